@@ -1,0 +1,98 @@
+/** Account addresses: one 20-byte value, written as 0x hex, EIP-55 checksummed hex, or bech32. */
+import { bech32 } from "@scure/base";
+import { keccak256, publicKeyOf } from "./crypto.js";
+import { ChainError } from "./errors.js";
+import { bytesToHex, hexToBytes, type Hex } from "./hex.js";
+
+/** 20 bytes as `0x` + 40 lower-case hex digits; the internal form everywhere. */
+export type Address = Hex & { readonly __brand: "Address" };
+
+/** `0x` + 40 hex digits with the EIP-55 checksum: the form shown to people. */
+export type ChecksumAddress = Hex & { readonly __brand: "ChecksumAddress" };
+
+/** Bech32 prefix of accounts (spec: Account addresses). */
+export const ACCOUNT_PREFIX = "addr";
+
+/** Bech32 prefix of validator operators. */
+export const VALIDATOR_PREFIX = "addrvaloper";
+
+/** 20 zero bytes. */
+export const ZERO_ADDRESS = `0x${"00".repeat(20)}` as Address;
+
+/** Default burn address (D14); configurable in genesis. */
+export const BURN_ADDRESS = "0x000000000000000000000000000000000000dead" as Address;
+
+/** Trusted 20 bytes to the internal form. */
+export function bytesToAddress(bytes: Uint8Array): Address {
+  if (bytes.length !== 20) {
+    throw new ChainError("INVALID_ADDRESS", `expected 20 bytes, got ${bytes.length}`);
+  }
+  return bytesToHex(bytes) as Address;
+}
+
+/** Internal form to 20 bytes. */
+export function addressToBytes(address: Address): Uint8Array {
+  return hexToBytes(address);
+}
+
+/** 64-byte public key (x, y) to its address: the last 20 bytes of its keccak256. */
+export function publicKeyToAddress(publicKey: Uint8Array): Address {
+  return bytesToAddress(keccak256(publicKey).subarray(12));
+}
+
+/** 32-byte private key to its address. Throws INVALID_KEY. */
+export function privateKeyToAddress(privateKey: Uint8Array): Address {
+  return publicKeyToAddress(publicKeyOf(privateKey));
+}
+
+/** EIP-55 checksummed form. */
+export function toChecksumAddress(address: Address): ChecksumAddress {
+  const digits = address.slice(2);
+  const hash = bytesToHex(keccak256(Buffer.from(digits, "ascii"))).slice(2);
+  let text = "0x";
+  for (let index = 0; index < digits.length; index++) {
+    const digit = digits.charAt(index);
+    text += Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit;
+  }
+  return text as ChecksumAddress;
+}
+
+/**
+ * Untrusted hex to an address; any case, as JSON-RPC accepts it.
+ * @throws INVALID_ADDRESS
+ */
+export function parseAddress(text: unknown): Address {
+  if (typeof text !== "string" || !/^0x[0-9a-fA-F]{40}$/.test(text)) {
+    throw new ChainError("INVALID_ADDRESS", "expected 0x followed by 40 hex digits");
+  }
+  return text.toLowerCase() as Address;
+}
+
+/**
+ * Untrusted hex to an address where money depends on it: all lower case, or a right EIP-55
+ * checksum; anything else is refused.
+ * @throws INVALID_ADDRESS
+ */
+export function parseStrictAddress(text: unknown): Address {
+  const address = parseAddress(text);
+  if (text !== address && text !== toChecksumAddress(address)) {
+    throw new ChainError("INVALID_ADDRESS", "the EIP-55 checksum is wrong");
+  }
+  return address;
+}
+
+/** Address to bech32, for example `addr1…`. */
+export function toBech32(address: Address, prefix: string = ACCOUNT_PREFIX): string {
+  return bech32.encode(prefix, bech32.toWords(addressToBytes(address)));
+}
+
+/** Bech32 to address. Throws INVALID_ADDRESS for another prefix, length or checksum. */
+export function parseBech32(text: string, prefix: string = ACCOUNT_PREFIX): Address {
+  try {
+    const decoded = bech32.decodeToBytes(text);
+    if (decoded.prefix !== prefix) throw new Error(`prefix is ${decoded.prefix}`);
+    return bytesToAddress(decoded.bytes);
+  } catch (cause) {
+    throw new ChainError("INVALID_ADDRESS", `expected bech32 with prefix ${prefix}`, { cause });
+  }
+}

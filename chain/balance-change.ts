@@ -1,0 +1,75 @@
+/**
+ * The balance journal: every change of a native balance, with its reason, as execution recorded
+ * it. The vocabulary is fixed: integrators snapshot it.
+ */
+import type { Address } from "./address.js";
+import type { Hash32, Height } from "./hex.js";
+
+/** Why a balance changed; also the Rosetta operation type. */
+export const BALANCE_REASONS = [
+  "CALL",
+  "CREATE",
+  "CREATE2",
+  "SELFDESTRUCT",
+  "DESTRUCT",
+  "FEE",
+  "FEE_BURN",
+  "TREASURY",
+  "MINT",
+  "GENESIS",
+] as const;
+
+/** One of `BALANCE_REASONS`. */
+export type BalanceReason = (typeof BALANCE_REASONS)[number];
+
+/**
+ * One movement of native coins. With both sides it is a transfer; without `from` coins come into
+ * being (MINT, GENESIS); without `to` they cease to be (FEE_BURN, DESTRUCT).
+ */
+export interface BalanceChange {
+  readonly reason: BalanceReason;
+  readonly from: Address | undefined;
+  readonly to: Address | undefined;
+  /** >= 0; zero only for a top-level CALL or CREATE, which is always recorded. */
+  readonly amountAtoken: bigint;
+  /** False when the frame or the transaction was reverted: recorded, but no balance moved. */
+  readonly effective: boolean;
+  /** Call path below the transaction, "" for the top level, "0", "0_1"; undefined for fees. */
+  readonly tracePath: string | undefined;
+  /** Why the frame failed, for changes that are not effective. */
+  readonly error?: string;
+}
+
+/** Changes made by one transaction, in the order of execution, the fee first. */
+export interface TransactionJournal {
+  readonly transactionHash: Hash32;
+  readonly changes: readonly BalanceChange[];
+}
+
+/** The journal of one block. */
+export interface BlockJournal {
+  readonly height: Height;
+  readonly transactions: readonly TransactionJournal[];
+  /** Changes that no transaction made: FEE_BURN, TREASURY, MINT; in block 0 GENESIS. */
+  readonly blockChanges: readonly BalanceChange[];
+  /** Sum of MINT and GENESIS. */
+  readonly mintedAtoken: bigint;
+  /** Sum of effective FEE_BURN and DESTRUCT. */
+  readonly burnedAtoken: bigint;
+}
+
+/** Calls back for each account side of an effective change: -amount for `from`, +amount for `to`. */
+export function forEachDelta(
+  change: BalanceChange,
+  visit: (address: Address, deltaAtoken: bigint) => void,
+): void {
+  if (!change.effective || change.amountAtoken === 0n) return;
+  if (change.from !== undefined) visit(change.from, -change.amountAtoken);
+  if (change.to !== undefined) visit(change.to, change.amountAtoken);
+}
+
+/** All changes of a block: transactions in order, then the block-level ones. */
+export function* allChanges(journal: BlockJournal): Generator<BalanceChange> {
+  for (const transaction of journal.transactions) yield* transaction.changes;
+  yield* journal.blockChanges;
+}

@@ -1,0 +1,75 @@
+/** The EVM block header and the block as the node stores and serves it (D8, D19). */
+import { type Address, addressToBytes } from "./address.js";
+import { keccak256Hex } from "./crypto.js";
+import { bigintToBytes, type Hash32, type Height, hexToBytes } from "./hex.js";
+import { encodeRlp } from "./rlp.js";
+import type { SignedTransaction } from "./transaction.js";
+
+/** `keccak256(rlp([]))`: the hash of the empty list of uncles. */
+export const EMPTY_UNCLES_HASH =
+  "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347" as Hash32;
+
+/** The 15 classic header fields; difficulty is 0, nonce 8 zero bytes, no base fee (D7, D19). */
+export interface BlockHeader {
+  readonly parentHash: Hash32;
+  /** The proposer's address. */
+  readonly coinbase: Address;
+  readonly stateRoot: Hash32;
+  readonly transactionsRoot: Hash32;
+  readonly receiptsRoot: Hash32;
+  /** 256 bytes. */
+  readonly logsBloom: Uint8Array;
+  readonly height: Height;
+  readonly gasLimit: bigint;
+  readonly gasUsed: bigint;
+  /** Unix seconds, the whole part of the block's time. */
+  readonly timestampSeconds: number;
+  /** Root of the module state: supply now, staking and governance later. */
+  readonly moduleRoot: Hash32;
+  /** The parent hash again: the VM's PREVRANDAO; a BFT chain has no other shared randomness. */
+  readonly mixHash: Hash32;
+}
+
+/** A transaction inside a block, with its sender as recovered at admission. */
+export interface BlockTransaction {
+  readonly tx: SignedTransaction;
+  readonly from: Address;
+}
+
+/** A block as decided; receipts and journal are stored beside it. */
+export interface Block {
+  readonly header: BlockHeader;
+  /** keccak256(rlp(header)). */
+  readonly hash: Hash32;
+  /** Unix milliseconds of the block's time. */
+  readonly timeMs: number;
+  readonly transactions: readonly BlockTransaction[];
+  /** CometBFT's data_hash over the SDK transactions that wrap these (D20). */
+  readonly dataHash: Hash32;
+}
+
+/** RLP of the header; its keccak256 is the block hash. */
+export function encodeHeader(header: BlockHeader): Uint8Array {
+  return encodeRlp([
+    hexToBytes(header.parentHash),
+    hexToBytes(EMPTY_UNCLES_HASH),
+    addressToBytes(header.coinbase),
+    hexToBytes(header.stateRoot),
+    hexToBytes(header.transactionsRoot),
+    hexToBytes(header.receiptsRoot),
+    header.logsBloom,
+    new Uint8Array(0),
+    bigintToBytes(BigInt(header.height)),
+    bigintToBytes(header.gasLimit),
+    bigintToBytes(header.gasUsed),
+    bigintToBytes(BigInt(header.timestampSeconds)),
+    hexToBytes(header.moduleRoot),
+    hexToBytes(header.mixHash),
+    new Uint8Array(8),
+  ]);
+}
+
+/** Block hash: keccak256(rlp(header)) (D8). */
+export function hashHeader(header: BlockHeader): Hash32 {
+  return keccak256Hex(encodeHeader(header));
+}

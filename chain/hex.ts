@@ -1,0 +1,110 @@
+/** Hex codecs of the EVM wire: `0x` quantities, `0x` data, and raw bytes. */
+import { ChainError } from "./errors.js";
+
+/** `0x`-prefixed lower-case hex of a whole number of bytes. */
+export type Hex = `0x${string}`;
+
+/** 32 bytes as `0x` + 64 lower-case hex digits: block, transaction, code hashes and storage words. */
+export type Hash32 = Hex & { readonly __brand: "Hash32" };
+
+/** A block's position in the chain; a safe integer >= 0. */
+export type Height = number;
+
+/** `keccak256("")`: the code hash of an account without code. */
+export const EMPTY_CODE_HASH =
+  "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470" as Hash32;
+
+/** Root of an empty Merkle Patricia trie, `keccak256(rlp(""))`. */
+export const EMPTY_TRIE_ROOT =
+  "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421" as Hash32;
+
+/** 32 zero bytes. */
+export const ZERO_HASH = `0x${"00".repeat(32)}` as Hash32;
+
+/** Bytes to `0x` hex. Zero bytes give `0x`. */
+export function bytesToHex(bytes: Uint8Array): Hex {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return `0x${view.toString("hex")}`;
+}
+
+/** Trusted `0x` hex to bytes; for hex that a parser or encoder of ours produced. */
+export function hexToBytes(hex: string): Uint8Array {
+  const buffer = Buffer.from(hex.slice(2), "hex");
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+}
+
+/** 32 bytes to the branded hash form. Throws INVALID_HEX on another length. */
+export function bytesToHash32(bytes: Uint8Array): Hash32 {
+  if (bytes.length !== 32) {
+    throw new ChainError("INVALID_HEX", `expected 32 bytes, got ${bytes.length}`);
+  }
+  return bytesToHex(bytes) as Hash32;
+}
+
+/**
+ * Untrusted text to bytes. Accepts either case; needs the prefix and an even number of digits.
+ * @throws INVALID_HEX
+ */
+export function parseHexBytes(text: unknown): Uint8Array {
+  return hexToBytes(parseHex(text));
+}
+
+/** Untrusted text to lower-case `0x` hex of whole bytes. Throws INVALID_HEX. */
+export function parseHex(text: unknown): Hex {
+  if (typeof text !== "string" || !/^0x([0-9a-fA-F]{2})*$/.test(text)) {
+    throw new ChainError("INVALID_HEX", "expected 0x-prefixed hex with an even number of digits");
+  }
+  return text.toLowerCase() as Hex;
+}
+
+/** Untrusted text to a 32-byte hash; any case is accepted. Throws INVALID_HEX. */
+export function parseHash32(text: unknown): Hash32 {
+  if (typeof text !== "string" || !/^0x[0-9a-fA-F]{64}$/.test(text)) {
+    throw new ChainError("INVALID_HEX", "expected 0x followed by 64 hex digits");
+  }
+  return text.toLowerCase() as Hash32;
+}
+
+/** Unsigned number to an EVM quantity: `0x0`, no leading zeros. */
+export function toQuantity(value: bigint | number): Hex {
+  return `0x${value.toString(16)}`;
+}
+
+/** Trusted or node-made quantity to bigint. Throws INVALID_QUANTITY on anything else. */
+export function parseQuantity(text: unknown): bigint {
+  if (typeof text !== "string" || !/^0x[0-9a-fA-F]{1,64}$/.test(text)) {
+    throw new ChainError("INVALID_QUANTITY", "expected a 0x-prefixed hex number");
+  }
+  return BigInt(text);
+}
+
+/** Quantity that must be a safe integer (heights, indices). Throws INVALID_QUANTITY. */
+export function parseSafeQuantity(text: unknown): number {
+  const value = parseQuantity(text);
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) {
+    throw new ChainError("INVALID_QUANTITY", "number is above 2^53 - 1");
+  }
+  return Number(value);
+}
+
+/** Unsigned bigint to minimal big-endian bytes; zero gives no bytes (the RLP integer form). */
+export function bigintToBytes(value: bigint): Uint8Array {
+  if (value === 0n) return new Uint8Array(0);
+  const digits = value.toString(16);
+  return hexToBytes(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
+}
+
+/** Big-endian bytes to unsigned bigint; no bytes give zero. */
+export function bytesToBigint(bytes: Uint8Array): bigint {
+  return bytes.length === 0 ? 0n : BigInt(bytesToHex(bytes));
+}
+
+/** Unsigned bigint to 32 big-endian bytes. The value must be below 2^256. */
+export function bigintToWord(value: bigint): Uint8Array {
+  return hexToBytes(`0x${value.toString(16).padStart(64, "0")}`);
+}
+
+/** Byte-wise equality. */
+export function bytesEqual(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && Buffer.compare(left, right) === 0;
+}

@@ -1,0 +1,60 @@
+/** The two networks, their chain ids and default ports (spec: Networks and chain ids; D12, D17). */
+
+/** Name of a network as in Rosetta's `network` field. */
+export type NetworkName = "mainnet" | "testnet";
+
+/** Identity of one network. */
+export interface Network {
+  readonly name: NetworkName;
+  /** EIP-155 chain id. */
+  readonly evmChainId: bigint;
+  readonly cosmosChainId: string;
+  /** Seed nodes, host:port without node id (placeholder zone). */
+  readonly seeds: readonly string[];
+}
+
+/** Rosetta's `blockchain` field (D12). */
+export const BLOCKCHAIN_NAME = "token";
+
+/** Both networks by name. */
+export const NETWORKS: Readonly<Record<NetworkName, Network>> = {
+  mainnet: {
+    name: "mainnet",
+    evmChainId: 6941n,
+    cosmosChainId: "chain_6941-1",
+    seeds: [1, 2, 3].map((index) => `seed${index}.mainnet.example:26656`),
+  },
+  testnet: {
+    name: "testnet",
+    evmChainId: 6940n,
+    cosmosChainId: "chain_6940-1",
+    seeds: [1, 2, 3].map((index) => `seed${index}.testnet.example:26656`),
+  },
+};
+
+/** Default local port of every part; `--port-offset` is added to each. */
+export const DEFAULT_PORTS = {
+  p2p: 26656,
+  cometRpc: 26657,
+  metrics: 26660,
+  rest: 1317,
+  grpc: 9090,
+  jsonRpc: 8545,
+  webSocket: 8546,
+  sidecarOnline: 8080,
+  sidecarOffline: 8081,
+  depositApi: 8082,
+  withdrawalApi: 8083,
+  indexer: 8084,
+  explorer: 3000,
+  postgres: 15432,
+} as const;
+
+/** A part that listens. */
+export type PortName = keyof typeof DEFAULT_PORTS;
+
+/** Mean time between blocks in production, milliseconds. */
+export const BLOCK_INTERVAL_MS = 2_000;
+
+/** Blocks of 2 seconds in a year of 365 days (D13). */
+export const BLOCKS_PER_YEAR = 15_768_000n;

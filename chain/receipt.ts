@@ -1,0 +1,99 @@
+/** Receipts, logs and the logs bloom, with their consensus encodings. */
+import { type Address, addressToBytes } from "./address.js";
+import { keccak256 } from "./crypto.js";
+import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
+import { encodeRlp } from "./rlp.js";
+import type { TransactionType } from "./transaction.js";
+
+/** One EVM log (spec: EVM log). */
+export interface Log {
+  readonly address: Address;
+  /** 0 to 4 words; topic 0 is the event signature's hash. */
+  readonly topics: readonly Hash32[];
+  readonly data: Uint8Array;
+}
+
+/** What execution says about one transaction. Gas is cumulative within the block. */
+export interface Receipt {
+  readonly type: TransactionType;
+  /** 1 success, 0 failed (still mined, fee paid). */
+  readonly status: 0 | 1;
+  readonly gasUsed: bigint;
+  readonly cumulativeGasUsed: bigint;
+  readonly effectiveGasPriceAtoken: bigint;
+  readonly logs: readonly Log[];
+  /** 256 bytes. */
+  readonly logsBloom: Uint8Array;
+  /** Set when the transaction created a contract successfully or tried to. */
+  readonly contractAddress: Address | undefined;
+}
+
+/** Length of a logs bloom. */
+export const BLOOM_BYTES = 256;
+
+/** An empty bloom; do not write to it. */
+export const EMPTY_BLOOM: Uint8Array = new Uint8Array(BLOOM_BYTES);
+
+/** The three bit positions of a value, 0 to 2047 (Yellow Paper, M3:2048). */
+export function bloomBits(value: Uint8Array): readonly [number, number, number] {
+  const hash = keccak256(value);
+  const bit = (at: number) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 0x7ff;
+  return [bit(0), bit(2), bit(4)];
+}
+
+/** Adds one value to a bloom in place. */
+export function addToBloom(bloom: Uint8Array, value: Uint8Array): void {
+  for (const bit of bloomBits(value)) {
+    const index = BLOOM_BYTES - 1 - (bit >> 3);
+    bloom[index] = (bloom[index] ?? 0) | (1 << (bit & 7));
+  }
+}
+
+/** True when the bloom may contain the value; false is certain. */
+export function bloomMayContain(bloom: Uint8Array, value: Uint8Array): boolean {
+  return bloomBits(value).every(
+    (bit) => ((bloom[BLOOM_BYTES - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0,
+  );
+}
+
+/** Bloom of a list of logs; the shared empty one where there are none. */
+export function logsToBloom(logs: readonly Log[]): Uint8Array {
+  if (logs.length === 0) return EMPTY_BLOOM;
+  const bloom = new Uint8Array(BLOOM_BYTES);
+  for (const log of logs) {
+    addToBloom(bloom, addressToBytes(log.address));
+    for (const topic of log.topics) addToBloom(bloom, hexToBytes(topic));
+  }
+  return bloom;
+}
+
+/** Bitwise or of blooms: the block's bloom from its receipts'. */
+export function mergeBlooms(blooms: readonly Uint8Array[]): Uint8Array {
+  const merged = new Uint8Array(BLOOM_BYTES);
+  for (const bloom of blooms) {
+    if (bloom === EMPTY_BLOOM) continue;
+    for (let index = 0; index < BLOOM_BYTES; index++) {
+      merged[index] = (merged[index] ?? 0) | (bloom[index] ?? 0);
+    }
+  }
+  return merged;
+}
+
+/** Consensus encoding: type byte for typed ones, then rlp([status, cumulativeGas, bloom, logs]). */
+export function encodeReceipt(receipt: Receipt): Uint8Array {
+  const body = encodeRlp([
+    bigintToBytes(BigInt(receipt.status)),
+    bigintToBytes(receipt.cumulativeGasUsed),
+    receipt.logsBloom,
+    receipt.logs.map((log) => [
+      addressToBytes(log.address),
+      log.topics.map((topic) => hexToBytes(topic)),
+      log.data,
+    ]),
+  ]);
+  if (receipt.type === 0) return body;
+  const typed = new Uint8Array(1 + body.length);
+  typed[0] = receipt.type;
+  typed.set(body, 1);
+  return typed;
+}

@@ -1,0 +1,62 @@
+/** What servers and the block producer may ask of the mempool (D23). */
+import type { Address } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { PendingTransaction } from "../event-bus.js";
+
+/** What became of a transaction hash, as far as the node knows. */
+export type TransactionStatus =
+  | { readonly status: "pending" }
+  | { readonly status: "queued"; readonly missingNonce: bigint }
+  | { readonly status: "included"; readonly height: number; readonly index: number }
+  | { readonly status: "replaced"; readonly by: Hash32 }
+  | { readonly status: "dropped"; readonly reason: string }
+  | { readonly status: "unknown" };
+
+/** A sender's transactions in the pool, each list in nonce order. */
+export interface SenderContent {
+  readonly pending: readonly PendingTransaction[];
+  readonly queued: readonly PendingTransaction[];
+}
+
+/**
+ * Refusal of a transaction. `code` is one of PoolErrorCode; the message is geth's text, because
+ * clients match on it.
+ */
+export type PoolErrorCode =
+  | "NONCE_TOO_LOW"
+  | "NONCE_TOO_HIGH"
+  | "ALREADY_KNOWN"
+  | "INSUFFICIENT_FUNDS"
+  | "INTRINSIC_GAS_TOO_LOW"
+  | "GAS_LIMIT_EXCEEDED"
+  | "GAS_PRICE_BELOW_MINIMUM"
+  | "REPLACEMENT_UNDERPRICED"
+  | "POOL_FULL"
+  | "ACCOUNT_LIMIT"
+  | "INVALID_CHAIN_ID"
+  | "UNPROTECTED"
+  | "TYPE_NOT_SUPPORTED"
+  | "INVALID_SENDER"
+  | "SENDER_NOT_EOA"
+  | "TRANSACTION_TOO_LARGE"
+  | "INITCODE_TOO_LARGE"
+  | "INVALID_TRANSACTION"
+  | "NODE_HALTED";
+
+/** The mempool as the JSON-RPC servers see it. */
+export interface TransactionPool {
+  /**
+   * Admits raw transactions. Each answer is the hash, or an AppError with a PoolErrorCode; it is
+   * given only after the pool's journal is durable. One call is one group commit, so batches
+   * should be passed whole.
+   */
+  submit(raws: readonly Uint8Array[]): Promise<readonly (Hash32 | Error)[]>;
+  get(hash: Hash32): PendingTransaction | undefined;
+  /** Next nonce of the sender, counting its contiguous pending transactions. */
+  pendingNonce(address: Address): bigint;
+  status(hash: Hash32): TransactionStatus;
+  /** Counts of executable and queued transactions. */
+  counts(): { readonly pending: number; readonly queued: number };
+  content(): ReadonlyMap<Address, SenderContent>;
+  contentFrom(address: Address): SenderContent;
+}
