@@ -1,29 +1,17 @@
-/** One project: TypeScript through swc, ES modules, real services started by the global set-up. */
+/** One project: TypeScript through swc, ES modules; services are started when a test asks. */
+import { swcOptions } from "./test/helpers/swc-options.mjs";
+
 export default {
-  testEnvironment: "node",
+  testEnvironment: "<rootDir>/test/helpers/node-environment.mjs",
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },
   testMatch: ["<rootDir>/test/**/*.test.ts"],
-  modulePathIgnorePatterns: ["<rootDir>/dist", "<rootDir>/\\.causeway"],
-  transform: {
-    "^.+\\.ts$": [
-      "@swc/jest",
-      {
-        jsc: {
-          parser: { syntax: "typescript", decorators: true },
-          transform: {
-            legacyDecorator: true,
-            decoratorMetadata: true,
-            useDefineForClassFields: false,
-          },
-          target: "es2023",
-        },
-        module: { type: "es6" },
-        swcrc: false,
-        sourceMaps: "inline",
-      },
-    ],
-  },
+  modulePathIgnorePatterns: ["<rootDir>/dist", "<rootDir>/\\.causeway", "<rootDir>/\\.cache"],
+  transform: { "^.+\\.ts$": ["@swc/jest", swcOptions] },
+  globalSetup: "<rootDir>/test/helpers/global-setup.mjs",
+  globalTeardown: "<rootDir>/test/helpers/global-teardown.mjs",
+  // Databases and child processes on a busy machine: slow is not broken.
+  testTimeout: 30_000,
   workerIdleMemoryLimit: "1GB",
   maxWorkers: 2,
 };

@@ -58,3 +58,17 @@ export const BLOCK_INTERVAL_MS = 2_000;
 
 /** Blocks of 2 seconds in a year of 365 days (D13). */
 export const BLOCKS_PER_YEAR = 15_768_000n;
+
+/**
+ * Accounts of the chain itself (D22). FeeCollector is a predeploy; nobody holds a key to the
+ * others: their addresses are the first 20 bytes of SHA-256 of the names, as SDK modules have it.
+ */
+export const SYSTEM_ADDRESSES = {
+  feeCollector: "0x0000000000000000000000000000000000fee001",
+  treasury: "0x66fa9f9d3186b9c13a66b004fc8bb5f3359c4deb",
+  validatorsPool: "0x93354845030274cd4bf1686abd60ab28ec52e1a7",
+  developmentFund: "0xe0eba1c5a2a93415e930b7cf952bfa1285f9bcba",
+} as const;
+
+/** Role of a system account. */
+export type SystemAccount = keyof typeof SYSTEM_ADDRESSES;

@@ -1,0 +1,54 @@
+/** Files beside the TypeScript sources that programs read at run time, and the source folders. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+/** Folders with TypeScript sources of the product. */
+export const SOURCE_FOLDERS = [
+  "chain",
+  "runtime",
+  "rpc-client",
+  "node",
+  "openapi",
+  "sidecar",
+  "deposit-watcher",
+  "withdrawal-worker",
+  "ledger",
+  "cli",
+  "contracts",
+];
+
+/** What is copied into the build as it is: API files, compiled contracts, plain scripts. */
+const ASSET_PATTERN = /^(openapi\/.*\.ya?ml|contracts\/artifacts\/.*\.json|(?!openapi|contracts).*\.(mjs|json|html|css|svg))$/;
+
+/** All files below a folder as paths relative to `root`, sorted; none if it is missing. */
+export function listFiles(root, folder) {
+  let entries;
+  try {
+    entries = readdirSync(join(root, folder), { withFileTypes: true });
+  } catch (error) {
+    if (error.code === "ENOENT") {
+      return [];
+    }
+    throw error;
+  }
+  return entries
+    .sort((left, right) => (left.name < right.name ? -1 : 1))
+    .flatMap((entry) => {
+      const path = `${folder}/${entry.name}`;
+      return statSync(join(root, path)).isDirectory() ? listFiles(root, path) : [path];
+    });
+}
+
+/** Source files of the product, relative to `root`. */
+export function sourceFiles(root) {
+  return SOURCE_FOLDERS.flatMap((folder) => listFiles(root, folder)).filter((path) =>
+    path.endsWith(".ts"),
+  );
+}
+
+/** Files to copy into the build, relative to `root`. */
+export function assetFiles(root) {
+  return SOURCE_FOLDERS.flatMap((folder) => listFiles(root, folder)).filter((path) =>
+    ASSET_PATTERN.test(path),
+  );
+}

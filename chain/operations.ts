@@ -1,0 +1,60 @@
+/**
+ * From balance changes to numbered operations: the one rule that the Data API and the node's
+ * account journal share, so that an operation index means the same everywhere.
+ */
+import type { Address } from "./address.js";
+import type { BalanceChange, BalanceReason } from "./balance-change.js";
+
+/** Outcome of an operation: only SUCCESS moved coins. */
+export type OperationStatus = "SUCCESS" | "FAILURE";
+
+/** One account's side of one balance change. */
+export interface Operation {
+  /** Position within its transaction, 0-based and without gaps. */
+  readonly index: number;
+  readonly type: BalanceReason;
+  readonly status: OperationStatus;
+  readonly address: Address;
+  /** Negative for the paying side, positive for the receiving one; zero is possible. */
+  readonly amountAtoken: bigint;
+  /** Index of the paying side, on the receiving side of a change that has both. */
+  readonly relatedIndex: number | undefined;
+  /** The change this operation is a side of. */
+  readonly change: BalanceChange;
+}
+
+/**
+ * Operations of one transaction, or of a block's block-level transaction, in order. A change with
+ * both sides gives two (first `from`, then `to`, related to it), a one-sided change gives one.
+ */
+export function operationsOf(changes: readonly BalanceChange[]): Operation[] {
+  const operations: Operation[] = [];
+  for (const change of changes) {
+    const shared = { type: change.reason, status: statusOf(change), change };
+    let payerIndex: number | undefined;
+    if (change.from !== undefined) {
+      payerIndex = operations.length;
+      operations.push({
+        ...shared,
+        index: payerIndex,
+        address: change.from,
+        amountAtoken: -change.amountAtoken,
+        relatedIndex: undefined,
+      });
+    }
+    if (change.to !== undefined) {
+      operations.push({
+        ...shared,
+        index: operations.length,
+        address: change.to,
+        amountAtoken: change.amountAtoken,
+        relatedIndex: payerIndex,
+      });
+    }
+  }
+  return operations;
+}
+
+function statusOf(change: BalanceChange): OperationStatus {
+  return change.effective ? "SUCCESS" : "FAILURE";
+}

@@ -1,0 +1,59 @@
+/** Faults of the command line and the kit, and the one sentence that a person reads about each. */
+import { dirname } from "node:path";
+import { AppError, errorMessage } from "../chain/errors.js";
+
+/** Codes of faults in `cli/`. */
+export type CliErrorCode =
+  | "HOME_LOCKED"
+  | "HOME_UNUSABLE"
+  | "HOME_INCOMPLETE"
+  | "HOME_ORPHANS"
+  | "PORT_TAKEN"
+  | "CONFIG_INVALID"
+  | "CHILD_FAILED"
+  | "CLIENT_FAILED"
+  | "STEP_FAILED"
+  | "NOT_TRUE"
+  | "USAGE";
+
+/** A fault whose message is the complete sentence for the person at the terminal. */
+export class CliError extends AppError<CliErrorCode> {}
+
+/** Causes of failed file operations in words; other codes are shown as they are. */
+const FILE_CAUSES: Readonly<Record<string, string>> = {
+  ENOSPC: "there is no space left on its disk",
+  EDQUOT: "the disk quota is used up",
+  EROFS: "its file system is read-only",
+  EACCES: "permission is denied to this user",
+  EPERM: "the operation is not permitted for this user",
+  ENOTDIR: "a part of the path is not a folder",
+  EMFILE: "too many files are open",
+  EIO: "the disk reports an input/output error",
+};
+
+/** `code` of a failed system call, "UNKNOWN" for anything else; any realm's errors count. */
+export function systemCode(error: unknown): string {
+  const isCoded = typeof error === "object" && error !== null && "code" in error;
+  return isCoded && typeof error.code === "string" ? error.code : "UNKNOWN";
+}
+
+/** Words for why a file operation failed. */
+export function fileCause(error: unknown): string {
+  const code = systemCode(error);
+  return FILE_CAUSES[code] ?? (code === "UNKNOWN" ? errorMessage(error) : code);
+}
+
+/** HOME_UNUSABLE naming the folder and the cause of a failed write to `path`. */
+export function cannotWrite(path: string, cause: unknown): CliError {
+  const message = `Cannot write ${path} in the folder ${dirname(path)}: ${fileCause(cause)}.`;
+  return new CliError("HOME_UNUSABLE", message, { cause, retriable: true });
+}
+
+/** The sentence for any thrown value; coded errors carry it, others are named as unexpected. */
+export function sentenceOf(error: unknown): string {
+  if (error instanceof AppError) return error.message;
+  if (systemCode(error) in FILE_CAUSES && error instanceof Error && "path" in error) {
+    return `Cannot use ${String(error.path)}: ${fileCause(error)}.`;
+  }
+  return `Unexpected fault: ${errorMessage(error)}`;
+}

@@ -1,0 +1,91 @@
+/** Validator key, its state file and the node key, in CometBFT's own JSON shapes. */
+import { createHash, generateKeyPairSync } from "node:crypto";
+import { type Address, bytesToAddress } from "../chain/address.js";
+import { CliError } from "./errors.js";
+
+const PRIVATE_KEY_TYPE = "tendermint/PrivKeyEd25519";
+const PUBLIC_KEY_TYPE = "tendermint/PubKeyEd25519";
+
+/** Ed25519 key pair, raw: 32-byte seed and 32-byte public key. */
+interface Ed25519Pair {
+  readonly seed: Buffer;
+  readonly publicKey: Buffer;
+}
+
+function createPair(): Ed25519Pair {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const jwk = privateKey.export({ format: "jwk" });
+  return {
+    seed: Buffer.from(jwk.d ?? "", "base64url"),
+    publicKey: Buffer.from(jwk.x ?? "", "base64url"),
+  };
+}
+
+/** CometBFT writes the private key as seed and public key, 64 bytes. */
+function encodePrivate(pair: Ed25519Pair): { type: string; value: string } {
+  const value = Buffer.concat([pair.seed, pair.publicKey]).toString("base64");
+  return { type: PRIVATE_KEY_TYPE, value };
+}
+
+/** First 20 bytes of SHA-256 of the public key: CometBFT's address of a validator or node. */
+function addressBytes(publicKey: Uint8Array): Buffer {
+  return createHash("sha256").update(publicKey).digest().subarray(0, 20);
+}
+
+function toText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+/** Text of a new `priv_validator_key.json`. */
+export function createValidatorKeyFile(): string {
+  const pair = createPair();
+  return toText({
+    address: addressBytes(pair.publicKey).toString("hex").toUpperCase(),
+    pub_key: { type: PUBLIC_KEY_TYPE, value: pair.publicKey.toString("base64") },
+    priv_key: encodePrivate(pair),
+  });
+}
+
+/** Text of a new `node_key.json`; the node id is SHA-256(public key)[0..20] as hex (D24). */
+export function createNodeKeyFile(): string {
+  return toText({ priv_key: encodePrivate(createPair()) });
+}
+
+/** Text of `priv_validator_state.json` of a key that has signed nothing yet. */
+export function createValidatorStateFile(): string {
+  return toText({ height: "0", round: 0, step: 0 });
+}
+
+/** What other parts need of a validator key file; no private part. */
+export interface ValidatorIdentity {
+  readonly address: Address;
+  /** 32 bytes, base64, as CometBFT writes it. */
+  readonly publicKeyBase64: string;
+}
+
+/**
+ * Public side of a `priv_validator_key.json`.
+ * @throws HOME_INCOMPLETE where the file has another shape or its address is not its key's
+ */
+export function parseValidatorIdentity(text: string, path: string): ValidatorIdentity {
+  const publicKeyBase64 = readPublicKey(text);
+  const publicKey = Buffer.from(publicKeyBase64 ?? "", "base64");
+  if (publicKeyBase64 === undefined || publicKey.length !== 32) {
+    throw new CliError("HOME_INCOMPLETE", `${path} is not an ed25519 key in CometBFT's shape.`);
+  }
+  return { address: bytesToAddress(addressBytes(publicKey)), publicKeyBase64 };
+}
+
+function readPublicKey(text: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null || !("pub_key" in value)) return undefined;
+    const key = value.pub_key;
+    if (typeof key !== "object" || key === null || !("type" in key) || !("value" in key)) {
+      return undefined;
+    }
+    return key.type === PUBLIC_KEY_TYPE && typeof key.value === "string" ? key.value : undefined;
+  } catch {
+    return undefined; // Not JSON: reported by the caller, which knows the path.
+  }
+}

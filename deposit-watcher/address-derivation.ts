@@ -1,0 +1,45 @@
+/** Deposit addresses from the account's extended public key; no private key is ever here. */
+import { HDKey } from "@scure/bip32";
+import { type Address, publicKeyToAddress } from "../chain/address.js";
+import { parsePublicKey } from "../chain/crypto.js";
+import { derivePublicChild, parseExtendedPublicKey } from "./child-key.js";
+import { DepositError } from "./errors.js";
+
+/** Derives the address of an index. */
+export interface AddressDerivation {
+  /**
+   * Address at `<account key>/<index>`, 0 <= index < 2^31, derived twice on independent paths.
+   * @throws DERIVATION_MISMATCH, INVALID_XPUB
+   */
+  addressAt(index: number): Address;
+}
+
+/** Depth of m/44'/60'/0'/0 (BIP-44): the key whose children are deposit addresses. */
+const ACCOUNT_CHAIN_DEPTH = 4;
+
+/**
+ * Takes the xpub of m/44'/60'/0'/0.
+ * @throws INVALID_XPUB also for a key of another depth, whose addresses nobody could sweep
+ */
+export function createAddressDerivation(xpub: string): AddressDerivation {
+  const second = parseExtendedPublicKey(xpub);
+  if (second.depth !== ACCOUNT_CHAIN_DEPTH) {
+    throw new DepositError(
+      "INVALID_XPUB",
+      `expected the extended key of m/44'/60'/0'/0 (depth 4), got depth ${second.depth}`,
+    );
+  }
+  const first = HDKey.fromExtendedKey(xpub);
+  return {
+    addressAt(index) {
+      const address = publicKeyToAddress(derivePublicChild(second, index));
+      const child = first.deriveChild(index).publicKey;
+      if (child === null || publicKeyToAddress(parsePublicKey(child)) !== address) {
+        throw new DepositError("DERIVATION_MISMATCH", "two derivations of an address disagree", {
+          details: { index },
+        });
+      }
+      return address;
+    },
+  };
+}

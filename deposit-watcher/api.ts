@@ -1,0 +1,192 @@
+/** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
+import {
+  type Address,
+  parseStrictAddress,
+  toBech32,
+  toChecksumAddress,
+} from "../chain/address.js";
+import type { Height } from "../chain/hex.js";
+import { parseCustomerId } from "../ledger/accounts.js";
+import { registerAddress } from "../ledger/deposit-addresses.js";
+import {
+  customerBalances,
+  DEPOSIT_STATUSES,
+  findDeposit,
+  listDeposits,
+  type StoredDeposit,
+} from "../ledger/deposit-queries.js";
+import { listEvents } from "../ledger/events.js";
+import { failpoint } from "../runtime/failpoint.js";
+import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http-server.js";
+import type { SqlDatabase } from "../runtime/sql.js";
+import type { AddressDerivation } from "./address-derivation.js";
+import { confirmationsOf } from "./confirmations.js";
+import { DepositError } from "./errors.js";
+
+/** What the API needs. */
+export interface DepositApiParts {
+  readonly database: SqlDatabase;
+  readonly derivation: AddressDerivation;
+  /** Head as the watcher saw it last; undefined before the node answered. */
+  readonly headHeight: () => Height | undefined;
+  /** Told after each registration, so that the address's past is looked for at once. */
+  readonly onRegistered: () => void;
+}
+
+/** Rows on a page without `limit`, as in the API file. */
+const DEFAULT_LIMIT = 100;
+
+/** Routes of `openapi/deposit.yaml`. */
+export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[] {
+  return [
+    { method: "post", path: "/v1/addresses", handler: (request) => createAddress(parts, request) },
+    { method: "get", path: "/v1/deposits", handler: (request) => getDeposits(parts, request) },
+    { method: "get", path: "/v1/deposits/{id}", handler: (request) => getDeposit(parts, request) },
+    {
+      method: "get",
+      path: "/v1/customers/{id}/balances",
+      handler: (request) => getBalances(parts, request),
+    },
+    { method: "get", path: "/v1/events", handler: (request) => getEvents(parts, request) },
+  ];
+}
+
+async function createAddress(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const body = request.body;
+  const given: unknown =
+    typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
+  const customerId = parseField("customerId", () => parseCustomerId(given));
+  const registered = await registerAddress(parts.database, customerId, (index) =>
+    parts.derivation.addressAt(index),
+  );
+  failpoint("watcher.after-register");
+  parts.onRegistered();
+  return {
+    status: 201,
+    body: {
+      address: toChecksumAddress(registered.address),
+      bech32: toBech32(registered.address),
+      customerId: registered.customerId,
+      index: registered.index,
+    },
+  };
+}
+
+async function getDeposits(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const { address, customerId, status } = request.query;
+  const limit = readLimit(request.query);
+  const rows = await listDeposits(parts.database, {
+    address: address === undefined ? undefined : readAddress(address),
+    customerId:
+      customerId === undefined
+        ? undefined
+        : parseField("customerId", () => parseCustomerId(customerId)),
+    status: status === undefined ? undefined : readStatus(status),
+    afterSeq: readAfter(request.query),
+    limit: limit + 1,
+  });
+  const page = rows.slice(0, limit);
+  const headHeight = parts.headHeight();
+  return {
+    body: {
+      deposits: page.map((deposit) => encodeDeposit(deposit, headHeight)),
+      next: nextCursor(rows, limit),
+    },
+  };
+}
+
+async function getDeposit(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const deposit = await findDeposit(parts.database, request.params["id"] ?? "");
+  if (deposit === undefined) throw new DepositError("NOT_FOUND", "no deposit has this id");
+  return { body: encodeDeposit(deposit, parts.headHeight()) };
+}
+
+async function getBalances(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const id = request.params["id"];
+  const balances = isCustomerId(id)
+    ? await customerBalances(parts.database, parseCustomerId(id))
+    : undefined;
+  if (balances === undefined) throw new DepositError("NOT_FOUND", "no customer has this id");
+  return {
+    body: {
+      customerId: id,
+      balances: balances.map((balance) => ({
+        asset: balance.asset,
+        availableAtoken: balance.availableAtoken.toString(),
+        heldAtoken: balance.heldAtoken.toString(),
+        pendingAtoken: balance.pendingAtoken.toString(),
+      })),
+    },
+  };
+}
+
+async function getEvents(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const limit = readLimit(request.query);
+  const afterSeq = readAfter(request.query);
+  const rows = await listEvents(parts.database, { afterSeq, limit: limit + 1 });
+  return { body: { events: rows.slice(0, limit), next: nextCursor(rows, limit) } };
+}
+
+/** Position of the page's last row if rows follow it, else null. */
+function nextCursor(rows: readonly { readonly seq: number }[], limit: number): string | null {
+  const last = rows[limit - 1];
+  return rows.length > limit && last !== undefined ? String(last.seq) : null;
+}
+
+function encodeDeposit(deposit: StoredDeposit, headHeight: Height | undefined) {
+  return {
+    id: deposit.id,
+    address: toChecksumAddress(deposit.address),
+    customerId: deposit.customerId,
+    asset: deposit.asset,
+    amountAtoken: deposit.amountAtoken.toString(),
+    status: deposit.status,
+    blockNumber: deposit.height,
+    blockHash: deposit.blockHash,
+    txHash: deposit.txHash,
+    txIndex: deposit.txIndex,
+    opIndex: deposit.opIndex,
+    confirmations: confirmationsOf({
+      // A booked block is committed, so it is a lower bound where the head is not known yet.
+      headHeight: Math.max(headHeight ?? 0, deposit.height + (deposit.status === "credited" ? 1 : 0)),
+      receiptHeight: deposit.height,
+    }),
+  };
+}
+
+function readLimit(query: HttpRequest["query"]): number {
+  const { limit } = query;
+  return typeof limit === "number" ? limit : DEFAULT_LIMIT;
+}
+
+function readAfter(query: HttpRequest["query"]): number {
+  const { after } = query;
+  return typeof after === "string" ? Number(after) : 0;
+}
+
+function readAddress(value: unknown): Address {
+  return parseField("address", () => parseStrictAddress(value));
+}
+
+function readStatus(value: unknown) {
+  const status = DEPOSIT_STATUSES.find((known) => known === value);
+  if (status === undefined) throw invalidField("status", "not a state of a deposit");
+  return status;
+}
+
+function isCustomerId(id: string | undefined): boolean {
+  return id !== undefined && /^[A-Za-z0-9_.:-]{1,64}$/.test(id);
+}
+
+/** The API's own refusal for whatever a field's parser throws. */
+function parseField<T>(field: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw invalidField(field, cause instanceof Error ? cause.message : "malformed", cause);
+  }
+}
+
+function invalidField(field: string, message: string, cause?: unknown): DepositError {
+  return new DepositError("INVALID_FIELD", `${field}: ${message}`, { details: { field }, cause });
+}

@@ -1,0 +1,130 @@
+/**
+ * The past of newly registered addresses: coins that came before the address was given to a
+ * customer go to suspense, one deposit row per operation, proven against the balance.
+ */
+import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits.js";
+import { addressesToBackfill, type DepositAddress } from "../ledger/deposit-addresses.js";
+import type { EvmClient } from "../rpc-client/evm-client.js";
+import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
+import type { SqlDatabase } from "../runtime/sql.js";
+import { IncidentFound } from "./errors.js";
+
+/** Addresses looked at in one round. */
+const ROUND = 200;
+
+/** Addresses read at the same time: enough to hide the round trip, few enough for the node. */
+const PARALLEL = 8;
+
+/** Entries of one address at most; more past than this needs an operator, not more memory. */
+const MAX_PAST_ENTRIES = 500_000;
+
+/** What the backfill needs. */
+export interface BackfillParts {
+  readonly database: SqlDatabase;
+  readonly node: Pick<EvmClient, "accountJournal" | "getBalance">;
+}
+
+/**
+ * Books the past of every address that waits for it.
+ * @returns how many addresses were done
+ * @throws IncidentFound; faults of node and database
+ */
+export async function runBackfill(
+  parts: BackfillParts,
+  options: { readonly signal: AbortSignal },
+): Promise<number> {
+  let done = 0;
+  for (;;) {
+    const waiting = await addressesToBackfill(parts.database, ROUND);
+    if (waiting.length === 0) return done;
+    const queue = waiting.values();
+    const lane = async () => {
+      for (const address of queue) {
+        options.signal.throwIfAborted();
+        const past = await readPast(parts, address, options);
+        if (await commitBackfill(parts.database, { address, ...past })) done += 1;
+      }
+    };
+    const lanes = await Promise.allSettled(Array.from({ length: PARALLEL }, lane));
+    const failed = lanes.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+}
+
+interface Past {
+  readonly inflows: readonly NewDeposit[];
+  readonly outflows: readonly PastOutflow[];
+}
+
+async function readPast(
+  parts: BackfillParts,
+  address: DepositAddress,
+  options: { readonly signal: AbortSignal },
+): Promise<Past> {
+  const lastHeight = address.fromHeight - 1;
+  const entries: AccountJournalEntry[] = [];
+  let from: number | undefined = 0;
+  while (from !== undefined) {
+    const range = { from, to: lastHeight };
+    const page = await parts.node.accountJournal(address.address, range, options);
+    entries.push(...page.entries);
+    if (entries.length > MAX_PAST_ENTRIES || (page.next !== undefined && page.next <= from)) {
+      throw pastIncident(address, "its past is longer than can be booked by itself", {
+        entries: entries.length,
+      });
+    }
+    from = page.next !== undefined && page.next <= lastHeight ? page.next : undefined;
+  }
+  const effective = entries.filter((entry) => entry.change.effective && entry.deltaAtoken !== 0n);
+  const sumAtoken = effective.reduce((sum, entry) => sum + entry.deltaAtoken, 0n);
+  const balanceAtoken = await parts.node.getBalance(address.address, lastHeight, options);
+  if (sumAtoken !== balanceAtoken || effective.some((entry) => entry.height > lastHeight)) {
+    throw pastIncident(address, "the operations of its past do not add up to its balance", {
+      operationsAtoken: sumAtoken,
+      balanceAtoken,
+      height: lastHeight,
+    });
+  }
+  return splitPast(address, effective);
+}
+
+function splitPast(address: DepositAddress, entries: readonly AccountJournalEntry[]): Past {
+  const inflows: NewDeposit[] = [];
+  const outflows: PastOutflow[] = [];
+  for (const entry of entries) {
+    // A transfer to itself moved nothing.
+    if (entry.change.from === entry.change.to) continue;
+    const place = {
+      address: address.address,
+      height: entry.height,
+      txHash: entry.transactionHash ?? entry.blockHash,
+      txIndex: entry.transactionIndex,
+      opIndex: entry.operationIndex,
+    };
+    if (entry.deltaAtoken > 0n) {
+      inflows.push({
+        ...place,
+        customerId: address.customerId,
+        amountAtoken: entry.deltaAtoken,
+        blockHash: entry.blockHash,
+        creditable: false,
+      });
+    } else {
+      outflows.push({ ...place, amountAtoken: -entry.deltaAtoken });
+    }
+  }
+  return { inflows, outflows };
+}
+
+function pastIncident(
+  address: DepositAddress,
+  what: string,
+  details: Readonly<Record<string, unknown>>,
+): IncidentFound {
+  return new IncidentFound({
+    kind: "BALANCE_MISMATCH",
+    height: address.fromHeight - 1,
+    message: `deposit address ${address.address}: ${what}`,
+    details: { address: address.address, ...details },
+  });
+}

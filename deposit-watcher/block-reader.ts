@@ -1,0 +1,150 @@
+/**
+ * Blocks in order from the Data API, several reads in flight. Each block must follow the one
+ * before it: this chain never reorganises, so a break is an incident (D10), never a rewind.
+ */
+import type { Hash32, Height } from "../chain/hex.js";
+import type { DataBlock } from "../rpc-client/data-api-client.js";
+import { IncidentFound } from "./errors.js";
+
+/** Operations in one run at most, so that a run's matching and commit stay small. */
+const MAX_RUN_OPERATIONS = 100_000;
+
+/** Where blocks come from: the Data API client. */
+export interface BlockSource {
+  /** Undefined while the source does not have the block. */
+  block(
+    height: Height,
+    options: { readonly signal: AbortSignal },
+  ): Promise<DataBlock | undefined>;
+}
+
+/** The block before the first one to read; undefined before block 0. */
+export interface PreviousBlock {
+  readonly height: Height;
+  readonly hash: Hash32;
+}
+
+/** What to read. */
+export interface ReadRange {
+  readonly previous: PreviousBlock | undefined;
+  /** Hash that block 0 must have. */
+  readonly genesisHash: Hash32;
+  /** Last height, included. */
+  readonly to: Height;
+  /** Reads at the same time; also the most blocks in one run. */
+  readonly readsInFlight: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Yields runs of consecutive blocks as they arrive, each at least one block long, until `to` or
+ * until the source has no more: a source behind the head is lag, not an incident.
+ * @throws IncidentFound when a block does not follow the one before it; the source's faults
+ */
+export async function* readRuns(
+  source: BlockSource,
+  range: ReadRange,
+): AsyncGenerator<readonly DataBlock[], void> {
+  const inner = new AbortController();
+  const signal = AbortSignal.any([range.signal, inner.signal]);
+  const window: Read[] = [];
+  let nextHeight = range.previous === undefined ? 0 : range.previous.height + 1;
+  let previous = range.previous;
+  const fill = () => {
+    while (window.length < range.readsInFlight && nextHeight <= range.to) {
+      window.push(startRead(source, nextHeight, signal));
+      nextHeight += 1;
+    }
+  };
+  try {
+    for (fill(); window.length > 0; fill()) {
+      await window[0]?.settled;
+      const run: DataBlock[] = [];
+      const isLast = takeSettled(window, run);
+      for (const block of run) {
+        assertFollows(previous, block, range.genesisHash);
+        previous = block;
+      }
+      if (run.length > 0) yield run;
+      if (isLast) return;
+    }
+  } finally {
+    inner.abort();
+    await Promise.all(window.map((read) => read.settled));
+  }
+}
+
+/** One read on its way; it never rejects by itself, so that none is left unhandled. */
+interface Read {
+  readonly settled: Promise<void>;
+  outcome?: { readonly block: DataBlock | undefined } | { readonly error: unknown };
+}
+
+function startRead(source: BlockSource, height: Height, signal: AbortSignal): Read {
+  const read: { settled: Promise<void>; outcome?: Read["outcome"] } = {
+    settled: Promise.resolve(),
+  };
+  read.settled = source.block(height, { signal }).then(
+    (block) => {
+      read.outcome = { block };
+    },
+    (error: unknown) => {
+      read.outcome = { error };
+    },
+  );
+  return read;
+}
+
+/**
+ * Moves the blocks that are here, in order, from the window into the run.
+ * @returns true when the source has no more
+ */
+function takeSettled(window: Read[], run: DataBlock[]): boolean {
+  let operations = 0;
+  for (;;) {
+    const outcome = window[0]?.outcome;
+    if (outcome === undefined) return false;
+    if ("error" in outcome) {
+      // What was read before the fault is good; the fault comes again with the next step.
+      if (run.length > 0) return false;
+      throw outcome.error;
+    }
+    if (outcome.block === undefined) return true;
+    operations += countOperations(outcome.block);
+    if (run.length > 0 && operations > MAX_RUN_OPERATIONS) return false;
+    run.push(outcome.block);
+    window.shift();
+  }
+}
+
+function countOperations(block: DataBlock): number {
+  return block.transactions.reduce((sum, { operations }) => sum + operations.length, 0);
+}
+
+/** The block's place and ancestry against the block before it. */
+function assertFollows(
+  previous: PreviousBlock | undefined,
+  block: DataBlock,
+  genesisHash: Hash32,
+): void {
+  if (previous === undefined) {
+    if (block.height === 0 && block.hash === genesisHash) return;
+    throw new IncidentFound({
+      kind: "HASH_CHANGED",
+      height: block.height,
+      message: "block 0 of the Data API is not the genesis block of this ledger",
+      details: { hash: block.hash, genesisHash },
+    });
+  }
+  if (block.height === previous.height + 1 && block.parentHash === previous.hash) return;
+  throw new IncidentFound({
+    kind: "PARENT_MISMATCH",
+    height: block.height,
+    message: `block ${block.height} does not follow block ${previous.height}`,
+    details: {
+      hash: block.hash,
+      parentHash: block.parentHash,
+      expectedParentHash: previous.hash,
+    },
+  });
+}

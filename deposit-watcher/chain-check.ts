@@ -1,0 +1,136 @@
+/**
+ * What the chain itself says against what we were told: the node's identity before the first
+ * credit, the blocks we booked, and the balances behind every operation that concerns us.
+ */
+import type { Hash32, Height } from "../chain/hex.js";
+import type { ChainIdentity } from "../ledger/database.js";
+import type { WatchCursor } from "../ledger/watch-cursor.js";
+import type { EvmClient } from "../rpc-client/evm-client.js";
+import type { Touch } from "./deposit-match.js";
+import { DepositError, IncidentFound } from "./errors.js";
+
+/** The node's calls that the checks need. */
+export type CheckedNode = Pick<
+  EvmClient,
+  "chainId" | "genesisHash" | "isSyncing" | "blockNumber" | "getBlockHeader" | "getBalances"
+>;
+
+interface Waiting {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Passes when the node serves the chain of this ledger and is not catching up.
+ * @throws NOT_READY with the reason; the node's faults
+ */
+export async function assertTrustworthy(
+  node: CheckedNode,
+  identity: ChainIdentity,
+  options: Waiting,
+): Promise<void> {
+  const [chainId, genesisHash, isSyncing] = await Promise.all([
+    node.chainId(options),
+    node.genesisHash(options),
+    node.isSyncing(options),
+  ]);
+  if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {
+    throw new DepositError("NOT_READY", "the node serves another chain than the ledger's", {
+      details: { chainId: chainId.toString(), genesisHash },
+      retriable: true,
+    });
+  }
+  if (isSyncing) {
+    throw new DepositError("NOT_READY", "the node is catching up", { retriable: true });
+  }
+}
+
+/**
+ * Reads the head and makes sure that what is booked still stands.
+ * @returns height of the head, >= the cursor's
+ * @throws IncidentFound when the head is below the cursor or the cursor's block changed
+ */
+export async function readHead(
+  node: CheckedNode,
+  cursor: WatchCursor,
+  options: Waiting,
+): Promise<Height> {
+  const headHeight = await node.blockNumber(options);
+  if (headHeight < cursor.height) {
+    throw new IncidentFound({
+      kind: "HEIGHT_WENT_BACK",
+      height: headHeight,
+      message: `the node's head ${headHeight} is below the booked block ${cursor.height}`,
+      details: { headHeight, cursorHeight: cursor.height },
+    });
+  }
+  if (cursor.blockHash !== undefined) {
+    await assertHash(node, { height: cursor.height, hash: cursor.blockHash }, "HASH_CHANGED", {
+      ...options,
+    });
+  }
+  return headHeight;
+}
+
+/**
+ * Holds a block of the Data API against the node: its hash, and for each touched address that the
+ * sum of its operations is the difference of its balances before and after.
+ * @throws IncidentFound; the node's faults
+ */
+export async function verifyTouches(
+  node: CheckedNode,
+  run: {
+    readonly last: { readonly height: Height; readonly hash: Hash32 };
+    readonly touches: readonly Touch[];
+  },
+  options: Waiting,
+): Promise<void> {
+  await assertHash(node, run.last, "NODES_DISAGREE", options);
+  const queries = run.touches.flatMap((touch) => {
+    const after = { address: touch.address, at: touch.height };
+    return touch.height === 0 ? [after] : [after, { ...after, at: touch.height - 1 }];
+  });
+  const balances = (await node.getBalances(queries, options)).values();
+  for (const touch of run.touches) {
+    const afterAtoken = balances.next().value ?? 0n;
+    const beforeAtoken = touch.height === 0 ? 0n : (balances.next().value ?? 0n);
+    if (afterAtoken - beforeAtoken === touch.deltaAtoken) continue;
+    throw new IncidentFound({
+      kind: "BALANCE_MISMATCH",
+      height: touch.height,
+      message:
+        `the operations of ${touch.address} in block ${touch.height} do not explain the ` +
+        "change of its balance",
+      details: {
+        address: touch.address,
+        operationsAtoken: touch.deltaAtoken,
+        balanceBeforeAtoken: beforeAtoken,
+        balanceAfterAtoken: afterAtoken,
+      },
+    });
+  }
+}
+
+async function assertHash(
+  node: CheckedNode,
+  expected: { readonly height: Height; readonly hash: Hash32 },
+  kind: "HASH_CHANGED" | "NODES_DISAGREE",
+  options: Waiting,
+): Promise<void> {
+  const header = await node.getBlockHeader(expected.height, options);
+  if (header === undefined) {
+    throw new DepositError("NOT_READY", `the node has no block ${expected.height} yet`, {
+      details: { height: expected.height },
+      retriable: true,
+    });
+  }
+  if (header.hash === expected.hash) return;
+  throw new IncidentFound({
+    kind,
+    height: expected.height,
+    message:
+      kind === "HASH_CHANGED"
+        ? `the node's block ${expected.height} is not the one that is booked`
+        : `node and Data API disagree about block ${expected.height}`,
+    details: { nodeHash: header.hash, otherHash: expected.hash },
+  });
+}

@@ -1,0 +1,75 @@
+/** Settings of the deposit watcher: `<home>/config/watcher.toml`. */
+import { DEFAULT_PORTS } from "../chain/networks.js";
+import { type ConfigOf, defineConfigFile, field } from "../runtime/config.js";
+
+/** Schema of `watcher.toml`. */
+export const watcherConfigFile = defineConfigFile("watcher", {
+  api: {
+    listen: field.listenAddress({
+      default: `127.0.0.1:${DEFAULT_PORTS.depositApi}`,
+      help: "Where the deposit API listens. Its key is in config/api.key.",
+    }),
+    "body-limit-bytes": field.integer({
+      default: 65_536,
+      min: 1_024,
+      max: 1_048_576,
+      unit: "bytes",
+      help: "Longest request body.",
+    }),
+  },
+  chain: {
+    network: field.choice({
+      default: "testnet",
+      values: ["testnet", "mainnet"],
+      help: "Network whose deposits are watched; a node of another one is refused.",
+    }),
+  },
+  node: {
+    "json-rpc-url": field.url({
+      default: `http://127.0.0.1:${DEFAULT_PORTS.jsonRpc}`,
+      help: "JSON-RPC of the node: heads, balances, account journal.",
+    }),
+    "web-socket-url": field.url({
+      default: `ws://127.0.0.1:${DEFAULT_PORTS.webSocket}`,
+      schemes: ["ws", "wss"],
+      help: "WebSocket of the node; new heads wake the watcher before its next poll.",
+    }),
+    "data-api-url": field.url({
+      default: `http://127.0.0.1:${DEFAULT_PORTS.sidecarOnline}`,
+      help: "Data API that serves the blocks with their operations.",
+    }),
+    "request-timeout-ms": field.integer({
+      default: 10_000,
+      min: 100,
+      max: 120_000,
+      unit: "ms",
+      help: "Longest wait for one answer.",
+    }),
+  },
+  watcher: {
+    "poll-interval-ms": field.integer({
+      default: 2_000,
+      min: 20,
+      max: 60_000,
+      unit: "ms",
+      help: "Time between two looks at the head.",
+    }),
+    "reads-in-flight": field.integer({
+      default: 32,
+      min: 1,
+      max: 256,
+      unit: "blocks",
+      help: "Blocks read at the same time when catching up, and booked in one commit at most.",
+    }),
+    "max-lag-blocks": field.integer({
+      default: 20,
+      min: 1,
+      max: 1_000_000,
+      unit: "blocks",
+      help: "Distance from the head at which /ready answers 503.",
+    }),
+  },
+});
+
+/** Values of `watcher.toml`. */
+export type WatcherConfig = ConfigOf<typeof watcherConfigFile>;

@@ -1,0 +1,181 @@
+/**
+ * Pure: operations of blocks and the addresses we watch -> deposits with their natural keys, flows
+ * of the hot wallet, and per address and block the sum that the chain's balances must confirm.
+ */
+import type { Address } from "../chain/address.js";
+import type { BalanceReason } from "../chain/balance-change.js";
+import type { Hash32, Height } from "../chain/hex.js";
+import { TOKEN_SYMBOL } from "../chain/units.js";
+import type { CustomerId } from "../ledger/accounts.js";
+import type { NewDeposit } from "../ledger/deposits.js";
+import type { Outflow, WalletInflow } from "../ledger/wallet-flows.js";
+
+/** One operation, as far as matching needs it. */
+export interface MatchOperation {
+  readonly index: number;
+  readonly type: BalanceReason;
+  readonly status: "SUCCESS" | "FAILURE";
+  readonly address: Address;
+  /** Signed. */
+  readonly amountAtoken: bigint;
+  readonly currencySymbol: string;
+  readonly relatedIndexes: readonly number[];
+}
+
+/** One transaction of a block, or its block-level operations. */
+export interface MatchTransaction {
+  readonly hash: Hash32;
+  readonly index: number;
+  readonly operations: readonly MatchOperation[];
+}
+
+/** One block. */
+export interface MatchBlock {
+  readonly height: Height;
+  readonly hash: Hash32;
+  readonly transactions: readonly MatchTransaction[];
+}
+
+/** Which addresses are ours. */
+export interface Watched {
+  /** The customer of a deposit address; undefined for any other address. */
+  customerOf(address: Address): CustomerId | undefined;
+  readonly hotWallet: Address;
+}
+
+/** What a block did to one watched address, to be held against its balances. */
+export interface Touch {
+  readonly address: Address;
+  readonly height: Height;
+  /** Sum of the address's effective operations in the block. */
+  readonly deltaAtoken: bigint;
+}
+
+/** Everything that blocks mean for us, in chain order. */
+export interface MatchResult {
+  readonly deposits: readonly NewDeposit[];
+  readonly walletInflows: readonly WalletInflow[];
+  readonly outflows: readonly Outflow[];
+  readonly touches: readonly Touch[];
+}
+
+/**
+ * Ways in which somebody pays an address. Coins that arrive otherwise (minted, genesis, shares of
+ * fees) were not sent to the customer and go to suspense.
+ */
+const PAYMENT_TYPES: ReadonlySet<BalanceReason> = new Set([
+  "CALL",
+  "CREATE",
+  "CREATE2",
+  "SELFDESTRUCT",
+]);
+
+/** Matches consecutive blocks against the watched addresses. */
+export function matchBlocks(blocks: readonly MatchBlock[], watched: Watched): MatchResult {
+  const result = {
+    deposits: [] as NewDeposit[],
+    walletInflows: [] as WalletInflow[],
+    outflows: [] as Outflow[],
+    touches: [] as Touch[],
+  };
+  for (const block of blocks) {
+    const deltas = new Map<Address, bigint>();
+    for (const transaction of block.transactions) {
+      matchTransaction({ block, transaction, watched, result, deltas });
+    }
+    for (const [address, deltaAtoken] of deltas) {
+      result.touches.push({ address, height: block.height, deltaAtoken });
+    }
+  }
+  return result;
+}
+
+interface Matching {
+  readonly block: MatchBlock;
+  readonly transaction: MatchTransaction;
+  readonly watched: Watched;
+  readonly result: {
+    readonly deposits: NewDeposit[];
+    readonly walletInflows: WalletInflow[];
+    readonly outflows: Outflow[];
+  };
+  readonly deltas: Map<Address, bigint>;
+}
+
+function matchTransaction(matching: Matching): void {
+  const { transaction, watched, deltas } = matching;
+  const spent = new Map<Address, { amountAtoken: bigint; feeAtoken: bigint }>();
+  for (const operation of transaction.operations) {
+    if (!isEffective(operation)) continue;
+    const { address, amountAtoken } = operation;
+    const customerId = watched.customerOf(address);
+    if (customerId === undefined && address !== watched.hotWallet) continue;
+    deltas.set(address, (deltas.get(address) ?? 0n) + amountAtoken);
+    if (isSelfPaid(operation, transaction)) continue;
+    if (amountAtoken > 0n) {
+      addInflow(matching, operation, customerId);
+    } else {
+      const sum = spent.get(address) ?? { amountAtoken: 0n, feeAtoken: 0n };
+      if (operation.type === "FEE") sum.feeAtoken -= amountAtoken;
+      else sum.amountAtoken -= amountAtoken;
+      spent.set(address, sum);
+    }
+  }
+  for (const [wallet, sum] of spent) {
+    matching.result.outflows.push({
+      wallet,
+      role: wallet === watched.hotWallet ? "hot-wallet" : "deposit-address",
+      txHash: transaction.hash,
+      height: matching.block.height,
+      ...sum,
+    });
+  }
+}
+
+function addInflow(
+  matching: Matching,
+  operation: MatchOperation,
+  customerId: CustomerId | undefined,
+): void {
+  const { block, transaction, watched, result } = matching;
+  const place = {
+    amountAtoken: operation.amountAtoken,
+    height: block.height,
+    txHash: transaction.hash,
+    txIndex: transaction.index,
+    opIndex: operation.index,
+  };
+  if (operation.address === watched.hotWallet) {
+    result.walletInflows.push(place);
+  } else if (customerId !== undefined) {
+    result.deposits.push({
+      ...place,
+      address: operation.address,
+      customerId,
+      blockHash: block.hash,
+      // What genesis allots was there before anybody could be told the address.
+      creditable: block.height > 0 && PAYMENT_TYPES.has(operation.type),
+    });
+  }
+}
+
+function isEffective(operation: MatchOperation): boolean {
+  return (
+    operation.status === "SUCCESS" &&
+    operation.amountAtoken !== 0n &&
+    operation.currencySymbol === TOKEN_SYMBOL
+  );
+}
+
+/** True for either side of a pair that takes from and gives to the same address: nothing moved. */
+function isSelfPaid(operation: MatchOperation, transaction: MatchTransaction): boolean {
+  const opposes = (other: MatchOperation | undefined) =>
+    other !== undefined &&
+    other.address === operation.address &&
+    other.amountAtoken === -operation.amountAtoken &&
+    isEffective(other);
+  if (operation.relatedIndexes.some((index) => opposes(transaction.operations[index]))) return true;
+  return transaction.operations.some(
+    (other) => other.relatedIndexes.includes(operation.index) && opposes(other),
+  );
+}

@@ -1,0 +1,191 @@
+/** Entry of the deposit watcher: the loop, the backfills and the deposit API in one process. */
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { errorMessage } from "../chain/errors.js";
+import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
+import { type ChainIdentity, openLedger, readStoredIdentity } from "../ledger/database.js";
+import { createDataApiClient } from "../rpc-client/data-api-client.js";
+import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
+import { loadConfig } from "../runtime/config.js";
+import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http-server.js";
+import { type ProcessContext, runProcess, type Service } from "../runtime/lifecycle.js";
+import { createMetrics, type Metrics } from "../runtime/metrics.js";
+import { readSecretFile } from "../runtime/secret-file.js";
+import { databaseUrl } from "../runtime/service-urls.js";
+import type { SqlDatabase } from "../runtime/sql.js";
+import { retry, TaskGroup } from "../runtime/task.js";
+import { AddressBook } from "./address-book.js";
+import { type AddressDerivation, createAddressDerivation } from "./address-derivation.js";
+import { createDepositRoutes } from "./api.js";
+import { mapDepositError } from "./api-errors.js";
+import { type WatcherConfig, watcherConfigFile } from "./config.js";
+import { DepositError } from "./errors.js";
+import { readWalletAddress } from "./wallet-file.js";
+import { Watcher } from "./watcher.js";
+import { createWatcherMetrics } from "./watcher-metrics.js";
+
+runProcess({ name: "deposit-watcher", start });
+
+async function start(context: ProcessContext): Promise<readonly Service[]> {
+  const { home, env, portOffset, signal, log } = context;
+  const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
+  const derivation = createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
+  const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
+  const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const url = databaseUrl({ home, env, portOffset });
+  const timeoutMs = config.node["request-timeout-ms"];
+  const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
+  const source = createDataApiClient({
+    url: config.node["data-api-url"],
+    network: { blockchain: BLOCKCHAIN_NAME, network: config.chain.network },
+    timeoutMs,
+  });
+  const node = createEvmClient(rpc);
+  const identity = await findIdentity(context, { node, config, url });
+  const applicationName = "causeway-watcher";
+  const database = await openLedger({ url, log, signal, identity, applicationName });
+  const metrics = createMetrics();
+  const watcher = new Watcher({
+    database,
+    node,
+    source,
+    book: new AddressBook(hotWallet),
+    identity,
+    log,
+    metrics: createWatcherMetrics(metrics),
+    options: {
+      pollIntervalMs: config.watcher["poll-interval-ms"],
+      readsInFlight: config.watcher["reads-in-flight"],
+    },
+  });
+  const parts = { config, database, derivation, watcher, apiKey, metrics, context };
+  const server = createServer(parts);
+  try {
+    await server.start();
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  const tasks = startTasks(parts);
+  return [
+    { name: "ledger", stop: () => database.close() },
+    { name: "node clients", stop: async () => void (rpc.close(), source.close()) },
+    { name: "watcher", stop: () => tasks.stop() },
+    server,
+  ];
+}
+
+interface RunningParts {
+  readonly config: WatcherConfig;
+  readonly database: SqlDatabase;
+  readonly derivation: AddressDerivation;
+  readonly watcher: Watcher;
+  readonly apiKey: string;
+  readonly metrics: Metrics;
+  readonly context: ProcessContext;
+}
+
+function createServer(parts: RunningParts): HttpServer {
+  const { config, database, derivation, watcher, apiKey, metrics, context } = parts;
+  return createHttpServer({
+    name: "deposit-api",
+    apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
+    listen: config.api.listen,
+    routes: createDepositRoutes({
+      database,
+      derivation,
+      headHeight: () => watcher.status.headHeight,
+      onRegistered: () => watcher.wakeBackfill(),
+    }),
+    apiKey,
+    mapError: mapDepositError,
+    readiness: () => readinessOf(watcher, config.watcher["max-lag-blocks"]),
+    log: context.log,
+    metrics,
+    bodyLimitBytes: config.api["body-limit-bytes"],
+  });
+}
+
+function startTasks(parts: RunningParts): TaskGroup {
+  const { config, watcher, context } = parts;
+  const tasks = new TaskGroup({
+    signal: context.signal,
+    onFault: (_name, error) => context.fatal(error),
+  });
+  tasks.run("blocks", (signal) => watcher.run(signal));
+  tasks.run("backfills", (signal) => watcher.runBackfills(signal));
+  tasks.run("new heads", async (signal) => {
+    const url = config.node["web-socket-url"];
+    for await (const _head of subscribeNewHeads({ url, signal })) watcher.wake();
+  });
+  return tasks;
+}
+
+/** `/ready`: halted, not connected or behind, each with its reason. */
+function readinessOf(watcher: Watcher, maxLagBlocks: number): Readiness {
+  const { incident, problem, headHeight, cursorHeight } = watcher.status;
+  if (incident !== undefined) {
+    const reason =
+      `crediting is halted by incident ${incident.id} (${incident.kind}): ${incident.message}; ` +
+      "when its cause is gone: causeway deposits resume";
+    return { ready: false, reason };
+  }
+  if (problem !== undefined) return { ready: false, reason: `not connected: ${problem}` };
+  const lagBlocks = (headHeight ?? 0) - cursorHeight;
+  return lagBlocks > maxLagBlocks
+    ? { ready: false, reason: `behind: ${lagBlocks} blocks below the head` }
+    : { ready: true };
+}
+
+/**
+ * The chain to keep books for: what the node says; where it does not answer, what the ledger was
+ * opened for, so that the API serves while the node is down.
+ */
+async function findIdentity(
+  context: ProcessContext,
+  parts: { readonly node: EvmClient; readonly config: WatcherConfig; readonly url: string },
+): Promise<ChainIdentity> {
+  const { log, signal } = context;
+  let stored: ChainIdentity | undefined;
+  return retry(
+    async (attempt) => {
+      if (stored !== undefined) return stored;
+      try {
+        return await askIdentity(parts.node, parts.config, signal);
+      } catch (error) {
+        if (!(error instanceof DepositError) && attempt === 1) {
+          stored = await readStoredIdentity({ url: parts.url, log, signal });
+        }
+        throw error;
+      }
+    },
+    {
+      signal,
+      minDelayMs: 200,
+      maxDelayMs: 2_000,
+      isRetriable: (error) => !(error instanceof DepositError),
+      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
+    },
+  );
+}
+
+async function askIdentity(
+  node: EvmClient,
+  config: WatcherConfig,
+  signal: AbortSignal,
+): Promise<ChainIdentity> {
+  const [chainId, genesisHash] = await Promise.all([
+    node.chainId({ signal }),
+    node.genesisHash({ signal }),
+  ]);
+  const expected = NETWORKS[config.chain.network].evmChainId;
+  if (chainId !== expected) {
+    throw new DepositError(
+      "NOT_READY",
+      `the node serves chain ${chainId}, chain.network = "${config.chain.network}" is ${expected}`,
+    );
+  }
+  return { chainId, genesisHash };
+}

@@ -1,0 +1,325 @@
+/**
+ * The watcher's loop: poll the head, read what is new, verify it against the chain, book it in one
+ * commit. Faults of the network or the database are waited out; incidents stop crediting until an
+ * operator resumes; a broken invariant stops the process.
+ */
+import { AppError, errorMessage } from "../chain/errors.js";
+import type { Height } from "../chain/hex.js";
+import type { ChainIdentity } from "../ledger/database.js";
+import { type BlockStepResult, commitBlockStep } from "../ledger/deposits.js";
+import { LedgerError } from "../ledger/errors.js";
+import {
+  type Incident,
+  type NewIncident,
+  openIncident,
+  recordIncident,
+} from "../ledger/incidents.js";
+import { readCursor, type WatchCursor } from "../ledger/watch-cursor.js";
+import type { DataBlock } from "../rpc-client/data-api-client.js";
+import type { EvmClient } from "../rpc-client/evm-client.js";
+import { failpoint } from "../runtime/failpoint.js";
+import type { Logger } from "../runtime/logger.js";
+import type { SqlDatabase } from "../runtime/sql.js";
+import { createWakeup } from "../runtime/task.js";
+import type { AddressBook } from "./address-book.js";
+import { runBackfill } from "./backfill.js";
+import { type BlockSource, readRuns } from "./block-reader.js";
+import { assertTrustworthy, type CheckedNode, readHead, verifyTouches } from "./chain-check.js";
+import { matchBlocks } from "./deposit-match.js";
+import { IncidentFound } from "./errors.js";
+import type { WatcherMetrics } from "./watcher-metrics.js";
+
+/**
+ * Failpoints on the watcher's way, in order: each names a durable step, or the moment before one.
+ * `watcher.in-block-commit` and `watcher.before-block-commit` lie inside the SQL transaction.
+ */
+export const WATCHER_FAILPOINTS = [
+  "watcher.after-read",
+  "watcher.after-verify",
+  "watcher.in-block-commit",
+  "watcher.before-block-commit",
+  "watcher.after-block-commit",
+  "watcher.before-backfill-commit",
+  "watcher.after-backfill-commit",
+  "watcher.after-incident",
+  "watcher.after-register",
+] as const;
+
+/** Wait when the Data API is a little behind the head: it usually has the block within a moment. */
+const LAG_RETRY_MS = 100;
+
+/** Wait after a fault, so that a node or database that is down is not hammered. */
+const FAULT_RETRY_MS = 500;
+
+/** What the watcher needs. */
+export interface WatcherParts {
+  readonly database: SqlDatabase;
+  readonly node: CheckedNode & Pick<EvmClient, "accountJournal" | "getBalance">;
+  readonly source: BlockSource;
+  readonly book: AddressBook;
+  readonly identity: ChainIdentity;
+  readonly log: Logger;
+  readonly metrics: WatcherMetrics;
+  readonly options: {
+    readonly pollIntervalMs: number;
+    readonly readsInFlight: number;
+  };
+}
+
+/** Where the watcher stands, for the API and `/ready`. */
+export interface WatcherStatus {
+  /** Undefined until the node answered once. */
+  readonly headHeight: Height | undefined;
+  /** -1 before block 0 is booked. */
+  readonly cursorHeight: Height;
+  /** The incident that stops crediting. */
+  readonly incident: Incident | undefined;
+  /** Why the last round did not come through; undefined when it did. */
+  readonly problem: string | undefined;
+}
+
+/** The running watcher. */
+export class Watcher {
+  readonly #parts: WatcherParts;
+  readonly #bell = createWakeup();
+  readonly #backfillBell = createWakeup();
+  #isTrusted = false;
+  #status: WatcherStatus = {
+    headHeight: undefined,
+    cursorHeight: -1,
+    incident: undefined,
+    problem: "the node has not been asked yet",
+  };
+
+  constructor(parts: WatcherParts) {
+    this.#parts = parts;
+  }
+
+  /** The latest state; a snapshot. */
+  get status(): WatcherStatus {
+    return this.#status;
+  }
+
+  /** A hint that there may be a new block. */
+  wake(): void {
+    this.#bell.wake();
+  }
+
+  /** A hint that an address was registered. */
+  wakeBackfill(): void {
+    this.#backfillBell.wake();
+  }
+
+  /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const timeoutMs = await this.#guarded(signal, () => this.#round(signal));
+      await quietly(this.#bell.wait({ signal, timeoutMs }));
+    }
+  }
+
+  /** Books the past of registered addresses until the signal fires; see `run` for faults. */
+  async runBackfills(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const timeoutMs = await this.#guarded(signal, async () => {
+        if (this.#isTrusted && this.#status.incident === undefined) {
+          this.#parts.metrics.backfilled(await runBackfill(this.#parts, { signal }));
+          return this.#parts.options.pollIntervalMs;
+        }
+        return LAG_RETRY_MS;
+      });
+      await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
+    }
+  }
+
+  /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */
+  async #guarded(signal: AbortSignal, round: () => Promise<number>): Promise<number> {
+    try {
+      return await round();
+    } catch (error) {
+      if (signal.aborted) return 0;
+      if (error instanceof LedgerError && error.code === "CURSOR_MOVED") return 0;
+      const incident = toIncident(error);
+      if (incident !== undefined) await this.#halt(incident);
+      else this.#waitOut(error);
+      return FAULT_RETRY_MS;
+    }
+  }
+
+  /** @returns how long to wait before the next round, milliseconds */
+  async #round(signal: AbortSignal): Promise<number> {
+    const { database, node, identity, book, metrics, options } = this.#parts;
+    const incident = await openIncident(database);
+    let cursor = await readCursor(database);
+    this.#update({ incident, cursorHeight: cursor.height });
+    metrics.halted(incident !== undefined);
+    metrics.cursor(cursor.height);
+    if (incident !== undefined) {
+      // The head still moves: confirmations and lag are shown truthfully while halted.
+      this.#seeHead(await node.blockNumber({ signal }));
+      this.#update({ problem: undefined });
+      return options.pollIntervalMs;
+    }
+    if (!this.#isTrusted) await assertTrustworthy(node, identity, { signal });
+    const headHeight = await readHead(node, cursor, { signal });
+    this.#isTrusted = true;
+    this.#seeHead(headHeight);
+    await book.refresh(database);
+    const range = {
+      previous: previousBlock(cursor),
+      genesisHash: identity.genesisHash,
+      to: headHeight,
+      readsInFlight: options.readsInFlight,
+      signal,
+    };
+    for await (const run of readRuns(this.#parts.source, range)) {
+      failpoint("watcher.after-read");
+      cursor = await this.#book(cursor, run, signal);
+      this.#update({ cursorHeight: cursor.height, problem: undefined });
+      metrics.cursor(cursor.height);
+    }
+    this.#update({ problem: undefined });
+    const isBehind = cursor.height < headHeight;
+    return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
+  }
+
+  /** Verifies and commits one run; again if an address registered meanwhile is touched by it. */
+  async #book(
+    cursor: WatchCursor,
+    run: readonly DataBlock[],
+    signal: AbortSignal,
+  ): Promise<WatchCursor> {
+    const { database, node, book } = this.#parts;
+    const last = run.at(-1);
+    if (last === undefined) return cursor;
+    const isTouched = lazyTouchTest(run);
+    for (;;) {
+      const { touches, ...matched } = matchBlocks(run, book);
+      await verifyTouches(node, { last, touches }, { signal });
+      failpoint("watcher.after-verify");
+      const from = { ...cursor, nextAddressIndex: book.nextIndex };
+      const step = { from, height: last.height, blockHash: last.hash, ...matched };
+      const result = await commitBlockStep(database, step, ({ address }) => isTouched(address));
+      book.add(result.newAddresses);
+      if (result.outcome === "committed") {
+        this.#report(result, last.height);
+        return { height: last.height, blockHash: last.hash, nextAddressIndex: book.nextIndex };
+      }
+    }
+  }
+
+  #report(result: Extract<BlockStepResult, { outcome: "committed" }>, height: Height): void {
+    const { log, metrics } = this.#parts;
+    metrics.detected(result.detected);
+    metrics.credited(result.credited);
+    metrics.foreignOutflows(result.foreignOutflows.length);
+    if (result.detected > 0) log.debug({ count: result.detected, height }, "deposits detected");
+    if (result.credited > 0) {
+      const amountAtoken = result.creditedAtoken.toString();
+      log.debug({ count: result.credited, amountAtoken, height }, "deposits credited");
+    }
+    for (const outflow of result.foreignOutflows) {
+      const fields = {
+        ...outflow,
+        amountAtoken: outflow.amountAtoken.toString(),
+        feeAtoken: outflow.feeAtoken.toString(),
+      };
+      log.error(fields, "coins left one of our addresses and nobody asked for it");
+    }
+  }
+
+  async #halt(incident: NewIncident): Promise<void> {
+    const { database, log, metrics } = this.#parts;
+    this.#isTrusted = false;
+    try {
+      await recordIncident(database, incident);
+      failpoint("watcher.after-incident");
+      this.#update({ incident: await openIncident(database) });
+    } catch (error) {
+      // Nothing was booked; the next round meets the same cause and tries to write it again.
+      this.#waitOut(error);
+      return;
+    }
+    metrics.halted(true);
+    log.error({ kind: incident.kind, height: incident.height }, "incident: crediting is halted");
+  }
+
+  /** Rethrows what waiting cannot cure. */
+  #waitOut(error: unknown): void {
+    if (!isCurable(error)) throw error;
+    const problem = errorMessage(error);
+    const { log, metrics } = this.#parts;
+    metrics.fault();
+    if (this.#status.problem === problem) log.debug({ err: error }, "round failed again");
+    else log.warn({ err: error }, "round failed, trying again");
+    this.#isTrusted = false;
+    this.#update({ problem });
+  }
+
+  #seeHead(headHeight: Height): void {
+    this.#update({ headHeight });
+    this.#parts.metrics.head(headHeight);
+  }
+
+  #update(change: Partial<WatcherStatus>): void {
+    this.#status = { ...this.#status, ...change };
+  }
+}
+
+function previousBlock(cursor: WatchCursor) {
+  const { height, blockHash } = cursor;
+  return blockHash === undefined ? undefined : { height, hash: blockHash };
+}
+
+/** The addresses of a run are collected only if somebody registered meanwhile. */
+function lazyTouchTest(run: readonly DataBlock[]): (address: string) => boolean {
+  let touched: Set<string> | undefined;
+  return (address) => {
+    touched ??= new Set(
+      run.flatMap((block) =>
+        block.transactions.flatMap((transaction) =>
+          transaction.operations.map((operation) => operation.address),
+        ),
+      ),
+    );
+    return touched.has(address);
+  };
+}
+
+/** Incidents found by checks, and contradictions that the ledger itself refused. */
+function toIncident(error: unknown): NewIncident | undefined {
+  if (error instanceof IncidentFound) return error.incident;
+  if (!(error instanceof LedgerError) || error.code === "CORRUPT_ROW") return undefined;
+  return {
+    kind: "LEDGER_CONFLICT",
+    height: undefined,
+    message: `the ledger refused what the chain says: ${error.message}`,
+    details: { code: error.code, ...error.details },
+  };
+}
+
+/** Codes of faults that pass by themselves, or once somebody repairs what they name. */
+const CURABLE_CODES: ReadonlySet<string> = new Set([
+  "NOT_READY",
+  "TIMEOUT",
+  "RPC_ERROR",
+  "DATA_API_ERROR",
+  "NODE_UNREACHABLE",
+  "NODE_TIMEOUT",
+  "NODE_HTTP_STATUS",
+  "BAD_ANSWER",
+  "ANSWER_TOO_LARGE",
+  "CONFLICT",
+  "DATABASE_UNAVAILABLE",
+  "DATABASE_FULL",
+  "DATABASE_FAULT",
+]);
+
+function isCurable(error: unknown): boolean {
+  return error instanceof AppError && CURABLE_CODES.has(error.code);
+}
+
+/** Waits end early by the signal; the loops look at it themselves. */
+async function quietly(wait: Promise<unknown>): Promise<void> {
+  await wait.catch(() => undefined);
+}

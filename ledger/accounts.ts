@@ -1,0 +1,73 @@
+/** The chart of accounts: codes, and on which side each kind of account grows. */
+import { LedgerError } from "./errors.js";
+
+/** The only asset of this version; rows carry it so that tokens need no new tables. */
+export const NATIVE_ASSET = "TOKEN";
+
+/** Coins of the hot wallet on the chain. */
+export const HOT_WALLET = "asset:hot_wallet" as AccountCode;
+
+/** Coins on all deposit addresses together. */
+export const DEPOSIT_ADDRESSES = "asset:deposit_addresses" as AccountCode;
+
+/** Coins that arrived without anybody to owe them to. */
+export const SUSPENSE = "liability:suspense" as AccountCode;
+
+/** What the exchange put into the hot wallet at genesis. */
+export const OPENING_CAPITAL = "equity:opening_capital" as AccountCode;
+
+/** Fees paid to the network, the exchange's expense. */
+export const NETWORK_FEE = "expense:network_fee" as AccountCode;
+
+/** Differences that an operator accepted after an investigation. */
+export const BREAK = "asset:break" as AccountCode;
+
+/** The code of an account, checked again by the database. */
+export type AccountCode = string & { readonly __brand: "AccountCode" };
+
+/** An exchange customer's identifier: 1-64 of `[A-Za-z0-9_.:-]`. */
+export type CustomerId = string & { readonly __brand: "CustomerId" };
+
+const CUSTOMER_ID_PATTERN = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+const ACCOUNT_CODE_PATTERN =
+  /^(asset:(hot_wallet|deposit_addresses|break)|liability:suspense|equity:opening_capital|expense:network_fee|liability:(customer|held):[A-Za-z0-9_.:-]{1,64})$/;
+
+/**
+ * Untrusted text to a customer's identifier.
+ * @throws INVALID_CUSTOMER_ID
+ */
+export function parseCustomerId(text: unknown): CustomerId {
+  if (typeof text !== "string" || !CUSTOMER_ID_PATTERN.test(text)) {
+    throw new LedgerError("INVALID_CUSTOMER_ID", "customerId must be 1-64 of [A-Za-z0-9_.:-]");
+  }
+  return text as CustomerId;
+}
+
+/**
+ * Stored text to an account code.
+ * @throws INVALID_ACCOUNT
+ */
+export function parseAccountCode(text: unknown): AccountCode {
+  if (typeof text !== "string" || !ACCOUNT_CODE_PATTERN.test(text)) {
+    throw new LedgerError("INVALID_ACCOUNT", "not an account of the chart", {
+      details: { account: String(text) },
+    });
+  }
+  return text as AccountCode;
+}
+
+/** What the customer may withdraw. */
+export function customerAccount(customerId: CustomerId): AccountCode {
+  return `liability:customer:${customerId}` as AccountCode;
+}
+
+/** What is reserved for the customer's withdrawals on their way. */
+export function heldAccount(customerId: CustomerId): AccountCode {
+  return `liability:held:${customerId}` as AccountCode;
+}
+
+/** True for accounts whose balance is debits - credits (assets, expenses); false for the others. */
+export function isDebitNormal(account: AccountCode): boolean {
+  return account.startsWith("asset:") || account.startsWith("expense:");
+}

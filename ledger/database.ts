@@ -1,0 +1,145 @@
+/** Opens the ledger's database: migrations first, then proof that it belongs to this chain. */
+import type { Hash32 } from "../chain/hex.js";
+import type { Logger } from "../runtime/logger.js";
+import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql.js";
+import { LedgerError } from "./errors.js";
+import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
+import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
+import { storedAtoken, storedHash } from "./stored-values.js";
+
+/** Version of the tables that this program understands; a higher one in the database is refused. */
+export const LEDGER_FORMAT_VERSION = 1;
+
+/** Connections per process: enough for a loop, a backfill and several HTTP requests at once. */
+const POOL_SIZE = 10;
+
+/** All migrations of both writers, in the order of their numbers. */
+export const LEDGER_MIGRATIONS = [LedgerCore1760000000001, Withdrawals1760000000002] as const;
+
+/** The chain that a ledger keeps books for. */
+export interface ChainIdentity {
+  /** Hash of block 0. */
+  readonly genesisHash: Hash32;
+  /** EIP-155 chain id. */
+  readonly chainId: bigint;
+}
+
+/** The ledger's database, migrated and checked. */
+export type LedgerDatabase = SqlDatabase;
+
+/** What `openLedger` needs. */
+export interface OpenLedgerOptions {
+  /** PostgreSQL URL; never logged, it holds the password. */
+  readonly url: string;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly identity: ChainIdentity;
+  /** Shown in `pg_stat_activity`; default "causeway-ledger". */
+  readonly applicationName?: string;
+}
+
+/**
+ * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
+ * identity on the first opening.
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, and the driver's errors
+ */
+export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
+  const { url, log, signal, identity } = options;
+  const applicationName = options.applicationName ?? "causeway-ledger";
+  const common = { url, applicationName, log, signal };
+  // A foreign ledger must not be migrated either, so it is looked at before any change.
+  const before = await openDatabase({ ...common, migrations: [], poolSize: 1 });
+  try {
+    await checkIdentity(before, identity);
+  } finally {
+    await before.close();
+  }
+  const migrations = [...LEDGER_MIGRATIONS];
+  const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE });
+  try {
+    await writeIdentity(database, identity);
+    await checkIdentity(database, identity);
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/**
+ * The chain that an existing ledger belongs to; undefined for an empty database. For programs that
+ * must start while their node is down.
+ */
+export async function readStoredIdentity(
+  options: Omit<OpenLedgerOptions, "identity">,
+): Promise<ChainIdentity | undefined> {
+  const { url, log, signal } = options;
+  const applicationName = options.applicationName ?? "causeway-ledger";
+  const database = await openDatabase({
+    url,
+    log,
+    signal,
+    applicationName,
+    migrations: [],
+    poolSize: 1,
+  });
+  try {
+    const stored = await readMeta(database);
+    const chainId = stored.get("chain_id");
+    const genesisHash = stored.get("genesis_hash");
+    if (chainId === undefined || genesisHash === undefined) return undefined;
+    return { chainId: storedAtoken(chainId), genesisHash: storedHash(genesisHash) };
+  } finally {
+    await database.close();
+  }
+}
+
+async function readMeta(sql: Sql): Promise<ReadonlyMap<string, string>> {
+  const tables = await sql.query<{ found: string | null }>(
+    `SELECT to_regclass('meta')::text AS found`,
+  );
+  if (typeof tables[0]?.found !== "string") return new Map();
+  const rows = await sql.query<{ key: string; value: string }>(`SELECT key, value FROM meta`);
+  return new Map(rows.map((row) => [row.key, row.value]));
+}
+
+function identityRows(identity: ChainIdentity): Record<string, string> {
+  return {
+    format_version: String(LEDGER_FORMAT_VERSION),
+    genesis_hash: identity.genesisHash,
+    chain_id: identity.chainId.toString(),
+  };
+}
+
+async function writeIdentity(database: SqlDatabase, identity: ChainIdentity): Promise<void> {
+  const rows = identityRows(identity);
+  await database.query(
+    `INSERT INTO meta (key, value) SELECT * FROM unnest($1::text[], $2::text[])
+     ON CONFLICT (key) DO NOTHING`,
+    [Object.keys(rows), Object.values(rows)],
+  );
+}
+
+async function checkIdentity(sql: Sql, identity: ChainIdentity): Promise<void> {
+  const stored = await readMeta(sql);
+  const version = Number(stored.get("format_version") ?? LEDGER_FORMAT_VERSION);
+  if (version > LEDGER_FORMAT_VERSION) {
+    throw new LedgerError(
+      "NEWER_LEDGER",
+      `the ledger has format ${version}, this program knows ${LEDGER_FORMAT_VERSION}: ` +
+        "start the version that wrote it, or a newer one",
+      { details: { stored: version, supported: LEDGER_FORMAT_VERSION } },
+    );
+  }
+  const expected = identityRows(identity);
+  for (const key of ["chain_id", "genesis_hash"]) {
+    const value = stored.get(key);
+    if (value === undefined || value === expected[key]) continue;
+    throw new LedgerError(
+      "FOREIGN_LEDGER",
+      `the ledger belongs to another chain (its ${key} is ${value}, the node's is ` +
+        `${expected[key]}): use the database of this chain, or an empty one`,
+      { details: { key, stored: value, node: expected[key] } },
+    );
+  }
+}

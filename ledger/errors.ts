@@ -1,0 +1,28 @@
+/** Coded faults of the ledger. */
+import { AppError } from "../chain/errors.js";
+
+/**
+ * Codes of the ledger. FOREIGN_LEDGER and NEWER_LEDGER: the database belongs to another chain or a
+ * later version; JOURNAL_CONFLICT: a used idempotency key came with other postings;
+ * INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the database refused a movement; CURSOR_MOVED:
+ * another watcher advanced the cursor; DEPOSIT_CONFLICT: a known deposit came with other content;
+ * INVALID_ACCOUNT: no such account code; CORRUPT_ROW: a stored value is not what its column says.
+ */
+export const LEDGER_ERROR_CODES = [
+  "FOREIGN_LEDGER",
+  "NEWER_LEDGER",
+  "JOURNAL_CONFLICT",
+  "INSUFFICIENT_BALANCE",
+  "UNKNOWN_CUSTOMER",
+  "CURSOR_MOVED",
+  "DEPOSIT_CONFLICT",
+  "INVALID_ACCOUNT",
+  "INVALID_CUSTOMER_ID",
+  "CORRUPT_ROW",
+] as const;
+
+/** One of `LEDGER_ERROR_CODES`. */
+export type LedgerErrorCode = (typeof LEDGER_ERROR_CODES)[number];
+
+/** A fault of the ledger; `details` never hold secrets. */
+export class LedgerError extends AppError<LedgerErrorCode> {}

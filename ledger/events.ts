@@ -1,0 +1,64 @@
+/** The event stream of the exchange APIs: gapless sequence numbers in commit order. */
+import type { Sql } from "../runtime/sql.js";
+import { storedInteger, storedTime } from "./stored-values.js";
+
+/** Types of events; `withdrawal.<status>` are written by the withdrawal side. */
+export type EventType = `deposit.${string}` | `withdrawal.${string}`;
+
+/** An event to append; `data` names the deposit or withdrawal and what integrators need. */
+export interface NewEvent {
+  readonly type: EventType;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** An event as stored. */
+export interface StoredEvent {
+  /** 1, 2, 3 ... without gaps in commit order. */
+  readonly seq: number;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** RFC 3339, UTC. */
+  readonly at: string;
+}
+
+/**
+ * Appends events in the order given. Call it as the LAST statement that locks anything: it takes
+ * the one counter row and holds it until the commit, which is what makes the sequence gapless and
+ * equal to the order of commits.
+ * @returns the sequence number of the first event; undefined when there is none
+ */
+export async function appendEvents(
+  tx: Sql,
+  events: readonly NewEvent[],
+): Promise<number | undefined> {
+  if (events.length === 0) return undefined;
+  const rows = await tx.query<{ seq: string }>(
+    `UPDATE event_counter SET seq = seq + $1::bigint RETURNING seq`,
+    [events.length],
+  );
+  const firstSeq = storedInteger(rows[0]?.seq) - events.length + 1;
+  await tx.query(
+    `INSERT INTO event (seq, type, data)
+     SELECT $1::bigint + place - 1, type, data
+       FROM unnest($2::text[], $3::jsonb[]) WITH ORDINALITY AS input (type, data, place)`,
+    [firstSeq, events.map((event) => event.type), events.map((event) => JSON.stringify(event.data))],
+  );
+  return firstSeq;
+}
+
+/** Events after a sequence number, oldest first, at most `limit`. */
+export async function listEvents(
+  sql: Sql,
+  page: { readonly afterSeq: number; readonly limit: number },
+): Promise<StoredEvent[]> {
+  const rows = await sql.query<{ seq: string; type: string; data: unknown; at: unknown }>(
+    `SELECT seq, type, data, at FROM event WHERE seq > $1 ORDER BY seq LIMIT $2`,
+    [page.afterSeq, page.limit],
+  );
+  return rows.map((row) => ({
+    seq: storedInteger(row.seq),
+    type: row.type,
+    data: row.data as Readonly<Record<string, unknown>>,
+    at: storedTime(row.at),
+  }));
+}

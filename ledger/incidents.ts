@@ -1,0 +1,98 @@
+/**
+ * Incidents: facts that must not happen on this chain (D10). An open one stops crediting, also
+ * across restarts, until an operator resumes; the watcher then looks again and opens a new one if
+ * the cause is still there.
+ */
+import type { Height } from "../chain/hex.js";
+import type { Sql } from "../runtime/sql.js";
+import { storedHeight, storedInteger, storedTime } from "./stored-values.js";
+
+/** What went wrong. */
+export const INCIDENT_KINDS = [
+  "PARENT_MISMATCH",
+  "HASH_CHANGED",
+  "HEIGHT_WENT_BACK",
+  "BALANCE_MISMATCH",
+  "NODES_DISAGREE",
+  "LEDGER_CONFLICT",
+] as const;
+
+/** One of `INCIDENT_KINDS`. */
+export type IncidentKind = (typeof INCIDENT_KINDS)[number];
+
+/** An incident before it is written. */
+export interface NewIncident {
+  readonly kind: IncidentKind;
+  readonly height: Height | undefined;
+  /** One sentence for people. */
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** An open incident. */
+export interface Incident {
+  readonly id: number;
+  readonly kind: string;
+  readonly height: Height | undefined;
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** RFC 3339, UTC. */
+  readonly openedAt: string;
+}
+
+/** The incident that stops crediting now; undefined when there is none. */
+export async function openIncident(sql: Sql): Promise<Incident | undefined> {
+  const rows = await sql.query<{
+    id: string;
+    kind: string;
+    height: string | null;
+    message: string;
+    details: Readonly<Record<string, unknown>>;
+    opened_at: unknown;
+  }>(
+    `SELECT id, kind, height, message, details, opened_at
+       FROM incident WHERE resolved_at IS NULL ORDER BY id LIMIT 1`,
+  );
+  const row = rows[0];
+  if (row === undefined) return undefined;
+  return {
+    id: storedInteger(row.id),
+    kind: row.kind,
+    height: row.height === null ? undefined : storedHeight(row.height),
+    message: row.message,
+    details: row.details,
+    openedAt: storedTime(row.opened_at),
+  };
+}
+
+/** Writes an incident; while one is open, later ones change nothing: the first is the cause. */
+export async function recordIncident(sql: Sql, incident: NewIncident): Promise<void> {
+  await sql.query(
+    `INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)
+     ON CONFLICT ((resolved_at IS NULL)) WHERE resolved_at IS NULL DO NOTHING`,
+    [
+      incident.kind,
+      incident.height ?? null,
+      incident.message,
+      JSON.stringify(incident.details, (_key, value: unknown) =>
+        typeof value === "bigint" ? value.toString() : value,
+      ),
+    ],
+  );
+}
+
+/**
+ * An operator's word that the cause is gone: crediting goes on, after the watcher has checked
+ * again.
+ * @returns how many incidents were open (0 or 1)
+ */
+export async function resumeCrediting(sql: Sql, resolvedBy: string): Promise<number> {
+  const rows = await sql.query<{ resolved: number }>(
+    `WITH closed AS (
+       UPDATE incident SET resolved_at = now(), resolved_by = $1
+        WHERE resolved_at IS NULL RETURNING 1
+     ) SELECT count(*)::integer AS resolved FROM closed`,
+    [resolvedBy],
+  );
+  return rows[0]?.resolved ?? 0;
+}

@@ -1,0 +1,69 @@
+/** What is visibly in the pool, indexed by sender, by hash and by the age of gapped ones. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { PoolEntry } from "./pool-entry.js";
+import type { SenderDraft } from "./sender-draft.js";
+import { SenderQueue } from "./sender-queue.js";
+
+/** A gapped transaction and when it became one, Unix milliseconds. */
+export interface QueuedSince {
+  readonly entry: PoolEntry;
+  readonly sinceMs: number;
+}
+
+/** The pool's indexes; only `commit` changes them. */
+export class PoolContents {
+  private readonly senders = new Map<Address, SenderQueue>();
+  private readonly byHash = new Map<Hash32, PoolEntry>();
+  /** In the order in which they became gapped: the oldest first. */
+  private readonly queuedByAge = new Map<PoolEntry, QueuedSince>();
+  private bytes = 0;
+
+  /** Executable and queued together. */
+  get totalCount(): number {
+    return this.byHash.size;
+  }
+
+  get totalBytes(): number {
+    return this.bytes;
+  }
+
+  get queuedCount(): number {
+    return this.queuedByAge.size;
+  }
+
+  get(hash: Hash32): PoolEntry | undefined {
+    return this.byHash.get(hash);
+  }
+
+  sender(address: Address): SenderQueue | undefined {
+    return this.senders.get(address);
+  }
+
+  allSenders(): Iterable<SenderQueue> {
+    return this.senders.values();
+  }
+
+  /** Gapped transactions, oldest first. */
+  queuedOldestFirst(): IterableIterator<QueuedSince> {
+    return this.queuedByAge.values();
+  }
+
+  /** Makes a sender's draft visible. `nowMs` becomes the age of newly gapped transactions. */
+  commit(draft: SenderDraft, nowMs: number): void {
+    const { base, bounds } = draft;
+    for (const { entry } of draft.removed) {
+      this.byHash.delete(entry.tx.hash);
+      this.queuedByAge.delete(entry);
+    }
+    base.apply(draft.changes, bounds);
+    for (const entry of draft.moved) {
+      this.byHash.set(entry.tx.hash, entry);
+      if (entry.tx.nonce < bounds.pendingEnd) this.queuedByAge.delete(entry);
+      else if (!this.queuedByAge.has(entry)) this.queuedByAge.set(entry, { entry, sinceMs: nowMs });
+    }
+    this.bytes += draft.bytesDelta;
+    if (base.count === 0) this.senders.delete(base.address);
+    else this.senders.set(base.address, base);
+  }
+}

@@ -1,0 +1,36 @@
+/** A transaction in the pool, with everything about it that is computed once. */
+import type { Address } from "../../chain/address.js";
+import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
+import type { PendingTransaction } from "../event-bus.js";
+
+/** One admitted transaction. Entries are compared by identity: the same object is the same one. */
+export interface PoolEntry extends PendingTransaction {
+  /** Price really paid per gas, atoken (D7). */
+  readonly priceAtoken: bigint;
+  /** Most that the transaction can take from its sender: gas limit x price + value. */
+  readonly costAtoken: bigint;
+  /** Length of the raw bytes. */
+  readonly sizeBytes: number;
+  /** Order of receipt; breaks price ties. */
+  readonly sequence: number;
+  /** Unix milliseconds. */
+  readonly receivedAtMs: number;
+}
+
+/** Builds the entry of a decoded transaction whose sender is known. */
+export function createPoolEntry(
+  tx: SignedTransaction,
+  from: Address,
+  receipt: { readonly sequence: number; readonly receivedAtMs: number },
+): PoolEntry {
+  const priceAtoken = effectiveGasPriceAtoken(tx);
+  return {
+    tx,
+    from,
+    priceAtoken,
+    costAtoken: tx.gasLimit * priceAtoken + tx.valueAtoken,
+    sizeBytes: tx.raw.length,
+    sequence: receipt.sequence,
+    receivedAtMs: receipt.receivedAtMs,
+  };
+}

@@ -1,0 +1,29 @@
+/**
+ * The pool's port to its journal on disk. A hash is answered only after its entry is durable; the
+ * entries of mined transactions are deleted in the atomic write of their block.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+
+/** One admitted transaction as the journal keeps it. */
+export interface PoolJournalEntry {
+  /** keccak256(raw): the key. */
+  readonly hash: Hash32;
+  readonly raw: Uint8Array;
+  /** Sender as recovered at admission, so that a start need not recover it again. */
+  readonly from: Address;
+  /** Unix milliseconds. */
+  readonly receivedAtMs: number;
+  /** Order of receipt: above every other entry's in the journal at the time. A safe integer. */
+  readonly sequence: number;
+}
+
+/** Storage of the journal. */
+export interface PoolJournal {
+  /** Adds the entries in one atomic write that is on disk when the promise resolves. */
+  append(entries: readonly PoolJournalEntry[]): Promise<void>;
+  /** Deletes entries by hash; unknown hashes are ignored. */
+  remove(hashes: readonly Hash32[]): Promise<void>;
+  /** Everything in the journal, in any order. */
+  load(): AsyncIterable<PoolJournalEntry>;
+}

@@ -1,0 +1,45 @@
+/** Bounds of the pool (D23) and the rule for replacing a transaction. */
+
+/** How much the pool holds. Counts are transactions. */
+export interface PoolLimits {
+  readonly executablePerSender: number;
+  readonly queuedPerSender: number;
+  /** Executable and queued together. */
+  readonly totalCount: number;
+  /** Raw bytes, executable and queued together. */
+  readonly totalBytes: number;
+  /** All senders' gapped transactions; the oldest make room for newer ones. */
+  readonly queuedCount: number;
+  /** How long a transaction may stay gapped. */
+  readonly queuedLifetimeMs: number;
+  /** Transactions that were received but are not yet admitted or refused. */
+  readonly waitingCount: number;
+  /** Raw bytes of those. */
+  readonly waitingBytes: number;
+  /** Hashes of replaced and dropped transactions whose fate is remembered. */
+  readonly outcomeCount: number;
+}
+
+/** Defaults; D23 fixes the first two and the lifetime. */
+export const DEFAULT_POOL_LIMITS: PoolLimits = {
+  executablePerSender: 8_192,
+  queuedPerSender: 1_024,
+  // About 20 s of full blocks; at some 1.5 KiB each the entries stay below 400 MB of heap.
+  totalCount: 200_000,
+  // 4,096 of the largest transactions.
+  totalBytes: 512 * 1024 * 1024,
+  // A tenth of the pool: what cannot be mined now must not crowd out what can.
+  queuedCount: 20_000,
+  queuedLifetimeMs: 3 * 60 * 60 * 1000,
+  // Some seconds of recovery on one core; more could only wait.
+  waitingCount: 32_768,
+  waitingBytes: 64 * 1024 * 1024,
+  // Days of a busy exchange; about 25 MB.
+  outcomeCount: 100_000,
+};
+
+/** Lowest effective price that replaces a transaction: 10 % more, rounded up, at least 1 more. */
+export function replacementPriceAtoken(priceAtoken: bigint): bigint {
+  const neededAtoken = (priceAtoken * 110n + 99n) / 100n;
+  return neededAtoken > priceAtoken ? neededAtoken : priceAtoken + 1n;
+}

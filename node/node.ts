@@ -1,0 +1,214 @@
+/**
+ * The composition root of the full node, built in the order in which a block flows. Read this
+ * first: store -> view -> pool -> execution -> consensus -> servers.
+ */
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { type Address } from "../chain/address.js";
+import { errorMessage } from "../chain/errors.js";
+import { EMPTY_CODE_HASH } from "../chain/hex.js";
+import { NETWORKS } from "../chain/networks.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Service } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/logger.js";
+import { createMetrics } from "../runtime/metrics.js";
+import { CommittedView } from "./committed-view.js";
+import { type AppConfig, gasPriceFloorAtoken, type NodeConfig } from "./config.js";
+import { createBlockApplication } from "./consensus/application.js";
+import { runSolo } from "./consensus/solo.js";
+import { loadNodeId, loadValidatorIdentity } from "./consensus/validator-key.js";
+import { EventBus } from "./event-bus.js";
+import { CallPool } from "./execution/call-pool.js";
+import { PRECOMPILES } from "./execution/evm.js";
+import { createGenesisBlock } from "./execution/genesis-block.js";
+import type { Genesis } from "./genesis.js";
+import { Mempool } from "./mempool/mempool.js";
+import { registerNodeMetrics } from "./node-metrics.js";
+import { startServers } from "./servers.js";
+import { TrieCache } from "./state/trie-cache.js";
+import { openStores, type OpenStores } from "./store/open-store.js";
+import { createPoolStore } from "./store/pool-store.js";
+import { createTrieReader } from "./store/trie-store.js";
+
+/** Memory for trie nodes; the nodes near the root are touched by every block. */
+const TRIE_CACHE_BYTES = 192 * 1024 * 1024;
+
+/** What a node is started with. */
+export interface NodeOptions {
+  readonly home: string;
+  readonly genesis: Genesis;
+  readonly config: NodeConfig;
+  readonly app: AppConfig;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Ends the process: the store cannot be written, or a loop died. */
+  readonly fatal: (error: unknown) => void;
+}
+
+/** Starts a node; the services are to be stopped in reverse order. */
+export async function startNode(options: NodeOptions): Promise<readonly Service[]> {
+  const { genesis, app, log } = options;
+  const folder = path.join(options.home, "data", "chain");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stores = await openStores({
+    folder,
+    genesisBlock: createGenesisBlock(genesis),
+    cosmosChainId: genesis.cosmosChainId,
+    archive: app[""].pruning === "nothing",
+  });
+  const halt = createHalt();
+  const bus = new EventBus((error) => log.error({ err: error }, "event listener failed"));
+  const view = new CommittedView(stores, stores.head);
+  const tries = new TrieCache(createTrieReader(stores.database), {
+    maxSizeBytes: TRIE_CACHE_BYTES,
+  });
+  const pool = await openPool(options, { stores, view, bus, haltReason: halt.reason });
+  const calls = new CallPool({
+    view,
+    stateReaderAt: (height) => stores.state.readerAt(height),
+    chainId: genesis.evmChainId,
+    params: genesis.params,
+    workerCount: app["json-rpc"]["call-workers"],
+    gasCap: app["json-rpc"]["gas-cap"],
+    timeoutMs: app["json-rpc"]["evm-timeout-ms"],
+    log,
+  });
+  const production = startProduction(options, { stores, view, tries, pool, bus, halt });
+  const metrics = createMetrics();
+  registerNodeMetrics(metrics, {
+    view,
+    pool,
+    bus,
+    haltReason: halt.reason,
+    trieCacheBytes: () => tries.sizeBytes,
+  });
+  const servers = await startServers({
+    ...options,
+    network: NETWORKS[genesis.network],
+    view,
+    bus,
+    pool,
+    calls,
+    metrics,
+    identity: loadValidatorIdentity(path.join(options.home, "config", "priv_validator_key.json")),
+    nodeId: loadNodeId(path.join(options.home, "config", "node_key.json")),
+  });
+  log.info({ height: view.head().height, genesis: view.genesis().block.hash }, "node started");
+  return [
+    { name: "store", stop: () => closeStores(stores) },
+    { name: "mempool", stop: () => pool.close() },
+    { name: "call workers", stop: () => calls.close() },
+    { name: "block production", stop: () => production },
+    ...servers,
+  ];
+}
+
+async function closeStores(stores: OpenStores): Promise<void> {
+  await stores.state.close();
+  await stores.database.close();
+}
+
+interface Halt {
+  reason(): string | undefined;
+  set(reason: string): void;
+}
+
+function createHalt(): Halt {
+  let current: string | undefined;
+  return {
+    reason: () => current,
+    set(reason) {
+      current ??= reason;
+    },
+  };
+}
+
+interface PoolParts {
+  readonly stores: OpenStores;
+  readonly view: CommittedView;
+  readonly bus: EventBus;
+  readonly haltReason: () => string | undefined;
+}
+
+function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
+  const { stores, view, bus, haltReason } = parts;
+  const { genesis, app, log } = options;
+  const { state } = stores;
+  return Mempool.open({
+    state: {
+      nonce: (address: Address) => state.account(address)?.nonce ?? 0n,
+      balanceAtoken: (address: Address) => state.account(address)?.balanceAtoken ?? 0n,
+      hasCode: (address: Address) =>
+        (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
+    },
+    journal: createPoolStore(stores.database),
+    bus,
+    clock: systemClock,
+    rules: {
+      chainId: genesis.evmChainId,
+      minGasPriceAtoken: gasPriceFloorAtoken(app),
+      maxGas: genesis.params.maxGas,
+      maxCallGas: genesis.params.maxCallGas,
+      isPrecompile: (address) => PRECOMPILES.has(address),
+    },
+    limits: { totalCount: app.mempool["global-slots"] },
+    locate: (hash) => view.locate(hash),
+    haltReason,
+    onJournalFault: (error) => {
+      log.error({ err: error }, "the mempool's journal cannot be written");
+      options.fatal(error);
+    },
+  });
+}
+
+interface ProductionParts {
+  readonly stores: OpenStores;
+  readonly view: CommittedView;
+  readonly tries: TrieCache;
+  readonly pool: Mempool;
+  readonly bus: EventBus;
+  readonly halt: Halt;
+}
+
+/** Starts the block loop; the promise resolves when it has ended. */
+function startProduction(options: NodeOptions, parts: ProductionParts): Promise<void> {
+  const { genesis, log } = options;
+  const { stores, view, tries, halt, bus } = parts;
+  const [validator] = genesis.validators;
+  if (validator === undefined) throw new RangeError("the genesis names no validator");
+  const application = createBlockApplication({
+    ...parts,
+    ...stores,
+    coinbase: validator.address,
+    log,
+    executor: {
+      chainId: genesis.evmChainId,
+      params: genesis.params,
+      // Always the head: the next block is built on nothing else.
+      state: {
+        account: (address) => stores.state.account(address),
+        storage: (address, slot) => stores.state.storage(address, slot),
+        code: (codeHash) => stores.state.code(codeHash),
+      },
+      tries,
+      blockHash: (height) => stores.blocks.hashOf(height),
+      monotonicMs: () => systemClock.monotonicMs(),
+    },
+  });
+  const solo = {
+    application,
+    blockIntervalMs: genesis.params.blockIntervalMs,
+    lastTimeMs: () => view.head().timeMs,
+    clock: systemClock,
+    log,
+    onHalt: (reason: string) => {
+      halt.set(reason);
+      bus.emit("halted", { reason });
+    },
+  };
+  return runSolo(solo, options.signal).catch((error: unknown) => {
+    log.error({ err: error }, "block production failed");
+    halt.set(errorMessage(error));
+    options.fatal(error);
+  });
+}

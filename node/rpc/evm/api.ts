@@ -1,0 +1,66 @@
+/** The node's EVM JSON-RPC, without sockets: all methods over one read model. */
+import { BlockJson } from "./block-json.js";
+import { blockMethods } from "./block-methods.js";
+import { callMethods } from "./call-methods.js";
+import { debugMethods } from "./debug-methods.js";
+import { Dispatcher } from "./dispatcher.js";
+import { feeMethods } from "./fee-methods.js";
+import { filterMethods } from "./filter-methods.js";
+import { FilterRegistry } from "./filters.js";
+import { journalMethods } from "./journal-methods.js";
+import { nodeMethods, poolMethods } from "./node-methods.js";
+import type { EvmApiOptions } from "./options.js";
+import { stateMethods } from "./state-methods.js";
+import { SubmitQueue } from "./submit-queue.js";
+import { SubscriptionHub } from "./subscriptions.js";
+import { transactionMethods } from "./transaction-methods.js";
+
+/** The API as its HTTP and WebSocket servers use it. */
+export interface EvmApi {
+  readonly dispatcher: Dispatcher;
+  readonly limits: EvmApiOptions["limits"];
+  readonly log: EvmApiOptions["log"];
+  readonly metrics: EvmApiOptions["metrics"];
+  /** Stops listening to the node's events; the servers are stopped by themselves. */
+  close(): void;
+}
+
+/** Builds the API. Methods that hold keys or write files do not exist here. */
+export function createEvmApi(options: EvmApiOptions): EvmApi {
+  const { view, pool, calls, bus, limits, clock, log, metrics } = options;
+  const chainId = options.network.evmChainId;
+  const json = new BlockJson(view, limits.cacheBytes);
+  const filters = new FilterRegistry(clock, limits);
+  const submits = new SubmitQueue(pool);
+  const hub = new SubscriptionHub({ ...options, json });
+  const stopPending = bus.on("pendingTransactions", (list) => filters.addPending(list));
+  metrics.gauge("causeway_jsonrpc_subscriptions", "Open eth_subscribe subscriptions", [], (gauge) =>
+    gauge.set(hub.size()),
+  );
+  const dispatcher = new Dispatcher(
+    [
+      ...nodeMethods(options),
+      ...blockMethods(view, json),
+      ...transactionMethods({ view, pool, submits }),
+      ...stateMethods(view, pool),
+      ...callMethods(view, calls, chainId),
+      ...feeMethods(view, options.suggestedGasPriceAtoken, limits.feeHistoryBlocks),
+      ...filterMethods({ view, json, filters, limits }),
+      ...hub.methods(),
+      ...poolMethods(pool),
+      ...debugMethods({ view, calls, pool, chainId }),
+      ...journalMethods(view, json, pool),
+    ],
+    options,
+  );
+  return {
+    dispatcher,
+    limits,
+    log,
+    metrics,
+    close() {
+      hub.close();
+      stopPending();
+    },
+  };
+}

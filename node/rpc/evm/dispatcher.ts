@@ -1,0 +1,275 @@
+/**
+ * JSON-RPC 2.0: from the bytes of a request to the bytes of its answer. Answers are pieces of
+ * text and cached bytes that are written one after another, so big results are never copied.
+ */
+import { errorCode } from "../../../chain/errors.js";
+import {
+  INTERNAL_ERROR,
+  invalidParams,
+  methodNotFound,
+  RPC_ERROR_NUMBERS,
+  type RpcErrorObject,
+  toRpcError,
+} from "./errors.js";
+import { type MethodEntries, RawJson, type RpcMethod, type RpcResult } from "./method.js";
+import type { EvmApiOptions } from "./options.js";
+import { Params } from "./params.js";
+import type { RequestContext } from "./request-context.js";
+import { SEND_METHOD } from "./transaction-methods.js";
+
+/** One answer: pieces in order; undefined where nothing is to be answered. */
+export type Reply = readonly (string | Buffer)[] | undefined;
+
+/** One call of a request, understood. `id` is JSON text; undefined for a notification. */
+interface Call {
+  readonly id: string | undefined;
+  readonly name: string;
+  readonly params: readonly unknown[];
+}
+
+/** A method with its metrics. */
+interface Observed {
+  readonly method: RpcMethod;
+  readonly observe: (startMs: number, failed: boolean) => void;
+}
+
+/** Calls of a batch that run at the same time; bounds what one client can start at once. */
+const BATCH_CONCURRENCY = 32;
+
+/** Results below this size are merged into the text around them; larger ones stay bytes. */
+const MERGE_BYTES = 4_096;
+
+function errorText(id: string, error: RpcErrorObject): string {
+  return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(error)}}`;
+}
+
+function faultText(id: string, code: keyof typeof RPC_ERROR_NUMBERS, message: string): string {
+  return errorText(id, { code: RPC_ERROR_NUMBERS[code], message });
+}
+
+/** JSON text of a usable id; undefined for none, "invalid" for objects and the like. */
+function idText(message: object): { readonly text: string | undefined; readonly valid: boolean } {
+  if (!("id" in message) || message.id === undefined) return { text: undefined, valid: true };
+  const { id } = message;
+  const valid = id === null || typeof id === "string" || typeof id === "number";
+  return { text: valid ? JSON.stringify(id) : "null", valid };
+}
+
+/** The methods behind one front; knows nothing about sockets. */
+export class Dispatcher {
+  private readonly methods: ReadonlyMap<string, Observed>;
+  private readonly observeUnknown: (startMs: number, failed: boolean) => void;
+
+  constructor(
+    entries: MethodEntries,
+    private readonly options: Pick<EvmApiOptions, "limits" | "clock" | "log" | "metrics">,
+  ) {
+    const observer = this.observers();
+    this.methods = new Map(
+      entries.map(([name, method]) => [name, { method, observe: observer(name) }]),
+    );
+    this.observeUnknown = observer("unknown");
+  }
+
+  /** Names served, for tests and documents. */
+  names(): readonly string[] {
+    return [...this.methods.keys()];
+  }
+
+  /** Largest body whose first byte is this one: only a batch may be larger than a single call. */
+  bodyLimitBytes(body: Uint8Array): number {
+    const { bodyBytes, batchBodyBytes } = this.options.limits;
+    return firstCharacter(body) === "[" ? batchBodyBytes : bodyBytes;
+  }
+
+  /** Answers one request body; a plain value where nothing had to be waited for. */
+  handle(body: Buffer, context: RequestContext): Reply | Promise<Reply> {
+    let message: unknown;
+    try {
+      message = JSON.parse(body.toString("utf8"));
+    } catch {
+      return [faultText("null", "PARSE_ERROR", "parse error")];
+    }
+    if (Array.isArray(message)) return this.batch(message, context);
+    const answer = this.answer(message, context);
+    return answer instanceof Promise ? answer.then(asReply) : asReply(answer);
+  }
+
+  private batch(entries: readonly unknown[], context: RequestContext): Reply | Promise<Reply> {
+    if (entries.length === 0) return [faultText("null", "INVALID_REQUEST", "empty batch")];
+    if (entries.length > this.options.limits.batchEntries) {
+      return [faultText("null", "INVALID_REQUEST", "batch too large")];
+    }
+    return this.runBatch(entries, context);
+  }
+
+  private async runBatch(entries: readonly unknown[], context: RequestContext): Promise<Reply> {
+    // All raw transactions of a batch start in this turn, so that the pool gets them whole.
+    const sends = entries.map((entry) => (isSend(entry) ? this.answer(entry, context) : undefined));
+    const joined = new JoinedReply();
+    for (let start = 0; start < entries.length; start += BATCH_CONCURRENCY) {
+      const isFull = joined.sizeBytes > this.options.limits.batchResponseBytes;
+      const answers = entries.slice(start, start + BATCH_CONCURRENCY).map((entry, offset) => {
+        const send = sends[start + offset];
+        if (send !== undefined) return send;
+        return isFull ? tooLarge(entry) : this.answer(entry, context);
+      });
+      for (const [offset, pending] of answers.entries()) {
+        const answer = pending instanceof Promise ? await pending : pending;
+        const isOver = joined.sizeBytes > this.options.limits.batchResponseBytes;
+        const entry = entries[start + offset];
+        joined.add(isOver && !isSend(entry) ? tooLarge(entry) : answer);
+      }
+    }
+    return joined.finish();
+  }
+
+  /** Answer to one entry; undefined for a notification. */
+  private answer(message: unknown, context: RequestContext): Answer | Promise<Answer> {
+    const call = parseCall(message);
+    if (typeof call === "string") return call;
+    const startMs = this.options.clock.monotonicMs();
+    const observed = this.methods.get(call.name);
+    const observe = observed?.observe ?? this.observeUnknown;
+    const failed = (error: unknown): Answer => {
+      observe(startMs, true);
+      return call.id === undefined ? undefined : errorText(call.id, this.describe(call, error));
+    };
+    const succeeded = (result: RpcResult): Answer => {
+      const answer = call.id === undefined ? undefined : this.resultAnswer(call.id, result);
+      observe(startMs, false);
+      return answer;
+    };
+    try {
+      if (observed === undefined) throw methodNotFound(call.name);
+      const { method } = observed;
+      if (call.params.length > method.maxParams) {
+        throw invalidParams(`too many arguments, want at most ${method.maxParams}`);
+      }
+      const result = method.run(new Params(call.params), context);
+      return result instanceof Promise ? result.then(succeeded).catch(failed) : succeeded(result);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  private resultAnswer(id: string, result: RpcResult): Answer {
+    const content = result instanceof RawJson ? result.content : JSON.stringify(result);
+    if (content.length > this.options.limits.responseBytes) {
+      return faultText(id, "RESPONSE_TOO_LARGE", "response too large");
+    }
+    const head = `{"jsonrpc":"2.0","id":${id},"result":`;
+    if (typeof content === "string") return `${head}${content}}`;
+    return content.length < MERGE_BYTES
+      ? `${head}${content.toString("utf8")}}`
+      : [head, content, "}"];
+  }
+
+  /** The error object for a client; a fault of ours is logged and hidden. */
+  private describe(call: Call, error: unknown): RpcErrorObject {
+    const known = toRpcError(error);
+    if (known !== undefined) return known;
+    const fields = { method: call.name, code: errorCode(error), err: error };
+    this.options.log.error(fields, "JSON-RPC method failed");
+    return INTERNAL_ERROR;
+  }
+
+  private observers(): (name: string) => (startMs: number, failed: boolean) => void {
+    const { metrics, clock } = this.options;
+    const requests = metrics.counter(
+      "causeway_jsonrpc_requests_total",
+      "JSON-RPC calls by method and outcome",
+      ["method", "outcome"],
+    );
+    const seconds = metrics.histogram(
+      "causeway_jsonrpc_request_seconds",
+      "Time to answer a JSON-RPC call",
+      ["method"],
+    );
+    return (method) => {
+      const ok = requests.labels({ method, outcome: "ok" });
+      const error = requests.labels({ method, outcome: "error" });
+      const duration = seconds.labels({ method });
+      return (startMs, failed) => {
+        (failed ? error : ok).inc();
+        duration.observe((clock.monotonicMs() - startMs) / 1_000);
+      };
+    };
+  }
+}
+
+/** Pieces of one call's answer; undefined for a notification. */
+type Answer = string | readonly (string | Buffer)[] | undefined;
+
+function asReply(answer: Answer): Reply {
+  return typeof answer === "string" ? [answer] : answer;
+}
+
+function firstCharacter(body: Uint8Array): string {
+  for (const byte of body) {
+    const isSpace = byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
+    if (!isSpace) return String.fromCharCode(byte);
+  }
+  return "";
+}
+
+/** The call, or the text of the error that answers it. */
+function parseCall(message: unknown): Call | string {
+  if (typeof message !== "object" || message === null || Array.isArray(message)) {
+    return faultText("null", "INVALID_REQUEST", "invalid request");
+  }
+  const { text, valid } = idText(message);
+  const isVersion2 = "jsonrpc" in message && message.jsonrpc === "2.0";
+  const name = "method" in message ? message.method : undefined;
+  if (!valid || !isVersion2 || typeof name !== "string") {
+    return faultText(text ?? "null", "INVALID_REQUEST", "invalid request");
+  }
+  const params = "params" in message ? message.params : undefined;
+  if (params === undefined || params === null) return { id: text, name, params: [] };
+  // An empty object means the same as no parameters; named ones have no meaning here.
+  if (Array.isArray(params)) return { id: text, name, params };
+  const isEmpty = typeof params === "object" && Object.keys(params).length === 0;
+  if (isEmpty) return { id: text, name, params: [] };
+  return faultText(text ?? "null", "INVALID_PARAMS", "non-array args");
+}
+
+function isSend(entry: unknown): boolean {
+  return (
+    typeof entry === "object" && entry !== null && "method" in entry && entry.method === SEND_METHOD
+  );
+}
+
+function tooLarge(entry: unknown): Answer {
+  const call = parseCall(entry);
+  if (typeof call === "string") return call;
+  if (call.id === undefined) return undefined;
+  return faultText(call.id, "RESPONSE_TOO_LARGE", "response too large");
+}
+
+/** Joins the answers of a batch, merging text so that few pieces are left. */
+class JoinedReply {
+  sizeBytes = 0;
+  private readonly pieces: (string | Buffer)[] = [];
+  private text = "";
+  private count = 0;
+
+  add(answer: Answer): void {
+    if (answer === undefined) return;
+    this.text += this.count === 0 ? "[" : ",";
+    this.count += 1;
+    for (const piece of typeof answer === "string" ? [answer] : answer) {
+      this.sizeBytes += piece.length;
+      if (typeof piece === "string") {
+        this.text += piece;
+      } else {
+        this.pieces.push(this.text, piece);
+        this.text = "";
+      }
+    }
+  }
+
+  finish(): Reply {
+    if (this.count === 0) return undefined;
+    return [...this.pieces, `${this.text}]`];
+  }
+}

@@ -1,0 +1,121 @@
+/** Gas price and fee history of a chain without a base fee (D1, D7). */
+import { type Height, toQuantity } from "../../../chain/hex.js";
+import type { ChainView } from "../../chain-view.js";
+import type { CommittedBlock } from "../../event-bus.js";
+import { invalidParams, RpcFault } from "./errors.js";
+import { type MethodEntries, method, type RpcResult } from "./method.js";
+import { ParamError, parseBlockNumberOrTag, parseIndex, parseList } from "./params.js";
+import { findHeight } from "./reads.js";
+
+/** Percentiles in one request, as in go-ethereum. */
+const MAX_PERCENTILES = 100;
+
+/** Blocks summarised between two turns of the event loop. */
+const BLOCKS_PER_TURN = 16;
+
+/** Digits of a gas ratio; the exact quotient is rounded there. */
+const RATIO_SCALE = 1_000_000_000n;
+
+/** The count of blocks: a quantity, or a number as old clients send it. */
+function parseBlockCount(value: unknown): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+  return parseIndex(value);
+}
+
+function parsePercentiles(value: unknown): readonly number[] {
+  const list = parseList(value, MAX_PERCENTILES, (item) => {
+    if (typeof item !== "number") throw new ParamError("expected a number");
+    return item;
+  });
+  list.forEach((percentile, index) => {
+    if (percentile < 0 || percentile > 100) {
+      throw invalidParams(`invalid reward percentile: ${percentile}`);
+    }
+    const before = list[index - 1];
+    if (before !== undefined && percentile < before) {
+      throw invalidParams(
+        `invalid reward percentile: #${index - 1}:${before} >= #${index}:${percentile}`,
+      );
+    }
+  });
+  return list;
+}
+
+/** eth_gasPrice, eth_maxPriorityFeePerGas and eth_feeHistory. */
+export function feeMethods(
+  view: ChainView,
+  suggestedGasPriceAtoken: bigint,
+  maxBlocks: number,
+): MethodEntries {
+  const suggested = toQuantity(suggestedGasPriceAtoken);
+  return [
+    method("eth_gasPrice", 0, () => suggested),
+    method("eth_maxPriorityFeePerGas", 0, () => suggested),
+    method("eth_feeHistory", 3, async (params, { signal }) => {
+      const count = Math.min(params.required(0, parseBlockCount), maxBlocks);
+      const ref = params.required(1, parseBlockNumberOrTag);
+      const percentiles = params.optional(2, parsePercentiles);
+      const newest = findHeight(view, ref);
+      if (newest === undefined) {
+        const requested = ref.kind === "height" ? ref.height : "unknown";
+        throw new RpcFault(
+          "SERVER_ERROR",
+          `request beyond head block: requested ${requested}, head ${view.head().height}`,
+        );
+      }
+      const oldest = Math.max(0, newest - count + 1);
+      return feeHistory(view, { from: oldest, to: newest, count }, percentiles, signal);
+    }),
+  ];
+}
+
+async function feeHistory(
+  view: ChainView,
+  range: { from: Height; to: Height; count: number },
+  percentiles: readonly number[] | undefined,
+  signal: AbortSignal,
+): Promise<RpcResult> {
+  const gasUsedRatio: number[] = [];
+  const reward: string[][] = [];
+  if (range.count > 0) {
+    for (let height = range.from; height <= range.to; height++) {
+      if (gasUsedRatio.length % BLOCKS_PER_TURN === BLOCKS_PER_TURN - 1) {
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+        signal.throwIfAborted();
+      }
+      const committed = view.block(height);
+      if (committed === undefined) throw new Error(`block ${height} is missing`);
+      gasUsedRatio.push(usedRatio(committed));
+      if (percentiles !== undefined) reward.push(rewards(committed, percentiles));
+    }
+  }
+  const baseFeePerGas = ["0x0", ...gasUsedRatio.map(() => "0x0")];
+  const history = { oldestBlock: toQuantity(range.from), baseFeePerGas, gasUsedRatio };
+  return percentiles === undefined ? history : { ...history, reward };
+}
+
+function usedRatio({ block }: CommittedBlock): number {
+  const { gasUsed, gasLimit } = block.header;
+  if (gasLimit === 0n) return 0;
+  return Number((gasUsed * RATIO_SCALE) / gasLimit) / Number(RATIO_SCALE);
+}
+
+/** Effective prices at percentiles of the gas used, cheapest first (execution-apis). */
+function rewards({ block, receipts }: CommittedBlock, percentiles: readonly number[]): string[] {
+  const paid = receipts
+    .map(({ gasUsed, effectiveGasPriceAtoken }) => ({ gasUsed, price: effectiveGasPriceAtoken }))
+    .toSorted((left, right) => (left.price < right.price ? -1 : Number(left.price > right.price)));
+  let position = 0;
+  let sum = paid[0]?.gasUsed ?? 0n;
+  return percentiles.map((percentile) => {
+    // Percentiles may have decimals: compared in millionths of the block's gas.
+    const threshold = (block.header.gasUsed * BigInt(Math.round(percentile * 10_000))) / 1_000_000n;
+    while (sum < threshold && position < paid.length - 1) {
+      position += 1;
+      sum += paid[position]?.gasUsed ?? 0n;
+    }
+    return toQuantity(paid[position]?.price ?? 0n);
+  });
+}

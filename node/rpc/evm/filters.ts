@@ -1,0 +1,113 @@
+/**
+ * Installed filters. Blocks are final, so block and log filters only remember the next height and
+ * read the chain when they are polled: nothing queues up, and nothing can be lost in between.
+ */
+import { randomBytes } from "node:crypto";
+import { bytesToHex, type Hash32, type Hex, type Height } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/clock.js";
+import type { PendingTransaction } from "../../event-bus.js";
+import { RpcFault } from "./errors.js";
+import type { LogFilter } from "./log-filter.js";
+
+/** A filter as installed; `next` moves with every poll. */
+export type InstalledFilter =
+  | { readonly kind: "block"; next: Height }
+  | { readonly kind: "log"; readonly filter: LogFilter; next: Height }
+  /** `next` is a position in the shared list of pending hashes. */
+  | { readonly kind: "pending"; next: number };
+
+interface Entry {
+  readonly filter: InstalledFilter;
+  usedAtMs: number;
+}
+
+/**
+ * Pending hashes kept for all filters together: about a minute of 1,000 transactions per second.
+ * A filter that was not polled for longer ends with "filter not found", which clients answer by
+ * making a new one; a silent gap would be worse.
+ */
+const MAX_PENDING_HASHES = 65_536;
+
+/** Bytes of randomness in an id: nobody guesses another client's filter. */
+const ID_BYTES = 16;
+
+/** All filters of the node, of HTTP and WebSocket clients alike. */
+export class FilterRegistry {
+  private readonly entries = new Map<Hex, Entry>();
+  private hashes: Hash32[] = [];
+  /** Position of the first kept hash; positions only grow. */
+  private firstPosition = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly limits: { readonly filters: number; readonly filterIdleMs: number },
+  ) {}
+
+  /** Installs a filter and returns its id. Throws LIMIT_EXCEEDED. */
+  install(filter: InstalledFilter): Hex {
+    this.expire();
+    if (this.entries.size >= this.limits.filters) {
+      throw new RpcFault("LIMIT_EXCEEDED", `more than ${this.limits.filters} filters`);
+    }
+    const id = bytesToHex(randomBytes(ID_BYTES));
+    this.entries.set(id, { filter, usedAtMs: this.clock.monotonicMs() });
+    return id;
+  }
+
+  /** The filter, which counts as used now. Throws SERVER_ERROR "filter not found". */
+  use(id: Hex): InstalledFilter {
+    this.expire();
+    const entry = this.entries.get(id);
+    if (entry === undefined) throw new RpcFault("SERVER_ERROR", "filter not found");
+    entry.usedAtMs = this.clock.monotonicMs();
+    // Moved to the end: the map stays ordered by last use, so expiry looks at the front only.
+    this.entries.delete(id);
+    this.entries.set(id, entry);
+    return entry.filter;
+  }
+
+  /** True when there was such a filter. */
+  uninstall(id: Hex): boolean {
+    return this.entries.delete(id);
+  }
+
+  /** Position behind the newest pending hash. */
+  pendingPosition(): number {
+    return this.firstPosition + this.hashes.length;
+  }
+
+  /** Remembers hashes for pending filters; nothing is kept while there are none. */
+  addPending(transactions: readonly PendingTransaction[]): void {
+    if (this.entries.size === 0) {
+      this.firstPosition += this.hashes.length + transactions.length;
+      this.hashes = [];
+      return;
+    }
+    for (const { tx } of transactions) this.hashes.push(tx.hash);
+    const surplus = this.hashes.length - MAX_PENDING_HASHES;
+    // Cut in large steps: shifting the list for each transaction would cost its whole length.
+    if (surplus > MAX_PENDING_HASHES) {
+      this.hashes = this.hashes.slice(surplus);
+      this.firstPosition += surplus;
+    }
+  }
+
+  /** Hashes since the filter's position, which moves on. Throws SERVER_ERROR. */
+  takePending(id: Hex, filter: InstalledFilter & { readonly kind: "pending" }): readonly Hash32[] {
+    if (filter.next < this.firstPosition) {
+      this.entries.delete(id);
+      throw new RpcFault("SERVER_ERROR", "filter not found");
+    }
+    const taken = this.hashes.slice(filter.next - this.firstPosition);
+    filter.next = this.pendingPosition();
+    return taken;
+  }
+
+  private expire(): void {
+    const oldestMs = this.clock.monotonicMs() - this.limits.filterIdleMs;
+    for (const [id, entry] of this.entries) {
+      if (entry.usedAtMs > oldestMs) return;
+      this.entries.delete(id);
+    }
+  }
+}

@@ -1,0 +1,142 @@
+/** 8545: JSON-RPC over HTTP on `node:http`, without a framework. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { listen, readBody, type RpcServer, sendText, stopServer } from "../http-listener.js";
+import type { EvmApi } from "./api.js";
+import type { Reply } from "./dispatcher.js";
+import type { EvmServerOptions } from "./options.js";
+import { isAllowedOrigin } from "./origin.js";
+import { RequestContext } from "./request-context.js";
+
+/** Connections at once; each costs a file descriptor, more are refused by the listener. */
+const MAX_CONNECTIONS = 4_096;
+
+/** How long a browser may keep the answer to its preflight. */
+const PREFLIGHT_SECONDS = "600";
+
+type Headers = Readonly<Record<string, string>>;
+
+const NO_HEADERS: Headers = {};
+
+/**
+ * Starts the server.
+ * @throws PORT_TAKEN, LISTEN_FAILED
+ */
+export async function startEvmHttpServer(
+  api: EvmApi,
+  options: EvmServerOptions,
+): Promise<RpcServer> {
+  const server = createServer((request, response) => {
+    const cors = corsHeaders(request.headers.origin, options.allowedOrigins);
+    switch (request.method) {
+      case "POST":
+        post(api, cors, request, response);
+        return;
+      case "GET":
+      case "HEAD":
+        sendText(response, 200, "ok\n", cors);
+        return;
+      case "OPTIONS":
+        preflight(cors, response);
+        return;
+      default:
+        sendText(response, 405, "method not allowed\n", { Allow: "GET, HEAD, OPTIONS, POST" });
+    }
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  const address = await listen(server, "EVM JSON-RPC", options.listen);
+  return { name: "evm-http", address, stop: () => stopServer(server) };
+}
+
+function corsHeaders(origin: string | undefined, allowed: readonly string[]): Headers {
+  if (origin === undefined || !isAllowedOrigin(origin, allowed)) return NO_HEADERS;
+  if (allowed.includes("*")) return { "Access-Control-Allow-Origin": "*" };
+  return { "Access-Control-Allow-Origin": origin, Vary: "Origin" };
+}
+
+function preflight(cors: Headers, response: ServerResponse): void {
+  const permissions =
+    cors === NO_HEADERS
+      ? {}
+      : {
+          "Access-Control-Allow-Methods": "POST, GET, HEAD, OPTIONS",
+          "Access-Control-Allow-Headers": "Content-Type, Accept, Authorization",
+          "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+        };
+  response.writeHead(204, { ...cors, ...permissions });
+  response.end();
+}
+
+/**
+ * JSON in any spelling, or no type at all. Form and text types are refused: a browser sends those
+ * across origins without asking first.
+ */
+function isJsonType(contentType: string | undefined): boolean {
+  return contentType === undefined || contentType === "" || /json/i.test(contentType);
+}
+
+function post(
+  api: EvmApi,
+  cors: Headers,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const refuse = (status: number, text: string) =>
+    sendText(response, status, text, { ...cors, Connection: "close" });
+  if (!isJsonType(request.headers["content-type"])) {
+    refuse(415, "invalid content type, only application/json is supported\n");
+    return;
+  }
+  if (Number(request.headers["content-length"] ?? 0) > api.limits.batchBodyBytes) {
+    refuse(413, "content length too large\n");
+    return;
+  }
+  readBody(
+    request,
+    (first) => api.dispatcher.bodyLimitBytes(first),
+    (body) => {
+      if (body === undefined) {
+        refuse(413, "content length too large\n");
+        return;
+      }
+      const context = new RequestContext(api.limits.requestTimeoutMs, undefined);
+      const reply = api.dispatcher.handle(body, context);
+      if (reply instanceof Promise) {
+        response.once("close", () => context.cancel());
+        void reply.then((done) => sendReply(response, cors, done, context));
+      } else {
+        sendReply(response, cors, reply, context);
+      }
+    },
+  );
+}
+
+function sendReply(
+  response: ServerResponse,
+  cors: Headers,
+  reply: Reply,
+  context: RequestContext,
+): void {
+  context.finish();
+  if (response.destroyed) return;
+  if (reply === undefined) {
+    response.writeHead(204, cors);
+    response.end();
+    return;
+  }
+  let sizeBytes = 0;
+  for (const piece of reply) sizeBytes += Buffer.byteLength(piece);
+  response.writeHead(200, {
+    "Content-Type": "application/json",
+    "Content-Length": sizeBytes,
+    ...cors,
+  });
+  const [only] = reply;
+  if (reply.length === 1) {
+    response.end(only);
+    return;
+  }
+  // Corked, the pieces leave in one write, and cached bytes are not copied.
+  response.cork();
+  for (const piece of reply) response.write(piece);
+  response.end();
+}

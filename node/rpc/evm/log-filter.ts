@@ -1,0 +1,217 @@
+/**
+ * Log filters: what a client may ask for, matching, and the search over a range of blocks by
+ * their blooms. A range or result count over the limit is an error, never a silent cut (D16).
+ */
+import { type Address, addressToBytes } from "../../../chain/address.js";
+import { type Hash32, type Height, hexToBytes } from "../../../chain/hex.js";
+import { BLOOM_BYTES, bloomBits, type Log } from "../../../chain/receipt.js";
+import type { ChainView } from "../../chain-view.js";
+import type { BlockJson } from "./block-json.js";
+import { invalidParams, RpcFault } from "./errors.js";
+import { RawJson } from "./method.js";
+import {
+  type BlockRef,
+  field,
+  optionalField,
+  ParamError,
+  parseAddressParam,
+  parseBlockNumberOrTag,
+  parseHashParam,
+  parseList,
+  parseObject,
+} from "./params.js";
+
+/** Addresses in a filter and alternatives at one topic position, as in go-ethereum. */
+const MAX_ALTERNATIVES = 1_000;
+
+/** A log has at most four topics. */
+const MAX_TOPICS = 4;
+
+/** Blooms tested between two turns of the event loop; 512 take well under a millisecond. */
+const BLOOMS_PER_TURN = 512;
+
+type BloomPositions = readonly [number, number, number];
+
+/** Which logs are wanted; undefined at a position means any. */
+export interface LogCriteria {
+  readonly addresses: ReadonlySet<Address> | undefined;
+  readonly topics: readonly (ReadonlySet<Hash32> | undefined)[];
+  /** For each constrained place the bloom positions of its alternatives. */
+  readonly bloomPlaces: readonly (readonly BloomPositions[])[];
+}
+
+/** A parsed filter object. */
+export interface LogFilter {
+  readonly criteria: LogCriteria;
+  readonly blockHash: Hash32 | undefined;
+  readonly from: BlockRef | undefined;
+  readonly to: BlockRef | undefined;
+}
+
+/** One value or a list of alternatives; an empty list matches everything, as in go-ethereum. */
+function parseAlternatives<T>(
+  value: unknown,
+  parse: (item: unknown) => T,
+  what: string,
+): ReadonlySet<T> | undefined {
+  if (!Array.isArray(value)) return new Set([parse(value)]);
+  if (value.length > MAX_ALTERNATIVES) throw new ParamError(`exceed max ${what}`);
+  return value.length === 0 ? undefined : new Set(value.map((item: unknown) => parse(item)));
+}
+
+function parseTopics(value: unknown): (ReadonlySet<Hash32> | undefined)[] {
+  if (Array.isArray(value) && value.length > MAX_TOPICS) throw new ParamError("exceed max topics");
+  return [
+    ...parseList(value, MAX_TOPICS, (topic) => {
+      if (topic === null) return undefined;
+      // A null among alternatives matches anything, so the whole position does.
+      if (Array.isArray(topic) && topic.includes(null)) return undefined;
+      return parseAlternatives(topic, parseHashParam, "topics");
+    }),
+  ];
+}
+
+/** Untrusted filter object of eth_getLogs, eth_newFilter and eth_subscribe. */
+export function parseLogFilter(value: unknown): LogFilter {
+  const fields = parseObject(value);
+  const blockHash = optionalField(fields, "blockHash", parseHashParam);
+  const from = optionalField(fields, "fromBlock", parseBlockNumberOrTag);
+  const to = optionalField(fields, "toBlock", parseBlockNumberOrTag);
+  if (blockHash !== undefined && (from !== undefined || to !== undefined)) {
+    throw invalidParams("can't specify fromBlock/toBlock with blockHash");
+  }
+  if (from?.kind === "pending" || to?.kind === "pending") {
+    throw invalidParams("pending logs are not supported");
+  }
+  const address = field(fields, "address");
+  const addresses =
+    address === undefined ? undefined : parseAlternatives(address, parseAddressParam, "addresses");
+  const topics = optionalField(fields, "topics", parseTopics) ?? [];
+  const bloomPlaces = [
+    ...(addresses === undefined ? [] : [[...addresses].map(addressToBytes)]),
+    ...topics.flatMap((set) => (set === undefined ? [] : [[...set].map(hexToBytes)])),
+  ].map((values) => values.map(bloomBits));
+  return { criteria: { addresses, topics, bloomPlaces }, blockHash, from, to };
+}
+
+/** False only when no log of a block with this bloom can match. */
+export function mayContain(criteria: LogCriteria, bloom: Uint8Array): boolean {
+  const isSet = (bit: number) =>
+    ((bloom[BLOOM_BYTES - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0;
+  return criteria.bloomPlaces.every((alternatives) =>
+    alternatives.some(([a, b, c]) => isSet(a) && isSet(b) && isSet(c)),
+  );
+}
+
+/** True when the log fits address and topics; a log with fewer topics than asked does not. */
+export function matches(criteria: LogCriteria, log: Log): boolean {
+  if (criteria.addresses !== undefined && !criteria.addresses.has(log.address)) return false;
+  if (criteria.topics.length > log.topics.length) return false;
+  return criteria.topics.every((wanted, position) => {
+    const topic = log.topics[position];
+    return wanted === undefined || (topic !== undefined && wanted.has(topic));
+  });
+}
+
+/** Both ends included. */
+export interface HeightRange {
+  readonly from: Height;
+  readonly to: Height;
+}
+
+/**
+ * Heights that a filter covers now. Missing ends mean the head.
+ * @throws INVALID_PARAMS for ranges that are reversed, too long or beyond the head;
+ *   SERVER_ERROR for an unknown block hash
+ */
+export function rangeOf(view: ChainView, filter: LogFilter, maxBlocks: number): HeightRange {
+  if (filter.blockHash !== undefined) {
+    const height = view.heightOfHash(filter.blockHash);
+    if (height === undefined) throw new RpcFault("SERVER_ERROR", "unknown block");
+    return { from: height, to: height };
+  }
+  const head = view.head().height;
+  const height = (ref: BlockRef | undefined) => (ref?.kind === "height" ? ref.height : head);
+  const from = height(filter.from);
+  const to = height(filter.to);
+  if (to > head) throw invalidParams("block range extends beyond current head block");
+  if (from > to) throw invalidParams("invalid block range params");
+  if (to - from + 1 > maxBlocks) {
+    throw invalidParams(`exceed maximum block range: ${maxBlocks}`);
+  }
+  return { from, to };
+}
+
+/** Bounds and cancellation of one search. */
+export interface SearchOptions {
+  readonly maxResults: number;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** What a search found. */
+export interface SearchResult {
+  /** Logs as JSON texts, in order. */
+  readonly logs: readonly string[];
+  /** Height to go on from when the search stopped early. */
+  readonly next: Height | undefined;
+  /** Which bound was met. */
+  readonly exceeded: "results" | "bytes" | undefined;
+}
+
+/**
+ * Matching logs of a range. Stops before the block that would exceed a bound and says so; only
+ * when the first block of the range alone exceeds it, that block is given in full.
+ */
+export async function searchLogs(
+  view: ChainView,
+  json: BlockJson,
+  criteria: LogCriteria,
+  range: HeightRange,
+  options: SearchOptions,
+): Promise<SearchResult> {
+  const found: string[] = [];
+  let foundBytes = 0;
+  let tested = 0;
+  let exceeded: SearchResult["exceeded"];
+  for await (const { height, bloom } of view.blooms(range.from, range.to)) {
+    if (++tested % BLOOMS_PER_TURN === 0) await nextTurn();
+    options.signal.throwIfAborted();
+    if (!mayContain(criteria, bloom)) continue;
+    const hits = json.logs(height).filter(({ log }) => matches(criteria, log));
+    const bytes = hits.reduce((sum, hit) => sum + hit.json.length + 1, 0);
+    if (found.length + hits.length > options.maxResults) exceeded = "results";
+    else if (foundBytes + bytes > options.maxBytes) exceeded = "bytes";
+    if (exceeded !== undefined && height !== range.from && hits.length > 0) {
+      return { logs: found, next: height, exceeded };
+    }
+    for (const hit of hits) found.push(hit.json);
+    foundBytes += bytes;
+  }
+  return { logs: found, next: undefined, exceeded };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/**
+ * All matching logs of a range, or the error that a bound was met.
+ * @throws INVALID_PARAMS, RESPONSE_TOO_LARGE
+ */
+export async function getLogs(
+  view: ChainView,
+  json: BlockJson,
+  criteria: LogCriteria,
+  range: HeightRange,
+  options: SearchOptions,
+): Promise<RawJson> {
+  const { logs, exceeded } = await searchLogs(view, json, criteria, range, options);
+  if (exceeded === "results") {
+    throw invalidParams(`query returned more than ${options.maxResults} results`);
+  }
+  if (exceeded === "bytes") throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
+  return new RawJson(`[${logs.join(",")}]`);
+}

@@ -1,0 +1,57 @@
+/** The form of a JSON-RPC method and of its result. */
+import type { Params } from "./params.js";
+
+/** Values that JSON.stringify writes as they are meant. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue | undefined };
+
+/** A result that is JSON text already; it is spliced into the answer as it is. */
+export class RawJson {
+  constructor(readonly content: Buffer | string) {}
+}
+
+/** What a method returns. */
+export type RpcResult = JsonValue | RawJson;
+
+/** A client that can be told things later: one WebSocket connection. */
+export interface Subscriber {
+  /** Sends one notification, or drops the connection when its backlog is too large. */
+  notify(text: string): void;
+  /** Resolves when little is waiting to be sent; rejects when the connection is gone. */
+  drained(): Promise<void>;
+  /** Calls back once when the connection ends. */
+  onClose(callback: () => void): void;
+}
+
+/** What a method may use of the request that it answers. */
+export interface CallContext {
+  /** Ends with the client or with the request's time-out. */
+  readonly signal: AbortSignal;
+  /** Undefined over HTTP, where nothing can be pushed. */
+  readonly subscriber: Subscriber | undefined;
+  /** Runs the callback when the answer has been handed to the socket. */
+  afterReply(callback: () => void): void;
+}
+
+/** One method: how many parameters it takes at most, and what it does. */
+export interface RpcMethod {
+  readonly maxParams: number;
+  run(params: Params, context: CallContext): RpcResult | Promise<RpcResult>;
+}
+
+/** Methods by name; a Map, so that names like "constructor" find nothing. */
+export type MethodEntries = readonly (readonly [name: string, method: RpcMethod])[];
+
+/** Describes one method for a table. */
+export function method(
+  name: string,
+  maxParams: number,
+  run: RpcMethod["run"],
+): readonly [string, RpcMethod] {
+  return [name, { maxParams, run }];
+}

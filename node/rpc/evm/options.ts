@@ -1,0 +1,86 @@
+/** What the JSON-RPC servers need from the node, and the limits they keep. */
+import type { Network } from "../../../chain/networks.js";
+import type { Clock } from "../../../runtime/clock.js";
+import type { Logger } from "../../../runtime/logger.js";
+import type { Metrics } from "../../../runtime/metrics.js";
+import type { ChainView } from "../../chain-view.js";
+import type { EventBus } from "../../event-bus.js";
+import type { CallWorkers } from "../../execution/call-port.js";
+import type { TransactionPool } from "../../mempool/pool-port.js";
+import type { ListenAddress } from "../http-listener.js";
+
+/** Bounds of the EVM JSON-RPC (D16); each is a key of app.toml's `[json-rpc]`. */
+export interface EvmRpcLimits {
+  /** Largest body of a single call. */
+  readonly bodyBytes: number;
+  /** Largest body of a batch. */
+  readonly batchBodyBytes: number;
+  readonly batchEntries: number;
+  /** After this many bytes the rest of a batch is refused with -32003. */
+  readonly batchResponseBytes: number;
+  /** Largest single result. */
+  readonly responseBytes: number;
+  /** Blocks in one eth_getLogs range, both ends counted. */
+  readonly logBlocks: number;
+  readonly logResults: number;
+  readonly feeHistoryBlocks: number;
+  /** Installed filters at once; each idles out after `filterIdleMs`. */
+  readonly filters: number;
+  readonly filterIdleMs: number;
+  /** One request (a batch counts as one) ends with -32002 after this time. */
+  readonly requestTimeoutMs: number;
+  /** Bytes of serialised blocks, receipts and journals that stay in memory. */
+  readonly cacheBytes: number;
+  readonly webSocketConnections: number;
+  readonly subscriptionsPerConnection: number;
+  /** Unsent bytes after which a subscriber counts as too slow and is dropped. */
+  readonly backlogBytes: number;
+}
+
+/** Defaults: D16 and node.md 1.6; cache for about 200 full blocks of 500 transfers. */
+export const DEFAULT_EVM_RPC_LIMITS: EvmRpcLimits = {
+  bodyBytes: 5 * 1024 * 1024,
+  batchBodyBytes: 25_000_000,
+  batchEntries: 1_000,
+  batchResponseBytes: 25_000_000,
+  responseBytes: 64 * 1024 * 1024,
+  logBlocks: 10_000,
+  logResults: 10_000,
+  feeHistoryBlocks: 1_024,
+  filters: 10_000,
+  filterIdleMs: 5 * 60_000,
+  requestTimeoutMs: 30_000,
+  cacheBytes: 128 * 1024 * 1024,
+  webSocketConnections: 1_000,
+  subscriptionsPerConnection: 256,
+  backlogBytes: 16 * 1024 * 1024,
+};
+
+/** Everything `createEvmApi` is built from; the servers see the node only through these. */
+export interface EvmApiOptions {
+  readonly view: ChainView;
+  readonly bus: EventBus;
+  readonly pool: TransactionPool;
+  readonly calls: CallWorkers;
+  readonly network: Network;
+  /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
+  readonly suggestedGasPriceAtoken: bigint;
+  readonly isCatchingUp: () => boolean;
+  readonly peerCount: () => number;
+  /** Answer of web3_clientVersion, for example `causeway/v0.1.0/linux-x64/node20.20.2`. */
+  readonly clientVersion: string;
+  readonly limits: EvmRpcLimits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Options of the HTTP and WebSocket servers beside the API. */
+export interface EvmServerOptions {
+  readonly listen: ListenAddress;
+  /**
+   * Browser origins that may call, "*" for all. None by default: requests that carry an Origin
+   * get no CORS permission and no WebSocket; programs send no Origin and are not affected.
+   */
+  readonly allowedOrigins: readonly string[];
+}

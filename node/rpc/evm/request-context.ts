@@ -1,0 +1,46 @@
+/** What one request (a call or a whole batch) carries while it is answered. */
+import { RpcFault } from "./errors.js";
+import type { CallContext, Subscriber } from "./method.js";
+
+/** Context of one request. The signal is made only when a method asks for it. */
+export class RequestContext implements CallContext {
+  private controller: AbortController | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private callbacks: (() => void)[] = [];
+  private gone = false;
+
+  constructor(
+    private readonly timeoutMs: number,
+    readonly subscriber: Subscriber | undefined,
+  ) {}
+
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.gone) this.abort();
+      this.timer = setTimeout(() => this.abort(), this.timeoutMs);
+    }
+    return this.controller.signal;
+  }
+
+  afterReply(callback: () => void): void {
+    this.callbacks.push(callback);
+  }
+
+  /** The client went away: what still runs for it ends. */
+  cancel(): void {
+    this.gone = true;
+    if (this.controller !== undefined) this.abort();
+  }
+
+  /** The answer has been handed to the socket. */
+  finish(): void {
+    clearTimeout(this.timer);
+    for (const callback of this.callbacks) callback();
+    this.callbacks = [];
+  }
+
+  private abort(): void {
+    this.controller?.abort(new RpcFault("REQUEST_TIMED_OUT", "request timed out"));
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Turns what the EVM does into the balance journal of one transaction: value transfers are read
+ * off the message frames, self-destructs off the raw balance differences that no frame explains.
+ * The block's conservation check proves that nothing was missed.
+ */
+import type { Address } from "../../chain/address.js";
+import type { BalanceChange, BalanceReason } from "../../chain/balance-change.js";
+
+/** A message frame as the EVM announces it. */
+export interface FrameStart {
+  readonly caller: Address;
+  /** Undefined for a creation; its address comes with `created`. */
+  readonly to: Address | undefined;
+  readonly valueAtoken: bigint;
+  /**
+   * CALL and the creations move value. CALLCODE takes it from the contract and gives it back, so
+   * nothing is recorded; DELEGATECALL (NO_TRANSFER) only shows its parent's value.
+   */
+  readonly kind: "CALL" | "CREATE" | "CREATE2" | "CALLCODE" | "NO_TRANSFER";
+}
+
+interface Frame {
+  readonly path: string;
+  readonly firstChange: number;
+  readonly start: FrameStart;
+  self: Address | undefined;
+  children: number;
+  /** Differences that the frame's own value transfer will cause. */
+  debitDue: boolean;
+  creditDue: boolean;
+  /** Coins a SELFDESTRUCT has paid out already; the debit of the contract follows. */
+  paidOutAtoken: bigint;
+}
+
+type MutableChange = { -readonly [Key in keyof BalanceChange]: BalanceChange[Key] };
+
+/** Records one transaction; make a new one for each. */
+export class BalanceRecorder {
+  private readonly recorded: MutableChange[] = [];
+  private readonly frames: Frame[] = [];
+
+  /** The changes so far, in order of execution. */
+  changes(): readonly BalanceChange[] {
+    return this.recorded;
+  }
+
+  /** Records a change outside the EVM's frames (fees, plain transfers, destroyed remainders). */
+  add(
+    reason: BalanceReason,
+    from: Address | undefined,
+    to: Address | undefined,
+    amountAtoken: bigint,
+    tracePath?: string,
+  ): void {
+    this.recorded.push({ reason, from, to, amountAtoken, effective: true, tracePath });
+  }
+
+  /** A frame begins, before any of its effects. */
+  enter(start: FrameStart): void {
+    const parent = this.frames.at(-1);
+    const path = parent === undefined ? "" : childPath(parent);
+    const moves = start.kind !== "NO_TRANSFER" && start.valueAtoken > 0n;
+    const frame: Frame = {
+      path,
+      firstChange: this.recorded.length,
+      start,
+      self: start.to,
+      children: 0,
+      debitDue: moves,
+      creditDue: moves,
+      paidOutAtoken: 0n,
+    };
+    this.frames.push(frame);
+    if (start.kind === "CALL" && (moves || path === "")) {
+      this.add("CALL", start.caller, start.to, start.valueAtoken, path);
+    }
+  }
+
+  /** The creation frame on top got its address. */
+  created(address: Address): void {
+    const frame = this.frames.at(-1);
+    if (frame === undefined) return;
+    frame.self = address;
+    const { kind, valueAtoken, caller } = frame.start;
+    if ((kind === "CREATE" || kind === "CREATE2") && (valueAtoken > 0n || frame.path === "")) {
+      this.add(kind, caller, address, valueAtoken, frame.path);
+    }
+  }
+
+  /** A balance changed by a difference while the top frame runs. */
+  balanceChanged(address: Address, deltaAtoken: bigint): void {
+    const frame = this.frames.at(-1);
+    if (frame === undefined) return;
+    const { start } = frame;
+    if (frame.debitDue && address === start.caller && deltaAtoken === -start.valueAtoken) {
+      frame.debitDue = false;
+    } else if (frame.creditDue && address === frame.self && deltaAtoken === start.valueAtoken) {
+      frame.creditDue = false;
+    } else if (deltaAtoken > 0n) {
+      frame.paidOutAtoken += deltaAtoken;
+      this.add("SELFDESTRUCT", frame.self, address, deltaAtoken, frame.path);
+    } else {
+      this.debited(frame, address, -deltaAtoken);
+    }
+  }
+
+  /** A contract's balance was zeroed: after a payout, or burned when it named itself (EIP-6780). */
+  private debited(frame: Frame, address: Address, amountAtoken: bigint): void {
+    const burnedAtoken = amountAtoken - frame.paidOutAtoken;
+    frame.paidOutAtoken = 0n;
+    if (burnedAtoken > 0n) this.add("DESTRUCT", address, undefined, burnedAtoken, frame.path);
+  }
+
+  /** The top frame ends; with an error everything recorded in it and below had no effect. */
+  leave(error: string | undefined): void {
+    const frame = this.frames.pop();
+    if (frame === undefined || error === undefined) return;
+    for (const change of this.recorded.slice(frame.firstChange)) {
+      if (!change.effective) continue;
+      change.effective = false;
+      change.error = error;
+    }
+  }
+}
+
+function childPath(parent: Frame): string {
+  const index = parent.children++;
+  return parent.path === "" ? String(index) : `${parent.path}_${index}`;
+}

@@ -1,0 +1,232 @@
+/**
+ * A block's (or a call's) view of the accounts: reads through to committed state, keeps changes in
+ * memory with an undo journal, and never touches the store. Checkpoints nest; a revert undoes
+ * everything that happened since, whoever did it.
+ */
+import type { Address } from "../../chain/address.js";
+import { keccak256Hex } from "../../chain/crypto.js";
+import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
+import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
+import { type MaybePromise, type StateReader, ZERO_VALUE } from "../store/state-reader.js";
+
+type Undo = () => void;
+
+/** Called for every balance that changes, in order, with its difference. */
+export type BalanceListener = (address: Address, deltaAtoken: bigint) => void;
+
+/** The overlay. One executor owns it; it is not shared. */
+export class JournaledState {
+  private readonly accounts = new Map<Address, AccountRecord | undefined>();
+  private readonly originals = new Map<Address, AccountRecord | undefined>();
+  private readonly slots = new Map<Address, Map<Hash32, Uint8Array>>();
+  private readonly originalSlots = new Map<Address, Map<Hash32, Uint8Array>>();
+  private readonly codes = new Map<Hash32, Uint8Array>();
+  /** Accounts whose committed storage must not be seen any more (created over, destroyed). */
+  private readonly wiped = new Set<Address>();
+  private readonly undo: Undo[] = [];
+  private readonly marks: number[] = [];
+  private transactionSlots = new Map<string, Uint8Array>();
+  /** Set while the EVM runs, to turn raw differences into journal entries. */
+  balanceListener: BalanceListener | undefined;
+
+  constructor(private readonly reader: StateReader) {}
+
+  /** The account, or undefined where there is none. */
+  account(address: Address): MaybePromise<AccountRecord | undefined> {
+    if (this.accounts.has(address)) return this.accounts.get(address);
+    const found = this.reader.account(address);
+    return found instanceof Promise
+      ? found.then((account) => this.remember(address, account))
+      : this.remember(address, found);
+  }
+
+  /** As `account`, for readers that answer at once. */
+  accountNow(address: Address): AccountRecord | undefined {
+    const found = this.account(address);
+    if (found instanceof Promise) throw new TypeError("the state reader is not immediate");
+    return found;
+  }
+
+  private remember(
+    address: Address,
+    account: AccountRecord | undefined,
+  ): AccountRecord | undefined {
+    if (!this.accounts.has(address)) {
+      this.accounts.set(address, account);
+      this.originals.set(address, account);
+    }
+    return this.accounts.get(address);
+  }
+
+  /** Replaces an account that was read before; undefined removes it. */
+  putAccount(address: Address, account: AccountRecord | undefined): void {
+    const before = this.accounts.get(address);
+    this.accounts.set(address, account);
+    this.undo.push(() => {
+      this.accounts.set(address, before);
+    });
+    if (this.balanceListener !== undefined) {
+      const delta = (account?.balanceAtoken ?? 0n) - (before?.balanceAtoken ?? 0n);
+      if (delta !== 0n) this.balanceListener(address, delta);
+    }
+  }
+
+  /** Adds to (or takes from) a balance. Returns false, and changes nothing, if it would go below 0. */
+  moveBalance(address: Address, deltaAtoken: bigint): boolean {
+    const account = this.accountNow(address) ?? EMPTY_ACCOUNT;
+    const balanceAtoken = account.balanceAtoken + deltaAtoken;
+    if (balanceAtoken < 0n) return false;
+    const next = { ...account, balanceAtoken };
+    this.putAccount(address, isEmptyAccount(next) ? undefined : next);
+    return true;
+  }
+
+  /** Code of an account; no bytes where there is none. */
+  code(codeHash: Hash32): MaybePromise<Uint8Array> {
+    if (codeHash === EMPTY_CODE_HASH) return ZERO_VALUE;
+    return this.codes.get(codeHash) ?? this.reader.code(codeHash);
+  }
+
+  /** Stores code and returns its hash; the account must be updated by the caller. */
+  putCode(code: Uint8Array): Hash32 {
+    if (code.length === 0) return EMPTY_CODE_HASH;
+    const codeHash = keccak256Hex(code);
+    this.codes.set(codeHash, code);
+    return codeHash;
+  }
+
+  /** Storage slot, without leading zeros. */
+  storage(address: Address, slot: Hash32): MaybePromise<Uint8Array> {
+    const known = this.slots.get(address)?.get(slot);
+    if (known !== undefined) return known;
+    if (this.wiped.has(address)) return ZERO_VALUE;
+    const found = this.reader.storage(address, slot);
+    return found instanceof Promise
+      ? found.then((value) => this.rememberSlot(address, slot, value))
+      : this.rememberSlot(address, slot, found);
+  }
+
+  private rememberSlot(address: Address, slot: Hash32, value: Uint8Array): Uint8Array {
+    const known = this.slots.get(address)?.get(slot);
+    if (known !== undefined) return known;
+    slotMap(this.slots, address).set(slot, value);
+    const originals = slotMap(this.originalSlots, address);
+    if (!originals.has(slot)) originals.set(slot, value);
+    return value;
+  }
+
+  /** Writes a slot that was read before; the value has no leading zeros. */
+  putStorage(address: Address, slot: Hash32, value: Uint8Array): void {
+    const map = slotMap(this.slots, address);
+    const before = map.get(slot);
+    const key = `${address}${slot}`;
+    if (!this.transactionSlots.has(key)) this.transactionSlots.set(key, before ?? ZERO_VALUE);
+    map.set(slot, value);
+    this.undo.push(() => {
+      if (before === undefined) map.delete(slot);
+      else map.set(slot, before);
+    });
+  }
+
+  /** Value of a slot before the transaction that runs (EIP-2200, EIP-3529). */
+  transactionStorage(address: Address, slot: Hash32): MaybePromise<Uint8Array> {
+    return this.transactionSlots.get(`${address}${slot}`) ?? this.storage(address, slot);
+  }
+
+  /** Forgets all storage of an account, committed storage included. */
+  wipeStorage(address: Address): void {
+    const before = this.slots.get(address);
+    const wasWiped = this.wiped.has(address);
+    this.slots.delete(address);
+    this.wiped.add(address);
+    this.undo.push(() => {
+      if (before === undefined) this.slots.delete(address);
+      else this.slots.set(address, before);
+      if (!wasWiped) this.wiped.delete(address);
+    });
+  }
+
+  /** Starts a transaction: what SSTORE calls "original" is the state now. */
+  beginTransaction(): void {
+    this.transactionSlots = new Map();
+  }
+
+  /** Open checkpoints. */
+  depth(): number {
+    return this.marks.length;
+  }
+
+  /** Opens a checkpoint. */
+  checkpoint(): void {
+    this.marks.push(this.undo.length);
+  }
+
+  /** Keeps the changes since the last checkpoint (an outer revert can still undo them). */
+  commit(): void {
+    this.marks.pop();
+    if (this.marks.length === 0) this.undo.length = 0;
+  }
+
+  /** Undoes the changes since the last checkpoint; the balance listener does not hear of it. */
+  revert(): void {
+    const mark = this.marks.pop() ?? 0;
+    while (this.undo.length > mark) this.undo.pop()?.();
+  }
+
+  /** Accounts that differ from committed state, with both versions. */
+  changedAccounts(): Map<
+    Address,
+    { before: AccountRecord | undefined; after: AccountRecord | undefined }
+  > {
+    const changed = new Map();
+    for (const [address, after] of this.accounts) {
+      const before = this.originals.get(address);
+      if (before !== after && !sameAccount(before, after)) changed.set(address, { before, after });
+    }
+    return changed;
+  }
+
+  /** Storage slots that differ from committed state, by account. */
+  changedStorage(): Map<Address, Map<Hash32, Uint8Array>> {
+    const changed = new Map<Address, Map<Hash32, Uint8Array>>();
+    for (const [address, map] of this.slots) {
+      const originals = this.originalSlots.get(address);
+      for (const [slot, value] of map) {
+        const before = originals?.get(slot) ?? ZERO_VALUE;
+        if (Buffer.compare(before, value) !== 0) slotMap(changed, address).set(slot, value);
+      }
+    }
+    return changed;
+  }
+
+  /** Codes put since the start. */
+  newCodes(): ReadonlyMap<Hash32, Uint8Array> {
+    return this.codes;
+  }
+
+  /** Balance in committed state, before this block. The account must have been read. */
+  originalBalanceAtoken(address: Address): bigint {
+    return this.originals.get(address)?.balanceAtoken ?? 0n;
+  }
+}
+
+function slotMap(
+  maps: Map<Address, Map<Hash32, Uint8Array>>,
+  address: Address,
+): Map<Hash32, Uint8Array> {
+  const found = maps.get(address);
+  if (found !== undefined) return found;
+  const made = new Map<Hash32, Uint8Array>();
+  maps.set(address, made);
+  return made;
+}
+
+function sameAccount(left: AccountRecord | undefined, right: AccountRecord | undefined): boolean {
+  if (left === undefined || right === undefined) return left === right;
+  return (
+    left.nonce === right.nonce &&
+    left.balanceAtoken === right.balanceAtoken &&
+    left.codeHash === right.codeHash &&
+    left.storageRoot === right.storageRoot
+  );
+}

@@ -1,0 +1,70 @@
+/** Roots of a block: storage tries first, then the account trie, then the modules' trie. */
+import { type Address, addressToBytes } from "../../chain/address.js";
+import { keccak256 } from "../../chain/crypto.js";
+import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { encodeRlp } from "../../chain/rlp.js";
+import { type AccountRecord, encodeAccount } from "../store/account-record.js";
+import { type TrieNodeReader, type TrieUpdate, type TrieWrite, updateTrie } from "./trie.js";
+
+/** Owner of the account trie. */
+export const ACCOUNT_TRIE = "";
+/** Owner of the modules' trie: supply now, staking and governance later. */
+export const MODULE_TRIE = "m";
+
+/** New roots and all trie nodes that changed. */
+export interface BlockRoots {
+  readonly stateRoot: Hash32;
+  readonly moduleRoot: Hash32;
+  /** Accounts with their new storage roots filled in. */
+  readonly accounts: ReadonlyMap<Address, AccountRecord | undefined>;
+  readonly trieWrites: readonly TrieWrite[];
+}
+
+function storageUpdate(slot: Hash32, value: Uint8Array): TrieUpdate {
+  return {
+    key: keccak256(hexToBytes(slot)),
+    value: value.length === 0 ? undefined : encodeRlp(value),
+  };
+}
+
+/** Values of the modules' trie, by name. */
+export type ModuleValues = Readonly<Record<string, bigint>>;
+
+function moduleUpdates(values: ModuleValues): TrieUpdate[] {
+  return Object.entries(values).map(([name, value]) => ({
+    key: keccak256(Buffer.from(name, "ascii")),
+    value: encodeRlp(bigintToBytes(value)),
+  }));
+}
+
+/**
+ * Computes the roots after a block from what it changed. Nothing is kept: the writes become real
+ * with the block's atomic write.
+ */
+export function computeRoots(
+  reader: TrieNodeReader,
+  changed: ReadonlyMap<Address, AccountRecord | undefined>,
+  storage: ReadonlyMap<Address, ReadonlyMap<Hash32, Uint8Array>>,
+  modules: ModuleValues,
+): BlockRoots {
+  const trieWrites: TrieWrite[] = [];
+  const accounts = new Map(changed);
+  for (const [address, slots] of storage) {
+    const account = accounts.get(address);
+    if (account === undefined) continue;
+    const updates = [...slots].map(([slot, value]) => storageUpdate(slot, value));
+    const { root, writes } = updateTrie(reader, address, updates);
+    accounts.set(address, { ...account, storageRoot: root });
+    for (const write of writes) trieWrites.push(write);
+  }
+  const updates: TrieUpdate[] = [];
+  for (const [address, account] of accounts) {
+    const key = keccak256(addressToBytes(address));
+    updates.push({ key, value: account === undefined ? undefined : encodeAccount(account) });
+  }
+  const state = updateTrie(reader, ACCOUNT_TRIE, updates);
+  const module = updateTrie(reader, MODULE_TRIE, moduleUpdates(modules));
+  for (const write of state.writes) trieWrites.push(write);
+  for (const write of module.writes) trieWrites.push(write);
+  return { stateRoot: state.root, moduleRoot: module.root, accounts, trieWrites };
+}

@@ -1,0 +1,425 @@
+/**
+ * Merkle Patricia tries with 32-byte keys, stored by path in their latest version only. One pass
+ * per batch: sorted updates are split over the branches, each changed node is encoded and hashed
+ * once, and whatever changed comes back as writes for the block's atomic batch. Pure: nothing is
+ * kept between calls, so an abandoned block leaves no trace.
+ */
+import { keccak256Hex } from "../../chain/crypto.js";
+import { bytesEqual, bytesToHex, EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
+import { buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
+import {
+  BRANCH_WIDTH,
+  branchOffsets,
+  branchWithItem,
+  childPath,
+  decodeShort,
+  EMPTY_BRANCH,
+  EMPTY_ITEM,
+  encodeBranch,
+  encodeExtension,
+  encodeShort,
+  HASH_ITEM,
+  HASHED_NODE_BYTES,
+  isBranch,
+  joinNibbles,
+  nibbleAt,
+  nibblesOf,
+  type ShortNode,
+  TrieError,
+} from "./trie-nodes.js";
+
+/** Where nodes are read: the store of the committed head, a cache over it, or a past version. */
+export interface TrieNodeReader {
+  /**
+   * RLP of the node stored at (owner, path); undefined where there is none. Synchronous. The bytes
+   * must not be changed by anyone afterwards.
+   * @param owner "" for the accounts, "m" for the modules, else the 0x address of a storage trie
+   * @param path nibbles from the root, one per byte; the reader may keep the array
+   */
+  get(owner: string, path: Uint8Array): Uint8Array | undefined;
+}
+
+/** One key's new value. */
+export interface TrieUpdate {
+  /** 32 bytes, already hashed by the caller. */
+  readonly key: Uint8Array;
+  /** RLP of the value, never empty; undefined deletes. */
+  readonly value: Uint8Array | undefined;
+}
+
+/** What must be written at one place of the node store. */
+export interface TrieWrite {
+  readonly owner: string;
+  /** Nibbles from the root, one per byte. */
+  readonly path: Uint8Array;
+  /** The node's RLP; undefined = nothing is stored here any more. */
+  readonly node: Uint8Array | undefined;
+  /** What the reader held here before: the reverse diff that proofs of older roots need. */
+  readonly previous: Uint8Array | undefined;
+}
+
+/** The outcome of a batch. */
+export interface TrieChange {
+  /** keccak256 of the root node, or EMPTY_TRIE_ROOT. */
+  readonly root: Hash32;
+  /** Each changed place once; children before their parents. */
+  readonly writes: readonly TrieWrite[];
+}
+
+/** Bytes of every key. */
+export const TRIE_KEY_BYTES = 32;
+
+/** A reader without nodes: the trie of an account that is created (again) in this block. */
+export const emptyTrieReader: TrieNodeReader = { get: () => undefined };
+
+const ROOT_PATH = new Uint8Array(0);
+
+/**
+ * Applies all updates in one pass; without updates it tells the present root.
+ * A node shorter than 32 bytes lives inside its parent and is no write of its own; the root always
+ * is. For an account destroyed and made again in one block, write `deleteTrie` first and then
+ * `updateTrie(emptyTrieReader, ...)` over it.
+ * @param updates in any order, keys unique
+ * @throws INVALID_TRIE_UPDATE, TRIE_NODE_MISSING, INVALID_TRIE_NODE
+ */
+export function updateTrie(
+  reader: TrieNodeReader,
+  owner: string,
+  updates: readonly TrieUpdate[],
+): TrieChange {
+  const sorted = sortUpdates(updates);
+  const old = reader.get(owner, ROOT_PATH);
+  const pass = new UpdatePass(reader, owner, sorted);
+  const root = sorted.length === 0 ? old : pass.update(old, 0, sorted.length, 0);
+  if (root !== old) pass.writes.push({ owner, path: ROOT_PATH, node: root, previous: old });
+  return { root: root === undefined ? EMPTY_TRIE_ROOT : keccak256Hex(root), writes: pass.writes };
+}
+
+/**
+ * The deletes of every stored node of a trie, for an account that is destroyed. Empty if there is
+ * no trie. Throws TRIE_NODE_MISSING, INVALID_TRIE_NODE.
+ */
+export function deleteTrie(reader: TrieNodeReader, owner: string): readonly TrieWrite[] {
+  const writes: TrieWrite[] = [];
+  const root = reader.get(owner, ROOT_PATH);
+  const pending: { path: Uint8Array; node: Uint8Array }[] = [];
+  if (root !== undefined) pending.push({ path: ROOT_PATH, node: root });
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { path, node } = next;
+    writes.push({ owner, path, node: undefined, previous: node });
+    for (const child of hashedChildPaths(node, path)) {
+      pending.push({ path: child, node: readNode(reader, owner, child) });
+    }
+  }
+  return writes;
+}
+
+/** The node that a parent refers to by hash. Throws TRIE_NODE_MISSING. */
+export function readNode(reader: TrieNodeReader, owner: string, path: Uint8Array): Uint8Array {
+  const node = reader.get(owner, path);
+  if (node === undefined) {
+    throw new TrieError("TRIE_NODE_MISSING", "the store lacks a node of the trie", {
+      details: { owner, pathNibbles: bytesToHex(path) },
+    });
+  }
+  return node;
+}
+
+/** Embedded nodes have no stored children, so the stored ones alone are followed. */
+function hashedChildPaths(node: Uint8Array, path: Uint8Array): Uint8Array[] {
+  if (!isBranch(node)) {
+    const { isLeaf, nibbles, content } = decodeShort(node);
+    return !isLeaf && content[0] === HASH_ITEM ? [joinNibbles(path, nibbles)] : [];
+  }
+  const offsets = branchOffsets(node);
+  const paths: Uint8Array[] = [];
+  for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
+    if (node[offsets[nibble] ?? 0] === HASH_ITEM) {
+      paths.push(joinNibbles(path, Uint8Array.of(nibble)));
+    }
+  }
+  return paths;
+}
+
+function sortUpdates(updates: readonly TrieUpdate[]): readonly TrieUpdate[] {
+  for (const { key, value } of updates) {
+    if (key.length !== TRIE_KEY_BYTES || value?.length === 0) {
+      throw new TrieError("INVALID_TRIE_UPDATE", "a key has 32 bytes and a value is never empty");
+    }
+  }
+  const sorted = updates.toSorted((left, right) => compareKeys(left.key, right.key));
+  for (let index = 1; index < sorted.length; index++) {
+    if (compareKeys(itemAt(sorted, index - 1).key, itemAt(sorted, index).key) === 0) {
+      throw new TrieError("INVALID_TRIE_UPDATE", "a batch names one key twice");
+    }
+  }
+  return sorted;
+}
+
+/** In JavaScript on purpose: keys mostly differ in their first bytes, a native call costs more. */
+function compareKeys(left: Uint8Array, right: Uint8Array): number {
+  for (let index = 0; index < TRIE_KEY_BYTES; index++) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** How many nibbles of `prefix` a key follows from `depth` on. */
+function matchingNibbles(key: Uint8Array, depth: number, prefix: Uint8Array): number {
+  let count = 0;
+  while (count < prefix.length && nibbleAt(key, depth + count) === prefix[count]) count += 1;
+  return count;
+}
+
+/** A child that an extension's split puts into the new branch although no store holds it yet. */
+interface PresetChild {
+  readonly nibble: number;
+  readonly node: Uint8Array;
+}
+
+/** What the branch step knows after its children were updated. */
+interface BranchState {
+  readonly old: Uint8Array;
+  readonly offsets: Uint16Array;
+  readonly depth: number;
+  /** Any key under the branch: its first `depth` nibbles are the branch's path. */
+  readonly key: Uint8Array;
+  /** Bit n: child n is now `children[n]`, and the store held `previous[n]` in its place; sparse. */
+  changed: number;
+  readonly children: (Uint8Array | undefined)[];
+  readonly previous: (Uint8Array | undefined)[];
+}
+
+/**
+ * One batch on its way down and up again. Each step takes the RLP of the node at the place that
+ * the updates `from` to `to` share (undefined = nothing there) and returns what shall stand there:
+ * the very same object if nothing changed. The caller places it, so a node that moves up when a
+ * branch collapses is neither hashed nor written at its former place.
+ */
+class UpdatePass {
+  readonly writes: TrieWrite[] = [];
+  private readonly emit = (path: Uint8Array, node: Uint8Array): void => {
+    this.place(path, node, undefined);
+  };
+
+  constructor(
+    private readonly reader: TrieNodeReader,
+    private readonly owner: string,
+    private readonly updates: readonly TrieUpdate[],
+  ) {}
+
+  update(
+    old: Uint8Array | undefined,
+    from: number,
+    to: number,
+    depth: number,
+  ): Uint8Array | undefined {
+    if (old === undefined) return this.build(this.putsOf(from, to), depth);
+    if (isBranch(old)) return this.updateBranch(old, from, to, depth);
+    const short = decodeShort(old);
+    return short.isLeaf
+      ? this.updateLeaf(old, short, from, to, depth)
+      : this.updateExtension(old, short, from, to, depth);
+  }
+
+  private updateLeaf(
+    old: Uint8Array,
+    leaf: ShortNode,
+    from: number,
+    to: number,
+    depth: number,
+  ): Uint8Array | undefined {
+    const key = leafKey(itemAt(this.updates, from).key, depth, leaf.nibbles);
+    let unchanged = true;
+    let pending: TrieEntry | undefined = { key, value: leaf.content };
+    const entries: TrieEntry[] = [];
+    for (let index = from; index < to; index++) {
+      const update = itemAt(this.updates, index);
+      const order = compareKeys(update.key, key);
+      if (order >= 0 && pending !== undefined) {
+        if (order > 0) entries.push(pending);
+        pending = undefined;
+      }
+      if (order !== 0 && update.value === undefined) continue;
+      unchanged &&=
+        update.value !== undefined && order === 0 && bytesEqual(update.value, leaf.content);
+      if (update.value !== undefined) entries.push({ key: update.key, value: update.value });
+    }
+    if (unchanged) return old;
+    if (pending !== undefined) entries.push(pending);
+    return this.build(entries, depth);
+  }
+
+  private updateExtension(
+    old: Uint8Array,
+    { nibbles: prefix, content }: ShortNode,
+    from: number,
+    to: number,
+    depth: number,
+  ): Uint8Array | undefined {
+    // Only puts part the path; a delete beside it finds nothing, and the first nibbles that all
+    // puts share with it stay as they are.
+    const matching = (index: number): number =>
+      matchingNibbles(itemAt(this.updates, index).key, depth, prefix);
+    let shared = prefix.length;
+    for (let index = from; index < to; index++) {
+      if (itemAt(this.updates, index).value !== undefined) {
+        shared = Math.min(shared, matching(index));
+      }
+    }
+    let first = from;
+    while (first < to && matching(first) < shared) first += 1;
+    let end = first;
+    while (end < to && matching(end) >= shared) end += 1;
+    if (first === end) return old;
+    const path = nibblesOf(itemAt(this.updates, first).key, 0, depth + shared);
+    if (shared === prefix.length) {
+      const child = this.childOf(content, path);
+      const next = this.update(child, first, end, depth + shared);
+      return next === child ? old : this.withPrefix(path, shared, next, storedForm(child));
+    }
+    const nibble = prefix[shared] ?? 0;
+    const rest = prefix.subarray(shared + 1);
+    const branch =
+      rest.length === 0
+        ? this.updateBranch(branchWithItem(nibble, content), first, end, depth + shared)
+        : this.updateBranch(EMPTY_BRANCH, first, end, depth + shared, {
+            nibble,
+            node: encodeShort({ isLeaf: false, nibbles: rest, content }),
+          });
+    return shared === 0 ? branch : this.withPrefix(path, shared, branch, undefined);
+  }
+
+  private updateBranch(
+    old: Uint8Array,
+    from: number,
+    to: number,
+    depth: number,
+    preset?: PresetChild,
+  ): Uint8Array | undefined {
+    const state: BranchState = {
+      old,
+      offsets: branchOffsets(old),
+      depth,
+      key: itemAt(this.updates, from).key,
+      changed: 0,
+      children: [],
+      previous: [],
+    };
+    if (preset !== undefined) {
+      state.children[preset.nibble] = preset.node;
+      state.changed = 1 << preset.nibble;
+    }
+    for (let start = from; start < to; ) {
+      const nibble = nibbleAt(itemAt(this.updates, start).key, depth);
+      const end = groupEnd(this.updates, start, to, depth);
+      const isPreset = preset?.nibble === nibble;
+      const child = isPreset ? preset.node : this.branchChild(state, nibble);
+      const next = this.update(child, start, end, depth + 1);
+      if (next !== child) {
+        state.changed |= 1 << nibble;
+        state.children[nibble] = next;
+        if (!isPreset) state.previous[nibble] = storedForm(child);
+      }
+      start = end;
+    }
+    return state.changed === 0 ? old : this.finishBranch(state);
+  }
+
+  /** Places the changed children and closes the branch, or dissolves it into its last child. */
+  private finishBranch(state: BranchState): Uint8Array | undefined {
+    const { old, offsets, changed, children, previous, key, depth } = state;
+    let count = 0;
+    let last = 0;
+    for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
+      const isChanged = (changed & (1 << nibble)) !== 0;
+      if (isChanged ? children[nibble] !== undefined : old[offsets[nibble] ?? 0] !== EMPTY_ITEM) {
+        count += 1;
+        last = nibble;
+      }
+    }
+    for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
+      if ((changed & (1 << nibble)) === 0 || (count === 1 && nibble === last)) continue;
+      this.place(childPath(key, depth, nibble), children[nibble], previous[nibble]);
+    }
+    if (count === 0) return undefined;
+    if (count > 1) return encodeBranch(old, offsets, changed, children);
+    const isChanged = (changed & (1 << last)) !== 0;
+    const child = isChanged ? children[last] : this.branchChild(state, last);
+    const before = isChanged ? previous[last] : storedForm(child);
+    return this.withPrefix(childPath(key, depth, last), 1, child, before);
+  }
+
+  /**
+   * The node that stands `length` nibbles above `path` and leads only to `child`: short nodes are
+   * drawn up into it, a branch gets an extension.
+   */
+  private withPrefix(
+    path: Uint8Array,
+    length: number,
+    child: Uint8Array | undefined,
+    previous: Uint8Array | undefined,
+  ): Uint8Array | undefined {
+    const prefix = path.subarray(path.length - length);
+    if (child !== undefined && isBranch(child)) {
+      this.place(path, child, previous);
+      return encodeExtension(prefix, child);
+    }
+    this.place(path, undefined, previous);
+    if (child === undefined) return undefined;
+    const short = decodeShort(child);
+    return encodeShort({ ...short, nibbles: joinNibbles(prefix, short.nibbles) });
+  }
+
+  private branchChild({ old, offsets, key, depth }: BranchState, nibble: number) {
+    const start = offsets[nibble] ?? 0;
+    if (old[start] === EMPTY_ITEM) return undefined;
+    if (old[start] !== HASH_ITEM) return old.subarray(start, offsets[nibble + 1]);
+    return readNode(this.reader, this.owner, childPath(key, depth, nibble));
+  }
+
+  /** The child behind an extension's item. */
+  private childOf(item: Uint8Array, path: Uint8Array): Uint8Array {
+    return item[0] === HASH_ITEM ? readNode(this.reader, this.owner, path) : item;
+  }
+
+  private putsOf(from: number, to: number): TrieEntry[] {
+    const entries: TrieEntry[] = [];
+    for (let index = from; index < to; index++) {
+      const { key, value } = itemAt(this.updates, index);
+      if (value !== undefined) entries.push({ key, value });
+    }
+    return entries;
+  }
+
+  private build(entries: readonly TrieEntry[], depth: number): Uint8Array | undefined {
+    if (entries.length === 0) return undefined;
+    return buildTrie(entries, 0, entries.length, depth, this.emit);
+  }
+
+  private place(
+    path: Uint8Array,
+    node: Uint8Array | undefined,
+    previous: Uint8Array | undefined,
+  ): void {
+    const stored = storedForm(node);
+    if (stored === previous) return;
+    this.writes.push({ owner: this.owner, path, node: stored, previous });
+  }
+}
+
+/** The node if it has a place of its own in the store, undefined if its parent embeds it. */
+function storedForm(node: Uint8Array | undefined): Uint8Array | undefined {
+  return node !== undefined && node.length >= HASHED_NODE_BYTES ? node : undefined;
+}
+
+/** The whole key of a leaf `depth` nibbles below the root, from any key that shares its path. */
+function leafKey(neighbour: Uint8Array, depth: number, nibbles: Uint8Array): Uint8Array {
+  const key = new Uint8Array(TRIE_KEY_BYTES);
+  for (let index = 0; index < 2 * TRIE_KEY_BYTES; index++) {
+    const nibble = index < depth ? nibbleAt(neighbour, index) : (nibbles[index - depth] ?? 0);
+    key[index >>> 1] = ((key[index >>> 1] ?? 0) << 4) | nibble;
+  }
+  return key;
+}

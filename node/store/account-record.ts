@@ -1,0 +1,57 @@
+/** An account as the state holds it, and its two encodings. */
+import {
+  bigintToBytes,
+  bytesToHash32,
+  EMPTY_CODE_HASH,
+  EMPTY_TRIE_ROOT,
+  type Hash32,
+  hexToBytes,
+} from "../../chain/hex.js";
+import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
+
+/** Immutable account; every change makes a new record. */
+export interface AccountRecord {
+  readonly nonce: bigint;
+  readonly balanceAtoken: bigint;
+  readonly storageRoot: Hash32;
+  readonly codeHash: Hash32;
+}
+
+/** The account that an unknown address stands for. */
+export const EMPTY_ACCOUNT: AccountRecord = {
+  nonce: 0n,
+  balanceAtoken: 0n,
+  storageRoot: EMPTY_TRIE_ROOT,
+  codeHash: EMPTY_CODE_HASH,
+};
+
+/** Empty in the sense of EIP-161: such accounts do not exist in the state. */
+export function isEmptyAccount(account: AccountRecord): boolean {
+  return (
+    account.nonce === 0n && account.balanceAtoken === 0n && account.codeHash === EMPTY_CODE_HASH
+  );
+}
+
+const EMPTY_ROOT_BYTES = hexToBytes(EMPTY_TRIE_ROOT);
+const EMPTY_CODE_BYTES = hexToBytes(EMPTY_CODE_HASH);
+
+/** rlp([nonce, balance, storageRoot, codeHash]): the value in the account trie and in the store. */
+export function encodeAccount(account: AccountRecord): Uint8Array {
+  return encodeRlp([
+    bigintToBytes(account.nonce),
+    bigintToBytes(account.balanceAtoken),
+    account.storageRoot === EMPTY_TRIE_ROOT ? EMPTY_ROOT_BYTES : hexToBytes(account.storageRoot),
+    account.codeHash === EMPTY_CODE_HASH ? EMPTY_CODE_BYTES : hexToBytes(account.codeHash),
+  ]);
+}
+
+/** Reads an encoded account. */
+export function decodeAccount(bytes: Uint8Array): AccountRecord {
+  const [nonce, balance, storageRoot, codeHash] = rlpList(decodeRlp(bytes));
+  return {
+    nonce: rlpInteger(nonce),
+    balanceAtoken: rlpInteger(balance),
+    storageRoot: bytesToHash32(rlpBytes(storageRoot)),
+    codeHash: bytesToHash32(rlpBytes(codeHash)),
+  };
+}

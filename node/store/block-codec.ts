@@ -1,0 +1,198 @@
+/** RLP of what is stored once per block: block, receipts, balance journal. */
+import { addressToBytes, bytesToAddress } from "../../chain/address.js";
+import {
+  BALANCE_REASONS,
+  type BalanceChange,
+  type BlockJournal,
+} from "../../chain/balance-change.js";
+import { type Block, type BlockHeader, hashHeader } from "../../chain/block.js";
+import { bigintToBytes, bytesToHash32, hexToBytes } from "../../chain/hex.js";
+import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
+import {
+  decodeRlp,
+  encodeRlp,
+  type RlpInput,
+  type RlpItem,
+  rlpBytes,
+  rlpInteger,
+  rlpList,
+} from "../../chain/rlp.js";
+import { decodeTransaction, type TransactionType } from "../../chain/transaction.js";
+import { StoreError } from "./database.js";
+
+const NOTHING = new Uint8Array(0);
+
+function integer(value: number | bigint): Uint8Array {
+  return bigintToBytes(BigInt(value));
+}
+
+function safeInteger(item: RlpItem | undefined): number {
+  return Number(rlpInteger(item, 7));
+}
+
+/** Stored form of a block. */
+export function encodeBlock(block: Block): Uint8Array {
+  const { header } = block;
+  return encodeRlp([
+    [
+      hexToBytes(header.parentHash),
+      addressToBytes(header.coinbase),
+      hexToBytes(header.stateRoot),
+      hexToBytes(header.transactionsRoot),
+      hexToBytes(header.receiptsRoot),
+      header.logsBloom,
+      integer(header.height),
+      integer(header.gasLimit),
+      integer(header.gasUsed),
+      integer(header.timestampSeconds),
+      hexToBytes(header.moduleRoot),
+      hexToBytes(header.mixHash),
+    ],
+    integer(block.timeMs),
+    hexToBytes(block.dataHash),
+    block.transactions.map(({ tx, from }) => [tx.raw, addressToBytes(from)]),
+  ]);
+}
+
+function decodeHeader(item: RlpItem | undefined): BlockHeader {
+  const fields = rlpList(item);
+  const hash = (index: number) => bytesToHash32(rlpBytes(fields[index]));
+  return {
+    parentHash: hash(0),
+    coinbase: bytesToAddress(rlpBytes(fields[1])),
+    stateRoot: hash(2),
+    transactionsRoot: hash(3),
+    receiptsRoot: hash(4),
+    logsBloom: rlpBytes(fields[5]),
+    height: safeInteger(fields[6]),
+    gasLimit: rlpInteger(fields[7]),
+    gasUsed: rlpInteger(fields[8]),
+    timestampSeconds: safeInteger(fields[9]),
+    moduleRoot: hash(10),
+    mixHash: hash(11),
+  };
+}
+
+/** Reads a stored block; the hash is computed again from the header. */
+export function decodeBlock(bytes: Uint8Array): Block {
+  const [headerItem, timeMs, dataHash, transactions] = rlpList(decodeRlp(bytes));
+  const header = decodeHeader(headerItem);
+  return {
+    header,
+    hash: hashHeader(header),
+    timeMs: safeInteger(timeMs),
+    dataHash: bytesToHash32(rlpBytes(dataHash)),
+    transactions: rlpList(transactions).map((item) => {
+      const [raw, from] = rlpList(item);
+      return { tx: decodeTransaction(rlpBytes(raw)), from: bytesToAddress(rlpBytes(from)) };
+    }),
+  };
+}
+
+/** Stored form of a block's receipts; blooms are left out, they follow from the logs. */
+export function encodeReceipts(receipts: readonly Receipt[]): Uint8Array {
+  return encodeRlp(
+    receipts.map((receipt) => [
+      integer(receipt.type),
+      integer(receipt.status),
+      integer(receipt.gasUsed),
+      integer(receipt.cumulativeGasUsed),
+      integer(receipt.effectiveGasPriceAtoken),
+      receipt.contractAddress === undefined ? NOTHING : addressToBytes(receipt.contractAddress),
+      receipt.logs.map((log) => [
+        addressToBytes(log.address),
+        log.topics.map((topic) => hexToBytes(topic)),
+        log.data,
+      ]),
+    ]),
+  );
+}
+
+function decodeLog(item: RlpItem): Log {
+  const [address, topics, data] = rlpList(item);
+  return {
+    address: bytesToAddress(rlpBytes(address)),
+    topics: rlpList(topics).map((topic) => bytesToHash32(rlpBytes(topic))),
+    data: rlpBytes(data),
+  };
+}
+
+/** Reads stored receipts. */
+export function decodeReceipts(bytes: Uint8Array): Receipt[] {
+  return rlpList(decodeRlp(bytes)).map((item) => {
+    const [type, status, gasUsed, cumulative, price, contract, logItems] = rlpList(item);
+    const logs = rlpList(logItems).map(decodeLog);
+    const contractBytes = rlpBytes(contract);
+    return {
+      type: safeInteger(type) as TransactionType,
+      status: rlpInteger(status) === 1n ? 1 : 0,
+      gasUsed: rlpInteger(gasUsed),
+      cumulativeGasUsed: rlpInteger(cumulative),
+      effectiveGasPriceAtoken: rlpInteger(price),
+      contractAddress: contractBytes.length === 0 ? undefined : bytesToAddress(contractBytes),
+      logs,
+      logsBloom: logsToBloom(logs),
+    };
+  });
+}
+
+/** An absent trace path is no bytes; a present one is prefixed, so that "" can be told apart. */
+function encodeChange(change: BalanceChange): RlpInput {
+  const path = change.tracePath;
+  return [
+    integer(BALANCE_REASONS.indexOf(change.reason)),
+    change.from === undefined ? NOTHING : addressToBytes(change.from),
+    change.to === undefined ? NOTHING : addressToBytes(change.to),
+    integer(change.amountAtoken),
+    integer(change.effective ? 1 : 0),
+    path === undefined ? NOTHING : Buffer.from(`/${path}`, "ascii"),
+    change.error === undefined ? NOTHING : Buffer.from(change.error, "utf8"),
+  ];
+}
+
+function decodeChange(item: RlpItem): BalanceChange {
+  const [reasonItem, from, to, amount, effective, pathItem, errorItem] = rlpList(item);
+  const reason = BALANCE_REASONS[safeInteger(reasonItem)];
+  if (reason === undefined) throw new StoreError("STORE_CORRUPT", "unknown balance reason");
+  const address = (bytes: Uint8Array) => (bytes.length === 0 ? undefined : bytesToAddress(bytes));
+  const path = Buffer.from(rlpBytes(pathItem)).toString("ascii");
+  const error = Buffer.from(rlpBytes(errorItem)).toString("utf8");
+  return {
+    reason,
+    from: address(rlpBytes(from)),
+    to: address(rlpBytes(to)),
+    amountAtoken: rlpInteger(amount),
+    effective: rlpInteger(effective) === 1n,
+    tracePath: path === "" ? undefined : path.slice(1),
+    ...(error === "" ? {} : { error }),
+  };
+}
+
+/** Stored form of a balance journal; transaction hashes follow from the block. */
+export function encodeJournal(journal: BlockJournal): Uint8Array {
+  return encodeRlp([
+    journal.transactions.map(({ changes }) => changes.map(encodeChange)),
+    journal.blockChanges.map(encodeChange),
+    integer(journal.mintedAtoken),
+    integer(journal.burnedAtoken),
+  ]);
+}
+
+/** Reads a stored journal of the given block. */
+export function decodeJournal(bytes: Uint8Array, block: Block): BlockJournal {
+  const [transactions, blockChanges, minted, burned] = rlpList(decodeRlp(bytes));
+  const perTransaction = rlpList(transactions);
+  if (perTransaction.length !== block.transactions.length) {
+    throw new StoreError("STORE_CORRUPT", "journal and block differ in length");
+  }
+  return {
+    height: block.header.height,
+    transactions: block.transactions.map(({ tx }, index) => ({
+      transactionHash: tx.hash,
+      changes: rlpList(perTransaction[index]).map(decodeChange),
+    })),
+    blockChanges: rlpList(blockChanges).map(decodeChange),
+    mintedAtoken: rlpInteger(minted),
+    burnedAtoken: rlpInteger(burned),
+  };
+}

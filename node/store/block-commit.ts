@@ -1,0 +1,90 @@
+/**
+ * The one atomic, fsynced write of a block: read this to know what is durable when a block is
+ * published. Block, receipts, journal, state, tries, indexes, supply, the pool entries that the
+ * block consumed, and the tip go to disk together or not at all.
+ */
+import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { encodeRlp } from "../../chain/rlp.js";
+import type { Supply } from "../chain-view.js";
+import type { CommittedBlock } from "../event-bus.js";
+import type { TrieWrite } from "../state/trie.js";
+import { encodeBlock, encodeJournal, encodeReceipts } from "./block-codec.js";
+import { type Database, heightBytes, STORE_FORMAT_VERSION, storeKey } from "./database.js";
+import type { StoreWrite } from "./database.js";
+import type { StateChanges, StateStore } from "./state-store.js";
+import { trieWritesOf } from "./trie-store.js";
+
+/** Everything that a block changes, as execution hands it over. */
+export interface ExecutedBlock {
+  readonly committed: CommittedBlock;
+  readonly changes: StateChanges;
+  readonly trieWrites: readonly TrieWrite[];
+  readonly supply: Supply;
+  /** SHA-256 of the SDK Tx around each transaction, in order. */
+  readonly sdkHashes: readonly Hash32[];
+}
+
+/** Identity of a chain, written with block 0. */
+export interface StoreIdentity {
+  readonly cosmosChainId: string;
+}
+
+/** Writes of the block's records and indexes. */
+function blockWrites(executed: ExecutedBlock): StoreWrite[] {
+  const { block, receipts, journal } = executed.committed;
+  const height = block.header.height;
+  const at = heightBytes(height);
+  const { totalAtoken, mintedAtoken, burnedAtoken } = executed.supply;
+  const supply = [totalAtoken, mintedAtoken, burnedAtoken].map(bigintToBytes);
+  const writes: StoreWrite[] = [
+    { key: storeKey("block", at), value: encodeBlock(block) },
+    { key: storeKey("receipts", at), value: encodeReceipts(receipts) },
+    { key: storeKey("journal", at), value: encodeJournal(journal) },
+    { key: storeKey("bloom", at), value: block.header.logsBloom },
+    { key: storeKey("blockHash", hexToBytes(block.hash)), value: at },
+    { key: storeKey("heightHash", at), value: hexToBytes(block.hash) },
+    { key: storeKey("supply", at), value: encodeRlp(supply) },
+    { key: storeKey("tip"), value: at },
+  ];
+  for (const [index, { tx }] of block.transactions.entries()) {
+    const location = Buffer.alloc(12);
+    at.copy(location);
+    location.writeUInt32BE(index, 8);
+    const hash = hexToBytes(tx.hash);
+    writes.push({ key: storeKey("transaction", hash), value: location });
+    writes.push({ key: storeKey("pool", hash), value: undefined });
+    const sdkHash = executed.sdkHashes[index];
+    if (sdkHash === undefined) throw new RangeError("an SDK hash is missing");
+    writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value: location });
+  }
+  return writes;
+}
+
+/**
+ * Makes a block durable. When the promise resolves the block survives a power cut; when it
+ * rejects nothing of it was stored.
+ * @throws STORE_WRITE_FAILED (disk full, read-only)
+ */
+export async function commitBlock(
+  stores: { database: Database; state: StateStore; archive: boolean },
+  executed: ExecutedBlock,
+  identity?: StoreIdentity,
+): Promise<void> {
+  const { header, hash } = executed.committed.block;
+  const writes = [
+    ...blockWrites(executed),
+    ...stores.state.writesOf(executed.changes),
+    ...trieWritesOf(stores.database, header.height, executed.trieWrites, stores.archive),
+  ];
+  if (identity !== undefined) {
+    const meta: Record<string, string> = {
+      formatVersion: String(STORE_FORMAT_VERSION),
+      genesisHash: hash,
+      cosmosChainId: identity.cosmosChainId,
+    };
+    for (const [name, value] of Object.entries(meta)) {
+      writes.push({ key: storeKey("meta", Buffer.from(name)), value: Buffer.from(value, "utf8") });
+    }
+  }
+  await stores.database.write(writes, { durable: true });
+}

@@ -1,0 +1,191 @@
+/**
+ * The node's only database: one level store. This page lists every key space as "key -> value";
+ * prefix numbers are never reused.
+ */
+import { Level } from "level";
+import { AppError, errorMessage } from "../../chain/errors.js";
+
+/** The version of this layout; a store written by a newer one is refused. */
+export const STORE_FORMAT_VERSION = 1;
+
+/**
+ * Key spaces. Heights and indices are big-endian (8 and 4 bytes), addresses 20 bytes, hashes and
+ * storage slots 32 bytes; values are RLP unless said otherwise.
+ */
+export const KEY_SPACE = {
+  /** name -> text: format version, genesis hash, cosmos chain id */
+  meta: 0x01,
+  /** "" -> height: the last committed block */
+  tip: 0x02,
+  /** height -> block (header, time, data hash, raw transactions with senders) */
+  block: 0x10,
+  /** height -> receipts */
+  receipts: 0x11,
+  /** height -> balance journal */
+  journal: 0x12,
+  /** height -> 256 bytes of logs bloom */
+  bloom: 0x13,
+  /** block hash -> height */
+  blockHash: 0x14,
+  /** height -> block hash, 32 bytes: for BLOCKHASH and links, without decoding the block */
+  heightHash: 0x17,
+  /** keccak256(raw transaction) -> height, index */
+  transaction: 0x15,
+  /** SHA-256(SDK transaction) -> height, index */
+  sdkTransaction: 0x16,
+  /** address -> account at the tip */
+  account: 0x20,
+  /** address, height -> account after that block (empty: none); one entry per journalled block */
+  accountHistory: 0x21,
+  /** code hash -> code */
+  code: 0x22,
+  /** address, slot -> value at the tip, without leading zeros */
+  storage: 0x23,
+  /** address, slot, height -> value after that block */
+  storageHistory: 0x24,
+  /** trie owner, path -> trie node at the tip */
+  trieNode: 0x28,
+  /** trie owner, path, height -> trie node before that block (empty: none) */
+  trieHistory: 0x29,
+  /** height -> keys of trieHistory written with that block, for pruning */
+  trieHistoryIndex: 0x2a,
+  /** height -> total supply, minted, burned after that block */
+  supply: 0x2b,
+  /** transaction hash -> raw, sender, time of receipt: the mempool's journal */
+  pool: 0x30,
+} as const;
+
+/** Name of a key space. */
+export type KeySpace = keyof typeof KEY_SPACE;
+
+/** Codes of faults of the store. */
+export type StoreErrorCode =
+  | "STORE_FOREIGN"
+  | "STORE_NEWER"
+  | "STORE_CORRUPT"
+  | "STORE_LOCKED"
+  | "STORE_WRITE_FAILED"
+  | "HISTORY_PRUNED";
+
+/** A fault of the store. */
+export class StoreError extends AppError<StoreErrorCode> {}
+
+/** One write; a missing value deletes the key. */
+export interface StoreWrite {
+  readonly key: Buffer;
+  readonly value: Uint8Array | undefined;
+}
+
+/** A consistent view of the store at one moment; must be closed. */
+export type StoreSnapshot = ReturnType<Level<Buffer, Buffer>["snapshot"]>;
+
+/** Range of keys of one space, both ends included. */
+export interface KeyRange {
+  readonly from: Buffer;
+  readonly to: Buffer;
+  readonly reverse?: boolean;
+  readonly limit?: number;
+  readonly snapshot?: StoreSnapshot;
+}
+
+/** Level behind the few operations that the node uses. */
+export interface Database {
+  get(key: Buffer, snapshot?: StoreSnapshot): Buffer | undefined;
+  /** One atomic write. With `durable` it is on disk (fsync) when the promise resolves. */
+  write(writes: readonly StoreWrite[], options: { durable: boolean }): Promise<void>;
+  entries(range: KeyRange): AsyncIterable<[Buffer, Buffer]>;
+  snapshot(): StoreSnapshot;
+  close(): Promise<void>;
+}
+
+/** Key of a space: prefix byte, then the parts. */
+export function storeKey(space: KeySpace, ...parts: readonly Uint8Array[]): Buffer {
+  let length = 1;
+  for (const part of parts) length += part.length;
+  const key = Buffer.allocUnsafe(length);
+  key[0] = KEY_SPACE[space];
+  let at = 1;
+  for (const part of parts) {
+    key.set(part, at);
+    at += part.length;
+  }
+  return key;
+}
+
+/** 8 big-endian bytes of a height. */
+export function heightBytes(height: number): Buffer {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeUInt32BE(Math.floor(height / 2 ** 32), 0);
+  bytes.writeUInt32BE(height >>> 0, 4);
+  return bytes;
+}
+
+/** Height from 8 bytes at an offset. */
+export function readHeight(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32BE(offset) * 2 ** 32 + bytes.readUInt32BE(offset + 4);
+}
+
+/** Memory that level may use for its block cache. */
+const BLOCK_CACHE_BYTES = 64 * 1024 * 1024;
+/** Bigger memtables mean fewer compactions under a load of many small keys. */
+const WRITE_BUFFER_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Opens the level store in a folder, creating it where missing.
+ * @throws STORE_LOCKED when another process holds it, STORE_CORRUPT when it cannot be read
+ */
+export async function openDatabase(folder: string): Promise<Database> {
+  const level = new Level<Buffer, Buffer>(folder, {
+    keyEncoding: "buffer",
+    valueEncoding: "buffer",
+    cacheSize: BLOCK_CACHE_BYTES,
+    writeBufferSize: WRITE_BUFFER_BYTES,
+  });
+  try {
+    await level.open();
+  } catch (cause) {
+    const text = errorMessage(cause instanceof Error ? (cause.cause ?? cause) : cause);
+    const locked = /lock/i.test(text);
+    throw new StoreError(
+      locked ? "STORE_LOCKED" : "STORE_CORRUPT",
+      locked
+        ? `the store in ${folder} is in use by another process`
+        : `the store in ${folder} cannot be opened: ${text}`,
+      { details: { folder }, cause },
+    );
+  }
+  return {
+    get: (key, snapshot) =>
+      snapshot === undefined ? level.getSync(key) : level.getSync(key, { snapshot }),
+    async write(writes, { durable }) {
+      const operations = writes.map(({ key, value }) =>
+        value === undefined
+          ? { type: "del" as const, key }
+          : {
+              type: "put" as const,
+              key,
+              value: Buffer.from(value.buffer, value.byteOffset, value.length),
+            },
+      );
+      try {
+        await level.batch(operations, { sync: durable });
+      } catch (cause) {
+        const reason = errorMessage(cause instanceof Error ? (cause.cause ?? cause) : cause);
+        throw new StoreError("STORE_WRITE_FAILED", `cannot write to ${folder}: ${reason}`, {
+          details: { folder, reason },
+          cause,
+        });
+      }
+    },
+    entries: ({ from, to, reverse, limit, snapshot }) =>
+      level.iterator({
+        gte: from,
+        lte: to,
+        reverse: reverse ?? false,
+        limit: limit ?? -1,
+        ...(snapshot === undefined ? {} : { snapshot }),
+      }),
+    snapshot: () => level.snapshot(),
+    close: () => level.close(),
+  };
+}

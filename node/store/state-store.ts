@@ -1,0 +1,191 @@
+/**
+ * Accounts, code and storage at the head and at any height. The head is served from a bounded
+ * cache over a snapshot taken when the block was published, so that a read never mixes two blocks.
+ */
+import { LRUCache } from "lru-cache";
+import { type Address, addressToBytes } from "../../chain/address.js";
+import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { type AccountRecord, decodeAccount, encodeAccount } from "./account-record.js";
+import { type StateReader, ZERO_VALUE } from "./state-reader.js";
+import {
+  type Database,
+  heightBytes,
+  readHeight,
+  StoreError,
+  storeKey,
+  type StoreSnapshot,
+  type StoreWrite,
+} from "./database.js";
+
+/** Accounts kept decoded; about 300 bytes each. */
+const ACCOUNT_CACHE_ENTRIES = 200_000;
+/** Storage slots kept; about 250 bytes each. */
+const SLOT_CACHE_ENTRIES = 200_000;
+/** Contract code kept in memory. */
+const CODE_CACHE_BYTES = 64 * 1024 * 1024;
+
+/** What a block changes in the flat state. */
+export interface StateChanges {
+  readonly height: Height;
+  /** New versions; undefined removes. Accounts named by the journal are in it even if unchanged. */
+  readonly accounts: ReadonlyMap<Address, AccountRecord | undefined>;
+  readonly storage: ReadonlyMap<Address, ReadonlyMap<Hash32, Uint8Array>>;
+  readonly codes: ReadonlyMap<Hash32, Uint8Array>;
+}
+
+/** Marks "no such account" in the cache, which cannot hold undefined. */
+const ABSENT = Symbol("absent");
+
+/** Flat state over the database. */
+export class StateStore {
+  private readonly accounts = new LRUCache<Address, AccountRecord | typeof ABSENT>({
+    max: ACCOUNT_CACHE_ENTRIES,
+  });
+  private readonly slots = new LRUCache<string, Uint8Array>({ max: SLOT_CACHE_ENTRIES });
+  private readonly codes = new LRUCache<Hash32, Uint8Array>({
+    maxSize: CODE_CACHE_BYTES,
+    sizeCalculation: (code) => code.length + 1,
+  });
+  private snapshot: StoreSnapshot;
+  private headHeight: Height;
+
+  constructor(
+    private readonly database: Database,
+    headHeight: Height,
+  ) {
+    this.headHeight = headHeight;
+    this.snapshot = database.snapshot();
+  }
+
+  /** Account at the head. */
+  account(address: Address): AccountRecord | undefined {
+    const cached = this.accounts.get(address);
+    if (cached !== undefined) return cached === ABSENT ? undefined : cached;
+    const bytes = this.database.get(storeKey("account", addressToBytes(address)), this.snapshot);
+    const account = bytes === undefined ? undefined : decodeAccount(bytes);
+    this.accounts.set(address, account ?? ABSENT);
+    return account;
+  }
+
+  /** Storage slot at the head, without leading zeros. */
+  storage(address: Address, slot: Hash32): Uint8Array {
+    const cacheKey = `${address}${slot}`;
+    const cached = this.slots.get(cacheKey);
+    if (cached !== undefined) return cached;
+    const key = storeKey("storage", addressToBytes(address), hexToBytes(slot));
+    const value = this.database.get(key, this.snapshot) ?? ZERO_VALUE;
+    this.slots.set(cacheKey, value);
+    return value;
+  }
+
+  /** Code by its hash; code is never removed. */
+  code(codeHash: Hash32): Uint8Array {
+    if (codeHash === EMPTY_CODE_HASH) return ZERO_VALUE;
+    const cached = this.codes.get(codeHash);
+    if (cached !== undefined) return cached;
+    const code = this.database.get(storeKey("code", hexToBytes(codeHash)));
+    if (code === undefined) {
+      throw new StoreError("STORE_CORRUPT", "code is missing", { details: { codeHash } });
+    }
+    this.codes.set(codeHash, code);
+    return code;
+  }
+
+  /** Account after a block of the past or the head. */
+  async accountAt(address: Address, height: Height): Promise<AccountRecord | undefined> {
+    if (height === this.headHeight) return this.account(address);
+    const prefix = addressToBytes(address);
+    const bytes = await this.newestUpTo("accountHistory", [prefix], height);
+    return bytes === undefined || bytes.length === 0 ? undefined : decodeAccount(bytes);
+  }
+
+  /** Storage slot after a block of the past or the head, without leading zeros. */
+  async storageAt(address: Address, slot: Hash32, height: Height): Promise<Uint8Array> {
+    if (height === this.headHeight) return this.storage(address, slot);
+    const parts = [addressToBytes(address), hexToBytes(slot)];
+    return (await this.newestUpTo("storageHistory", parts, height)) ?? ZERO_VALUE;
+  }
+
+  private async newestUpTo(
+    space: "accountHistory" | "storageHistory",
+    parts: readonly Uint8Array[],
+    height: Height,
+  ): Promise<Buffer | undefined> {
+    const range = {
+      from: storeKey(space, ...parts, heightBytes(0)),
+      to: storeKey(space, ...parts, heightBytes(height)),
+      reverse: true,
+      limit: 1,
+    };
+    for await (const [, value] of this.database.entries(range)) return value;
+    return undefined;
+  }
+
+  /** Heights at which an account changed or was named by the balance journal, ascending. */
+  async *heightsOf(address: Address, from: Height, to: Height): AsyncIterable<Height> {
+    const prefix = addressToBytes(address);
+    const range = {
+      from: storeKey("accountHistory", prefix, heightBytes(from)),
+      to: storeKey("accountHistory", prefix, heightBytes(to)),
+    };
+    for await (const [key] of this.database.entries(range)) yield readHeight(key, 21);
+  }
+
+  /** State at a fixed height for executors; immediate where the height is the head. */
+  readerAt(height: Height): StateReader {
+    return {
+      account: (address) =>
+        height === this.headHeight ? this.account(address) : this.accountAt(address, height),
+      storage: (address, slot) =>
+        height === this.headHeight
+          ? this.storage(address, slot)
+          : this.storageAt(address, slot, height),
+      code: (codeHash) => this.code(codeHash),
+    };
+  }
+
+  /** The writes that make the changes durable; part of the block's one atomic write. */
+  writesOf(changes: StateChanges): StoreWrite[] {
+    const writes: StoreWrite[] = [];
+    const at = heightBytes(changes.height);
+    for (const [address, account] of changes.accounts) {
+      const bytes = addressToBytes(address);
+      const value = account === undefined ? undefined : encodeAccount(account);
+      writes.push({ key: storeKey("account", bytes), value });
+      writes.push({ key: storeKey("accountHistory", bytes, at), value: value ?? ZERO_VALUE });
+    }
+    for (const [address, slots] of changes.storage) {
+      const owner = addressToBytes(address);
+      for (const [slot, value] of slots) {
+        const slotBytes = hexToBytes(slot);
+        const current = value.length === 0 ? undefined : value;
+        writes.push({ key: storeKey("storage", owner, slotBytes), value: current });
+        writes.push({ key: storeKey("storageHistory", owner, slotBytes, at), value });
+      }
+    }
+    for (const [codeHash, code] of changes.codes) {
+      writes.push({ key: storeKey("code", hexToBytes(codeHash)), value: code });
+    }
+    return writes;
+  }
+
+  /** Moves the head after the atomic write; from here on readers see the new block. */
+  publish(changes: StateChanges): void {
+    for (const [address, account] of changes.accounts) {
+      this.accounts.set(address, account ?? ABSENT);
+    }
+    for (const [address, slots] of changes.storage) {
+      for (const [slot, value] of slots) this.slots.set(`${address}${slot}`, value);
+    }
+    for (const [codeHash, code] of changes.codes) this.codes.set(codeHash, code);
+    const old = this.snapshot;
+    this.snapshot = this.database.snapshot();
+    this.headHeight = changes.height;
+    void old.close();
+  }
+
+  /** Releases the snapshot; the database is closed by its owner. */
+  async close(): Promise<void> {
+    await this.snapshot.close();
+  }
+}

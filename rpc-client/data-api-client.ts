@@ -1,0 +1,230 @@
+/** The Data API (Rosetta) as the deposit watcher reads it: blocks with their operations. */
+import type { Address } from "../chain/address.js";
+import { BALANCE_REASONS, type BalanceReason } from "../chain/balance-change.js";
+import type { Hash32, Height } from "../chain/hex.js";
+import type { OperationStatus } from "../chain/operations.js";
+import {
+  type AnswerObject,
+  readAddress,
+  readBoolean,
+  readCount,
+  readDecimal,
+  readHash,
+  readList,
+  readObject,
+  readOptional,
+  readString,
+} from "./answer-fields.js";
+import { badAnswer, DataApiError, NodeFault } from "./errors.js";
+import { createHttpPoster } from "./http-post.js";
+import type { RpcOptions } from "./json-rpc.js";
+
+/** One operation of a transaction. */
+export interface DataOperation {
+  readonly index: number;
+  readonly type: BalanceReason;
+  readonly status: OperationStatus;
+  readonly address: Address;
+  /** Signed. */
+  readonly amountAtoken: bigint;
+  readonly currencySymbol: string;
+  readonly relatedIndexes: readonly number[];
+}
+
+/** A transaction, or the block-level one whose hash is the block's. */
+export interface DataTransaction {
+  readonly hash: Hash32;
+  /** Position in the block. */
+  readonly index: number;
+  readonly operations: readonly DataOperation[];
+}
+
+/** A block as the Data API tells it. */
+export interface DataBlock {
+  readonly height: Height;
+  readonly hash: Hash32;
+  /** At height 0 the block's own hash. */
+  readonly parentHash: Hash32;
+  readonly timestampMs: number;
+  readonly transactions: readonly DataTransaction[];
+}
+
+/** What the Data API says about the chain. */
+export interface DataNetworkStatus {
+  readonly height: Height;
+  readonly hash: Hash32;
+  readonly timestampMs: number;
+  readonly genesisHash: Hash32;
+  readonly synced: boolean;
+}
+
+/** Reads of one network. All throw NodeFault and DataApiError. */
+export interface DataApiClient {
+  networkStatus(options: RpcOptions): Promise<DataNetworkStatus>;
+  /** Undefined when the Data API does not have the block, for example not yet. */
+  block(height: Height, options: RpcOptions): Promise<DataBlock | undefined>;
+  /** Ends its connections. */
+  close(): void;
+}
+
+/** Settings of a client. */
+export interface DataApiClientOptions {
+  /** Base URL, for example `http://127.0.0.1:8080`. */
+  readonly url: string;
+  /** `network_identifier` of every request. */
+  readonly network: { readonly blockchain: string; readonly network: string };
+  /** Time for one exchange; default 10 s. */
+  readonly timeoutMs?: number;
+  /** Longest reply; default 128 MiB, a full block with all its operations. */
+  readonly maxResponseBytes?: number;
+}
+
+/** Listed error numbers that mean "this block is not there": unknown, or above the tip. */
+export const BLOCK_MISSING_NUMBERS: ReadonlySet<number> = new Set([201, 202]);
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+const DEFAULT_MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
+
+/** Opens no connection before the first call. Throws TypeError on a malformed URL. */
+export function createDataApiClient(options: DataApiClientOptions): DataApiClient {
+  const poster = createHttpPoster({
+    url: options.url,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+  });
+  const call = async (path: string, fields: AnswerObject, signal: AbortSignal) => {
+    const body = JSON.stringify({ network_identifier: options.network, ...fields });
+    const reply = await poster.post(body, { signal, path });
+    if (reply.status !== 200 && reply.status !== 500) {
+      throw new NodeFault("NODE_HTTP_STATUS", `${poster.host} answered HTTP ${reply.status}`, {
+        retriable: true,
+        details: { host: poster.host, status: reply.status },
+      });
+    }
+    const answer = readObject(parseJson(reply.body), "answer");
+    if (reply.status === 500) throw parseError(answer, path);
+    return answer;
+  };
+  return {
+    async networkStatus({ signal }) {
+      return parseStatus(await call("/network/status", {}, signal));
+    },
+    async block(height, { signal }) {
+      try {
+        const answer = await call("/block", { block_identifier: { index: height } }, signal);
+        const block = readOptional(answer["block"], "block", parseBlock);
+        if (block !== undefined && block.height !== height) throw badAnswer("another block");
+        return block;
+      } catch (error) {
+        if (isBlockMissing(error)) return undefined;
+        throw error;
+      }
+    },
+    close: () => poster.close(),
+  };
+}
+
+function isBlockMissing(error: unknown): boolean {
+  return (
+    error instanceof DataApiError && BLOCK_MISSING_NUMBERS.has(Number(error.details["rosettaCode"]))
+  );
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (cause) {
+    throw badAnswer("the body is not JSON", cause);
+  }
+}
+
+function parseError(answer: AnswerObject, path: string): DataApiError {
+  const rosettaCode = readCount(answer["code"], "error code");
+  const text = readString(answer["message"], "error message");
+  return new DataApiError("DATA_API_ERROR", `${path}: ${text}`, {
+    retriable: readBoolean(answer["retriable"], "retriable"),
+    details: { rosettaCode, ...readOptional(answer["details"], "details", readObject) },
+  });
+}
+
+function parseIdentifier(value: unknown, name: string): { height: Height; hash: Hash32 } {
+  const identifier = readObject(value, name);
+  return {
+    height: readCount(identifier["index"], `${name}.index`),
+    hash: readHash(identifier["hash"], `${name}.hash`),
+  };
+}
+
+function parseStatus(answer: AnswerObject): DataNetworkStatus {
+  const current = parseIdentifier(answer["current_block_identifier"], "current_block_identifier");
+  const genesis = parseIdentifier(answer["genesis_block_identifier"], "genesis_block_identifier");
+  const sync = readOptional(answer["sync_status"], "sync_status", readObject);
+  return {
+    ...current,
+    timestampMs: readCount(answer["current_block_timestamp"], "current_block_timestamp"),
+    genesisHash: genesis.hash,
+    synced: sync === undefined || readOptional(sync["synced"], "synced", readBoolean) !== false,
+  };
+}
+
+function parseBlock(value: unknown): DataBlock {
+  const block = readObject(value, "block");
+  const identifier = parseIdentifier(block["block_identifier"], "block_identifier");
+  const parent = parseIdentifier(block["parent_block_identifier"], "parent_block_identifier");
+  if (parent.height !== Math.max(0, identifier.height - 1)) throw badAnswer("parent's height");
+  return {
+    ...identifier,
+    parentHash: parent.hash,
+    timestampMs: readCount(block["timestamp"], "timestamp"),
+    transactions: readList(block["transactions"], "transactions").map(parseTransaction),
+  };
+}
+
+function parseTransaction(value: unknown, index: number): DataTransaction {
+  const transaction = readObject(value, "transaction");
+  const identifier = readObject(transaction["transaction_identifier"], "transaction_identifier");
+  return {
+    hash: readHash(identifier["hash"], "transaction hash"),
+    index,
+    operations: readList(transaction["operations"], "operations").map(parseOperation),
+  };
+}
+
+function parseOperation(value: unknown, position: number): DataOperation {
+  const operation = readObject(value, "operation");
+  const identifier = readObject(operation["operation_identifier"], "operation_identifier");
+  const index = readCount(identifier["index"], "operation index");
+  if (index !== position) throw badAnswer("operations are out of order");
+  const amount = readObject(operation["amount"], "amount");
+  const currency = readObject(amount["currency"], "currency");
+  const related = readOptional(operation["related_operations"], "related_operations", readList);
+  return {
+    index,
+    type: readType(operation["type"]),
+    status: readStatus(operation["status"]),
+    address: readAccount(operation["account"]),
+    amountAtoken: readDecimal(amount["value"], "amount value"),
+    currencySymbol: readString(currency["symbol"], "currency symbol"),
+    relatedIndexes: (related ?? []).map((entry) =>
+      readCount(readObject(entry, "related operation")["index"], "related index"),
+    ),
+  };
+}
+
+/** A sub-account holds other coins than the address itself; reading past it would credit them. */
+function readAccount(value: unknown): Address {
+  const account = readObject(value, "account");
+  if (account["sub_account"] !== undefined) throw badAnswer("an operation of a sub-account");
+  return readAddress(account["address"], "account address");
+}
+
+function readType(value: unknown): BalanceReason {
+  const type = BALANCE_REASONS.find((known) => known === value);
+  if (type === undefined) throw badAnswer("an operation type is unknown");
+  return type;
+}
+
+function readStatus(value: unknown): OperationStatus {
+  if (value !== "SUCCESS" && value !== "FAILURE") throw badAnswer("an operation status is unknown");
+  return value;
+}

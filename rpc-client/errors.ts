@@ -1,0 +1,47 @@
+/** Faults of talking to a node: what the wire did, and what the node answered. */
+import { AppError } from "../chain/errors.js";
+
+/**
+ * Codes of transport faults. All but BAD_ANSWER and ANSWER_TOO_LARGE are retriable; none says
+ * anything about what the node did with the request.
+ */
+export type NodeFaultCode =
+  | "NODE_UNREACHABLE"
+  | "NODE_TIMEOUT"
+  | "NODE_HTTP_STATUS"
+  | "BAD_ANSWER"
+  | "ANSWER_TOO_LARGE";
+
+/**
+ * The node could not be asked, or its answer cannot be believed. `details.host` names it, never
+ * with credentials. BAD_ANSWER means that a reply broke its own protocol.
+ */
+export class NodeFault extends AppError<NodeFaultCode> {}
+
+/** What a JSON-RPC error object said. */
+export interface RpcErrorDetails {
+  /** JSON-RPC number, for example -32000, or 3 for a revert. */
+  readonly rpcCode: number;
+  readonly method: string;
+  /** The error's `data`, for a revert the returned bytes as hex. */
+  readonly data?: unknown;
+}
+
+/** The node understood the request and refused it: an answer, not a fault of the wire. */
+export class RpcError extends AppError<"RPC_ERROR"> {
+  constructor(
+    /** The node's own text; clients of this chain match geth's wording. */
+    readonly nodeMessage: string,
+    readonly rpc: RpcErrorDetails,
+  ) {
+    super("RPC_ERROR", `${rpc.method}: ${nodeMessage}`, { details: { ...rpc } });
+  }
+}
+
+/** The Data API refused a request; `details.rosettaCode` is its listed number. */
+export class DataApiError extends AppError<"DATA_API_ERROR"> {}
+
+/** Shorthand for the fault that makes every parser of answers fail. */
+export function badAnswer(what: string, cause?: unknown): NodeFault {
+  return new NodeFault("BAD_ANSWER", `unexpected answer: ${what}`, { cause });
+}

@@ -1,0 +1,273 @@
+/** Typed calls to a node's JSON-RPC: what the programs outside the node use of it. */
+import type { Address } from "../chain/address.js";
+import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
+import {
+  readBoolean,
+  readHash,
+  readHex,
+  readObject,
+  readOptional,
+  readQuantity,
+  readSafeQuantity,
+} from "./answer-fields.js";
+import { badAnswer, type RpcError } from "./errors.js";
+import { type AccountJournalPage, parseAccountJournalPage } from "./journal-codec.js";
+import { type JournaledBlock, parseJournaledBlock } from "./journal-codec.js";
+import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
+import {
+  type NodeReceipt,
+  type NodeTransactionStatus,
+  parseNodeReceipt,
+  parseTransactionStatus,
+} from "./transaction-codec.js";
+
+/** A state to read: that after the block of a height, or the newest. */
+export type At = Height | "latest";
+
+/** What identifies a block and its place. */
+export interface NodeBlockHeader {
+  readonly height: Height;
+  readonly hash: Hash32;
+  readonly parentHash: Hash32;
+  readonly timestampSeconds: number;
+}
+
+/** A message to estimate. */
+export interface EstimateRequest {
+  readonly from: Address;
+  /** Undefined creates a contract. */
+  readonly to: Address | undefined;
+  readonly valueAtoken: bigint;
+  /** Calldata; none when absent. */
+  readonly data?: Hex;
+}
+
+/** What the node said to one raw transaction of a batch. */
+export type SendOutcome =
+  | { readonly outcome: "accepted"; readonly hash: Hash32 }
+  | { readonly outcome: "refused"; readonly error: RpcError };
+
+/**
+ * A node as its clients see it. Every method throws RpcError when the node refuses and NodeFault
+ * when it cannot be asked or its answer is malformed; unknown blocks and hashes are `undefined`.
+ */
+export interface EvmClient {
+  chainId(options: RpcOptions): Promise<bigint>;
+  blockNumber(options: RpcOptions): Promise<Height>;
+  /** True while the node knows that it is behind. */
+  isSyncing(options: RpcOptions): Promise<boolean>;
+  getBalance(address: Address, at: At, options: RpcOptions): Promise<bigint>;
+  /** Balances in the order of the queries, in as few HTTP requests as the batch bound allows. */
+  getBalances(
+    queries: readonly { readonly address: Address; readonly at: At }[],
+    options: RpcOptions,
+  ): Promise<bigint[]>;
+  /** Number of transactions sent; "pending" counts those in the pool that are executable. */
+  getTransactionCount(address: Address, at: At | "pending", options: RpcOptions): Promise<bigint>;
+  /** Suggested price, atoken per gas. */
+  gasPrice(options: RpcOptions): Promise<bigint>;
+  /** Gas that suffices now. A revert is an RpcError with `rpc.rpcCode` 3. */
+  estimateGas(request: EstimateRequest, options: RpcOptions): Promise<bigint>;
+  /** Sends in the given order; each transaction has its own outcome. */
+  sendRawTransactions(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
+  getTransactionReceipt(hash: Hash32, options: RpcOptions): Promise<NodeReceipt | undefined>;
+  /** Receipts in the order of the hashes. */
+  getTransactionReceipts(
+    hashes: readonly Hash32[],
+    options: RpcOptions,
+  ): Promise<(NodeReceipt | undefined)[]>;
+  /** Header by height, or the newest block's. */
+  getBlockHeader(at: At, options: RpcOptions): Promise<NodeBlockHeader | undefined>;
+  /** Headers by height, in the order of the heights. */
+  getBlockHeaders(
+    heights: readonly Height[],
+    options: RpcOptions,
+  ): Promise<(NodeBlockHeader | undefined)[]>;
+  getBlockHeaderByHash(hash: Hash32, options: RpcOptions): Promise<NodeBlockHeader | undefined>;
+  /** Contract code, `0x` for an account without. */
+  getCode(address: Address, at: At, options: RpcOptions): Promise<Hex>;
+  /** Hash of block 0; throws BAD_ANSWER if the node has none. */
+  genesisHash(options: RpcOptions): Promise<Hash32>;
+  /** A block with every balance change. */
+  blockJournal(hash: Hash32, options: RpcOptions): Promise<JournaledBlock | undefined>;
+  /** Operations of an account in blocks `from` to `to`, both included; continue at `next`. */
+  accountJournal(
+    address: Address,
+    range: { readonly from: Height; readonly to: Height },
+    options: RpcOptions,
+  ): Promise<AccountJournalPage>;
+  /** What became of a transaction hash, as far as the node knows. */
+  transactionStatus(hash: Hash32, options: RpcOptions): Promise<NodeTransactionStatus>;
+}
+
+/** Gives the results of a JSON-RPC client their types. */
+export function createEvmClient(rpc: JsonRpcClient): EvmClient {
+  return {
+    ...chainCalls(rpc),
+    ...accountCalls(rpc),
+    ...transactionCalls(rpc),
+  };
+}
+
+type ChainCalls = Pick<
+  EvmClient,
+  | "chainId"
+  | "blockNumber"
+  | "isSyncing"
+  | "getBlockHeader"
+  | "getBlockHeaders"
+  | "getBlockHeaderByHash"
+  | "genesisHash"
+  | "blockJournal"
+>;
+
+function chainCalls(rpc: JsonRpcClient): ChainCalls {
+  const header = async (method: string, key: string, options: RpcOptions) =>
+    readOptional(await rpc.request(method, [key, false], options), "block", parseHeader);
+  return {
+    chainId: async (options) =>
+      readQuantity(await rpc.request("eth_chainId", [], options), "chain id"),
+    blockNumber: async (options) =>
+      readSafeQuantity(await rpc.request("eth_blockNumber", [], options), "block number"),
+    isSyncing: async (options) => parseSyncing(await rpc.request("eth_syncing", [], options)),
+    getBlockHeader: (at, options) => header("eth_getBlockByNumber", encodeAt(at), options),
+    getBlockHeaderByHash: (hash, options) => header("eth_getBlockByHash", hash, options),
+    async getBlockHeaders(heights, options) {
+      const calls = heights.map((height) => headerCall(height));
+      const outcomes = await rpc.batch(calls, options);
+      return outcomes.map((outcome) => readOptional(resultOf(outcome), "block", parseHeader));
+    },
+    async genesisHash(options) {
+      const genesis = await header("eth_getBlockByNumber", encodeAt(0), options);
+      if (genesis === undefined || genesis.height !== 0) throw badAnswer("no genesis block");
+      return genesis.hash;
+    },
+    async blockJournal(hash, options) {
+      const answer = await rpc.request("causeway_getBlockJournal", [hash], options);
+      const block = readOptional(answer, "journal", parseJournaledBlock);
+      if (block !== undefined && block.hash !== hash) throw badAnswer("journal of another block");
+      return block;
+    },
+  };
+}
+
+type AccountCalls = Pick<
+  EvmClient,
+  "getBalance" | "getBalances" | "getTransactionCount" | "getCode" | "accountJournal"
+>;
+
+function accountCalls(rpc: JsonRpcClient): AccountCalls {
+  return {
+    getBalance: async (address, at, options) => {
+      const answer = await rpc.request("eth_getBalance", [address, encodeAt(at)], options);
+      return readQuantity(answer, "balance");
+    },
+    async getBalances(queries, options) {
+      const calls = queries.map(({ address, at }) => balanceCall(address, at));
+      const outcomes = await rpc.batch(calls, options);
+      return outcomes.map((outcome) => readQuantity(resultOf(outcome), "balance"));
+    },
+    getTransactionCount: async (address, at, options) => {
+      const params = [address, encodeAt(at)];
+      return readQuantity(await rpc.request("eth_getTransactionCount", params, options), "nonce");
+    },
+    getCode: async (address, at, options) =>
+      readHex(await rpc.request("eth_getCode", [address, encodeAt(at)], options), "code"),
+    async accountJournal(address, { from, to }, options) {
+      const params = [address, toQuantity(from), toQuantity(to)];
+      const answer = await rpc.request("causeway_getAccountJournal", params, options);
+      return parseAccountJournalPage(answer);
+    },
+  };
+}
+
+type TransactionCalls = Pick<
+  EvmClient,
+  | "gasPrice"
+  | "estimateGas"
+  | "sendRawTransactions"
+  | "getTransactionReceipt"
+  | "getTransactionReceipts"
+  | "transactionStatus"
+>;
+
+function transactionCalls(rpc: JsonRpcClient): TransactionCalls {
+  return {
+    gasPrice: async (options) =>
+      readQuantity(await rpc.request("eth_gasPrice", [], options), "gas price"),
+    estimateGas: async (request, options) => {
+      const answer = await rpc.request("eth_estimateGas", [encodeEstimate(request)], options);
+      return readQuantity(answer, "gas");
+    },
+    async sendRawTransactions(raws, options) {
+      const calls = raws.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] }));
+      const outcomes = await rpc.batch(calls, options);
+      return outcomes.map(
+        (outcome): SendOutcome =>
+          outcome.ok
+            ? { outcome: "accepted", hash: readHash(outcome.result, "transaction hash") }
+            : { outcome: "refused", error: outcome.error },
+      );
+    },
+    async getTransactionReceipt(hash, options) {
+      const answer = await rpc.request("eth_getTransactionReceipt", [hash], options);
+      return parseReceiptOf(answer, hash);
+    },
+    async getTransactionReceipts(hashes, options) {
+      const calls = hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
+      const outcomes = await rpc.batch(calls, options);
+      return hashes.map((hash, index) => parseReceiptOf(resultOf(outcomes[index]), hash));
+    },
+    transactionStatus: async (hash, options) =>
+      parseTransactionStatus(await rpc.request("causeway_getTransactionStatus", [hash], options)),
+  };
+}
+
+/** Call for a header by height, for batches that mix calls. */
+export function headerCall(at: At): RpcCall {
+  return { method: "eth_getBlockByNumber", params: [encodeAt(at), false] };
+}
+
+/** Call for a balance, for batches that mix calls. */
+export function balanceCall(address: Address, at: At): RpcCall {
+  return { method: "eth_getBalance", params: [address, encodeAt(at)] };
+}
+
+/** Message of an estimate as the node takes it. */
+export function encodeEstimate(request: EstimateRequest): Readonly<Record<string, string>> {
+  return {
+    from: request.from,
+    ...(request.to === undefined ? {} : { to: request.to }),
+    value: toQuantity(request.valueAtoken),
+    ...(request.data === undefined || request.data === "0x" ? {} : { data: request.data }),
+  };
+}
+
+/** Answer of `eth_syncing`: false, or an object while the node is behind. */
+export function parseSyncing(answer: unknown): boolean {
+  if (typeof answer === "object" && answer !== null) return true;
+  return readBoolean(answer, "syncing");
+}
+
+/** Header fields of a block as JSON. Throws BAD_ANSWER. */
+export function parseHeader(value: unknown): NodeBlockHeader {
+  const block = readObject(value, "block");
+  return {
+    height: readSafeQuantity(block["number"], "number"),
+    hash: readHash(block["hash"], "hash"),
+    parentHash: readHash(block["parentHash"], "parentHash"),
+    timestampSeconds: readSafeQuantity(block["timestamp"], "timestamp"),
+  };
+}
+
+function encodeAt(at: At | "pending"): string {
+  return typeof at === "number" ? toQuantity(at) : at;
+}
+
+function parseReceiptOf(answer: unknown, hash: Hash32): NodeReceipt | undefined {
+  const receipt = readOptional(answer, "receipt", parseNodeReceipt);
+  if (receipt !== undefined && receipt.transactionHash !== hash) {
+    throw badAnswer("receipt of another transaction");
+  }
+  return receipt;
+}

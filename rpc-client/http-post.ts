@@ -1,0 +1,153 @@
+/** One JSON POST over kept-alive connections, with a time-out, a bound on the reply, and a signal. */
+import * as http from "node:http";
+import * as https from "node:https";
+import { NodeFault } from "./errors.js";
+
+/** Options of a connection to one server. */
+export interface HttpPostOptions {
+  /** http or https; a user and password in it become Basic authorisation. */
+  readonly url: string;
+  /** Time for one exchange, from the first byte sent to the last one read. */
+  readonly timeoutMs: number;
+  /** A longer reply is refused with ANSWER_TOO_LARGE. */
+  readonly maxResponseBytes: number;
+}
+
+/** A reply as it came. */
+export interface HttpReply {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** A kept-alive connection pool to one server. */
+export interface HttpPoster {
+  /** Host and port, for messages. */
+  readonly host: string;
+  /**
+   * @param path replaces the URL's path when given
+   * @throws NodeFault NODE_UNREACHABLE, NODE_TIMEOUT, ANSWER_TOO_LARGE; the signal's reason
+   */
+  post(body: string, options: { signal: AbortSignal; path?: string }): Promise<HttpReply>;
+  /** Ends idle and busy connections. */
+  close(): void;
+}
+
+/** Connections to one server; more requests than that wait for a free one. */
+const MAX_SOCKETS = 64;
+
+/** Idle connections that stay open; a burst's extra ones are closed. */
+const MAX_FREE_SOCKETS = 16;
+
+/** Faults of a kept-alive connection that the server had already closed. */
+const STALE_CODES = new Set(["ECONNRESET", "EPIPE"]);
+
+/** Opens no connection before the first request. Throws TypeError on a malformed URL. */
+export function createHttpPoster(options: HttpPostOptions): HttpPoster {
+  const url = new URL(options.url);
+  const transport = url.protocol === "https:" ? https : http;
+  const agent = new transport.Agent({
+    keepAlive: true,
+    maxSockets: MAX_SOCKETS,
+    maxFreeSockets: MAX_FREE_SOCKETS,
+    // The last used connection first: the others may reach their idle limit and go.
+    scheduling: "lifo",
+  });
+  const exchange = new HttpExchange(url, transport, agent, options);
+  return {
+    host: url.host,
+    async post(body, { signal, path }) {
+      signal.throwIfAborted();
+      try {
+        return await exchange.run(body, path, signal);
+      } catch (error) {
+        // Every request of this kit may be sent twice: reads, and transactions known by hash.
+        if (!(error instanceof StaleConnection)) throw error;
+        return await exchange.run(body, path, signal);
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** The reused connection was closed under the request; nothing of a reply had arrived. */
+class StaleConnection extends NodeFault {}
+
+class HttpExchange {
+  constructor(
+    private readonly url: URL,
+    private readonly transport: typeof http | typeof https,
+    private readonly agent: http.Agent,
+    private readonly options: HttpPostOptions,
+  ) {}
+
+  run(body: string, path: string | undefined, signal: AbortSignal): Promise<HttpReply> {
+    return new Promise((resolve, reject) => {
+      const bytes = Buffer.from(body, "utf8");
+      const request = this.transport.request(this.url, {
+        method: "POST",
+        agent: this.agent,
+        ...(path === undefined ? {} : { path }),
+        headers: { "content-type": "application/json", "content-length": bytes.length },
+      });
+      const timer = setTimeout(() => finish(this.timedOut()), this.options.timeoutMs);
+      const onAbort = () => finish(abortReason(signal));
+      signal.addEventListener("abort", onAbort, { once: true });
+      const finish = (outcome: HttpReply | Error) => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
+        if (!(outcome instanceof Error)) return resolve(outcome);
+        request.destroy();
+        reject(outcome);
+      };
+      request.on("error", (error) => finish(this.unreachable(error, request.reusedSocket)));
+      request.on("response", (response) => this.collect(response, finish));
+      request.end(bytes);
+    });
+  }
+
+  private collect(
+    response: http.IncomingMessage,
+    finish: (outcome: HttpReply | Error) => void,
+  ): void {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > this.options.maxResponseBytes) finish(this.tooLarge());
+    });
+    response.on("error", (error) => finish(this.unreachable(error, false)));
+    response.on("end", () => {
+      const body =
+        chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+      finish({ status: response.statusCode ?? 0, body });
+    });
+  }
+
+  private unreachable(cause: Error, reused: boolean): NodeFault {
+    const code = "code" in cause && typeof cause.code === "string" ? cause.code : "UNKNOWN";
+    const Fault = reused && STALE_CODES.has(code) ? StaleConnection : NodeFault;
+    return new Fault("NODE_UNREACHABLE", `no connection to ${this.url.host}`, {
+      retriable: true,
+      details: { host: this.url.host, reason: code },
+      cause,
+    });
+  }
+
+  private timedOut(): NodeFault {
+    return new NodeFault("NODE_TIMEOUT", `no answer from ${this.url.host} in time`, {
+      retriable: true,
+      details: { host: this.url.host, timeoutMs: this.options.timeoutMs },
+    });
+  }
+
+  private tooLarge(): NodeFault {
+    return new NodeFault("ANSWER_TOO_LARGE", `the answer of ${this.url.host} is too large`, {
+      details: { host: this.url.host, maxResponseBytes: this.options.maxResponseBytes },
+    });
+  }
+}
+
+function abortReason(signal: AbortSignal): Error {
+  return signal.reason instanceof Error ? signal.reason : new Error("aborted");
+}

@@ -1,0 +1,164 @@
+/** The node's balance journal as JSON (`causeway_getBlockJournal`, `…AccountJournal`) to types. */
+import type { Address } from "../chain/address.js";
+import {
+  BALANCE_REASONS,
+  type BalanceChange,
+  type BalanceReason,
+} from "../chain/balance-change.js";
+import type { Hash32, Height, Hex } from "../chain/hex.js";
+import {
+  readAddress,
+  readBoolean,
+  readCount,
+  readDecimal,
+  readHash,
+  readHex,
+  readList,
+  readObject,
+  readOptional,
+  readQuantity,
+  readSafeQuantity,
+  readString,
+} from "./answer-fields.js";
+import { badAnswer } from "./errors.js";
+
+/** A mined transaction with its balance changes. */
+export interface JournaledTransaction {
+  readonly hash: Hash32;
+  /** Position in the block. */
+  readonly index: number;
+  /** 1 success, 0 failed (mined, fee paid). */
+  readonly status: 0 | 1;
+  readonly from: Address;
+  /** Undefined creates a contract. */
+  readonly to: Address | undefined;
+  readonly contractAddress: Address | undefined;
+  readonly gasUsed: bigint;
+  /** Price really paid per gas. */
+  readonly gasPriceAtoken: bigint;
+  readonly nonce: bigint;
+  readonly input: Hex;
+  readonly changes: readonly BalanceChange[];
+}
+
+/** One block with all its balance changes. */
+export interface JournaledBlock {
+  readonly hash: Hash32;
+  readonly height: Height;
+  /** The header's parent hash; zeros at height 0. */
+  readonly parentHash: Hash32;
+  readonly timestampMs: number;
+  readonly transactions: readonly JournaledTransaction[];
+  /** Changes that no transaction made. */
+  readonly blockChanges: readonly BalanceChange[];
+  readonly mintedAtoken: bigint;
+  readonly burnedAtoken: bigint;
+}
+
+/** One operation of an account with its place in the chain. */
+export interface AccountJournalEntry {
+  readonly height: Height;
+  readonly blockHash: Hash32;
+  /** Undefined for block-level operations. */
+  readonly transactionHash: Hash32 | undefined;
+  readonly transactionIndex: number;
+  readonly operationIndex: number;
+  /** Signed amount of the operation; it moved only if `change.effective`. */
+  readonly deltaAtoken: bigint;
+  readonly change: BalanceChange;
+}
+
+/** A page of an account's journal: whole blocks, `next` is the height to go on from. */
+export interface AccountJournalPage {
+  readonly entries: readonly AccountJournalEntry[];
+  readonly next: Height | undefined;
+}
+
+/** Untrusted answer of `causeway_getBlockJournal` (not null). Throws BAD_ANSWER. */
+export function parseJournaledBlock(value: unknown): JournaledBlock {
+  const block = readObject(value, "journal");
+  const transactions = readList(block["transactions"], "transactions").map(parseTransaction);
+  transactions.forEach((transaction, position) => {
+    if (transaction.index !== position) throw badAnswer("transactions are out of order");
+  });
+  return {
+    hash: readHash(block["blockHash"], "blockHash"),
+    height: readSafeQuantity(block["blockNumber"], "blockNumber"),
+    parentHash: readHash(block["parentHash"], "parentHash"),
+    timestampMs: readCount(block["timestampMs"], "timestampMs"),
+    transactions,
+    blockChanges: parseChanges(block["blockChanges"], "blockChanges"),
+    mintedAtoken: readQuantity(block["minted"], "minted"),
+    burnedAtoken: readQuantity(block["burned"], "burned"),
+  };
+}
+
+/** Untrusted answer of `causeway_getAccountJournal`. Throws BAD_ANSWER. */
+export function parseAccountJournalPage(value: unknown): AccountJournalPage {
+  const page = readObject(value, "account journal");
+  return {
+    entries: readList(page["entries"], "entries").map(parseEntry),
+    next: readOptional(page["next"], "next", readHeight),
+  };
+}
+
+/** `next` may be a JSON number or a quantity. */
+function readHeight(value: unknown, name: string): Height {
+  return typeof value === "number" ? readCount(value, name) : readSafeQuantity(value, name);
+}
+
+function parseTransaction(value: unknown): JournaledTransaction {
+  const transaction = readObject(value, "transaction");
+  const status = readSafeQuantity(transaction["status"], "status");
+  if (status !== 0 && status !== 1) throw badAnswer("status is neither 0 nor 1");
+  return {
+    hash: readHash(transaction["hash"], "hash"),
+    index: readCount(transaction["index"], "index"),
+    status,
+    from: readAddress(transaction["from"], "from"),
+    to: readOptional(transaction["to"], "to", readAddress),
+    contractAddress: readOptional(transaction["contractAddress"], "contractAddress", readAddress),
+    gasUsed: readQuantity(transaction["gasUsed"], "gasUsed"),
+    gasPriceAtoken: readQuantity(transaction["gasPrice"], "gasPrice"),
+    nonce: readQuantity(transaction["nonce"], "nonce"),
+    input: readHex(transaction["input"], "input"),
+    changes: parseChanges(transaction["changes"], "changes"),
+  };
+}
+
+function parseChanges(value: unknown, name: string): BalanceChange[] {
+  return readList(value, name).map(parseChange);
+}
+
+function parseChange(value: unknown): BalanceChange {
+  const change = readObject(value, "change");
+  const error = readOptional(change["error"], "error", readString);
+  return {
+    reason: readReason(change["reason"]),
+    from: readOptional(change["from"], "from", readAddress),
+    to: readOptional(change["to"], "to", readAddress),
+    amountAtoken: readQuantity(change["amount"], "amount"),
+    effective: readBoolean(change["effective"], "effective"),
+    tracePath: readOptional(change["tracePath"], "tracePath", readString),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+function readReason(value: unknown): BalanceReason {
+  const reason = BALANCE_REASONS.find((known) => known === value);
+  if (reason === undefined) throw badAnswer("reason is not one of the vocabulary");
+  return reason;
+}
+
+function parseEntry(value: unknown): AccountJournalEntry {
+  const entry = readObject(value, "entry");
+  return {
+    height: readSafeQuantity(entry["blockNumber"], "blockNumber"),
+    blockHash: readHash(entry["blockHash"], "blockHash"),
+    transactionHash: readOptional(entry["transactionHash"], "transactionHash", readHash),
+    transactionIndex: readCount(entry["transactionIndex"], "transactionIndex"),
+    operationIndex: readCount(entry["operationIndex"], "operationIndex"),
+    deltaAtoken: readDecimal(entry["delta"], "delta"),
+    change: parseChange(entry["change"]),
+  };
+}

@@ -1,0 +1,164 @@
+/** JSON-RPC 2.0 over HTTP: ids and shape of every answer are checked, batches keep their order. */
+import { badAnswer, NodeFault, RpcError } from "./errors.js";
+import { createHttpPoster } from "./http-post.js";
+
+/** One call. */
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** What one call of a batch came to; a refusal of one leaves the others alone. */
+export type RpcOutcome =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: RpcError };
+
+/** Untyped access to one node; `evm-client.ts` gives the results their types. */
+export interface JsonRpcClient {
+  /**
+   * The result of one call.
+   * @throws RpcError when the node refuses; NodeFault when it cannot be asked or believed
+   */
+  request(method: string, params: readonly unknown[], options: RpcOptions): Promise<unknown>;
+  /**
+   * Outcomes in the order of the calls; no call at all gives none. Longer lists are sent as
+   * several batches of at most `MAX_BATCH_CALLS`, one after the other.
+   * @throws NodeFault
+   */
+  batch(calls: readonly RpcCall[], options: RpcOptions): Promise<RpcOutcome[]>;
+  /** Ends its connections. */
+  close(): void;
+}
+
+/** Options of every call that waits. */
+export interface RpcOptions {
+  readonly signal: AbortSignal;
+}
+
+/** Settings of a client. */
+export interface JsonRpcClientOptions {
+  readonly url: string;
+  /** Time for one HTTP exchange; default 10 s. */
+  readonly timeoutMs?: number;
+  /** Longest reply; default 64 MiB, a full block's journal. */
+  readonly maxResponseBytes?: number;
+}
+
+/** Calls in one HTTP request: what the node promises to take at least. */
+export const MAX_BATCH_CALLS = 500;
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+const DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+
+/** Opens no connection before the first call. Throws TypeError on a malformed URL. */
+export function createJsonRpcClient(options: JsonRpcClientOptions): JsonRpcClient {
+  const poster = createHttpPoster({
+    url: options.url,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+  });
+  let nextId = 1;
+
+  const exchange = async (body: string, signal: AbortSignal): Promise<unknown> => {
+    const reply = await poster.post(body, { signal });
+    if (reply.status !== 200) {
+      throw new NodeFault("NODE_HTTP_STATUS", `${poster.host} answered HTTP ${reply.status}`, {
+        retriable: true,
+        details: { host: poster.host, status: reply.status },
+      });
+    }
+    try {
+      return JSON.parse(reply.body.toString("utf8"));
+    } catch (cause) {
+      throw badAnswer("the body is not JSON", cause);
+    }
+  };
+
+  const sendBatch = async (calls: readonly RpcCall[], signal: AbortSignal) => {
+    const firstId = nextId;
+    nextId += calls.length;
+    const messages = calls.map((call, index) => ({ jsonrpc: "2.0", id: firstId + index, ...call }));
+    const answer = await exchange(JSON.stringify(messages), signal);
+    return parseBatch(answer, calls, firstId);
+  };
+
+  return {
+    async request(method, params, { signal }) {
+      const id = nextId++;
+      const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+      const answer = await exchange(body, signal);
+      if (!isRecord(answer)) throw badAnswer("not an object");
+      const outcome = parseAnswer(answer, method);
+      // A node that could not read the request answers with a null id: report what it said.
+      if (answer["id"] !== id && (outcome.ok || answer["id"] !== null)) {
+        throw badAnswer("the id is not the request's");
+      }
+      if (!outcome.ok) throw outcome.error;
+      return outcome.result;
+    },
+    async batch(calls, { signal }) {
+      const outcomes: RpcOutcome[] = [];
+      for (let start = 0; start < calls.length; start += MAX_BATCH_CALLS) {
+        const part = await sendBatch(calls.slice(start, start + MAX_BATCH_CALLS), signal);
+        for (const outcome of part) outcomes.push(outcome);
+      }
+      return outcomes;
+    },
+    close: () => poster.close(),
+  };
+}
+
+/** The result of a successful outcome; throws the refusal otherwise. */
+export function resultOf(outcome: RpcOutcome | undefined): unknown {
+  if (outcome === undefined) throw badAnswer("an outcome is missing");
+  if (!outcome.ok) throw outcome.error;
+  return outcome.result;
+}
+
+function parseBatch(answer: unknown, calls: readonly RpcCall[], firstId: number): RpcOutcome[] {
+  if (!Array.isArray(answer)) {
+    // A batch refused as a whole is answered by one error object.
+    if (isRecord(answer) && isRecord(answer["error"])) throw refusedBatch(answer);
+    throw badAnswer("a batch was not answered by a list");
+  }
+  const outcomes: (RpcOutcome | undefined)[] = calls.map(() => undefined);
+  for (const entry of answer) {
+    if (!isRecord(entry)) throw badAnswer("an entry of a batch is not an object");
+    const index = typeof entry["id"] === "number" ? entry["id"] - firstId : -1;
+    const call = calls[index];
+    if (call === undefined || outcomes[index] !== undefined) {
+      throw badAnswer("an id of a batch is unknown or comes twice");
+    }
+    outcomes[index] = parseAnswer(entry, call.method);
+  }
+  return outcomes.map((outcome) => {
+    if (outcome === undefined) throw badAnswer("a call of a batch was not answered");
+    return outcome;
+  });
+}
+
+function refusedBatch(answer: Record<string, unknown>): RpcError {
+  const outcome = parseAnswer(answer, "batch");
+  if (outcome.ok) throw badAnswer("a batch was answered by one result");
+  return outcome.error;
+}
+
+function parseAnswer(answer: Record<string, unknown>, method: string): RpcOutcome {
+  if (answer["jsonrpc"] !== "2.0") throw badAnswer("not JSON-RPC 2.0");
+  const error = answer["error"];
+  if (error === undefined || error === null) {
+    if (!("result" in answer)) throw badAnswer("neither result nor error");
+    return { ok: true, result: answer["result"] };
+  }
+  if (!isRecord(error) || typeof error["code"] !== "number") {
+    throw badAnswer("an error without a number");
+  }
+  const message = typeof error["message"] === "string" ? error["message"] : "";
+  const data = error["data"];
+  const rpc = { rpcCode: error["code"], method, ...(data === undefined ? {} : { data }) };
+  return { ok: false, error: new RpcError(message, rpc) };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

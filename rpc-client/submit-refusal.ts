@@ -1,0 +1,54 @@
+/** What a refusal of `eth_sendRawTransaction` means: geth's texts, read in one place. */
+import type { RpcError } from "./errors.js";
+
+/**
+ * Meaning of a refusal. ALREADY_KNOWN is a success for whoever sent the same bytes before.
+ * OTHER is a text this table does not know.
+ */
+export type SubmitRefusal =
+  | "ALREADY_KNOWN"
+  | "NONCE_TOO_LOW"
+  | "NONCE_TOO_HIGH"
+  | "REPLACEMENT_UNDERPRICED"
+  | "GAS_PRICE_TOO_LOW"
+  | "INTRINSIC_GAS_TOO_LOW"
+  | "GAS_LIMIT_EXCEEDED"
+  | "INSUFFICIENT_FUNDS"
+  | "WRONG_CHAIN_ID"
+  | "TYPE_NOT_SUPPORTED"
+  | "POOL_FULL"
+  | "ACCOUNT_LIMIT"
+  | "TRANSACTION_TOO_LARGE"
+  | "NODE_HALTED"
+  | "OTHER";
+
+/**
+ * Texts in the order they are tried. JSON-RPC gives all of them the number -32000, so the text is
+ * the only key; it is geth's wording, which this chain's node keeps to the letter.
+ */
+const TEXTS: readonly (readonly [RegExp, SubmitRefusal])[] = [
+  [/already known/i, "ALREADY_KNOWN"],
+  [/nonce too low/i, "NONCE_TOO_LOW"],
+  [/nonce too high/i, "NONCE_TOO_HIGH"],
+  [/replacement transaction underpriced/i, "REPLACEMENT_UNDERPRICED"],
+  [/below minimum|transaction underpriced/i, "GAS_PRICE_TOO_LOW"],
+  [/intrinsic gas too low/i, "INTRINSIC_GAS_TOO_LOW"],
+  [/exceeds block gas limit|gas limit (too high|exceeded)/i, "GAS_LIMIT_EXCEEDED"],
+  [/insufficient funds/i, "INSUFFICIENT_FUNDS"],
+  [/invalid chain id|replay-protected/i, "WRONG_CHAIN_ID"],
+  [/transaction type not (supported|valid)/i, "TYPE_NOT_SUPPORTED"],
+  [/txpool is full/i, "POOL_FULL"],
+  [/account limit exceeded/i, "ACCOUNT_LIMIT"],
+  [/oversized data|transaction too large|max initcode size exceeded/i, "TRANSACTION_TOO_LARGE"],
+  [/halted/i, "NODE_HALTED"],
+];
+
+/** Classifies a refusal of a raw transaction. */
+export function submitRefusalOf(error: RpcError): SubmitRefusal {
+  return TEXTS.find(([pattern]) => pattern.test(error.nodeMessage))?.[1] ?? "OTHER";
+}
+
+/** True when the same bytes may be accepted later without any change. */
+export function isTransientRefusal(refusal: SubmitRefusal): boolean {
+  return refusal === "POOL_FULL" || refusal === "ACCOUNT_LIMIT" || refusal === "NODE_HALTED";
+}

@@ -1,0 +1,85 @@
+/** What a node says about one transaction (receipt, status) as JSON, to types. */
+import type { Address } from "../chain/address.js";
+import type { Hash32, Height } from "../chain/hex.js";
+import {
+  readAddress,
+  readHash,
+  readObject,
+  readOptional,
+  readQuantity,
+  readSafeQuantity,
+  readString,
+} from "./answer-fields.js";
+import { badAnswer } from "./errors.js";
+
+/** A mined transaction's outcome. */
+export interface NodeReceipt {
+  readonly transactionHash: Hash32;
+  readonly blockHash: Hash32;
+  readonly height: Height;
+  readonly transactionIndex: number;
+  readonly from: Address;
+  readonly to: Address | undefined;
+  readonly contractAddress: Address | undefined;
+  /** 1 success, 0 failed (mined, fee paid). */
+  readonly status: 0 | 1;
+  readonly gasUsed: bigint;
+  /** Price really paid, atoken per gas; the fee is this times `gasUsed`. */
+  readonly effectiveGasPriceAtoken: bigint;
+}
+
+/** What became of a transaction hash. */
+export type NodeTransactionStatus =
+  | { readonly status: "pending" }
+  | { readonly status: "queued"; readonly missingNonce: bigint }
+  | { readonly status: "included"; readonly height: Height; readonly index: number }
+  | { readonly status: "replaced"; readonly by: Hash32 }
+  | { readonly status: "dropped"; readonly reason: string }
+  | { readonly status: "unknown" };
+
+/** Untrusted receipt (not null). Throws BAD_ANSWER. */
+export function parseNodeReceipt(value: unknown): NodeReceipt {
+  const receipt = readObject(value, "receipt");
+  const status = readSafeQuantity(receipt["status"], "status");
+  if (status !== 0 && status !== 1) throw badAnswer("status is neither 0 nor 1");
+  return {
+    transactionHash: readHash(receipt["transactionHash"], "transactionHash"),
+    blockHash: readHash(receipt["blockHash"], "blockHash"),
+    height: readSafeQuantity(receipt["blockNumber"], "blockNumber"),
+    transactionIndex: readSafeQuantity(receipt["transactionIndex"], "transactionIndex"),
+    from: readAddress(receipt["from"], "from"),
+    to: readOptional(receipt["to"], "to", readAddress),
+    contractAddress: readOptional(receipt["contractAddress"], "contractAddress", readAddress),
+    status,
+    gasUsed: readQuantity(receipt["gasUsed"], "gasUsed"),
+    effectiveGasPriceAtoken: readQuantity(receipt["effectiveGasPrice"], "effectiveGasPrice"),
+  };
+}
+
+/** Untrusted answer of `causeway_getTransactionStatus`. Throws BAD_ANSWER. */
+export function parseTransactionStatus(value: unknown): NodeTransactionStatus {
+  const answer = readObject(value, "transaction status");
+  switch (answer["status"]) {
+    case "pending":
+      return { status: "pending" };
+    case "unknown":
+      return { status: "unknown" };
+    case "queued":
+      return {
+        status: "queued",
+        missingNonce: readQuantity(answer["missingNonce"], "missingNonce"),
+      };
+    case "included":
+      return {
+        status: "included",
+        height: readSafeQuantity(answer["height"], "height"),
+        index: readSafeQuantity(answer["index"], "index"),
+      };
+    case "replaced":
+      return { status: "replaced", by: readHash(answer["by"], "by") };
+    case "dropped":
+      return { status: "dropped", reason: readString(answer["reason"], "reason") };
+    default:
+      throw badAnswer("the transaction status is not a known one");
+  }
+}

@@ -1,0 +1,85 @@
+/** Request bodies: bounded reading and strict JSON. */
+import type { IncomingMessage } from "node:http";
+import { requestError } from "./http-errors.js";
+
+/** Deeper JSON than this has no use in any of our APIs and could exhaust the stack of validators. */
+const MAX_JSON_DEPTH = 64;
+
+/**
+ * Reads a whole body.
+ * @throws INVALID_REQUEST with status 413 beyond `limitBytes`, 400 when the client breaks off
+ */
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > limitBytes) {
+    throw tooLarge(limitBytes);
+  }
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  return new Promise((resolve, reject) => {
+    request.on("data", (chunk: Buffer) => {
+      sizeBytes += chunk.length;
+      if (sizeBytes > limitBytes) {
+        request.pause();
+        request.removeAllListeners("data");
+        reject(tooLarge(limitBytes));
+        return;
+      }
+      chunks.push(chunk);
+    });
+    request.on("end", () => {
+      const [first] = chunks;
+      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
+    });
+    request.on("error", (cause) => reject(requestError(400, "the body broke off", { cause })));
+    request.on("close", () => reject(requestError(400, "the body broke off")));
+  });
+}
+
+/** True for `application/json`, with or without parameters. */
+export function isJsonType(contentType: string | undefined): boolean {
+  return /^application\/json\s*(;|$)/i.test(contentType ?? "");
+}
+
+/**
+ * Bytes to a JSON value. Refuses bytes that are no UTF-8, whole numbers beyond 2^53 - 1 (they would
+ * silently change), NUL characters (PostgreSQL cannot store them) and nesting beyond 64.
+ * @throws INVALID_REQUEST with status 400
+ */
+export function parseJsonBody(body: Uint8Array): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch (cause) {
+    throw requestError(400, "the body is not valid JSON", { path: "/body", cause });
+  }
+  checkValue(value, "/body", 0);
+  return value;
+}
+
+function checkValue(value: unknown, path: string, depth: number): void {
+  if (depth > MAX_JSON_DEPTH) {
+    throw requestError(400, `the body is nested deeper than ${MAX_JSON_DEPTH}`, { path: "/body" });
+  }
+  if (typeof value === "string") {
+    checkText(value, path);
+  } else if (typeof value === "number") {
+    if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
+      throw requestError(400, "numbers beyond 2^53 - 1 are not exact", { path });
+    }
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, item] of Object.entries(value)) {
+      checkText(key, path);
+      checkValue(item, `${path}/${key}`, depth + 1);
+    }
+  }
+}
+
+function checkText(text: string, path: string): void {
+  if (text.includes("\u0000")) {
+    throw requestError(400, "NUL characters are not allowed", { path });
+  }
+}
+
+function tooLarge(limitBytes: number): Error {
+  return requestError(413, `the body is larger than ${limitBytes} bytes`, { path: "/body" });
+}

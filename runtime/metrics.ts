@@ -1,0 +1,87 @@
+/** Prometheus metrics: one registry per process, names with base-unit suffixes. */
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+
+/** A counter of this process; only ever rises. */
+export type MetricCounter = Counter;
+/** A gauge of this process. */
+export type MetricGauge = Gauge;
+/** A histogram of this process. */
+export type MetricHistogram = Histogram;
+
+/** Histogram buckets in seconds: from a cached answer to a call that is about to time out. */
+const DEFAULT_BUCKETS_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
+
+/** The metrics of one process. Label values must come from a bounded set. */
+export interface Metrics {
+  readonly registry: Registry;
+  /** Makes a counter; asking again for the same name gives the same counter. */
+  counter(name: string, help: string, labels?: readonly string[]): MetricCounter;
+  /** Makes a gauge; `collect` sets it when a page is asked for. Same name, same gauge. */
+  gauge(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+    collect?: (gauge: MetricGauge) => void | Promise<void>,
+  ): MetricGauge;
+  /** Makes a histogram; default buckets are seconds from 0.001 to 10. Same name, same histogram. */
+  histogram(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+    buckets?: readonly number[],
+  ): MetricHistogram;
+  /** The page for `GET /metrics` in Prometheus text format. */
+  page(): Promise<string>;
+}
+
+/** What `createMetrics` may be told. */
+export interface MetricsOptions {
+  /** Also export the process's own figures (memory, CPU, event loop); default true. */
+  readonly processMetrics?: boolean;
+}
+
+/** Makes an empty registry with, unless switched off, the process's own figures. */
+export function createMetrics(options: MetricsOptions = {}): Metrics {
+  const registry = new Registry();
+  if (options.processMetrics ?? true) {
+    collectDefaultMetrics({ register: registry });
+  }
+  return {
+    registry,
+    counter(name, help, labels = []) {
+      const known = registry.getSingleMetric(name);
+      return known instanceof Counter
+        ? known
+        : new Counter({ name, help, labelNames: [...labels], registers: [registry] });
+    },
+    gauge(name, help, labels = [], collect) {
+      const known = registry.getSingleMetric(name);
+      if (known instanceof Gauge) {
+        return known;
+      }
+      const gauge: MetricGauge = new Gauge({
+        name,
+        help,
+        labelNames: [...labels],
+        registers: [registry],
+        ...(collect === undefined ? {} : { collect: () => collect(gauge) }),
+      });
+      return gauge;
+    },
+    histogram(name, help, labels = [], buckets = DEFAULT_BUCKETS_SECONDS) {
+      const known = registry.getSingleMetric(name);
+      return known instanceof Histogram
+        ? known
+        : new Histogram({
+            name,
+            help,
+            labelNames: [...labels],
+            buckets: [...buckets],
+            registers: [registry],
+          });
+    },
+    page: () => registry.metrics(),
+  };
+}

@@ -1,0 +1,135 @@
+/** The construction endpoints that need no network: same input, same bytes, no state. */
+import { publicKeyToAddress, toBech32 } from "../../chain/address.js";
+import { bytesToHex, type Hash32 } from "../../chain/hex.js";
+import type { Network } from "../../chain/networks.js";
+import { encodeSignedLegacy, legacySigningDigest } from "../../chain/transaction.js";
+import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
+import { toRoute } from "../endpoint.js";
+import { SidecarError } from "../errors.js";
+import { accountIdentifier } from "../identifiers.js";
+import { type Fields, fault, inside, readFields, readFlag, readItems } from "../request-fields.js";
+import { readMaybe, readText } from "../request-fields.js";
+import { intentOperations, parseIntent } from "./intent.js";
+import {
+  describeFacts,
+  encodeUnsigned,
+  parseFacts,
+  parseSigned,
+  parseUnsigned,
+  toLegacyIntent,
+} from "./opaque-tx.js";
+import { encodeOptions, parseOverrides } from "./options.js";
+import { checkSignatures, parseKey, SIGNATURE_TYPE } from "./signature.js";
+
+type OfflineHandler = (fields: Fields, network: Network) => object;
+
+/** All routes of one network. */
+export function offlineRoutes(network: Network): HttpRoute[] {
+  const route = (path: string, fields: readonly string[], handler: OfflineHandler): HttpRoute =>
+    toRoute(
+      {
+        path: `/construction/${path}`,
+        fields,
+        handler: (given): Promise<HttpReply> => Promise.resolve({ body: handler(given, network) }),
+      },
+      network,
+    );
+  return [
+    route("derive", ["public_key", "metadata"], derive),
+    route(
+      "preprocess",
+      ["operations", "metadata", "max_fee", "suggested_fee_multiplier"],
+      preprocess,
+    ),
+    route("payloads", ["operations", "metadata", "public_keys"], payloads),
+    route("combine", ["unsigned_transaction", "signatures"], combine),
+    route("parse", ["signed", "transaction"], parse),
+    route("hash", ["signed_transaction"], hash),
+  ];
+}
+
+/** Public key to account; the bech32 form is told beside it, never inside the identity. */
+function derive(fields: Fields): object {
+  const place = { at: "metadata" };
+  const metadata = readMaybe(fields["metadata"], place, readFields) ?? {};
+  if (Object.keys(metadata).length > 0) throw fault(place, "nothing here");
+  const address = publicKeyToAddress(parseKey(fields["public_key"], { at: "public_key" }));
+  return {
+    account_identifier: accountIdentifier(address),
+    metadata: { bech32: toBech32(address) },
+  };
+}
+
+function preprocess(fields: Fields): object {
+  const intent = parseIntent(fields["operations"]);
+  return { options: encodeOptions(intent, parseOverrides(fields)) };
+}
+
+function payloads(fields: Fields, network: Network): object {
+  const intent = parseIntent(fields["operations"]);
+  const unsigned = { ...parseFacts(fields["metadata"], network), ...intent };
+  checkPublicKeys(fields["public_keys"], intent.from);
+  const digest = legacySigningDigest(toLegacyIntent(unsigned));
+  return {
+    unsigned_transaction: encodeUnsigned(unsigned),
+    payloads: [
+      {
+        account_identifier: accountIdentifier(intent.from),
+        hex_bytes: bytesToHex(digest).slice(2),
+        signature_type: SIGNATURE_TYPE,
+      },
+    ],
+  };
+}
+
+/** Keys are not needed; where they are given, they must be the payer's. */
+function checkPublicKeys(value: unknown, from: string): void {
+  const place = { at: "public_keys" };
+  const keys = readMaybe(value, place, readItems) ?? [];
+  keys.forEach((key, index) => {
+    if (publicKeyToAddress(parseKey(key, inside(place, index))) !== from) {
+      throw new SidecarError("SIGNER_MISMATCH", { expected: from });
+    }
+  });
+}
+
+function combine(fields: Fields, network: Network): object {
+  const text = readText(fields["unsigned_transaction"], { at: "unsigned_transaction" });
+  const unsigned = parseUnsigned(text, network);
+  const legacy = toLegacyIntent(unsigned);
+  const expected = { digest: legacySigningDigest(legacy), from: unsigned.from };
+  const signature = checkSignatures(fields["signatures"], expected);
+  const signed = bytesToHex(encodeSignedLegacy(legacy, signature));
+  // Read back as a stranger would: what leaves here is what the chain will see.
+  const { intent, facts } = parseSigned(signed, network);
+  if (encodeUnsigned({ ...intent, ...facts }) !== text) throw new SidecarError("INTERNAL");
+  return { signed_transaction: signed };
+}
+
+function parse(fields: Fields, network: Network): object {
+  const text = readText(fields["transaction"], { at: "transaction" });
+  if (!readFlag(fields["signed"], { at: "signed" })) {
+    const unsigned = parseUnsigned(text, network);
+    return {
+      operations: intentOperations(unsigned),
+      account_identifier_signers: [],
+      metadata: describeFacts(unsigned),
+    };
+  }
+  const { intent, facts } = parseSigned(text, network);
+  return {
+    operations: intentOperations(intent),
+    account_identifier_signers: [accountIdentifier(intent.from)],
+    metadata: describeFacts(facts),
+  };
+}
+
+function hash(fields: Fields, network: Network): object {
+  const text = readText(fields["signed_transaction"], { at: "signed_transaction" });
+  return transactionIdentifier(parseSigned(text, network).tx.hash);
+}
+
+/** Reply of hash and submit. */
+export function transactionIdentifier(transactionHash: Hash32): object {
+  return { transaction_identifier: { hash: transactionHash } };
+}

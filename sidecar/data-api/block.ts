@@ -1,0 +1,106 @@
+/** /block and /block/transaction: immutable replies, served as the bytes that were kept. */
+import { LRUCache } from "lru-cache";
+import type { Network } from "../../chain/networks.js";
+import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
+import { type EndpointHandler, toRoute } from "../endpoint.js";
+import { SidecarError } from "../errors.js";
+import {
+  type BlockIdentifier,
+  type BlockReference,
+  parseBlockReference,
+  parseHash,
+} from "../identifiers.js";
+import { fault, inside, type Place, readFields } from "../request-fields.js";
+import type { BlockSource } from "./block-source.js";
+import { checkOnSerialise } from "./encoded-block.js";
+
+/** Routes of blocks, and the short cut in front of them. */
+export interface BlockRoutes {
+  readonly routes: readonly HttpRoute[];
+  /** The reply to a body that was answered before, byte for byte the same; else undefined. */
+  cachedReply(request: {
+    readonly method: string;
+    readonly path: string;
+    readonly rawBody: Uint8Array;
+  }): Uint8Array | undefined;
+}
+
+/** Remembered request bodies; with the bound on their length about 50 MB at most. */
+const MAX_KNOWN_BODIES = 65_536;
+
+/** Longer bodies than a plain request needs are answered the long way. */
+const MAX_KNOWN_BODY_BYTES = 512;
+
+/** Makes the routes over a source of blocks. */
+export function blockRoutes(options: {
+  readonly network: Network;
+  readonly source: BlockSource;
+}): BlockRoutes {
+  const { network, source } = options;
+  const known = new LRUCache<string, BlockIdentifier>({ max: MAX_KNOWN_BODIES });
+
+  const block: EndpointHandler = async (fields, { rawBody }) => {
+    const reference = parseBlockReference(fields["block_identifier"], { at: "block_identifier" });
+    const identifier = await source.resolve(reference);
+    const encoded = await source.block(identifier);
+    if (!encoded.isChecked) return { body: checkOnSerialise(encoded) };
+    // Without an index or a hash the request means another block every two seconds.
+    const isFixed = reference.index !== undefined || reference.hash !== undefined;
+    if (isFixed && rawBody.length <= MAX_KNOWN_BODY_BYTES) {
+      known.set(bodyKey(rawBody), identifier);
+    }
+    return { bytes: encoded.body };
+  };
+
+  const transaction: EndpointHandler = async (fields): Promise<HttpReply> => {
+    const reference = parseWholeReference(fields["block_identifier"], { at: "block_identifier" });
+    const hash = parseTransactionHash(fields["transaction_identifier"]);
+    const identifier = await source.resolve(reference);
+    const encoded = await source.block(identifier);
+    const bytes = encoded.transaction(hash);
+    if (bytes === undefined) {
+      throw new SidecarError("TRANSACTION_NOT_FOUND", { hash, index: identifier.index });
+    }
+    return encoded.isChecked ? { bytes } : { body: JSON.parse(bytes.toString("utf8")) };
+  };
+
+  return {
+    routes: [
+      toRoute({ path: "/block", fields: ["block_identifier"], handler: block }, network),
+      toRoute(
+        {
+          path: "/block/transaction",
+          fields: ["block_identifier", "transaction_identifier"],
+          handler: transaction,
+        },
+        network,
+      ),
+    ],
+    cachedReply({ method, path, rawBody }) {
+      if (path !== "/block" || method !== "POST" || rawBody.length > MAX_KNOWN_BODY_BYTES) {
+        return undefined;
+      }
+      const identifier = known.get(bodyKey(rawBody));
+      return identifier === undefined ? undefined : source.kept(identifier)?.body;
+    },
+  };
+}
+
+/** Bytes as text, one character each: equal keys mean equal bodies. */
+function bodyKey(rawBody: Uint8Array): string {
+  return Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength).toString("latin1");
+}
+
+/** A block named by both parts, as /block/transaction wants it. */
+function parseWholeReference(value: unknown, place: Place): BlockReference {
+  const reference = parseBlockReference(value, place);
+  if (reference.index === undefined) throw fault(inside(place, "index"), "an index");
+  if (reference.hash === undefined) throw fault(inside(place, "hash"), "a hash");
+  return reference;
+}
+
+function parseTransactionHash(value: unknown) {
+  const place = { at: "transaction_identifier" };
+  const fields = readFields(value, place, ["hash"]);
+  return parseHash(fields["hash"], inside(place, "hash"));
+}

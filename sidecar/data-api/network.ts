@@ -1,0 +1,66 @@
+/** /network/list and /network/options: known without a node, so both servers answer them. */
+import type { Network } from "../../chain/networks.js";
+import type { HttpRoute } from "../../runtime/http-server.js";
+import { toRoute } from "../endpoint.js";
+import { listedErrors } from "../errors.js";
+import {
+  KIT_VERSION,
+  networkIdentifier,
+  OPERATION_TYPES,
+  ROSETTA_VERSION,
+} from "../identifiers.js";
+import { readFields } from "../request-fields.js";
+
+/** Both routes for one network. */
+export function networkRoutes(network: Network): HttpRoute[] {
+  const options = networkOptions(network);
+  return [
+    {
+      method: "post",
+      path: "/network/list",
+      handler: (request) => {
+        readFields(request.body ?? {}, { at: "" }, ["metadata"]);
+        return Promise.resolve({ body: { network_identifiers: [networkIdentifier(network)] } });
+      },
+    },
+    toRoute(
+      {
+        path: "/network/options",
+        fields: ["metadata"],
+        handler: () => Promise.resolve({ body: options }),
+      },
+      network,
+    ),
+  ];
+}
+
+/** Reply of /network/options: what an integrator's asserter snapshots. */
+function networkOptions(network: Network) {
+  return {
+    version: {
+      rosetta_version: ROSETTA_VERSION,
+      node_version: KIT_VERSION,
+      middleware_version: KIT_VERSION,
+      metadata: {
+        evm_chain_id: network.evmChainId.toString(),
+        cosmos_chain_id: network.cosmosChainId,
+      },
+    },
+    allow: {
+      operation_statuses: [
+        { status: "SUCCESS", successful: true },
+        { status: "FAILURE", successful: false },
+      ],
+      operation_types: OPERATION_TYPES,
+      errors: listedErrors(),
+      historical_balance_lookup: true,
+      // Genesis carries the time its file was made; every later block a real one.
+      timestamp_start_index: 1,
+      call_methods: [],
+      balance_exemptions: [],
+      mempool_coins: false,
+      block_hash_case: "lower_case",
+      transaction_hash_case: "lower_case",
+    },
+  };
+}

@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { MigrationInterface, QueryRunner } from "typeorm";
+import { createLogger } from "../../../runtime/logger.js";
+import { SqlError } from "../../../runtime/sql-errors.js";
+import { type SqlDatabase, openDatabase } from "../../../runtime/sql.js";
+import { retry } from "../../../runtime/task.js";
+import { type TestDatabase, createTestDatabase } from "../../helpers/postgres.js";
+
+/** Slow on purpose, so that racing starts meet in the middle of it. */
+class CreateCounter1700000000001 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      "CREATE TABLE counter (name text PRIMARY KEY, total numeric(78,0) CHECK (total >= 0))",
+    );
+    await runner.query("SELECT pg_sleep(0.1)");
+    await runner.query("INSERT INTO counter VALUES ('left', 10), ('right', 10)");
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query("DROP TABLE counter");
+  }
+}
+
+class BreaksHalfWay1700000000002 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query("CREATE TABLE half (id int)");
+    await runner.query("SELECT 1/0");
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query("DROP TABLE half");
+  }
+}
+
+const log = createLogger({ component: "test", level: "silent" });
+const { signal } = new AbortController();
+
+describe("openDatabase", () => {
+  let database: TestDatabase;
+  let db: SqlDatabase;
+  const options = () => ({
+    url: database.url,
+    migrations: [CreateCounter1700000000001],
+    applicationName: "sql-test",
+    poolSize: 4,
+    log,
+    signal,
+  });
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    db = await openDatabase(options());
+  });
+
+  afterAll(async () => {
+    await db.close();
+    await database.drop();
+  });
+
+  it("runs migrations once when three processes start together", async () => {
+    const fresh = await createTestDatabase();
+    const opened = await Promise.all(
+      [1, 2, 3].map(() => openDatabase({ ...options(), url: fresh.url })),
+    );
+    for (const each of opened) {
+      expect(await each.query("SELECT name FROM counter ORDER BY name")).toEqual([
+        { name: "left" },
+        { name: "right" },
+      ]);
+      await each.close();
+    }
+    await fresh.drop();
+  });
+
+  it("leaves nothing of a migration that fails, and says so with a code", async () => {
+    const fresh = await createTestDatabase();
+    const broken = { ...options(), url: fresh.url, migrations: [BreaksHalfWay1700000000002] };
+    await expect(openDatabase(broken)).rejects.toMatchObject({
+      code: "DATABASE_FAULT",
+      details: { sqlState: "22012" },
+    });
+    const after = await openDatabase({ ...options(), url: fresh.url });
+    expect(await after.query("SELECT to_regclass('half') AS name")).toEqual([{ name: null }]);
+    await after.close();
+    await fresh.drop();
+  });
+
+  it("gives amounts and big counters back as exact strings and takes bigint parameters", async () => {
+    const large = 2n ** 255n;
+    const rows = await db.query(
+      "SELECT $1::numeric(78,0) AS amount, $2::bigint AS seq, $3::numeric(78,0)[] AS list",
+      [large, 2n ** 62n, [large, 1n]],
+    );
+    expect(rows).toEqual([
+      { amount: large.toString(), seq: (2n ** 62n).toString(), list: [large.toString(), "1"] },
+    ]);
+  });
+
+  it("gives the rows of RETURNING for updates and deletes", async () => {
+    const updated = await db.query("UPDATE counter SET total = total RETURNING name");
+    expect(updated).toHaveLength(2);
+    expect(await db.query("DELETE FROM counter WHERE false")).toEqual([]);
+  });
+
+  it("rolls back everything when the work throws", async () => {
+    const fault = new Error("stop here");
+    const failing = db.transaction(async (tx) => {
+      await tx.query("UPDATE counter SET total = 99 WHERE name = 'left'");
+      throw fault;
+    });
+    await expect(failing).rejects.toBe(fault);
+    const rows = await db.query("SELECT total FROM counter WHERE name = 'left'");
+    expect(rows).toEqual([{ total: "10" }]);
+  });
+
+  it("names the violated constraint", async () => {
+    const failing = db.query("UPDATE counter SET total = -1");
+    await expect(failing).rejects.toMatchObject({ code: "CHECK_VIOLATION" });
+    const duplicate = db.query("INSERT INTO counter VALUES ('left', 1)");
+    const error = await duplicate.catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(SqlError);
+    expect(error instanceof SqlError && error.constraint).toBe("counter_pkey");
+  });
+
+  it("repeats the transaction that lost a deadlock, so that both take effect", async () => {
+    let arrived = 0;
+    let runs = 0;
+    let release = () => {};
+    const bothHoldOne = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const move = (first: string, second: string) =>
+      db.transaction(async (tx) => {
+        runs += 1;
+        await tx.query("UPDATE counter SET total = total + 1 WHERE name = $1", [first]);
+        arrived += 1;
+        if (arrived === 2) {
+          release();
+        }
+        await bothHoldOne;
+        await tx.query("UPDATE counter SET total = total + 1 WHERE name = $1", [second]);
+      });
+    await Promise.all([move("left", "right"), move("right", "left")]);
+    expect(runs).toBe(3);
+    const rows = await db.query("SELECT total FROM counter ORDER BY name");
+    expect(rows).toEqual([{ total: "12" }, { total: "12" }]);
+  });
+
+  it("survives the loss of all connections and marks the fault as retriable", async () => {
+    const killer = db.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()",
+    );
+    await expect(killer).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE", retriable: true });
+    const again = () => db.query("SELECT 1 AS one");
+    const rows = await retry(again, { signal, attempts: 20, minDelayMs: 10, maxDelayMs: 100 });
+    expect(rows).toEqual([{ one: 1 }]);
+  });
+
+  it("gives up on a server that never answers and leaves at once when told to stop", async () => {
+    const unreachable = { ...options(), url: "postgres://nobody:x@127.0.0.1:1/none" };
+    await expect(openDatabase({ ...unreachable, startTimeoutMs: 150 })).rejects.toMatchObject({
+      code: "DATABASE_UNAVAILABLE",
+    });
+    const controller = new AbortController();
+    const waiting = openDatabase({ ...unreachable, signal: controller.signal });
+    controller.abort(new Error("stopping"));
+    await expect(waiting).rejects.toThrow("stopping");
+  });
+
+  it("never shows the password in an error", async () => {
+    const url = new URL(database.url);
+    url.password = "wrong-password-text";
+    const opening = openDatabase({ ...options(), url: url.href });
+    const error = await opening.catch((caught: unknown) => caught);
+    expect(String(error)).not.toContain("wrong-password-text");
+  });
+});

@@ -1,0 +1,172 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { HDNodeWallet, Wallet } from "ethers";
+import { homePaths, type HomePaths, resolveHome } from "../../../cli/home.js";
+import { initHome, type InitOptions, isInitialised } from "../../../cli/init.js";
+import { parseGenesis } from "../../../node/genesis.js";
+import { defineConfigFile, field, readPortOffset } from "../../../runtime/config.js";
+
+const folders: string[] = [];
+
+function newPaths(): HomePaths {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-init-"));
+  folders.push(folder);
+  return homePaths(join(folder, "home"));
+}
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+const configFiles = [
+  defineConfigFile("app", {
+    "json-rpc": { address: field.listenAddress({ default: "127.0.0.1:8545", help: "Where." }) },
+  }),
+];
+
+function optionsFor(paths: HomePaths): InitOptions {
+  return {
+    paths,
+    portOffset: 100,
+    network: "testnet",
+    configFiles,
+    clock: { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 },
+    scrypt: { n: 1_024, r: 8, p: 1 },
+  };
+}
+
+function contentsOf(paths: HomePaths): Record<string, string> {
+  const files = readdirSync(paths.config);
+  return Object.fromEntries(
+    files.map((name) => [name, readFileSync(join(paths.config, name), "utf8")]),
+  );
+}
+
+describe("init", () => {
+  it("writes every file of the contract, secrets with mode 600", async () => {
+    const paths = newPaths();
+    const result = await initHome(optionsFor(paths));
+    expect(result.created).toBe(true);
+    const names = readdirSync(paths.config).sort();
+    expect(names).toEqual([
+      "api.key",
+      "app.toml",
+      "deposit.seed",
+      "deposit.xpub",
+      "faucet.key",
+      "genesis.json",
+      "hot-wallet.json",
+      "hot-wallet.passphrase",
+      "node_key.json",
+      "postgres.password",
+      "priv_validator_key.json",
+      "tokens.json",
+    ]);
+    for (const name of names.filter((file) => !["genesis.json", "tokens.json"].includes(file))) {
+      const mode = statSync(join(paths.config, name)).mode & 0o777;
+      expect(`${name} ${mode.toString(8)}`).toBe(`${name} 600`);
+    }
+    expect(statSync(paths.config).mode & 0o777).toBe(0o700);
+    expect(readPortOffset(paths.home, ["app"])).toBe(100);
+    expect(readFileSync(join(paths.config, "app.toml"), "utf8")).toContain("127.0.0.1:8645");
+  });
+
+  it("funds the faucet and the hot wallet whose keys lie in the home", async () => {
+    const paths = newPaths();
+    const result = await initHome(optionsFor(paths));
+    const genesis = parseGenesis(readFileSync(paths.genesis, "utf8"));
+    const faucet = new Wallet(readFileSync(paths.faucetKey, "utf8").trim());
+    expect(result.faucetAddress).toBe(faucet.address.toLowerCase());
+    const passphrase = readFileSync(paths.hotWalletPassphrase, "utf8").trim();
+    const hot = await Wallet.fromEncryptedJson(readFileSync(paths.hotWallet, "utf8"), passphrase);
+    expect(result.hotWalletAddress).toBe(hot.address.toLowerCase());
+    expect(genesis.alloc.get(result.faucetAddress)?.balanceAtoken).toBeGreaterThan(10n ** 18n);
+    expect(genesis.alloc.get(result.hotWalletAddress)?.balanceAtoken).toBeGreaterThan(10n ** 18n);
+    expect(genesis.evmChainId).toBe(6940n);
+    const words = readFileSync(paths.depositSeed, "utf8").trim();
+    const xpub = readFileSync(paths.depositXpub, "utf8").trim();
+    expect(HDNodeWallet.fromExtendedKey(xpub).deriveChild(7).address).toBe(
+      HDNodeWallet.fromPhrase(words, "", "m/44'/60'/0'/0/7").address,
+    );
+  });
+
+  it("changes nothing the second time", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    const before = contentsOf(paths);
+    const again = await initHome({ ...optionsFor(paths), portOffset: 0 });
+    expect(again.created).toBe(false);
+    expect(contentsOf(paths)).toEqual(before);
+  });
+
+  it("completes an init that was cut off, keeping the keys that exist", async () => {
+    const complete = newPaths();
+    await initHome(optionsFor(complete));
+    const order = [
+      "genesis.json",
+      "app.toml",
+      "tokens.json",
+      "node_key.json",
+      "api.key",
+      "priv_validator_key.json",
+      "deposit.xpub",
+      "deposit.seed",
+      "hot-wallet.json",
+      "hot-wallet.passphrase",
+      "postgres.password",
+    ];
+    // Files appear in a fixed order: cut the init off before each of them.
+    for (const [index] of order.entries()) {
+      const lost = order.slice(0, index + 1);
+      for (const name of lost) rmSync(join(complete.config, name), { force: true });
+      const kept = contentsOf(complete);
+      const result = await initHome(optionsFor(complete));
+      expect(`${lost.at(-1)} ${result.created}`).toBe(`${lost.at(-1)} true`);
+      expect(contentsOf(complete)).toMatchObject(kept);
+      const passphrase = readFileSync(complete.hotWalletPassphrase, "utf8").trim();
+      const keystore = readFileSync(complete.hotWallet, "utf8");
+      await expect(Wallet.fromEncryptedJson(keystore, passphrase)).resolves.toBeDefined();
+    }
+  });
+
+  it("refuses to replace a lost key of a chain that exists", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    rmSync(paths.hotWallet);
+    await expect(initHome(optionsFor(paths))).rejects.toMatchObject({
+      code: "HOME_INCOMPLETE",
+      message: expect.stringContaining("hot-wallet.json"),
+    });
+    expect(existsSync(paths.hotWallet)).toBe(false);
+  });
+
+  it("makes a lost node key and API key anew", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    rmSync(paths.nodeKey);
+    rmSync(paths.apiKey);
+    await initHome(optionsFor(paths));
+    expect(await isInitialised(paths)).toBe(true);
+    expect(readFileSync(paths.apiKey, "utf8")).toMatch(/^[0-9a-f]{64}\n$/);
+  });
+
+  it("names folder and cause where it cannot write", async () => {
+    const paths = newPaths();
+    const file = homePaths("/proc/causeway-home");
+    await expect(initHome(optionsFor(file))).rejects.toMatchObject({
+      code: "HOME_UNUSABLE",
+      message: expect.stringMatching(/^Cannot create the folder \/proc\/causeway-home: /),
+    });
+    expect(existsSync(paths.home)).toBe(false);
+  });
+});
+
+describe("the home", () => {
+  it("is the flag, else the variable, else .causeway in the clone", () => {
+    expect(resolveHome("/a", { CAUSEWAY_HOME: "/b" })).toBe("/a");
+    expect(resolveHome(undefined, { CAUSEWAY_HOME: "/b" })).toBe("/b");
+    expect(resolveHome(undefined, {})).toBe(join(process.cwd(), ".causeway"));
+  });
+});

@@ -1,0 +1,139 @@
+import { describe, expect, it } from "@jest/globals";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLogFile } from "../../../cli/log-file.js";
+import {
+  createSupervisedProcess,
+  MAX_QUICK_DEATHS,
+  type ProcessEvents,
+  type SupervisedProcess,
+} from "../../../cli/supervised-process.js";
+import { systemClock } from "../../../runtime/clock.js";
+
+const fixtures = new URL("../../fixtures/cli/", import.meta.url).pathname;
+
+interface Seen {
+  readonly spawned: number[];
+  readonly ended: number[];
+  readonly restarts: string[];
+  readonly gaveUp: string[];
+}
+
+function supervise(
+  script: string,
+  options: { readonly readyTimeoutMs?: number; readonly env?: NodeJS.ProcessEnv } = {},
+): { child: SupervisedProcess; seen: Seen; folder: string; changed: () => Promise<void> } {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-child-"));
+  const seen: Seen = { spawned: [], ended: [], restarts: [], gaveUp: [] };
+  let wake: (() => void)[] = [];
+  const notify = (): void => {
+    for (const call of wake) call();
+    wake = [];
+  };
+  const events: ProcessEvents = {
+    spawned: (_name, pid) => {
+      seen.spawned.push(pid);
+      notify();
+    },
+    ended: (_name, pid) => {
+      seen.ended.push(pid);
+      notify();
+    },
+    restarting: (_name, reason) => {
+      seen.restarts.push(reason);
+      notify();
+    },
+    gaveUp: (error) => {
+      seen.gaveUp.push(error.message);
+      notify();
+    },
+  };
+  const child = createSupervisedProcess(
+    {
+      name: script,
+      script: join(fixtures, `${script}.mjs`),
+      args: [],
+      env: { ...process.env, ...options.env },
+      readyTimeoutMs: options.readyTimeoutMs ?? 10_000,
+    },
+    {
+      log: createLogFile(folder, script),
+      events,
+      clock: systemClock,
+      delays: { firstMs: 5, maxMs: 20 },
+    },
+  );
+  return { child, seen, folder, changed: () => new Promise((resolve) => wake.push(resolve)) };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe("a supervised process", () => {
+  const signal = new AbortController().signal;
+
+  it("is started, logged and stopped", async () => {
+    const { child, seen, folder } = supervise("ready-child");
+    await child.start({ signal });
+    expect(child.ready).toBe(true);
+    await child.stop({ graceMs: 5_000 });
+    expect(child.ready).toBe(false);
+    expect(seen.spawned).toHaveLength(1);
+    expect(seen.ended).toEqual(seen.spawned);
+    expect(isAlive(seen.spawned[0] ?? 0)).toBe(false);
+    expect(readFileSync(join(folder, "ready-child.log"), "utf8")).toContain("ready child is here");
+  });
+
+  it("is started again when it is killed", async () => {
+    const { child, seen, changed } = supervise("ready-child");
+    await child.start({ signal });
+    process.kill(seen.spawned[0] ?? 0, "SIGKILL");
+    while (seen.spawned.length < 2) await changed();
+    expect(child.restarts).toBe(1);
+    expect(seen.restarts).toEqual(["it was ended by SIGKILL"]);
+    await child.stop({ graceMs: 5_000 });
+    expect(seen.ended).toHaveLength(2);
+  });
+
+  it("is given up after five quick deaths, with its last lines as the reason", async () => {
+    const { child, seen } = supervise("dying-child");
+    await expect(child.start({ signal })).rejects.toMatchObject({ code: "CHILD_FAILED" });
+    expect(seen.spawned).toHaveLength(MAX_QUICK_DEATHS);
+    expect(seen.gaveUp).toHaveLength(1);
+    expect(seen.gaveUp[0]).toContain("the frobnicator is missing");
+    expect(seen.gaveUp[0]).toContain("it ended with code 1");
+    await child.stop({ graceMs: 1_000 });
+  });
+
+  it("is killed when it does not end in time", async () => {
+    const { child, seen } = supervise("deaf-child");
+    await child.start({ signal });
+    await child.stop({ graceMs: 100 });
+    expect(isAlive(seen.spawned[0] ?? 0)).toBe(false);
+    expect(seen.restarts).toEqual([]);
+  });
+
+  it("is killed and started again when it never gets ready", async () => {
+    const { child, seen } = supervise("silent-child", { readyTimeoutMs: 50 });
+    await expect(child.start({ signal })).rejects.toThrow("not ready within 0.05 s");
+    expect(seen.spawned.map(isAlive)).toEqual(seen.spawned.map(() => false));
+    await child.stop({ graceMs: 100 });
+  });
+
+  it("stops waiting for readiness when the start is aborted", async () => {
+    const controller = new AbortController();
+    const { child, seen } = supervise("silent-child");
+    const started = child.start({ signal: controller.signal });
+    controller.abort(new Error("stop pressed"));
+    await expect(started).rejects.toThrow("stop pressed");
+    await child.stop({ graceMs: 100 });
+    expect(seen.spawned.map(isAlive)).toEqual([false]);
+  });
+});

@@ -1,0 +1,250 @@
+/** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
+import { type Address, privateKeyToAddress } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import {
+  decodeTransaction,
+  type SignedTransaction,
+  signLegacy,
+} from "../../../chain/transaction.js";
+import { EventBus, type PendingTransaction } from "../../../node/event-bus.js";
+import type { PoolRules, StateAtHead } from "../../../node/mempool/admission.js";
+import { Mempool } from "../../../node/mempool/mempool.js";
+import type { PoolJournal, PoolJournalEntry } from "../../../node/mempool/pool-journal.js";
+import type { PoolLimits } from "../../../node/mempool/pool-limits.js";
+
+export const CHAIN_ID = 6940n;
+export const RECIPIENT = `0x${"11".repeat(20)}` as Address;
+export const PRECOMPILE = `0x${"00".repeat(19)}01` as Address;
+
+/** Cost of a default transfer: 21,000 gas at price 10 and value 1. */
+export const TRANSFER_COST_ATOKEN = 210_001n;
+
+export interface Account {
+  readonly key: Uint8Array;
+  readonly address: Address;
+}
+
+/** The n-th test account, n from 1. */
+export function account(n: number): Account {
+  const key = new Uint8Array(32);
+  new DataView(key.buffer).setUint32(28, n);
+  return { key, address: privateKeyToAddress(key) };
+}
+
+/** A signed legacy transfer of 1 atoken with 21,000 gas at price 10, unless told otherwise. */
+export function transfer(
+  from: Account,
+  nonce: number,
+  changes: {
+    priceAtoken?: bigint;
+    gasLimit?: bigint;
+    valueAtoken?: bigint;
+    to?: Address;
+    data?: Uint8Array;
+  } = {},
+): SignedTransaction {
+  const intent = {
+    chainId: CHAIN_ID,
+    nonce: BigInt(nonce),
+    gasPriceAtoken: changes.priceAtoken ?? 10n,
+    gasLimit: changes.gasLimit ?? 21_000n,
+    to: changes.to ?? RECIPIENT,
+    valueAtoken: changes.valueAtoken ?? 1n,
+    data: changes.data ?? new Uint8Array(0),
+  };
+  return decodeTransaction(signLegacy(intent, from.key));
+}
+
+/** Committed state that tests write directly. */
+export class FakeState implements StateAtHead {
+  readonly nonces = new Map<Address, bigint>();
+  readonly balances = new Map<Address, bigint>();
+  readonly contracts = new Set<Address>();
+  failing = false;
+
+  nonce(address: Address): bigint {
+    if (this.failing) throw new Error("state is closed");
+    return this.nonces.get(address) ?? 0n;
+  }
+
+  balanceAtoken(address: Address): bigint {
+    return this.balances.get(address) ?? 10n ** 18n;
+  }
+
+  hasCode(address: Address): boolean {
+    return this.contracts.has(address);
+  }
+}
+
+/** A journal in memory. `hold` keeps the next appends open until `release`. */
+export class FakeJournal implements PoolJournal {
+  readonly entries = new Map<Hash32, PoolJournalEntry>();
+  readonly appends: number[] = [];
+  readonly removals: (readonly Hash32[])[] = [];
+  failAppend: Error | undefined;
+  failRemove: Error | undefined;
+  private gate: Promise<void> = Promise.resolve();
+  private open: () => void = () => undefined;
+  private appendSeen: () => void = () => undefined;
+
+  hold(): { appendStarted: Promise<void> } {
+    this.gate = new Promise((resolve) => {
+      this.open = resolve;
+    });
+    return {
+      appendStarted: new Promise((resolve) => {
+        this.appendSeen = resolve;
+      }),
+    };
+  }
+
+  release(): void {
+    this.open();
+  }
+
+  async append(entries: readonly PoolJournalEntry[]): Promise<void> {
+    this.appends.push(entries.length);
+    this.appendSeen();
+    await this.gate;
+    if (this.failAppend !== undefined) throw this.failAppend;
+    for (const entry of entries) this.entries.set(entry.hash, entry);
+  }
+
+  async remove(hashes: readonly Hash32[]): Promise<void> {
+    if (this.failRemove !== undefined) throw this.failRemove;
+    this.removals.push(hashes);
+    for (const hash of hashes) this.entries.delete(hash);
+  }
+
+  /** Out of order on purpose, as a store keyed by hash would. */
+  async *load(): AsyncIterable<PoolJournalEntry> {
+    for (const hash of [...this.entries.keys()].toSorted()) {
+      const entry = this.entries.get(hash);
+      if (entry !== undefined) yield entry;
+    }
+  }
+}
+
+export interface Fixture {
+  readonly pool: Mempool;
+  readonly state: FakeState;
+  readonly journal: FakeJournal;
+  readonly bus: EventBus;
+  readonly clock: { atMs: number };
+  readonly mined: Map<Hash32, { height: number; index: number; blockHash: Hash32 }>;
+  readonly faults: unknown[];
+  readonly announced: Hash32[];
+  /** Settable: why the node is halted. */
+  readonly halt: { reason: string | undefined };
+  /** A new pool over the same journal, state and chain, as after a restart. */
+  restart(): Promise<Mempool>;
+  /** Mines transactions: state, index, journal and pool move as the block producer moves them. */
+  mine(transactions: readonly PendingTransaction[], extraTouched?: readonly Address[]): void;
+}
+
+export interface FixtureOptions {
+  readonly limits?: Partial<PoolLimits>;
+  readonly rules?: Partial<PoolRules>;
+  readonly recoverSender?: (tx: SignedTransaction) => Address;
+}
+
+/** A fresh pool. */
+export async function createFixture(options: FixtureOptions = {}): Promise<Fixture> {
+  const state = new FakeState();
+  const journal = new FakeJournal();
+  const faults: unknown[] = [];
+  const announced: Hash32[] = [];
+  const bus = new EventBus((error) => faults.push(error));
+  bus.on("pendingTransactions", (list) => announced.push(...list.map(({ tx }) => tx.hash)));
+  const clock = { atMs: 1_700_000_000_000 };
+  const mined: Fixture["mined"] = new Map();
+  const halt: Fixture["halt"] = { reason: undefined };
+  const rules: PoolRules = {
+    chainId: CHAIN_ID,
+    minGasPriceAtoken: 1n,
+    maxGas: 600_000_000n,
+    maxCallGas: 30_000_000n,
+    isPrecompile: (address) => address === PRECOMPILE,
+    ...options.rules,
+  };
+  const openPool = (): Promise<Mempool> =>
+    Mempool.open({
+      state,
+      journal,
+      bus,
+      clock: { nowMs: () => clock.atMs, monotonicMs: () => clock.atMs },
+      rules,
+      limits: options.limits ?? {},
+      locate: (hash) => mined.get(hash),
+      haltReason: () => halt.reason,
+      onFault: (error) => faults.push(error),
+      ...(options.recoverSender === undefined ? {} : { recoverSender: options.recoverSender }),
+    });
+  let pool = await openPool();
+  let height = 0;
+  return {
+    get pool() {
+      return pool;
+    },
+    state,
+    journal,
+    bus,
+    clock,
+    mined,
+    faults,
+    announced,
+    halt,
+    async restart() {
+      pool = await openPool();
+      return pool;
+    },
+    mine(transactions, extraTouched = []) {
+      height++;
+      const blockHash = `0x${height.toString(16).padStart(64, "0")}` as Hash32;
+      for (const [index, { tx, from }] of transactions.entries()) {
+        state.nonces.set(from, tx.nonce + 1n);
+        const costAtoken = 21_000n * tx.maxFeePerGasAtoken + tx.valueAtoken;
+        state.balances.set(from, state.balanceAtoken(from) - costAtoken);
+        mined.set(tx.hash, { height, index, blockHash });
+      }
+      for (const hash of pool.hashesOf({ transactions })) journal.entries.delete(hash);
+      pool.onBlockCommitted({
+        transactions: transactions.map(({ tx, from }) => {
+          return { hash: tx.hash, from, nonce: tx.nonce };
+        }),
+        touched: [...transactions.map(({ from }) => from), ...extraTouched],
+      });
+    },
+  };
+}
+
+/** Submits decoded transactions. */
+export function submit(
+  pool: Mempool,
+  ...transactions: readonly SignedTransaction[]
+): Promise<readonly (Hash32 | Error)[]> {
+  return pool.submit(transactions.map((tx) => tx.raw));
+}
+
+/** Everything that a block without limits would take, in order. */
+export function drain(
+  pool: Mempool,
+  limits: Partial<Parameters<Mempool["takeForBlock"]>[0]> = {},
+): PendingTransaction[] {
+  const selection = pool.takeForBlock({
+    maxGas: 10n ** 12n,
+    maxCallGas: 10n ** 12n,
+    maxBytes: 1e9,
+    entersCode: () => false,
+    ...limits,
+  });
+  const taken: PendingTransaction[] = [];
+  for (let next = selection.next(); next !== undefined; next = selection.next()) taken.push(next);
+  return taken;
+}
+
+/** Code and text of a refusal. */
+export function refusal(answer: unknown): { code: unknown; message: string } {
+  if (!(answer instanceof Error)) throw new Error(`expected a refusal, got ${String(answer)}`);
+  return { code: "code" in answer ? answer.code : undefined, message: answer.message };
+}

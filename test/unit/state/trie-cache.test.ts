@@ -1,0 +1,98 @@
+import { beforeAll, describe, expect, it } from "@jest/globals";
+import { updateTrie } from "../../../node/state/trie.js";
+import { TrieCache } from "../../../node/state/trie-cache.js";
+import { MemoryStore, Random, seedOf } from "./trie-fixtures.js";
+
+const OWNER = "m";
+const MEGABYTE = 1_000_000;
+
+let seed = 1;
+beforeAll(() => {
+  seed = seedOf("trie-cache");
+});
+
+describe("TrieCache", () => {
+  it("shows what the store shows over batches, abandoned ones and evictions included", () => {
+    const random = new Random(seed);
+    const pool = [
+      ...random.crowdedKeys(150),
+      ...Array.from({ length: 150 }, () => random.bytes(32)),
+    ];
+    for (const maxSizeBytes of [0, 20_000, MEGABYTE]) {
+      const store = new MemoryStore();
+      const cache = new TrieCache(store, { maxSizeBytes });
+      for (let round = 0; round < 40; round++) {
+        updateTrie(cache, OWNER, random.batch(pool, 20, 50));
+        const batch = random.batch(pool, 40, 40);
+        const expected = updateTrie(store, OWNER, batch);
+        const change = updateTrie(cache, OWNER, batch);
+        expect({ maxSizeBytes, round, change }).toEqual({ maxSizeBytes, round, change: expected });
+        store.apply(change.writes);
+        cache.apply(change.writes);
+        expect(cache.sizeBytes).toBeLessThanOrEqual(maxSizeBytes);
+      }
+    }
+  });
+
+  it("asks the store once for a node that is read again", () => {
+    const random = new Random(seed + 1);
+    const store = new MemoryStore();
+    const batch = random.batch(random.crowdedKeys(80), 80, 0);
+    const changed = batch.map(({ key }) => ({ key, value: random.value() }));
+    store.apply(updateTrie(store, OWNER, batch).writes);
+    const cache = new TrieCache(store, { maxSizeBytes: MEGABYTE });
+    updateTrie(cache, OWNER, changed);
+    const { reads } = store;
+    updateTrie(cache, OWNER, changed);
+    expect(store.reads).toBe(reads);
+  });
+
+  it("serves applied nodes without the store and forgets deleted ones", () => {
+    const store = new MemoryStore();
+    const cache = new TrieCache(store, { maxSizeBytes: MEGABYTE });
+    const path = Uint8Array.of(1, 2);
+    const node = Uint8Array.of(0xc1, 0x80);
+    cache.apply([{ owner: OWNER, path, node }]);
+    expect(cache.get(OWNER, path)).toBe(node);
+    expect(cache.get("", path)).toBeUndefined();
+    cache.apply([{ owner: OWNER, path, node: undefined }]);
+    expect(cache.get(OWNER, path)).toBeUndefined();
+    expect(cache.sizeBytes).toBe(0);
+  });
+
+  it("forgets a deleted node, and shows a replaced one, that it had not read for long", () => {
+    const cache = new TrieCache({ get: () => undefined }, { maxSizeBytes: 4_000 });
+    const [deleted, replaced] = [Uint8Array.of(1), Uint8Array.of(2)];
+    const node = new Uint8Array(100);
+    for (const path of [deleted, replaced]) cache.apply([{ owner: OWNER, path, node }]);
+    // Two more nodes fill the young generation, so that the first ones are in the old one.
+    for (const path of [Uint8Array.of(3), Uint8Array.of(4)]) {
+      cache.apply([{ owner: OWNER, path, node }]);
+    }
+    const newer = new Uint8Array(90);
+    cache.apply([
+      { owner: OWNER, path: deleted, node: undefined },
+      { owner: OWNER, path: replaced, node: newer },
+    ]);
+    expect(cache.get(OWNER, deleted)).toBeUndefined();
+    expect(cache.get(OWNER, replaced)).toBe(newer);
+  });
+
+  it("keeps what is read often while what is read once passes through", () => {
+    const hot = Uint8Array.of(15);
+    let hotReads = 0;
+    const store = {
+      get(_owner: string, path: Uint8Array): Uint8Array {
+        if (path.length === 1) hotReads += 1;
+        return new Uint8Array(500);
+      },
+    };
+    const cache = new TrieCache(store, { maxSizeBytes: 100_000 });
+    for (let index = 0; index < 4_096; index++) {
+      cache.get(OWNER, Uint8Array.of(index >>> 8, (index >>> 4) & 15, index & 15));
+      cache.get(OWNER, hot);
+    }
+    expect(hotReads).toBe(1);
+    expect(cache.sizeBytes).toBeLessThanOrEqual(100_000);
+  });
+});

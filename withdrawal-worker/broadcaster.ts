@@ -1,0 +1,153 @@
+/** Sends stored bytes, the same ones as often as needed, in nonce order; answers decide what next. */
+import type { Hash32, Hex } from "../chain/hex.js";
+import { readLiveSlots } from "../ledger/nonce-slots.js";
+import type { LiveSlot } from "../ledger/slot-rows.js";
+import { moveWithdrawals } from "../ledger/withdrawal-steps.js";
+import { failpoint } from "../runtime/failpoint.js";
+import type { RefusedAttempt } from "./attempts.js";
+import { WorkerError } from "./errors.js";
+import { WORKER_FAILPOINTS } from "./failpoints.js";
+import type { LaneContext, Round } from "./lane-context.js";
+import { meaningOfSend, type SendMeaning } from "./withdrawal-state.js";
+
+/** What a round of sending found out. */
+export interface SendReport {
+  readonly sentCount: number;
+  /** Deterministic refusals: these slots need another attempt. */
+  readonly refused: readonly RefusedAttempt[];
+  /** A transaction that we never signed holds this nonce in the pool. */
+  readonly conflicts: readonly LiveSlot[];
+  /** The node says that the wallet cannot pay now. */
+  readonly hasNoFunds: boolean;
+}
+
+/** A slot with the bytes to send for it. */
+interface Sendable {
+  readonly slot: LiveSlot;
+  readonly raw: Hex;
+  readonly hash: Hash32;
+}
+
+/** Remembers when bytes were last sent; losing this memory costs one needless repeat. */
+export class Broadcaster {
+  readonly #context: LaneContext;
+  /** Bounded by the open slots: entries below the chain's nonce are dropped each round. */
+  readonly #sentAtMs = new Map<Hash32, { readonly nonce: bigint; readonly atMs: number }>();
+
+  constructor(context: LaneContext) {
+    this.#context = context;
+  }
+
+  /**
+   * Sends what was never sent, and what the node's pool does not show although it was sent a while
+   * ago. A fault of the wire leaves everything as it is: the same bytes go out again later.
+   * @throws NODE_BROKEN, NodeFault
+   */
+  async sendDue(round: Round): Promise<SendReport> {
+    const { settings, signer, database } = this.#context;
+    this.#forgetMined(round.view.nonce);
+    const report: MutableReport = { sentCount: 0, refused: [], conflicts: [], hasNoFunds: false };
+    let fromNonce = round.view.nonce;
+    for (;;) {
+      const slots = await readLiveSlots(database, {
+        wallet: signer.address,
+        statuses: ["signed", "broadcast"],
+        fromNonce,
+        limit: settings.batchSize,
+      });
+      const due = slots.flatMap((slot) => this.#toSendable(slot, round.view.pendingNonce));
+      if (due.length > 0) await this.#send(due, round, report);
+      const last = slots.at(-1);
+      if (last === undefined || slots.length < settings.batchSize || report.hasNoFunds) {
+        return report;
+      }
+      fromNonce = last.nonce + 1n;
+    }
+  }
+
+  #forgetMined(minedNonce: bigint): void {
+    for (const [hash, { nonce }] of this.#sentAtMs) {
+      if (nonce < minedNonce) this.#sentAtMs.delete(hash);
+    }
+  }
+
+  /** The latest attempt's bytes when they are due. */
+  #toSendable(slot: LiveSlot, pendingNonce: bigint): Sendable[] {
+    const attempt = slot.attempts.at(-1);
+    if (attempt?.raw === undefined) return [];
+    // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again.
+    if (slot.status === "broadcast" && slot.nonce < pendingNonce) return [];
+    const sent = this.#sentAtMs.get(attempt.hash);
+    const waitMs = this.#context.settings.rebroadcastIntervalMs;
+    const isDue = sent === undefined || this.#context.clock.monotonicMs() - sent.atMs >= waitMs;
+    return isDue ? [{ slot, raw: attempt.raw, hash: attempt.hash }] : [];
+  }
+
+  async #send(due: readonly Sendable[], round: Round, report: MutableReport): Promise<void> {
+    const atMs = this.#context.clock.monotonicMs();
+    for (const { hash, slot } of due) this.#sentAtMs.set(hash, { nonce: slot.nonce, atMs });
+    const outcomes = await this.#context.node.send(
+      due.map(({ raw }) => raw),
+      { signal: round.signal },
+    );
+    failpoint(WORKER_FAILPOINTS.afterSend);
+    const taken: Sendable[] = [];
+    let brokenReason: string | undefined;
+    due.forEach((entry, index) => {
+      const outcome = outcomes[index];
+      if (outcome === undefined) return;
+      const meaning = meaningOfSend(outcome, entry.hash);
+      if (meaning.kind === "sent") taken.push(entry);
+      else if (meaning.kind === "node-broken") brokenReason ??= meaning.reason;
+      else this.#note(entry, meaning, report);
+    });
+    await this.#recordTaken(taken);
+    report.sentCount += taken.length;
+    if (brokenReason !== undefined) {
+      throw new WorkerError("NODE_BROKEN", `the node cannot be believed: ${brokenReason}`);
+    }
+  }
+
+  async #recordTaken(taken: readonly Sendable[]): Promise<void> {
+    const first = taken.filter(({ slot }) => slot.status === "signed");
+    if (first.length === 0) return;
+    await moveWithdrawals(
+      this.#context.database,
+      "broadcast",
+      first.map(({ slot, hash }) => ({ id: slot.withdrawalId, data: { txHash: hash } })),
+      ["signed"],
+    );
+    failpoint(WORKER_FAILPOINTS.afterBroadcastCommit);
+  }
+
+  #note({ slot, hash }: Sendable, meaning: SendMeaning, report: MutableReport): void {
+    switch (meaning.kind) {
+      case "price-too-low":
+      case "gas-too-low":
+      case "gas-too-high":
+        report.refused.push({ slot, meaning });
+        return;
+      case "conflict":
+        // With earlier attempts of the slot around, the pool holds one of those: either may mine.
+        if (slot.attempts.length === 1) report.conflicts.push(slot);
+        return;
+      case "no-funds":
+        report.hasNoFunds = true;
+        return;
+      case "gap":
+        // An earlier slot is missing at the node; everything open goes out again, in order.
+        this.#sentAtMs.clear();
+        return;
+      default:
+        // nonce-consumed: the settler holds receipts against the chain's nonce; unknown: later.
+        this.#context.log.debug({ hash, answer: meaning.kind }, "the node did not take a payment");
+    }
+  }
+}
+
+interface MutableReport {
+  sentCount: number;
+  readonly refused: RefusedAttempt[];
+  readonly conflicts: LiveSlot[];
+  hasNoFunds: boolean;
+}

@@ -1,0 +1,53 @@
+/** Coded faults of the withdrawal worker. */
+import { AppError } from "../chain/errors.js";
+
+/**
+ * Codes. KEYSTORE_*: the hot wallet's files are unusable; SIGNED_DIFFERENTLY: signed bytes do not
+ * say what was intended (never sent); WRONG_NODE: the node belongs to another chain; NODE_BROKEN:
+ * it answers what cannot be true; NODE_BEHIND: it is catching up or shows an older head.
+ */
+export const WORKER_ERROR_CODES = [
+  "KEYSTORE_MALFORMED",
+  "KEYSTORE_WRONG_PASSPHRASE",
+  "KEYSTORE_WRONG_ADDRESS",
+  "SIGNED_DIFFERENTLY",
+  "WRONG_NODE",
+  "NODE_BROKEN",
+  "NODE_BEHIND",
+] as const;
+
+/** One of `WORKER_ERROR_CODES`. */
+export type WorkerErrorCode = (typeof WORKER_ERROR_CODES)[number];
+
+/** A fault of the withdrawal worker; never carries key material. */
+export class WorkerError extends AppError<WorkerErrorCode> {}
+
+/** Codes that the withdrawal API answers; stable, integrators switch on them. */
+export const API_ERROR_CODES = [
+  "MALFORMED_REQUEST",
+  "MALFORMED_IDEMPOTENCY_KEY",
+  "INVALID_REQUEST",
+  "INVALID_AMOUNT",
+  "INVALID_DESTINATION",
+  "FORBIDDEN_DESTINATION",
+  "UNKNOWN_ASSET",
+  "UNKNOWN_CUSTOMER",
+  "INSUFFICIENT_BALANCE",
+  "IDEMPOTENCY_KEY_REUSED",
+  "WITHDRAWAL_NOT_FOUND",
+] as const;
+
+/** One of `API_ERROR_CODES`. */
+export type ApiErrorCode = (typeof API_ERROR_CODES)[number];
+
+/** A request that is answered with an error; the status is its HTTP status. */
+export class ApiError extends AppError<ApiErrorCode> {
+  constructor(
+    readonly status: 400 | 404 | 422,
+    code: ApiErrorCode,
+    message: string,
+    details: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(code, message, { details });
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Reads a hot wallet's keystore, version 3 ("Web3 Secret Storage"): scrypt or PBKDF2, AES-128-CTR,
+ * keccak256 MAC. Decrypted once at start; the key never leaves the process.
+ */
+import { createDecipheriv, pbkdf2Sync, scryptSync, timingSafeEqual } from "node:crypto";
+import { type Address, parseAddress, privateKeyToAddress } from "../chain/address.js";
+import { keccak256 } from "../chain/crypto.js";
+import { WorkerError } from "./errors.js";
+
+/** A decrypted key with the address it belongs to. */
+export interface WalletKey {
+  readonly address: Address;
+  /** 32 bytes. */
+  readonly privateKey: Uint8Array;
+}
+
+/** Most memory that a keystore may make scrypt use: 1 GiB is n = 2^20 at r = 8. */
+const MAX_SCRYPT_BYTES = 1024 * 1024 * 1024;
+
+/** Rounds beyond which PBKDF2 would hold up the start for minutes. */
+const MAX_PBKDF2_ROUNDS = 10_000_000;
+
+/**
+ * Decrypts keystore JSON with its passphrase.
+ * @throws KEYSTORE_MALFORMED, KEYSTORE_WRONG_PASSPHRASE, KEYSTORE_WRONG_ADDRESS
+ */
+export function decryptKeystore(json: string, passphrase: string): WalletKey {
+  const keystore = parseKeystore(json);
+  const derived = deriveKey(keystore, passphrase);
+  const mac = keccak256(Buffer.concat([derived.subarray(16, 32), keystore.ciphertext]));
+  if (!timingSafeEqual(mac, keystore.mac)) {
+    throw new WorkerError(
+      "KEYSTORE_WRONG_PASSPHRASE",
+      "the passphrase does not open the hot wallet's keystore",
+    );
+  }
+  const decipher = createDecipheriv("aes-128-ctr", derived.subarray(0, 16), keystore.iv);
+  const privateKey = Buffer.concat([decipher.update(keystore.ciphertext), decipher.final()]);
+  const address = addressOf(privateKey);
+  if (keystore.address !== undefined && keystore.address !== address) {
+    throw new WorkerError("KEYSTORE_WRONG_ADDRESS", "the keystore names another address", {
+      details: { stated: keystore.address, found: address },
+    });
+  }
+  return { address, privateKey };
+}
+
+interface Keystore {
+  readonly address: Address | undefined;
+  readonly iv: Uint8Array;
+  readonly ciphertext: Uint8Array;
+  /** 32 bytes. */
+  readonly mac: Uint8Array;
+  readonly kdf: string;
+  readonly kdfParams: Fields;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function parseKeystore(json: string): Keystore {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(json);
+  } catch {
+    // The cause is dropped on purpose: it may quote the file's content.
+    throw malformed("not JSON");
+  }
+  const root = fieldsOf(parsed, "keystore");
+  if (root["version"] !== 3) throw malformed("version is not 3");
+  // Some programs write the section with a capital letter.
+  const crypto = fieldsOf(root["crypto"] ?? root["Crypto"], "crypto");
+  if (crypto["cipher"] !== "aes-128-ctr") throw malformed("cipher is not aes-128-ctr");
+  const stated = root["address"];
+  return {
+    address: typeof stated === "string" ? parseStatedAddress(stated) : undefined,
+    iv: hexField(fieldsOf(crypto["cipherparams"], "cipherparams"), "iv", 16),
+    ciphertext: hexField(crypto, "ciphertext", 32),
+    mac: hexField(crypto, "mac", 32),
+    kdf: String(crypto["kdf"]),
+    kdfParams: fieldsOf(crypto["kdfparams"], "kdfparams"),
+  };
+}
+
+function parseStatedAddress(text: string): Address {
+  try {
+    return parseAddress(text.startsWith("0x") ? text : `0x${text}`);
+  } catch {
+    throw malformed("address is not an address");
+  }
+}
+
+function deriveKey(keystore: Keystore, passphrase: string): Buffer {
+  const { kdf, kdfParams } = keystore;
+  const salt = hexField(kdfParams, "salt");
+  const dkLength = numberField(kdfParams, "dklen", 32, 64);
+  const secret = Buffer.from(passphrase.normalize("NFKC"), "utf8");
+  if (kdf === "scrypt") {
+    const n = numberField(kdfParams, "n", 2, 2 ** 22);
+    const r = numberField(kdfParams, "r", 1, 64);
+    const p = numberField(kdfParams, "p", 1, 64);
+    const neededBytes = 128 * n * r;
+    const isPowerOfTwo = Number.isInteger(Math.log2(n));
+    if (!isPowerOfTwo || neededBytes > MAX_SCRYPT_BYTES) throw malformed("scrypt n is unusable");
+    const maxmem = neededBytes + 128 * r * p + 1024 * 1024;
+    return scryptSync(secret, salt, dkLength, { N: n, r, p, maxmem });
+  }
+  if (kdf === "pbkdf2" && kdfParams["prf"] === "hmac-sha256") {
+    const rounds = numberField(kdfParams, "c", 1, MAX_PBKDF2_ROUNDS);
+    return pbkdf2Sync(secret, salt, rounds, dkLength, "sha256");
+  }
+  throw malformed("kdf is neither scrypt nor pbkdf2 with hmac-sha256");
+}
+
+function addressOf(privateKey: Uint8Array): Address {
+  try {
+    return privateKeyToAddress(privateKey);
+  } catch {
+    throw malformed("it holds no private key");
+  }
+}
+
+function fieldsOf(value: unknown, name: string): Fields {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw malformed(`${name} is not an object`);
+  }
+  return value as Fields;
+}
+
+function hexField(fields: Fields, name: string, length?: number): Uint8Array {
+  const text = fields[name];
+  if (typeof text !== "string" || !/^(0x)?([0-9a-fA-F]{2}){1,64}$/.test(text)) {
+    throw malformed(`${name} is not hex`);
+  }
+  const bytes = Buffer.from(text.replace(/^0x/, ""), "hex");
+  if (length !== undefined && bytes.length !== length) {
+    throw malformed(`${name} is not ${length} bytes long`);
+  }
+  return bytes;
+}
+
+function numberField(fields: Fields, name: string, min: number, max: number): number {
+  const value = fields[name];
+  const isUsable =
+    typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max;
+  if (!isUsable) throw malformed(`${name} is not a whole number from ${min} to ${max}`);
+  return value;
+}
+
+function malformed(what: string): WorkerError {
+  return new WorkerError("KEYSTORE_MALFORMED", `the hot wallet's keystore is unusable: ${what}`);
+}

@@ -1,0 +1,47 @@
+/** What all steps of a lane share: the wallet, its lease, the node, the settings. */
+import type { LedgerDatabase } from "../ledger/database.js";
+import type { WalletLease } from "../ledger/wallet-lease.js";
+import type { Clock } from "../runtime/clock.js";
+import type { Logger } from "../runtime/logger.js";
+import type { GasSettings } from "./gas.js";
+import type { Signer } from "./signer.js";
+import type { WalletNode, WalletView } from "./wallet-node.js";
+
+/** Settings of a lane. */
+export interface LaneSettings {
+  /** Rows per SQL round trip and calls per JSON-RPC batch, 1-500. */
+  readonly batchSize: number;
+  /** Open slots at once; this chain's pool takes 8,192 executable ones a sender. */
+  readonly maxLiveSlots: number;
+  /** Longest wait between two looks at the tables: what a lost wake-up costs. */
+  readonly scanIntervalMs: number;
+  /** Wait between two looks at the chain while something is on its way. */
+  readonly pollIntervalMs: number;
+  /** Time after which bytes that the node's pool does not show are sent again. */
+  readonly rebroadcastIntervalMs: number;
+  /** Wait before a request is tried again that could not be estimated or covered. */
+  readonly retryDelayMs: number;
+  /** How long receipts of a consumed nonce may be missing before the wallet freezes. */
+  readonly receiptPatienceMs: number;
+  /** How long a silent worker keeps its lease. */
+  readonly leaseMs: number;
+  readonly gas: GasSettings;
+}
+
+/** Parts a lane is made of. */
+export interface LaneContext {
+  readonly database: LedgerDatabase;
+  readonly node: WalletNode;
+  readonly signer: Signer;
+  readonly chainId: bigint;
+  readonly settings: LaneSettings;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** One round of work: the lease it is done under and the chain as it was read for it. */
+export interface Round {
+  readonly lease: WalletLease;
+  readonly view: WalletView;
+  readonly signal: AbortSignal;
+}

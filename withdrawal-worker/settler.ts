@@ -1,0 +1,190 @@
+/**
+ * Receipts to outcomes. The chain's nonce says which slots are consumed; a receipt of any of a
+ * slot's attempts decides it; a consumed nonce without one freezes and is never paid again.
+ */
+import type { Hash32, Height } from "../chain/hex.js";
+import { readLiveSlots } from "../ledger/nonce-slots.js";
+import { freezeSigning } from "../ledger/signing-freeze.js";
+import { freezeWithdrawals, recordInclusions, settleSlots } from "../ledger/slot-outcomes.js";
+import type { SlotReceipt } from "../ledger/slot-outcomes.js";
+import type { Inclusion, LiveSlot } from "../ledger/slot-rows.js";
+import { failpoint } from "../runtime/failpoint.js";
+import { WORKER_FAILPOINTS } from "./failpoints.js";
+import type { LaneContext, Round } from "./lane-context.js";
+import type { ReceiptsAtHeight } from "./wallet-node.js";
+import { verdictOnConsumedNonce } from "./withdrawal-state.js";
+
+/** Remembers since when receipts are missing; losing this memory only makes it more patient. */
+export class Settler {
+  readonly #context: LaneContext;
+  /** Bounded by the open slots: entries leave when their slot is decided. */
+  readonly #missingSinceMs = new Map<string, number>();
+
+  constructor(context: LaneContext) {
+    this.#context = context;
+  }
+
+  /** Records receipts of mined slots, then books what is recorded. @returns true when more waits */
+  async settle(round: Round): Promise<boolean> {
+    const hasMoreMined = await this.#recordMined(round);
+    const hasMoreIncluded = await this.#bookIncluded(round);
+    return hasMoreMined || hasMoreIncluded;
+  }
+
+  async #recordMined(round: Round): Promise<boolean> {
+    const { database, settings, signer } = this.#context;
+    let fromNonce = 0n;
+    for (;;) {
+      const slots = await readLiveSlots(database, {
+        wallet: signer.address,
+        statuses: ["slotted", "signed", "broadcast", "frozen"],
+        fromNonce,
+        belowNonce: round.view.nonce,
+        limit: settings.batchSize,
+      });
+      const last = slots.at(-1);
+      if (last === undefined) return false;
+      const recorded = await this.#recordBatch(slots, round);
+      if (recorded > 0) return slots.length === settings.batchSize;
+      // Nothing in this batch could be decided: undecided slots must not hide those behind them.
+      if (slots.length < settings.batchSize) return false;
+      fromNonce = last.nonce + 1n;
+    }
+  }
+
+  async #recordBatch(slots: readonly LiveSlot[], round: Round): Promise<number> {
+    const hashes = slots.flatMap((slot) => slot.attempts.map(({ hash }) => hash));
+    const receipts = await this.#context.node.receipts(hashes, { signal: round.signal });
+    const mined: SlotReceipt[] = [];
+    const lost: LiveSlot[] = [];
+    for (const slot of slots) {
+      // Frozen after its block had changed: only an operator may say what is true now.
+      if (slot.status === "frozen" && slot.inclusion !== undefined) continue;
+      const receipt = findReceipt(slot, receipts);
+      const verdict = verdictOnConsumedNonce({
+        hasReceipt: receipt !== undefined,
+        receiptsHeight: receipts.height,
+        nonceHeight: round.view.height,
+        missingMs: this.#missingMs(slot, receipt !== undefined),
+        patienceMs: this.#context.settings.receiptPatienceMs,
+      });
+      if (receipt !== undefined) mined.push(receipt);
+      if (verdict === "freeze" && slot.status !== "frozen") lost.push(slot);
+    }
+    if (mined.length > 0) {
+      failpoint(WORKER_FAILPOINTS.beforeInclusionCommit);
+      await recordInclusions(this.#context.database, mined);
+      failpoint(WORKER_FAILPOINTS.afterInclusionCommit);
+    }
+    if (lost.length > 0) await this.#freezeLost(lost);
+    return mined.length;
+  }
+
+  #missingMs(slot: LiveSlot, hasReceipt: boolean): number {
+    if (hasReceipt) {
+      this.#missingSinceMs.delete(slot.slotId);
+      return 0;
+    }
+    const nowMs = this.#context.clock.monotonicMs();
+    const sinceMs = this.#missingSinceMs.get(slot.slotId) ?? nowMs;
+    this.#missingSinceMs.set(slot.slotId, sinceMs);
+    return nowMs - sinceMs;
+  }
+
+  async #freezeLost(slots: readonly LiveSlot[]): Promise<void> {
+    const nonces = slots.map(({ nonce }) => nonce.toString());
+    const reason = `nonce ${nonces[0]} was consumed by a transaction that this kit did not sign`;
+    await freezeSigning(this.#context.database, this.#context.signer.address, reason);
+    await freezeWithdrawals(
+      this.#context.database,
+      slots.map(({ withdrawalId, nonce }) => ({
+        id: withdrawalId,
+        reason: `nonce ${nonce} is consumed on the chain, and none of its transactions is mined`,
+      })),
+    );
+    for (const { slotId } of slots) this.#missingSinceMs.delete(slotId);
+    this.#context.log.error({ nonces }, "signing is frozen: a foreign transaction used our nonce");
+  }
+
+  /** Re-reads the receipts of recorded inclusions and books those that are still what they were. */
+  async #bookIncluded(round: Round): Promise<boolean> {
+    const { database, settings, signer, node } = this.#context;
+    const slots = await readLiveSlots(database, {
+      wallet: signer.address,
+      statuses: ["included"],
+      limit: settings.batchSize,
+    });
+    const hashes = slots.flatMap(({ inclusion }) => inclusion?.hash ?? []);
+    if (hashes.length === 0) return false;
+    const receipts = await node.receipts(hashes, { signal: round.signal });
+    const blockHashes = await this.#readBlockHashes(slots, round);
+    const confirmed: SlotReceipt[] = [];
+    const changed: LiveSlot[] = [];
+    for (const slot of slots) {
+      if (slot.inclusion === undefined) continue;
+      const receipt = findReceipt(slot, receipts);
+      const blockHash = blockHashes.get(slot.inclusion.blockNumber);
+      if (receipt === undefined || blockHash === undefined) continue;
+      const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
+      if (!isSame) changed.push(slot);
+      else if (receipts.height >= receipt.blockNumber) confirmed.push(receipt);
+    }
+    if (changed.length > 0) await this.#freezeChanged(changed);
+    if (confirmed.length === 0) return false;
+    await settleSlots(database, confirmed);
+    failpoint(WORKER_FAILPOINTS.afterSettleCommit);
+    return slots.length === settings.batchSize;
+  }
+
+  async #readBlockHashes(
+    slots: readonly LiveSlot[],
+    round: Round,
+  ): Promise<ReadonlyMap<Height, Hash32>> {
+    const heights = [...new Set(slots.flatMap(({ inclusion }) => inclusion?.blockNumber ?? []))];
+    const headers = await this.#context.node.headers(heights, { signal: round.signal });
+    return new Map(
+      headers.flatMap((header) => (header === undefined ? [] : [[header.height, header.hash]])),
+    );
+  }
+
+  /** A published block never changes on this chain, so this is an incident, not a reorganisation. */
+  async #freezeChanged(slots: readonly LiveSlot[]): Promise<void> {
+    const heights = [...new Set(slots.map(({ inclusion }) => inclusion?.blockNumber))];
+    const reason = `block ${heights[0]} changed after a receipt of it was recorded`;
+    await freezeSigning(this.#context.database, this.#context.signer.address, reason);
+    await freezeWithdrawals(
+      this.#context.database,
+      slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })),
+    );
+    this.#context.log.error({ heights }, "signing is frozen: a published block changed");
+  }
+}
+
+/** The receipt of whichever attempt of the slot was mined. */
+function findReceipt(slot: LiveSlot, receipts: ReceiptsAtHeight): SlotReceipt | undefined {
+  for (const { hash } of slot.attempts) {
+    const receipt = receipts.byHash.get(hash);
+    if (receipt === undefined || receipt.from !== slot.wallet) continue;
+    return {
+      slotId: slot.slotId,
+      withdrawalId: slot.withdrawalId,
+      isSuccess: receipt.status === 1,
+      hash,
+      blockNumber: receipt.height,
+      blockHash: receipt.blockHash,
+      gasUsed: receipt.gasUsed,
+      effectiveGasPriceAtoken: receipt.effectiveGasPriceAtoken,
+    };
+  }
+  return undefined;
+}
+
+function isSameInclusion(receipt: SlotReceipt, stored: Inclusion): boolean {
+  return (
+    receipt.hash === stored.hash &&
+    receipt.blockNumber === stored.blockNumber &&
+    receipt.blockHash === stored.blockHash &&
+    receipt.gasUsed === stored.gasUsed &&
+    receipt.effectiveGasPriceAtoken === stored.effectiveGasPriceAtoken
+  );
+}

@@ -1,0 +1,81 @@
+/** Signs payments. Whoever signs, the bytes are decoded again and held against the intent. */
+import { type Address, privateKeyToAddress } from "../chain/address.js";
+import { bytesToHex, type Hash32, type Hex } from "../chain/hex.js";
+import { decodeTransaction, recoverSender, signLegacy } from "../chain/transaction.js";
+import { WorkerError } from "./errors.js";
+
+/** A plain payment in a legacy transaction, without data. */
+export interface PaymentIntent {
+  readonly chainId: bigint;
+  readonly nonce: bigint;
+  readonly to: Address;
+  readonly valueAtoken: bigint;
+  readonly gasLimit: bigint;
+  readonly gasPriceAtoken: bigint;
+}
+
+/** Signed bytes that say exactly what was intended. */
+export interface SignedPayment {
+  readonly raw: Hex;
+  /** keccak256 of the bytes: known before anything is sent. */
+  readonly hash: Hash32;
+}
+
+/** Limits that no signed payment may break, whatever asked for it. */
+export interface SigningLimits {
+  readonly gasPriceCapAtoken: bigint;
+  readonly gasLimitMax: bigint;
+}
+
+/** Holds a key, or asks one that does. */
+export interface Signer {
+  readonly address: Address;
+  /** @throws SIGNED_DIFFERENTLY */
+  sign(intent: PaymentIntent): SignedPayment;
+}
+
+/** A signer with the key in memory. */
+export function createKeySigner(
+  options: SigningLimits & { readonly privateKey: Uint8Array },
+): Signer {
+  const address = privateKeyToAddress(options.privateKey);
+  return {
+    address,
+    sign(intent) {
+      const raw = signLegacy({ ...intent, data: new Uint8Array(0) }, options.privateKey);
+      return checkSigned(raw, intent, { ...options, signer: address });
+    },
+  };
+}
+
+/**
+ * Holds signed bytes against the intent: chain, nonce, recipient, value, no data, gas and price
+ * within the limits, signed by the wallet.
+ * @throws SIGNED_DIFFERENTLY, and the decoder's errors
+ */
+export function checkSigned(
+  raw: Uint8Array,
+  intent: PaymentIntent,
+  limits: SigningLimits & { readonly signer: Address },
+): SignedPayment {
+  const tx = decodeTransaction(raw);
+  const checks: readonly (readonly [string, boolean])[] = [
+    ["type", tx.type === 0],
+    ["chainId", tx.chainId === intent.chainId],
+    ["nonce", tx.nonce === intent.nonce],
+    ["to", tx.to === intent.to],
+    ["value", tx.valueAtoken === intent.valueAtoken],
+    ["data", tx.data.length === 0],
+    ["gasLimit", tx.gasLimit === intent.gasLimit && tx.gasLimit <= limits.gasLimitMax],
+    ["gasPrice", tx.maxFeePerGasAtoken === intent.gasPriceAtoken],
+    ["gasPriceCap", tx.maxFeePerGasAtoken <= limits.gasPriceCapAtoken],
+    ["sender", recoverSender(tx) === limits.signer],
+  ];
+  const wrong = checks.filter(([, isRight]) => !isRight).map(([name]) => name);
+  if (wrong.length > 0) {
+    throw new WorkerError("SIGNED_DIFFERENTLY", "signed bytes do not say what was intended", {
+      details: { wrong, nonce: intent.nonce.toString() },
+    });
+  }
+  return { raw: bytesToHex(raw), hash: tx.hash };
+}

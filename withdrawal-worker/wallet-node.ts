@@ -1,0 +1,153 @@
+/** The node as the worker needs it: consistent views, and answers that carry their height. */
+import type { Address } from "../chain/address.js";
+import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
+import { readQuantity, readSafeQuantity } from "../rpc-client/answer-fields.js";
+import { badAnswer, NodeFault } from "../rpc-client/errors.js";
+import {
+  balanceCall,
+  createEvmClient,
+  encodeEstimate,
+  type NodeBlockHeader,
+  parseSyncing,
+  type SendOutcome,
+} from "../rpc-client/evm-client.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../rpc-client/json-rpc.js";
+import { type NodeReceipt, parseNodeReceipt } from "../rpc-client/transaction-codec.js";
+import { WorkerError } from "./errors.js";
+import { type EstimateMeaning, meaningOfEstimate } from "./withdrawal-state.js";
+
+/** The wallet on the chain, all of one moment except the pool's nonce. */
+export interface WalletView {
+  readonly height: Height;
+  readonly balanceAtoken: bigint;
+  /** Number of the wallet's transactions mined at `height`. */
+  readonly nonce: bigint;
+  /** Next nonce counting what is executable in the pool; read after the rest. */
+  readonly pendingNonce: bigint;
+  /** The node's suggestion, atoken per gas. */
+  readonly suggestedPriceAtoken: bigint;
+}
+
+/** A payment to estimate. */
+export interface PaymentEstimate {
+  readonly to: Address;
+  readonly valueAtoken: bigint;
+}
+
+/** Calls throw NodeFault or WorkerError when nothing the node says can be used. */
+export interface WalletNode {
+  /** @throws WRONG_NODE, NODE_BEHIND */
+  view(wallet: Address, options: RpcOptions): Promise<WalletView>;
+  /** Meanings in the order of the payments. */
+  estimate(
+    wallet: Address,
+    payments: readonly PaymentEstimate[],
+    options: RpcOptions,
+  ): Promise<EstimateMeaning[]>;
+  send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
+  /** Receipts and the height of the node that gave them, read in one exchange. */
+  receipts(hashes: readonly Hash32[], options: RpcOptions): Promise<ReceiptsAtHeight>;
+  headers(
+    heights: readonly Height[],
+    options: RpcOptions,
+  ): Promise<(NodeBlockHeader | undefined)[]>;
+}
+
+/** Receipts by hash; a missing one was unknown to a node at `height`. */
+export interface ReceiptsAtHeight {
+  readonly height: Height;
+  readonly byHash: ReadonlyMap<Hash32, NodeReceipt>;
+}
+
+/** The worker's view of one node of the chain with this id. */
+export function createWalletNode(
+  rpc: JsonRpcClient,
+  options: { readonly chainId: bigint },
+): WalletNode {
+  const evm = createEvmClient(rpc);
+  return {
+    view: (wallet, { signal }) => readView(rpc, { wallet, chainId: options.chainId, signal }),
+    async estimate(wallet, payments, { signal }) {
+      const calls = payments.map(({ to, valueAtoken }) => ({
+        method: "eth_estimateGas",
+        params: [encodeEstimate({ from: wallet, to, valueAtoken })],
+      }));
+      const outcomes = await rpc.batch(calls, { signal });
+      return outcomes.map((outcome) =>
+        meaningOfEstimate(
+          outcome.ok ? { ok: true, gas: readQuantity(outcome.result, "gas") } : outcome,
+        ),
+      );
+    },
+    send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
+    receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),
+    headers: (heights, { signal }) => evm.getBlockHeaders(heights, { signal }),
+  };
+}
+
+async function readView(
+  rpc: JsonRpcClient,
+  options: { readonly wallet: Address; readonly chainId: bigint; readonly signal: AbortSignal },
+): Promise<WalletView> {
+  const { wallet, signal } = options;
+  const [chainId, syncing, blockNumber] = await rpc.batch(
+    ["eth_chainId", "eth_syncing", "eth_blockNumber"].map((method) => ({ method, params: [] })),
+    { signal },
+  );
+  const found = readQuantity(resultOf(chainId), "chain id");
+  if (found !== options.chainId) {
+    throw new WorkerError("WRONG_NODE", `the node's chain id is ${found}`, {
+      details: { found: found.toString(), expected: options.chainId.toString() },
+    });
+  }
+  if (parseSyncing(resultOf(syncing))) {
+    throw new WorkerError("NODE_BEHIND", "the node is catching up", { retriable: true });
+  }
+  const height = readSafeQuantity(resultOf(blockNumber), "block number");
+  const count = (at: string) => ({ method: "eth_getTransactionCount", params: [wallet, at] });
+  const [balance, nonce, pending, price] = await rpc.batch(
+    [
+      balanceCall(wallet, height),
+      count(toQuantity(height)),
+      count("pending"),
+      { method: "eth_gasPrice", params: [] },
+    ],
+    { signal },
+  );
+  return {
+    height,
+    balanceAtoken: readQuantity(resultOf(balance), "balance"),
+    nonce: readQuantity(resultOf(nonce), "nonce"),
+    pendingNonce: readQuantity(resultOf(pending), "pending nonce"),
+    suggestedPriceAtoken: readQuantity(resultOf(price), "gas price"),
+  };
+}
+
+async function readReceipts(
+  rpc: JsonRpcClient,
+  hashes: readonly Hash32[],
+  signal: AbortSignal,
+): Promise<ReceiptsAtHeight> {
+  const [blockNumber, ...outcomes] = await rpc.batch(
+    [
+      { method: "eth_blockNumber", params: [] },
+      ...hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
+    ],
+    { signal },
+  );
+  const byHash = new Map<Hash32, NodeReceipt>();
+  hashes.forEach((hash, index) => {
+    const result = resultOf(outcomes[index]);
+    if (result === null) return;
+    const receipt = parseNodeReceipt(result);
+    if (receipt.transactionHash !== hash) throw badAnswer("receipt of another transaction");
+    byHash.set(hash, receipt);
+  });
+  return { height: readSafeQuantity(resultOf(blockNumber), "block number"), byHash };
+}
+
+/** True for answers that a sound node never gives; others are the weather of a network. */
+export function isBrokenNode(error: unknown): boolean {
+  if (error instanceof NodeFault) return error.code === "BAD_ANSWER";
+  return error instanceof WorkerError && error.code === "NODE_BROKEN";
+}
