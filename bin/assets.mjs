@@ -18,7 +18,8 @@ export const SOURCE_FOLDERS = [
 ];
 
 /** What is copied into the build as it is: API files, compiled contracts, plain scripts. */
-const ASSET_PATTERN = /^(openapi\/.*\.ya?ml|contracts\/artifacts\/.*\.json|(?!openapi|contracts).*\.(mjs|json|html|css|svg))$/;
+const ASSET_PATTERN =
+  /^(openapi\/.*\.ya?ml|contracts\/artifacts\/.*\.json|(?!openapi|contracts).*\.(mjs|json|html|css|svg))$/;
 
 /** All files below a folder as paths relative to `root`, sorted; none if it is missing. */
 export function listFiles(root, folder) {
@@ -32,7 +33,7 @@ export function listFiles(root, folder) {
     throw error;
   }
   return entries
-    .sort((left, right) => (left.name < right.name ? -1 : 1))
+    .toSorted((left, right) => (left.name < right.name ? -1 : 1))
     .flatMap((entry) => {
       const path = `${folder}/${entry.name}`;
       return statSync(join(root, path)).isDirectory() ? listFiles(root, path) : [path];

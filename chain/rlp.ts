@@ -17,19 +17,23 @@ function lengthOfLength(length: number): number {
   return 4;
 }
 
-function encodedSize(input: RlpInput): number {
-  if (input instanceof Uint8Array) {
-    if (input.length === 1 && (input[0] ?? 0) < 0x80) return 1;
-    return input.length < 56 ? 1 + input.length : 1 + lengthOfLength(input.length) + input.length;
-  }
-  const payload = listPayloadSize(input);
+function sizeWithHeader(payload: number): number {
   return payload < 56 ? 1 + payload : 1 + lengthOfLength(payload) + payload;
 }
 
-function listPayloadSize(list: readonly RlpInput[]): number {
-  let size = 0;
-  for (const item of list) size += encodedSize(item);
-  return size;
+/**
+ * Size of the encoding. Payload sizes of lists are kept in the order in which `write` meets the
+ * lists, so that deep nesting is measured once.
+ */
+function measure(input: RlpInput, listSizes: number[]): number {
+  if (input instanceof Uint8Array) {
+    return input.length === 1 && (input[0] ?? 0) < 0x80 ? 1 : sizeWithHeader(input.length);
+  }
+  const slot = listSizes.push(0) - 1;
+  let payload = 0;
+  for (const item of input) payload += measure(item, listSizes);
+  listSizes[slot] = payload;
+  return sizeWithHeader(payload);
 }
 
 function writeHeader(target: Uint8Array, at: number, length: number, offset: number): number {
@@ -45,25 +49,37 @@ function writeHeader(target: Uint8Array, at: number, length: number, offset: num
   return at + 1 + width;
 }
 
-function write(target: Uint8Array, at: number, input: RlpInput): number {
-  if (input instanceof Uint8Array) {
-    if (input.length === 1 && (input[0] ?? 0) < 0x80) {
-      target[at] = input[0] ?? 0;
-      return at + 1;
+/** Writes one encoding and goes on after it. */
+class Writer {
+  private at = 0;
+  private list = 0;
+
+  constructor(
+    private readonly target: Uint8Array,
+    private readonly listSizes: readonly number[],
+  ) {}
+
+  write(input: RlpInput): void {
+    if (input instanceof Uint8Array) {
+      if (input.length === 1 && (input[0] ?? 0) < 0x80) {
+        this.target[this.at++] = input[0] ?? 0;
+        return;
+      }
+      this.at = writeHeader(this.target, this.at, input.length, 0x80);
+      this.target.set(input, this.at);
+      this.at += input.length;
+      return;
     }
-    const start = writeHeader(target, at, input.length, 0x80);
-    target.set(input, start);
-    return start + input.length;
+    this.at = writeHeader(this.target, this.at, this.listSizes[this.list++] ?? 0, 0xc0);
+    for (const item of input) this.write(item);
   }
-  let next = writeHeader(target, at, listPayloadSize(input), 0xc0);
-  for (const item of input) next = write(target, next, item);
-  return next;
 }
 
 /** Encodes bytes or nested lists. */
 export function encodeRlp(input: RlpInput): Uint8Array {
-  const target = new Uint8Array(encodedSize(input));
-  write(target, 0, input);
+  const listSizes: number[] = [];
+  const target = new Uint8Array(measure(input, listSizes));
+  new Writer(target, listSizes).write(input);
   return target;
 }
 
@@ -71,8 +87,7 @@ export function encodeRlp(input: RlpInput): Uint8Array {
 export function encodeRlpListOfEncoded(items: readonly Uint8Array[]): Uint8Array {
   let payload = 0;
   for (const item of items) payload += item.length;
-  const size = payload < 56 ? 1 + payload : 1 + lengthOfLength(payload) + payload;
-  const target = new Uint8Array(size);
+  const target = new Uint8Array(sizeWithHeader(payload));
   let next = writeHeader(target, 0, payload, 0xc0);
   for (const item of items) {
     target.set(item, next);

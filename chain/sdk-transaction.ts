@@ -12,21 +12,22 @@ import { BASE_DENOM } from "./units.js";
 const MESSAGE_TYPE_URL = "/cosmos.evm.vm.v1.MsgEthereumTx";
 const EXTENSION_TYPE_URL = "/cosmos.evm.vm.v1.ExtensionOptionsEthereumTx";
 
-function varint(value: bigint): Buffer {
+/** Base-128 varint of a length, a tag or a gas limit: all far below 2^53. */
+function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;
-  while (rest >= 0x80n) {
-    bytes.push(Number(rest & 0x7fn) | 0x80);
-    rest >>= 7n;
+  while (rest >= 0x80) {
+    bytes.push((rest % 0x80) | 0x80);
+    rest = Math.floor(rest / 0x80);
   }
-  bytes.push(Number(rest));
+  bytes.push(rest);
   return Buffer.from(bytes);
 }
 
 /** Protobuf field of wire type 2; empty values are left out, as proto3 does. */
 function bytesField(field: number, value: Uint8Array): Buffer {
   if (value.length === 0) return Buffer.alloc(0);
-  return Buffer.concat([varint(BigInt((field << 3) | 2)), varint(BigInt(value.length)), value]);
+  return Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
 }
 
 function stringField(field: number, value: string): Buffer {
@@ -35,7 +36,7 @@ function stringField(field: number, value: string): Buffer {
 
 function uint64Field(field: number, value: bigint): Buffer {
   if (value === 0n) return Buffer.alloc(0);
-  return Buffer.concat([varint(BigInt(field << 3)), varint(value)]);
+  return Buffer.concat([varint(field << 3), varint(Number(value))]);
 }
 
 const EXTENSION = bytesField(1023, stringField(1, EXTENSION_TYPE_URL));

@@ -53,7 +53,11 @@ export async function replaceFile(path: string, content: string, mode: number): 
  * @returns false where a file was there already
  * @throws HOME_UNUSABLE naming folder and cause
  */
-export async function createFileOnce(path: string, content: string, mode: number): Promise<boolean> {
+export async function createFileOnce(
+  path: string,
+  content: string,
+  mode: number,
+): Promise<boolean> {
   let temporary: string | undefined;
   try {
     temporary = await writeTemporary(path, content, mode);

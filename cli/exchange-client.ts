@@ -143,6 +143,11 @@ function describeRefusal(answer: HttpAnswer): string {
   }
 }
 
+function found<T>(value: T | undefined, what: string): T {
+  if (value !== undefined) return value;
+  throw new CliError("CLIENT_FAILED", `${what} answered 404.`);
+}
+
 /** Creates the client; nothing is sent before the first call. */
 export function createExchangeClient(options: ExchangeClientOptions): ExchangeClient {
   async function call<T>(
@@ -167,11 +172,6 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
       });
     }
     return parseBody(schema, answer, what);
-  }
-
-  function found<T>(value: T | undefined, what: string): T {
-    if (value !== undefined) return value;
-    throw new CliError("CLIENT_FAILED", `${what} answered 404.`);
   }
 
   return {

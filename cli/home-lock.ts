@@ -9,7 +9,12 @@ import { rename, rm } from "node:fs/promises";
 import { createFileOnce, PLAIN_MODE, readTextIfPresent, replaceFile } from "./durable-file.js";
 import { CliError } from "./errors.js";
 import { inHome } from "./home.js";
-import { recordProcess, isStillRunning, parseRecordedProcess, type RecordedProcess } from "./process-identity.js";
+import {
+  recordProcess,
+  isStillRunning,
+  parseRecordedProcess,
+  type RecordedProcess,
+} from "./process-identity.js";
 
 /** A lock that this process holds. */
 export interface HeldLock {
@@ -90,7 +95,7 @@ export async function lockHome(path: string, home: string): Promise<HeldLock> {
   const content = `${JSON.stringify({ ...recordProcess(process.pid), id })}\n`;
   const tookOver = await inHome(path, () => acquire(path, content, 0)).catch((error: unknown) => {
     if (!(error instanceof CliError) || error.code !== "HOME_LOCKED") throw error;
-    const pid = error.details.pid === undefined ? "" : ` (process ${String(error.details.pid)})`;
+    const pid = typeof error.details.pid === "number" ? ` (process ${error.details.pid})` : "";
     const message = `A kit is already running on the home ${home}${pid}; stop it or use --home.`;
     throw new CliError("HOME_LOCKED", message, { details: error.details });
   });

@@ -147,9 +147,7 @@ async function createGenesis(
     hotWallet: addresses.hotWalletAddress,
     genesisTimeMs: clock.nowMs(),
     blockIntervalMs,
-    validators: [
-      { address: validator.address, publicKey: validator.publicKeyBase64, power: 10 },
-    ],
+    validators: [{ address: validator.address, publicKey: validator.publicKeyBase64, power: 10 }],
   });
   await createFileOnce(paths.genesis, encodeGenesis(genesis), PLAIN_MODE);
 }

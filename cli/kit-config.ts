@@ -10,7 +10,7 @@ import {
   loadConfig,
 } from "../runtime/config.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config-values.js";
-import { sidecarConfigFile } from "../sidecar/config.js";
+import { sidecarConfig } from "../sidecar/config.js";
 import { workerConfigFile } from "../withdrawal-worker/config.js";
 import type { WantedPort } from "./ports.js";
 
@@ -18,7 +18,7 @@ import type { WantedPort } from "./ports.js";
 export const KIT_CONFIG_FILES: readonly ConfigFile[] = [
   CONFIG_FILE,
   APP_FILE,
-  sidecarConfigFile,
+  sidecarConfig,
   watcherConfigFile,
   workerConfigFile,
 ];

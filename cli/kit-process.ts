@@ -18,12 +18,7 @@ import { lockHome } from "./home-lock.js";
 import { initHome } from "./init.js";
 import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
 import { KIT_HELP, type KitArguments, parseKitArguments } from "./kit-arguments.js";
-import {
-  KIT_CONFIG_FILES,
-  KIT_CONFIG_NAMES,
-  type KitConfig,
-  loadKitConfig,
-} from "./kit-config.js";
+import { KIT_CONFIG_FILES, KIT_CONFIG_NAMES, type KitConfig, loadKitConfig } from "./kit-config.js";
 import { createLogFile } from "./log-file.js";
 import { createChildRecord, ORPHAN_WAIT_MS, waitForOrphans } from "./orphans.js";
 import { assertPortsFree, type WantedPort } from "./ports.js";
@@ -115,9 +110,9 @@ class KitRun {
     const onStop = (): void => this.ending.abort(signal.reason);
     signal.addEventListener("abort", onStop, { once: true });
     if (signal.aborted) onStop();
+    const config = await this.prepare();
     const guardian = startGuardian({ log: this.log });
     const children = createChildRecord(this.paths.children);
-    const config = await this.prepare();
     const kit = createKit({
       paths: this.paths,
       portOffset: this.portOffset,

@@ -23,7 +23,7 @@ export interface KitStatus {
   readonly watcherLagBlocks: number | undefined;
   /** Deposits credited since the watcher started. */
   readonly creditedDeposits: number | undefined;
-  /** Withdrawals accepted and not ended. */
+  /** Withdrawals whose nonce is taken and that are not booked yet. */
   readonly withdrawalsInFlight: number | undefined;
   readonly parts: readonly PartStatus[];
 }
@@ -31,7 +31,7 @@ export interface KitStatus {
 /** Names of the figures on the metrics pages of watcher and worker. */
 const LAG_METRIC = "causeway_watcher_lag_blocks";
 const CREDITED_METRIC = "causeway_watcher_deposits_credited_total";
-const IN_FLIGHT_METRIC = "causeway_worker_withdrawals_in_flight";
+const IN_FLIGHT_METRIC = "causeway_withdrawals_in_flight";
 
 /** A part that does not answer within this time counts as not answering. */
 const PROBE_TIMEOUT_MS = 3_000;

@@ -73,8 +73,7 @@ export interface Kit {
 
 /** Absolute paths of the entries of all processes. */
 export function kitScripts(): Readonly<Record<KitPart, string>> {
-  const locate = (part: KitPart): string =>
-    fileURLToPath(new URL(SCRIPTS[part], import.meta.url));
+  const locate = (part: KitPart): string => fileURLToPath(new URL(SCRIPTS[part], import.meta.url));
   return {
     node: locate("node"),
     "sidecar-online": locate("sidecar-online"),
@@ -119,7 +118,7 @@ class KitRun implements Kit {
   async stop(): Promise<void> {
     this.isStopping = true;
     const { log } = this.options;
-    for (const { processes, stopMs } of [...this.stages].reverse()) {
+    for (const { processes, stopMs } of this.stages.toReversed()) {
       await Promise.all(processes.map((process) => process.stop({ graceMs: stopMs })));
     }
     try {

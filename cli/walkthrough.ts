@@ -3,7 +3,12 @@
  * is printed when it has happened; at the end all of it is read again from chain and ledger.
  */
 import { randomUUID } from "node:crypto";
-import { type Address, privateKeyToAddress, toBech32, toChecksumAddress } from "../chain/address.js";
+import {
+  type Address,
+  privateKeyToAddress,
+  toBech32,
+  toChecksumAddress,
+} from "../chain/address.js";
 import { bytesToHex, type Hash32, type Height } from "../chain/hex.js";
 import { signLegacy } from "../chain/transaction.js";
 import { ATOKEN_PER_TOKEN, atokenToToken } from "../chain/units.js";

@@ -1,10 +1,5 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
-import {
-  type Address,
-  parseStrictAddress,
-  toBech32,
-  toChecksumAddress,
-} from "../chain/address.js";
+import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
 import { parseCustomerId } from "../ledger/accounts.js";
 import { registerAddress } from "../ledger/deposit-addresses.js";
@@ -148,7 +143,10 @@ function encodeDeposit(deposit: StoredDeposit, headHeight: Height | undefined) {
     opIndex: deposit.opIndex,
     confirmations: confirmationsOf({
       // A booked block is committed, so it is a lower bound where the head is not known yet.
-      headHeight: Math.max(headHeight ?? 0, deposit.height + (deposit.status === "credited" ? 1 : 0)),
+      headHeight: Math.max(
+        headHeight ?? 0,
+        deposit.height + (deposit.status === "credited" ? 1 : 0),
+      ),
       receiptHeight: deposit.height,
     }),
   };
@@ -188,5 +186,5 @@ function parseField<T>(field: string, parse: () => T): T {
 }
 
 function invalidField(field: string, message: string, cause?: unknown): DepositError {
-  return new DepositError("INVALID_FIELD", `${field}: ${message}`, { details: { field }, cause });
+  return new DepositError("INVALID_REQUEST", `${field}: ${message}`, { details: { field }, cause });
 }

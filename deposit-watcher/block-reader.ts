@@ -12,10 +12,7 @@ const MAX_RUN_OPERATIONS = 100_000;
 /** Where blocks come from: the Data API client. */
 export interface BlockSource {
   /** Undefined while the source does not have the block. */
-  block(
-    height: Height,
-    options: { readonly signal: AbortSignal },
-  ): Promise<DataBlock | undefined>;
+  block(height: Height, options: { readonly signal: AbortSignal }): Promise<DataBlock | undefined>;
 }
 
 /** The block before the first one to read; undefined before block 0. */
@@ -84,14 +81,14 @@ function startRead(source: BlockSource, height: Height, signal: AbortSignal): Re
   const read: { settled: Promise<void>; outcome?: Read["outcome"] } = {
     settled: Promise.resolve(),
   };
-  read.settled = source.block(height, { signal }).then(
-    (block) => {
-      read.outcome = { block };
-    },
-    (error: unknown) => {
+  const settle = async () => {
+    try {
+      read.outcome = { block: await source.block(height, { signal }) };
+    } catch (error) {
       read.outcome = { error };
-    },
-  );
+    }
+  };
+  read.settled = settle();
   return read;
 }
 

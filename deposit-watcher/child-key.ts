@@ -84,13 +84,7 @@ function multiplyGenerator(scalar: Uint8Array): Point {
 
 function uncompress(publicKey: Uint8Array): Point {
   try {
-    const converted = ECDH.convertKey(
-      publicKey,
-      "secp256k1",
-      undefined,
-      undefined,
-      "uncompressed",
-    );
+    const converted = ECDH.convertKey(publicKey, "secp256k1", undefined, undefined, "uncompressed");
     if (typeof converted === "string") throw new Error("expected bytes");
     return readPoint(converted);
   } catch (cause) {
@@ -132,4 +126,3 @@ function invert(value: bigint): bigint {
   }
   return modulo(lowFactor);
 }
-

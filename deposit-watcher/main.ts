@@ -9,7 +9,7 @@ import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
 import { loadConfig } from "../runtime/config.js";
-import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http-server.js";
+import { createHttpServer, type HttpServer } from "../runtime/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/lifecycle.js";
 import { createMetrics, type Metrics } from "../runtime/metrics.js";
 import { readSecretFile } from "../runtime/secret-file.js";
@@ -22,6 +22,7 @@ import { createDepositRoutes } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
+import { readinessOf } from "./readiness.js";
 import { readWalletAddress } from "./wallet-file.js";
 import { Watcher } from "./watcher.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
@@ -71,7 +72,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const tasks = startTasks(parts);
   return [
     { name: "ledger", stop: () => database.close() },
-    { name: "node clients", stop: async () => void (rpc.close(), source.close()) },
+    {
+      name: "node clients",
+      stop: async () => {
+        rpc.close();
+        source.close();
+      },
+    },
     { name: "watcher", stop: () => tasks.stop() },
     server,
   ];
@@ -101,7 +108,7 @@ function createServer(parts: RunningParts): HttpServer {
     }),
     apiKey,
     mapError: mapDepositError,
-    readiness: () => readinessOf(watcher, config.watcher["max-lag-blocks"]),
+    readiness: () => readinessOf(watcher.status, config.watcher["max-lag-blocks"]),
     log: context.log,
     metrics,
     bodyLimitBytes: config.api["body-limit-bytes"],
@@ -118,25 +125,9 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("backfills", (signal) => watcher.runBackfills(signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];
-    for await (const _head of subscribeNewHeads({ url, signal })) watcher.wake();
+    for await (const head of subscribeNewHeads({ url, signal })) watcher.wake(head.height);
   });
   return tasks;
-}
-
-/** `/ready`: halted, not connected or behind, each with its reason. */
-function readinessOf(watcher: Watcher, maxLagBlocks: number): Readiness {
-  const { incident, problem, headHeight, cursorHeight } = watcher.status;
-  if (incident !== undefined) {
-    const reason =
-      `crediting is halted by incident ${incident.id} (${incident.kind}): ${incident.message}; ` +
-      "when its cause is gone: causeway deposits resume";
-    return { ready: false, reason };
-  }
-  if (problem !== undefined) return { ready: false, reason: `not connected: ${problem}` };
-  const lagBlocks = (headHeight ?? 0) - cursorHeight;
-  return lagBlocks > maxLagBlocks
-    ? { ready: false, reason: `behind: ${lagBlocks} blocks below the head` }
-    : { ready: true };
 }
 
 /**

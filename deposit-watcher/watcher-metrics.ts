@@ -13,9 +13,12 @@ export interface WatcherMetrics {
   fault(): void;
 }
 
+function name(suffix: string): string {
+  return `causeway_watcher_${suffix}`;
+}
+
 /** Registers the watcher's metrics. */
 export function createWatcherMetrics(metrics: Metrics): WatcherMetrics {
-  const name = (suffix: string) => `causeway_watcher_${suffix}`;
   const head = metrics.gauge(name("head_height"), "Height of the node's head.");
   const cursor = metrics.gauge(name("cursor_height"), "Last block that is booked.");
   const lag = metrics.gauge(name("lag_blocks"), "Blocks between the head and the cursor.");

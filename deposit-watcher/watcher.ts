@@ -100,9 +100,9 @@ export class Watcher {
     return this.#status;
   }
 
-  /** A hint that there may be a new block. */
-  wake(): void {
-    this.#bell.wake();
+  /** A hint that there is a block of this height. */
+  wake(height: Height): void {
+    if (height > this.#status.cursorHeight) this.#bell.wake();
   }
 
   /** A hint that an address was registered. */

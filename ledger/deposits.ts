@@ -227,9 +227,7 @@ function suspenseEntry(deposit: NewDeposit): JournalEntry {
     idemKey: `deposit:${depositId(deposit)}`,
     effectiveHeight: deposit.height,
     memo: deposit.txHash,
-    postings: [
-      { debit: DEPOSIT_ADDRESSES, credit: SUSPENSE, amountAtoken: deposit.amountAtoken },
-    ],
+    postings: [{ debit: DEPOSIT_ADDRESSES, credit: SUSPENSE, amountAtoken: deposit.amountAtoken }],
   };
 }
 
@@ -292,7 +290,8 @@ export async function commitBackfill(
         kind: "deposit.past_outflow",
         idemKey: `past-outflow:${depositId(outflow)}`,
         effectiveHeight: outflow.height,
-        memo: outflow.txHash,
+        // Both, because no other table says which address it was.
+        memo: `${outflow.txHash} ${outflow.address}`,
         postings: [
           { debit: SUSPENSE, credit: DEPOSIT_ADDRESSES, amountAtoken: outflow.amountAtoken },
         ],

@@ -41,7 +41,11 @@ export async function appendEvents(
     `INSERT INTO event (seq, type, data)
      SELECT $1::bigint + place - 1, type, data
        FROM unnest($2::text[], $3::jsonb[]) WITH ORDINALITY AS input (type, data, place)`,
-    [firstSeq, events.map((event) => event.type), events.map((event) => JSON.stringify(event.data))],
+    [
+      firstSeq,
+      events.map((event) => event.type),
+      events.map((event) => JSON.stringify(event.data)),
+    ],
   );
   return firstSeq;
 }

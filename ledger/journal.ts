@@ -51,7 +51,7 @@ export async function postJournals(
 ): Promise<ReadonlySet<string>> {
   if (entries.length === 0) return new Set();
   // In key order, so that two writers of the same keys wait for each other instead of deadlocking.
-  const ordered = [...entries].sort((left, right) => (left.idemKey < right.idemKey ? -1 : 1));
+  const ordered = entries.toSorted((left, right) => (left.idemKey < right.idemKey ? -1 : 1));
   const posted = new Set(await insertEntries(tx, ordered));
   const repeated = ordered.filter((entry) => !posted.has(entry.idemKey));
   if (repeated.length > 0) await assertSameContent(tx, repeated);

@@ -98,10 +98,7 @@ export function acceptWithdrawals(
 }
 
 /** The withdrawal of an identifier, if there is one. */
-export async function findWithdrawal(
-  sql: Sql,
-  id: WithdrawalId,
-): Promise<Withdrawal | undefined> {
+export async function findWithdrawal(sql: Sql, id: WithdrawalId): Promise<Withdrawal | undefined> {
   return (await findWithdrawals(sql, [id])).get(id);
 }
 
@@ -310,9 +307,10 @@ async function findWithdrawals(
   ids: readonly WithdrawalId[],
 ): Promise<Map<WithdrawalId, Withdrawal>> {
   if (ids.length === 0) return new Map();
-  const rows = await sql.query<WithdrawalRow>(`${SELECT_WITHDRAWAL} WHERE w.id = ANY ($1::text[])`, [
-    ids,
-  ]);
+  const rows = await sql.query<WithdrawalRow>(
+    `${SELECT_WITHDRAWAL} WHERE w.id = ANY ($1::text[])`,
+    [ids],
+  );
   return new Map(rows.map(toWithdrawal).map((withdrawal) => [withdrawal.id, withdrawal]));
 }
 

@@ -27,7 +27,7 @@ import { registerNodeMetrics } from "./node-metrics.js";
 import { startServers } from "./servers.js";
 import { TrieCache } from "./state/trie-cache.js";
 import { openStores, type OpenStores } from "./store/open-store.js";
-import { createPoolStore } from "./store/pool-store.js";
+import { PoolStore } from "./store/pool-store.js";
 import { createTrieReader } from "./store/trie-store.js";
 
 /** Memory for trie nodes; the nodes near the root are touched by every block. */
@@ -62,7 +62,9 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
   const tries = new TrieCache(createTrieReader(stores.database), {
     maxSizeBytes: TRIE_CACHE_BYTES,
   });
-  const pool = await openPool(options, { stores, view, bus, haltReason: halt.reason });
+  const poolStore = new PoolStore(stores.database, (hash) => view.locate(hash) !== undefined);
+  const poolParts = { stores, view, bus, poolStore, haltReason: halt.reason };
+  const pool = await openPool(options, poolParts);
   const calls = new CallPool({
     view,
     stateReaderAt: (height) => stores.state.readerAt(height),
@@ -73,7 +75,7 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     timeoutMs: app["json-rpc"]["evm-timeout-ms"],
     log,
   });
-  const production = startProduction(options, { stores, view, tries, pool, bus, halt });
+  const production = startProduction(options, { stores, view, tries, pool, poolStore, bus, halt });
   const metrics = createMetrics();
   registerNodeMetrics(metrics, {
     view,
@@ -127,11 +129,12 @@ interface PoolParts {
   readonly stores: OpenStores;
   readonly view: CommittedView;
   readonly bus: EventBus;
+  readonly poolStore: PoolStore;
   readonly haltReason: () => string | undefined;
 }
 
 function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
-  const { stores, view, bus, haltReason } = parts;
+  const { stores, view, bus, poolStore, haltReason } = parts;
   const { genesis, app, log } = options;
   const { state } = stores;
   return Mempool.open({
@@ -141,7 +144,7 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
       hasCode: (address: Address) =>
         (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
     },
-    journal: createPoolStore(stores.database),
+    journal: poolStore,
     bus,
     clock: systemClock,
     rules: {
@@ -166,6 +169,7 @@ interface ProductionParts {
   readonly view: CommittedView;
   readonly tries: TrieCache;
   readonly pool: Mempool;
+  readonly poolStore: PoolStore;
   readonly bus: EventBus;
   readonly halt: Halt;
 }

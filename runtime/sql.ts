@@ -151,7 +151,9 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
         migrationsTableName: "schema_migration",
         migrationsTransactionMode: "each",
         synchronize: false,
+        // Faults are thrown; TypeORM's own console lines would break the JSON log.
         logging: false,
+        logger: silentOrmLogger,
         poolSize: Math.max(options.poolSize, 2),
         connectTimeoutMS: CONNECT_TIMEOUT_MS,
         poolErrorHandler: (error: unknown) =>
@@ -179,6 +181,18 @@ async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
     },
   );
 }
+
+const nothing = () => undefined;
+
+/** TypeORM prints failed migrations on the console whatever `logging` says. */
+const silentOrmLogger = {
+  logQuery: nothing,
+  logQueryError: nothing,
+  logQuerySlow: nothing,
+  logSchemaBuild: nothing,
+  logMigration: nothing,
+  log: nothing,
+};
 
 /** PostgreSQL's type ids of numeric[] and text[]. */
 const NUMERIC_ARRAY_OID = 1231;

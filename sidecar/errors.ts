@@ -103,7 +103,7 @@ export interface RosettaErrorBody {
 export function listedErrors(): RosettaErrorBody[] {
   return Object.values(ERROR_TABLE)
     .map((entry: TableEntry) => bodyOf(entry))
-    .sort((left, right) => left.code - right.code);
+    .toSorted((left, right) => left.code - right.code);
 }
 
 /**

@@ -5,7 +5,7 @@ import { bytesToHex, type Hex, hexToBytes } from "../chain/hex.js";
 export const MAX_MEMO_BYTES = 1_024;
 
 /** Controls other than tab and line ends make bytes data, not text. */
-const CONTROL_PATTERN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
+const CONTROL_PATTERN = /(?![\t\n\r])\p{Cc}/u;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();

@@ -22,27 +22,21 @@ export type WorkerErrorCode = (typeof WORKER_ERROR_CODES)[number];
 /** A fault of the withdrawal worker; never carries key material. */
 export class WorkerError extends AppError<WorkerErrorCode> {}
 
-/** Codes that the withdrawal API answers; stable, integrators switch on them. */
-export const API_ERROR_CODES = [
-  "MALFORMED_REQUEST",
-  "MALFORMED_IDEMPOTENCY_KEY",
-  "INVALID_REQUEST",
-  "INVALID_AMOUNT",
-  "INVALID_DESTINATION",
-  "FORBIDDEN_DESTINATION",
-  "UNKNOWN_ASSET",
-  "UNKNOWN_CUSTOMER",
-  "INSUFFICIENT_BALANCE",
-  "IDEMPOTENCY_KEY_REUSED",
-  "WITHDRAWAL_NOT_FOUND",
-] as const;
+/** Codes of refusals that the withdrawal API makes itself; integrators switch on them. */
+export type ApiErrorCode =
+  | "INVALID_IDEMPOTENCY_KEY"
+  | "INVALID_FIELD"
+  | "FORBIDDEN_DESTINATION"
+  | "UNKNOWN_ASSET"
+  | "UNKNOWN_CUSTOMER"
+  | "INSUFFICIENT_BALANCE"
+  | "IDEMPOTENCY_KEY_REUSED"
+  | "NOT_FOUND";
 
-/** One of `API_ERROR_CODES`. */
-export type ApiErrorCode = (typeof API_ERROR_CODES)[number];
-
-/** A request that is answered with an error; the status is its HTTP status. */
+/** A request that is answered with an error. */
 export class ApiError extends AppError<ApiErrorCode> {
   constructor(
+    /** HTTP status of the answer. */
     readonly status: 400 | 404 | 422,
     code: ApiErrorCode,
     message: string,

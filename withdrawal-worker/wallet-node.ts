@@ -1,13 +1,16 @@
 /** The node as the worker needs it: consistent views, and answers that carry their height. */
 import type { Address } from "../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
+import type { ChainIdentity } from "../ledger/database.js";
 import { readQuantity, readSafeQuantity } from "../rpc-client/answer-fields.js";
-import { badAnswer, NodeFault } from "../rpc-client/errors.js";
+import { badAnswer } from "../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
   encodeEstimate,
+  headerCall,
   type NodeBlockHeader,
+  parseHeader,
   parseSyncing,
   type SendOutcome,
 } from "../rpc-client/evm-client.js";
@@ -59,14 +62,11 @@ export interface ReceiptsAtHeight {
   readonly byHash: ReadonlyMap<Hash32, NodeReceipt>;
 }
 
-/** The worker's view of one node of the chain with this id. */
-export function createWalletNode(
-  rpc: JsonRpcClient,
-  options: { readonly chainId: bigint },
-): WalletNode {
+/** The worker's view of one node of the chain of this identity. */
+export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): WalletNode {
   const evm = createEvmClient(rpc);
   return {
-    view: (wallet, { signal }) => readView(rpc, { wallet, chainId: options.chainId, signal }),
+    view: (wallet, { signal }) => readView(rpc, { wallet, identity, signal }),
     async estimate(wallet, payments, { signal }) {
       const calls = payments.map(({ to, valueAtoken }) => ({
         method: "eth_estimateGas",
@@ -87,17 +87,23 @@ export function createWalletNode(
 
 async function readView(
   rpc: JsonRpcClient,
-  options: { readonly wallet: Address; readonly chainId: bigint; readonly signal: AbortSignal },
+  options: {
+    readonly wallet: Address;
+    readonly identity: ChainIdentity;
+    readonly signal: AbortSignal;
+  },
 ): Promise<WalletView> {
-  const { wallet, signal } = options;
-  const [chainId, syncing, blockNumber] = await rpc.batch(
-    ["eth_chainId", "eth_syncing", "eth_blockNumber"].map((method) => ({ method, params: [] })),
+  const { wallet, identity, signal } = options;
+  const plain = (method: string) => ({ method, params: [] });
+  const [chainId, genesis, syncing, blockNumber] = await rpc.batch(
+    [plain("eth_chainId"), headerCall(0), plain("eth_syncing"), plain("eth_blockNumber")],
     { signal },
   );
-  const found = readQuantity(resultOf(chainId), "chain id");
-  if (found !== options.chainId) {
-    throw new WorkerError("WRONG_NODE", `the node's chain id is ${found}`, {
-      details: { found: found.toString(), expected: options.chainId.toString() },
+  const foundChainId = readQuantity(resultOf(chainId), "chain id");
+  const foundGenesis = parseHeader(resultOf(genesis)).hash;
+  if (foundChainId !== identity.chainId || foundGenesis !== identity.genesisHash) {
+    throw new WorkerError("WRONG_NODE", "the node serves another chain than the ledger's", {
+      details: { chainId: foundChainId.toString(), genesisHash: foundGenesis },
     });
   }
   if (parseSyncing(resultOf(syncing))) {
@@ -144,10 +150,4 @@ async function readReceipts(
     byHash.set(hash, receipt);
   });
   return { height: readSafeQuantity(resultOf(blockNumber), "block number"), byHash };
-}
-
-/** True for answers that a sound node never gives; others are the weather of a network. */
-export function isBrokenNode(error: unknown): boolean {
-  if (error instanceof NodeFault) return error.code === "BAD_ANSWER";
-  return error instanceof WorkerError && error.code === "NODE_BROKEN";
 }

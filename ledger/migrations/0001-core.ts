@@ -124,7 +124,7 @@ const EVENTS = `
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
   CREATE TABLE event_counter (
-    only boolean PRIMARY KEY DEFAULT true CHECK (only),
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
     seq bigint NOT NULL CHECK (seq >= 0)
   );
   INSERT INTO event_counter (seq) VALUES (0);
@@ -133,7 +133,7 @@ const EVENTS = `
 
 const DEPOSITS = `
   CREATE TABLE watch_cursor (
-    only boolean PRIMARY KEY DEFAULT true CHECK (only),
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
     height bigint NOT NULL CHECK (height >= -1),
     block_hash text CHECK (block_hash ~ '^0x[0-9a-f]{64}$'),
     next_address_index bigint NOT NULL CHECK (next_address_index >= 0),

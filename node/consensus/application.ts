@@ -13,6 +13,7 @@ import type { TrieCache } from "../state/trie-cache.js";
 import { commitBlock, type ExecutedBlock } from "../store/block-commit.js";
 import type { BlockStore } from "../store/block-store.js";
 import type { Database } from "../store/database.js";
+import type { PoolStore } from "../store/pool-store.js";
 import type { StateStore } from "../store/state-store.js";
 
 /** Named crash points of the node, for the fault tests. */
@@ -33,6 +34,7 @@ export interface ApplicationParts {
   readonly view: CommittedView;
   readonly bus: EventBus;
   readonly pool: Mempool;
+  readonly poolStore: PoolStore;
   readonly executor: ExecutorOptions;
   readonly coinbase: Address;
   readonly log: Logger;
@@ -106,5 +108,6 @@ async function commitAndPublish(parts: ApplicationParts, executed: ExecutedBlock
     touched: executed.changes.accounts.keys(),
   });
   parts.bus.emit("block", executed.committed);
+  await parts.poolStore.mined(block.transactions.map(({ tx }) => tx.hash));
   failpoint("node.after-block-publish");
 }

@@ -23,7 +23,7 @@ import { JournaledState } from "../state/journaled-state.js";
 import type { StateReader } from "../store/state-reader.js";
 import { orderedTrieRoot } from "../state/ordered-trie.js";
 import { computeRoots } from "../state/state-root.js";
-import type { TrieNodeReader } from "../state/trie.js";
+import type { TrieNodeReader } from "../store/trie-port.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
 import { type BlockContext, createMachine, type Machine } from "./evm.js";

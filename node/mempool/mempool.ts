@@ -256,7 +256,7 @@ export class Mempool implements TransactionPool {
 
   /** One journal write for the whole group; nothing of it is visible before that is durable. */
   private async commitGroup(entries: readonly PoolEntry[]): Promise<readonly Answer[]> {
-    await this.flushRemovals(entries);
+    await this.flushRemovals();
     if (entries.length === 0) return [];
     try {
       let staged = this.stage(entries);
@@ -355,14 +355,12 @@ export class Mempool implements TransactionPool {
   }
 
   /**
-   * Deletes journal entries of transactions that left outside a block, except those that the
-   * group brings back. A failure is tried again with the next group: at a start the entries
-   * would only be judged once more.
+   * Deletes journal entries of transactions that left outside a block, before the group that may
+   * bring one of them back is written. A failure is tried again with the next group: at a start
+   * the entries would only be judged once more.
    */
-  private async flushRemovals(group: readonly PoolEntry[]): Promise<void> {
-    if (this.unjournal.size === 0) return;
-    const returning = new Set(group.map(({ tx }) => tx.hash));
-    const hashes = [...this.unjournal].filter((hash) => !returning.has(hash));
+  private async flushRemovals(): Promise<void> {
+    const hashes = [...this.unjournal];
     if (hashes.length === 0) return;
     try {
       await this.ports.journal.remove(hashes);

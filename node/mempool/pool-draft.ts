@@ -24,7 +24,7 @@ export interface PoolDraftBasis {
 /** What committing a draft did. */
 export interface PoolDraftOutcome {
   readonly removed: readonly RemovedEntry[];
-  /** Transactions that are executable now and were not before, each sender's in nonce order. */
+  /** Executable now and not before, each sender's in the order in which they became so. */
   readonly executable: readonly PoolEntry[];
 }
 

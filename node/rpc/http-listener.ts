@@ -110,7 +110,7 @@ export function readBody(
   });
 }
 
-/** Sends a short text answer and closes the connection where the request was not read. */
+/** Sends a short text answer. */
 export function sendText(
   response: ServerResponse,
   status: number,

@@ -4,7 +4,8 @@ import { keccak256 } from "../../chain/crypto.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";
-import { type TrieNodeReader, type TrieUpdate, type TrieWrite, updateTrie } from "./trie.js";
+import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
+import { type TrieUpdate, updateTrie } from "./trie.js";
 
 /** Owner of the account trie. */
 export const ACCOUNT_TRIE = "";

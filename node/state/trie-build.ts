@@ -1,4 +1,4 @@
-/** Builds a subtree from sorted entries where none was before; shared by updates and block roots. */
+/** Builds a subtree from sorted entries where none was; shared by updates and block roots. */
 import {
   branchOffsets,
   childPath,
@@ -65,14 +65,14 @@ export function groupEnd(
   return end;
 }
 
-/** The item at an index that the caller knows to exist. Throws INVALID_TRIE_UPDATE if it does not. */
+/** The item at an index that the caller knows to exist. Throws INVALID_TRIE_UPDATE if not. */
 export function itemAt<Item>(items: readonly Item[], index: number): Item {
   const item = items[index];
   if (item === undefined) throw new TrieError("INVALID_TRIE_UPDATE", "no item at this index");
   return item;
 }
 
-/** The first depth at which two keys differ: in sorted entries, that of first and last is of all. */
+/** The first depth at which two keys differ: of sorted entries, first and last tell for all. */
 function partingDepth(left: Uint8Array, right: Uint8Array, depth: number): number {
   let at = depth;
   const limit = 2 * Math.min(left.length, right.length);

@@ -1,5 +1,5 @@
 /** A bounded cache of committed trie nodes in front of the node store. */
-import type { TrieNodeReader, TrieWrite } from "./trie.js";
+import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 
 /**
  * What one entry costs beside its node: key string, typed array, its buffer, map slot, room of the

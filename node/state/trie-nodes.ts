@@ -8,7 +8,7 @@
  */
 import { keccak256 } from "../../chain/crypto.js";
 import { AppError } from "../../chain/errors.js";
-import { encodeRlp, encodeRlpListOfEncoded } from "../../chain/rlp.js";
+import { encodeRlp } from "../../chain/rlp.js";
 
 /** Codes of faults in tries and proofs. */
 export type TrieErrorCode =
@@ -24,7 +24,7 @@ export type TrieErrorCode =
 /** A broken trie, a misused update or a wrong proof; never retriable. */
 export class TrieError extends AppError<TrieErrorCode> {}
 
-/** A node with this many bytes or more is stored and referred to by hash; a smaller one is embedded. */
+/** From this size on a node is stored and referred to by hash; a smaller one is embedded. */
 export const HASHED_NODE_BYTES = 32;
 
 /** First byte of an empty child item. */
@@ -87,7 +87,7 @@ export function isBranch(node: Uint8Array): boolean {
   return itemEnd(node, itemEnd(node, listStart(node))) < node.length;
 }
 
-/** Takes a leaf or an extension apart; the content is a view of `node`. Throws INVALID_TRIE_NODE. */
+/** A leaf or an extension taken apart; the content is a view of it. Throws INVALID_TRIE_NODE. */
 export function decodeShort(node: Uint8Array): ShortNode {
   const start = listStart(node);
   const middle = itemEnd(node, start);
@@ -102,7 +102,7 @@ export function decodeShort(node: Uint8Array): ShortNode {
   return { isLeaf, nibbles, content: node.subarray(isLeaf ? stringStart(node, middle) : middle) };
 }
 
-/** Where each of the 16 child items starts; entry 16 is the end of the last. Throws INVALID_TRIE_NODE. */
+/** Where the 16 child items start, and the end of the last. Throws INVALID_TRIE_NODE. */
 export function branchOffsets(node: Uint8Array): Uint16Array {
   const offsets = new Uint16Array(BRANCH_WIDTH + 1);
   let at = listStart(node);
@@ -135,9 +135,7 @@ export function encodeLeaf(key: Uint8Array, depth: number, value: Uint8Array): U
 /** RLP of a leaf or an extension from its parts. */
 export function encodeShort({ isLeaf, nibbles, content }: ShortNode): Uint8Array {
   const compact = compactPath(nibbles, isLeaf);
-  return isLeaf
-    ? encodeRlp([compact, content])
-    : encodeRlpListOfEncoded([encodeRlp(compact), content]);
+  return isLeaf ? encodeRlp([compact, content]) : encodeList([encodeRlp(compact), content]);
 }
 
 /** RLP of the extension over a child given as its RLP; hashes the child if it is not embedded. */
@@ -151,7 +149,7 @@ export function encodeExtension(nibbles: Uint8Array, child: Uint8Array): Uint8Ar
 export function branchWithItem(nibble: number, item: Uint8Array): Uint8Array {
   const empty = Uint8Array.of(EMPTY_ITEM);
   const items = Array.from({ length: BRANCH_WIDTH + 1 }, (_, at) => (at === nibble ? item : empty));
-  return encodeRlpListOfEncoded(items);
+  return encodeList(items);
 }
 
 /**
@@ -172,6 +170,15 @@ export function encodeBranch(
         ? (offsets[nibble + 1] ?? 0) - (offsets[nibble] ?? 0)
         : itemSize(children[nibble]);
   }
+  const node = allocateList(payload);
+  copyChildren({ node, at: node.length - payload, old, offsets, changed, children });
+  node[node.length - 1] = EMPTY_ITEM;
+  return node;
+}
+
+/** A list's bytes with the header written; the payload, at the end, is left to the caller. */
+function allocateList(payload: number): Uint8Array {
+  // Branches have at most 529 bytes of payload, extensions 67: two length bytes suffice.
   const width = payload < 56 ? 0 : payload < 0x100 ? 1 : 2;
   const node = new Uint8Array(1 + width + payload);
   node[0] = width === 0 ? 0xc0 + payload : 0xf7 + width;
@@ -180,8 +187,18 @@ export function encodeBranch(
     node[1] = payload >>> 8;
     node[2] = payload & 0xff;
   }
-  copyChildren({ node, at: 1 + width, old, offsets, changed, children });
-  node[node.length - 1] = EMPTY_ITEM;
+  return node;
+}
+
+/** The list of items that are encoded already. */
+function encodeList(items: readonly Uint8Array[]): Uint8Array {
+  const payload = items.reduce((sizeBytes, item) => sizeBytes + item.length, 0);
+  const node = allocateList(payload);
+  let at = node.length - payload;
+  for (const item of items) {
+    node.set(item, at);
+    at += item.length;
+  }
   return node;
 }
 

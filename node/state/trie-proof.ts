@@ -15,7 +15,8 @@ import {
   nibblesOf,
   TrieError,
 } from "./trie-nodes.js";
-import { readNode, TRIE_KEY_BYTES, type TrieNodeReader } from "./trie.js";
+import type { TrieNodeReader } from "../store/trie-port.js";
+import { readNode, TRIE_KEY_BYTES } from "./trie.js";
 
 /**
  * RLP of the nodes from the root to the key's place, or to where its absence shows; embedded nodes

@@ -6,6 +6,7 @@
  */
 import { keccak256Hex } from "../../chain/crypto.js";
 import { bytesEqual, bytesToHex, EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
+import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 import { buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
 import {
   BRANCH_WIDTH,
@@ -28,34 +29,12 @@ import {
   TrieError,
 } from "./trie-nodes.js";
 
-/** Where nodes are read: the store of the committed head, a cache over it, or a past version. */
-export interface TrieNodeReader {
-  /**
-   * RLP of the node stored at (owner, path); undefined where there is none. Synchronous. The bytes
-   * must not be changed by anyone afterwards.
-   * @param owner "" for the accounts, "m" for the modules, else the 0x address of a storage trie
-   * @param path nibbles from the root, one per byte; the reader may keep the array
-   */
-  get(owner: string, path: Uint8Array): Uint8Array | undefined;
-}
-
 /** One key's new value. */
 export interface TrieUpdate {
   /** 32 bytes, already hashed by the caller. */
   readonly key: Uint8Array;
   /** RLP of the value, never empty; undefined deletes. */
   readonly value: Uint8Array | undefined;
-}
-
-/** What must be written at one place of the node store. */
-export interface TrieWrite {
-  readonly owner: string;
-  /** Nibbles from the root, one per byte. */
-  readonly path: Uint8Array;
-  /** The node's RLP; undefined = nothing is stored here any more. */
-  readonly node: Uint8Array | undefined;
-  /** What the reader held here before: the reverse diff that proofs of older roots need. */
-  readonly previous: Uint8Array | undefined;
 }
 
 /** The outcome of a batch. */

@@ -7,11 +7,11 @@ import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import type { Supply } from "../chain-view.js";
 import type { CommittedBlock } from "../event-bus.js";
-import type { TrieWrite } from "../state/trie.js";
 import { encodeBlock, encodeJournal, encodeReceipts } from "./block-codec.js";
 import { type Database, heightBytes, STORE_FORMAT_VERSION, storeKey } from "./database.js";
 import type { StoreWrite } from "./database.js";
 import type { StateChanges, StateStore } from "./state-store.js";
+import type { TrieWrite } from "./trie-port.js";
 import { trieWritesOf } from "./trie-store.js";
 
 /** Everything that a block changes, as execution hands it over. */
@@ -52,7 +52,6 @@ function blockWrites(executed: ExecutedBlock): StoreWrite[] {
     location.writeUInt32BE(index, 8);
     const hash = hexToBytes(tx.hash);
     writes.push({ key: storeKey("transaction", hash), value: location });
-    writes.push({ key: storeKey("pool", hash), value: undefined });
     const sdkHash = executed.sdkHashes[index];
     if (sdkHash === undefined) throw new RangeError("an SDK hash is missing");
     writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value: location });
@@ -74,7 +73,7 @@ export async function commitBlock(
   const writes = [
     ...blockWrites(executed),
     ...stores.state.writesOf(executed.changes),
-    ...trieWritesOf(stores.database, header.height, executed.trieWrites, stores.archive),
+    ...trieWritesOf(header.height, executed.trieWrites, stores.archive),
   ];
   if (identity !== undefined) {
     const meta: Record<string, string> = {

@@ -45,14 +45,14 @@ export const KEY_SPACE = {
   storageHistory: 0x24,
   /** trie owner, path -> trie node at the tip */
   trieNode: 0x28,
-  /** trie owner, path, height -> trie node before that block (empty: none) */
-  trieHistory: 0x29,
-  /** height -> keys of trieHistory written with that block, for pruning */
-  trieHistoryIndex: 0x2a,
+  /** height -> what each changed trie node was before that block (empty: none), by name */
+  trieDiff: 0x29,
   /** height -> total supply, minted, burned after that block */
   supply: 0x2b,
-  /** transaction hash -> raw, sender, time of receipt: the mempool's journal */
+  /** sequence of the first -> transactions of one group commit: the mempool's journal */
   pool: 0x30,
+  /** transaction hash -> "": left the pool otherwise than by a block */
+  poolRemoved: 0x31,
 } as const;
 
 /** Name of a key space. */

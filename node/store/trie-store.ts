@@ -4,66 +4,58 @@
  */
 import type { Height } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
-import type { TrieNodeReader, TrieWrite } from "../state/trie.js";
 import { type Database, heightBytes, StoreError, storeKey, type StoreWrite } from "./database.js";
+import type { TrieNodeReader, TrieWrite } from "./trie-port.js";
 
 /** Blocks back from the head for which proofs are served, unless the node keeps an archive. */
 export const PROOF_WINDOW_BLOCKS = 1_024;
 
-/** Separates owner and path in keys; owners are printable, so it cannot occur in them. */
+/** Ends the owner in keys; owners are printable, so it cannot occur in them. */
 const SEPARATOR = Uint8Array.of(0xff);
 
-function nodeKey(owner: string, path: Uint8Array): [Buffer, Uint8Array, Uint8Array, Uint8Array] {
-  // The path's length comes before the height, so that no path is a prefix of another's keys.
-  return [Buffer.from(owner, "ascii"), SEPARATOR, path, Uint8Array.of(0xfe, path.length)];
+/** Owner and path as one name, unique for every node. */
+function nodeName(owner: string, path: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(owner, "ascii"), SEPARATOR, path]);
 }
 
 /** Reads the latest nodes straight from the store. */
 export function createTrieReader(database: Database): TrieNodeReader {
-  return {
-    get: (owner, path) => database.get(storeKey("trieNode", ...nodeKey(owner, path))),
-  };
+  return { get: (owner, path) => database.get(storeKey("trieNode", nodeName(owner, path))) };
 }
 
 /**
- * The writes of a block's trie changes: new nodes, their former versions, and the list by which
- * those are pruned once the window has passed.
+ * The writes of a block's trie changes: the new nodes, and one reverse diff with their former
+ * versions (sorted by name); the diff that leaves the window is deleted.
  */
 export function trieWritesOf(
-  database: Database,
   height: Height,
   changes: readonly TrieWrite[],
   keepAll: boolean,
 ): StoreWrite[] {
   const writes: StoreWrite[] = [];
-  const historyKeys: Uint8Array[] = [];
+  const former: { name: Buffer; previous: Uint8Array }[] = [];
   for (const { owner, path, node, previous } of changes) {
-    const parts = nodeKey(owner, path);
-    const key = storeKey("trieNode", ...parts);
-    const historyKey = storeKey("trieHistory", ...parts, heightBytes(height));
-    writes.push({ key, value: node });
-    writes.push({ key: historyKey, value: previous ?? new Uint8Array(0) });
-    historyKeys.push(historyKey);
+    const name = nodeName(owner, path);
+    writes.push({ key: storeKey("trieNode", name), value: node });
+    former.push({ name, previous: previous ?? new Uint8Array(0) });
   }
-  if (!keepAll) {
-    const indexKey = storeKey("trieHistoryIndex", heightBytes(height));
-    writes.push({ key: indexKey, value: encodeRlp(historyKeys) });
-    writes.push(...pruningWrites(database, height - PROOF_WINDOW_BLOCKS));
+  former.sort((left, right) => Buffer.compare(left.name, right.name));
+  const diff = encodeRlp(former.map(({ name, previous }) => [name, previous]));
+  writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: diff });
+  const oldest = height - PROOF_WINDOW_BLOCKS;
+  if (!keepAll && oldest >= 0) {
+    writes.push({ key: storeKey("trieDiff", heightBytes(oldest)), value: undefined });
   }
   return writes;
 }
 
-function pruningWrites(database: Database, height: Height): StoreWrite[] {
-  if (height < 1) return [];
-  const indexKey = storeKey("trieHistoryIndex", heightBytes(height));
-  const index = database.get(indexKey);
-  if (index === undefined) return [];
-  const keys = rlpList(decodeRlp(index)).map((item) => Buffer.from(rlpBytes(item)));
-  return [indexKey, ...keys].map((key) => ({ key, value: undefined }));
-}
+/** Nodes of one key's path, by depth in nibbles. */
+type PathNodes = Map<number, Uint8Array>;
 
 /**
- * Loads the nodes on the way to a key as they were after a block, for proofs.
+ * Loads the nodes on the way to a key as they were after a block, for proofs: the present ones,
+ * with the reverse diffs of the blocks since then applied.
+ * @param at.snapshot a view of the store whose tip is `at.head`
  * @throws HISTORY_PRUNED when the height is outside the window
  */
 export async function loadTriePath(
@@ -77,34 +69,46 @@ export async function loadTriePath(
       details: { height: at.height, oldest: at.head - PROOF_WINDOW_BLOCKS + 1 },
     });
   }
-  const nodes = new Map<number, Uint8Array>();
-  // Extensions skip depths, so every prefix of the key is looked at: 65 reads, a few milliseconds.
-  for (let depth = 0; depth <= keyNibbles.length; depth++) {
-    const node = await nodeAt(database, owner, keyNibbles.subarray(0, depth), at.height);
-    if (node !== undefined) nodes.set(depth, node);
+  const snapshot = database.snapshot();
+  try {
+    const nodes: PathNodes = new Map();
+    // Extensions skip depths, so every prefix of the key is looked at: 65 reads.
+    for (let depth = 0; depth <= keyNibbles.length; depth++) {
+      const name = nodeName(owner, keyNibbles.subarray(0, depth));
+      const node = database.get(storeKey("trieNode", name), snapshot);
+      if (node !== undefined) nodes.set(depth, node);
+    }
+    // Newest first; also blocks above `at.head` that became durable in the meantime.
+    const range = {
+      from: storeKey("trieDiff", heightBytes(at.height + 1)),
+      to: storeKey("trieDiff", heightBytes(Number.MAX_SAFE_INTEGER)),
+      reverse: true,
+      snapshot,
+    };
+    for await (const [, diff] of database.entries(range)) undo(nodes, owner, keyNibbles, diff);
+    return {
+      get: (askedOwner, path) => (askedOwner === owner ? nodes.get(path.length) : undefined),
+    };
+  } finally {
+    await snapshot.close();
   }
-  return {
-    get: (askedOwner, path) => (askedOwner === owner ? nodes.get(path.length) : undefined),
-  };
 }
 
-async function nodeAt(
-  database: Database,
-  owner: string,
-  path: Uint8Array,
-  height: Height,
-): Promise<Uint8Array | undefined> {
-  const parts = nodeKey(owner, path);
-  // The current node is read before the history: a block that becomes durable in between has
-  // written its history entry together with the node, so the later look finds the former one.
-  const current = database.get(storeKey("trieNode", ...parts));
-  const range = {
-    from: storeKey("trieHistory", ...parts, heightBytes(height + 1)),
-    to: storeKey("trieHistory", ...parts, heightBytes(Number.MAX_SAFE_INTEGER)),
-    limit: 1,
-  };
-  for await (const [, former] of database.entries(range)) {
-    return former.length === 0 ? undefined : former;
+/** Applies one block's reverse diff to the nodes of a path. */
+function undo(nodes: PathNodes, owner: string, keyNibbles: Uint8Array, diff: Uint8Array): void {
+  const prefix = nodeName(owner, new Uint8Array(0));
+  const key = Buffer.concat([prefix, keyNibbles]);
+  for (const item of rlpList(decodeRlp(diff))) {
+    const [nameItem, previousItem] = rlpList(item);
+    const name = rlpBytes(nameItem);
+    const isOnPath =
+      name.length >= prefix.length &&
+      name.length <= key.length &&
+      Buffer.compare(name, key.subarray(0, name.length)) === 0;
+    if (!isOnPath) continue;
+    const previous = rlpBytes(previousItem);
+    const depth = name.length - prefix.length;
+    if (previous.length === 0) nodes.delete(depth);
+    else nodes.set(depth, previous);
   }
-  return current;
 }

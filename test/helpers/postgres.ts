@@ -8,7 +8,7 @@ export interface TestDatabase {
   /** Connection URL of the database's owner. */
   readonly url: string;
   /** Ends all sessions on the database and removes it. */
-  drop(): Promise<void>;
+  readonly drop: () => Promise<void>;
 }
 
 /**

@@ -120,7 +120,7 @@ function post(
     () => MAX_BODY_BYTES,
     (body) => {
       if (body === undefined) {
-        sendText(response, 413, "request body too large\n", { Connection: "close" });
+        sendText(response, 413, "request body too large\n");
         return;
       }
       const reply = answerBody(handlers, body, log);

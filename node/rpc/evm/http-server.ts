@@ -80,8 +80,9 @@ function post(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const refuse = (status: number, text: string) =>
-    sendText(response, status, text, { ...cors, Connection: "close" });
+  // The connection stays: what is left of the body is read and thrown away, so that the client
+  // gets to read the refusal instead of a reset.
+  const refuse = (status: number, text: string) => sendText(response, status, text, cors);
   if (!isJsonType(request.headers["content-type"])) {
     refuse(415, "invalid content type, only application/json is supported\n");
     return;

@@ -37,6 +37,7 @@ export async function startEvmSocketServer(
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
     const refusal = upgradeRefusal(api, options, request, connections.size);
     if (refusal !== undefined) {
+      stream.on("error", () => stream.destroy());
       stream.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
       return;
     }

@@ -49,7 +49,7 @@ describe("init", () => {
     const paths = newPaths();
     const result = await initHome(optionsFor(paths));
     expect(result.created).toBe(true);
-    const names = readdirSync(paths.config).sort();
+    const names = readdirSync(paths.config).toSorted();
     expect(names).toEqual([
       "api.key",
       "app.toml",

@@ -50,7 +50,9 @@ describe("keystores", () => {
 describe("key files", () => {
   it("survive a round trip and never quote their content in a fault", () => {
     const key = createPrivateKey();
-    expect(parseKeyFile(encodeKeyFile(key), "f")).toEqual(new Uint8Array(hexToBytes(bytesToHex(key))));
+    expect(parseKeyFile(encodeKeyFile(key), "f")).toEqual(
+      new Uint8Array(hexToBytes(bytesToHex(key))),
+    );
     const secret = "0xnot-a-key-but-secret";
     expect(() => parseKeyFile(secret, "/h/faucet.key")).toThrow("/h/faucet.key");
     try {

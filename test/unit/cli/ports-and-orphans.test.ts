@@ -47,16 +47,16 @@ describe("the port check", () => {
   });
 });
 
-describe("orphans of a killed kit", () => {
-  function startChild(): { pid: number; ended: Promise<unknown> } {
-    const script = "setInterval(() => undefined, 1000)";
-    const child = spawn(process.execPath, ["-e", script], { stdio: "ignore" });
-    return {
-      pid: child.pid ?? 0,
-      ended: new Promise((resolve) => child.once("exit", resolve)),
-    };
-  }
+function startChild(): { pid: number; ended: Promise<unknown> } {
+  const script = "setInterval(() => undefined, 1000)";
+  const child = spawn(process.execPath, ["-e", script], { stdio: "ignore" });
+  return {
+    pid: child.pid ?? 0,
+    ended: new Promise((resolve) => child.once("exit", resolve)),
+  };
+}
 
+describe("orphans of a killed kit", () => {
   it("are waited for, and a stuck one is killed", async () => {
     const file = newFile();
     const child = startChild();

@@ -82,6 +82,8 @@ export class FakeJournal implements PoolJournal {
   readonly appends: number[] = [];
   readonly removals: (readonly Hash32[])[] = [];
   failAppend: Error | undefined;
+  /** With `failAppend`: the entries reach the disk all the same. */
+  failAfterWriting = false;
   failRemove: Error | undefined;
   private gate: Promise<void> = Promise.resolve();
   private open: () => void = () => undefined;
@@ -106,8 +108,10 @@ export class FakeJournal implements PoolJournal {
     this.appends.push(entries.length);
     this.appendSeen();
     await this.gate;
+    if (this.failAppend === undefined || this.failAfterWriting) {
+      for (const entry of entries) this.entries.set(entry.hash, entry);
+    }
     if (this.failAppend !== undefined) throw this.failAppend;
-    for (const entry of entries) this.entries.set(entry.hash, entry);
   }
 
   async remove(hashes: readonly Hash32[]): Promise<void> {
@@ -137,9 +141,12 @@ export interface Fixture {
   /** Settable: why the node is halted. */
   readonly halt: { reason: string | undefined };
   /** A new pool over the same journal, state and chain, as after a restart. */
-  restart(): Promise<Mempool>;
+  readonly restart: () => Promise<Mempool>;
   /** Mines transactions: state, index, journal and pool move as the block producer moves them. */
-  mine(transactions: readonly PendingTransaction[], extraTouched?: readonly Address[]): void;
+  readonly mine: (
+    transactions: readonly PendingTransaction[],
+    extraTouched?: readonly Address[],
+  ) => void;
 }
 
 export interface FixtureOptions {

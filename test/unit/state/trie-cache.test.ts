@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { updateTrie } from "../../../node/state/trie.js";
+import { type TrieChange, updateTrie } from "../../../node/state/trie.js";
 import { TrieCache } from "../../../node/state/trie-cache.js";
-import { MemoryStore, Random, seedOf } from "./trie-fixtures.js";
+import { MemoryStore, placeOf, Random, seedOf, toHex } from "./trie-fixtures.js";
 
 const OWNER = "m";
 const MEGABYTE = 1_000_000;
@@ -10,6 +10,20 @@ let seed = 1;
 beforeAll(() => {
   seed = seedOf("trie-cache");
 });
+
+/** As text, because comparing thousands of typed arrays takes seconds. */
+function asText({ root, writes }: TrieChange): string[] {
+  return [
+    root,
+    ...writes.map((write) =>
+      [placeOf(write.owner, write.path), nodeText(write.node), nodeText(write.previous)].join(" "),
+    ),
+  ];
+}
+
+function nodeText(node: Uint8Array | undefined): string {
+  return node === undefined ? "-" : toHex(node);
+}
 
 describe("TrieCache", () => {
   it("shows what the store shows over batches, abandoned ones and evictions included", () => {
@@ -26,7 +40,8 @@ describe("TrieCache", () => {
         const batch = random.batch(pool, 40, 40);
         const expected = updateTrie(store, OWNER, batch);
         const change = updateTrie(cache, OWNER, batch);
-        expect({ maxSizeBytes, round, change }).toEqual({ maxSizeBytes, round, change: expected });
+        const context = { maxSizeBytes, round };
+        expect({ context, change: asText(change) }).toEqual({ context, change: asText(expected) });
         store.apply(change.writes);
         cache.apply(change.writes);
         expect(cache.sizeBytes).toBeLessThanOrEqual(maxSizeBytes);

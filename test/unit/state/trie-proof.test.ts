@@ -51,7 +51,7 @@ describe("proveKey", () => {
     }
   });
 
-  it("gives an empty proof for an empty trie, which proves absence under the empty root only", () => {
+  it("proves absence in an empty trie by an empty proof, under the empty root only", () => {
     const key = new Uint8Array(32);
     expect(proveKey(emptyTrieReader, OWNER, key)).toEqual([]);
     expect(verifyProof(EMPTY_TRIE_ROOT, key, [])).toBeUndefined();
@@ -79,7 +79,7 @@ describe("proveKey", () => {
 });
 
 describe("verifyProof", () => {
-  it("refuses a proof with any byte changed, a node missing, added, swapped, or another root", () => {
+  it("refuses changed bytes, missing, added or swapped nodes, another root", () => {
     const random = new Random(seed + 2);
     const keys = [...random.crowdedKeys(60), ...Array.from({ length: 60 }, () => random.bytes(32))];
     const { store, root } = filledStore(random, keys);

@@ -71,14 +71,14 @@ async function compareOverBatches(options: {
 }
 
 describe("updateTrie", () => {
-  it("equals @ethereumjs/mpt and leaves no stale node over random batches of spread keys", async () => {
+  it("equals @ethereumjs/mpt, without stale nodes, over random batches", async () => {
     const random = new Random(seed);
     const pool = Array.from({ length: 400 }, () => random.bytes(32));
     const applied = await compareOverBatches({ random, pool, batches: 60, batchSize: 60 });
     expect(applied).toBeGreaterThan(1_000);
   });
 
-  it("equals @ethereumjs/mpt where keys crowd: extensions split and join, nodes embed", async () => {
+  it("equals @ethereumjs/mpt where crowded keys split, join and embed nodes", async () => {
     const random = new Random(seed + 1);
     for (const poolSize of [2, 5, 12, 40, 120]) {
       const pool = random.crowdedKeys(poolSize);
@@ -128,7 +128,7 @@ describe("updateTrie", () => {
     );
   });
 
-  it("stores a root shorter than 32 bytes, and nothing for nodes that fit into their parent", () => {
+  it("stores a short root, and nothing for nodes that fit into their parent", () => {
     const value = Uint8Array.of(1);
     // Two one-nibble leaves below 63 shared nibbles: extension, embedded branch, embedded leaves.
     const pair = [

@@ -1,0 +1,25 @@
+# One image for every process of the kit; docker-compose.yml says which one a container runs.
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --no-audit --no-fund
+COPY . .
+RUN node bin/build.mjs && npm prune --omit=dev --omit=optional --no-audit --no-fund
+
+FROM node:24-bookworm-slim
+ENV NODE_ENV=production
+# 999 is also the user of the PostgreSQL and Redis images, so that all of them can own their volumes
+# without any container ever running as root. The folders exist here, because a new volume takes
+# over owner and mode of the folder that it is mounted on.
+RUN groupadd --system --gid 999 causeway \
+  && useradd --system --uid 999 --gid 999 --home-dir /home/causeway --no-create-home causeway \
+  && install --directory --owner=999 --group=999 --mode=700 \
+    /home/causeway /homes /homes/operator /homes/node /homes/sidecar /homes/deposit-watcher \
+    /homes/withdrawal-worker /homes/postgres
+WORKDIR /app
+COPY --from=build /app/package.json ./package.json
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+USER 999:999
+ENTRYPOINT ["node"]
+CMD ["dist/cli/main.js", "--help"]

@@ -1,0 +1,7 @@
+/** `npm run causeway -- COMMAND`: the operator's command; quiet unless something is missing. */
+import { prepare, runSetup } from "./prepare.mjs";
+
+await runSetup(() =>
+  prepare({ isDevWanted: false, say: (text) => console.error(`causeway: ${text}`) }),
+);
+await import("../dist/cli/main.js");

@@ -1,0 +1,175 @@
+/** Installs what package-lock.json wants; a complete node_modules is used without any network. */
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { withLock } from "./lock.mjs";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+
+/** Progress lines while npm works. */
+const REPORT_MS = 8_000;
+
+/** Lines of npm's output that are kept for the report of a failure. */
+const TAIL_LINES = 15;
+
+/** npm's error codes in words; the first that occurs in its output is shown. */
+const CAUSES = [
+  [/ENOSPC/, "there is no space left on the device"],
+  [/EROFS/, "the folder is on a read-only file system"],
+  [/EACCES|EPERM/, "npm may not write there (permission denied)"],
+  [
+    /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ECONNRESET|network/,
+    "the npm registry cannot be reached",
+  ],
+  [/E401|E403/, "the npm registry refuses access"],
+  [/E404/, "the npm registry does not have a package"],
+  [/EINTEGRITY/, "a downloaded package does not match package-lock.json"],
+  [/EUSAGE/, "package.json and package-lock.json do not fit together"],
+  [/EBADENGINE/, "this version of Node does not fit"],
+];
+
+/** A failure whose message is all that the reader needs. */
+export class SetupError extends Error {}
+
+/**
+ * What is missing or different in node_modules, as package paths; empty when it is complete.
+ * Optional packages (other platforms) may be missing, and dev packages unless they are wanted.
+ * @param {{root?: string, isDevWanted: boolean}} options
+ * @returns {string[]}
+ */
+export function missingPackages({ root = ROOT, isDevWanted }) {
+  const wanted = readPackages(join(root, "package-lock.json"));
+  if (wanted === undefined) {
+    throw new SetupError(`${join(root, "package-lock.json")} is missing or unreadable`);
+  }
+  const present = readPackages(join(root, "node_modules", ".package-lock.json")) ?? {};
+  return (
+    Object.entries(wanted)
+      .filter(([path]) => path.startsWith("node_modules/"))
+      // npm marks leftovers of an edit of package.json as extraneous and does not install them.
+      .filter(([, entry]) => entry.extraneous !== true && (isDevWanted || entry.dev !== true))
+      .filter(([path, entry]) => !isInstalled(root, path, entry, present[path]))
+      .map(([path]) => path)
+  );
+}
+
+/**
+ * Installs with `npm ci` unless everything is there.
+ * @param {{isDevWanted: boolean, say: (text: string) => void}} options
+ * @throws {SetupError}
+ */
+export async function install({ isDevWanted, say }) {
+  if (missingPackages({ isDevWanted }).length === 0) {
+    return;
+  }
+  await withLock(join(ROOT, ".cache", "setup.lock"), { say }, async () => {
+    const missing = missingPackages({ isDevWanted });
+    if (missing.length > 0) {
+      say(
+        `installing packages with npm ci (${missing.length} missing); this takes a minute or two`,
+      );
+      await runNpm(isDevWanted, say);
+      const still = missingPackages({ isDevWanted });
+      if (still.length > 0) {
+        throw new SetupError(
+          `npm ci ended, but packages are missing: ${still.slice(0, 5).join(", ")}`,
+        );
+      }
+    }
+  });
+}
+
+/** True when a package is there in the wanted version, or may be missing. */
+function isInstalled(root, path, entry, installed) {
+  if (installed === undefined) {
+    return entry.optional === true || entry.devOptional === true;
+  }
+  const isSame = installed.version === entry.version && installed.integrity === entry.integrity;
+  return isSame && (entry.link === true || existsSync(join(root, path, "package.json")));
+}
+
+function readPackages(path) {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")).packages;
+  } catch {
+    return undefined;
+  }
+}
+
+async function runNpm(isDevWanted, say) {
+  const { command, args } = npmCommand();
+  const child = spawn(
+    command,
+    [...args, "ci", "--no-audit", "--no-fund", ...(isDevWanted ? ["--include=dev"] : [])],
+    { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], shell: process.platform === "win32" },
+  );
+  const tail = [];
+  const record = (chunk) => {
+    tail.push(
+      ...String(chunk)
+        .split("\n")
+        .filter((line) => line.trim() !== ""),
+    );
+    tail.splice(0, Math.max(0, tail.length - 200));
+  };
+  child.stdout.on("data", record);
+  child.stderr.on("data", record);
+  const startedMs = performance.now();
+  const ticker = setInterval(() => {
+    const seconds = Math.round((performance.now() - startedMs) / 1_000);
+    say(`still installing after ${seconds} s: ${countInstalled()} packages are in place`);
+  }, REPORT_MS);
+  const onSignal = (signal) => {
+    child.kill(signal);
+    child.once("exit", () => process.exit(signal === "SIGINT" ? 130 : 143));
+  };
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  try {
+    const code = await new Promise((resolve, reject) => {
+      child.once("error", (error) =>
+        reject(new SetupError(`npm cannot be started (${error.code}); is it installed?`)),
+      );
+      child.once("close", resolve);
+    });
+    if (code !== 0) {
+      throw npmError(code, tail);
+    }
+  } finally {
+    clearInterval(ticker);
+    process.removeListener("SIGINT", onSignal);
+    process.removeListener("SIGTERM", onSignal);
+  }
+}
+
+/** The npm that runs this script, else the one beside node, else the one in PATH. */
+function npmCommand() {
+  const running = process.env.npm_execpath ?? "";
+  if (/npm-cli\.[cm]?js$/.test(running) && existsSync(running)) {
+    return { command: process.execPath, args: [running] };
+  }
+  const beside = join(dirname(process.execPath), "npm");
+  return { command: existsSync(beside) ? beside : "npm", args: [] };
+}
+
+function npmError(code, tail) {
+  const errors = tail.filter((line) => line.startsWith("npm error"));
+  const text = (errors.length > 0 ? errors : tail).join("\n");
+  const cause = CAUSES.find(([pattern]) => pattern.test(text))?.[1] ?? `exit code ${code}`;
+  const shown = (errors.length > 0 ? errors : tail).slice(0, TAIL_LINES).join("\n");
+  return new SetupError(`npm ci failed in ${ROOT}: ${cause}.\n${shown}`);
+}
+
+/** Packages whose files have arrived. */
+function countInstalled() {
+  const wanted = readPackages(join(ROOT, "package-lock.json")) ?? {};
+  return Object.keys(wanted).filter(
+    (path) => path !== "" && existsSync(join(ROOT, path, "package.json")),
+  ).length;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { runSetup } = await import("./prepare.mjs");
+  await runSetup(() => install({ isDevWanted: true, say: (text) => console.log(text) }));
+}

@@ -1,0 +1,182 @@
+/** A PostgreSQL and a Redis of Debian's packages, on ports and folders of their own, for tests. */
+import { spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+} from "node:fs";
+import { createConnection, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { SetupError } from "./install.mjs";
+
+/** User and group id of `nobody`: PostgreSQL refuses to run as root. */
+const NOBODY = 65_534;
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 10_000;
+
+/**
+ * Starts both servers; as root, missing packages are installed with apt-get first.
+ * @param {{say: (text: string) => void}} options
+ * @returns the variables that point the tests to them, and `stop`
+ * @throws {SetupError}
+ */
+export async function startPrivateServices({ say }) {
+  const programs = findPrograms() ?? installPrograms(say);
+  const isRoot = process.getuid?.() === 0;
+  const account = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  const folder = mkdtempSync(join(tmpdir(), "causeway-services-"));
+  chmodSync(folder, 0o711);
+  const children = [];
+  const stop = async () => {
+    await Promise.all(children.map(end));
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const postgresPort = await startPostgres(programs, folder, account, children);
+    const redisPort = await startRedis(programs, folder, account, children);
+    say(`private PostgreSQL on port ${postgresPort}, Redis on port ${redisPort}`);
+    return {
+      environment: {
+        DATABASE_URL_TEST_SERVER: `postgres://postgres@127.0.0.1:${postgresPort}/postgres`,
+        REDIS_URL_TEST: `redis://127.0.0.1:${redisPort}/0`,
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Debian keeps the server programs of each major version in a folder of its own. */
+function findPrograms() {
+  const base = "/usr/lib/postgresql";
+  const versions = existsSync(base) ? readdirSync(base).map(Number).filter(Boolean) : [];
+  const newest = versions
+    .toSorted((left, right) => right - left)
+    .map((version) => join(base, String(version), "bin"))
+    .find((folder) => existsSync(join(folder, "initdb")));
+  const redis = (process.env.PATH ?? "")
+    .split(delimiter)
+    .concat("/usr/bin", "/usr/local/bin")
+    .map((folder) => join(folder, "redis-server"))
+    .find((path) => existsSync(path));
+  return newest === undefined || redis === undefined ? undefined : { postgres: newest, redis };
+}
+
+function installPrograms(say) {
+  const advice = "needs Debian's packages postgresql and redis-server";
+  if (process.getuid?.() !== 0) {
+    throw new SetupError(
+      `this ${advice}; install them as root: apt-get install postgresql redis-server`,
+    );
+  }
+  say("installing postgresql and redis-server with apt-get");
+  // With this runlevel Debian's scripts do not start the packages' own servers.
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
+  const run = (...words) => spawnSync("apt-get", ["-qq", ...words], { env, stdio: "inherit" });
+  run("update");
+  run("install", "-y", "--no-install-recommends", "postgresql", "redis-server");
+  const programs = findPrograms();
+  if (programs === undefined) {
+    throw new SetupError(`apt-get could not install them; this ${advice}`);
+  }
+  return programs;
+}
+
+async function startPostgres(programs, folder, account, children) {
+  const data = join(folder, "postgres");
+  mkdirSync(data, { mode: 0o700 });
+  if (account.uid !== undefined) {
+    chownSync(data, account.uid, account.gid);
+  }
+  const options = { ...account, cwd: "/", env: { LC_ALL: "C", TZ: "UTC", PATH: "/usr/bin:/bin" } };
+  const made = spawnSync(
+    join(programs.postgres, "initdb"),
+    ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+    { ...options, encoding: "utf8" },
+  );
+  if (made.status !== 0) {
+    throw new SetupError(`initdb failed: ${made.stderr.trim()}`);
+  }
+  const port = await freePort();
+  const settings = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    `port=${port}`,
+    "fsync=off",
+  ];
+  const flags = settings.flatMap((setting) => ["-c", setting]);
+  start(join(programs.postgres, "postgres"), ["-D", data, ...flags], options, children);
+  // Recovery is short here; the port opens when the server takes connections.
+  await answersOn(port, "PostgreSQL");
+  return port;
+}
+
+async function startRedis(programs, folder, account, children) {
+  const data = join(folder, "redis");
+  mkdirSync(data, { mode: 0o700 });
+  if (account.uid !== undefined) {
+    chownSync(data, account.uid, account.gid);
+  }
+  const port = await freePort();
+  const flags = ["--port", String(port), "--bind", "127.0.0.1", "--dir", data, "--save", ""];
+  flags.push("--appendonly", "yes", "--maxmemory-policy", "noeviction");
+  start(programs.redis, flags, { ...account, cwd: "/" }, children);
+  await answersOn(port, "Redis");
+  return port;
+}
+
+function start(program, args, options, children) {
+  const child = spawn(program, args, { ...options, stdio: "ignore", detached: true });
+  children.push(child);
+  process.once("exit", () => child.kill("SIGKILL"));
+}
+
+async function end(child) {
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return;
+  }
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGINT");
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+async function answersOn(port, name) {
+  const deadlineMs = performance.now() + START_TIMEOUT_MS;
+  while (!(await connects(port))) {
+    if (performance.now() > deadlineMs) {
+      throw new SetupError(`the private ${name} did not start on port ${port}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function connects(port) {
+  return new Promise((resolve) => {
+    const socket = createConnection({ port, host: "127.0.0.1" });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

@@ -1,0 +1,8 @@
+/** `npm start`: installs and builds what is missing, then runs the kit in this same process. */
+import { prepare, runSetup } from "./prepare.mjs";
+
+console.log("causeway: checking packages and build");
+await runSetup(() =>
+  prepare({ isDevWanted: false, say: (text) => console.log(`causeway: ${text}`) }),
+);
+await import("../dist/cli/kit-main.js");

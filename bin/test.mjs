@@ -1,0 +1,97 @@
+/**
+ * `npm test`: installs and builds what is missing, then runs the tests.
+ *   (no flag)    everything below test/ except test/faults and test/services-only
+ *   --services   test/integration and test/services-only on a private PostgreSQL and Redis
+ *   --faults     test/faults: kill -9 at every durable step and the like
+ * Further arguments go to jest. The last line is "N passed, N failed".
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { prepare, runSetup } from "./prepare.mjs";
+import { startPrivateServices } from "./private-services.mjs";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+/** Which tests each mode runs, as jest's path patterns. */
+const MODES = {
+  usual: { paths: [], ignored: ["/node_modules/", "/test/faults/", "/test/services-only/"] },
+  services: { paths: ["test/integration/", "test/services-only/"], ignored: ["/node_modules/"] },
+  faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
+};
+
+const say = (text) => console.log(`causeway: ${text}`);
+const given = process.argv.slice(2);
+const jestArguments = given.filter((word) => word !== "--services" && word !== "--faults");
+const modes = Object.keys(MODES).filter((name) => given.includes(`--${name}`));
+
+say("checking packages and build");
+await runSetup(() => prepare({ isDevWanted: true, say }));
+
+const totals = { passed: 0, failed: 0, exitCode: 0 };
+for (const mode of modes.length === 0 ? ["usual"] : modes) {
+  const services = mode === "services" ? await startOrExit() : undefined;
+  try {
+    await runJest(MODES[mode], services?.environment ?? {});
+  } finally {
+    await services?.stop();
+  }
+}
+console.log(`${totals.passed} passed, ${totals.failed} failed`);
+process.exitCode = totals.exitCode;
+
+async function startOrExit() {
+  let services;
+  await runSetup(async () => {
+    services = await startPrivateServices({ say });
+  });
+  return services;
+}
+
+/** Runs jest as a child and adds its figures to the totals. */
+async function runJest(mode, environment) {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-jest-"));
+  const resultPath = join(folder, "result.json");
+  const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-"));
+  const child = spawn(
+    process.execPath,
+    [
+      "--experimental-vm-modules",
+      "--no-warnings",
+      join(ROOT, "node_modules", "jest", "bin", "jest.js"),
+      "--json",
+      `--outputFile=${resultPath}`,
+      ...mode.ignored.map((pattern) => `--testPathIgnorePatterns=${pattern}`),
+      ...jestArguments,
+      ...(hasOwnPaths ? [] : mode.paths),
+    ],
+    { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },
+  );
+  // The terminal sends Ctrl-C to jest as well; this process waits and reports.
+  const forward = (signal) => child.kill(signal);
+  process.on("SIGTERM", forward);
+  process.on("SIGINT", forward);
+  const code = await new Promise((resolve) => {
+    child.once("error", () => resolve(1));
+    child.once("close", (status) => resolve(status ?? 1));
+  });
+  process.removeListener("SIGTERM", forward);
+  process.removeListener("SIGINT", forward);
+  addFigures(resultPath, code);
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function addFigures(resultPath, code) {
+  totals.exitCode ||= code;
+  try {
+    const result = JSON.parse(readFileSync(resultPath, "utf8"));
+    totals.passed += result.numPassedTests;
+    // A file that cannot even be loaded has no failed tests, yet it has failed.
+    totals.failed += result.numFailedTests + result.numRuntimeErrorTestSuites;
+  } catch {
+    totals.failed += 1;
+    totals.exitCode ||= 1;
+  }
+}

@@ -1,0 +1,114 @@
+/** The `causeway` command's tree: options that all commands share, and the commands. */
+import { Command, Option } from "commander";
+import { type Environment, readPortOffset } from "../runtime/config.js";
+import { parsePortOffset } from "../runtime/lifecycle.js";
+import { type CommandContext, runDoctor, runInit, runMigrate, runStatus } from "./commands.js";
+import { runListDeposits } from "./deposit-list.js";
+import { runDepositsResume, runDepositsStatus } from "./deposits.js";
+import { resolveHome } from "./home.js";
+import { parseBlockInterval } from "./kit-arguments.js";
+import { KIT_CONFIG_NAMES } from "./kit-config.js";
+import { runReconcile } from "./reconcile.js";
+
+/** What the entry gives. */
+export interface ProgramOptions {
+  readonly version: string;
+  readonly env: Environment;
+  readonly signal: AbortSignal;
+  readonly print: (line: string) => void;
+  readonly setExitCode: (code: number) => void;
+}
+
+/** Options that every command takes, also after its name. */
+interface SharedOptions {
+  readonly home?: string;
+  readonly portOffset?: string;
+  readonly json?: boolean;
+}
+
+function addShared(command: Command): Command {
+  return command
+    .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
+    .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
+    .addOption(new Option("--json", "print one JSON document"));
+}
+
+/** Builds the program; commands set the exit code through `setExitCode`. */
+export function createProgram(options: ProgramOptions): Command {
+  const program = new Command("causeway")
+    .description("Operates a Causeway kit; works beside a running one.")
+    .version(options.version)
+    .showHelpAfterError("(see --help)");
+  const contextOf = (shared: SharedOptions): CommandContext => {
+    const home = resolveHome(shared.home, options.env);
+    const portOffset =
+      shared.portOffset === undefined
+        ? readPortOffset(home, KIT_CONFIG_NAMES)
+        : parsePortOffset(shared.portOffset);
+    const { env, signal, print } = options;
+    return { home, portOffset, json: shared.json === true, env, signal, print };
+  };
+  const run =
+    <O extends SharedOptions>(work: (context: CommandContext, own: O) => Promise<number>) =>
+    async (own: O): Promise<void> => {
+      options.setExitCode(await work(contextOf(own), own));
+    };
+  addKitCommands(program, run);
+  addDepositCommands(program, run);
+  return program;
+}
+
+type Runner = <O extends SharedOptions>(
+  work: (context: CommandContext, own: O) => Promise<number>,
+) => (own: O) => Promise<void>;
+
+function addKitCommands(program: Command, run: Runner): void {
+  addShared(program.command("init"))
+    .description("write keys, settings and the genesis of a local chain; never overwrites")
+    .option("--block-interval-ms <n>", "time between blocks of the new chain")
+    .option("--role-homes <dir>", "also write one home per process, each with its own files only")
+    .action(
+      run<SharedOptions & { blockIntervalMs?: string; roleHomes?: string }>((context, own) => {
+        const interval = own.blockIntervalMs;
+        return runInit(context, {
+          blockIntervalMs: interval === undefined ? undefined : parseBlockInterval(interval),
+          roleHomes: own.roleHomes,
+        });
+      }),
+    );
+  addShared(program.command("status"))
+    .description("what runs, how high the chain is, how far the watcher is behind")
+    .action(run((context) => runStatus(context)));
+  addShared(program.command("doctor"))
+    .description("check settings, keys, disk and every part; says what to do about findings")
+    .option("--strict", "warnings fail too")
+    .action(
+      run<SharedOptions & { strict?: boolean }>((context, own) =>
+        runDoctor(context, { strict: own.strict === true }),
+      ),
+    );
+  addShared(program.command("migrate"))
+    .description("bring the ledger's tables to this version")
+    .action(run((context) => runMigrate(context)));
+  addShared(program.command("reconcile"))
+    .description("compare ledger and chain at one height, tolerance 0; exit 1 on a break")
+    .action(run((context) => runReconcile(context)));
+}
+
+function addDepositCommands(program: Command, run: Runner): void {
+  const deposits = program.command("deposits").description("deposits and what halts them");
+  addShared(deposits.command("list"))
+    .description("deposits to an address")
+    .requiredOption("--address <address>", "deposit address, 0x hex")
+    .action(
+      run<SharedOptions & { address: string }>((context, own) => runListDeposits(context, own)),
+    );
+  addShared(deposits.command("status"))
+    .description(
+      "how far deposits are booked, and what halts crediting; exit 1 when something does",
+    )
+    .action(run((context) => runDepositsStatus(context)));
+  addShared(deposits.command("resume"))
+    .description("go on crediting after the cause of an incident is gone")
+    .action(run((context) => runDepositsResume(context)));
+}

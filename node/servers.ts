@@ -1,0 +1,105 @@
+/** The node's listening side: EVM JSON-RPC and WebSocket, consensus RPC, metrics. */
+import type { Network } from "../chain/networks.js";
+import { formatListenAddress } from "../runtime/config-values.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Service } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/logger.js";
+import type { Metrics } from "../runtime/metrics.js";
+import type { ChainView } from "./chain-view.js";
+import type { AppConfig, NodeConfig } from "./config.js";
+import type { ValidatorIdentity } from "./consensus/validator-key.js";
+import type { EventBus } from "./event-bus.js";
+import type { CallWorkers } from "./execution/call-port.js";
+import type { TransactionPool } from "./mempool/pool-port.js";
+import { startCometServer } from "./rpc/comet/server.js";
+import { createEvmApi } from "./rpc/evm/api.js";
+import { startEvmHttpServer } from "./rpc/evm/http-server.js";
+import { DEFAULT_EVM_RPC_LIMITS } from "./rpc/evm/options.js";
+import { startEvmSocketServer } from "./rpc/evm/socket-server.js";
+import { startMetricsServer } from "./rpc/metrics-server.js";
+
+/** The program's version, shown by web3_clientVersion and the consensus status. */
+export const NODE_VERSION = "0.1.0";
+
+/** Version of the application protocol in the consensus status. */
+const APP_VERSION = "1";
+
+/** What the servers see of the node. */
+export interface ServerParts {
+  readonly config: NodeConfig;
+  readonly app: AppConfig;
+  readonly network: Network;
+  readonly view: ChainView;
+  readonly bus: EventBus;
+  readonly pool: TransactionPool;
+  readonly calls: CallWorkers;
+  readonly metrics: Metrics;
+  readonly identity: ValidatorIdentity;
+  readonly nodeId: string;
+  readonly log: Logger;
+}
+
+/**
+ * Opens every port of the node, in order; on a fault those that are open are closed again.
+ * @throws PORT_TAKEN, LISTEN_FAILED
+ */
+export async function startServers(parts: ServerParts): Promise<readonly Service[]> {
+  const started: Service[] = [];
+  try {
+    for (const start of serverStarts(parts)) started.push(await start());
+    return started;
+  } catch (error) {
+    for (const service of started.reverse()) await service.stop();
+    throw error;
+  }
+}
+
+/** As geth writes it: name, version, platform, runtime. */
+function clientVersion(): string {
+  const { platform, arch, versions } = process;
+  return `causeway/v${NODE_VERSION}/${platform}-${arch}/node${versions.node}`;
+}
+
+function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
+  const { config, app, network, view, log, metrics } = parts;
+  const rpc = app["json-rpc"];
+  const api = createEvmApi({
+    ...parts,
+    suggestedGasPriceAtoken: rpc["suggested-gas-price"],
+    isCatchingUp: () => false,
+    peerCount: () => 0,
+    clientVersion: clientVersion(),
+    limits: {
+      ...DEFAULT_EVM_RPC_LIMITS,
+      batchEntries: rpc["batch-request-limit"],
+      logBlocks: rpc["block-range-cap"],
+      logResults: rpc["logs-cap"],
+    },
+    clock: systemClock,
+  });
+  const allowedOrigins = rpc["cors-origins"];
+  const comet = {
+    listen: config.rpc.laddr,
+    view,
+    network,
+    moniker: config[""].moniker,
+    nodeId: parts.nodeId,
+    appVersion: APP_VERSION,
+    p2pListenAddress: "",
+    rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
+    isCatchingUp: () => false,
+    validator: { publicKey: Buffer.from(parts.identity.publicKey, "base64"), votingPower: 1n },
+    log,
+  };
+  const starts: (() => Promise<Service>)[] = [
+    async () => ({ name: "EVM API", stop: async () => api.close() }),
+    () => startEvmHttpServer(api, { listen: rpc.address, allowedOrigins }),
+    () => startEvmSocketServer(api, { listen: rpc["ws-address"], allowedOrigins }),
+    () => startCometServer(comet),
+  ];
+  if (config.instrumentation.prometheus) {
+    const listen = config.instrumentation.prometheus_listen_addr;
+    starts.push(() => startMetricsServer({ listen, metrics, log }));
+  }
+  return starts;
+}

@@ -1,0 +1,47 @@
+/** The HTTP server that both entries use: two API files on one port, Rosetta's errors. */
+import { fileURLToPath } from "node:url";
+import type { ListenAddress } from "../runtime/config-values.js";
+import {
+  createHttpServer,
+  type HttpRoute,
+  type HttpServer,
+  type HttpServerOptions,
+} from "../runtime/http-server.js";
+import type { Logger } from "../runtime/logger.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { toErrorResponse } from "./errors.js";
+
+/** What a server of the sidecar is made of. */
+export interface SidecarServerOptions {
+  readonly name: string;
+  readonly listen: ListenAddress;
+  /** Every path of openapi/data.yaml. */
+  readonly dataRoutes: readonly HttpRoute[];
+  /** Every path of openapi/construction.yaml. */
+  readonly constructionRoutes: readonly HttpRoute[];
+  readonly readiness: HttpServerOptions["readiness"];
+  readonly cachedReply?: HttpServerOptions["cachedReply"];
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+/** A transaction has at most 128 KiB, twice that as hex, once more inside an unsigned one. */
+const BODY_LIMIT_BYTES = 1024 * 1024;
+
+/** Path of an API file; the build copies them beside the compiled code. */
+export function apiFile(name: "data" | "construction"): string {
+  return fileURLToPath(new URL(`../openapi/${name}.yaml`, import.meta.url));
+}
+
+/** Makes the server; it listens after `start()`. */
+export function createSidecarServer(options: SidecarServerOptions): HttpServer {
+  const { dataRoutes, constructionRoutes, ...rest } = options;
+  return createHttpServer({
+    ...rest,
+    apiSpecPath: apiFile("data"),
+    routes: dataRoutes,
+    moreApis: [{ apiSpecPath: apiFile("construction"), routes: constructionRoutes }],
+    mapError: toErrorResponse,
+    bodyLimitBytes: BODY_LIMIT_BYTES,
+  });
+}

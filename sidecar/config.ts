@@ -1,0 +1,80 @@
+/** `<home>/config/sidecar.toml`, read by the online and the offline server. */
+import { type ConfigOf, defineConfigFile, field } from "../runtime/config.js";
+
+/** Schema of the file. */
+export const sidecarConfig = defineConfigFile("sidecar", {
+  "": {
+    network: field.choice({
+      default: "testnet",
+      values: ["mainnet", "testnet"],
+      help: "Network this server answers for; its chain id is checked against the node's.",
+    }),
+  },
+  online: {
+    listen: field.listenAddress({
+      default: "127.0.0.1:8080",
+      help: "Address of the Data API and of the online Construction API.",
+    }),
+  },
+  offline: {
+    listen: field.listenAddress({
+      default: "127.0.0.1:8081",
+      help: "Address of the offline Construction API.",
+    }),
+  },
+  node: {
+    url: field.url({
+      default: "http://127.0.0.1:8545",
+      help: "JSON-RPC of your own full node. Not read by the offline server.",
+    }),
+    "timeout-ms": field.integer({
+      default: 10_000,
+      min: 100,
+      max: 300_000,
+      unit: "ms",
+      help: "Time for one request to the node.",
+    }),
+    "max-response-mib": field.integer({
+      default: 64,
+      min: 1,
+      max: 512,
+      unit: "MiB",
+      help: "Longest reply of the node; a full block with its journal is the largest.",
+    }),
+    "max-block-age-ms": field.integer({
+      default: 60_000,
+      min: 1_000,
+      max: 86_400_000,
+      unit: "ms",
+      help: "When the newest block is older than this, /ready says that the chain stands still.",
+    }),
+  },
+  cache: {
+    "blocks-mib": field.integer({
+      default: 256,
+      min: 1,
+      max: 65_536,
+      unit: "MiB",
+      help: "Memory for finished /block replies; blocks are final, so they never go stale.",
+    }),
+  },
+  construction: {
+    "gas-margin-percent": field.integer({
+      default: 20,
+      min: 0,
+      max: 1_000,
+      unit: "%",
+      help: "Added to every gas estimate: state may change until the transaction is mined.",
+    }),
+    "minimum-gas-price-atoken": field.bigint({
+      default: 1n,
+      min: 1n,
+      max: 10n ** 18n,
+      unit: "atoken per gas",
+      help: "Lowest gas price that is ever suggested; the node's minimum-gas-prices, rounded up.",
+    }),
+  },
+});
+
+/** Values of the file. */
+export type SidecarConfig = ConfigOf<typeof sidecarConfig>;

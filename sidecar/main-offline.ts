@@ -1,0 +1,22 @@
+/** Process entry of the offline Construction API: opens no connection, ever. */
+import { NETWORKS } from "../chain/networks.js";
+import { loadConfig } from "../runtime/config.js";
+import { runProcess } from "../runtime/lifecycle.js";
+import { createMetrics } from "../runtime/metrics.js";
+import { sidecarConfig } from "./config.js";
+import { createOfflineServer } from "./offline-server.js";
+
+runProcess({
+  name: "sidecar-offline",
+  async start({ home, env, portOffset, log }) {
+    const config = loadConfig({ home, env, portOffset }, sidecarConfig);
+    const server = createOfflineServer({
+      network: NETWORKS[config[""].network],
+      listen: config.offline.listen,
+      log,
+      metrics: createMetrics(),
+    });
+    await server.start();
+    return [server];
+  },
+});

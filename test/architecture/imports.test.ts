@@ -1,0 +1,153 @@
+/** Holds the sources against docs/architecture.md: who may import whom, no cycles, one owner per library. */
+import { describe, expect, it } from "@jest/globals";
+import { productSources, readSource, type SourceFile } from "../helpers/source-tree.js";
+
+const sources = productSources();
+
+/** Folder -> folders it may import beside itself. */
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  chain: [],
+  runtime: ["chain"],
+  "rpc-client": ["chain", "runtime"],
+  ledger: ["chain", "runtime"],
+  node: ["chain", "runtime", "openapi"],
+  sidecar: ["chain", "runtime", "rpc-client", "openapi"],
+  "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
+  "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
+  cli: ["chain", "runtime", "rpc-client", "ledger"],
+};
+
+/** The CLI also reads every process' settings schema, and the node's genesis and keys. */
+const CLI_ALSO = [
+  /^(node|sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^node\/genesis\.ts$/,
+  /^node\/consensus\/validator-key\.ts$/,
+];
+
+/** Layers inside node/: a file imports from its own or an earlier one. */
+const NODE_LAYERS = ["store", "state", "modules", "execution", "mempool", "consensus", "p2p"];
+
+/** What the servers below node/rpc may see of the node beside each other. */
+const RPC_MAY_SEE = [
+  /^node\/rpc\//,
+  /^node\/(chain-view|event-bus)\.ts$/,
+  /^node\/mempool\/pool-port\.ts$/,
+  /^node\/execution\/call-port\.ts$/,
+];
+
+/** Library -> who may import it. */
+const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
+  [/^@noble\//, [/^chain\/crypto\.ts$/]],
+  [/^(secp256k1|@bitauth\/libauth|hash-wasm)$/, [/^chain\/crypto\.ts$/]],
+  [/^@ethereumjs\//, [/^node\/execution\//]],
+  [/^level$/, [/^node\/store\//]],
+  [/^(typeorm|pg)$/, [/^runtime\/sql/, /^ledger\//, /^indexer\//]],
+  [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
+  [/^express(-openapi-validator)?$/, [/^runtime\//]],
+];
+
+const folderOf = (file: string) => file.split("/")[0] ?? "";
+
+function mayImport(from: string, to: string): boolean {
+  const [source, target] = [folderOf(from), folderOf(to)];
+  if (source === target || ALLOWED[source]?.includes(target)) return true;
+  return source === "cli" && CLI_ALSO.some((pattern) => pattern.test(to));
+}
+
+function nodeLayer(file: string): number {
+  return NODE_LAYERS.indexOf(file.split("/")[1] ?? "");
+}
+
+/** Strongly connected files; each is a cycle. */
+function cycles(files: readonly SourceFile[]): string[][] {
+  const graph = new Map(files.map(({ path, imports }) => [path, imports]));
+  const index = new Map<string, number>();
+  const low = new Map<string, number>();
+  const stack: string[] = [];
+  const found: string[][] = [];
+  const visit = (file: string): void => {
+    index.set(file, index.size);
+    low.set(file, index.get(file) ?? 0);
+    stack.push(file);
+    for (const next of graph.get(file) ?? []) {
+      if (!graph.has(next)) continue;
+      if (!index.has(next)) visit(next);
+      if (stack.includes(next)) {
+        low.set(file, Math.min(low.get(file) ?? 0, low.get(next) ?? 0));
+      }
+    }
+    if (low.get(file) !== index.get(file)) return;
+    const cycle = stack.splice(stack.indexOf(file));
+    if (cycle.length > 1) found.push(cycle);
+  };
+  for (const { path } of files) if (!index.has(path)) visit(path);
+  return found;
+}
+
+describe("imports", () => {
+  it("reads a tree worth reading", () => {
+    expect(sources.length).toBeGreaterThan(50);
+    expect(sources.flatMap(({ imports }) => imports).length).toBeGreaterThan(200);
+  });
+
+  it("go only the way the architecture allows", () => {
+    const wrong = sources.flatMap(({ path, imports }) =>
+      imports.filter((to) => !mayImport(path, to)).map((to) => `${path} -> ${to}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("inside the node go only to the left", () => {
+    const wrong = sources
+      .filter(({ path }) => nodeLayer(path) >= 0)
+      .flatMap(({ path, imports }) =>
+        imports.filter((to) => nodeLayer(to) > nodeLayer(path)).map((to) => `${path} -> ${to}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
+  it("give the node's servers nothing but its ports", () => {
+    const wrong = sources
+      .filter(({ path }) => path.startsWith("node/rpc/"))
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter((to) => folderOf(to) === "node" && !RPC_MAY_SEE.some((ok) => ok.test(to)))
+          .map((to) => `${path} -> ${to}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
+  it("form no cycle, type imports included", () => {
+    expect(cycles(sources)).toEqual([]);
+  });
+
+  it("find a cycle where there is one", () => {
+    const file = (path: string, imports: string[]) => ({ path, text: "", imports, packages: [] });
+    expect(cycles([file("a", ["b"]), file("b", ["c"]), file("c", ["a"])])).toHaveLength(1);
+  });
+
+  it("leave each library to its owner", () => {
+    const wrong = sources.flatMap(({ path, packages }) =>
+      packages
+        .filter((name) =>
+          LIBRARY_OWNERS.some(
+            ([library, owners]) => library.test(name) && !owners.some((owner) => owner.test(path)),
+          ),
+        )
+        .map((name) => `${path} -> ${name}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it("keep the offline sidecar away from every client", () => {
+    const seen = new Set<string>();
+    const pending = ["sidecar/main-offline.ts"];
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      if (seen.has(next) || !next.endsWith(".ts")) continue;
+      seen.add(next);
+      pending.push(...readSource(next).imports);
+    }
+    expect(seen.size).toBeGreaterThan(5);
+    expect([...seen].filter((file) => file.startsWith("rpc-client/"))).toEqual([]);
+  });
+});

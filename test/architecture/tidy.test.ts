@@ -1,0 +1,66 @@
+/** The form of the sources: limits that only ever go down (see docs/style.md). */
+import { describe, expect, it } from "@jest/globals";
+import { productSources } from "../helpers/source-tree.js";
+
+const MAX_FILE_LINES = 500;
+const MAX_LINE_COLUMNS = 110;
+
+const sources = productSources();
+
+/** Lines that match, as "file:line". */
+function find(pattern: RegExp): string[] {
+  return sources.flatMap(({ path, text }) =>
+    text
+      .split("\n")
+      .map((line, index) => ({ line, place: `${path}:${index + 1}` }))
+      .filter(({ line }) => pattern.test(line))
+      .map(({ place }) => place),
+  );
+}
+
+/** Exports whose line before is not the end of a comment or a decorator. */
+function undocumented(): string[] {
+  const isExport =
+    /^export (default )?(async )?(abstract )?(function|class|const|let|type|interface)\b/;
+  return sources.flatMap(({ path, text }) => {
+    const lines = text.split("\n");
+    return lines.flatMap((line, index) => {
+      const before = (lines[index - 1] ?? "").trimEnd();
+      const documented = before.endsWith("*/") || before.startsWith("@") || before === "})";
+      return isExport.test(line) && !documented ? [`${path}:${index + 1}`] : [];
+    });
+  });
+}
+
+describe("sources", () => {
+  it("stay below the length of a file", () => {
+    const long = sources
+      .map(({ path, text }) => ({ path, lines: text.split("\n").length }))
+      .filter(({ lines }) => lines > MAX_FILE_LINES);
+    expect(long).toEqual([]);
+  });
+
+  it("stay below the width of a line", () => {
+    expect(find(new RegExp(`^.{${MAX_LINE_COLUMNS + 1},}$`))).toEqual([]);
+  });
+
+  it("document every export", () => {
+    expect(undocumented()).toEqual([]);
+  });
+
+  it("silence no check and leave nothing for later", () => {
+    expect(find(/@ts-ignore|@ts-expect-error|@ts-nocheck|oxlint-disable|biome-ignore/)).toEqual([]);
+    expect(find(/\b(TODO|FIXME|XXX)\b/)).toEqual([]);
+    expect(find(/\bas any\b|: any\b|<any>/)).toEqual([]);
+  });
+
+  it("read the environment in one place", () => {
+    const files = sources.filter(({ text }) => /process\.env\b/.test(text)).map(({ path }) => path);
+    expect(files.filter((path) => path !== "runtime/config.ts")).toEqual([]);
+  });
+
+  it("start with a header comment that says what the file is for", () => {
+    const bare = sources.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text));
+    expect(bare.map(({ path }) => path)).toEqual([]);
+  });
+});

@@ -1,0 +1,278 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { Client } from "pg";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../cli/embedded-postgres.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { identifyProcess, isRunning } from "../../../runtime/process-identity.js";
+import { freePort } from "../../helpers/ports.js";
+import { compiledFolder } from "../../helpers/services.js";
+import { until } from "../../helpers/until.js";
+
+const log = createLogger({ component: "test", level: "silent" });
+const { signal } = new AbortController();
+const isRoot = process.getuid?.() === 0;
+
+async function queryOne(url: string, text: string): Promise<unknown> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const result = await client.query<{ value: unknown }>(text);
+    return result.rows[0]?.value;
+  } finally {
+    await client.end();
+  }
+}
+
+describe("embedded PostgreSQL", () => {
+  /** Home with a finished cluster, shared by the tests that do not look at its making. */
+  let sharedHome: string;
+  let home: string;
+  let port: number;
+  const running: EmbeddedPostgres[] = [];
+
+  async function start(options: { home?: string; notices?: string[] } = {}) {
+    const server = await startEmbeddedPostgres({
+      home: options.home ?? home,
+      port,
+      log,
+      signal,
+      notice: (sentence) => options.notices?.push(sentence),
+    });
+    running.push(server);
+    return server;
+  }
+
+  function makeHome(): string {
+    const folder = mkdtempSync(join(tmpdir(), "causeway-pg-"));
+    // mkdtemp closes the folder; the server's account must pass through it.
+    chmodSync(folder, 0o711);
+    return folder;
+  }
+
+  beforeAll(() => {
+    sharedHome = makeHome();
+  });
+
+  afterAll(() => {
+    rmSync(sharedHome, { recursive: true, force: true });
+  });
+
+  beforeEach(async () => {
+    home = sharedHome;
+    port = await freePort();
+  });
+
+  afterEach(async () => {
+    for (const server of running.splice(0)) {
+      await server.stop();
+    }
+    if (home !== sharedHome) {
+      rmSync(home, { recursive: true, force: true });
+    }
+  });
+
+  it("keeps its data over a stop and a start and shows no secret outside its file", async () => {
+    const first = await start();
+    expect(await queryOne(first.url, "SELECT current_user::text AS value")).toBe("causeway");
+    expect(
+      await queryOne(first.url, "SELECT rolsuper AS value FROM pg_roles WHERE rolname='causeway'"),
+    ).toBe(false);
+    const encoding = "SELECT pg_encoding_to_char(encoding) AS value FROM pg_database LIMIT 1";
+    expect(await queryOne(first.url, encoding)).toBe("UTF8");
+    await queryOne(first.url, "CREATE TABLE kept AS SELECT 42 AS value");
+    const passwordPath = join(home, "config", "postgres.password");
+    const password = readFileSync(passwordPath, "utf8").trim();
+    expect(password).toMatch(/^[0-9a-f]{64}$/);
+    expect(statSync(passwordPath).mode & 0o777).toBe(0o600);
+    const arguments_ = readFileSync(`/proc/${first.pid}/cmdline`, "utf8");
+    expect(arguments_).not.toContain(password);
+    await first.stop();
+    expect(await first.exited).toEqual({ code: 0, signal: null });
+    expect(readFileSync(join(home, "logs", "postgres.log"), "utf8")).not.toContain(password);
+
+    const second = await start();
+    expect(await queryOne(second.url, "SELECT value FROM kept")).toBe(42);
+    const wrong = second.url.replace(password, "0".repeat(64));
+    await expect(queryOne(wrong, "SELECT 1 AS value")).rejects.toThrow(/password/);
+  });
+
+  it("listens on loopback only and makes no socket files", async () => {
+    const server = await start();
+    const asSuperuser = server.url.replace("//causeway:", "//postgres:");
+    const shown = await queryOne(
+      asSuperuser,
+      "SELECT string_agg(setting, '|' ORDER BY name) AS value FROM pg_settings " +
+        "WHERE name IN ('listen_addresses', 'unix_socket_directories')",
+    );
+    expect(shown).toBe("127.0.0.1|");
+  });
+
+  it("starts again after kill -9 of the server alone, committed rows kept", async () => {
+    const first = await start();
+    await queryOne(first.url, "CREATE TABLE kept_7 AS SELECT 7 AS value");
+    process.kill(first.pid, "SIGKILL");
+    await first.exited;
+    const second = await start();
+    expect(await queryOne(second.url, "SELECT value FROM kept_7")).toBe(7);
+  });
+
+  it("stops a server that survived a killed kit and starts anew", async () => {
+    const first = await start();
+    await queryOne(first.url, "CREATE TABLE kept_8 AS SELECT 8 AS value");
+    const survivor = identifyProcess(first.pid);
+    const second = await start();
+    expect(second.pid).not.toBe(first.pid);
+    expect(survivor !== undefined && isRunning(survivor)).toBe(false);
+    expect(await queryOne(second.url, "SELECT value FROM kept_8")).toBe(8);
+  });
+
+  it("is not stopped by a stale pid file whose process id now belongs to a stranger", async () => {
+    const first = await start();
+    await first.stop();
+    const stranger = spawn("sleep", ["60"], isRoot ? { uid: 65_534, gid: 65_534, cwd: "/" } : {});
+    const file = [stranger.pid, join(home, "data", "postgres"), "1", port, "", "127.0.0.1", "", ""];
+    writeFileSync(join(home, "data", "postgres", "postmaster.pid"), file.join("\n"));
+    const second = await start();
+    expect(await queryOne(second.url, "SELECT 1 AS value")).toBe(1);
+    expect(stranger.exitCode).toBeNull();
+    stranger.kill("SIGKILL");
+  });
+
+  it("redoes an initialisation that was killed half way", async () => {
+    home = makeHome();
+    const half = join(home, "data", "postgres.init-999999");
+    mkdirSync(join(half, "cluster"), { recursive: true });
+    writeFileSync(join(half, "cluster", "PG_VERSION"), "18\n");
+    const server = await start();
+    expect(await queryOne(server.url, "SELECT 1 AS value")).toBe(1);
+    expect(readdirSync(join(home, "data"))).toEqual(["postgres"]);
+  });
+
+  it("names the port that is taken and leaves nothing running", async () => {
+    const holder = createServer();
+    holder.listen(port, "127.0.0.1");
+    await once(holder, "listening");
+    await expect(start()).rejects.toMatchObject({
+      code: "PORT_TAKEN",
+      message: expect.stringContaining(String(port)),
+    });
+    expect(existsSync(join(home, "data", "postgres", "postmaster.pid"))).toBe(false);
+    holder.close();
+  });
+
+  it("makes a lost password file anew", async () => {
+    const first = await start();
+    await first.stop();
+    rmSync(join(home, "config", "postgres.password"));
+    const second = await start();
+    expect(second.url).not.toBe(first.url);
+    expect(await queryOne(second.url, "SELECT 1 AS value")).toBe(1);
+  });
+
+  it("leaves at once when told to stop during the start", async () => {
+    home = makeHome();
+    const controller = new AbortController();
+    const starting = startEmbeddedPostgres({ home, port, log, signal: controller.signal });
+    controller.abort(new Error("stopping"));
+    await expect(starting).rejects.toThrow("stopping");
+    expect(readdirSync(join(home, "data"))).toEqual([]);
+  });
+
+  it("is gone within 5 s when the kit is killed, and its port is free for the next start", async () => {
+    const folder = await compiledFolder();
+    const script = `
+      const { startEmbeddedPostgres } = await import(${JSON.stringify(`${folder}/cli/embedded-postgres.js`)});
+      const { createLogger } = await import(${JSON.stringify(`${folder}/runtime/logger.js`)});
+      const server = await startEmbeddedPostgres({
+        home: ${JSON.stringify(home)}, port: ${port}, signal: new AbortController().signal,
+        log: createLogger({ component: "kit", level: "silent" }),
+      });
+      process.stdout.write(String(server.pid));
+    `;
+    const kit = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [output] = await once(kit.stdout, "data");
+    const server = identifyProcess(Number(String(output)));
+    expect(server).toBeDefined();
+    kit.kill("SIGKILL");
+    await until(() => server === undefined || !isRunning(server), { timeoutMs: 5_000 });
+    const next = await start();
+    expect(await queryOne(next.url, "SELECT 1 AS value")).toBe(1);
+  });
+
+  const forRoot = isRoot ? it : it.skip;
+
+  forRoot("lies outside a home that nobody can enter, and says so", async () => {
+    home = makeHome();
+    const closed = join(home, "closed");
+    mkdirSync(closed, { mode: 0o700 });
+    const notices: string[] = [];
+    const server = await start({ home: join(closed, "home"), notices });
+    const link = join(closed, "home", "data", "postgres");
+    expect(await queryOne(server.url, "SELECT 1 AS value")).toBe(1);
+    expect(notices.join(" ")).toContain("/var/lib/causeway/");
+    const folder = realpathSync(link);
+    expect(folder).toMatch(/^\/var\/lib\/causeway\/[0-9a-f]{16}$/);
+    await server.stop();
+
+    // A new home at the same path must not get the old home's money, nor destroy it.
+    rmSync(join(closed, "home"), { recursive: true });
+    const again = await start({ home: join(closed, "home"), notices });
+    await again.stop();
+    const kept = /kept in (\S+)\./.exec(notices.join(" "))?.[1] ?? "";
+    expect(existsSync(join(kept, "PG_VERSION"))).toBe(true);
+    rmSync(kept, { recursive: true });
+
+    renameSync(folder, `${folder}.away`);
+    await expect(start({ home: join(closed, "home") })).rejects.toMatchObject({
+      code: "CLUSTER_MISSING",
+    });
+    rmSync(`${folder}.away`, { recursive: true });
+  });
+
+  forRoot("names folder and cause on a full disk, and works once there is space", async () => {
+    home = makeHome();
+    const small = join(home, "small");
+    mkdirSync(small, { mode: 0o711 });
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=20m,mode=711", "none", small]);
+    if (mounted.status !== 0) {
+      process.stdout.write("skipped: no tmpfs can be mounted here\n");
+      return;
+    }
+    try {
+      await expect(start({ home: small })).rejects.toMatchObject({
+        code: "FOLDER_UNUSABLE",
+        message: expect.stringMatching(/small\/data\/postgres.*no space left/),
+      });
+      spawnSync("mount", ["-o", "remount,size=400m", small]);
+      const server = await start({ home: small });
+      expect(await queryOne(server.url, "SELECT 1 AS value")).toBe(1);
+      await server.stop();
+      spawnSync("mount", ["-o", "remount,ro", small]);
+      await expect(start({ home: small })).rejects.toMatchObject({
+        code: "FOLDER_UNUSABLE",
+        message: expect.stringContaining("read-only"),
+      });
+    } finally {
+      spawnSync("umount", [small]);
+    }
+  });
+});

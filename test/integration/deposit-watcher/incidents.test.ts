@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { keccak256Hex } from "../../../chain/crypto.js";
+import { readinessOf } from "../../../deposit-watcher/readiness.js";
+import { resumeCrediting } from "../../../ledger/incidents.js";
+import { readCursor } from "../../../ledger/watch-cursor.js";
+import { until } from "../../helpers/until.js";
+import { STRANGER, WatcherBench, type RunningWatcher } from "../../helpers/watcher.js";
+
+let bench: WatcherBench;
+beforeEach(async () => {
+  bench = await WatcherBench.open();
+});
+afterEach(() => bench.close());
+
+const wrongHash = keccak256Hex(Buffer.from("wrong"));
+
+async function halted({ watcher }: RunningWatcher, kind: string): Promise<void> {
+  await until(() => watcher.status.incident?.kind === kind, {
+    timeoutMs: 5_000,
+    what: `halted by ${kind}`,
+  });
+}
+
+async function incidents(): Promise<string[]> {
+  const rows = await bench.ledger.database.query<{ kind: string; resolved: boolean }>(
+    `SELECT kind, resolved_at IS NOT NULL AS resolved FROM incident ORDER BY id`,
+  );
+  return rows.map(({ kind, resolved }) => `${kind} ${resolved ? "resolved" : "open"}`);
+}
+
+describe("incidents", () => {
+  it("halt at a parent mismatch, survive a restart and a resume while the cause lasts, and end", async () => {
+    const alice = await bench.register("alice");
+    const first = bench.start();
+    bench.pay([alice.address, 5n]);
+    await bench.caughtUp();
+    const good = bench.chain.mine();
+    bench.chain.dataApiBlocks.set(2, { ...good, parentHash: wrongHash });
+    await halted(first, "PARENT_MISMATCH");
+    expect(readinessOf(first.watcher.status, 5)).toMatchObject({
+      ready: false,
+      reason: expect.stringContaining("PARENT_MISMATCH"),
+    });
+    await first.stop();
+    const second = bench.start();
+    await halted(second, "PARENT_MISMATCH");
+    bench.chain.mine();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice detected 5"]);
+    expect(await resumeCrediting(bench.ledger.database, "test")).toBe(1);
+    await until(async () => (await incidents()).length === 2, { timeoutMs: 5_000 });
+    expect(await incidents()).toEqual(["PARENT_MISMATCH resolved", "PARENT_MISMATCH open"]);
+    bench.chain.dataApiBlocks.clear();
+    expect((await readCursor(bench.ledger.database)).height).toBe(1);
+    await resumeCrediting(bench.ledger.database, "test");
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+    await until(() => readinessOf(second.watcher.status, 5).ready, { timeoutMs: 5_000 });
+  });
+
+  it("halt when operations do not explain a balance, before anything is credited", async () => {
+    const alice = await bench.register("alice");
+    const block = bench.chain.mine();
+    const invented = bench.chain.payment(STRANGER, alice.address, 1_000n);
+    bench.chain.dataApiBlocks.set(block.height, { ...block, transactions: [invented] });
+    const running = bench.start();
+    await halted(running, "BALANCE_MISMATCH");
+    bench.chain.mine();
+    bench.chain.mine();
+    expect(await bench.deposits()).toEqual([]);
+    expect(await bench.accountAtoken("liability:customer:alice")).toBe(0n);
+  });
+
+  it("halt when a payment is only half told", async () => {
+    const alice = await bench.register("alice");
+    const paid = bench.chain.payment(STRANGER, alice.address, 10n);
+    const again = bench.chain.payment(STRANGER, alice.address, 20n);
+    const block = bench.chain.mine([paid, again]);
+    bench.chain.dataApiBlocks.set(block.height, { ...block, transactions: [paid] });
+    const running = bench.start();
+    await halted(running, "BALANCE_MISMATCH");
+    expect(running.watcher.status.incident?.details).toMatchObject({
+      address: alice.address,
+      operationsAtoken: "10",
+      balanceAfterAtoken: "30",
+    });
+  });
+
+  it("halt when the head goes back, and when a booked block changes", async () => {
+    const running = bench.start();
+    bench.chain.mine();
+    const block = bench.chain.mine();
+    await bench.caughtUp();
+    bench.chain.toldHead = 1;
+    await halted(running, "HEIGHT_WENT_BACK");
+    bench.chain.toldHead = undefined;
+    const { hash } = block;
+    block.hash = wrongHash;
+    await resumeCrediting(bench.ledger.database, "test");
+    await halted(running, "HASH_CHANGED");
+    block.hash = hash;
+    await resumeCrediting(bench.ledger.database, "test");
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await incidents()).toEqual(["HEIGHT_WENT_BACK resolved", "HASH_CHANGED resolved"]);
+  });
+
+  it("halt when node and Data API tell different blocks", async () => {
+    const block = bench.chain.mine();
+    bench.chain.dataApiBlocks.set(1, { ...block, hash: wrongHash });
+    await halted(bench.start(), "NODES_DISAGREE");
+  });
+
+  it("halt when the past of an address does not add up", async () => {
+    await bench.register("scout");
+    const running = bench.start();
+    bench.chain.mine();
+    await bench.caughtUp();
+    const { derivation } = await import("../../helpers/watcher.js");
+    bench.chain.balanceLies.set(`${derivation.addressAt(1)}@1`, 5n);
+    await bench.register("bob");
+    await halted(running, "BALANCE_MISMATCH");
+  });
+
+  it("do not credit from a node of another chain", async () => {
+    bench.chain.chainId = 6941n;
+    const { watcher } = bench.start();
+    await until(() => watcher.status.problem?.includes("another chain") === true, {
+      timeoutMs: 5_000,
+    });
+    expect(readinessOf(watcher.status, 5).ready).toBe(false);
+    expect(watcher.status.cursorHeight).toBe(-1);
+  });
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { appendEvents, listEvents } from "../../../ledger/events.js";
+import { openTestLedger, type TestLedger } from "../../helpers/ledger.js";
+import { until } from "../../helpers/until.js";
+
+let ledger: TestLedger;
+beforeAll(async () => {
+  ledger = await openTestLedger();
+});
+afterAll(() => ledger.drop());
+
+describe("the event stream", () => {
+  it("has no gaps under concurrency, rolled back writers and batches, and never looks back", async () => {
+    const { database } = ledger;
+    const seen: number[] = [];
+    let isWriting = true;
+    const reader = (async () => {
+      for (;;) {
+        const wasWriting = isWriting;
+        const page = await listEvents(database, { afterSeq: seen.at(-1) ?? 0, limit: 1000 });
+        seen.push(...page.map(({ seq }) => seq));
+        if (!wasWriting && page.length === 0) return;
+      }
+    })();
+    const writers = Array.from({ length: 40 }, (_, writer) =>
+      database
+        .transaction(async (tx) => {
+          const events = Array.from({ length: 1 + (writer % 3) }, (__, index) => ({
+            type: "deposit.test" as const,
+            data: { writer, index },
+          }));
+          await appendEvents(tx, events);
+          if (writer % 5 === 0) throw new Error("rolled back on purpose");
+        })
+        .catch(() => undefined),
+    );
+    await Promise.all(writers);
+    isWriting = false;
+    await reader;
+    const written = Array.from({ length: 40 }, (_, writer) => writer)
+      .filter((writer) => writer % 5 !== 0)
+      .reduce((sum, writer) => sum + 1 + (writer % 3), 0);
+    expect(seen).toEqual(Array.from({ length: written }, (_, index) => index + 1));
+  });
+
+  it("keeps the order inside a batch and gives data back as it was written", async () => {
+    const { database } = ledger;
+    const [last] = await database.query<{ seq: string }>(`SELECT seq FROM event_counter`);
+    const first = await database.transaction((tx) =>
+      appendEvents(tx, [
+        { type: "deposit.detected", data: { depositId: "1", text: 'quote " and \\ {},' } },
+        { type: "deposit.credited", data: { depositId: "1" } },
+      ]),
+    );
+    expect(first).toBe(Number(last?.seq) + 1);
+    const page = await listEvents(database, { afterSeq: Number(last?.seq), limit: 10 });
+    expect(page.map(({ type, data }) => [type, data])).toEqual([
+      ["deposit.detected", { depositId: "1", text: 'quote " and \\ {},' }],
+      ["deposit.credited", { depositId: "1" }],
+    ]);
+    for (const { at } of page) expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  });
+
+  it("makes a later transaction wait for an earlier one, so commit order is number order", async () => {
+    const { database } = ledger;
+    let releaseFirst: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      releaseFirst = resolve;
+    });
+    let hasFirst = false;
+    const order: string[] = [];
+    const first = database.transaction(async (tx) => {
+      await appendEvents(tx, [{ type: "deposit.first", data: {} }]);
+      hasFirst = true;
+      await gate;
+      order.push("first");
+    });
+    await until(() => hasFirst, { timeoutMs: 5_000 });
+    const second = (async () => {
+      await database.transaction((tx) => appendEvents(tx, [{ type: "deposit.second", data: {} }]));
+      order.push("second");
+    })();
+    await until(
+      async () => {
+        const [row] = await database.query<{ waiting: number }>(
+          `SELECT count(*)::integer AS waiting FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        return row?.waiting === 1;
+      },
+      { timeoutMs: 5_000, what: "the second writer waits" },
+    );
+    releaseFirst();
+    await Promise.all([first, second]);
+    expect(order).toEqual(["first", "second"]);
+  });
+});

@@ -1,0 +1,262 @@
+/** 8546 on live sockets: every method, subscriptions without gaps, and slow or silent clients. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { WebSocketProvider } from "ethers";
+import { createPublicClient, webSocket } from "viem";
+import { WebSocket } from "ws";
+import { parseAddress } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { startEvmSocketServer } from "../../../node/rpc/evm/socket-server.js";
+import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
+import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
+
+interface Message {
+  readonly id?: unknown;
+  readonly result?: unknown;
+  readonly error?: { code: number; message: string };
+  readonly params?: { subscription: string; result: never };
+}
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function startNode(limits: Partial<EvmRpcLimits> = {}) {
+  const node = createTestNode(limits);
+  const listen = { host: "127.0.0.1", port: 0 };
+  const server = await startEvmSocketServer(node.api, {
+    listen,
+    allowedOrigins: ["https://wallet.example"],
+  });
+  cleanups.push(() => server.stop());
+  return { ...node, server, url: `ws://127.0.0.1:${server.address.port}` };
+}
+
+/** A client that keeps what it gets and lets a test wait for it. */
+async function openClient(url: string) {
+  const socket = new WebSocket(url);
+  cleanups.push(() => socket.terminate());
+  await once(socket, "open");
+  const messages: Message[] = [];
+  socket.on("message", (data: Buffer) => {
+    messages.push(JSON.parse(data.toString()));
+  });
+  const take = async (wanted: (message: Message) => boolean): Promise<Message> => {
+    for (;;) {
+      const index = messages.findIndex(wanted);
+      if (index >= 0) return messages.splice(index, 1)[0] ?? {};
+      await once(socket, "message");
+    }
+  };
+  let id = 0;
+  const ask = async (method: string, ...params: unknown[]): Promise<Message> => {
+    id += 1;
+    const own = id;
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: own, method, params }));
+    return take((message) => message.id === own);
+  };
+  const next = async (subscription: unknown): Promise<Record<string, unknown>> =>
+    (await take((message) => message.params?.subscription === subscription)).params?.result ?? {};
+  return { socket, messages, ask, next };
+}
+
+describe("requests over WebSocket", () => {
+  it("serves the HTTP methods and batches in process, ids as they came", async () => {
+    const { url } = await startNode();
+    const client = await openClient(url);
+    expect((await client.ask("eth_chainId")).result).toBe("0x1b1c");
+    expect((await client.ask("eth_getBlockByNumber", "0x0", true)).result).toMatchObject({
+      number: "0x0",
+    });
+    client.socket.send('[{"jsonrpc":"2.0","id":"a","method":"eth_blockNumber"}]');
+    const [batch] = await once(client.socket, "message");
+    expect(JSON.parse(String(batch))).toEqual([{ jsonrpc: "2.0", id: "a", result: "0x0" }]);
+    client.socket.send("{");
+    const [broken] = await once(client.socket, "message");
+    expect(JSON.parse(String(broken))).toMatchObject({ id: null, error: { code: -32700 } });
+  });
+
+  it("admits programs and listed origins, and bounds the connections", async () => {
+    const { url } = await startNode({ webSocketConnections: 1 });
+    const refusal = (origin: string | undefined): Promise<string> =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(url, origin === undefined ? {} : { origin });
+        socket.once("open", () => {
+          socket.terminate();
+          resolve("open");
+        });
+        socket.once("error", (error) => resolve(error.message));
+      });
+    expect(await refusal("https://evil.example")).toContain("403");
+    const socket = new WebSocket(url, { origin: "https://wallet.example" });
+    await once(socket, "open");
+    expect(await refusal(undefined)).toContain("503");
+    socket.terminate();
+  });
+});
+
+describe("subscriptions", () => {
+  it("pushes new heads equal to the served header, until unsubscribed", async () => {
+    const { url, chain, call } = await startNode();
+    const client = await openClient(url);
+    const { result: id } = await client.ask("eth_subscribe", "newHeads");
+    chain.add([]);
+    expect(await client.next(id)).toEqual(await call("eth_getHeaderByNumber", "0x1"));
+    expect((await client.ask("eth_unsubscribe", id)).result).toBe(true);
+    expect((await client.ask("eth_unsubscribe", id)).error).toEqual({
+      code: -32000,
+      message: "subscription not found",
+    });
+    chain.add([]);
+    await client.ask("eth_chainId");
+    expect(client.messages).toEqual([]);
+  });
+
+  it("pushes logs that match, and pending hashes or whole transactions", async () => {
+    const { url, chain, bus } = await startNode();
+    const client = await openClient(url);
+    const address = parseAddress(`0x${"aa".repeat(20)}`);
+    const topic = parseHash32(`0x${"1".repeat(64)}`);
+    const { result: logs } = await client.ask("eth_subscribe", "logs", {
+      address,
+      topics: [topic],
+    });
+    const { result: hashes } = await client.ask("eth_subscribe", "newPendingTransactions");
+    const { result: full } = await client.ask("eth_subscribe", "newPendingTransactions", true);
+    const raw = await signLegacy(ALICE, { nonce: 0, to: BOB.address });
+    const log = { address, topics: [topic], data: new Uint8Array(0) };
+    const { block } = chain.add([{ raw, logs: [{ ...log, topics: [] }, log] }]);
+    expect(await client.next(logs)).toMatchObject({
+      address,
+      topics: [topic],
+      logIndex: "0x1",
+      removed: false,
+    });
+    bus.emit("pendingTransactions", block.transactions);
+    expect(await client.next(hashes)).toBe(block.transactions[0]?.tx.hash);
+    expect(await client.next(full)).toMatchObject({
+      hash: block.transactions[0]?.tx.hash,
+      blockHash: null,
+    });
+  });
+
+  it("replays from a past block and goes on live without a gap or a repeat", async () => {
+    const { url, chain } = await startNode();
+    for (let height = 1; height <= 20; height++) chain.add([]);
+    const client = await openClient(url);
+    const { result: id } = await client.ask("eth_subscribe", "newHeads", { fromBlock: "0x5" });
+    for (let height = 21; height <= 30; height++) {
+      chain.add([]);
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+    const heights: number[] = [];
+    for (let count = 5; count <= 30; count++)
+      heights.push(Number((await client.next(id))["number"]));
+    expect(heights).toEqual(Array.from({ length: 26 }, (_, index) => index + 5));
+  });
+
+  it("tells when syncing starts and ends", async () => {
+    const { url, chain, state } = await startNode();
+    const client = await openClient(url);
+    const { result: id } = await client.ask("eth_subscribe", "syncing");
+    state.catchingUp = true;
+    chain.add([]);
+    expect(await client.next(id)).toBe(true);
+    state.catchingUp = false;
+    chain.add([]);
+    expect(await client.next(id)).toBe(false);
+  });
+
+  it("bounds subscriptions of a connection and refuses unknown ones", async () => {
+    const { url } = await startNode({ subscriptionsPerConnection: 1 });
+    const client = await openClient(url);
+    expect((await client.ask("eth_subscribe", "newMoon")).error).toEqual({
+      code: -32601,
+      message: 'no "newMoon" subscription in eth namespace',
+    });
+    expect((await client.ask("eth_subscribe", "newHeads")).error).toBeUndefined();
+    expect((await client.ask("eth_subscribe", "newHeads")).error).toEqual({
+      code: -32005,
+      message: "too many subscriptions",
+    });
+  });
+
+  it("refuses eth_subscribe over HTTP", async () => {
+    const { ask } = createTestNode();
+    expect((await ask("eth_subscribe", "newHeads")).error).toEqual({
+      code: -32601,
+      message: "notifications not supported",
+    });
+  });
+
+  it("drops a subscriber that does not read, with a close code, and keeps the others", async () => {
+    const { url, chain, bus } = await startNode({ backlogBytes: 1_000_000 });
+    const raw = await signLegacy(ALICE, { nonce: 0, data: `0x${"ab".repeat(100_000)}` });
+    const { transactions } = chain.add([{ raw }]).block;
+    const quick = await openClient(url);
+    const { result: id } = await quick.ask("eth_subscribe", "newPendingTransactions", true);
+    const slow = await openClient(url);
+    await slow.ask("eth_subscribe", "newPendingTransactions", true);
+    slow.socket.pause();
+    const closed = once(slow.socket, "close");
+    // 200 messages of 200 KB are more than the kernel buffers for a client that does not read.
+    for (let count = 0; count < 200; count++) {
+      bus.emit("pendingTransactions", transactions);
+      await quick.next(id);
+    }
+    slow.socket.resume();
+    const [code, reason] = await closed;
+    expect([code, String(reason)]).toEqual([1013, "subscription backlog exceeded"]);
+    expect(quick.socket.readyState).toBe(WebSocket.OPEN);
+  });
+
+  it("closes connections when it stops, also one that never answers", async () => {
+    const { url, server } = await startNode();
+    const client = await openClient(url);
+    const { port } = server.address;
+    const silent = connect(port, "127.0.0.1");
+    cleanups.push(() => {
+      silent.destroy();
+    });
+    silent.write(
+      "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    );
+    await once(silent, "data");
+    const closed = once(client.socket, "close");
+    await server.stop();
+    expect((await closed)[0]).toBe(1001);
+  });
+});
+
+describe("unchanged clients over WebSocket", () => {
+  it("ethers and viem see new blocks", async () => {
+    const { url, chain } = await startNode();
+    const provider = new WebSocketProvider(url);
+    cleanups.push(() => provider.destroy());
+    const viem = createPublicClient({ transport: webSocket(url) });
+    await provider.getBlockNumber();
+    const heard = Promise.all([
+      new Promise((resolve) => {
+        void provider.once("block", resolve);
+      }),
+      new Promise((resolve) => {
+        const unwatch = viem.watchBlockNumber({
+          onBlockNumber(height) {
+            unwatch();
+            resolve(height);
+          },
+        });
+      }),
+    ]);
+    const blocks = setInterval(() => chain.add([]), 20);
+    cleanups.push(() => clearInterval(blocks));
+    const [byEthers, byViem] = await heard;
+    (await viem.transport.getRpcClient()).close();
+    expect([Number(byEthers) > 0, Number(byViem) > 0]).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,204 @@
+/** A ledger, a fake chain and a lane for tests of the withdrawal worker. */
+import { randomUUID } from "node:crypto";
+import { type Address, bytesToAddress, privateKeyToAddress } from "../../../chain/address.js";
+import { keccak256 } from "../../../chain/crypto.js";
+import { customerAccount, HOT_WALLET, NATIVE_ASSET, parseCustomerId } from "../../../ledger/accounts.js";
+import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { postJournal } from "../../../ledger/journal.js";
+import {
+  type AcceptOutcome,
+  acceptWithdrawals,
+  findWithdrawal,
+  type Withdrawal,
+  type WithdrawalId,
+  type WithdrawalRequest,
+} from "../../../ledger/withdrawals.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import type { Clock } from "../../../runtime/clock.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { Lane } from "../../../withdrawal-worker/lane.js";
+import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane-context.js";
+import { createKeySigner } from "../../../withdrawal-worker/signer.js";
+import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
+import { createTestDatabase, type TestDatabase } from "../../helpers/postgres.js";
+import { FakeChain, FAKE_CHAIN_ID } from "./fake-chain.js";
+
+/** One TOKEN. */
+export const TOKEN = 10n ** 18n;
+
+/** Key of the tests' hot wallet; no other use. */
+export const WALLET_KEY = keccak256(Buffer.from("hot wallet of the withdrawal tests"));
+
+/** Its address. */
+export const WALLET = privateKeyToAddress(WALLET_KEY);
+
+const DEFAULT_SETTINGS: LaneSettings = {
+  batchSize: 50,
+  maxLiveSlots: 4_096,
+  scanIntervalMs: 50,
+  pollIntervalMs: 20,
+  rebroadcastIntervalMs: 1_000,
+  retryDelayMs: 1_000,
+  receiptPatienceMs: 3_000,
+  leaseMs: 3_000,
+  gas: {
+    marginPercent: 20,
+    limitMax: 1_000_000n,
+    priceFloorAtoken: 1n,
+    priceCapAtoken: 1_000_000_000n,
+  },
+};
+
+/** A clock that tests move. */
+export class TestClock implements Clock {
+  ms = 1_000_000;
+  nowMs(): number {
+    return this.ms;
+  }
+  monotonicMs(): number {
+    return this.ms;
+  }
+}
+
+/** Everything a test needs; close it at its end. */
+export class House {
+  readonly clock = new TestClock();
+  readonly signal = new AbortController().signal;
+
+  private constructor(
+    readonly chain: FakeChain,
+    readonly database: LedgerDatabase,
+    readonly testDatabase: TestDatabase,
+  ) {}
+
+  static async open(): Promise<House> {
+    const chain = await FakeChain.start();
+    chain.balances.set(WALLET, 1_000n * TOKEN);
+    chain.mine();
+    const testDatabase = await createTestDatabase();
+    const database = await openLedger({
+      url: testDatabase.url,
+      log: createLogger({ component: "test", level: "silent" }),
+      signal: new AbortController().signal,
+      identity: { chainId: FAKE_CHAIN_ID, genesisHash: chain.blockHash(0) },
+    });
+    return new House(chain, database, testDatabase);
+  }
+
+  async close(): Promise<void> {
+    await this.database.close();
+    await this.testDatabase.drop();
+    await this.chain.close();
+  }
+
+  /** A lane with a worker's name of its own. */
+  lane(settings: Partial<LaneSettings> = {}, timeoutMs = 2_000): Lane {
+    return new Lane(this.context(settings, timeoutMs), randomUUID());
+  }
+
+  context(settings: Partial<LaneSettings> = {}, timeoutMs = 2_000): LaneContext {
+    const merged = { ...DEFAULT_SETTINGS, ...settings };
+    const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
+    return {
+      database: this.database,
+      node: createWalletNode(rpc, {
+        chainId: FAKE_CHAIN_ID,
+        genesisHash: this.chain.blockHash(0),
+      }),
+      signer: createKeySigner({
+        privateKey: WALLET_KEY,
+        gasPriceCapAtoken: merged.gas.priceCapAtoken,
+        gasLimitMax: merged.gas.limitMax,
+      }),
+      chainId: FAKE_CHAIN_ID,
+      settings: merged,
+      clock: this.clock,
+      log: createLogger({ component: "test", level: "silent" }),
+    };
+  }
+
+  /** Makes a customer with an available balance. */
+  async fund(customer: string, amountAtoken: bigint): Promise<void> {
+    const customerId = parseCustomerId(customer);
+    await this.database.transaction(async (tx) => {
+      await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);
+      if (amountAtoken === 0n) return;
+      await postJournal(tx, {
+        kind: "test.fund",
+        idemKey: `fund:${randomUUID()}`,
+        effectiveHeight: 0,
+        postings: [
+          { debit: HOT_WALLET, credit: customerAccount(customerId), amountAtoken },
+        ],
+      });
+    });
+  }
+
+  async request(fields: Partial<WithdrawalRequest> = {}): Promise<AcceptOutcome> {
+    const [outcome] = await acceptWithdrawals(this.database, [requestOf(fields)]);
+    if (outcome === undefined) throw new Error("no outcome");
+    return outcome;
+  }
+
+  /** Requests a withdrawal that must be accepted. */
+  async accept(fields: Partial<WithdrawalRequest> = {}): Promise<Withdrawal> {
+    const outcome = await this.request(fields);
+    if (outcome.outcome === "refused") throw new Error(outcome.refusal);
+    return outcome.withdrawal;
+  }
+
+  async read(id: WithdrawalId): Promise<Withdrawal> {
+    const withdrawal = await findWithdrawal(this.database, id);
+    if (withdrawal === undefined) throw new Error(`no withdrawal ${id}`);
+    return withdrawal;
+  }
+
+  /** Available and held balance of a customer. */
+  async balance(customer: string): Promise<{ available: bigint; held: bigint }> {
+    const rows = await this.database.query<{ available: string; held: string }>(
+      `SELECT available_atoken::text AS available, held_atoken::text AS held
+         FROM customer_balance WHERE customer_id = $1`,
+      [customer],
+    );
+    return { available: BigInt(rows[0]?.available ?? "0"), held: BigInt(rows[0]?.held ?? "0") };
+  }
+
+  /** Debits minus credits of an account. */
+  async accountAtoken(account: string): Promise<bigint> {
+    const rows = await this.database.query<{ sum: string }>(
+      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE 0 END)
+                     - sum(CASE WHEN credit = $1 THEN amount_atoken ELSE 0 END), 0)::text AS sum
+         FROM posting WHERE debit = $1 OR credit = $1`,
+      [account],
+    );
+    return BigInt(rows[0]?.sum ?? "0");
+  }
+
+  async isFrozen(): Promise<boolean> {
+    const rows = await this.database.query<{ frozen: boolean }>(
+      `SELECT frozen FROM signing_freeze WHERE wallet = $1`,
+      [WALLET],
+    );
+    return rows[0]?.frozen ?? false;
+  }
+}
+
+/** A fresh destination nobody else uses. */
+export function freshAddress(): Address {
+  return bytesToAddress(keccak256(Buffer.from(randomUUID())).subarray(12));
+}
+
+/** A request with fields of its own where none are given. */
+export function requestOf(fields: Partial<WithdrawalRequest> = {}): WithdrawalRequest {
+  const destination = fields.destination ?? freshAddress();
+  return {
+    idempotencyKey: randomUUID(),
+    customerId: parseCustomerId("alice"),
+    asset: NATIVE_ASSET,
+    destination,
+    destinationText: destination,
+    amountAtoken: TOKEN,
+    wallet: WALLET,
+    ...fields,
+  };
+}

@@ -1,0 +1,201 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runInit, type CommandContext } from "../../../cli/commands.js";
+import { checkDisk, checkKeyModes, checkSettings } from "../../../cli/doctor-checks.js";
+import { homePaths } from "../../../cli/home.js";
+import { parseKitArguments } from "../../../cli/kit-arguments.js";
+import { loadKitConfig } from "../../../cli/kit-config.js";
+import { createProgram } from "../../../cli/program.js";
+import { ROLE_NAMES } from "../../../cli/role-homes.js";
+import { systemClock } from "../../../runtime/clock.js";
+import { ConfigError } from "../../../runtime/config.js";
+
+const folders: string[] = [];
+const signal = new AbortController().signal;
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-config-"));
+  folders.push(folder);
+  return folder;
+}
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function contextFor(home: string, lines: string[] = []): CommandContext {
+  return { home, portOffset: 0, json: true, env: {}, signal, print: (line) => lines.push(line) };
+}
+
+describe("the settings of the kit", () => {
+  it("know every port of the contract with the offset, all on 127.0.0.1", () => {
+    const { wantedPorts, endpoints } = loadKitConfig({
+      home: "/nonexistent",
+      env: {},
+      portOffset: 1_000,
+    });
+    expect(new Set(wantedPorts.map(({ port }) => port))).toEqual(
+      new Set([27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083]),
+    );
+    expect(new Set(wantedPorts.map(({ host }) => host))).toEqual(new Set(["127.0.0.1"]));
+    expect(endpoints).toMatchObject({
+      jsonRpcUrl: "http://127.0.0.1:9545",
+      webSocketUrl: "ws://127.0.0.1:9546",
+      depositUrl: "http://127.0.0.1:9082",
+      withdrawalUrl: "http://127.0.0.1:9083",
+    });
+  });
+
+  it("calls a part that listens on all interfaces through the loopback", () => {
+    const env = { CAUSEWAY_APP_JSON_RPC_ADDRESS: "0.0.0.0:7777" };
+    const { endpoints } = loadKitConfig({ home: "/nonexistent", env, portOffset: 0 });
+    expect(endpoints.jsonRpcUrl).toBe("http://127.0.0.1:7777");
+  });
+
+  it("report the faults of all files together", () => {
+    const env = {
+      CAUSEWAY_APP_JSON_RPC_ADDRESS: "nonsense",
+      CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "-1",
+      CAUSEWAY_WORKER_NO_SUCH_KEY: "1",
+    };
+    try {
+      loadKitConfig({ home: "/nonexistent", env, portOffset: 0 });
+      throw new Error("no fault was found");
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError);
+      expect(String(error)).toContain("CAUSEWAY_APP_JSON_RPC_ADDRESS");
+      expect(String(error)).toContain("CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS");
+      expect(String(error)).toContain("CAUSEWAY_WORKER_NO_SUCH_KEY");
+    }
+  });
+});
+
+describe("the arguments of npm start", () => {
+  it("are read, and wrong ones are refused with a reason", () => {
+    expect(parseKitArguments(["--once", "--home", "/h", "--port-offset", "7"])).toEqual({
+      home: "/h",
+      portOffset: 7,
+      once: true,
+      noDemo: false,
+      blockIntervalMs: undefined,
+      help: false,
+    });
+    expect(() => parseKitArguments(["--once", "--no-demo"])).toThrow("exclude each other");
+    expect(() => parseKitArguments(["--port-offset", "99999"])).toThrow("--port-offset");
+    expect(() => parseKitArguments(["--block-interval-ms", "1"])).toThrow("from 50 to 60000");
+    expect(() => parseKitArguments(["--bogus"])).toThrow("--bogus");
+  });
+});
+
+describe("homes by role", () => {
+  it("hold what each process needs and no secret of another", async () => {
+    const folder = newFolder();
+    const home = join(folder, "operator");
+    const roleHomes = join(folder, "roles");
+    const lines: string[] = [];
+    expect(await runInit(contextFor(home, lines), { roleHomes })).toBe(0);
+    expect(lines.join("\n")).not.toContain(readFileSync(homePaths(home).faucetKey, "utf8").trim());
+    expect(readdirSync(roleHomes).toSorted()).toEqual([...ROLE_NAMES].toSorted());
+    const filesOf = (role: string): string[] =>
+      readdirSync(join(roleHomes, role, "config")).toSorted();
+    expect(filesOf("sidecar")).toEqual(["genesis.json", "sidecar.toml", "tokens.json"]);
+    expect(filesOf("deposit-watcher")).not.toContain("hot-wallet.passphrase");
+    expect(filesOf("deposit-watcher")).not.toContain("deposit.seed");
+    expect(filesOf("withdrawal-worker")).not.toContain("deposit.seed");
+    const wallet = readFileSync(join(roleHomes, "deposit-watcher/config/hot-wallet.json"), "utf8");
+    expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
+    const password = readFileSync(homePaths(home).postgresPassword, "utf8").trim();
+    const pgpass = join(roleHomes, "deposit-watcher/config/pgpass");
+    expect(readFileSync(pgpass, "utf8")).toBe(`*:*:causeway:causeway:${password}\n`);
+    expect(statSync(pgpass).mode & 0o777).toBe(0o600);
+    for (const role of ROLE_NAMES) expect(filesOf(role)).not.toContain("faucet.key");
+  });
+
+  it("are not changed by a second init", async () => {
+    const folder = newFolder();
+    const context = contextFor(join(folder, "operator"));
+    await runInit(context, { roleHomes: folder });
+    const state = join(folder, "node/data/priv_validator_state.json");
+    const before = readFileSync(state, "utf8");
+    await runInit(context, { roleHomes: folder });
+    expect(readFileSync(state, "utf8")).toBe(before);
+  });
+});
+
+describe("the doctor", () => {
+  it("finds keys that others can read and says how to close them", async () => {
+    const home = join(newFolder(), "home");
+    await runInit(contextFor(home), {});
+    const paths = homePaths(home);
+    expect(checkKeyModes(paths).map(({ severity }) => severity)).toEqual(["pass"]);
+    chmodSync(paths.apiKey, 0o644);
+    expect(checkKeyModes(paths)).toEqual([
+      {
+        id: "key-modes",
+        severity: "fail",
+        value: `${paths.apiKey} is open to others`,
+        remedy: `chmod 600 ${paths.apiKey}`,
+      },
+    ]);
+    expect(checkDisk(paths).id).toBe("disk");
+  });
+
+  it("turns wrong settings into findings", () => {
+    const { findings, config } = checkSettings({
+      paths: homePaths("/nonexistent"),
+      env: { CAUSEWAY_APP_PRUNING: "sometimes" },
+      portOffset: 0,
+      clock: systemClock,
+      signal,
+      createEvm: () => {
+        throw new Error("no node is asked");
+      },
+    });
+    expect(config).toBeUndefined();
+    expect(findings).toHaveLength(1);
+    expect(findings[0]).toMatchObject({ severity: "fail" });
+    expect(findings[0]?.value).toContain("CAUSEWAY_APP_PRUNING");
+  });
+});
+
+describe("the causeway command", () => {
+  it("reports a kit that is not running with exit code 1 and one JSON document", async () => {
+    const lines: string[] = [];
+    let exitCode = -1;
+    const program = createProgram({
+      version: "1.2.3",
+      env: {},
+      signal,
+      print: (line) => lines.push(line),
+      setExitCode: (code) => {
+        exitCode = code;
+      },
+    });
+    const home = join(newFolder(), "home");
+    const argv = ["status", "--json", "--home", home, "--port-offset", "37000"];
+    await program.parseAsync(argv, { from: "user" });
+    expect(exitCode).toBe(1);
+    const document = JSON.parse(lines.join("\n"));
+    expect(document).toMatchObject({ schemaVersion: 1, ready: false });
+    expect(document.parts.map(({ part }: { part: string }) => part)).toContain("node");
+  });
+
+  it("has help for every command", () => {
+    const program = createProgram({
+      version: "1.2.3",
+      env: {},
+      signal,
+      print: () => undefined,
+      setExitCode: () => undefined,
+    });
+    const names = program.commands.map((command) => command.name());
+    expect(names).toEqual(
+      expect.arrayContaining(["init", "status", "doctor", "migrate", "reconcile", "deposits"]),
+    );
+    for (const command of program.commands) {
+      expect(`${command.name()}: ${command.description()}`).toMatch(/: \S/);
+    }
+  });
+});

@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { CliError } from "../../../cli/errors.js";
+import { createHomeFolders, homePaths, type HomePaths } from "../../../cli/home.js";
+import { createKit, type Kit, type KitPart } from "../../../cli/kit.js";
+import { createChildRecord, findOrphans } from "../../../cli/orphans.js";
+import { systemClock } from "../../../runtime/clock.js";
+import type { Guardian } from "../../../runtime/guardian.js";
+import { createLogger } from "../../../runtime/logger.js";
+
+const PARTS: readonly KitPart[] = [
+  "node",
+  "sidecar-online",
+  "sidecar-offline",
+  "deposit-watcher",
+  "withdrawal-worker",
+];
+
+const folders: string[] = [];
+const kits: Kit[] = [];
+
+afterEach(async () => {
+  for (const kit of kits.splice(0)) await kit.stop();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+interface Trial {
+  readonly kit: Kit;
+  readonly paths: HomePaths;
+  readonly lines: string[];
+  readonly faults: readonly CliError[];
+  readonly watched: Set<number>;
+  /** Starts and stops of the children, in order. */
+  readonly events: () => readonly string[];
+}
+
+/** A kit of tiny children that write down when they start and stop; `broken` ones exit at once. */
+async function createTrial(broken: readonly KitPart[] = []): Promise<Trial> {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-kit-"));
+  folders.push(folder);
+  const paths = homePaths(join(folder, "home"));
+  await createHomeFolders(paths);
+  const record = join(folder, "events");
+  writeFileSync(record, "");
+  const script = (part: KitPart): string => {
+    const path = join(folder, `${part}.mjs`);
+    const body = broken.includes(part)
+      ? `console.error("${part} is broken on purpose"); process.exitCode = 1;`
+      : `import { appendFileSync } from "node:fs";
+         const note = (what) => appendFileSync(${JSON.stringify(record)}, what + " ${part}\\n");
+         process.on("SIGTERM", () => { note("stop"); process.exit(0); });
+         process.on("disconnect", () => process.exit(0));
+         note("start");
+         process.send({ ready: true, name: "${part}" });
+         setInterval(() => undefined, 1000);`;
+    writeFileSync(path, body);
+    return path;
+  };
+  const lines: string[] = [];
+  const watched = new Set<number>();
+  const guardian: Guardian = {
+    watch: ({ pid }) => void watched.add(pid),
+    forget: (pid) => void watched.delete(pid),
+    close: () => undefined,
+  };
+  const faults: CliError[] = [];
+  const kit = createKit({
+    paths,
+    portOffset: 0,
+    env: { ...process.env, DATABASE_URL: "postgres://nowhere/none" },
+    guardian,
+    children: createChildRecord(paths.children),
+    clock: systemClock,
+    log: createLogger({ component: "test", level: "silent" }),
+    signal: new AbortController().signal,
+    print: (line) => lines.push(line),
+    onFatal: (error) => faults.push(error),
+    scripts: {
+      node: script("node"),
+      "sidecar-online": script("sidecar-online"),
+      "sidecar-offline": script("sidecar-offline"),
+      "deposit-watcher": script("deposit-watcher"),
+      "withdrawal-worker": script("withdrawal-worker"),
+    },
+  });
+  kits.push(kit);
+  const events = (): string[] => readFileSync(record, "utf8").trim().split("\n");
+  return { kit, paths, lines, faults, watched, events };
+}
+
+describe("the kit", () => {
+  it("starts its parts in order and stops them in reverse, leaving none", async () => {
+    const { kit, paths, lines, watched, events } = await createTrial();
+    await kit.start();
+    expect(watched.size).toBe(PARTS.length);
+    expect(new Set(lines.map((line) => line.trim().split(/\s+/)[0]))).toEqual(new Set(PARTS));
+    await kit.stop();
+    expect(watched.size).toBe(0);
+    expect(await findOrphans(paths.children)).toEqual([]);
+    const order = events();
+    const place = (event: string): number => order.indexOf(event);
+    expect(place("start node")).toBe(0);
+    expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
+    expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 1);
+    expect(place("stop node")).toBe(order.length - 1);
+    expect(order).toHaveLength(2 * PARTS.length);
+  });
+
+  it("records its children, so that the next start can wait for orphans", async () => {
+    const { kit, paths, watched } = await createTrial();
+    await kit.start();
+    const record = (): number[] =>
+      JSON.parse(readFileSync(paths.children, "utf8")).map(({ pid }: { pid: number }) => pid);
+    const deadline = Date.now() + 5_000;
+    while (record().length < PARTS.length && Date.now() < deadline) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(new Set(record())).toEqual(watched);
+  });
+
+  it("says why when a part cannot be started, and can be stopped all the same", async () => {
+    const { kit, faults, watched, events, lines } = await createTrial(["deposit-watcher"]);
+    await expect(kit.start()).rejects.toMatchObject({ code: "CHILD_FAILED" });
+    expect(faults[0]?.message).toContain("deposit-watcher is broken on purpose");
+    expect(lines.filter((line) => line.includes("starting it again"))).toHaveLength(4);
+    await kit.stop();
+    expect(watched.size).toBe(0);
+    expect(events()).not.toContain("start withdrawal-worker");
+    expect(events().at(-1)).toBe("stop node");
+  }, 20_000);
+});

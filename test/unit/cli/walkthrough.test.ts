@@ -1,0 +1,318 @@
+import { describe, expect, it } from "@jest/globals";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Address, privateKeyToAddress } from "../../../chain/address.js";
+import { hexToBytes, type Hash32 } from "../../../chain/hex.js";
+import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
+import { createExchangeClient } from "../../../cli/exchange-client.js";
+import { formatStatusLine } from "../../../cli/status-line.js";
+import { parseMetricsPage } from "../../../cli/kit-status.js";
+import { waitFor } from "../../../cli/waiting.js";
+import {
+  describeBalances,
+  runWalkthrough,
+  verifyWalkthrough,
+  type WalkthroughOptions,
+} from "../../../cli/walkthrough.js";
+import type { EvmClient, NodeBlockHeader } from "../../../rpc-client/evm-client.js";
+import { systemClock } from "../../../runtime/clock.js";
+
+const FAUCET_KEY = new Uint8Array(32).fill(3);
+const DEPOSIT_ADDRESS = privateKeyToAddress(new Uint8Array(32).fill(9));
+const API_KEY = "the-api-key";
+const hashOf = (digit: string): Hash32 => `0x${digit.repeat(64)}` as Hash32;
+const WITHDRAWAL_HASH = hashOf("b");
+
+/** What a test changes in an otherwise healthy world. */
+interface World {
+  readonly depositStatuses: readonly string[];
+  readonly withdrawalStatuses: readonly string[];
+  readonly paidAtoken: bigint;
+  readonly availableAtoken: string;
+}
+
+const HEALTHY: World = {
+  depositStatuses: ["detected", "credited"],
+  withdrawalStatuses: ["accepted", "slotted", "broadcast", "settled"],
+  paidAtoken: 250_000_000_000_000_000n,
+  availableAtoken: "750000000000000000",
+};
+
+interface FakeKit {
+  readonly url: string;
+  readonly evm: EvmClient;
+  readonly sent: Uint8Array[];
+  readonly requests: { method: string; path: string; headers: unknown; body: string }[];
+  close(): Promise<void>;
+}
+
+/** Both APIs and a node, as the contract describes them, over a fixed story. */
+async function startFakeKit(world: World): Promise<FakeKit> {
+  const requests: FakeKit["requests"] = [];
+  const sent: Uint8Array[] = [];
+  let depositHash = hashOf("0");
+  let destination = "0x" as Address;
+  let looks = 0;
+  let polls = 0;
+  const answer = (method: string, path: string, body: string): [number, unknown] => {
+    if (path === "/v1/addresses") {
+      return [201, { address: DEPOSIT_ADDRESS, bech32: "addr1x", customerId: "demo", index: 0 }];
+    }
+    if (path.startsWith("/v1/deposits")) {
+      const status = world.depositStatuses[Math.min(looks++, world.depositStatuses.length - 1)];
+      const row = {
+        id: "7",
+        address: DEPOSIT_ADDRESS,
+        amountAtoken: "1000000000000000000",
+        status,
+        blockNumber: 5,
+        blockHash: hashOf("5"),
+        txHash: depositHash,
+        confirmations: status === "detected" ? 1 : 2,
+      };
+      return [200, { deposits: [row], next: null }];
+    }
+    if (path === "/v1/withdrawals" && method === "POST") destination = JSON.parse(body).to;
+    if (path.startsWith("/v1/withdrawals")) {
+      const status =
+        world.withdrawalStatuses[Math.min(polls++, world.withdrawalStatuses.length - 1)];
+      const isMined = status === "settled";
+      const row = {
+        id: "w1",
+        status,
+        amountAtoken: "250000000000000000",
+        nonce: status === "accepted" ? null : 0,
+        txHash: isMined ? WITHDRAWAL_HASH : null,
+        blockNumber: isMined ? 8 : null,
+      };
+      return [method === "POST" ? 201 : 200, row];
+    }
+    if (looks === 0) return [404, { code: "NOT_FOUND", message: "no such customer", details: {} }];
+    const token = {
+      asset: "TOKEN",
+      availableAtoken: world.availableAtoken,
+      heldAtoken: "0",
+      pendingAtoken: "0",
+    };
+    return [200, { customerId: "demo", balances: [token] }];
+  };
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const [method, path] = [request.method ?? "", request.url ?? ""];
+      const body = Buffer.concat(chunks).toString();
+      requests.push({ method, path, headers: request.headers, body });
+      const [status, value] = answer(method, path, body);
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(value));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const header = (height: number): NodeBlockHeader => ({
+    height,
+    hash: hashOf(String(height)),
+    parentHash: hashOf(String(height - 1)),
+    timestampSeconds: 0,
+  });
+  const evm = {
+    chainId: async () => 6940n,
+    getTransactionCount: async () => 4n,
+    gasPrice: async () => 25_000_000n,
+    estimateGas: async () => 21_000n,
+    sendRawTransactions: async (raws: readonly string[]) => {
+      const raw = hexToBytes(raws[0] ?? "0x");
+      sent.push(raw);
+      depositHash = decodeTransaction(raw).hash;
+      return [{ outcome: "accepted", hash: depositHash }];
+    },
+    getTransactionReceipt: async (hash: Hash32) => {
+      const isDeposit = hash === depositHash;
+      const height = isDeposit ? 5 : 8;
+      const to = isDeposit ? DEPOSIT_ADDRESS : destination;
+      return { transactionHash: hash, height, blockHash: hashOf(String(height)), to, status: 1 };
+    },
+    getBlockHeader: async (height: number) => header(height),
+    getBalance: async (address: Address) =>
+      address === DEPOSIT_ADDRESS ? 10n ** 18n : world.paidAtoken,
+  } as unknown as EvmClient;
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    evm,
+    sent,
+    requests,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function withFakeKit(
+  world: Partial<World>,
+  work: (options: WalkthroughOptions, kit: FakeKit, lines: string[]) => Promise<void>,
+): Promise<void> {
+  const kit = await startFakeKit({ ...HEALTHY, ...world });
+  const lines: string[] = [];
+  try {
+    await work(
+      {
+        evm: kit.evm,
+        exchange: createExchangeClient({
+          depositUrl: kit.url,
+          withdrawalUrl: kit.url,
+          apiKey: API_KEY,
+        }),
+        faucetKey: FAUCET_KEY,
+        print: (line) => lines.push(line),
+        clock: systemClock,
+        signal: new AbortController().signal,
+        stepTimeoutMs: 2_000,
+      },
+      kit,
+      lines,
+    );
+  } finally {
+    await kit.close();
+  }
+}
+
+describe("the walk-through", () => {
+  it("tells each step in order and verifies all of it", async () => {
+    await withFakeKit({}, async (options, kit, lines) => {
+      const result = await runWalkthrough(options);
+      const balances = await verifyWalkthrough(result, options);
+      lines.push(...describeBalances(result.customerId, balances));
+      expect(lines.map((line) => line.trim().split(/\s+/)[0])).toEqual([
+        "address",
+        "deposit",
+        "detected",
+        "confirmed",
+        "confirmed",
+        "credited",
+        "withdrawal",
+        "slot",
+        "hash",
+        "included",
+        "settled",
+        "ledger",
+      ]);
+      expect(lines.join("\n")).toContain("available 0.75, held 0, pending 0 TOKEN");
+      const tx = decodeTransaction(kit.sent[0] ?? new Uint8Array());
+      expect(tx).toMatchObject({ type: 0, chainId: 6940n, nonce: 4n, valueAtoken: 10n ** 18n });
+      expect(tx.to).toBe(DEPOSIT_ADDRESS);
+      expect(recoverSender(tx)).toBe(privateKeyToAddress(FAUCET_KEY));
+      const post = kit.requests.find(
+        ({ path, method }) => path === "/v1/withdrawals" && method === "POST",
+      );
+      expect(post?.headers).toMatchObject({
+        authorization: `Bearer ${API_KEY}`,
+        "idempotency-key": expect.stringMatching(/^demo-[0-9a-f-]{36}$/),
+      });
+      expect(JSON.parse(post?.body ?? "{}")).toMatchObject({
+        customerId: "demo",
+        asset: "TOKEN",
+        amountAtoken: "250000000000000000",
+      });
+    });
+  });
+
+  it("ends with the reason when the withdrawal fails", async () => {
+    await withFakeKit({ withdrawalStatuses: ["accepted", "failed"] }, async (options) => {
+      await expect(runWalkthrough(options)).rejects.toThrow('withdrawal w1 is "failed"');
+    });
+  });
+
+  it("ends with the reason when a deposit goes to suspense", async () => {
+    await withFakeKit({ depositStatuses: ["suspense"] }, async (options) => {
+      await expect(runWalkthrough(options)).rejects.toThrow('deposit is "suspense"');
+    });
+  });
+
+  it("gives up a step at its deadline and names it", async () => {
+    await withFakeKit({ depositStatuses: ["detected"] }, async (options) => {
+      const fault = runWalkthrough({ ...options, stepTimeoutMs: 300 });
+      await expect(fault).rejects.toThrow("for the deposit to be credited, in vain");
+    });
+  });
+
+  it("finds out when the coins did not arrive", async () => {
+    await withFakeKit({ paidAtoken: 1n }, async (options) => {
+      const result = await runWalkthrough(options);
+      await expect(verifyWalkthrough(result, options)).rejects.toMatchObject({ code: "NOT_TRUE" });
+    });
+  });
+
+  it("finds out when the ledger says something else", async () => {
+    await withFakeKit({ availableAtoken: "750000000000000001" }, async (options) => {
+      const result = await runWalkthrough(options);
+      await expect(verifyWalkthrough(result, options)).rejects.toThrow("750000000000000001");
+    });
+  });
+});
+
+describe("the API client", () => {
+  it("reports a refusal with the API's own code and never with the key", async () => {
+    const server = createServer((_request, response) => {
+      response.writeHead(422).end(JSON.stringify({ code: "TOO_LITTLE", message: "no coins" }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const client = createExchangeClient({ depositUrl: url, withdrawalUrl: url, apiKey: API_KEY });
+    const fault = client.createAddress("demo", new AbortController().signal);
+    await expect(fault).rejects.toMatchObject({ code: "CLIENT_FAILED", retriable: false });
+    await expect(fault).rejects.toThrow("POST /v1/addresses answered 422 TOO_LITTLE: no coins");
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    const gone = client.createAddress("demo", new AbortController().signal);
+    await expect(gone).rejects.toThrow("ECONNREFUSED");
+    await expect(gone).rejects.not.toThrow(API_KEY);
+  });
+});
+
+describe("waiting", () => {
+  it("shows signs of life and passes faults that cannot heal", async () => {
+    let nowMs = 0;
+    const clock = { nowMs: () => nowMs, monotonicMs: () => (nowMs += 6_000) };
+    const words: string[] = [];
+    const options = {
+      what: "the moon",
+      timeoutMs: 40_000,
+      pollMs: 0,
+      clock,
+      signal: new AbortController().signal,
+      onStillWaiting: (message: string) => words.push(message),
+    };
+    await expect(waitFor(async () => undefined, options)).rejects.toThrow("for the moon, in vain");
+    expect(words.length).toBeGreaterThan(1);
+    const broken = waitFor(async () => Promise.reject(new Error("bug")), options);
+    await expect(broken).rejects.toThrow("bug");
+  });
+});
+
+describe("the status line", () => {
+  it("shows the figures and every part that is not ready, with its reason", () => {
+    const line = formatStatusLine({
+      height: 12,
+      blockAgeSeconds: 11.2,
+      watcherLagBlocks: 1,
+      creditedDeposits: 3,
+      withdrawalsInFlight: undefined,
+      parts: [
+        { part: "node", url: "", ready: true, reason: "" },
+        { part: "withdrawal-worker", url: "", ready: false, reason: "signing is frozen" },
+      ],
+    });
+    expect(line).toBe(
+      "height 12 | block age 11 s (old!) | watcher lag 1 | credited 3 | " +
+        "withdrawals in flight ? | withdrawal-worker NOT READY: signing is frozen",
+    );
+  });
+
+  it("reads a Prometheus page, summing label sets", () => {
+    const page = '# HELP a b\na{x="1"} 2\na{x="2"} 3\nb 1e3\nc_total 7 1700000000\n';
+    const values = parseMetricsPage(page);
+    expect([values.get("a"), values.get("b"), values.get("c_total")]).toEqual([5, 1_000, 7]);
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "@jest/globals";
+import { keccak256Hex } from "../../../chain/crypto.js";
+import { type BlockSource, readRuns } from "../../../deposit-watcher/block-reader.js";
+import type { DataBlock } from "../../../rpc-client/data-api-client.js";
+
+const { signal } = new AbortController();
+const hashAt = (height: number) => keccak256Hex(Buffer.from(`block ${height}`));
+
+function block(height: number): DataBlock {
+  return {
+    height,
+    hash: hashAt(height),
+    parentHash: hashAt(Math.max(0, height - 1)),
+    timestampMs: 0,
+    transactions: [],
+  };
+}
+
+/** Answers out of order, and records how many reads are open at once. */
+function source(head: number, spoil: (block: DataBlock) => DataBlock = (good) => good) {
+  const state = { open: 0, mostOpen: 0 };
+  const reader: BlockSource = {
+    async block(height) {
+      state.open += 1;
+      state.mostOpen = Math.max(state.mostOpen, state.open);
+      for (let turn = 0; turn < (height * 7) % 5; turn += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      state.open -= 1;
+      return height > head ? undefined : spoil(block(height));
+    },
+  };
+  return { reader, state };
+}
+
+async function heights(reader: BlockSource, to: number, from = 0): Promise<number[]> {
+  const read: number[] = [];
+  const previous = from === 0 ? undefined : { height: from - 1, hash: hashAt(from - 1) };
+  const range = { previous, genesisHash: hashAt(0), to, readsInFlight: 4, signal };
+  for await (const run of readRuns(reader, range)) read.push(...run.map(({ height }) => height));
+  return read;
+}
+
+const upTo = (to: number, from = 0) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+describe("reading blocks", () => {
+  it("gives every block in order whatever order they arrive in, within the bound of reads", async () => {
+    const { reader, state } = source(100);
+    expect(await heights(reader, 40)).toEqual(upTo(40));
+    expect(await heights(reader, 40, 17)).toEqual(upTo(40, 17));
+    expect(state.mostOpen).toBe(4);
+    expect(state.open).toBe(0);
+  });
+
+  it("stops quietly where the source has no more yet", async () => {
+    expect(await heights(source(12).reader, 40)).toEqual(upTo(12));
+  });
+
+  it.each([
+    ["another parent", (good: DataBlock) => ({ ...good, parentHash: hashAt(99) })],
+    ["another height", (good: DataBlock) => ({ ...good, height: good.height + 1 })],
+  ])("finds an incident at a block with %s", async (_what, change) => {
+    const { reader } = source(40, (good) => (good.height === 9 ? change(good) : good));
+    const read: number[] = [];
+    const range = { previous: undefined, genesisHash: hashAt(0), to: 40, readsInFlight: 4, signal };
+    await expect(
+      (async () => {
+        for await (const run of readRuns(reader, range))
+          read.push(...run.map((each) => each.height));
+      })(),
+    ).rejects.toMatchObject({ incident: { kind: "PARENT_MISMATCH" } });
+    expect(read).toEqual(upTo(read.length - 1));
+    expect(read.length).toBeLessThanOrEqual(9);
+  });
+
+  it("finds an incident at another genesis", async () => {
+    const { reader } = source(3, (good) =>
+      good.height === 0 ? { ...good, hash: hashAt(77), parentHash: hashAt(77) } : good,
+    );
+    await expect(heights(reader, 3)).rejects.toMatchObject({ incident: { kind: "HASH_CHANGED" } });
+  });
+
+  it("gives what was read before a fault, then the fault", async () => {
+    const { reader } = source(40);
+    const faulty: BlockSource = {
+      block: (height, options) =>
+        height === 6 ? Promise.reject(new Error("reset")) : reader.block(height, options),
+    };
+    const read: number[] = [];
+    const range = { previous: undefined, genesisHash: hashAt(0), to: 40, readsInFlight: 4, signal };
+    await expect(
+      (async () => {
+        for await (const run of readRuns(faulty, range))
+          read.push(...run.map((each) => each.height));
+      })(),
+    ).rejects.toThrow("reset");
+    expect(read).toEqual(upTo(5));
+  });
+});

@@ -1,0 +1,345 @@
+/** Nonce order, gaps, replacement and bounds of the pool. */
+import { describe, expect, it } from "@jest/globals";
+import type { SignedTransaction } from "../../../chain/transaction.js";
+import { replacementPriceAtoken } from "../../../node/mempool/pool-limits.js";
+import {
+  account,
+  createFixture,
+  drain,
+  RECIPIENT,
+  refusal,
+  submit,
+  TRANSFER_COST_ATOKEN,
+  transfer,
+} from "./support.js";
+
+const alice = account(1);
+const bob = account(2);
+const carol = account(3);
+const HOUR_MS = 3_600_000;
+
+const hashes = (list: readonly { tx: SignedTransaction }[]) => list.map(({ tx }) => tx.hash);
+
+describe("nonces", () => {
+  it("queues behind a gap, names the missing nonce and promotes when it is filled", async () => {
+    const { pool, announced } = await createFixture();
+    const [first, second, fourth] = [0, 1, 3].map((nonce) => transfer(alice, nonce)) as [
+      SignedTransaction,
+      SignedTransaction,
+      SignedTransaction,
+    ];
+    await submit(pool, second, fourth);
+    expect(pool.counts()).toEqual({ pending: 0, queued: 2 });
+    expect(pool.status(second.hash)).toEqual({ status: "queued", missingNonce: 0n });
+    expect(pool.pendingNonce(alice.address)).toBe(0n);
+    expect(announced).toEqual([]);
+
+    await submit(pool, first);
+    expect(pool.status(second.hash)).toEqual({ status: "pending" });
+    expect(pool.status(fourth.hash)).toEqual({ status: "queued", missingNonce: 2n });
+    expect(pool.pendingNonce(alice.address)).toBe(2n);
+    expect(announced).toEqual([first.hash, second.hash]);
+    expect(hashes(pool.contentFrom(alice.address).pending)).toEqual([first.hash, second.hash]);
+    expect(hashes(pool.contentFrom(alice.address).queued)).toEqual([fourth.hash]);
+    expect(pool.content().get(alice.address)).toEqual(pool.contentFrom(alice.address));
+    expect(hashes(drain(pool))).toEqual([first.hash, second.hash]);
+  });
+
+  it("accepts one call with nonces in any order", async () => {
+    const { pool } = await createFixture();
+    const list = [4, 2, 0, 3, 1].map((nonce) => transfer(alice, nonce));
+    await submit(pool, ...list);
+    expect(pool.counts()).toEqual({ pending: 5, queued: 0 });
+    expect(drain(pool).map(({ tx }) => Number(tx.nonce))).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it("knows nothing of an unknown account or hash", async () => {
+    const { pool, state } = await createFixture();
+    state.nonces.set(bob.address, 7n);
+    expect(pool.pendingNonce(bob.address)).toBe(7n);
+    expect(pool.contentFrom(bob.address)).toEqual({ pending: [], queued: [] });
+    expect(pool.get(transfer(bob, 0).hash)).toBeUndefined();
+    expect(pool.status(transfer(bob, 0).hash)).toEqual({ status: "unknown" });
+  });
+
+  it("keeps a queued transaction queued while the funds do not reach for it", async () => {
+    const { pool, state, mine } = await createFixture();
+    state.balances.set(alice.address, TRANSFER_COST_ATOKEN + 10n);
+    const [first, second] = [transfer(alice, 0), transfer(alice, 1)];
+    await submit(pool, second);
+    await submit(pool, first);
+    expect(pool.status(first.hash)).toEqual({ status: "pending" });
+    expect(pool.status(second.hash)).toEqual({ status: "queued", missingNonce: 1n });
+    state.balances.set(alice.address, TRANSFER_COST_ATOKEN * 2n);
+    mine([], [alice.address]);
+    expect(pool.status(second.hash)).toEqual({ status: "pending" });
+  });
+});
+
+describe("replacement", () => {
+  it("needs 10 % more, rounded up and at least 1", () => {
+    expect([1n, 9n, 10n, 11n, 25_000_000n].map((price) => replacementPriceAtoken(price))).toEqual([
+      2n,
+      10n,
+      11n,
+      13n,
+      27_500_000n,
+    ]);
+  });
+
+  it("refuses less and accepts exactly that much, and says what replaced what", async () => {
+    const { pool, announced, journal } = await createFixture();
+    const first = transfer(alice, 0, { priceAtoken: 100n });
+    const after = transfer(alice, 1, { priceAtoken: 100n });
+    const cheap = transfer(alice, 0, { priceAtoken: 109n });
+    const dear = transfer(alice, 0, { priceAtoken: 110n });
+    await submit(pool, first, after);
+    const [refused] = await submit(pool, cheap);
+    expect(refusal(refused)).toEqual({
+      code: "REPLACEMENT_UNDERPRICED",
+      message: "replacement transaction underpriced",
+    });
+    expect(await submit(pool, dear)).toEqual([dear.hash]);
+    expect(pool.status(first.hash)).toEqual({ status: "replaced", by: dear.hash });
+    expect(pool.get(first.hash)).toBeUndefined();
+    expect(pool.status(after.hash)).toEqual({ status: "pending" });
+    expect(hashes(drain(pool))).toEqual([dear.hash, after.hash]);
+    expect(announced).toEqual([first.hash, after.hash, dear.hash]);
+    await pool.close();
+    expect([...journal.entries.keys()].toSorted()).toEqual([after.hash, dear.hash].toSorted());
+  });
+
+  it("replaces queued ones too, also within one call", async () => {
+    const { pool, announced } = await createFixture();
+    const first = transfer(alice, 1, { priceAtoken: 10n });
+    const dear = transfer(alice, 1, { priceAtoken: 11n });
+    const filler = transfer(alice, 0);
+    expect(await submit(pool, first, dear, filler)).toEqual(
+      [first, dear, filler].map((t) => t.hash),
+    );
+    expect(pool.status(first.hash)).toEqual({ status: "replaced", by: dear.hash });
+    expect(pool.counts()).toEqual({ pending: 2, queued: 0 });
+    expect(announced).toEqual([filler.hash, dear.hash]);
+  });
+
+  it("counts the replaced cost as free", async () => {
+    const { pool, state } = await createFixture();
+    state.balances.set(alice.address, 231_001n);
+    const answers = await submit(
+      pool,
+      transfer(alice, 0),
+      transfer(alice, 0, { priceAtoken: 11n }),
+    );
+    expect(answers.every((answer) => typeof answer === "string")).toBe(true);
+  });
+
+  it("counts the new cost from then on", async () => {
+    const { pool, state } = await createFixture();
+    state.balances.set(alice.address, TRANSFER_COST_ATOKEN * 3n);
+    const answers = await submit(
+      pool,
+      transfer(alice, 0),
+      transfer(alice, 0, { priceAtoken: 21n }),
+      transfer(alice, 1),
+    );
+    expect(refusal(answers[2]).message).toBe(
+      "insufficient funds for gas * price + value: balance 630003, queued cost 441001, " +
+        "tx cost 210001, overshot 20999",
+    );
+  });
+
+  it("announces only the last of one call's transactions with one nonce", async () => {
+    const { pool, announced } = await createFixture();
+    const dear = transfer(alice, 0, { priceAtoken: 20n });
+    await submit(pool, transfer(alice, 0), dear);
+    expect(announced).toEqual([dear.hash]);
+  });
+
+  it("a replaced transaction may come back only by outbidding", async () => {
+    const { pool } = await createFixture();
+    const first = transfer(alice, 0, { priceAtoken: 10n });
+    await submit(pool, first, transfer(alice, 0, { priceAtoken: 20n }));
+    const [again] = await submit(pool, first);
+    expect(refusal(again).code).toBe("REPLACEMENT_UNDERPRICED");
+  });
+});
+
+describe("bounds", () => {
+  it("holds 8,192 executable ones of a sender, and refuses the next", async () => {
+    const { pool } = await createFixture({ recoverSender: () => alice.address });
+    // Signed once; each nonce is patched into the list, as the recovery is faked.
+    for (let start = 0; start < 8_192; start += 1_024) {
+      const list = Array.from({ length: 1_024 }, (_, index) => transfer(alice, start + index));
+      const answers = await submit(pool, ...list);
+      expect(answers.filter((answer) => typeof answer !== "string")).toEqual([]);
+    }
+    expect(pool.pendingNonce(alice.address)).toBe(8_192n);
+    const [refused] = await submit(pool, transfer(alice, 8_192));
+    expect(refusal(refused)).toEqual({
+      code: "ACCOUNT_LIMIT",
+      message: "account limit exceeded: pooled 8192 txs",
+    });
+    const dear = transfer(alice, 5, { priceAtoken: 20n });
+    expect(await submit(pool, dear)).toEqual([dear.hash]);
+    expect(drain(pool)).toHaveLength(8_192);
+  });
+
+  it("promotes no more than a sender may have, and the rest after a block", async () => {
+    const { pool, mine } = await createFixture({ limits: { executablePerSender: 2 } });
+    await submit(pool, transfer(alice, 1), transfer(alice, 2), transfer(alice, 0));
+    expect(pool.counts()).toEqual({ pending: 2, queued: 1 });
+    mine(drain(pool).slice(0, 1));
+    expect(pool.counts()).toEqual({ pending: 2, queued: 0 });
+    expect(pool.pendingNonce(alice.address)).toBe(3n);
+  });
+
+  it("counts what the head has freed before the pool was told of the block", async () => {
+    const { pool, state } = await createFixture({ limits: { totalCount: 2, queuedCount: 1 } });
+    await submit(pool, transfer(alice, 0), transfer(alice, 2));
+    state.nonces.set(alice.address, 2n);
+    const next = transfer(alice, 4);
+    expect(await submit(pool, next)).toEqual([next.hash]);
+    expect(pool.counts()).toEqual({ pending: 1, queued: 1 });
+  });
+
+  it("displaces the farthest queued one of a sender for a nearer, never for a farther", async () => {
+    const { pool } = await createFixture({ limits: { queuedPerSender: 2 } });
+    const [near, middle, far] = [2, 3, 9].map((nonce) => transfer(alice, nonce)) as [
+      SignedTransaction,
+      SignedTransaction,
+      SignedTransaction,
+    ];
+    await submit(pool, middle, far);
+    const [refused] = await submit(pool, transfer(alice, 10));
+    expect(refusal(refused).message).toBe("account limit exceeded: pooled 2 txs");
+    expect(await submit(pool, near)).toEqual([near.hash]);
+    expect(pool.status(far.hash)).toEqual({
+      status: "dropped",
+      reason: "displaced by a queued transaction with a lower nonce",
+    });
+    expect(pool.counts()).toEqual({ pending: 0, queued: 2 });
+  });
+
+  it("a full pool refuses and never evicts an executable one", async () => {
+    const { pool } = await createFixture({ limits: { totalCount: 2 } });
+    const first = transfer(alice, 0);
+    const second = transfer(bob, 0);
+    await submit(pool, first, second);
+    const [dear, gapped, replacement] = await submit(
+      pool,
+      transfer(carol, 0, { priceAtoken: 1_000n }),
+      transfer(carol, 5),
+      transfer(bob, 0, { priceAtoken: 11n }),
+    );
+    expect(refusal(dear)).toEqual({ code: "POOL_FULL", message: "txpool is full" });
+    expect(refusal(gapped).code).toBe("POOL_FULL");
+    expect(typeof replacement).toBe("string");
+    expect(pool.status(first.hash)).toEqual({ status: "pending" });
+  });
+
+  it("a full pool lets the oldest gapped one make room", async () => {
+    const { pool } = await createFixture({ limits: { totalCount: 3 } });
+    const gapped = transfer(alice, 3);
+    const younger = transfer(bob, 3);
+    await submit(pool, gapped);
+    await submit(pool, younger, transfer(bob, 0));
+    expect(await submit(pool, transfer(carol, 0))).toEqual([transfer(carol, 0).hash]);
+    expect(pool.status(gapped.hash)).toEqual({
+      status: "dropped",
+      reason: "displaced by newer transactions",
+    });
+    expect(pool.status(younger.hash)).toEqual({ status: "queued", missingNonce: 1n });
+    expect(pool.counts()).toEqual({ pending: 2, queued: 1 });
+  });
+
+  it("never displaces the sender's own queued ones for what closes their gap", async () => {
+    const { pool } = await createFixture({ limits: { totalCount: 2, queuedCount: 2 } });
+    const gapped = transfer(alice, 1);
+    await submit(pool, gapped, transfer(bob, 1));
+    await submit(pool, transfer(alice, 0));
+    expect(pool.status(gapped.hash)).toEqual({ status: "pending" });
+    expect(pool.status(transfer(bob, 1).hash).status).toBe("dropped");
+  });
+
+  it("bounds all senders' gapped ones together", async () => {
+    const { pool } = await createFixture({ limits: { queuedCount: 2 } });
+    await submit(pool, transfer(alice, 1));
+    await submit(pool, transfer(bob, 1), transfer(carol, 1));
+    expect(pool.counts()).toEqual({ pending: 0, queued: 2 });
+    expect(pool.status(transfer(alice, 1).hash).status).toBe("dropped");
+    expect(await submit(pool, transfer(alice, 0))).toEqual([transfer(alice, 0).hash]);
+  });
+
+  it("bounds the bytes of the pool", async () => {
+    const first = transfer(alice, 0, { gasLimit: 30_000n, data: new Uint8Array(100) });
+    const { pool } = await createFixture({ limits: { totalBytes: first.raw.length } });
+    await submit(pool, first);
+    const [refused] = await submit(pool, transfer(bob, 0));
+    expect(refusal(refused).code).toBe("POOL_FULL");
+    const smaller = transfer(alice, 0, { priceAtoken: 20n, to: RECIPIENT });
+    expect(await submit(pool, smaller)).toEqual([smaller.hash]);
+    expect(pool.stats().sizeBytes).toBe(smaller.raw.length);
+  });
+
+  it("bounds what waits for admission", async () => {
+    const { pool, journal } = await createFixture({ limits: { waitingCount: 2 } });
+    const { appendStarted } = journal.hold();
+    const first = submit(pool, transfer(alice, 0), transfer(alice, 1));
+    await appendStarted;
+    const [refused] = await submit(pool, transfer(bob, 0));
+    expect(refused).toMatchObject({ code: "POOL_FULL", retriable: true });
+    journal.release();
+    await first;
+    expect(await submit(pool, transfer(bob, 0))).toEqual([transfer(bob, 0).hash]);
+  });
+
+  it("bounds the bytes of what waits, and frees them with the answer", async () => {
+    const tx = transfer(alice, 0);
+    const { pool } = await createFixture({ limits: { waitingBytes: tx.raw.length } });
+    const answers = await Promise.all([submit(pool, tx), submit(pool, transfer(alice, 1))]);
+    expect(answers[0]).toEqual([tx.hash]);
+    expect(answers[1]?.[0]).toMatchObject({ code: "POOL_FULL" });
+    expect(await submit(pool, transfer(alice, 1))).toEqual([transfer(alice, 1).hash]);
+    expect(pool.stats().waitingCount).toBe(0);
+  });
+
+  it("expires gapped ones after three hours, executable ones never", async () => {
+    const { pool, clock, mine, journal } = await createFixture();
+    const [executable, gapped] = [transfer(alice, 0), transfer(bob, 1)];
+    await submit(pool, executable, gapped);
+    clock.atMs += 3 * HOUR_MS;
+    mine([]);
+    expect(pool.status(gapped.hash).status).toBe("queued");
+    clock.atMs += 1;
+    mine([]);
+    expect(pool.status(gapped.hash)).toEqual({
+      status: "dropped",
+      reason: "expired behind a nonce gap",
+    });
+    expect(pool.status(executable.hash)).toEqual({ status: "pending" });
+    expect(pool.stats()).toMatchObject({ replacedTotal: 0, droppedTotal: 1 });
+    await pool.close();
+    expect([...journal.entries.keys()]).toEqual([executable.hash]);
+  });
+
+  it("does not expire what the same block made executable", async () => {
+    const { pool, clock, mine } = await createFixture();
+    const gapped = transfer(alice, 1);
+    await submit(pool, gapped);
+    clock.atMs += 4 * HOUR_MS;
+    mine([{ tx: transfer(alice, 0), from: alice.address }]);
+    expect(pool.status(gapped.hash)).toEqual({ status: "pending" });
+  });
+
+  it("remembers only so many outcomes", async () => {
+    const { pool } = await createFixture({ limits: { outcomeCount: 1 } });
+    const list = [10n, 20n, 30n].map((priceAtoken) => transfer(alice, 0, { priceAtoken }));
+    await submit(pool, ...list);
+    expect(list.map(({ hash }) => pool.status(hash).status)).toEqual([
+      "unknown",
+      "replaced",
+      "pending",
+    ]);
+    expect(pool.stats()).toMatchObject({ admittedTotal: 3, replacedTotal: 2, droppedTotal: 0 });
+  });
+});

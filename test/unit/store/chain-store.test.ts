@@ -1,0 +1,180 @@
+/** What is on disk: restart, proofs at heights, refused stores, the pool's journal. */
+import fs from "node:fs";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { createMPTFromProof, verifyMerkleProof } from "@ethereumjs/mpt";
+import { Wallet } from "ethers";
+import { parseAddress } from "../../../chain/address.js";
+import { keccak256 } from "../../../chain/crypto.js";
+import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
+import { decodeTransaction } from "../../../chain/transaction.js";
+import { encodeGenesis, parseGenesis } from "../../../node/genesis.js";
+import { PoolStore } from "../../../node/store/pool-store.js";
+import { openDatabase } from "../../../node/store/database.js";
+import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
+
+const wallet = new Wallet(`0x${"33".repeat(32)}`);
+const faucet = parseAddress(wallet.address);
+const payee = (n: number) => parseAddress(`0x${n.toString(16).padStart(40, "5")}`);
+
+function transfer(nonce: number, to: string, value = 1n): Promise<string> {
+  const gasPrice = 25_000_000n;
+  return wallet.signTransaction({
+    type: 0,
+    chainId: 6940,
+    nonce,
+    gasPrice,
+    gasLimit: 21_000n,
+    to,
+    value,
+  });
+}
+
+describe("the node's store", () => {
+  const open: ExecutionChain[] = [];
+  afterEach(async () => {
+    for (const chain of open.splice(0)) await chain.close();
+  });
+
+  it("continues after a restart with the same blocks, state and supply", async () => {
+    const genesis = testGenesis(wallet.address);
+    const first = await ExecutionChain.open(genesis);
+    for (let n = 0; n < 5; n++) await first.mine([await transfer(n, payee(n))]);
+    const before = first.view.block(3);
+    const supply = first.view.supply(5);
+    await first.close({ keep: true });
+    const second = await ExecutionChain.open(genesis, { folder: first.folder });
+    open.push(second);
+    expect(second.view.head().height).toBe(5);
+    expect(second.view.supply(5)).toEqual(supply);
+    expect(second.view.block(3)?.block).toEqual(before?.block);
+    expect(second.view.block(3)?.receipts).toEqual(before?.receipts);
+    expect(second.view.block(3)?.journal).toEqual(before?.journal);
+    await second.mine([await transfer(5, payee(9))]);
+    expect((await second.view.account(faucet, 6))?.nonce).toBe(6n);
+    const hash = second.view.block(2)?.block.transactions[0]?.tx.hash ?? ("0x" as Hash32);
+    expect(second.view.locate(hash)).toMatchObject({ height: 2, index: 0 });
+    const heights: number[] = [];
+    for await (const entry of second.view.accountJournal(payee(2), 0, 6))
+      heights.push(entry.height);
+    expect(heights).toEqual([3]);
+  });
+
+  it("proves accounts at the head and at earlier heights to @ethereumjs/mpt", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    open.push(chain);
+    for (let n = 0; n < 20; n++) {
+      await chain.mine([
+        await transfer(2 * n, payee(1), 7n),
+        await transfer(2 * n + 1, payee(50 + n)),
+      ]);
+    }
+    for (const height of [1, 10, 19, 20]) {
+      const root = hexToBytes(chain.view.block(height)?.block.header.stateRoot ?? "0x");
+      const { accountProof } = await chain.view.proof(payee(1), [], height);
+      const nodes = accountProof.map((node) => parseHexBytes(node));
+      const verified = await createMPTFromProof(nodes, { root });
+      expect(verified).toBeDefined();
+      const key = keccak256(hexToBytes(payee(1)));
+      const value = await verifyMerkleProof(key, nodes);
+      const [nonce, balance] = rlpList(decodeRlp(value ?? new Uint8Array()));
+      expect([height, rlpInteger(nonce), rlpInteger(balance)]).toEqual([
+        height,
+        0n,
+        BigInt(height) * 7n,
+      ]);
+      const absent = await chain.view.proof(payee(99), [], height);
+      const nothing = await verifyMerkleProof(
+        keccak256(hexToBytes(payee(99))),
+        absent.accountProof.map((node) => parseHexBytes(node)),
+      );
+      expect(nothing).toBeNull();
+    }
+  });
+
+  it("proves the FeeCollector's storage", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    open.push(chain);
+    const { feeCollector, treasury } = chain.genesis.params;
+    const slot = parseHash32(`0x${"00".repeat(32)}`);
+    const { account, storageProof } = await chain.view.proof(feeCollector, [slot], 0);
+    expect(storageProof[0]?.value).toBe(BigInt(treasury));
+    const nodes = (storageProof[0]?.proof ?? []).map((node) => parseHexBytes(node));
+    expect(
+      parseHash32(`0x${Buffer.from(keccak256(nodes[0] ?? Buffer.of())).toString("hex")}`),
+    ).toBe(account.storageRoot);
+    const value = await verifyMerkleProof(keccak256(hexToBytes(slot)), nodes);
+    expect(
+      BigInt(`0x${Buffer.from(rlpBytes(decodeRlp(value ?? Buffer.of()))).toString("hex")}`),
+    ).toBe(BigInt(treasury));
+  });
+
+  it("refuses the store of another genesis and of a newer program", async () => {
+    const genesis = testGenesis(wallet.address);
+    const chain = await ExecutionChain.open(genesis);
+    await chain.close({ keep: true });
+    const other = { ...genesis, genesisTimeMs: genesis.genesisTimeMs + 1 };
+    await expect(ExecutionChain.open(other, { folder: chain.folder })).rejects.toMatchObject({
+      code: "STORE_FOREIGN",
+    });
+    const database = await openDatabase(chain.folder);
+    const key = Buffer.concat([Buffer.of(1), Buffer.from("formatVersion")]);
+    await database.write([{ key, value: Buffer.from("2") }], { durable: true });
+    await database.close();
+    await expect(ExecutionChain.open(genesis, { folder: chain.folder })).rejects.toMatchObject({
+      code: "STORE_NEWER",
+    });
+    fs.rmSync(chain.folder, { recursive: true });
+  });
+
+  it("refuses to open twice", async () => {
+    const genesis = testGenesis(wallet.address);
+    const chain = await ExecutionChain.open(genesis);
+    open.push(chain);
+    await expect(ExecutionChain.open(genesis, { folder: chain.folder })).rejects.toMatchObject({
+      code: "STORE_LOCKED",
+    });
+  });
+});
+
+describe("the genesis", () => {
+  it("reads what it writes, and its hash commits to every parameter", async () => {
+    const genesis = testGenesis(wallet.address);
+    expect(parseGenesis(encodeGenesis(genesis))).toEqual(genesis);
+    const { createGenesisBlock } = await import("../../../node/execution/genesis-block.js");
+    const changed = { ...genesis, params: { ...genesis.params, maxBytes: 2_000 } };
+    expect(createGenesisBlock(genesis).committed.block.hash).not.toBe(
+      createGenesisBlock(changed).committed.block.hash,
+    );
+    expect(() => parseGenesis("{}")).toThrow(expect.objectContaining({ code: "GENESIS_INVALID" }));
+  });
+});
+
+describe("the pool's journal", () => {
+  it("forgets what was mined or removed and keeps the rest over a restart", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    const entries = await Promise.all(
+      [0, 1, 2, 3].map(async (nonce) => {
+        const { raw, hash } = decodeTransaction(parseHexBytes(await transfer(nonce, payee(1))));
+        return { hash, raw, from: faucet, receivedAtMs: 1_000 + nonce, sequence: nonce };
+      }),
+    );
+    const store = new PoolStore(chain.stores.database, () => false);
+    await store.append(entries.slice(0, 3));
+    await store.append(entries.slice(3));
+    const [a, b, c, d] = entries.map(({ hash }) => hash);
+    if (a === undefined || b === undefined || c === undefined || d === undefined) throw new Error();
+    await store.remove([b]);
+    const load = async (mined: readonly Hash32[]) => {
+      const again = new PoolStore(chain.stores.database, (hash) => mined.includes(hash));
+      const left: Hash32[] = [];
+      for await (const { hash } of again.load()) left.push(hash);
+      return left;
+    };
+    expect(await load([])).toEqual([a, c, d]);
+    expect(await load([a])).toEqual([c, d]);
+    await store.mined([a, c]);
+    expect(await load([])).toEqual([d]);
+    await chain.close();
+  });
+});

@@ -1,0 +1,51 @@
+/** The one place where faults become the withdrawal API's error bodies. */
+import { AppError } from "../chain/errors.js";
+import { HttpError } from "../runtime/http-errors.js";
+import type { ErrorReply } from "../runtime/http-server.js";
+import { ApiError } from "./errors.js";
+
+/** Stable codes of faults that the HTTP server finds, by status; the deposit API has the same. */
+const CODE_OF_STATUS: Readonly<Record<number, string>> = {
+  400: "UNREADABLE",
+  401: "UNAUTHORIZED",
+  404: "NOT_FOUND",
+  405: "METHOD_NOT_ALLOWED",
+  413: "TOO_LARGE",
+  415: "UNSUPPORTED_MEDIA_TYPE",
+  422: "INVALID_FIELD",
+};
+
+/** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
+export function mapWithdrawalError(error: unknown): ErrorReply {
+  if (error instanceof ApiError) {
+    return reply(error.status, error.code, error.message, error.details);
+  }
+  if (error instanceof HttpError && error.code === "INVALID_REQUEST") return mapRequest(error);
+  if (error instanceof AppError && error.retriable) {
+    return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});
+  }
+  return reply(500, "INTERNAL", "an unexpected fault; see the log", {});
+}
+
+/**
+ * The validator says 400 for everything. A missing or malformed Idempotency-Key is that; a body
+ * or query that was understood and breaks the API's rules is 422.
+ */
+function mapRequest(error: HttpError): ErrorReply {
+  const details = { errors: error.errors.map(({ path, message }) => ({ path, message })) };
+  if (error.errors.some(({ path }) => /^\/headers\/idempotency-key$/i.test(path))) {
+    return reply(400, "INVALID_IDEMPOTENCY_KEY", error.message, details);
+  }
+  const isUnderstood = error.errors.some((fault) => fault.errorCode !== "");
+  const status = error.status === 400 && isUnderstood ? 422 : error.status;
+  return reply(status, CODE_OF_STATUS[status] ?? "UNREADABLE", error.message, details);
+}
+
+function reply(
+  status: number,
+  code: string,
+  message: string,
+  details: Readonly<Record<string, unknown>>,
+): ErrorReply {
+  return { status, body: { code, message, details } };
+}

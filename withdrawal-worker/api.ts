@@ -1,0 +1,172 @@
+/** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
+import { type Address, BURN_ADDRESS, parseStrictAddress, ZERO_ADDRESS } from "../chain/address.js";
+import { errorMessage } from "../chain/errors.js";
+import { parseAtoken } from "../chain/units.js";
+import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../ledger/accounts.js";
+import { isWithdrawalStatus, type WithdrawalStatus } from "../ledger/withdrawal-status.js";
+import {
+  type AcceptRefusal,
+  findWithdrawal,
+  listWithdrawals,
+  toWithdrawalId,
+  type Withdrawal,
+  type WithdrawalRequest,
+} from "../ledger/withdrawals.js";
+import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http-server.js";
+import type { SqlDatabase } from "../runtime/sql.js";
+import type { AcceptQueue } from "./accept-queue.js";
+import { ApiError } from "./errors.js";
+
+/** What the API needs. */
+export interface WithdrawalApiParts {
+  readonly database: SqlDatabase;
+  readonly accept: AcceptQueue;
+  /** The hot wallet that pays. */
+  readonly wallet: Address;
+}
+
+/** Rows on a page without `limit`, as in the API file. */
+const DEFAULT_LIMIT = 100;
+
+/** Printable ASCII; HTTP itself takes the blanks around a header's value away. */
+const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,128}$/;
+
+const REFUSALS: Readonly<Record<AcceptRefusal, string>> = {
+  UNKNOWN_CUSTOMER: "the ledger does not know this customer",
+  INSUFFICIENT_BALANCE: "the customer's available balance is too small",
+  IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
+};
+
+/** Routes of `openapi/withdrawal.yaml`. */
+export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly HttpRoute[] {
+  return [
+    {
+      method: "post",
+      path: "/v1/withdrawals",
+      handler: (request) => createWithdrawal(parts, request),
+    },
+    { method: "get", path: "/v1/withdrawals", handler: (request) => getPage(parts, request) },
+    { method: "get", path: "/v1/withdrawals/{id}", handler: (request) => getOne(parts, request) },
+  ];
+}
+
+/**
+ * Parses a request to withdraw.
+ * @throws ApiError INVALID_IDEMPOTENCY_KEY (400), INVALID_FIELD, UNKNOWN_ASSET,
+ *   FORBIDDEN_DESTINATION (422)
+ */
+export function parseWithdrawalRequest(
+  request: Pick<HttpRequest, "headers" | "body">,
+  wallet: Address,
+): WithdrawalRequest {
+  const idempotencyKey = request.headers["idempotency-key"];
+  if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
+    throw new ApiError(
+      400,
+      "INVALID_IDEMPOTENCY_KEY",
+      "Idempotency-Key must be 1-128 printable ASCII characters",
+    );
+  }
+  const body = typeof request.body === "object" && request.body !== null ? request.body : {};
+  const read = (name: string): unknown => Reflect.get(body, name);
+  const asset = read("asset");
+  if (typeof asset !== "string") throw invalidField("asset", "expected text");
+  if (asset !== NATIVE_ASSET) {
+    throw new ApiError(422, "UNKNOWN_ASSET", `asset must be ${NATIVE_ASSET}`, { field: "asset" });
+  }
+  const destination = parseField("to", () => parseStrictAddress(read("to")));
+  if ([wallet, ZERO_ADDRESS, BURN_ADDRESS].includes(destination)) {
+    throw new ApiError(
+      422,
+      "FORBIDDEN_DESTINATION",
+      "the hot wallet, the zero address and the burn address are never paid",
+      { field: "to" },
+    );
+  }
+  return {
+    idempotencyKey,
+    customerId: parseField("customerId", () => parseCustomerId(read("customerId"))),
+    asset,
+    destination,
+    destinationText: String(read("to")),
+    amountAtoken: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
+    wallet,
+  };
+}
+
+/** A withdrawal as the API shows it. */
+export function encodeWithdrawal(withdrawal: Withdrawal) {
+  return {
+    id: withdrawal.id,
+    customerId: withdrawal.customerId,
+    asset: withdrawal.asset,
+    to: withdrawal.destinationText,
+    amountAtoken: withdrawal.amountAtoken.toString(),
+    status: withdrawal.status,
+    reason: withdrawal.reason ?? null,
+    nonce: withdrawal.nonce === undefined ? null : Number(withdrawal.nonce),
+    hashes: withdrawal.hashes,
+    txHash: withdrawal.txHash ?? null,
+    blockNumber: withdrawal.blockNumber ?? null,
+    history: withdrawal.history,
+  };
+}
+
+async function createWithdrawal(
+  parts: WithdrawalApiParts,
+  request: HttpRequest,
+): Promise<HttpReply> {
+  const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts.wallet));
+  if (outcome.outcome === "refused") {
+    throw new ApiError(422, outcome.refusal, REFUSALS[outcome.refusal]);
+  }
+  return { status: 201, body: encodeWithdrawal(outcome.withdrawal) };
+}
+
+async function getOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
+  const id = toWithdrawalId(request.params["id"] ?? "");
+  const withdrawal = await findWithdrawal(parts.database, id);
+  if (withdrawal === undefined) throw new ApiError(404, "NOT_FOUND", "no withdrawal has this id");
+  return { body: encodeWithdrawal(withdrawal) };
+}
+
+async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
+  const { customerId, status, limit: givenLimit, after } = request.query;
+  const limit = typeof givenLimit === "number" ? givenLimit : DEFAULT_LIMIT;
+  const rows = await listWithdrawals(parts.database, {
+    customerId: customerId === undefined ? undefined : readCustomerId(customerId),
+    status: status === undefined ? undefined : readStatus(status),
+    afterPosition: typeof after === "string" ? Number(after) : 0,
+    limit: limit + 1,
+  });
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  const hasMore = rows.length > limit && last !== undefined;
+  return {
+    body: {
+      withdrawals: page.map(encodeWithdrawal),
+      next: hasMore ? String(last.position) : null,
+    },
+  };
+}
+
+function readCustomerId(value: unknown): CustomerId {
+  return parseField("customerId", () => parseCustomerId(value));
+}
+
+function readStatus(value: unknown): WithdrawalStatus {
+  if (typeof value === "string" && isWithdrawalStatus(value)) return value;
+  throw invalidField("status", "not a state of a withdrawal");
+}
+
+function parseField<T>(field: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw invalidField(field, errorMessage(cause));
+  }
+}
+
+function invalidField(field: string, message: string): ApiError {
+  return new ApiError(422, "INVALID_FIELD", `${field}: ${message}`, { field });
+}

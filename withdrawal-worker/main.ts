@@ -1,0 +1,196 @@
+/** Entry of the withdrawal worker: the API, the hot wallet's lane and the queue in one process. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { errorMessage } from "../chain/errors.js";
+import { NETWORKS } from "../chain/networks.js";
+import { type ChainIdentity, openLedger, readStoredIdentity } from "../ledger/database.js";
+import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import { systemClock } from "../runtime/clock.js";
+import { loadConfig } from "../runtime/config.js";
+import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http-server.js";
+import { type ProcessContext, runProcess, type Service } from "../runtime/lifecycle.js";
+import { createMetrics } from "../runtime/metrics.js";
+import { readSecretFile } from "../runtime/secret-file.js";
+import { databaseUrl, redisUrl } from "../runtime/service-urls.js";
+import type { SqlDatabase } from "../runtime/sql.js";
+import { retry, TaskGroup } from "../runtime/task.js";
+import { AcceptQueue } from "./accept-queue.js";
+import { createWithdrawalRoutes } from "./api.js";
+import { mapWithdrawalError } from "./api-errors.js";
+import { type WorkerConfig, workerConfigFile } from "./config.js";
+import { WorkerError } from "./errors.js";
+import { decryptKeystore } from "./keystore.js";
+import { Lane } from "./lane.js";
+import type { LaneSettings } from "./lane-context.js";
+import { createWakeQueue, type WakeQueue } from "./queue.js";
+import { createKeySigner, type Signer } from "./signer.js";
+import { createWalletNode } from "./wallet-node.js";
+import { registerWorkerMetrics } from "./worker-metrics.js";
+
+runProcess({ name: "withdrawal-worker", start });
+
+async function start(context: ProcessContext): Promise<readonly Service[]> {
+  const { home, env, portOffset, signal, log } = context;
+  const config = loadConfig({ home, env, portOffset }, workerConfigFile);
+  const settings = toLaneSettings(config);
+  const signer = openSigner(home, settings);
+  const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const url = databaseUrl({ home, env, portOffset });
+  const timeoutMs = config.node["request-timeout-ms"];
+  const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
+  const identity = await findIdentity(context, { node: createEvmClient(rpc), config, url });
+  const applicationName = "causeway-worker";
+  const database = await openLedger({ url, log, signal, identity, applicationName });
+  const node = createWalletNode(rpc, identity);
+  const { chainId } = identity;
+  const clock = systemClock;
+  const lane = new Lane({ database, node, signer, chainId, settings, clock, log }, randomUUID());
+  const queue = createWakeQueue({
+    databaseUrl: url,
+    redisUrl: redisUrl(env),
+    onWake: () => lane.wake(),
+    log,
+    signal,
+  });
+  const server = createServer({ config, database, signer, lane, queue, apiKey, context });
+  try {
+    await server.start();
+  } catch (error) {
+    await queue.stop();
+    await database.close();
+    throw error;
+  }
+  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+  tasks.run("lane", (laneSignal) => lane.run(laneSignal));
+  return [
+    { name: "ledger", stop: () => database.close() },
+    { name: "node client", stop: async () => rpc.close() },
+    queue,
+    { name: "lane", stop: () => tasks.stop() },
+    server,
+  ];
+}
+
+/** Decrypts the hot wallet's key, once; it stays in this process. */
+function openSigner(home: string, settings: LaneSettings): Signer {
+  const keystore = readSecretFile(join(home, "config", "hot-wallet.json"));
+  const passphrase = readSecretFile(join(home, "config", "hot-wallet.passphrase"));
+  const { privateKey } = decryptKeystore(keystore, passphrase);
+  return createKeySigner({
+    privateKey,
+    gasPriceCapAtoken: settings.gas.priceCapAtoken,
+    gasLimitMax: settings.gas.limitMax,
+  });
+}
+
+function toLaneSettings(config: WorkerConfig): LaneSettings {
+  return {
+    batchSize: config.worker["batch-size"],
+    maxLiveSlots: config.worker["max-in-flight"],
+    scanIntervalMs: config.worker["scan-interval-ms"],
+    pollIntervalMs: config.worker["poll-interval-ms"],
+    rebroadcastIntervalMs: config.worker["rebroadcast-interval-ms"],
+    retryDelayMs: config.worker["retry-delay-ms"],
+    receiptPatienceMs: config.worker["receipt-patience-ms"],
+    leaseMs: config.worker["lease-ms"],
+    gas: {
+      marginPercent: config.gas["margin-percent"],
+      limitMax: config.gas["limit-max"],
+      priceFloorAtoken: config.gas["price-floor-atoken"],
+      priceCapAtoken: config.gas["price-cap-atoken"],
+    },
+  };
+}
+
+function createServer(parts: {
+  readonly config: WorkerConfig;
+  readonly database: SqlDatabase;
+  readonly signer: Signer;
+  readonly lane: Lane;
+  readonly queue: WakeQueue;
+  readonly apiKey: string;
+  readonly context: ProcessContext;
+}): HttpServer {
+  const { config, database, signer, lane, queue, apiKey, context } = parts;
+  const metrics = createMetrics();
+  const wallet = signer.address;
+  registerWorkerMetrics(metrics, {
+    database,
+    wallet,
+    laneStatus: () => lane.status(),
+    isQueueOpen: () => queue.isOpen(),
+  });
+  return createHttpServer({
+    name: "withdrawal-api",
+    apiSpecPath: fileURLToPath(new URL("../openapi/withdrawal.yaml", import.meta.url)),
+    listen: config.api.listen,
+    routes: createWithdrawalRoutes({
+      database,
+      accept: new AcceptQueue(database, () => queue.wake()),
+      wallet,
+    }),
+    apiKey,
+    mapError: mapWithdrawalError,
+    readiness: () => readinessOf(lane),
+    log: context.log,
+    metrics,
+    bodyLimitBytes: config.api["body-limit-bytes"],
+  });
+}
+
+/** `/ready`: frozen, behind or not connected, with the reason. */
+function readinessOf(lane: Lane): Readiness {
+  const { blockedReason } = lane.status();
+  return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
+}
+
+/**
+ * The chain to pay on: what the node says; where it does not answer, what the ledger was opened
+ * for, so that the API serves while the node is down. The lane checks every node again.
+ */
+async function findIdentity(
+  context: ProcessContext,
+  parts: { readonly node: EvmClient; readonly config: WorkerConfig; readonly url: string },
+): Promise<ChainIdentity> {
+  const { log, signal } = context;
+  let stored: ChainIdentity | undefined;
+  return retry(
+    async (attempt) => {
+      if (stored !== undefined) return stored;
+      try {
+        return await askIdentity(parts.node, parts.config, signal);
+      } catch (error) {
+        if (!(error instanceof WorkerError) && attempt === 1) {
+          stored = await readStoredIdentity({ url: parts.url, log, signal });
+        }
+        throw error;
+      }
+    },
+    {
+      signal,
+      minDelayMs: 200,
+      maxDelayMs: 2_000,
+      isRetriable: (error) => !(error instanceof WorkerError),
+      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
+    },
+  );
+}
+
+async function askIdentity(
+  node: EvmClient,
+  config: WorkerConfig,
+  signal: AbortSignal,
+): Promise<ChainIdentity> {
+  const chainId = await node.chainId({ signal });
+  const genesisHash = await node.genesisHash({ signal });
+  const expected = NETWORKS[config.chain.network].evmChainId;
+  if (chainId !== expected) {
+    throw new WorkerError(
+      "WRONG_NODE",
+      `the node serves chain ${chainId}, chain.network = "${config.chain.network}" is ${expected}`,
+    );
+  }
+  return { chainId, genesisHash };
+}

@@ -1,0 +1,181 @@
+/**
+ * BullMQ as a doorbell: a job only makes a lane look at its tables at once. It holds no truth, so
+ * a queue that is down, flushed or restored costs latency and nothing else. With REDIS_URL it lives
+ * in Redis, else in the ledger's own PostgreSQL server.
+ */
+import { createPostgresBackend, Queue, withBackend, Worker } from "bullmq";
+import { errorMessage } from "../chain/errors.js";
+import type { Service } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/logger.js";
+import { sleep, TaskGroup, withTimeout } from "../runtime/task.js";
+
+/** A doorbell that reaches every worker process. */
+export interface WakeQueue extends Service {
+  /** Rings; returns at once and never throws. Rings that come close together melt into one. */
+  wake(): void;
+  /** True while the queue is connected, for metrics. */
+  isOpen(): boolean;
+}
+
+/** What `createWakeQueue` needs. */
+export interface WakeQueueOptions {
+  /** PostgreSQL URL for the default backend; never logged. */
+  readonly databaseUrl: string;
+  /** Redis URL; undefined keeps the queue in PostgreSQL. */
+  readonly redisUrl: string | undefined;
+  /** Called for each ring of any process. */
+  readonly onWake: () => void;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Name of the queue; tests use one of their own. */
+  readonly name?: string;
+}
+
+/** Name of the queue in PostgreSQL and Redis. */
+const QUEUE_NAME = "withdrawal-wake";
+
+/** Key prefix in Redis; the braces keep all keys in one slot of a cluster. */
+const REDIS_PREFIX = "{causeway}";
+
+/** Time for a queue to connect before it is built anew. */
+const OPEN_TIMEOUT_MS = 10_000;
+
+/** Wait between two tries to connect. */
+const REOPEN_DELAY_MS = 1_000;
+
+/** Time for a queue to close; a server that is gone must not hold up the stop. */
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Pool of the PostgreSQL backend: one connection for rings, one for the worker's own calls. */
+const POSTGRES_POOL_SIZE = 2;
+
+/** Connects in the background and goes on trying until it is stopped. */
+export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
+  let opened: OpenQueue | undefined;
+  let isRinging = false;
+  let isRungAgain = false;
+  const tasks = new TaskGroup({
+    signal: options.signal,
+    onFault: (_name, error) => options.log.warn({ reason: errorMessage(error) }, "queue ended"),
+  });
+  tasks.run("open the queue", async (signal) => {
+    opened = await openUntilDone(options, signal);
+  });
+
+  const ring = async (): Promise<void> => {
+    isRinging = true;
+    do {
+      isRungAgain = false;
+      try {
+        await opened?.ring();
+      } catch (error) {
+        options.log.debug({ reason: errorMessage(error) }, "a wake-up was lost");
+      }
+    } while (isRungAgain);
+    isRinging = false;
+  };
+
+  return {
+    name: "wake queue",
+    isOpen: () => opened !== undefined,
+    wake() {
+      if (isRinging) isRungAgain = true;
+      else void ring();
+    },
+    async stop() {
+      await tasks.stop();
+      const queue = opened;
+      opened = undefined;
+      await queue?.close();
+    },
+  };
+}
+
+interface OpenQueue {
+  ring(): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function openUntilDone(options: WakeQueueOptions, signal: AbortSignal): Promise<OpenQueue> {
+  for (;;) {
+    const queue = buildQueue(options);
+    try {
+      await withTimeout(() => queue.ready(), {
+        timeoutMs: OPEN_TIMEOUT_MS,
+        signal,
+        what: "opening the queue",
+      });
+      // What was rung before the queue was open may have been meant for anyone.
+      options.onWake();
+      return queue;
+    } catch (error) {
+      await queue.close();
+      signal.throwIfAborted();
+      options.log.warn({ reason: errorMessage(error) }, "the queue cannot be opened; scanning only");
+      await sleep(REOPEN_DELAY_MS, { signal });
+    }
+  }
+}
+
+/** Both ends of the queue on the backend that the settings choose. */
+function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<void> } {
+  const name = options.name ?? QUEUE_NAME;
+  const onWake = async (): Promise<void> => options.onWake();
+  const { queue, worker } =
+    options.redisUrl === undefined
+      ? buildOnPostgres(name, options.databaseUrl, onWake)
+      : buildOnRedis(name, options.redisUrl, onWake);
+  // Without listeners a lost connection would end the process.
+  const onError = (error: Error) =>
+    options.log.debug({ reason: error.message }, "the queue's connection has a fault");
+  queue.on("error", onError);
+  worker.on("error", onError);
+  return {
+    async ready() {
+      await queue.waitUntilReady();
+      await worker.waitUntilReady();
+    },
+    async ring() {
+      await queue.add("wake", {}, { removeOnComplete: true, removeOnFail: true, attempts: 1 });
+    },
+    async close() {
+      // Forced: a wake-up in progress is worth nothing, the tables are scanned anyway.
+      await closeQuietly(() => worker.close(true));
+      await closeQuietly(() => queue.close());
+    },
+  };
+}
+
+function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>) {
+  const backend = withBackend(createPostgresBackend);
+  const connection = { connectionString: url, migrate: true, max: POSTGRES_POOL_SIZE };
+  return {
+    queue: new backend.Queue(name, { connection }),
+    worker: new backend.Worker(name, onWake, { connection }),
+  };
+}
+
+function buildOnRedis(name: string, url: string, onWake: () => Promise<void>) {
+  return {
+    queue: new Queue(name, {
+      // A ring that cannot be delivered now is worth nothing later: fail at once, do not queue up.
+      connection: { url, enableOfflineQueue: false, maxRetriesPerRequest: 1 },
+      prefix: REDIS_PREFIX,
+      skipWaitingForReady: true,
+    }),
+    worker: new Worker(name, onWake, {
+      connection: { url, maxRetriesPerRequest: null },
+      prefix: REDIS_PREFIX,
+    }),
+  };
+}
+
+async function closeQuietly(close: () => Promise<void>): Promise<void> {
+  const deadline = AbortSignal.timeout(CLOSE_TIMEOUT_MS);
+  await Promise.race([
+    close().catch(() => undefined),
+    new Promise<void>((resolve) =>
+      deadline.addEventListener("abort", () => resolve(), { once: true }),
+    ),
+  ]);
+}

@@ -1,0 +1,60 @@
+/** Metrics of the withdrawal worker. */
+import type { Address } from "../chain/address.js";
+import { withdrawalFigures } from "../ledger/withdrawal-figures.js";
+import { WITHDRAWAL_STATUSES } from "../ledger/withdrawal-status.js";
+import type { Metrics } from "../runtime/metrics.js";
+import type { Sql } from "../runtime/sql.js";
+import type { LaneStatus } from "./lane.js";
+
+/** What the gauges read when a page is asked for. */
+export interface WorkerMetricsSource {
+  readonly database: Sql;
+  readonly wallet: Address;
+  readonly laneStatus: () => LaneStatus;
+  readonly isQueueOpen: () => boolean;
+}
+
+/** Registers the worker's gauges; the figures of the tables are read once per page. */
+export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSource): void {
+  const oldest = metrics.gauge(
+    "causeway_withdrawals_oldest_open_age_seconds",
+    "Age of the oldest withdrawal that has not ended; 0 without one.",
+  );
+  metrics.gauge(
+    "causeway_withdrawals",
+    "Withdrawals by status.",
+    ["status"],
+    async (gauge) => {
+      const figures = await withdrawalFigures(source.database, source.wallet);
+      for (const status of WITHDRAWAL_STATUSES) {
+        gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
+      }
+      oldest.set(figures.oldestOpenAgeSeconds);
+    },
+  );
+  const status = source.laneStatus;
+  metrics.gauge(
+    "causeway_withdrawals_in_flight",
+    "Nonces that are taken and not yet booked.",
+    [],
+    (gauge) => gauge.set(status().openSlots),
+  );
+  metrics.gauge(
+    "causeway_signing_frozen",
+    "1 while signing is frozen and an operator must look.",
+    [],
+    (gauge) => gauge.set(status().isFrozen ? 1 : 0),
+  );
+  metrics.gauge(
+    "causeway_withdrawal_lane_held",
+    "1 while this process works for the hot wallet.",
+    [],
+    (gauge) => gauge.set(status().holdsLease ? 1 : 0),
+  );
+  metrics.gauge(
+    "causeway_withdrawal_queue_open",
+    "1 while wake-ups can be sent; 0 means scanning only.",
+    [],
+    (gauge) => gauge.set(source.isQueueOpen() ? 1 : 0),
+  );
+}
