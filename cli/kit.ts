@@ -9,6 +9,7 @@ import type { CliError } from "./errors.js";
 import type { HomePaths } from "./home.js";
 import { createLogFile } from "./log-file.js";
 import type { ChildRecord } from "./orphans.js";
+import { STILL_WAITING_MS } from "./waiting.js";
 import { superviseEmbeddedPostgres, type SupervisedPostgres } from "./supervised-postgres.js";
 import {
   createSupervisedProcess,
@@ -132,9 +133,16 @@ class KitRun implements Kit {
   private async step(name: string, work: () => Promise<void>): Promise<void> {
     const { clock, print } = this.options;
     const startedMs = clock.monotonicMs();
-    await work();
-    const seconds = ((clock.monotonicMs() - startedMs) / 1_000).toFixed(1);
-    print(`  ${name.padEnd(18)} ready after ${seconds} s`);
+    const elapsed = (): string => ((clock.monotonicMs() - startedMs) / 1_000).toFixed(1);
+    const signsOfLife = setInterval(() => {
+      print(`  ${name.padEnd(18)} is still starting (${elapsed()} s)`);
+    }, STILL_WAITING_MS);
+    try {
+      await work();
+    } finally {
+      clearInterval(signsOfLife);
+    }
+    print(`  ${name.padEnd(18)} ready after ${elapsed()} s`);
   }
 
   private async startPostgres(): Promise<void> {

@@ -32,7 +32,7 @@ export function formatStatusLine(status: KitStatus): string {
     `height ${figure(status.height)}`,
     `block age ${figure(blockAgeSeconds, " s")}${old}`,
     `watcher lag ${figure(status.watcherLagBlocks)}`,
-    `credited ${figure(status.creditedDeposits)}`,
+    `credited since start ${figure(status.creditedDeposits)}`,
     `withdrawals in flight ${figure(status.withdrawalsInFlight)}`,
   ];
   const problems = status.parts

@@ -7,28 +7,28 @@ import { DepositError } from "./errors.js";
 
 /** Stable codes of faults that the HTTP server finds, by status. */
 const CODE_OF_STATUS: Readonly<Record<number, string>> = {
-  400: "MALFORMED_REQUEST",
+  400: "UNREADABLE",
   401: "UNAUTHORIZED",
   404: "NOT_FOUND",
   405: "METHOD_NOT_ALLOWED",
   413: "TOO_LARGE",
   415: "UNSUPPORTED_MEDIA_TYPE",
-  422: "INVALID_REQUEST",
+  422: "INVALID_FIELD",
 };
 
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof HttpError && error.code === "INVALID_REQUEST") {
     const status = requestStatus(error);
-    return reply(status, CODE_OF_STATUS[status] ?? "MALFORMED_REQUEST", error.message, {
+    return reply(status, CODE_OF_STATUS[status] ?? "UNREADABLE", error.message, {
       errors: error.errors.map(({ path, message }) => ({ path, message })),
     });
   }
   if (error instanceof DepositError && error.code === "NOT_FOUND") {
     return reply(404, "NOT_FOUND", error.message, error.details);
   }
-  if (error instanceof DepositError && error.code === "INVALID_REQUEST") {
-    return reply(422, "INVALID_REQUEST", error.message, error.details);
+  if (error instanceof DepositError && error.code === "INVALID_FIELD") {
+    return reply(422, "INVALID_FIELD", error.message, error.details);
   }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});
@@ -38,10 +38,14 @@ export function mapDepositError(error: unknown): ErrorReply {
 
 /**
  * The validator says 400 for everything; a request whose syntax is right and whose fields break
- * the API's rules was understood, so it is 422.
+ * the API's rules was understood, so it is 422. No body at all is nothing to understand.
  */
 function requestStatus(error: HttpError): number {
-  const isUnderstood = error.errors.some((fault) => fault.errorCode !== "");
+  const isUnderstood = error.errors.some(
+    ({ errorCode, path, message }) =>
+      (errorCode !== "" || path.startsWith("/query/")) &&
+      !(path === "/body" && message.includes("required property 'body'")),
+  );
   return error.status === 400 && isUnderstood ? 422 : error.status;
 }
 

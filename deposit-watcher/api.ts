@@ -186,5 +186,5 @@ function parseField<T>(field: string, parse: () => T): T {
 }
 
 function invalidField(field: string, message: string, cause?: unknown): DepositError {
-  return new DepositError("INVALID_REQUEST", `${field}: ${message}`, { details: { field }, cause });
+  return new DepositError("INVALID_FIELD", `${field}: ${message}`, { details: { field }, cause });
 }

@@ -6,7 +6,7 @@ import type { NewIncident } from "../ledger/incidents.js";
  * Codes of the watcher. INCIDENT: a fact that must not happen on this chain, crediting stops;
  * NOT_READY: the node is not one to credit from yet; DERIVATION_MISMATCH: the two derivations of
  * an address disagree; INVALID_XPUB and INVALID_WALLET_FILE: a key file of the home is unusable;
- * HEIGHT_BEFORE_RECEIPT: confirmations of a block above the head; INVALID_REQUEST: a request was
+ * HEIGHT_BEFORE_RECEIPT: confirmations of a block above the head; INVALID_FIELD: a request was
  * understood and refused; NOT_FOUND: no such row.
  */
 export const DEPOSIT_ERROR_CODES = [
@@ -16,7 +16,7 @@ export const DEPOSIT_ERROR_CODES = [
   "INVALID_XPUB",
   "INVALID_WALLET_FILE",
   "HEIGHT_BEFORE_RECEIPT",
-  "INVALID_REQUEST",
+  "INVALID_FIELD",
   "NOT_FOUND",
 ] as const;
 

@@ -99,8 +99,9 @@ function deriveKey(keystore: Keystore, passphrase: string): Buffer {
     const r = numberField(kdfParams, "r", 1, 64);
     const p = numberField(kdfParams, "p", 1, 64);
     const neededBytes = 128 * n * r;
-    const isPowerOfTwo = Number.isInteger(Math.log2(n));
-    if (!isPowerOfTwo || neededBytes > MAX_SCRYPT_BYTES) throw malformed("scrypt n is unusable");
+    // RFC 7914: n is a power of two below 2^(128 r / 8); OpenSSL refuses what is not.
+    const isSound = Number.isInteger(Math.log2(n)) && Math.log2(n) < 16 * r;
+    if (!isSound || neededBytes > MAX_SCRYPT_BYTES) throw malformed("scrypt n is unusable");
     const maxmem = neededBytes + 128 * r * p + 1024 * 1024;
     return scryptSync(secret, salt, dkLength, { N: n, r, p, maxmem });
   }

@@ -25,8 +25,8 @@ type Variant = keyof typeof VARIANTS;
 /** Keys are height x 4 + variant. */
 const VARIANT_COUNT = Object.keys(VARIANTS).length;
 
-/** Part of the byte budget that encoded logs take; the rest is for whole blocks. */
-const LOG_SHARE = 0.25;
+/** Part of the byte budget for the logs of blocks, and the same for answers of eth_getLogs. */
+const LOG_SHARE = 0.125;
 
 /** Bytes counted for an encoded log beside its text. */
 const LOG_OVERHEAD_BYTES = 100;
@@ -34,6 +34,8 @@ const LOG_OVERHEAD_BYTES = 100;
 /** Blocks, receipts and journals as JSON, cached within a budget of bytes. */
 export class BlockJson {
   private readonly buffers: LRUCache<number, RawJson>;
+  /** Answers of eth_getLogs by range and criteria. */
+  readonly logAnswers: LRUCache<string, RawJson>;
   private readonly logLists: LRUCache<Height, readonly EncodedLog[]>;
 
   constructor(
@@ -41,8 +43,12 @@ export class BlockJson {
     cacheBytes: number,
   ) {
     this.buffers = new LRUCache({
-      maxSize: Math.floor(cacheBytes * (1 - LOG_SHARE)),
+      maxSize: Math.floor(cacheBytes * (1 - 2 * LOG_SHARE)),
       sizeCalculation: (value) => Math.max(value.content.length, 1),
+    });
+    this.logAnswers = new LRUCache({
+      maxSize: Math.floor(cacheBytes * LOG_SHARE),
+      sizeCalculation: (answer, key) => answer.content.length + key.length,
     });
     this.logLists = new LRUCache({
       maxSize: Math.floor(cacheBytes * LOG_SHARE),

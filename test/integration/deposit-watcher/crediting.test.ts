@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
 import { listEvents } from "../../../ledger/events.js";
 import type { SqlDatabase } from "../../../runtime/sql.js";
 import { SqlError } from "../../../runtime/sql-errors.js";
 import { change, testAddress } from "../../helpers/fake-chain.js";
 import { until } from "../../helpers/until.js";
-import { HOT, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/watcher.js";
 
 let bench: WatcherBench;
 beforeEach(async () => {
@@ -101,8 +102,15 @@ describe("crediting", () => {
       async transaction(work) {
         if (remaining === 0) return real.transaction(work);
         remaining -= 1;
-        if (isCommitted) await real.transaction(work);
-        else await real.transaction(async (tx) => void (await work(tx)) ?? Promise.reject(lost()));
+        if (isCommitted) {
+          await real.transaction(work);
+        } else {
+          const undone = real.transaction(async (tx) => {
+            await work(tx);
+            throw lost();
+          });
+          await expect(undone).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+        }
         throw lost();
       },
     };
@@ -122,18 +130,16 @@ describe("crediting", () => {
 describe("addresses registered while blocks pass", () => {
   it("credits every payment mined after the registration and books every earlier one to suspense", async () => {
     bench.start();
-    const registered: { address: string; fromHead: number }[] = [];
+    const registered: Address[] = [];
     let isDone = false;
     const miner = (async () => {
       while (!isDone) {
-        const all = registered.map(({ address }) => [address as never, 1n] as const);
-        bench.pay(...all);
+        bench.pay(...registered.map((address) => [address, 1n] as const));
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
     })();
     for (let index = 0; index < 30; index += 1) {
-      const { address } = await bench.register(`customer-${index % 7}`);
-      registered.push({ address, fromHead: bench.chain.head });
+      registered.push((await bench.register(`customer-${index % 7}`)).address);
     }
     isDone = true;
     await miner;
@@ -141,31 +147,28 @@ describe("addresses registered while blocks pass", () => {
     bench.chain.mine();
     await bench.caughtUp();
     await bench.backfilled();
-    for (const { address } of registered) {
+    for (const address of registered) {
       const rows = await bench.ledger.database.query<{ status: string; height: string }>(
         `SELECT status, height FROM deposit WHERE address = $1`,
         [address],
       );
       const credited = rows.filter(({ status }) => status === "credited");
-      expect(BigInt(rows.length)).toBe(bench.chain.balanceAt(address as never, bench.chain.head));
+      expect(BigInt(rows.length)).toBe(bench.chain.balanceAt(address, bench.chain.head));
       expect([address, credited.length]).toEqual([address, rows.length]);
     }
   });
 
   it("lists coins from before the registration, one row per operation, and outflows net of them", async () => {
     const early = await bench.register("scout");
-    const next = { address: "" as never };
-    next.address = (await import("../../helpers/watcher.js")).derivation.addressAt(
-      early.index + 1,
-    ) as never;
-    bench.pay([next.address, 5n], [next.address, 6n]);
-    const spent = bench.chain.payment(next.address, STRANGER, 3n, 1n);
-    const self = bench.chain.payment(next.address, next.address, 2n, 1n);
+    const address = derivation.addressAt(early.index + 1);
+    bench.pay([address, 5n], [address, 6n]);
+    const spent = bench.chain.payment(address, STRANGER, 3n, 1n);
+    const self = bench.chain.payment(address, address, 2n, 1n);
     bench.chain.mine([spent, self]);
     bench.start();
     await bench.caughtUp();
     const bob = await bench.register("bob");
-    expect([bob.address, bob.fromHeight]).toEqual([next.address, 3]);
+    expect([bob.address, bob.fromHeight]).toEqual([address, 3]);
     bench.pay([bob.address, 9n]);
     bench.chain.mine();
     await bench.caughtUp();

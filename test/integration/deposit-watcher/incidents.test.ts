@@ -4,7 +4,7 @@ import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
 import { readCursor } from "../../../ledger/watch-cursor.js";
 import { until } from "../../helpers/until.js";
-import { STRANGER, WatcherBench, type RunningWatcher } from "../../helpers/watcher.js";
+import { derivation, type RunningWatcher, STRANGER, WatcherBench } from "../../helpers/watcher.js";
 
 let bench: WatcherBench;
 beforeEach(async () => {
@@ -115,7 +115,6 @@ describe("incidents", () => {
     const running = bench.start();
     bench.chain.mine();
     await bench.caughtUp();
-    const { derivation } = await import("../../helpers/watcher.js");
     bench.chain.balanceLies.set(`${derivation.addressAt(1)}@1`, 5n);
     await bench.register("bob");
     await halted(running, "BALANCE_MISMATCH");

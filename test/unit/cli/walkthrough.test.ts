@@ -305,7 +305,7 @@ describe("the status line", () => {
       ],
     });
     expect(line).toBe(
-      "height 12 | block age 11 s (old!) | watcher lag 1 | credited 3 | " +
+      "height 12 | block age 11 s (old!) | watcher lag 1 | credited since start 3 | " +
         "withdrawals in flight ? | withdrawal-worker NOT READY: signing is frozen",
     );
   });

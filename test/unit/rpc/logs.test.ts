@@ -100,6 +100,20 @@ describe("eth_getLogs", () => {
     }
   });
 
+  it("answers a repeated query from bytes, and a moved head or another filter anew", async () => {
+    const { node: own, addLast } = await chainWithLogs();
+    const open = { fromBlock: "0x1", toBlock: "latest", address: [token, other] };
+    const first = await own.call<LogJson[]>("eth_getLogs", open);
+    const turned = { ...open, address: [other, token] };
+    expect(await own.call("eth_getLogs", turned)).toEqual(first);
+    expect(await own.call<LogJson[]>("eth_getLogs", { ...open, address: other })).toHaveLength(1);
+    expect(await own.call<LogJson[]>("eth_getLogs", { ...open, topics: [word("1")] })).toHaveLength(
+      2,
+    );
+    addLast([log(token)]);
+    expect(await own.call<LogJson[]>("eth_getLogs", open)).toHaveLength(first.length + 1);
+  });
+
   it("refuses too many results or bytes instead of cutting them", async () => {
     const few = await chainWithLogs({ logResults: 2 });
     const range = { fromBlock: "0x0", toBlock: "latest" };

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { getAddress, Transaction, Wallet } from "ethers";
 import { ALICE, balanceAt, BOB, startFakeChain } from "./fake-chain.js";
 import { type FakeNode, type Method, RpcFault } from "./fake-node.js";
@@ -11,7 +11,7 @@ const TO = getAddress(BOB);
 let node: FakeNode;
 let online: Online;
 
-beforeEach(async () => {
+beforeAll(async () => {
   node = await startFakeChain({
     eth_sendRawTransaction: ([raw]) => Transaction.from(String(raw)).hash,
     eth_getTransactionCount: ([, tag]) => (tag === "pending" ? "0x9" : "0x5"),
@@ -19,7 +19,9 @@ beforeEach(async () => {
   online = onlineServer(node.url);
 });
 
-afterEach(async () => {
+beforeEach(() => node.reset());
+
+afterAll(async () => {
   online.rpc.close();
   await node.close();
 });
@@ -120,7 +122,7 @@ describe("/construction/metadata", () => {
     [
       "a node that is behind",
       () => replace("eth_syncing", () => ({ highestBlock: "0x9" })),
-      102,
+      103,
       true,
     ],
     ["a node that has no time", () => refuse("eth_gasPrice", -32005, "limit exceeded"), 104, true],

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
 import {
@@ -18,33 +18,40 @@ import { call, NETWORK, type Online, onlineServer } from "./servers.js";
 
 const ALICE_CHECKSUM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 
-let node: FakeNode;
-let online: Online;
-
-async function open(...options: Parameters<typeof startFakeChain>): Promise<void> {
-  node = await startFakeChain(...options);
-  online = onlineServer(node.url);
+interface Opened {
+  readonly node: FakeNode;
+  readonly online: Online;
 }
 
-beforeEach(() => open());
+/** One chain and server for tests that change nothing, as building a server takes a while. */
+let shared: Opened;
+const opened: Opened[] = [];
 
-afterEach(async () => {
-  online.rpc.close();
-  await node.close();
+async function open(...options: Parameters<typeof startFakeChain>): Promise<Opened> {
+  const node = await startFakeChain(...options);
+  const made = { node, online: onlineServer(node.url) };
+  opened.push(made);
+  return made;
+}
+
+beforeAll(async () => {
+  shared = await open();
 });
 
-const post = (path: string, fields: Record<string, unknown> = {}) =>
-  call(online.server, path, fields);
+beforeEach(() => shared.node.reset());
 
-const block = (identifier: Record<string, unknown>) =>
-  post("/block", { block_identifier: identifier });
+afterAll(async () => {
+  for (const { node, online } of opened) {
+    online.rpc.close();
+    await node.close();
+  }
+});
 
-/** Replaces the node by one over other journals. */
-async function reopen(...options: Parameters<typeof startFakeChain>): Promise<void> {
-  online.rpc.close();
-  await node.close();
-  await open(...options);
-}
+const post = (path: string, fields: Record<string, unknown> = {}, at = shared) =>
+  call(at.online.server, path, fields);
+
+const block = (identifier: Record<string, unknown>, at = shared) =>
+  post("/block", { block_identifier: identifier }, at);
 
 describe("/block", () => {
   it("tells a transfer as FEE and CALL pairs with the block-level movements last", async () => {
@@ -155,20 +162,21 @@ describe("/block", () => {
   });
 
   it("reads a block from the node once, also for requests at the same time", async () => {
-    await Promise.all([1, 2, 3, 4].map(() => block({ index: 1 })));
-    await block({ index: 1 });
-    const reads = node.calls.filter((made) => made.method === "causeway_getBlockJournal");
+    const fresh = await open();
+    await Promise.all([1, 2, 3, 4].map(() => block({ index: 1 }, fresh)));
+    await block({ index: 1 }, fresh);
+    const reads = fresh.node.calls.filter((made) => made.method === "causeway_getBlockJournal");
     expect(reads).toHaveLength(1);
   });
 
   it("follows the tip", async () => {
     const blocks = journals();
     const third = blocks.pop();
-    await reopen({}, blocks);
-    expect((await block({})).body["block"].block_identifier.index).toBe(1);
-    expect((await block({})).body["block"].block_identifier.index).toBe(1);
+    const growing = await open({}, blocks);
+    const tip = async () => (await block({}, growing)).body["block"].block_identifier.index;
+    expect([await tip(), await tip()]).toEqual([1, 1]);
     blocks.push(third ?? {});
-    expect((await block({})).body["block"].block_identifier.index).toBe(2);
+    expect(await tip()).toBe(2);
   });
 
   it.each([
@@ -194,33 +202,31 @@ describe("/block", () => {
     const last = blocks[2];
     if (last === undefined) throw new Error("no block");
     (last["blockChanges"] as unknown[]).push(change({ reason: "MINT", to: BOB, amount: 1n }));
-    await reopen({}, blocks);
-    const { status, body } = await block({ index: 2 });
+    const broken = await open({}, blocks);
+    const { status, body } = await block({ index: 2 }, broken);
     expect([status, body["code"]]).toEqual([500, 209]);
-    expect((await block({ index: 1 })).status).toBe(200);
+    expect((await block({ index: 1 }, broken)).status).toBe(200);
   });
 
-  it("says what is wrong with the node", async () => {
+  it("says what is wrong with the node, and never accepts that a block changes", async () => {
+    const fresh = await open();
+    const { node } = fresh;
     node.methods.set("causeway_getBlockJournal", () => ({ nonsense: true }));
-    expect((await block({ index: 1 })).body["code"]).toBe(106);
+    expect((await block({ index: 1 }, fresh)).body["code"]).toBe(106);
     node.methods.set("causeway_getBlockJournal", () => {
       throw new RpcFault(4444, "pruned history unavailable");
     });
-    expect((await block({ index: 1 })).body["code"]).toBe(204);
-    await node.close();
-    const { body } = await block({ index: 1 });
-    expect([body["code"], body["retriable"]]).toEqual([101, true]);
-  });
-
-  it("never accepts that a block changes", async () => {
-    await block({ index: 1 });
+    expect((await block({ index: 1 }, fresh)).body["code"]).toBe(204);
     node.methods.set("eth_getBlockByNumber", () => ({
       number: "0x1",
       hash: hashOf("another"),
       parentHash: hashOf("block 0"),
       timestamp: "0x6ab13b80",
     }));
-    expect((await block({})).body["code"]).toBe(106);
+    expect((await block({}, fresh)).body["code"]).toBe(106);
+    await node.close();
+    const { body } = await block({ index: 1 }, fresh);
+    expect([body["code"], body["retriable"]]).toEqual([101, true]);
   });
 });
 
@@ -323,7 +329,7 @@ describe("/network", () => {
       [{ blockchain: "token", network: "" }, 1],
       [null, 1],
     ] as const) {
-      const { status, body } = await call(online.server, "/network/options", {}, network);
+      const { status, body } = await call(shared.online.server, "/network/options", {}, network);
       expect({ network, status, code: body["code"] }).toEqual({ network, status: 500, code });
     }
   });
@@ -331,7 +337,7 @@ describe("/network", () => {
 
 describe("the edge", () => {
   it("answers 500 with a listed error to whatever it cannot serve", async () => {
-    const { app } = online.server;
+    const { app } = shared.online.server;
     const listed = await post("/network/options");
     const codes = new Map(
       listed.body["allow"].errors.map((error: any) => [error.code, error.message]),
@@ -379,18 +385,20 @@ describe("the edge", () => {
   });
 
   it("is ready with the right node only", async () => {
-    const ready = async () => (await request(online.server.app).get("/ready")).status;
-    expect((await request(online.server.app).get("/health")).status).toBe(200);
+    const { node, online } = shared;
+    const { app } = online.server;
+    const ready = async () => (await request(app).get("/ready")).status;
+    expect((await request(app).get("/health")).status).toBe(200);
     expect(await ready()).toBe(200);
     node.methods.set("eth_chainId", () => "0x1");
     expect(await ready()).toBe(503);
-    node.methods.set("eth_chainId", () => "0x1b1c");
+    node.reset();
     node.methods.set("eth_syncing", () => ({ currentBlock: "0x1", highestBlock: "0x9" }));
     expect(await ready()).toBe(503);
-    online.rpc.close();
-    online = onlineServer(node.url, 1_790_000_005_000 + 600_000);
-    node.methods.set("eth_syncing", () => false);
-    const { body } = await request(online.server.app).get("/ready");
+    node.reset();
+    const late = onlineServer(node.url, 1_790_000_005_000 + 600_000);
+    const { body } = await request(late.server.app).get("/ready");
     expect(body).toEqual({ ready: false, reason: "the newest block (2) is 601 s old" });
+    late.rpc.close();
   });
 });

@@ -22,8 +22,8 @@ export interface FakeNode {
   readonly methods: Map<string, Method>;
   /** Every call in order of arrival. */
   readonly calls: { method: string; params: readonly unknown[] }[];
-  /** HTTP exchanges so far. */
-  exchanges(): number;
+  /** Restores the methods of the start and forgets the calls. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -36,7 +36,6 @@ interface Message {
 export async function startFakeNode(methods: Record<string, Method>): Promise<FakeNode> {
   const table = new Map(Object.entries(methods));
   const calls: FakeNode["calls"] = [];
-  let exchanges = 0;
   const answer = ({ id, method, params }: Message) => {
     calls.push({ method, params });
     try {
@@ -53,7 +52,6 @@ export async function startFakeNode(methods: Record<string, Method>): Promise<Fa
     }
   };
   const server: Server = createServer((request, response) => {
-    exchanges += 1;
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
@@ -69,7 +67,10 @@ export async function startFakeNode(methods: Record<string, Method>): Promise<Fa
     url: `http://127.0.0.1:${port}`,
     methods: table,
     calls,
-    exchanges: () => exchanges,
+    reset() {
+      for (const [name, method] of Object.entries(methods)) table.set(name, method);
+      calls.length = 0;
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

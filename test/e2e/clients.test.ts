@@ -1,0 +1,193 @@
+/** Unchanged clients against the running kit: cast, ethers, viem, web3, hardhat. */
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Contract, ContractFactory, JsonRpcProvider, Wallet, WebSocketProvider } from "ethers";
+import { createPublicClient, createWalletClient, defineChain, http, webSocket } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { Web3 } from "web3";
+import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
+import { compileSolidity } from "../helpers/solidity.js";
+import { until } from "../helpers/until.js";
+
+const run = promisify(execFile);
+const CAST = path.join(process.cwd(), "node_modules/@foundry-rs/cast-linux-amd64/bin/cast");
+const TOKEN_SOURCE = `// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.26;
+import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
+contract TestToken is ERC20 {
+  constructor(uint256 supply) ERC20("Test", "TST") { _mint(msg.sender, supply); }
+}`;
+const payee = (n: number) => `0x${n.toString(16).padStart(40, "4")}` as `0x${string}`;
+
+describe("real clients", () => {
+  let kit: RunningKit;
+  let rpc = "";
+  let ws = "";
+  let provider: JsonRpcProvider;
+  const compiled = compileSolidity({ "TestToken.sol": TOKEN_SOURCE })["TestToken"];
+  if (compiled === undefined) throw new Error("the token did not compile");
+
+  beforeAll(async () => {
+    kit = await startKit({ portOffset: kitOffset(0) });
+    rpc = kit.url("jsonRpc");
+    ws = `ws://127.0.0.1:${kit.port("webSocket")}`;
+    provider = new JsonRpcProvider(rpc);
+    provider.pollingInterval = 100;
+  }, 150_000);
+  afterAll(async () => {
+    provider?.destroy();
+    expect(await kit?.stop()).toBe(0);
+    kit?.remove();
+  }, 30_000);
+
+  const faucet = () => new Wallet(kit.key("faucet.key"), provider);
+
+  it("cast sends and reads", async () => {
+    if (!fs.existsSync(CAST)) {
+      console.log("cast is not installed on this platform: its part is left out");
+      return;
+    }
+    const cast = async (...args: string[]) => (await run(CAST, [...args, "--rpc-url", rpc])).stdout;
+    const key = kit.key("faucet.key");
+    const sent = JSON.parse(
+      await cast("send", "--legacy", "--json", "--private-key", key, payee(1), "--value", "1ether"),
+    );
+    expect(sent.status).toBe("0x1");
+    expect(sent.type).toBe("0x0");
+    expect((await cast("balance", payee(1))).trim()).toBe("1000000000000000000");
+    const receipt = JSON.parse(await cast("receipt", "--json", sent.transactionHash));
+    expect(receipt.blockHash).toBe(sent.blockHash);
+    const block = JSON.parse(await cast("block", "--json", String(BigInt(sent.blockNumber))));
+    expect(block.hash).toBe(sent.blockHash);
+    expect(block.transactions).toContain(sent.transactionHash);
+    expect(JSON.parse(await cast("logs", "--json", "--from-block", "0"))).toEqual(
+      expect.any(Array),
+    );
+    expect((await cast("chain-id")).trim()).toBe("6940");
+    expect((await cast("nonce", faucet().address)).trim()).not.toBe("");
+  }, 60_000);
+
+  it("ethers sends, deploys a token, reads logs and subscribes", async () => {
+    const wallet = faucet();
+    const transfer = await wallet.sendTransaction({ to: payee(2), value: 5n });
+    expect(transfer.type).toBe(0);
+    expect((await transfer.wait())?.status).toBe(1);
+    expect(await provider.getBalance(payee(2))).toBe(5n);
+    const factory = new ContractFactory(JSON.stringify(compiled.abi), compiled.bytecode, wallet);
+    const deployed = await factory.deploy(1_000_000n);
+    await deployed.waitForDeployment();
+    const token = new Contract(await deployed.getAddress(), JSON.stringify(compiled.abi), wallet);
+    const socket = new WebSocketProvider(ws);
+    const heads: number[] = [];
+    const logs: string[] = [];
+    await socket.on("block", (height: number) => heads.push(height));
+    await socket.on({ address: await token.getAddress() }, (log: { transactionHash: string }) =>
+      logs.push(log.transactionHash),
+    );
+    const paid = await token.getFunction("transfer")(payee(3), 250n);
+    const receipt = await paid.wait();
+    expect(receipt.status).toBe(1);
+    expect(await token.getFunction("balanceOf")(payee(3))).toBe(250n);
+    const found = await provider.getLogs({ address: await token.getAddress(), fromBlock: 0 });
+    expect(found.map((log) => log.transactionHash)).toContain(receipt.hash);
+    await until(() => logs.includes(receipt.hash) && heads.length >= 2, { timeoutMs: 10_000 });
+    await socket.destroy();
+    await expect(token.getFunction("transfer").staticCall(payee(3), 10n ** 30n)).rejects.toThrow(
+      /reverted|ERC20InsufficientBalance/,
+    );
+    await expect(
+      new Wallet(`0x${"09".repeat(32)}`, provider).sendTransaction({ to: payee(2), value: 1n }),
+    ).rejects.toMatchObject({ code: "INSUFFICIENT_FUNDS" });
+  }, 60_000);
+
+  it("viem sends, reads and watches blocks", async () => {
+    const chain = defineChain({
+      id: 6940,
+      name: "causeway",
+      nativeCurrency: { name: "TOKEN", symbol: "TOKEN", decimals: 18 },
+      rpcUrls: { default: { http: [rpc], webSocket: [ws] } },
+    });
+    const account = privateKeyToAccount(kit.key("faucet.key") as `0x${string}`);
+    const wallet = createWalletClient({ account, chain, transport: http() });
+    const reader = createPublicClient({ chain, transport: http(), pollingInterval: 100 });
+    const hash = await wallet.sendTransaction({ to: payee(4), value: 9n });
+    const receipt = await reader.waitForTransactionReceipt({ hash });
+    expect(receipt.status).toBe("success");
+    expect(receipt.type).toBe("legacy");
+    expect(await reader.getBalance({ address: payee(4) })).toBe(9n);
+    const block = await reader.getBlock({
+      blockHash: receipt.blockHash,
+      includeTransactions: true,
+    });
+    expect(block.transactions.map((tx) => tx.hash)).toContain(hash);
+    expect(block.baseFeePerGas).toBeNull();
+    const live = createPublicClient({ chain, transport: webSocket() });
+    const seen: bigint[] = [];
+    const stop = live.watchBlockNumber({ onBlockNumber: (height) => seen.push(height) });
+    await until(() => seen.length >= 2, { timeoutMs: 10_000 });
+    stop();
+    (await live.transport.getRpcClient()).close();
+    const proof = await reader.getProof({ address: payee(4), storageKeys: [] });
+    expect(proof.balance).toBe(9n);
+    const history = await reader.getFeeHistory({ blockCount: 3, rewardPercentiles: [50] });
+    expect(history.baseFeePerGas).toEqual([0n, 0n, 0n, 0n]);
+  }, 60_000);
+
+  it("web3 sends a legacy transaction and reads it", async () => {
+    const web3 = new Web3(rpc);
+    web3.eth.transactionPollingInterval = 100;
+    const account = web3.eth.accounts.wallet.add(kit.key("faucet.key")).get(0);
+    if (account === undefined) throw new Error("no account");
+    const receipt = await web3.eth.sendTransaction({
+      from: account.address,
+      to: payee(5),
+      value: "7",
+      type: "0x0",
+      gas: 21_000,
+      gasPrice: await web3.eth.getGasPrice(),
+    });
+    expect(receipt.status).toBe(1n);
+    expect(await web3.eth.getBalance(payee(5))).toBe(7n);
+    expect(await web3.eth.net.getId()).toBe(6940n);
+  }, 60_000);
+
+  it("hardhat's network provider sends through the node", async () => {
+    const project = fs.mkdtempSync(path.join(kit.home, "hardhat-"));
+    fs.writeFileSync(path.join(project, "package.json"), "{}");
+    fs.writeFileSync(
+      path.join(project, "hardhat.config.cjs"),
+      `module.exports = { solidity: "0.8.26", networks: { kit: { url: "${rpc}", accounts: ["${kit.key("faucet.key")}"] } } };`,
+    );
+    fs.writeFileSync(
+      path.join(project, "send.cjs"),
+      `const hre = require("${path.join(process.cwd(), "node_modules/hardhat")}");
+       const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+       (async () => {
+         const send = (method, params) => hre.network.provider.send(method, params);
+         const [from] = await send("eth_accounts", []);
+         const hash = await send("eth_sendTransaction", [{ from, to: "${payee(6)}", value: "0xb" }]);
+         let receipt = null;
+         for (let n = 0; n < 100 && receipt === null; n++) {
+           receipt = await send("eth_getTransactionReceipt", [hash]);
+           if (receipt === null) await wait(100);
+         }
+         console.log(JSON.stringify({ receipt, balance: await send("eth_getBalance", ["${payee(6)}", "latest"]) }));
+       })();`,
+    );
+    const { stdout } = await run(process.execPath, [path.join(project, "send.cjs")], {
+      cwd: project,
+      env: {
+        ...process.env,
+        HARDHAT_NETWORK: "kit",
+        HARDHAT_CONFIG: path.join(project, "hardhat.config.cjs"),
+        HARDHAT_DISABLE_TELEMETRY_PROMPT: "true",
+      },
+    });
+    const { receipt, balance } = JSON.parse(stdout.trim().split("\n").at(-1) ?? "{}");
+    expect(receipt.status).toBe("0x1");
+    expect(balance).toBe("0xb");
+  }, 60_000);
+});

@@ -1,0 +1,152 @@
+/** A whole kit for end-to-end tests: real processes from the compiled sources, 200 ms blocks. */
+import { type ChildProcess, spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
+import { compiledFolder } from "./services.js";
+import { until } from "./until.js";
+
+/** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
+const START_TIMEOUT_MS = 120_000;
+
+/** How a kit is started. */
+export interface KitOptions {
+  readonly home?: string;
+  readonly portOffset: number;
+  readonly env?: Record<string, string>;
+  readonly args?: readonly string[];
+}
+
+/** A kit that runs. */
+export interface RunningKit {
+  readonly home: string;
+  readonly process: ChildProcess;
+  port(name: PortName): number;
+  url(name: PortName): string;
+  key(file: string): string;
+  output(): string;
+  /** SIGTERM; resolves with the exit code when every process is gone. */
+  stop(): Promise<number | null>;
+  /** SIGKILL of the supervisor alone; its children end by themselves. */
+  kill(): Promise<void>;
+  /** Deletes the home. */
+  remove(): void;
+}
+
+/** Offsets for kits of this run's tests: jest's two workers never share one. */
+export function kitOffset(slot: number): number {
+  return 2_000 + Number(process.env["JEST_WORKER_ID"] ?? 1) * 500 + slot * 20;
+}
+
+/** Starts a kit without its demonstration and waits until everything is ready. */
+export async function startKit(options: KitOptions): Promise<RunningKit> {
+  const home = options.home ?? fs.mkdtempSync(path.join(os.tmpdir(), "causeway-kit-"));
+  // PostgreSQL runs as nobody where the tests run as root: it must be able to enter.
+  fs.chmodSync(home, 0o755);
+  const main = path.join(await compiledFolder(), "cli", "kit-main.js");
+  const child = spawn(
+    process.execPath,
+    [
+      main,
+      "--home",
+      home,
+      "--port-offset",
+      String(options.portOffset),
+      "--block-interval-ms",
+      "200",
+      ...(options.args ?? ["--no-demo"]),
+    ],
+    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } },
+  );
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const port = (name: PortName) => DEFAULT_PORTS[name] + options.portOffset;
+  const kit: RunningKit = {
+    home,
+    process: child,
+    port,
+    url: (name) => `http://127.0.0.1:${port(name)}`,
+    key: (file) => fs.readFileSync(path.join(home, "config", file), "utf8").trim(),
+    output: () => output,
+    async stop() {
+      child.kill("SIGTERM");
+      return exited;
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await exited;
+    },
+    remove: () => fs.rmSync(home, { recursive: true, force: true }),
+  };
+  await until(() => isReady(kit), {
+    timeoutMs: START_TIMEOUT_MS,
+    what: "the kit is ready",
+  }).catch((error: unknown) => {
+    child.kill("SIGTERM");
+    throw new Error(`${String(error)}\n${output}`);
+  });
+  return kit;
+}
+
+async function isReady(kit: RunningKit): Promise<boolean> {
+  if (kit.process.exitCode !== null) throw new Error(`the kit ended:\n${kit.output()}`);
+  for (const name of ["sidecarOnline", "sidecarOffline", "depositApi", "withdrawalApi"] as const) {
+    try {
+      const answer = await fetch(`${kit.url(name)}/ready`);
+      if (answer.status !== 200) return false;
+    } catch {
+      return false; // Not listening yet.
+    }
+  }
+  return true;
+}
+
+/** JSON answer of one of the kit's own APIs. */
+export interface ApiAnswer {
+  readonly status: number;
+  // The tests look into answers of many shapes; expect() checks what matters.
+  readonly body: Record<string, unknown>;
+}
+
+/** Calls the deposit or withdrawal API with the kit's key. */
+export async function callApi(
+  kit: RunningKit,
+  name: "depositApi" | "withdrawalApi",
+  request: {
+    readonly path: string;
+    readonly body?: unknown;
+    readonly headers?: Record<string, string>;
+  },
+): Promise<ApiAnswer> {
+  const answer = await fetch(`${kit.url(name)}${request.path}`, {
+    method: request.body === undefined ? "GET" : "POST",
+    headers: {
+      Authorization: `Bearer ${kit.key("api.key")}`,
+      "Content-Type": "application/json",
+      ...request.headers,
+    },
+    ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+  });
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+}
+
+/** Runs `causeway COMMAND` on the kit's home and returns what it printed. */
+export async function runCauseway(
+  kit: Pick<RunningKit, "home">,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const main = path.join(await compiledFolder(), "cli", "main.js");
+  const child = spawn(process.execPath, [main, ...args, "--home", kit.home], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, stdout, stderr };
+}

@@ -1,0 +1,219 @@
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { createReconcileChain, renderReport } from "../../../cli/reconcile.js";
+import type { Address } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import {
+  customerAccount,
+  heldAccount,
+  HOT_WALLET,
+  NETWORK_FEE,
+  parseCustomerId,
+} from "../../../ledger/accounts.js";
+import { postJournal } from "../../../ledger/journal.js";
+import { reconcile, type ReconcileReport } from "../../../ledger/reconcile.js";
+import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+
+let bench: WatcherBench;
+beforeEach(async () => {
+  bench = await WatcherBench.open();
+});
+afterEach(() => bench.close());
+
+const { signal } = new AbortController();
+const alice = parseCustomerId("alice");
+
+function run(): Promise<ReconcileReport> {
+  return reconcile(bench.ledger.database, createReconcileChain(bench.node, signal), HOT);
+}
+
+/** Credits alice with 1,000 and lets nothing wait. */
+async function fund(): Promise<Address> {
+  const { address } = await bench.register("alice");
+  bench.start();
+  bench.pay([address, 1_000n]);
+  bench.chain.mine();
+  await bench.caughtUp();
+  return address;
+}
+
+/** A withdrawal as the worker leaves it after signing: held, slotted, one attempt. */
+async function sign(id: string, amountAtoken: bigint, hash: Hash32, nonce: number): Promise<void> {
+  await bench.ledger.database.transaction(async (tx) => {
+    await tx.query(
+      `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
+                               destination, destination_text, amount_atoken, status)
+       VALUES ($1, $1, '', 'alice', 'TOKEN', $2, $3, $3, $4, 'signed')`,
+      [id, HOT, STRANGER, amountAtoken.toString()],
+    );
+    await tx.query(
+      `INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 0)
+                    ON CONFLICT DO NOTHING`,
+      [HOT],
+    );
+    const [slot] = await tx.query<{ id: string }>(
+      `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+                               reserved_atoken)
+       VALUES ($1, $2, $3, 21, 1, 0) RETURNING id`,
+      [HOT, nonce, id],
+    );
+    await tx.query(
+      `INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
+       VALUES ($1, 0, '0x00', $2, 21, 1)`,
+      [slot?.id, hash],
+    );
+    await postJournal(tx, {
+      kind: "withdrawal.hold",
+      idemKey: `withdrawal:${id}:hold`,
+      effectiveHeight: null,
+      postings: [{ debit: customerAccount(alice), credit: heldAccount(alice), amountAtoken }],
+    });
+  });
+}
+
+/** The worker's settlement of a mined withdrawal. */
+async function settle(id: string, amountAtoken: bigint, hash: Hash32, height: number) {
+  await bench.ledger.database.transaction(async (tx) => {
+    await tx.query(`UPDATE withdrawal SET status = 'settled' WHERE id = $1`, [id]);
+    await tx.query(
+      `UPDATE nonce_slot SET outcome = 'paid', mined_hash = $2 WHERE withdrawal_id = $1`,
+      [id, hash],
+    );
+    await postJournal(tx, {
+      kind: "withdrawal.settle",
+      idemKey: `withdrawal:${id}:end`,
+      effectiveHeight: height,
+      postings: [
+        { debit: heldAccount(alice), credit: HOT_WALLET, amountAtoken },
+        { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: 21n },
+      ],
+    });
+  });
+}
+
+describe("reconcile", () => {
+  it("is clean over opening capital, deposits in every state and announced nothing", async () => {
+    const address = await fund();
+    bench.pay([address, 77n], [HOT, 500n]);
+    await bench.caughtUp();
+    const report = await run();
+    expect(report).toMatchObject({ clean: true, height: 3, internalBreaks: [] });
+    expect(report.lines[1]).toMatchObject({
+      account: "asset:deposit_addresses",
+      ledgerAtoken: 1_000n,
+      inFlight: [{ amountAtoken: 77n }],
+      chainAtoken: 1_077n,
+      differenceAtoken: 0n,
+    });
+    expect(renderReport(report, 0)).toContain("Clean");
+  });
+
+  it("explains a mined withdrawal exactly before it is settled, and needs nothing after", async () => {
+    await fund();
+    const payment = bench.chain.payment(HOT, STRANGER, 250n, 21n);
+    await sign("w1", 250n, payment.hash, 0);
+    expect((await run()).clean).toBe(true);
+    const { height } = bench.chain.mine([payment]);
+    await bench.caughtUp();
+    const before = await run();
+    expect(before).toMatchObject({ clean: true, heldAtoken: 250n, availableAtoken: 750n });
+    expect(before.lines[0]?.inFlight).toMatchObject([{ amountAtoken: -271n }]);
+    await settle("w1", 250n, payment.hash, height);
+    const after = await run();
+    expect(after).toMatchObject({ clean: true, heldAtoken: 0n });
+    expect(after.lines[0]?.inFlight).toEqual([]);
+    expect(await bench.ledger.database.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
+  });
+
+  it("names transaction and amount of coins taken from the hot wallet behind its back", async () => {
+    await fund();
+    const paid = bench.chain.payment(HOT, STRANGER, 100n, 21n);
+    await sign("w1", 100n, paid.hash, 0);
+    const theft = bench.chain.payment(HOT, STRANGER, 3n, 2n);
+    const { height } = bench.chain.mine([paid, theft]);
+    await bench.caughtUp();
+    await settle("w1", 100n, paid.hash, height);
+    const report = await run();
+    expect(report.clean).toBe(false);
+    expect(report.lines[0]).toMatchObject({
+      differenceAtoken: -5n,
+      breaks: [
+        {
+          address: HOT,
+          causes: [{ txHash: theft.hash, height, chainAtoken: -5n, ledgerAtoken: 0n }],
+        },
+      ],
+    });
+    const text = renderReport(report, 0);
+    expect(text).toContain(theft.hash);
+    expect(text).toContain("difference -5 atoken");
+    expect(text).not.toContain(paid.hash);
+  });
+
+  it("names a withdrawal whose booked amount is not what the chain paid", async () => {
+    await fund();
+    const payment = bench.chain.payment(HOT, STRANGER, 90n, 21n);
+    await sign("w1", 100n, payment.hash, 0);
+    const { height } = bench.chain.mine([payment]);
+    await bench.caughtUp();
+    await settle("w1", 100n, payment.hash, height);
+    const report = await run();
+    expect(report.lines[0]?.breaks[0]?.causes).toMatchObject([
+      { txHash: payment.hash, chainAtoken: -111n, ledgerAtoken: -121n },
+    ]);
+  });
+
+  it("sees coins that left a deposit address", async () => {
+    const address = await fund();
+    const sweep = bench.chain.payment(address, STRANGER, 400n, 21n);
+    bench.chain.mine([sweep]);
+    await bench.caughtUp();
+    const report = await run();
+    expect(report.clean).toBe(false);
+    expect(report.lines[1]).toMatchObject({
+      differenceAtoken: -421n,
+      breaks: [{ address, causes: [{ txHash: sweep.hash, chainAtoken: -421n }] }],
+    });
+  });
+
+  it("explains an address whose past is not booked yet, and is clean after the backfill", async () => {
+    const scout = await bench.register("scout");
+    const running = bench.start();
+    await bench.caughtUp();
+    bench.pay([derivation.addressAt(scout.index + 1), 60n]);
+    await bench.caughtUp();
+    await running.stop();
+    await bench.register("bob");
+    const before = await run();
+    expect(before.clean).toBe(true);
+    expect(before.lines[1]?.inFlight).toMatchObject([{ amountAtoken: 60n }]);
+    bench.start();
+    await bench.backfilled();
+    const after = await run();
+    expect(after.clean).toBe(true);
+    expect(after.lines[1]?.inFlight).toEqual([]);
+  });
+
+  it("sees a balance row that does not follow its postings", async () => {
+    await fund();
+    await bench.ledger.database.transaction(async (tx) => {
+      await tx.query(`ALTER TABLE customer_balance DISABLE TRIGGER customer_balance_guard`);
+      await tx.query(`UPDATE customer_balance SET available_atoken = 1001`);
+      await tx.query(`ALTER TABLE customer_balance ENABLE TRIGGER customer_balance_guard`);
+    });
+    const report = await run();
+    expect(report.clean).toBe(false);
+    expect(report.internalBreaks).toMatchObject([{ expectedAtoken: 1_000n, foundAtoken: 1_001n }]);
+  });
+
+  it("ignores what is booked above the height it compares at", async () => {
+    await fund();
+    const payment = bench.chain.payment(HOT, STRANGER, 250n, 21n);
+    await sign("w1", 250n, payment.hash, 0);
+    bench.chain.dataApiHead = 2;
+    const { height } = bench.chain.mine([payment]);
+    await settle("w1", 250n, payment.hash, height);
+    const report = await run();
+    expect(report).toMatchObject({ clean: true, height: 2 });
+    expect(report.lines[0]).toMatchObject({ ledgerAtoken: 1_000_000n, chainAtoken: 1_000_000n });
+  });
+});

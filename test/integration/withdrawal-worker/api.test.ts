@@ -1,0 +1,288 @@
+/** The withdrawal API over HTTP: idempotency for ever, refusals by the contract, pages. */
+import { randomUUID } from "node:crypto";
+import { resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { getAddress } from "ethers";
+import request from "supertest";
+import { createHttpServer, type HttpServer } from "../../../runtime/http-server.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { createMetrics } from "../../../runtime/metrics.js";
+import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
+import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
+import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
+import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+
+let house: House;
+let server: HttpServer;
+
+const API_KEY = "the key of the tests";
+const bearer = { Authorization: "Bearer k3y" };
+
+function createServer(): HttpServer {
+  return createHttpServer({
+    name: "withdrawal-api",
+    apiSpecPath: resolve("openapi/withdrawal.yaml"),
+    listen: { host: "127.0.0.1", port: 0 },
+    routes: createWithdrawalRoutes({
+      database: house.database,
+      accept: new AcceptQueue(house.database, () => undefined),
+      wallet: WALLET,
+    }),
+    apiKey: "k3y",
+    mapError: mapWithdrawalError,
+    readiness: () => ({ ready: true }),
+    log: createLogger({ component: "test", level: "silent" }),
+    metrics: createMetrics({ processMetrics: false }),
+    bodyLimitBytes: 4_096,
+  });
+}
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 1_000n * TOKEN);
+  server = createServer();
+  await server.start();
+});
+
+afterAll(async () => {
+  await server.stop();
+  await house.close();
+});
+
+const bodyOf = (fields: Record<string, unknown> = {}) => ({
+  customerId: "alice",
+  asset: "TOKEN",
+  to: freshAddress(),
+  amountAtoken: "1000",
+  ...fields,
+});
+
+const base = () => `http://127.0.0.1:${server.port}`;
+
+const post = (body: unknown, key: string = randomUUID()) =>
+  request(base())
+    .post("/v1/withdrawals")
+    .set(bearer)
+    .set("Idempotency-Key", key)
+    .send(body as object);
+
+const countOf = async (where: string, values: unknown[] = []) => {
+  const rows = await house.database.query<{ count: string }>(
+    `SELECT count(*)::text AS count FROM ${where}`,
+    values,
+  );
+  return Number(rows[0]?.count);
+};
+
+describe("POST /v1/withdrawals", () => {
+  it("answers 201 with the whole withdrawal and holds the amount", async () => {
+    const before = await house.balance("alice");
+    const to = getAddress(freshAddress());
+    const answer = await post(bodyOf({ to }));
+    expect(answer.status).toBe(201);
+    expect(answer.body).toEqual({
+      id: expect.stringMatching(/^wd_/),
+      customerId: "alice",
+      asset: "TOKEN",
+      to,
+      amountAtoken: "1000",
+      status: "accepted",
+      reason: null,
+      nonce: null,
+      hashes: [],
+      txHash: null,
+      blockNumber: null,
+      history: [{ status: "accepted", at: expect.stringMatching(/^\d{4}-.*Z$/) }],
+    });
+    const after = await house.balance("alice");
+    expect(after.held - before.held).toBe(1_000n);
+    expect(before.available - after.available).toBe(1_000n);
+    const read = await request(base()).get(`/v1/withdrawals/${answer.body.id}`).set(bearer);
+    expect(read.body).toEqual(answer.body);
+  });
+
+  it("answers a repeat with the same id, also when the address is spelled otherwise", async () => {
+    const key = randomUUID();
+    const to = freshAddress();
+    const first = await post(bodyOf({ to }), key);
+    const repeat = await post(bodyOf({ to: getAddress(to) }), key);
+    expect(repeat.status).toBe(201);
+    expect(repeat.body).toEqual(first.body);
+    expect(await countOf("withdrawal WHERE idempotency_key = $1", [key])).toBe(1);
+  });
+
+  it("answers 422 to a used key with another body, whichever field differs", async () => {
+    const key = randomUUID();
+    await house.fund("bob", TOKEN);
+    const body = bodyOf();
+    await post(body, key);
+    for (const change of [
+      { amountAtoken: "1001" },
+      { to: freshAddress() },
+      { customerId: "bob" },
+    ]) {
+      const answer = await post({ ...body, ...change }, key);
+      expect(answer.status).toBe(422);
+      expect(answer.body.code).toBe("IDEMPOTENCY_KEY_REUSED");
+    }
+  });
+
+  it("binds a key only with a 201", async () => {
+    const key = randomUUID();
+    await house.fund("carol", 0n);
+    const body = bodyOf({ customerId: "carol" });
+    expect((await post(body, key)).body.code).toBe("INSUFFICIENT_BALANCE");
+    await house.fund("carol", 1_000n);
+    expect((await post(body, key)).status).toBe(201);
+  });
+
+  it("gives 100 equal requests at once one hold and the same answer", async () => {
+    const key = randomUUID();
+    const body = bodyOf({ amountAtoken: "7" });
+    const before = await house.balance("alice");
+    // Two processes race: each has its own queue of requests on the same tables.
+    const other = createServer();
+    await other.start();
+    const ports = [server.port, other.port];
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, index) =>
+        request(`http://127.0.0.1:${ports[index % 2]}`)
+          .post("/v1/withdrawals")
+          .set(bearer)
+          .set("Idempotency-Key", key)
+          .send(body),
+      ),
+    );
+    await other.stop();
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(new Set(answers.map((answer) => answer.body.id)).size).toBe(1);
+    const after = await house.balance("alice");
+    expect(after.held - before.held).toBe(7n);
+  });
+
+  it("lets racing requests for one balance take no more than there is", async () => {
+    await house.fund("dave", 5_000n);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => post(bodyOf({ customerId: "dave" }))),
+    );
+    const codes = answers.map(({ status }) => status).toSorted();
+    expect(codes).toEqual([...Array(5).fill(201), ...Array(15).fill(422)]);
+    expect(await house.balance("dave")).toEqual({ available: 0n, held: 5_000n });
+  });
+
+  it("answers 400 to a missing or malformed Idempotency-Key", async () => {
+    const without = await request(base()).post("/v1/withdrawals").set(bearer).send(bodyOf());
+    expect(without.status).toBe(400);
+    expect(without.body.code).toBe("INVALID_IDEMPOTENCY_KEY");
+    for (const key of ["", "x".repeat(129), "tab\there", "ümlaut"]) {
+      const answer = await post(bodyOf(), key);
+      expect({ key, status: answer.status }).toEqual({ key, status: 400 });
+    }
+    expect((await post(bodyOf(), "x".repeat(128))).status).toBe(201);
+    expect((await post(bodyOf(), `~ !"{}${randomUUID()}`)).status).toBe(201);
+  });
+
+  it("refuses with 422 whatever was understood and breaks the rules", async () => {
+    const checksummed = getAddress("0x52908400098527886e0f7030069857d2e4169ee7");
+    const refused: readonly (readonly [Record<string, unknown>, string])[] = [
+      [{ amountAtoken: 1000 }, "INVALID_FIELD"],
+      [{ amountAtoken: "0" }, "INVALID_FIELD"],
+      [{ amountAtoken: "01" }, "INVALID_FIELD"],
+      [{ amountAtoken: "-5" }, "INVALID_FIELD"],
+      [{ amountAtoken: "1.5" }, "INVALID_FIELD"],
+      [{ amountAtoken: "0x10" }, "INVALID_FIELD"],
+      [{ amountAtoken: (2n ** 256n).toString() }, "INVALID_FIELD"],
+      [{ amountAtoken: "9".repeat(79) }, "INVALID_FIELD"],
+      [{ amountAtoken: null }, "INVALID_FIELD"],
+      [{ to: checksummed.replace("0x5290840", "0x5290840").toUpperCase() }, "INVALID_FIELD"],
+      [{ to: `0x${checksummed.slice(2).toLowerCase().replace("e", "E")}` }, "INVALID_FIELD"],
+      [{ to: checksummed.slice(2) }, "INVALID_FIELD"],
+      [{ to: "addr1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq" }, "INVALID_FIELD"],
+      [{ to: "" }, "INVALID_FIELD"],
+      [{ to: WALLET }, "FORBIDDEN_DESTINATION"],
+      [{ to: `0x${"00".repeat(20)}` }, "FORBIDDEN_DESTINATION"],
+      [{ to: getAddress("0x000000000000000000000000000000000000dead") }, "FORBIDDEN_DESTINATION"],
+      [{ asset: "BTC" }, "UNKNOWN_ASSET"],
+      [{ asset: "" }, "UNKNOWN_ASSET"],
+      [{ asset: 1 }, "INVALID_FIELD"],
+      [{ customerId: "nobody" }, "UNKNOWN_CUSTOMER"],
+      [{ customerId: "" }, "INVALID_FIELD"],
+      [{ customerId: "a b" }, "INVALID_FIELD"],
+      [{ customerId: "x".repeat(65) }, "INVALID_FIELD"],
+      [{ amountAtoken: (2n ** 256n - 1n).toString() }, "INSUFFICIENT_BALANCE"],
+      [{ extra: true }, "INVALID_FIELD"],
+      [{ to: undefined }, "INVALID_FIELD"],
+    ];
+    for (const [change, code] of refused) {
+      const answer = await post(bodyOf(change));
+      expect({ change, status: answer.status, code: answer.body.code }).toEqual({
+        change,
+        status: 422,
+        code,
+      });
+      expect(Object.keys(answer.body).toSorted()).toEqual(["code", "details", "message"]);
+    }
+  });
+
+  it("answers 400, 401, 404, 405, 413 and 415 where they belong", async () => {
+    const raw = (body: string, type = "application/json") =>
+      request(base())
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .set("Idempotency-Key", randomUUID())
+        .set("Content-Type", type)
+        .send(body);
+    expect((await raw('{"customerId":')).status).toBe(400);
+    expect((await raw("[1]")).status).toBe(422);
+    expect((await raw("x", "text/plain")).status).toBe(415);
+    expect((await raw(JSON.stringify(bodyOf({ note: "x".repeat(5_000) })))).status).toBe(413);
+    for (const headers of [{}, { Authorization: `Bearer ${API_KEY}` }]) {
+      expect((await request(base()).get("/v1/withdrawals").set(headers)).status).toBe(401);
+    }
+    const path = (name: string) => request(base()).get(name).set(bearer);
+    expect((await path("/v1/withdrawals/unknown")).status).toBe(404);
+    expect((await path(`/v1/withdrawals/${"x".repeat(2_000)}`)).status).toBe(404);
+    expect((await path("/v1/nothing")).status).toBe(404);
+    expect((await request(base()).delete("/v1/withdrawals").set(bearer)).status).toBe(405);
+  });
+});
+
+describe("GET /v1/withdrawals", () => {
+  it("pages through every row once, oldest first, by customer and status", async () => {
+    await house.fund("erin", 1_000n);
+    const ids: string[] = [];
+    for (let index = 0; index < 7; index++) {
+      ids.push((await post(bodyOf({ customerId: "erin", amountAtoken: "1" }))).body.id);
+    }
+    const seen: string[] = [];
+    let after: string | null = "0";
+    while (after !== null) {
+      const answer: request.Response = await request(base())
+        .get(`/v1/withdrawals?customerId=erin&status=accepted&limit=3&after=${after}`)
+        .set(bearer);
+      expect(answer.status).toBe(200);
+      for (const { id } of answer.body.withdrawals) seen.push(id);
+      after = answer.body.next;
+    }
+    expect(seen).toEqual(ids);
+    const settled = await request(base())
+      .get("/v1/withdrawals?customerId=erin&status=settled")
+      .set(bearer);
+    expect(settled.body).toEqual({ withdrawals: [], next: null });
+  });
+
+  it("answers 422 to filters and limits that mean nothing", async () => {
+    for (const query of [
+      "limit=0",
+      "limit=1001",
+      "limit=x",
+      "status=nonsense",
+      "after=-1",
+      "after=x",
+      "customerId=a%20b",
+    ]) {
+      const answer = await request(base()).get(`/v1/withdrawals?${query}`).set(bearer);
+      expect({ query, status: answer.status }).toEqual({ query, status: 422 });
+    }
+  });
+});

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ALICE, BOB, hashOf, startFakeChain, TOKEN } from "../sidecar/fake-chain.js";
+import type { FakeNode } from "../sidecar/fake-node.js";
+import { NETWORK, type Online, onlineServer } from "../sidecar/servers.js";
+
+const signal = new AbortController().signal;
+
+let node: FakeNode;
+let online: Online;
+let client: DataApiClient;
+
+beforeAll(async () => {
+  node = await startFakeChain();
+  online = onlineServer(node.url);
+  await online.server.start();
+  client = createDataApiClient({ url: `http://127.0.0.1:${online.server.port}`, network: NETWORK });
+});
+
+afterAll(async () => {
+  client.close();
+  await online.server.stop();
+  online.rpc.close();
+  await node.close();
+});
+
+describe("the Data API's client against the real sidecar", () => {
+  it("reads a block with signed amounts and relations", async () => {
+    const block = await client.block(1, { signal });
+    expect(block).toMatchObject({
+      height: 1,
+      hash: hashOf("block 1"),
+      parentHash: hashOf("block 0"),
+      timestampMs: 1_790_000_002_123,
+    });
+    expect(block?.transactions.map(({ hash, index }) => [hash, index])).toEqual([
+      [hashOf("plain"), 0],
+      [hashOf("memo"), 1],
+      [hashOf("block 1"), 2],
+    ]);
+    expect(block?.transactions[0]?.operations.slice(2)).toEqual([
+      {
+        index: 2,
+        type: "CALL",
+        status: "SUCCESS",
+        address: ALICE,
+        amountAtoken: -TOKEN,
+        currencySymbol: "TOKEN",
+        relatedIndexes: [],
+      },
+      {
+        index: 3,
+        type: "CALL",
+        status: "SUCCESS",
+        address: BOB,
+        amountAtoken: TOKEN,
+        currencySymbol: "TOKEN",
+        relatedIndexes: [2],
+      },
+    ]);
+  });
+
+  it("reads genesis as its own parent, and nothing above the tip", async () => {
+    expect(await client.block(0, { signal })).toMatchObject({ parentHash: hashOf("block 0") });
+    expect(await client.block(3, { signal })).toBeUndefined();
+  });
+
+  it("reads the status", async () => {
+    expect(await client.networkStatus({ signal })).toEqual({
+      height: 2,
+      hash: hashOf("block 2"),
+      timestampMs: 1_790_000_004_123,
+      genesisHash: hashOf("block 0"),
+      synced: true,
+    });
+  });
+
+  it("reports a listed error with its number", async () => {
+    const wrong = createDataApiClient({
+      url: `http://127.0.0.1:${online.server.port}`,
+      network: { blockchain: "token", network: "mainnet" },
+    });
+    const thrown = await wrong.block(1, { signal }).catch((error) => error);
+    expect(thrown).toMatchObject({ code: "DATA_API_ERROR", retriable: false });
+    expect(thrown.details).toMatchObject({ rosettaCode: 2 });
+    wrong.close();
+  });
+});
+
+describe("an answer that breaks the protocol", () => {
+  let server: Server;
+  let reply: unknown;
+  let odd: DataApiClient;
+
+  beforeAll(async () => {
+    server = createServer((_request, response) => response.end(JSON.stringify(reply)));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    odd = createDataApiClient({ url: `http://127.0.0.1:${port}`, network: NETWORK });
+  });
+
+  afterAll(() => {
+    odd.close();
+    server.close();
+    server.closeAllConnections();
+  });
+
+  const operation = (fields: Record<string, unknown> = {}) => ({
+    operation_identifier: { index: 0 },
+    type: "CALL",
+    status: "SUCCESS",
+    account: { address: BOB },
+    amount: { value: "5", currency: { symbol: "TOKEN", decimals: 18 } },
+    ...fields,
+  });
+
+  const blockWith = (fields: Record<string, unknown>, operations: unknown[] = []) => ({
+    block: {
+      block_identifier: { index: 1, hash: hashOf("b") },
+      parent_block_identifier: { index: 0, hash: hashOf("a") },
+      timestamp: 1,
+      transactions: [{ transaction_identifier: { hash: hashOf("t") }, operations }],
+      ...fields,
+    },
+  });
+
+  it("is accepted when it keeps it", async () => {
+    reply = blockWith({}, [operation()]);
+    expect((await odd.block(1, { signal }))?.transactions[0]?.operations).toHaveLength(1);
+  });
+
+  it.each<[string, unknown]>([
+    ["another height", blockWith({ block_identifier: { index: 2, hash: hashOf("b") } })],
+    ["a parent two below", blockWith({ block_identifier: { index: 3, hash: hashOf("b") } })],
+    ["a gap in the indexes", blockWith({}, [operation({ operation_identifier: { index: 1 } })])],
+    [
+      "an amount as a number",
+      blockWith({}, [operation({ amount: { value: 5, currency: { symbol: "TOKEN" } } })]),
+    ],
+    ["an unknown type", blockWith({}, [operation({ type: "GIFT" })])],
+    ["an unknown status", blockWith({}, [operation({ status: "MAYBE" })])],
+    [
+      "a sub-account",
+      blockWith({}, [operation({ account: { address: BOB, sub_account: { address: "x" } } })]),
+    ],
+    ["no account", blockWith({}, [operation({ account: undefined })])],
+  ])("is refused: %s", async (_name, answer) => {
+    reply = answer;
+    await expect(odd.block(1, { signal })).rejects.toBeInstanceOf(NodeFault);
+  });
+});

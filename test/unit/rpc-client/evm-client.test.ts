@@ -1,0 +1,277 @@
+import { describe, expect, it } from "@jest/globals";
+import { parseAddress } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
+import type { JsonRpcClient, RpcCall } from "../../../rpc-client/json-rpc.js";
+import { isTransientRefusal, submitRefusalOf } from "../../../rpc-client/submit-refusal.js";
+
+const signal = new AbortController().signal;
+const ADDRESS = parseAddress(`0x${"a1".repeat(20)}`);
+const HASH = parseHash32(`0x${"cd".repeat(32)}`);
+
+/** A client whose node answers by method, and the calls it got. */
+function clientWith(answers: Record<string, unknown>) {
+  const calls: RpcCall[] = [];
+  const answer = (call: RpcCall) => {
+    calls.push(call);
+    return answers[call.method];
+  };
+  const rpc: JsonRpcClient = {
+    request: (method, params) => Promise.resolve(answer({ method, params })),
+    batch: (batch) =>
+      Promise.resolve(
+        batch.map((call) => {
+          const result = answer(call);
+          return result instanceof RpcError ? { ok: false, error: result } : { ok: true, result };
+        }),
+      ),
+    close: () => undefined,
+  };
+  return { client: createEvmClient(rpc), calls };
+}
+
+const receipt = {
+  transactionHash: HASH,
+  blockHash: HASH,
+  blockNumber: "0x10",
+  transactionIndex: "0x2",
+  from: ADDRESS,
+  to: null,
+  contractAddress: ADDRESS.toUpperCase().replace("0X", "0x"),
+  status: "0x1",
+  gasUsed: "0x5208",
+  effectiveGasPrice: "0x17d7840",
+  logs: [],
+};
+
+const journal = {
+  blockHash: HASH,
+  blockNumber: "0x3",
+  parentHash: HASH,
+  timestampMs: 1_790_000_000_123,
+  transactions: [
+    {
+      hash: HASH,
+      index: 0,
+      status: "0x0",
+      from: ADDRESS,
+      to: null,
+      contractAddress: null,
+      gasUsed: "0x5208",
+      gasPrice: "0x17d7840",
+      nonce: "0xffffffffffffffff",
+      input: "0x6001",
+      changes: [
+        {
+          reason: "CALL",
+          from: ADDRESS,
+          to: null,
+          amount: `0x${"f".repeat(64)}`,
+          effective: false,
+          tracePath: "0_1",
+          error: "out of gas",
+        },
+      ],
+    },
+  ],
+  blockChanges: [],
+  minted: "0x3e8",
+  burned: "0x0",
+};
+
+describe("typed calls", () => {
+  it("read amounts exactly and pass heights as quantities", async () => {
+    const { client, calls } = clientWith({ eth_getBalance: `0x${"f".repeat(64)}` });
+    expect(await client.getBalance(ADDRESS, 17, { signal })).toBe(2n ** 256n - 1n);
+    expect(await client.getBalances([{ address: ADDRESS, at: "latest" }], { signal })).toEqual([
+      2n ** 256n - 1n,
+    ]);
+    expect(calls.map((call) => call.params)).toEqual([
+      [ADDRESS, "0x11"],
+      [ADDRESS, "latest"],
+    ]);
+  });
+
+  it("read a receipt, and undefined where there is none", async () => {
+    const { client } = clientWith({ eth_getTransactionReceipt: receipt });
+    expect(await client.getTransactionReceipt(HASH, { signal })).toEqual({
+      transactionHash: HASH,
+      blockHash: HASH,
+      height: 16,
+      transactionIndex: 2,
+      from: ADDRESS,
+      to: undefined,
+      contractAddress: ADDRESS,
+      status: 1,
+      gasUsed: 21_000n,
+      effectiveGasPriceAtoken: 25_000_000n,
+    });
+    const other = parseHash32(`0x${"ef".repeat(32)}`);
+    await expect(client.getTransactionReceipt(other, { signal })).rejects.toBeInstanceOf(NodeFault);
+    const none = clientWith({ eth_getTransactionReceipt: null });
+    expect(await none.client.getTransactionReceipts([HASH], { signal })).toEqual([undefined]);
+  });
+
+  it("read a journal with failed changes, and refuse one of another block or out of order", async () => {
+    const { client } = clientWith({ causeway_getBlockJournal: journal });
+    const block = await client.blockJournal(HASH, { signal });
+    expect(block).toMatchObject({
+      height: 3,
+      timestampMs: 1_790_000_000_123,
+      mintedAtoken: 1_000n,
+    });
+    expect(block?.transactions[0]).toMatchObject({
+      status: 0,
+      nonce: 2n ** 64n - 1n,
+      to: undefined,
+    });
+    expect(block?.transactions[0]?.changes).toEqual([
+      {
+        reason: "CALL",
+        from: ADDRESS,
+        to: undefined,
+        amountAtoken: 2n ** 256n - 1n,
+        effective: false,
+        tracePath: "0_1",
+        error: "out of gas",
+      },
+    ]);
+    const other = parseHash32(`0x${"ef".repeat(32)}`);
+    await expect(client.blockJournal(other, { signal })).rejects.toBeInstanceOf(NodeFault);
+    const [transaction] = journal.transactions;
+    for (const wrong of [
+      { ...journal, transactions: [{ ...transaction, index: 1 }] },
+      { ...journal, minted: "1000" },
+      { ...journal, timestampMs: "0x1" },
+      { ...journal, blockChanges: [{ reason: "GIFT" }] },
+      { ...journal, transactions: [{ ...transaction, status: "0x2" }] },
+    ]) {
+      const broken = clientWith({ causeway_getBlockJournal: wrong });
+      await expect(broken.client.blockJournal(HASH, { signal })).rejects.toMatchObject({
+        code: "BAD_ANSWER",
+      });
+    }
+    const none = clientWith({ causeway_getBlockJournal: null });
+    expect(await none.client.blockJournal(HASH, { signal })).toBeUndefined();
+  });
+
+  it("read an account's journal page by page", async () => {
+    const entry = {
+      blockNumber: "0x3",
+      blockHash: HASH,
+      transactionHash: null,
+      transactionIndex: 1,
+      operationIndex: 2,
+      delta: "-5",
+      change: {
+        reason: "FEE_BURN",
+        from: ADDRESS,
+        to: null,
+        amount: "0x5",
+        effective: true,
+        tracePath: null,
+        error: null,
+      },
+    };
+    const { client, calls } = clientWith({
+      causeway_getAccountJournal: { entries: [entry], next: 9 },
+    });
+    const page = await client.accountJournal(ADDRESS, { from: 1, to: 20 }, { signal });
+    expect(page.next).toBe(9);
+    expect(page.entries[0]).toMatchObject({
+      height: 3,
+      transactionHash: undefined,
+      deltaAtoken: -5n,
+    });
+    expect(calls[0]?.params).toEqual([ADDRESS, "0x1", "0x14"]);
+  });
+
+  it("read every transaction status", async () => {
+    const cases = [
+      [{ status: "pending" }, { status: "pending" }],
+      [{ status: "unknown" }, { status: "unknown" }],
+      [
+        { status: "queued", missingNonce: "0x5" },
+        { status: "queued", missingNonce: 5n },
+      ],
+      [
+        { status: "included", height: "0x5", index: "0x1" },
+        { status: "included", height: 5, index: 1 },
+      ],
+      [
+        { status: "replaced", by: HASH },
+        { status: "replaced", by: HASH },
+      ],
+      [
+        { status: "dropped", reason: "expired" },
+        { status: "dropped", reason: "expired" },
+      ],
+    ];
+    for (const [answer, expected] of cases) {
+      const { client } = clientWith({ causeway_getTransactionStatus: answer });
+      expect(await client.transactionStatus(HASH, { signal })).toEqual(expected);
+    }
+    const { client } = clientWith({ causeway_getTransactionStatus: { status: "lost" } });
+    await expect(client.transactionStatus(HASH, { signal })).rejects.toBeInstanceOf(NodeFault);
+  });
+
+  it("keep the outcome of each transaction of a batch", async () => {
+    const refusal = new RpcError("nonce too low", {
+      rpcCode: -32000,
+      method: "eth_sendRawTransaction",
+    });
+    const accepted = clientWith({ eth_sendRawTransaction: HASH });
+    expect(await accepted.client.sendRawTransactions(["0x01", "0x02"], { signal })).toEqual([
+      { outcome: "accepted", hash: HASH },
+      { outcome: "accepted", hash: HASH },
+    ]);
+    const refused = clientWith({ eth_sendRawTransaction: refusal });
+    expect(await refused.client.sendRawTransactions(["0x01"], { signal })).toEqual([
+      { outcome: "refused", error: refusal },
+    ]);
+  });
+
+  it("read syncing as false or an object, and headers", async () => {
+    expect(await clientWith({ eth_syncing: false }).client.isSyncing({ signal })).toBe(false);
+    expect(await clientWith({ eth_syncing: {} }).client.isSyncing({ signal })).toBe(true);
+    const header = { number: "0x0", hash: HASH, parentHash: HASH, timestamp: "0x10" };
+    const { client, calls } = clientWith({ eth_getBlockByNumber: header });
+    expect(await client.genesisHash({ signal })).toBe(HASH);
+    expect(calls[0]?.params).toEqual(["0x0", false]);
+    const empty = clientWith({ eth_getBlockByNumber: null });
+    expect(await empty.client.getBlockHeaders([7], { signal })).toEqual([undefined]);
+    await expect(empty.client.genesisHash({ signal })).rejects.toBeInstanceOf(NodeFault);
+  });
+});
+
+describe("refusals of a raw transaction", () => {
+  it.each([
+    ["already known", "ALREADY_KNOWN", false],
+    ["nonce too low: next nonce 8, tx nonce 5", "NONCE_TOO_LOW", false],
+    ["replacement transaction underpriced", "REPLACEMENT_UNDERPRICED", false],
+    ["transaction underpriced", "GAS_PRICE_TOO_LOW", false],
+    [
+      "transaction gas price below minimum: gas tip cap 1, minimum needed 2",
+      "GAS_PRICE_TOO_LOW",
+      false,
+    ],
+    ["intrinsic gas too low: gas 20000, minimum needed 21000", "INTRINSIC_GAS_TOO_LOW", false],
+    ["exceeds block gas limit", "GAS_LIMIT_EXCEEDED", false],
+    [
+      "insufficient funds for gas * price + value: balance 1, tx cost 2, overshot 1",
+      "INSUFFICIENT_FUNDS",
+      false,
+    ],
+    ["txpool is full", "POOL_FULL", true],
+    ["account limit exceeded", "ACCOUNT_LIMIT", true],
+    ["invalid sender: invalid chain id for signer: have 1 want 6940", "WRONG_CHAIN_ID", false],
+    ["only replay-protected (EIP-155) transactions allowed over RPC", "WRONG_CHAIN_ID", false],
+    ["transaction type not supported", "TYPE_NOT_SUPPORTED", false],
+    ["the node is halted: disk full", "NODE_HALTED", true],
+    ["who knows", "OTHER", false],
+  ])("are read from geth's text: %s", (text, meaning, isTransient) => {
+    const refusal = submitRefusalOf(new RpcError(text, { rpcCode: -32000, method: "m" }));
+    expect([refusal, isTransientRefusal(refusal)]).toEqual([meaning, isTransient]);
+  });
+});

@@ -1,0 +1,44 @@
+/** Gas of payments: margins round up, prices stay between floor and cap. */
+import { describe, expect, it } from "@jest/globals";
+import {
+  choosePrice,
+  type GasSettings,
+  raiseGasLimit,
+  raisePrice,
+  withMargin,
+} from "../../../withdrawal-worker/gas.js";
+
+const settings: GasSettings = {
+  marginPercent: 20,
+  limitMax: 100_000n,
+  priceFloorAtoken: 10n,
+  priceCapAtoken: 1_000n,
+};
+
+describe("gas", () => {
+  it("adds the margin and rounds up", () => {
+    expect(withMargin(21_000n, settings)).toBe(25_200n);
+    expect(withMargin(21_001n, settings)).toBe(25_202n);
+    expect(withMargin(21_001n, { ...settings, marginPercent: 0 })).toBe(21_001n);
+  });
+
+  it("takes the suggested price between floor and cap", () => {
+    expect(choosePrice(500n, settings)).toBe(500n);
+    expect(choosePrice(1n, settings)).toBe(10n);
+    expect(choosePrice(9_999n, settings)).toBe(1_000n);
+  });
+
+  it("raises a refused price by a tenth at least, to what is needed, and never above the cap", () => {
+    expect(raisePrice(100n, { suggestedAtoken: 50n }, settings)).toBe(110n);
+    expect(raisePrice(101n, { suggestedAtoken: 50n }, settings)).toBe(112n);
+    expect(raisePrice(100n, { suggestedAtoken: 300n, neededAtoken: 400n }, settings)).toBe(400n);
+    expect(raisePrice(950n, { suggestedAtoken: 0n }, settings)).toBeUndefined();
+    expect(raisePrice(10n, { suggestedAtoken: 0n, neededAtoken: 1_001n }, settings)).toBeUndefined();
+  });
+
+  it("raises a refused gas limit to what is needed, and never above the limit", () => {
+    expect(raiseGasLimit(25_000n, { estimate: 21_000n, needed: 30_000n }, settings)).toBe(36_000n);
+    expect(raiseGasLimit(40_000n, { estimate: 21_000n }, settings)).toBe(40_001n);
+    expect(raiseGasLimit(25_000n, { estimate: 90_000n }, settings)).toBeUndefined();
+  });
+});
