@@ -17,9 +17,12 @@ export const SOURCE_FOLDERS = [
   "contracts",
 ];
 
-/** What is copied into the build as it is: API files, compiled contracts, plain scripts. */
-const ASSET_PATTERN =
-  /^(openapi\/.*\.ya?ml|contracts\/artifacts\/.*\.json|(?!openapi|contracts).*\.(mjs|json|html|css|svg))$/;
+/** What is copied into the build as it is: API files, compiled contracts, scripts, web files. */
+const ASSET_PATTERNS = [
+  /^openapi\/.*\.ya?ml$/,
+  /^contracts\/artifacts\/.*\.json$/,
+  /^(?!openapi\/|contracts\/).*\.(mjs|json|html|css|svg)$/,
+];
 
 /** All files below a folder as paths relative to `root`, sorted; none if it is missing. */
 export function listFiles(root, folder) {
@@ -50,6 +53,6 @@ export function sourceFiles(root) {
 /** Files to copy into the build, relative to `root`. */
 export function assetFiles(root) {
   return SOURCE_FOLDERS.flatMap((folder) => listFiles(root, folder)).filter((path) =>
-    ASSET_PATTERN.test(path),
+    ASSET_PATTERNS.some((pattern) => pattern.test(path)),
   );
 }

@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, ""
 const REPORT_MS = 8_000;
 
 /** Lines of npm's output that are kept for the report of a failure. */
-const TAIL_LINES = 15;
+const TAIL_LINES = 5;
 
 /** npm's error codes in words; the first that occurs in its output is shown. */
 const CAUSES = [
@@ -154,7 +154,7 @@ function npmCommand() {
 }
 
 function npmError(code, tail) {
-  const errors = tail.filter((line) => line.startsWith("npm error"));
+  const errors = tail.filter((line) => /^npm error(?! +at )/.test(line));
   const text = (errors.length > 0 ? errors : tail).join("\n");
   const cause = CAUSES.find(([pattern]) => pattern.test(text))?.[1] ?? `exit code ${code}`;
   const shown = (errors.length > 0 ? errors : tail).slice(0, TAIL_LINES).join("\n");

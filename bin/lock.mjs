@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 
 const POLL_MS = 200;
 
-/** A lock folder without an owner file is being made right now, or its maker died at that moment. */
+/** A lock folder without owner is just being made, or its maker died at that moment. */
 const OWNERLESS_MS = 5_000;
 
 /** How often a waiting start says so; long work is never silent for more than 30 s. */

@@ -28,10 +28,6 @@ export interface CommandContext {
 /** Version of the JSON documents; a change that breaks readers raises it. */
 const SCHEMA_VERSION = 1;
 
-function printJson(context: CommandContext, value: Readonly<Record<string, unknown>>): void {
-  context.print(JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...value }));
-}
-
 /** `causeway init`: makes the home, or completes it; a complete one is left as it is. */
 export async function runInit(
   context: CommandContext,
@@ -62,11 +58,6 @@ export async function runInit(
   } finally {
     await lock.release();
   }
-}
-
-function nodeClient(url: string): { evm: EvmClient; close: () => void } {
-  const rpc = createJsonRpcClient({ url });
-  return { evm: createEvmClient(rpc), close: () => rpc.close() };
 }
 
 /** `causeway status`: 0 when every part is ready, else 1. */
@@ -131,4 +122,13 @@ export async function runMigrate(context: CommandContext): Promise<number> {
   if (context.json) printJson(context, { migrated: true });
   else context.print("The ledger's tables are up to date.");
   return 0;
+}
+
+function printJson(context: CommandContext, value: Readonly<Record<string, unknown>>): void {
+  context.print(JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...value }));
+}
+
+function nodeClient(url: string): { evm: EvmClient; close: () => void } {
+  const rpc = createJsonRpcClient({ url });
+  return { evm: createEvmClient(rpc), close: () => rpc.close() };
 }

@@ -50,10 +50,6 @@ const LAG_WARN_BLOCKS = 10;
 const SECRET_SUFFIXES = [".key", ".seed", ".passphrase", ".password", ".xpub"];
 const SECRET_NAMES = new Set(["hot-wallet.json", "priv_validator_key.json", "node_key.json"]);
 
-function finding(id: string, severity: Severity, value: string, remedy = ""): Finding {
-  return { id, severity, value, remedy };
-}
-
 /** Settings of all processes; their faults are findings, and later checks need them right. */
 export function checkSettings(context: DoctorContext): {
   readonly findings: readonly Finding[];
@@ -127,29 +123,6 @@ export function checkCrypto(): Finding {
       );
 }
 
-/** Whether the node that answers is the one of this home. */
-async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Finding> {
-  const genesis = loadGenesis(context.paths.genesis);
-  const expected = NETWORKS[genesis.network].evmChainId;
-  const chainId = await evm.chainId({ signal: context.signal });
-  return chainId === expected
-    ? finding("chain-id", "pass", `${chainId} (${genesis.network})`)
-    : finding("chain-id", "fail", `${chainId}, expected ${expected}`, "check --port-offset");
-}
-
-function checkBlockAge(ageSeconds: number | undefined): Finding {
-  if (ageSeconds === undefined) {
-    return finding("block-age", "fail", "the node does not answer", "start it; see logs/node.log");
-  }
-  const value = `${Math.round(ageSeconds)} s`;
-  if (ageSeconds > BLOCK_AGE_FAIL_SECONDS) {
-    return finding("block-age", "fail", value, "the chain stands still; see logs/node.log");
-  }
-  return ageSeconds > BLOCK_AGE_WARN_SECONDS
-    ? finding("block-age", "warn", value, "blocks are late; look at the machine's load")
-    : finding("block-age", "pass", value);
-}
-
 /** Checks that need the processes: who answers, how old the newest block is, how far behind. */
 export async function checkParts(
   context: DoctorContext,
@@ -190,4 +163,31 @@ export async function runDoctorChecks(context: DoctorContext): Promise<readonly 
     checkCrypto(),
   ];
   return config === undefined ? local : [...local, ...(await checkParts(context, config))];
+}
+
+function finding(id: string, severity: Severity, value: string, remedy = ""): Finding {
+  return { id, severity, value, remedy };
+}
+
+/** Whether the node that answers is the one of this home. */
+async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Finding> {
+  const genesis = loadGenesis(context.paths.genesis);
+  const expected = NETWORKS[genesis.network].evmChainId;
+  const chainId = await evm.chainId({ signal: context.signal });
+  return chainId === expected
+    ? finding("chain-id", "pass", `${chainId} (${genesis.network})`)
+    : finding("chain-id", "fail", `${chainId}, expected ${expected}`, "check --port-offset");
+}
+
+function checkBlockAge(ageSeconds: number | undefined): Finding {
+  if (ageSeconds === undefined) {
+    return finding("block-age", "fail", "the node does not answer", "start it; see logs/node.log");
+  }
+  const value = `${Math.round(ageSeconds)} s`;
+  if (ageSeconds > BLOCK_AGE_FAIL_SECONDS) {
+    return finding("block-age", "fail", value, "the chain stands still; see logs/node.log");
+  }
+  return ageSeconds > BLOCK_AGE_WARN_SECONDS
+    ? finding("block-age", "warn", value, "blocks are late; look at the machine's load")
+    : finding("block-age", "pass", value);
 }

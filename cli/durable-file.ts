@@ -10,28 +10,6 @@ export const SECRET_MODE = 0o600;
 /** Mode of files that hold no secret. */
 export const PLAIN_MODE = 0o644;
 
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-async function writeTemporary(path: string, content: string, mode: number): Promise<string> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`);
-  const handle = await open(temporary, "w", mode);
-  try {
-    await handle.chmod(mode);
-    await handle.writeFile(content);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  return temporary;
-}
-
 /**
  * Writes the file whole: a crash leaves the former content or the new one, never a part.
  * @throws HOME_UNUSABLE naming folder and cause
@@ -81,4 +59,26 @@ export async function readTextIfPresent(path: string): Promise<string | undefine
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeTemporary(path: string, content: string, mode: number): Promise<string> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`);
+  const handle = await open(temporary, "w", mode);
+  try {
+    await handle.chmod(mode);
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return temporary;
 }

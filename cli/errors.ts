@@ -16,9 +16,6 @@ export type CliErrorCode =
   | "NOT_TRUE"
   | "USAGE";
 
-/** A fault whose message is the complete sentence for the person at the terminal. */
-export class CliError extends AppError<CliErrorCode> {}
-
 /** Causes of failed file operations in words; other codes are shown as they are. */
 const FILE_CAUSES: Readonly<Record<string, string>> = {
   ENOSPC: "there is no space left on its disk",
@@ -30,6 +27,9 @@ const FILE_CAUSES: Readonly<Record<string, string>> = {
   EMFILE: "too many files are open",
   EIO: "the disk reports an input/output error",
 };
+
+/** A fault whose message is the complete sentence for the person at the terminal. */
+export class CliError extends AppError<CliErrorCode> {}
 
 /** `code` of a failed system call, "UNKNOWN" for anything else; any realm's errors count. */
 export function systemCode(error: unknown): string {

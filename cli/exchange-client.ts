@@ -87,7 +87,7 @@ export interface ExchangeClient {
   withdrawal(id: string, signal: AbortSignal): Promise<WithdrawalView>;
 }
 
-/** An answer of an HTTP server: any status, body as text. */
+/** Answer of an HTTP server, whatever its status; the body as text. */
 export interface HttpAnswer {
   readonly status: number;
   readonly body: string;
@@ -122,30 +122,6 @@ export async function httpRequest(
       retriable: true,
     });
   }
-}
-
-function parseBody<T>(schema: z.ZodType<T>, answer: HttpAnswer, what: string): T {
-  try {
-    return schema.parse(JSON.parse(answer.body));
-  } catch (cause) {
-    throw new CliError("CLIENT_FAILED", `${what} answered in an unknown shape.`, { cause });
-  }
-}
-
-/** Code and message of an error answer, both from the contract's error shape. */
-function describeRefusal(answer: HttpAnswer): string {
-  const shape = z.object({ code: z.string(), message: z.string() });
-  try {
-    const { code, message } = shape.parse(JSON.parse(answer.body));
-    return `${answer.status} ${code}: ${message}`;
-  } catch {
-    return String(answer.status); // Not the contract's error shape: the status has to do.
-  }
-}
-
-function found<T>(value: T | undefined, what: string): T {
-  if (value !== undefined) return value;
-  throw new CliError("CLIENT_FAILED", `${what} answered 404.`);
 }
 
 /** Creates the client; nothing is sent before the first call. */
@@ -206,4 +182,28 @@ export function createExchangeClient(options: ExchangeClientOptions): ExchangeCl
       return found(await call({ method: "GET", url }, withdrawal, { signal }), `GET ${path}`);
     },
   };
+}
+
+function parseBody<T>(schema: z.ZodType<T>, answer: HttpAnswer, what: string): T {
+  try {
+    return schema.parse(JSON.parse(answer.body));
+  } catch (cause) {
+    throw new CliError("CLIENT_FAILED", `${what} answered in an unknown shape.`, { cause });
+  }
+}
+
+/** Code and message of an error answer, both from the contract's error shape. */
+function describeRefusal(answer: HttpAnswer): string {
+  const shape = z.object({ code: z.string(), message: z.string() });
+  try {
+    const { code, message } = shape.parse(JSON.parse(answer.body));
+    return `${answer.status} ${code}: ${message}`;
+  } catch {
+    return String(answer.status); // Not the contract's error shape: the status has to do.
+  }
+}
+
+function found<T>(value: T | undefined, what: string): T {
+  if (value !== undefined) return value;
+  throw new CliError("CLIENT_FAILED", `${what} answered 404.`);
 }

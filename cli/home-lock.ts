@@ -37,6 +37,35 @@ const MAX_CLAIM_DEPTH = 8;
 /** Rounds of "the lock changed under our eyes" before giving up. */
 const MAX_ROUNDS = 20;
 
+/**
+ * Takes the lock of a home for this process.
+ * @param home named in the message of the fault
+ * @throws HOME_LOCKED when a live process holds it, HOME_UNUSABLE when it cannot be written
+ */
+export async function lockHome(path: string, home: string): Promise<HeldLock> {
+  const id = randomUUID();
+  const content = `${JSON.stringify({ ...recordProcess(process.pid), id })}\n`;
+  const tookOver = await inHome(path, () => acquire(path, content, 0)).catch((error: unknown) => {
+    if (!(error instanceof CliError) || error.code !== "HOME_LOCKED") throw error;
+    const pid = typeof error.details.pid === "number" ? ` (process ${error.details.pid})` : "";
+    const message = `A kit is already running on the home ${home}${pid}; stop it or use --home.`;
+    throw new CliError("HOME_LOCKED", message, { details: error.details });
+  });
+  let released = false;
+  return {
+    tookOver,
+    async release() {
+      if (released) return;
+      released = true;
+      if ((await readLock(path))?.id !== id) return;
+      // Renamed first: the unlink of a name that someone else just took would free their lock.
+      const aside = `${path}.${id}`;
+      await rename(path, aside);
+      await rm(aside, { force: true });
+    },
+  };
+}
+
 function parseLock(text: string): LockRecord {
   try {
     const value: unknown = JSON.parse(text);
@@ -83,33 +112,4 @@ function locked(path: string, holder: RecordedProcess | undefined): CliError {
   return new CliError("HOME_LOCKED", `The home is in use by ${who} (lock file ${path}).`, {
     details: { pid: holder?.pid },
   });
-}
-
-/**
- * Takes the lock of a home for this process.
- * @param home named in the message of the fault
- * @throws HOME_LOCKED when a live process holds it, HOME_UNUSABLE when it cannot be written
- */
-export async function lockHome(path: string, home: string): Promise<HeldLock> {
-  const id = randomUUID();
-  const content = `${JSON.stringify({ ...recordProcess(process.pid), id })}\n`;
-  const tookOver = await inHome(path, () => acquire(path, content, 0)).catch((error: unknown) => {
-    if (!(error instanceof CliError) || error.code !== "HOME_LOCKED") throw error;
-    const pid = typeof error.details.pid === "number" ? ` (process ${error.details.pid})` : "";
-    const message = `A kit is already running on the home ${home}${pid}; stop it or use --home.`;
-    throw new CliError("HOME_LOCKED", message, { details: error.details });
-  });
-  let released = false;
-  return {
-    tookOver,
-    async release() {
-      if (released) return;
-      released = true;
-      if ((await readLock(path))?.id !== id) return;
-      // Renamed first: the unlink of a name that someone else just took would free their lock.
-      const aside = `${path}.${id}`;
-      await rename(path, aside);
-      await rm(aside, { force: true });
-    },
-  };
 }

@@ -100,6 +100,15 @@ export async function createHomeFolders(paths: HomePaths): Promise<void> {
   }
 }
 
+/** Wraps a file operation on the home so that its fault names folder and cause. */
+export async function inHome<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw cause instanceof CliError ? cause : cannotWrite(path, cause);
+  }
+}
+
 /**
  * Creates a folder and those above it; true when this call made it. Node's own recursive mkdir
  * never returns on file systems that refuse with ENOENT, such as /proc.
@@ -117,14 +126,5 @@ async function createFolder(folder: string): Promise<boolean> {
     // Two starts at once: the other was first, and the lock decides between them later.
     if (systemCode(error) === "EEXIST") return false;
     throw error;
-  }
-}
-
-/** Wraps a file operation on the home so that its fault names folder and cause. */
-export async function inHome<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    throw cause instanceof CliError ? cause : cannotWrite(path, cause);
   }
 }

@@ -16,18 +16,6 @@ export const STANDARD_SCRYPT: ScryptCost = { n: 131_072, r: 8, p: 1 };
 const DERIVED_KEY_BYTES = 32;
 const CIPHER = "aes-128-ctr";
 
-function deriveKey(passphrase: string, salt: Uint8Array, cost: ScryptCost): Promise<Buffer> {
-  const needed = 128 * cost.n * cost.r;
-  const options = { N: cost.n, r: cost.r, p: cost.p, maxmem: needed + 32 * 1024 * 1024 };
-  return new Promise((resolve, reject) => {
-    // NFKC, as the wallets do: the same passphrase typed on another keyboard opens the file.
-    scrypt(passphrase.normalize("NFKC"), salt, DERIVED_KEY_BYTES, options, (error, key) => {
-      if (error === null) resolve(key);
-      else reject(error);
-    });
-  });
-}
-
 /**
  * Encrypts a 32-byte private key and returns the text of the keystore file (JSON, one object, with
  * an `address` in EIP-55 form that is readable without the passphrase).
@@ -65,4 +53,16 @@ export async function encryptKeystore(
     },
   };
   return `${JSON.stringify(keystore, undefined, 2)}\n`;
+}
+
+function deriveKey(passphrase: string, salt: Uint8Array, cost: ScryptCost): Promise<Buffer> {
+  const needed = 128 * cost.n * cost.r;
+  const options = { N: cost.n, r: cost.r, p: cost.p, maxmem: needed + 32 * 1024 * 1024 };
+  return new Promise((resolve, reject) => {
+    // NFKC, as the wallets do: the same passphrase typed on another keyboard opens the file.
+    scrypt(passphrase.normalize("NFKC"), salt, DERIVED_KEY_BYTES, options, (error, key) => {
+      if (error === null) resolve(key);
+      else reject(error);
+    });
+  });
 }

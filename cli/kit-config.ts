@@ -65,6 +65,36 @@ interface Listener {
   readonly address: ListenAddress;
 }
 
+/**
+ * Reads and checks the settings of every process.
+ * @throws ConfigError with the faults of all files together
+ */
+export function loadKitConfig(sources: {
+  readonly home: string;
+  readonly env: Environment;
+  readonly portOffset: number;
+}): KitConfig {
+  const faults: ConfigFault[] = [];
+  const listeners: Listener[] = [];
+  for (const file of KIT_CONFIG_FILES) {
+    try {
+      listeners.push(...listenersOf(file, loadConfig(sources, file)));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      faults.push(...error.faults);
+    }
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  return {
+    endpoints: endpointsOf(listeners),
+    wantedPorts: listeners.map((listener) => ({
+      part: partOf(listener),
+      host: listener.address.host,
+      port: listener.address.port,
+    })),
+  };
+}
+
 function isListenAddress(value: unknown): value is ListenAddress {
   return (
     typeof value === "object" &&
@@ -123,34 +153,4 @@ function endpointsOf(listeners: readonly Listener[]): KitEndpoints {
 function partOf(listener: Listener): string {
   const known = Object.entries(PART_OF_PORT).find(([name]) => name === listener.name)?.[1];
   return known ?? listener.setting;
-}
-
-/**
- * Reads and checks the settings of every process.
- * @throws ConfigError with the faults of all files together
- */
-export function loadKitConfig(sources: {
-  readonly home: string;
-  readonly env: Environment;
-  readonly portOffset: number;
-}): KitConfig {
-  const faults: ConfigFault[] = [];
-  const listeners: Listener[] = [];
-  for (const file of KIT_CONFIG_FILES) {
-    try {
-      listeners.push(...listenersOf(file, loadConfig(sources, file)));
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      faults.push(...error.faults);
-    }
-  }
-  if (faults.length > 0) throw new ConfigError(faults);
-  return {
-    endpoints: endpointsOf(listeners),
-    wantedPorts: listeners.map((listener) => ({
-      part: partOf(listener),
-      host: listener.address.host,
-      port: listener.address.port,
-    })),
-  };
 }

@@ -25,7 +25,9 @@ process.exitCode = await runKitProcess(process.argv.slice(2), {
   printError: (line) => process.stderr.write(`${line}\n`),
   output: {
     isTty: process.stdout.isTTY,
-    columns: process.stdout.columns,
+    get columns() {
+      return process.stdout.columns;
+    },
     write: (text) => process.stdout.write(text),
   },
   signal: stopping.signal,

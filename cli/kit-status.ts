@@ -43,6 +43,12 @@ export interface KitProbe {
   readonly clock: Clock;
 }
 
+interface NodeReading {
+  readonly height: Height | undefined;
+  readonly blockAgeSeconds: number | undefined;
+  readonly part: PartStatus;
+}
+
 /** Values of a Prometheus page by name; several label sets of one name are summed. */
 export function parseMetricsPage(text: string): ReadonlyMap<string, number> {
   const values = new Map<string, number>();
@@ -53,6 +59,28 @@ export function parseMetricsPage(text: string): ReadonlyMap<string, number> {
     values.set(name, (values.get(name) ?? 0) + Number(match?.[2]));
   }
   return values;
+}
+
+/** Looks at every part once; never throws but for the signal's reason. */
+export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
+  const { endpoints } = probe;
+  const [node, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
+    readNode(probe, signal),
+    probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
+    probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
+    probePart("deposit-watcher", endpoints.depositUrl, signal),
+    probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
+    readMetrics(endpoints.depositUrl, signal),
+    readMetrics(endpoints.withdrawalUrl, signal),
+  ]);
+  return {
+    height: node.height,
+    blockAgeSeconds: node.blockAgeSeconds,
+    watcherLagBlocks: watcher.get(LAG_METRIC),
+    creditedDeposits: watcher.get(CREDITED_METRIC),
+    withdrawalsInFlight: worker.get(IN_FLIGHT_METRIC),
+    parts: [node.part, online, offline, deposit, withdrawal],
+  };
 }
 
 function readReason(body: string): string {
@@ -92,12 +120,6 @@ async function readMetrics(url: string, signal: AbortSignal): Promise<ReadonlyMa
   }
 }
 
-interface NodeReading {
-  readonly height: Height | undefined;
-  readonly blockAgeSeconds: number | undefined;
-  readonly part: PartStatus;
-}
-
 async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReading> {
   const base = { part: "node", url: probe.endpoints.jsonRpcUrl };
   try {
@@ -111,26 +133,4 @@ async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReadi
     const part = { ...base, ready: false, reason: sentenceOf(error) };
     return { height: undefined, blockAgeSeconds: undefined, part };
   }
-}
-
-/** Looks at every part once; never throws but for the signal's reason. */
-export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
-  const { endpoints } = probe;
-  const [node, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
-    readNode(probe, signal),
-    probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
-    probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
-    probePart("deposit-watcher", endpoints.depositUrl, signal),
-    probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
-    readMetrics(endpoints.depositUrl, signal),
-    readMetrics(endpoints.withdrawalUrl, signal),
-  ]);
-  return {
-    height: node.height,
-    blockAgeSeconds: node.blockAgeSeconds,
-    watcherLagBlocks: watcher.get(LAG_METRIC),
-    creditedDeposits: watcher.get(CREDITED_METRIC),
-    withdrawalsInFlight: worker.get(IN_FLIGHT_METRIC),
-    parts: [node.part, online, offline, deposit, withdrawal],
-  };
 }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Address } from "../chain/address.js";
 import { watcherConfigFile } from "../deposit-watcher/config.js";
-import { readWalletAddress } from "../deposit-watcher/wallet-file.js";
+import { readWalletAddress } from "../ledger/wallet-address.js";
 import { type LedgerDatabase, openLedger } from "../ledger/database.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";

@@ -26,25 +26,6 @@ export interface LogFile {
   readonly lostChunks: number;
 }
 
-function sizeOf(path: string): number {
-  try {
-    return statSync(path).size;
-  } catch {
-    return 0; // Not there yet.
-  }
-}
-
-function turnOver(path: string, kept: number): void {
-  for (let index = kept; index >= 1; index--) {
-    const from = index === 1 ? path : `${path}.${index - 1}`;
-    try {
-      renameSync(from, `${path}.${index}`);
-    } catch {
-      // That generation does not exist yet.
-    }
-  }
-}
-
 /** Opens the log `<folder>/<name>.log` for appending. */
 export function createLogFile(
   folder: string,
@@ -82,4 +63,23 @@ export function createLogFile(
     },
     tail: () => (rest === "" ? [...lines] : [...lines, rest].slice(-TAIL_LINES)),
   };
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0; // Not there yet.
+  }
+}
+
+function turnOver(path: string, kept: number): void {
+  for (let index = kept; index >= 1; index--) {
+    const from = index === 1 ? path : `${path}.${index - 1}`;
+    try {
+      renameSync(from, `${path}.${index}`);
+    } catch {
+      // That generation does not exist yet.
+    }
+  }
 }

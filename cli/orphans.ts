@@ -55,38 +55,10 @@ export function createChildRecord(path: string): ChildRecord {
   };
 }
 
-function parseRecord(text: string): RecordedChild[] {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!Array.isArray(value)) return [];
-    return value.flatMap((entry: unknown) => {
-      const identity = parseRecordedProcess(entry);
-      if (identity === undefined || typeof entry !== "object" || entry === null) return [];
-      const name = "name" in entry && typeof entry.name === "string" ? entry.name : "process";
-      return [{ name, ...identity }];
-    });
-  } catch {
-    return []; // Cut off by a crash: the port check still finds whatever holds a port.
-  }
-}
-
 /** Children of a former kit on this home that still run. */
 export async function findOrphans(path: string): Promise<readonly RecordedChild[]> {
   const text = await readTextIfPresent(path);
   return text === undefined ? [] : parseRecord(text).filter(isStillRunning);
-}
-
-async function waitUntilGone(
-  children: readonly RecordedChild[],
-  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
-): Promise<readonly RecordedChild[]> {
-  const deadline = performance.now() + options.timeoutMs;
-  let left = children.filter(isStillRunning);
-  while (left.length > 0 && performance.now() < deadline) {
-    await sleep(POLL_MS, { signal: options.signal });
-    left = left.filter(isStillRunning);
-  }
-  return left;
 }
 
 /**
@@ -121,4 +93,32 @@ export async function waitForOrphans(
   if (left.length === 0) return;
   const named = left.map(({ name, pid }) => `${name} (process ${pid})`).join(", ");
   throw new CliError("HOME_ORPHANS", `A former kit on this home still runs: ${named}; end it.`);
+}
+
+function parseRecord(text: string): RecordedChild[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!Array.isArray(value)) return [];
+    return value.flatMap((entry: unknown) => {
+      const identity = parseRecordedProcess(entry);
+      if (identity === undefined || typeof entry !== "object" || entry === null) return [];
+      const name = "name" in entry && typeof entry.name === "string" ? entry.name : "process";
+      return [{ name, ...identity }];
+    });
+  } catch {
+    return []; // Cut off by a crash: the port check still finds whatever holds a port.
+  }
+}
+
+async function waitUntilGone(
+  children: readonly RecordedChild[],
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<readonly RecordedChild[]> {
+  const deadline = performance.now() + options.timeoutMs;
+  let left = children.filter(isStillRunning);
+  while (left.length > 0 && performance.now() < deadline) {
+    await sleep(POLL_MS, { signal: options.signal });
+    left = left.filter(isStillRunning);
+  }
+  return left;
 }

@@ -10,6 +10,22 @@ export interface WantedPort {
   readonly port: number;
 }
 
+/**
+ * Checks every port and reports all that cannot be used at once.
+ * @throws PORT_TAKEN
+ */
+export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<void> {
+  const faults = findDoubles(wanted);
+  for (const one of wanted) {
+    const code = one.port === 0 ? undefined : await faultOf(one);
+    if (code !== undefined) faults.push(describe(one, code));
+  }
+  if (faults.length === 0) return;
+  const list = faults.join("; ");
+  const message = `Cannot start: ${list}. Free the port or use --port-offset N.`;
+  throw new CliError("PORT_TAKEN", message, { details: { faults } });
+}
+
 /** Why a port cannot be used; undefined when it can. */
 async function faultOf(wanted: WantedPort): Promise<string | undefined> {
   const server = createServer();
@@ -37,25 +53,14 @@ function findDoubles(wanted: readonly WantedPort[]): string[] {
   const faults: string[] = [];
   wanted.forEach((one, index) => {
     for (const other of wanted.slice(index + 1)) {
-      if (one.port === 0 || one.port !== other.port) continue;
+      if (one.port === 0 || one.port !== other.port || !doHostsOverlap(one, other)) continue;
       faults.push(`port ${one.port} is wanted by both ${one.part} and ${other.part}`);
     }
   });
   return faults;
 }
 
-/**
- * Checks every port and reports all that cannot be used at once.
- * @throws PORT_TAKEN
- */
-export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<void> {
-  const faults = findDoubles(wanted);
-  for (const one of wanted) {
-    const code = one.port === 0 ? undefined : await faultOf(one);
-    if (code !== undefined) faults.push(describe(one, code));
-  }
-  if (faults.length === 0) return;
-  const list = faults.join("; ");
-  const message = `Cannot start: ${list}. Free the port or use --port-offset N.`;
-  throw new CliError("PORT_TAKEN", message, { details: { faults } });
+function doHostsOverlap(one: WantedPort, other: WantedPort): boolean {
+  const all = ["0.0.0.0", "::"];
+  return one.host === other.host || all.includes(one.host) || all.includes(other.host);
 }

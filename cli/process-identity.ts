@@ -9,14 +9,6 @@ export interface RecordedProcess {
   readonly startedAt: string;
 }
 
-function bootId(): string {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    return ""; // Not Linux, or hidden: start ticks alone have to do.
-  }
-}
-
 /** What to record of a live process; `startedAt` is "" when it is gone already. */
 export function recordProcess(pid: number): RecordedProcess {
   const ticks = identifyProcess(pid)?.startTicks;
@@ -36,4 +28,12 @@ export function parseRecordedProcess(value: unknown): RecordedProcess | undefine
   const { pid, startedAt } = value;
   if (typeof pid !== "number" || !Number.isSafeInteger(pid) || pid <= 0) return undefined;
   return typeof startedAt === "string" ? { pid, startedAt } : undefined;
+}
+
+function bootId(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return ""; // Not Linux, or hidden: start ticks alone have to do.
+  }
 }

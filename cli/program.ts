@@ -9,6 +9,13 @@ import { resolveHome } from "./home.js";
 import { parseBlockInterval } from "./kit-arguments.js";
 import { KIT_CONFIG_NAMES } from "./kit-config.js";
 import { runReconcile } from "./reconcile.js";
+import {
+  type ListWithdrawalsOptions,
+  runFreezeWithdrawals,
+  runListWithdrawals,
+  runShowWithdrawal,
+} from "./withdrawals.js";
+import { type ReleaseOptions, runReleaseWithdrawals } from "./withdrawals-release.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -26,12 +33,9 @@ interface SharedOptions {
   readonly json?: boolean;
 }
 
-function addShared(command: Command): Command {
-  return command
-    .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
-    .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
-    .addOption(new Option("--json", "print one JSON document"));
-}
+type Runner = <O extends SharedOptions>(
+  work: (context: CommandContext, own: O) => Promise<number>,
+) => (own: O) => Promise<void>;
 
 /** Builds the program; commands set the exit code through `setExitCode`. */
 export function createProgram(options: ProgramOptions): Command {
@@ -55,12 +59,16 @@ export function createProgram(options: ProgramOptions): Command {
     };
   addKitCommands(program, run);
   addDepositCommands(program, run);
+  addWithdrawalCommands(program, run);
   return program;
 }
 
-type Runner = <O extends SharedOptions>(
-  work: (context: CommandContext, own: O) => Promise<number>,
-) => (own: O) => Promise<void>;
+function addShared(command: Command): Command {
+  return command
+    .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
+    .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
+    .addOption(new Option("--json", "print one JSON document"));
+}
 
 function addKitCommands(program: Command, run: Runner): void {
   addShared(program.command("init"))
@@ -111,4 +119,47 @@ function addDepositCommands(program: Command, run: Runner): void {
   addShared(deposits.command("resume"))
     .description("go on crediting after the cause of an incident is gone")
     .action(run((context) => runDepositsResume(context)));
+}
+
+function addWithdrawalCommands(program: Command, run: Runner): void {
+  const withdrawals = program
+    .command("withdrawals")
+    .description("withdrawals on their way, and the switch that freezes signing");
+  addShared(withdrawals.command("list"))
+    .description("withdrawals, oldest first; exit 1 while signing is frozen")
+    .option("--status <status>", "only in this state")
+    .option("--customer <id>", "only of this customer")
+    .option("--limit <n>", "rows at most (default 100)")
+    .option("--after <position>", "only behind this position")
+    .action(
+      run<SharedOptions & ListWithdrawalsOptions>((context, own) =>
+        runListWithdrawals(context, own),
+      ),
+    );
+  addShared(withdrawals.command("show"))
+    .description("everything about one withdrawal")
+    .argument("<id>", "id of the withdrawal")
+    .action((id: string, own: SharedOptions) =>
+      run((context) => runShowWithdrawal(context, id))(own),
+    );
+  addShared(withdrawals.command("freeze"))
+    .description("sign nothing more until release")
+    .option("--reason <text>", "why, for the record")
+    .action(
+      run<SharedOptions & { reason?: string }>((context, own) =>
+        runFreezeWithdrawals(context, { reason: own.reason }),
+      ),
+    );
+  addShared(withdrawals.command("release"))
+    .description("let signing go on after you looked; receipts are checked first")
+    .argument("[id]", "decide about this withdrawal only")
+    .option("--paid-by <hash>", "with an id: this mined transaction was its payment")
+    .option("--not-paid", "with an id: it was never paid, pay it")
+    .option("--accept-foreign", "go on behind transactions that the ledger does not know")
+    .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
+      run<SharedOptions & Omit<ReleaseOptions, "id">>((context, { paidBy, ...rest }) => {
+        const { notPaid, acceptForeign } = rest;
+        return runReleaseWithdrawals(context, { id, paidBy, notPaid, acceptForeign });
+      })(own),
+    );
 }

@@ -122,7 +122,9 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): str
     ]),
   ];
   const notes = [
-    ...(behindBlocks > 0 ? [`The watcher is ${behindBlocks} blocks below the head.`] : []),
+    ...(behindBlocks > 0
+      ? [`Blocks below the head that the watcher has not booked: ${behindBlocks}.`]
+      : []),
     ...(report.halted === undefined ? [] : [`Crediting is halted by ${report.halted}.`]),
   ];
   return [

@@ -15,11 +15,6 @@ interface RoleFile {
   readonly content: (paths: HomePaths) => Promise<string>;
 }
 
-/** The file of the same name in the complete home. */
-function copyOf(name: string): RoleFile {
-  return { name, content: (paths) => readFile(join(paths.home, name), "utf8") };
-}
-
 /** The hot wallet's address without its key: what the watcher needs to know of it. */
 const WALLET_ADDRESS_ONLY: RoleFile = {
   name: "config/hot-wallet.json",
@@ -89,4 +84,9 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
       }
     });
   }
+}
+
+/** The file of the same name in the complete home. */
+function copyOf(name: string): RoleFile {
+  return { name, content: (paths) => readFile(join(paths.home, name), "utf8") };
 }

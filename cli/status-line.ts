@@ -6,7 +6,7 @@ import { type KitProbe, type KitStatus, readKitStatus } from "./kit-status.js";
 /** Where the line goes. */
 export interface StatusOutput {
   readonly isTty: boolean;
-  /** Columns of the terminal; longer lines would wrap and could not be overwritten. */
+  /** Columns of the terminal, 0 if unknown; longer lines would wrap and stay on the screen. */
   readonly columns: number;
   write(text: string): void;
 }
@@ -17,11 +17,18 @@ export const TTY_INTERVAL_MS = 1_000;
 /** Pause between two lines in a log. */
 export const LOG_INTERVAL_MS = 30_000;
 
+/** Width of a terminal that does not tell its own. */
+const USUAL_COLUMNS = 80;
+
 /** Block age above which the line warns: five missed 2-second blocks. */
 const OLD_BLOCK_SECONDS = 10;
 
-function figure(value: number | undefined, unit = ""): string {
-  return value === undefined ? "?" : `${Math.round(value)}${unit}`;
+/** Shows the line until the signal fires; messages of others should go through `interrupt`. */
+export interface StatusLine {
+  /** Prints a message above the line. */
+  interrupt(message: string): void;
+  /** Runs until the signal fires; resolves then. */
+  run(signal: AbortSignal): Promise<void>;
 }
 
 /** The status in one line without colour. */
@@ -39,19 +46,6 @@ export function formatStatusLine(status: KitStatus): string {
     .filter(({ ready }) => !ready)
     .map(({ part, reason }) => `${part} NOT READY: ${reason}`);
   return [figures.join(" | "), ...problems].join(" | ");
-}
-
-/** Cuts a line to the terminal's width, so that the carriage return really overwrites it. */
-function fit(line: string, columns: number): string {
-  return line.length < columns ? line : `${line.slice(0, Math.max(0, columns - 2))}…`;
-}
-
-/** Shows the line until the signal fires; messages of others should go through `interrupt`. */
-export interface StatusLine {
-  /** Prints a message above the line. */
-  interrupt(message: string): void;
-  /** Runs until the signal fires; resolves then. */
-  run(signal: AbortSignal): Promise<void>;
 }
 
 /** Creates the line; nothing is printed before `run`. */
@@ -90,6 +84,16 @@ export function createStatusLine(probe: KitProbe, output: StatusOutput): StatusL
       }
     },
   };
+}
+
+function figure(value: number | undefined, unit = ""): string {
+  return value === undefined ? "?" : `${Math.round(value)}${unit}`;
+}
+
+/** Cuts a line to the terminal's width, so that the carriage return really overwrites it. */
+function fit(line: string, terminalColumns: number): string {
+  const columns = terminalColumns > 0 ? terminalColumns : USUAL_COLUMNS;
+  return line.length < columns ? line : `${line.slice(0, Math.max(0, columns - 2))}…`;
 }
 
 async function loop(

@@ -74,17 +74,25 @@ const DEFAULT_DELAYS: RestartDelays = { firstMs: 250, maxMs: 8_000 };
 /** Time for the pipes to deliver what a dead child wrote last: its reason is in there. */
 const LAST_WORDS_MS = 500;
 
-function isReadyMessage(message: unknown): boolean {
-  return (
-    typeof message === "object" && message !== null && "ready" in message && message.ready === true
-  );
-}
-
 /** One life of the child, from spawn to the end of its output. */
 interface Incarnation {
   readonly child: ChildProcess;
   /** Resolves with the reason in words when it is gone. */
   readonly ended: Promise<string>;
+}
+
+/** Creates the supervision of one child; nothing runs before `start`. */
+export function createSupervisedProcess(
+  spec: ProcessSpec,
+  dependencies: ProcessDependencies,
+): SupervisedProcess {
+  return new Supervision(spec, dependencies);
+}
+
+function isReadyMessage(message: unknown): boolean {
+  return (
+    typeof message === "object" && message !== null && "ready" in message && message.ready === true
+  );
 }
 
 function spawnOnce(spec: ProcessSpec, log: LogFile, onReady: () => void): Incarnation {
@@ -113,14 +121,6 @@ function spawnOnce(spec: ProcessSpec, log: LogFile, onReady: () => void): Incarn
     child.once("close", finish);
   });
   return { child, ended };
-}
-
-/** Creates the supervision of one child; nothing runs before `start`. */
-export function createSupervisedProcess(
-  spec: ProcessSpec,
-  dependencies: ProcessDependencies,
-): SupervisedProcess {
-  return new Supervision(spec, dependencies);
 }
 
 class Supervision implements SupervisedProcess {
@@ -225,8 +225,10 @@ class Supervision implements SupervisedProcess {
   }
 }
 
+/** People read the sentence that a process printed before it ended; the log's JSON comes after it. */
 function deathReport(name: string, reason: string, tail: readonly string[]): CliError {
-  const last = tail.length === 0 ? "It wrote nothing." : `Its last lines:\n${tail.join("\n")}`;
-  const message = `${name} died ${MAX_QUICK_DEATHS} times in a row (${reason}). ${last}`;
+  const sentence = tail.findLast((line) => !line.startsWith("{")) ?? "it printed no reason";
+  const shown = tail.length === 0 ? "" : `\nIts last lines:\n${tail.join("\n")}`;
+  const message = `${name} died ${MAX_QUICK_DEATHS} times in a row (${reason}): ${sentence}${shown}`;
   return new CliError("CHILD_FAILED", message, { details: { name, reason } });
 }

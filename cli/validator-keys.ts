@@ -12,28 +12,11 @@ interface Ed25519Pair {
   readonly publicKey: Buffer;
 }
 
-function createPair(): Ed25519Pair {
-  const { privateKey } = generateKeyPairSync("ed25519");
-  const jwk = privateKey.export({ format: "jwk" });
-  return {
-    seed: Buffer.from(jwk.d ?? "", "base64url"),
-    publicKey: Buffer.from(jwk.x ?? "", "base64url"),
-  };
-}
-
-/** CometBFT writes the private key as seed and public key, 64 bytes. */
-function encodePrivate(pair: Ed25519Pair): { type: string; value: string } {
-  const value = Buffer.concat([pair.seed, pair.publicKey]).toString("base64");
-  return { type: PRIVATE_KEY_TYPE, value };
-}
-
-/** First 20 bytes of SHA-256 of the public key: CometBFT's address of a validator or node. */
-function addressBytes(publicKey: Uint8Array): Buffer {
-  return createHash("sha256").update(publicKey).digest().subarray(0, 20);
-}
-
-function toText(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
+/** What other parts need of a validator key file; no private part. */
+export interface ValidatorIdentity {
+  readonly address: Address;
+  /** 32 bytes, base64, as CometBFT writes it. */
+  readonly publicKeyBase64: string;
 }
 
 /** Text of a new `priv_validator_key.json`. */
@@ -56,13 +39,6 @@ export function createValidatorStateFile(): string {
   return toText({ height: "0", round: 0, step: 0 });
 }
 
-/** What other parts need of a validator key file; no private part. */
-export interface ValidatorIdentity {
-  readonly address: Address;
-  /** 32 bytes, base64, as CometBFT writes it. */
-  readonly publicKeyBase64: string;
-}
-
 /**
  * Public side of a `priv_validator_key.json`.
  * @throws HOME_INCOMPLETE where the file has another shape or its address is not its key's
@@ -74,6 +50,30 @@ export function parseValidatorIdentity(text: string, path: string): ValidatorIde
     throw new CliError("HOME_INCOMPLETE", `${path} is not an ed25519 key in CometBFT's shape.`);
   }
   return { address: bytesToAddress(addressBytes(publicKey)), publicKeyBase64 };
+}
+
+function createPair(): Ed25519Pair {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const jwk = privateKey.export({ format: "jwk" });
+  return {
+    seed: Buffer.from(jwk.d ?? "", "base64url"),
+    publicKey: Buffer.from(jwk.x ?? "", "base64url"),
+  };
+}
+
+/** CometBFT writes the private key as seed and public key, 64 bytes. */
+function encodePrivate(pair: Ed25519Pair): { type: string; value: string } {
+  const value = Buffer.concat([pair.seed, pair.publicKey]).toString("base64");
+  return { type: PRIVATE_KEY_TYPE, value };
+}
+
+/** First 20 bytes of SHA-256 of the public key: CometBFT's address of a validator or node. */
+function addressBytes(publicKey: Uint8Array): Buffer {
+  return createHash("sha256").update(publicKey).digest().subarray(0, 20);
+}
+
+function toText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
 function readPublicKey(text: string): string | undefined {

@@ -64,11 +64,6 @@ export interface WalkthroughResult {
   readonly withdrawal: WithdrawalView & { readonly txHash: Hash32; readonly blockNumber: number };
 }
 
-/** A line of the report: a name in a column of its own, then what happened. */
-function row(name: string, text: string): string {
-  return `  ${name.padEnd(11)} ${text}`;
-}
-
 /**
  * Does the main job once.
  * @throws STEP_FAILED naming the step and why, CLIENT_FAILED, and the RPC client's faults
@@ -97,6 +92,61 @@ export async function runWalkthrough(options: WalkthroughOptions): Promise<Walkt
   print(row("withdrawal", `${wanted} requested, id ${accepted.id}`));
   const withdrawal = await followWithdrawal(options, accepted.id);
   return { customerId, depositAddress, depositHash, deposit, destination, withdrawal };
+}
+
+/**
+ * Reads everything that was printed again: receipts and balances from the chain, the customer's
+ * balance from the ledger.
+ * @returns the customer's balances
+ * @throws NOT_TRUE naming the claim
+ */
+export async function verifyWalkthrough(
+  result: WalkthroughResult,
+  options: WalkthroughOptions,
+): Promise<readonly BalanceView[]> {
+  const { evm, exchange, signal } = options;
+  const { deposit, withdrawal } = result;
+  await checkTransaction(options, {
+    hash: result.depositHash,
+    to: result.depositAddress,
+    height: deposit.blockNumber,
+    blockHash: deposit.blockHash,
+    what: "the deposit",
+  });
+  await checkTransaction(options, {
+    hash: withdrawal.txHash,
+    to: result.destination,
+    height: withdrawal.blockNumber,
+    what: "the withdrawal",
+  });
+  check(deposit.amountAtoken === DEMO_DEPOSIT_ATOKEN, "the deposit has another amount");
+  const paid = await evm.getBalance(result.destination, "latest", { signal });
+  check(paid === DEMO_WITHDRAWAL_ATOKEN, `the destination holds ${paid} atoken`);
+  const received = await evm.getBalance(result.depositAddress, deposit.blockNumber, { signal });
+  check(received === DEMO_DEPOSIT_ATOKEN, `the deposit address holds ${received} atoken`);
+  const balances = (await exchange.balances(result.customerId, signal)) ?? [];
+  const token = balances.find(({ asset }) => asset === "TOKEN");
+  const left = DEMO_DEPOSIT_ATOKEN - DEMO_WITHDRAWAL_ATOKEN;
+  check(token?.availableAtoken === left, `the ledger says ${token?.availableAtoken} available`);
+  check(token?.heldAtoken === 0n, `the ledger says ${token?.heldAtoken} held`);
+  return balances;
+}
+
+/** Lines with the balances of a customer, in TOKEN. */
+export function describeBalances(customerId: string, balances: readonly BalanceView[]): string[] {
+  return balances.map(({ asset, availableAtoken, heldAtoken, pendingAtoken }) => {
+    const parts = [
+      `available ${atokenToToken(availableAtoken)}`,
+      `held ${atokenToToken(heldAtoken)}`,
+      `pending ${atokenToToken(pendingAtoken)}`,
+    ];
+    return row("ledger", `${customerId}: ${parts.join(", ")} ${asset}`);
+  });
+}
+
+/** A line of the report: a name in a column of its own, then what happened. */
+function row(name: string, text: string): string {
+  return `  ${name.padEnd(11)} ${text}`;
 }
 
 /** "demo" the first time; later runs get customers of their own, so that their sums are exact. */
@@ -226,54 +276,4 @@ async function checkTransaction(
   check(header?.hash === receipt.blockHash, `${what} is in a block that is not on the chain`);
   const isSame = expected.blockHash === undefined || expected.blockHash === receipt.blockHash;
   check(isSame, `${what} is in another block than the API says`);
-}
-
-/**
- * Reads everything that was printed again: receipts and balances from the chain, the customer's
- * balance from the ledger.
- * @returns the customer's balances
- * @throws NOT_TRUE naming the claim
- */
-export async function verifyWalkthrough(
-  result: WalkthroughResult,
-  options: WalkthroughOptions,
-): Promise<readonly BalanceView[]> {
-  const { evm, exchange, signal } = options;
-  const { deposit, withdrawal } = result;
-  await checkTransaction(options, {
-    hash: result.depositHash,
-    to: result.depositAddress,
-    height: deposit.blockNumber,
-    blockHash: deposit.blockHash,
-    what: "the deposit",
-  });
-  await checkTransaction(options, {
-    hash: withdrawal.txHash,
-    to: result.destination,
-    height: withdrawal.blockNumber,
-    what: "the withdrawal",
-  });
-  check(deposit.amountAtoken === DEMO_DEPOSIT_ATOKEN, "the deposit has another amount");
-  const paid = await evm.getBalance(result.destination, "latest", { signal });
-  check(paid === DEMO_WITHDRAWAL_ATOKEN, `the destination holds ${paid} atoken`);
-  const received = await evm.getBalance(result.depositAddress, deposit.blockNumber, { signal });
-  check(received === DEMO_DEPOSIT_ATOKEN, `the deposit address holds ${received} atoken`);
-  const balances = (await exchange.balances(result.customerId, signal)) ?? [];
-  const token = balances.find(({ asset }) => asset === "TOKEN");
-  const left = DEMO_DEPOSIT_ATOKEN - DEMO_WITHDRAWAL_ATOKEN;
-  check(token?.availableAtoken === left, `the ledger says ${token?.availableAtoken} available`);
-  check(token?.heldAtoken === 0n, `the ledger says ${token?.heldAtoken} held`);
-  return balances;
-}
-
-/** Lines with the balances of a customer, in TOKEN. */
-export function describeBalances(customerId: string, balances: readonly BalanceView[]): string[] {
-  return balances.map(({ asset, availableAtoken, heldAtoken, pendingAtoken }) => {
-    const parts = [
-      `available ${atokenToToken(availableAtoken)}`,
-      `held ${atokenToToken(heldAtoken)}`,
-      `pending ${atokenToToken(pendingAtoken)}`,
-    ];
-    return row("ledger", `${customerId}: ${parts.join(", ")} ${asset}`);
-  });
 }

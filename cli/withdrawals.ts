@@ -124,7 +124,10 @@ function readCount(
 ): number {
   const value = Number(text);
   if (!/^[0-9]{1,16}$/.test(text) || value < range.min || value > range.max) {
-    throw new CliError("USAGE", `${flag} must be a whole number from ${range.min} to ${range.max}.`);
+    throw new CliError(
+      "USAGE",
+      `${flag} must be a whole number from ${range.min} to ${range.max}.`,
+    );
   }
   return value;
 }

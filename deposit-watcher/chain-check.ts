@@ -84,12 +84,15 @@ export async function verifyTouches(
   },
   options: Waiting,
 ): Promise<void> {
-  await assertHash(node, run.last, "NODES_DISAGREE", options);
   const queries = run.touches.flatMap((touch) => {
     const after = { address: touch.address, at: touch.height };
     return touch.height === 0 ? [after] : [after, { ...after, at: touch.height - 1 }];
   });
-  const balances = (await node.getBalances(queries, options)).values();
+  const [answers] = await Promise.all([
+    node.getBalances(queries, options),
+    assertHash(node, run.last, "NODES_DISAGREE", options),
+  ]);
+  const balances = answers.values();
   for (const touch of run.touches) {
     const afterAtoken = balances.next().value ?? 0n;
     const beforeAtoken = touch.height === 0 ? 0n : (balances.next().value ?? 0n);

@@ -5,7 +5,7 @@ import type { NewIncident } from "../ledger/incidents.js";
 /**
  * Codes of the watcher. INCIDENT: a fact that must not happen on this chain, crediting stops;
  * NOT_READY: the node is not one to credit from yet; DERIVATION_MISMATCH: the two derivations of
- * an address disagree; INVALID_XPUB and INVALID_WALLET_FILE: a key file of the home is unusable;
+ * an address disagree; INVALID_XPUB: the extended public key of the home is unusable;
  * HEIGHT_BEFORE_RECEIPT: confirmations of a block above the head; INVALID_FIELD: a request was
  * understood and refused; NOT_FOUND: no such row.
  */
@@ -14,7 +14,6 @@ export const DEPOSIT_ERROR_CODES = [
   "NOT_READY",
   "DERIVATION_MISMATCH",
   "INVALID_XPUB",
-  "INVALID_WALLET_FILE",
   "HEIGHT_BEFORE_RECEIPT",
   "INVALID_FIELD",
   "NOT_FOUND",

@@ -23,7 +23,7 @@ import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { readinessOf } from "./readiness.js";
-import { readWalletAddress } from "./wallet-file.js";
+import { readWalletAddress } from "../ledger/wallet-address.js";
 import { Watcher } from "./watcher.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
 

@@ -13,6 +13,7 @@ import {
   SUSPENSE,
 } from "./accounts.js";
 import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
+import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "./errors.js";
 import { appendEvents, type NewEvent } from "./events.js";
 import { type JournalEntry, postJournals } from "./journal.js";
@@ -96,8 +97,15 @@ export async function commitBlockStep(
     await advanceCursor(tx, step);
     failpoint("watcher.in-block-commit");
     const foreignOutflows = await bookWalletFlows(tx, step);
-    await insertDeposits(tx, step.deposits);
-    const credited = await takeDueCredits(tx, step.height - CREDIT_CONFIRMATIONS + 1);
+    const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
+    const waited = await takeDueCredits(tx, dueHeight);
+    const rows = step.deposits.map((deposit) => ({
+      deposit,
+      status: firstStatus(deposit, dueHeight),
+    }));
+    await insertDeposits(tx, rows);
+    const due = rows.filter(({ status }) => status === "credited");
+    const credited = [...waited, ...due.map(({ deposit }) => deposit)];
     const strayed = step.deposits.filter((deposit) => !deposit.creditable);
     await postJournals(tx, [...strayed.map(suspenseEntry), ...credited.map(creditEntry)]);
     const detected = step.deposits.filter((deposit) => deposit.creditable);
@@ -137,8 +145,18 @@ async function readNewAddresses(
   return addresses;
 }
 
-async function insertDeposits(tx: Sql, deposits: readonly NewDeposit[]): Promise<void> {
-  if (deposits.length === 0) return;
+/** When catching up, a deposit may have its confirmations already when it is first seen. */
+function firstStatus(deposit: NewDeposit, dueHeight: Height): DepositStatus {
+  if (!deposit.creditable) return "suspense";
+  return deposit.height <= dueHeight ? "credited" : "detected";
+}
+
+async function insertDeposits(
+  tx: Sql,
+  rows: readonly { readonly deposit: NewDeposit; readonly status: DepositStatus }[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const deposits = rows.map(({ deposit }) => deposit);
   try {
     await tx.query(
       `INSERT INTO deposit (id, address, customer_id, asset, amount_atoken, status, height,
@@ -156,7 +174,7 @@ async function insertDeposits(tx: Sql, deposits: readonly NewDeposit[]): Promise
         deposits.map((deposit) => deposit.address),
         deposits.map((deposit) => deposit.customerId),
         deposits.map((deposit) => deposit.amountAtoken.toString()),
-        deposits.map((deposit) => (deposit.creditable ? "detected" : "suspense")),
+        rows.map(({ status }) => status),
         deposits.map((deposit) => deposit.height),
         deposits.map((deposit) => deposit.blockHash),
         deposits.map((deposit) => deposit.txHash),
@@ -283,7 +301,10 @@ export async function commitBackfill(
     );
     if (rows[0]?.taken !== 1) return false;
     const strayed = past.inflows.map((inflow) => ({ ...inflow, creditable: false }));
-    await insertDeposits(tx, strayed);
+    await insertDeposits(
+      tx,
+      strayed.map((deposit) => ({ deposit, status: "suspense" })),
+    );
     await postJournals(tx, [
       ...strayed.map(suspenseEntry),
       ...past.outflows.map((outflow) => ({

@@ -5,8 +5,9 @@ import { AppError } from "../chain/errors.js";
  * Codes of the ledger. FOREIGN_LEDGER and NEWER_LEDGER: the database belongs to another chain or a
  * later version; JOURNAL_CONFLICT: a used idempotency key came with other postings;
  * INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the database refused a movement; CURSOR_MOVED:
- * another watcher advanced the cursor; DEPOSIT_CONFLICT: a known deposit came with other content;
- * INVALID_ACCOUNT: no such account code; CORRUPT_ROW: a stored value is not what its column says.
+ * another watcher advanced the cursor; DEPOSIT_CONFLICT: a deposit at this place is booked already;
+ * INVALID_CUSTOMER_ID: not 1-64 of the allowed characters; INVALID_WALLET_FILE: the hot wallet's
+ * keystore names no address; CORRUPT_ROW: a stored value is not what its column says.
  */
 export const LEDGER_ERROR_CODES = [
   "FOREIGN_LEDGER",
@@ -16,8 +17,8 @@ export const LEDGER_ERROR_CODES = [
   "UNKNOWN_CUSTOMER",
   "CURSOR_MOVED",
   "DEPOSIT_CONFLICT",
-  "INVALID_ACCOUNT",
   "INVALID_CUSTOMER_ID",
+  "INVALID_WALLET_FILE",
   "CORRUPT_ROW",
 ] as const;
 

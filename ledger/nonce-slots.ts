@@ -84,9 +84,8 @@ export function takeSlots(
 ): Promise<TakenSlots> {
   return database.transaction(async (tx) => {
     const wallet = await lockWallet(tx, lease);
-    const none = (limit: SlotLimit): TakenSlots => ({ taken: [], limit, uncovered: [] });
-    if ((await lockFreeze(tx, lease.wallet)).frozen) return none("frozen");
-    if (budget.balanceHeight < wallet.settledHeight) return none("stale-balance");
+    if ((await lockFreeze(tx, lease.wallet)).frozen) return noSlots("frozen");
+    if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
     const open = await sumOpenSlots(tx, lease.wallet);
     const present = await lockAccepted(tx, candidates);
     const choice = chooseWithinBudget(present, open, budget);
@@ -176,6 +175,10 @@ export async function readSlotQueue(
     destination: row.destination,
     amountAtoken: storedAtoken(row.amount_atoken),
   }));
+}
+
+function noSlots(limit: SlotLimit): TakenSlots {
+  return { taken: [], limit, uncovered: [] };
 }
 
 /** Locks the candidates that still wait, in the order of their requests. */

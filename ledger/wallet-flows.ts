@@ -1,4 +1,4 @@
-/** What the chain says about coins of our own: hot wallet inflows, and outflows nobody asked for. */
+/** What the chain says about our own coins: hot wallet inflows, and outflows nobody asked for. */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { Sql } from "../runtime/sql.js";

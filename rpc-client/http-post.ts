@@ -1,4 +1,4 @@
-/** One JSON POST over kept-alive connections, with a time-out, a bound on the reply, and a signal. */
+/** One JSON POST over kept-alive connections: with a time-out, a bound on the reply, a signal. */
 import * as http from "node:http";
 import * as https from "node:https";
 import { NodeFault } from "./errors.js";

@@ -1,4 +1,4 @@
-/** The node's balance journal as JSON (`causeway_getBlockJournal`, `…AccountJournal`) to types. */
+/** The node's balance journal as JSON, of one block or of one account, to types. */
 import type { Address } from "../chain/address.js";
 import {
   BALANCE_REASONS,
@@ -63,7 +63,7 @@ export interface AccountJournalEntry {
   readonly transactionHash: Hash32 | undefined;
   readonly transactionIndex: number;
   readonly operationIndex: number;
-  /** Signed amount of the operation; it moved only if `change.effective`. */
+  /** Signed; zero where the change was not effective. */
   readonly deltaAtoken: bigint;
   readonly change: BalanceChange;
 }

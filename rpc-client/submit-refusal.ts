@@ -1,4 +1,4 @@
-/** What a refusal of `eth_sendRawTransaction` means: geth's texts, read in one place. */
+/** What a refusal of `eth_sendRawTransaction` means: this node's codes, or geth's texts. */
 import type { RpcError } from "./errors.js";
 
 /**
@@ -22,14 +22,34 @@ export type SubmitRefusal =
   | "NODE_HALTED"
   | "OTHER";
 
+/** This chain's node names the reason in the error's `data.reason`: its pool's code. */
+const REASONS: Readonly<Record<string, SubmitRefusal>> = {
+  ALREADY_KNOWN: "ALREADY_KNOWN",
+  NONCE_TOO_LOW: "NONCE_TOO_LOW",
+  NONCE_TOO_HIGH: "NONCE_TOO_HIGH",
+  REPLACEMENT_UNDERPRICED: "REPLACEMENT_UNDERPRICED",
+  GAS_PRICE_BELOW_MINIMUM: "GAS_PRICE_TOO_LOW",
+  INTRINSIC_GAS_TOO_LOW: "INTRINSIC_GAS_TOO_LOW",
+  GAS_LIMIT_EXCEEDED: "GAS_LIMIT_EXCEEDED",
+  INSUFFICIENT_FUNDS: "INSUFFICIENT_FUNDS",
+  INVALID_CHAIN_ID: "WRONG_CHAIN_ID",
+  UNPROTECTED: "WRONG_CHAIN_ID",
+  TYPE_NOT_SUPPORTED: "TYPE_NOT_SUPPORTED",
+  POOL_FULL: "POOL_FULL",
+  ACCOUNT_LIMIT: "ACCOUNT_LIMIT",
+  TRANSACTION_TOO_LARGE: "TRANSACTION_TOO_LARGE",
+  INITCODE_TOO_LARGE: "TRANSACTION_TOO_LARGE",
+  NODE_HALTED: "NODE_HALTED",
+};
+
 /**
- * Texts in the order they are tried. JSON-RPC gives all of them the number -32000, so the text is
- * the only key; it is geth's wording, which this chain's node keeps to the letter.
+ * Texts in the order they are tried, for nodes that name no reason: JSON-RPC gives all of them the
+ * number -32000, so geth's wording is the only key.
  */
 const TEXTS: readonly (readonly [RegExp, SubmitRefusal])[] = [
   [/already known/i, "ALREADY_KNOWN"],
   [/nonce too low/i, "NONCE_TOO_LOW"],
-  [/nonce too high/i, "NONCE_TOO_HIGH"],
+  [/nonce too high|nonce has max value/i, "NONCE_TOO_HIGH"],
   [/replacement transaction underpriced/i, "REPLACEMENT_UNDERPRICED"],
   [/below minimum|transaction underpriced/i, "GAS_PRICE_TOO_LOW"],
   [/intrinsic gas too low/i, "INTRINSIC_GAS_TOO_LOW"],
@@ -40,12 +60,20 @@ const TEXTS: readonly (readonly [RegExp, SubmitRefusal])[] = [
   [/txpool is full/i, "POOL_FULL"],
   [/account limit exceeded/i, "ACCOUNT_LIMIT"],
   [/oversized data|transaction too large|max initcode size exceeded/i, "TRANSACTION_TOO_LARGE"],
-  [/halted/i, "NODE_HALTED"],
+  [/halted|cannot accept transactions/i, "NODE_HALTED"],
 ];
 
 /** Classifies a refusal of a raw transaction. */
 export function submitRefusalOf(error: RpcError): SubmitRefusal {
+  const reason = reasonOf(error.rpc.data);
+  if (reason !== undefined) return reason;
   return TEXTS.find(([pattern]) => pattern.test(error.nodeMessage))?.[1] ?? "OTHER";
+}
+
+function reasonOf(data: unknown): SubmitRefusal | undefined {
+  if (typeof data !== "object" || data === null || !("reason" in data)) return undefined;
+  const { reason } = data;
+  return typeof reason === "string" && Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
 }
 
 /** True when the same bytes may be accepted later without any change. */

@@ -1,8 +1,7 @@
-/** Settings: one schema per file, read once from flags, environment and TOML, all faults at once. */
-import { readFileSync } from "node:fs";
+/** Settings: one schema per file; flags, environment and TOML read once, all faults at once. */
 import { join } from "node:path";
-import { TomlError, parse as parseToml } from "smol-toml";
-import { AppError, errorCode } from "../chain/errors.js";
+import { AppError } from "../chain/errors.js";
+import { joinKey, readTomlLeaves, showValue, wrapComment } from "./config-toml.js";
 import {
   InvalidValueError,
   type ListenAddress,
@@ -226,7 +225,8 @@ export const field = {
   url(options: FieldOptions<string> & { readonly schemes?: readonly string[] }): Field<string> {
     const schemes = options.schemes ?? ["http", "https"];
     const isOptional = options.default === "";
-    const allowed = `a URL starting with ${schemes.join(":// or ")}://${isOptional ? ", or empty" : ""}`;
+    const start = `a URL starting with ${schemes.join(":// or ")}://`;
+    const allowed = isOptional ? `${start}, or empty` : start;
     return makeField(options, {
       allowed,
       parse(raw) {
@@ -282,7 +282,10 @@ export interface ConfigSources {
 export function loadConfig<F extends ConfigFile>(sources: ConfigSources, file: F): ConfigOf<F> {
   const path = join(sources.home, "config", `${file.name}.toml`);
   const faults: ConfigFault[] = [];
-  const table = readTomlFile(path, faults);
+  const { leaves: table, expected } = readTomlLeaves(path);
+  if (expected !== undefined) {
+    faults.push({ file: path, key: "(whole file)", value: "unreadable", allowed: expected });
+  }
   const fileOffset = fileOffsetOf(table.get(OFFSET_KEY), path, faults);
   const reader = { sources, file, path, table, fileOffset, faults };
   const result: Record<string, Record<string, unknown>> = {};
@@ -348,7 +351,7 @@ export function renderToml<F extends ConfigFile>(
   return `${lines.join("\n")}\n`;
 }
 
-/** Name of the variable of a setting: ("worker", "gas.price-cap") -> CAUSEWAY_WORKER_GAS_PRICE_CAP. */
+/** Variable of a setting: ("worker", "gas.price-cap") -> CAUSEWAY_WORKER_GAS_PRICE_CAP. */
 export function environmentName(fileName: string, dottedKey: string): string {
   return `CAUSEWAY_${fileName}_${dottedKey}`.toUpperCase().replace(/[-.]/g, "_");
 }
@@ -359,8 +362,8 @@ export function environmentName(fileName: string, dottedKey: string): string {
  */
 export function readPortOffset(home: string, fileNames: readonly string[]): number {
   for (const fileName of fileNames) {
-    const table = readTomlFile(join(home, "config", `${fileName}.toml`), []);
-    const value = table.get(OFFSET_KEY);
+    const { leaves } = readTomlLeaves(join(home, "config", `${fileName}.toml`));
+    const value = leaves.get(OFFSET_KEY);
     if (value !== undefined) {
       return fileOffsetOf(value, fileName, []);
     }
@@ -448,36 +451,6 @@ function reportUnknown(reader: SettingReader): void {
   }
 }
 
-/** Leaf values of a TOML file by dotted key; empty without the file. Faults are collected. */
-function readTomlFile(path: string, faults: ConfigFault[]): ReadonlyMap<string, unknown> {
-  const leaves = new Map<string, unknown>();
-  try {
-    collectLeaves(parseToml(readFileSync(path, "utf8"), { integersAsBigInt: true }), "", leaves);
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") {
-      return leaves;
-    }
-    const reason =
-      error instanceof TomlError
-        ? `TOML; line ${error.line}: ${error.message.split("\n")[0] ?? ""}`
-        : `a readable file (${errorCode(error)})`;
-    faults.push({ file: path, key: "(whole file)", value: "unreadable", allowed: reason });
-  }
-  return leaves;
-}
-
-function collectLeaves(table: object, prefix: string, leaves: Map<string, unknown>): void {
-  for (const [key, value] of Object.entries(table)) {
-    const dottedKey = joinKey(prefix, key);
-    const isTable = Object.prototype.toString.call(value) === "[object Object]";
-    if (isTable) {
-      collectLeaves(value, dottedKey, leaves);
-    } else {
-      leaves.set(dottedKey, value);
-    }
-  }
-}
-
 function fileOffsetOf(raw: unknown, path: string, faults: ConfigFault[]): number {
   if (raw === undefined) {
     return 0;
@@ -509,24 +482,9 @@ function refuse(allowed: string): never {
   throw new InvalidValueError(`expected ${allowed}`);
 }
 
-function joinKey(section: string, key: string): string {
-  return section === "" ? key : `${section}.${key}`;
-}
-
 function splitCommas(text: string): string[] {
   return text
     .split(",")
     .map((item) => item.trim())
     .filter((item) => item !== "");
-}
-
-/** A raw value for a fault's line: short, one line. */
-function showValue(raw: unknown): string {
-  const text = typeof raw === "string" ? JSON.stringify(raw) : String(raw);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
-}
-
-/** Comment lines of at most 98 columns. */
-function wrapComment(text: string): string[] {
-  return (text.match(/.{1,96}(?:\s|$)/g) ?? [text]).map((line) => `# ${line.trimEnd()}`);
 }

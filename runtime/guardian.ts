@@ -1,4 +1,4 @@
-/** Children die with their supervisor, even when it is killed with SIGKILL: a guardian sees to it. */
+/** Children die with their supervisor even when it is killed: a guardian sees to it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "./logger.js";

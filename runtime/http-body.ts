@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { requestError } from "./http-errors.js";
 
-/** Deeper JSON than this has no use in any of our APIs and could exhaust the stack of validators. */
+/** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
 const MAX_JSON_DEPTH = 64;
 
 /**

@@ -1,4 +1,4 @@
-/** The life of one process: arguments, start in order, readiness line, stop in reverse, exit code. */
+/** The life of one process: arguments, start, readiness line, stop in reverse, exit code. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { AppError, errorMessage } from "../chain/errors.js";
@@ -52,6 +52,9 @@ const STOP_DEADLINE_MS = 8_000;
 /** The same when the supervisor died; the contract gives 5 s. */
 const ORPHAN_STOP_DEADLINE_MS = 4_000;
 
+/** Longest delay that Node's timers take. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** Settings files that tell the home's port offset, in the order they are asked. */
 const OFFSET_FILES = ["app", "sidecar", "watcher", "worker", "config"];
 
@@ -88,6 +91,8 @@ class ProcessRun {
 
   async run(): Promise<void> {
     this.#listen();
+    // A process whose parts all happen to idle must not end by itself: its end is always #end.
+    setInterval(() => undefined, MAX_TIMER_MS);
     this.#starting = this.#start();
     await this.#starting;
   }

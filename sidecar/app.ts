@@ -7,9 +7,9 @@ import {
   type HttpServer,
   type HttpServerOptions,
 } from "../runtime/http-server.js";
-import type { Logger } from "../runtime/logger.js";
+import type { LogFields, Logger } from "../runtime/logger.js";
 import type { Metrics } from "../runtime/metrics.js";
-import { toErrorResponse } from "./errors.js";
+import { severityOf, toErrorResponse } from "./errors.js";
 
 /** What a server of the sidecar is made of. */
 export interface SidecarServerOptions {
@@ -35,13 +35,30 @@ export function apiFile(name: "data" | "construction"): string {
 
 /** Makes the server; it listens after `start()`. */
 export function createSidecarServer(options: SidecarServerOptions): HttpServer {
-  const { dataRoutes, constructionRoutes, ...rest } = options;
+  const { dataRoutes, constructionRoutes, log, ...rest } = options;
   return createHttpServer({
     ...rest,
+    log: logBySeverity(log),
     apiSpecPath: apiFile("data"),
     routes: dataRoutes,
     moreApis: [{ apiSpecPath: apiFile("construction"), routes: constructionRoutes }],
     mapError: toErrorResponse,
     bodyLimitBytes: BODY_LIMIT_BYTES,
   });
+}
+
+/** The server logs every 500 as an error; here a 500 may be a block that is not there yet. */
+function logBySeverity(log: Logger): Logger {
+  const error: Logger["error"] = (fieldsOrMessage: LogFields | string, message?: string) => {
+    if (typeof fieldsOrMessage === "string") return log.error(fieldsOrMessage);
+    const severity = severityOf(fieldsOrMessage["err"]);
+    log[severity](fieldsOrMessage, message ?? "");
+  };
+  return {
+    debug: log.debug.bind(log),
+    info: log.info.bind(log),
+    warn: log.warn.bind(log),
+    error,
+    child: (fields) => logBySeverity(log.child(fields)),
+  };
 }

@@ -131,6 +131,28 @@ export function toSidecarError(error: unknown): SidecarError {
   }
 }
 
+/** How much a fault matters to whoever runs the server. */
+export type FaultSeverity = "error" | "warn" | "debug";
+
+/**
+ * Rosetta answers 500 to everything, so the status does not tell: "error" when something is wrong
+ * that will not mend itself, "warn" when the node is away for now, "debug" for the client's own.
+ */
+export function severityOf(error: unknown): FaultSeverity {
+  // The client went away: its request's signal ended the work.
+  if (error instanceof Error && error.name === "AbortError") return "debug";
+  const { code, retriable } = toSidecarError(error);
+  if (SERVER_FAULTS.has(code)) return "error";
+  return code.startsWith("NODE_") && retriable ? "warn" : "debug";
+}
+
+const SERVER_FAULTS: ReadonlySet<SidecarErrorCode> = new Set([
+  "INTERNAL",
+  "JOURNAL_INCONSISTENT",
+  "NODE_FAULT",
+  "NODE_WRONG_CHAIN",
+]);
+
 /** HTTP answer for any thrown value: Rosetta knows 200 and 500 only. */
 export function toErrorResponse(error: unknown): { status: number; body: RosettaErrorBody } {
   const { code, details } = toSidecarError(error);

@@ -1,4 +1,5 @@
 /** Gathers requests that arrive while the database is busy, so that one commit serves many. */
+import { AppError } from "../chain/errors.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,
@@ -59,10 +60,13 @@ export class AcceptQueue {
       }
       outcomes.forEach((outcome, index) => batch[index]?.resolve(outcome));
     } catch (error) {
-      const [only] = batch;
-      if (batch.length === 1) only?.reject(error);
+      const isOutage = error instanceof AppError && error.retriable;
+      if (batch.length === 1 || isOutage) {
+        for (const { reject } of batch) reject(error);
+        return;
+      }
       // One request must not take down those that happened to arrive with it.
-      else for (const entry of batch) await this.#commit([entry]);
+      for (const entry of batch) await this.#commit([entry]);
     }
   }
 }

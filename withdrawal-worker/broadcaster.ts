@@ -44,23 +44,36 @@ export class Broadcaster {
    * @throws NODE_BROKEN, NodeFault
    */
   async sendDue(round: Round): Promise<SendReport> {
-    const { settings, signer, database } = this.#context;
     this.#forgetMined(round.view.nonce);
     const report: MutableReport = { sentCount: 0, refused: [], conflicts: [], hasNoFunds: false };
-    let fromNonce = round.view.nonce;
-    for (;;) {
+    const { nonce, pendingNonce } = round.view;
+    // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again.
+    const missingFrom = pendingNonce > nonce ? pendingNonce : nonce;
+    await this.#sendPages("broadcast", missingFrom, round, report);
+    await this.#sendPages("signed", nonce, round, report);
+    return report;
+  }
+
+  /** Sends what is due of all open slots in a state, in nonce order. */
+  async #sendPages(
+    status: "signed" | "broadcast",
+    firstNonce: bigint,
+    round: Round,
+    report: MutableReport,
+  ): Promise<void> {
+    const { settings, signer, database } = this.#context;
+    let fromNonce = firstNonce;
+    while (!report.hasNoFunds) {
       const slots = await readLiveSlots(database, {
         wallet: signer.address,
-        statuses: ["signed", "broadcast"],
+        statuses: [status],
         fromNonce,
         limit: settings.batchSize,
       });
-      const due = slots.flatMap((slot) => this.#toSendable(slot, round.view.pendingNonce));
+      const due = slots.flatMap((slot) => this.#toSendable(slot));
       if (due.length > 0) await this.#send(due, round, report);
       const last = slots.at(-1);
-      if (last === undefined || slots.length < settings.batchSize || report.hasNoFunds) {
-        return report;
-      }
+      if (last === undefined || slots.length < settings.batchSize) return;
       fromNonce = last.nonce + 1n;
     }
   }
@@ -72,11 +85,9 @@ export class Broadcaster {
   }
 
   /** The latest attempt's bytes when they are due. */
-  #toSendable(slot: LiveSlot, pendingNonce: bigint): Sendable[] {
+  #toSendable(slot: LiveSlot): Sendable[] {
     const attempt = slot.attempts.at(-1);
     if (attempt?.raw === undefined) return [];
-    // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again.
-    if (slot.status === "broadcast" && slot.nonce < pendingNonce) return [];
     const sent = this.#sentAtMs.get(attempt.hash);
     const waitMs = this.#context.settings.rebroadcastIntervalMs;
     const isDue = sent === undefined || this.#context.clock.monotonicMs() - sent.atMs >= waitMs;

@@ -141,10 +141,14 @@ export class Lane {
   #checkHeight(view: WalletView, wallet: HotWalletState): void {
     const knownHeight = Math.max(this.#lastHeight, wallet.settledHeight);
     if (view.height < knownHeight) {
-      throw new WorkerError("NODE_BEHIND", `the node shows height ${view.height} after ${knownHeight}`, {
-        retriable: true,
-        details: { height: view.height, knownHeight },
-      });
+      throw new WorkerError(
+        "NODE_BEHIND",
+        `the node shows height ${view.height} after ${knownHeight}`,
+        {
+          retriable: true,
+          details: { height: view.height, knownHeight },
+        },
+      );
     }
     this.#lastHeight = view.height;
   }

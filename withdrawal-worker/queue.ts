@@ -111,7 +111,10 @@ async function openUntilDone(options: WakeQueueOptions, signal: AbortSignal): Pr
     } catch (error) {
       await queue.close();
       signal.throwIfAborted();
-      options.log.warn({ reason: errorMessage(error) }, "the queue cannot be opened; scanning only");
+      options.log.warn(
+        { reason: errorMessage(error) },
+        "the queue cannot be opened; scanning only",
+      );
       await sleep(REOPEN_DELAY_MS, { signal });
     }
   }
@@ -161,7 +164,6 @@ function buildOnRedis(name: string, url: string, onWake: () => Promise<void>) {
       // A ring that cannot be delivered now is worth nothing later: fail at once, do not queue up.
       connection: { url, enableOfflineQueue: false, maxRetriesPerRequest: 1 },
       prefix: REDIS_PREFIX,
-      skipWaitingForReady: true,
     }),
     worker: new Worker(name, onWake, {
       connection: { url, maxRetriesPerRequest: null },

@@ -40,7 +40,10 @@ export async function fillSlots(context: LaneContext, round: Round): Promise<boo
   if (sorted.failing.length > 0) {
     await failBeforeSlot(database, sorted.failing);
     failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
-    context.log.info({ count: sorted.failing.length }, "withdrawals cannot be paid, holds released");
+    context.log.info(
+      { count: sorted.failing.length },
+      "withdrawals cannot be paid, holds released",
+    );
   }
   const limit = await takeFor(context, round, sorted);
   await postpone(context, sorted);

@@ -14,7 +14,12 @@ import {
   parseSyncing,
   type SendOutcome,
 } from "../rpc-client/evm-client.js";
-import { type JsonRpcClient, resultOf, type RpcOptions } from "../rpc-client/json-rpc.js";
+import {
+  type JsonRpcClient,
+  resultOf,
+  type RpcCall,
+  type RpcOptions,
+} from "../rpc-client/json-rpc.js";
 import { type NodeReceipt, parseNodeReceipt } from "../rpc-client/transaction-codec.js";
 import { WorkerError } from "./errors.js";
 import { type EstimateMeaning, meaningOfEstimate } from "./withdrawal-state.js";
@@ -85,6 +90,11 @@ export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): W
   };
 }
 
+/** A call without parameters. */
+function plain(method: string): RpcCall {
+  return { method, params: [] };
+}
+
 async function readView(
   rpc: JsonRpcClient,
   options: {
@@ -94,7 +104,6 @@ async function readView(
   },
 ): Promise<WalletView> {
   const { wallet, identity, signal } = options;
-  const plain = (method: string) => ({ method, params: [] });
   const [chainId, genesis, syncing, blockNumber] = await rpc.batch(
     [plain("eth_chainId"), headerCall(0), plain("eth_syncing"), plain("eth_blockNumber")],
     { signal },

@@ -1,8 +1,8 @@
 /** Pure: what each answer of a node means for a withdrawal, and what follows from it. */
 import type { Hash32 } from "../chain/hex.js";
-import { RpcError } from "../rpc-client/errors.js";
+import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
-import { submitRefusalOf } from "../rpc-client/submit-refusal.js";
+import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
 
 /**
  * What a node's answer to a raw transaction means:
@@ -37,7 +37,11 @@ export function meaningOfSend(outcome: SendOutcome, expectedHash: Hash32): SendM
     const isLow = BigInt(cosmosNonce[1] ?? "0") < BigInt(cosmosNonce[2] ?? "0");
     return { kind: isLow ? "nonce-consumed" : "gap" };
   }
-  switch (submitRefusalOf(outcome.error)) {
+  return meaningOfRefusal(submitRefusalOf(outcome.error), text);
+}
+
+function meaningOfRefusal(refusal: SubmitRefusal, text: string): SendMeaning {
+  switch (refusal) {
     case "ALREADY_KNOWN":
       return { kind: "sent" };
     case "NONCE_TOO_LOW":
@@ -58,10 +62,8 @@ export function meaningOfSend(outcome: SendOutcome, expectedHash: Hash32): SendM
     case "TYPE_NOT_SUPPORTED":
     case "TRANSACTION_TOO_LARGE":
       return { kind: "node-broken", reason: `it refuses plain payments of this chain: ${text}` };
-    case "POOL_FULL":
-    case "ACCOUNT_LIMIT":
-    case "NODE_HALTED":
-    case "OTHER":
+    default:
+      // Full pools, a halted node, and every text that nobody wrote down: nothing is known.
       return { kind: "unknown", reason: text };
   }
 }
@@ -85,8 +87,12 @@ export type EstimateMeaning =
  * Execution's own words for a frame that failed, as geth and this chain's node write them. What is
  * not on this list never makes a withdrawal fail.
  */
-const EXECUTION_FAULT =
-  /execution reverted|revert|invalid opcode|out of gas|gas required exceeds allowance|stack (under|over)flow|invalid jump|write protection|max call depth|bad instruction/i;
+const EXECUTION_FAULTS: readonly RegExp[] = [
+  /execution reverted|\brevert/i,
+  /invalid opcode|bad instruction|invalid jump/i,
+  /out of gas|gas required exceeds allowance/i,
+  /stack (under|over)flow|write protection|max call depth/i,
+];
 
 /** Reads one answer to an estimate whose value the wallet's balance covered. */
 export function meaningOfEstimate(
@@ -98,7 +104,7 @@ export function meaningOfEstimate(
   const { nodeMessage, rpc } = outcome.error;
   if (rpc.rpcCode === 3) return { kind: "refused-by-destination", reason: nodeMessage };
   if (/insufficient (funds|balance)/i.test(nodeMessage)) return { kind: "no-funds" };
-  return EXECUTION_FAULT.test(nodeMessage)
+  return EXECUTION_FAULTS.some((pattern) => pattern.test(nodeMessage))
     ? { kind: "refused-by-destination", reason: nodeMessage }
     : { kind: "unknown", reason: nodeMessage };
 }

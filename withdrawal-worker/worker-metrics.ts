@@ -20,18 +20,13 @@ export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSou
     "causeway_withdrawals_oldest_open_age_seconds",
     "Age of the oldest withdrawal that has not ended; 0 without one.",
   );
-  metrics.gauge(
-    "causeway_withdrawals",
-    "Withdrawals by status.",
-    ["status"],
-    async (gauge) => {
-      const figures = await withdrawalFigures(source.database, source.wallet);
-      for (const status of WITHDRAWAL_STATUSES) {
-        gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
-      }
-      oldest.set(figures.oldestOpenAgeSeconds);
-    },
-  );
+  metrics.gauge("causeway_withdrawals", "Withdrawals by status.", ["status"], async (gauge) => {
+    const figures = await withdrawalFigures(source.database, source.wallet);
+    for (const status of WITHDRAWAL_STATUSES) {
+      gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
+    }
+    oldest.set(figures.oldestOpenAgeSeconds);
+  });
   const status = source.laneStatus;
   metrics.gauge(
     "causeway_withdrawals_in_flight",

@@ -187,7 +187,11 @@ const DEPOSITS = `
   BEGIN
     IF NOT (OLD.status = 'detected' AND NEW.status IN ('credited', 'held', 'suspense')
          OR OLD.status = 'held' AND NEW.status IN ('credited', 'suspense'))
-       OR to_jsonb(NEW) - 'status' <> to_jsonb(OLD) - 'status' THEN
+       OR (NEW.seq, NEW.id, NEW.address, NEW.customer_id, NEW.asset, NEW.amount_atoken, NEW.height,
+           NEW.block_hash, NEW.tx_hash, NEW.tx_index, NEW.op_index, NEW.seen_at)
+          IS DISTINCT FROM
+          (OLD.seq, OLD.id, OLD.address, OLD.customer_id, OLD.asset, OLD.amount_atoken, OLD.height,
+           OLD.block_hash, OLD.tx_hash, OLD.tx_index, OLD.op_index, OLD.seen_at) THEN
       RAISE EXCEPTION 'deposit % may only move on from %', OLD.id, OLD.status
         USING ERRCODE = 'restrict_violation';
     END IF;

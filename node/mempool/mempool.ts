@@ -41,8 +41,11 @@ export interface MempoolPorts {
   locate(hash: Hash32): TransactionLocation | undefined;
   /** Why nothing may be admitted now; undefined in normal operation. */
   haltReason(): string | undefined;
-  /** Told of failed journal writes; the pool goes on and tries again with the next call. */
-  onFault(error: unknown): void;
+  /**
+   * Told of a failed journal write, or of a state that cannot be read; the pool itself goes on
+   * and tries again with the next call.
+   */
+  onJournalFault(error: unknown): void;
   /** Sender recovery; the default is `recoverSender` of chain/transaction. */
   readonly recoverSender?: (tx: SignedTransaction) => Address;
 }
@@ -216,6 +219,18 @@ export class Mempool implements TransactionPool {
     for (const { hash } of change.transactions) this.history.delete(hash);
   }
 
+  /**
+   * Takes out a transaction that can never be executed, whatever the pool thinks of it; later
+   * ones of its sender become queued. Nothing happens when it is not in the pool.
+   */
+  drop(hash: Hash32, reason: string): void {
+    const entry = this.contents.get(hash);
+    if (entry === undefined) return;
+    const draft = this.draft();
+    draft.remove(entry, { status: "dropped", reason });
+    this.apply(draft, []);
+  }
+
   /** Gauges and counters. */
   stats(): PoolStats {
     const { pending, queued } = this.counts();
@@ -268,7 +283,7 @@ export class Mempool implements TransactionPool {
       this.admittedTotal += staged.answers.filter((item) => !(item instanceof PoolError)).length;
       return staged.answers;
     } catch (error) {
-      this.ports.onFault(error);
+      this.ports.onJournalFault(error);
       // Part of a failed write may have reached the disk.
       for (const { tx } of entries) {
         if (this.contents.get(tx.hash) === undefined) this.unjournal.add(tx.hash);
@@ -366,7 +381,7 @@ export class Mempool implements TransactionPool {
       await this.ports.journal.remove(hashes);
       for (const hash of hashes) this.unjournal.delete(hash);
     } catch (error) {
-      this.ports.onFault(error);
+      this.ports.onJournalFault(error);
     }
   }
 
@@ -374,14 +389,12 @@ export class Mempool implements TransactionPool {
   private dropIfTooLarge(entry: PoolEntry): void {
     const { rules, state } = this.ports;
     const refused = checkCallGas(entry.tx, rules, state);
-    if (refused === undefined) return;
-    const draft = this.draft();
-    draft.remove(entry, { status: "dropped", reason: refused.message });
-    this.apply(draft, []);
+    if (refused !== undefined) this.drop(entry.tx.hash, refused.message);
   }
 
   private async load(): Promise<void> {
-    const entries: PoolEntry[] = [];
+    // By hash, because one that was dropped and came back may have been written twice.
+    const entries = new Map<Hash32, PoolEntry>();
     for await (const { hash, raw, from, receivedAtMs, sequence } of this.ports.journal.load()) {
       const tx = decodeTransaction(raw);
       if (tx.hash !== hash) {
@@ -389,11 +402,14 @@ export class Mempool implements TransactionPool {
           details: { hash },
         });
       }
-      entries.push(createPoolEntry(tx, from, { sequence, receivedAtMs }));
+      this.intake.startAfter(sequence);
+      if ((entries.get(hash)?.sequence ?? -1) < sequence) {
+        entries.set(hash, createPoolEntry(tx, from, { sequence, receivedAtMs }));
+      }
     }
     const bySender = new Map<Address, PoolEntry[]>();
-    for (const entry of entries.toSorted((left, right) => left.sequence - right.sequence)) {
-      this.intake.startAfter(entry.sequence);
+    const inOrder = [...entries.values()].toSorted((left, right) => left.sequence - right.sequence);
+    for (const entry of inOrder) {
       const own = bySender.get(entry.from);
       if (own === undefined) bySender.set(entry.from, [entry]);
       else own.push(entry);

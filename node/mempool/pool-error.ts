@@ -41,14 +41,15 @@ export interface Shortfall {
 /** Text of an INSUFFICIENT_FUNDS refusal, also the reason shown for a dropped transaction. */
 export function shortfallText(shortfall: Shortfall): string {
   const { balanceAtoken, costAtoken, queuedCostAtoken, replacedCostAtoken } = shortfall;
-  const start = `insufficient funds for gas * price + value: balance ${balanceAtoken}`;
+  const start = `insufficient funds for gas * price + value: balance ${balanceAtoken},`;
   if (costAtoken > balanceAtoken) {
-    return `${start}, tx cost ${costAtoken}, overshot ${costAtoken - balanceAtoken}`;
+    return `${start} tx cost ${costAtoken}, overshot ${costAtoken - balanceAtoken}`;
   }
   const addedAtoken = costAtoken - (replacedCostAtoken ?? 0n);
   const overshotAtoken = queuedCostAtoken + addedAtoken - balanceAtoken;
   const verb = replacedCostAtoken === undefined ? "tx cost" : "tx bumped";
-  return `${start}, queued cost ${queuedCostAtoken}, ${verb} ${addedAtoken}, overshot ${overshotAtoken}`;
+  const costs = `queued cost ${queuedCostAtoken}, ${verb} ${addedAtoken}`;
+  return `${start} ${costs}, overshot ${overshotAtoken}`;
 }
 
 /** INSUFFICIENT_FUNDS: the balance does not cover this and the sender's earlier transactions. */

@@ -240,7 +240,7 @@ export class SenderDraft {
     }
   }
 
-  /** Queued transactions that follow without a gap become executable while funds and bounds last. */
+  /** Queued ones that follow without a gap become executable while funds and bounds last. */
   private promote(): void {
     while (this.pendingCount < this.limits.executablePerSender) {
       const entry = this.get(this.pendingEnd);

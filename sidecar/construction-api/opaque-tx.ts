@@ -1,4 +1,4 @@
-/** The strings that travel between construction calls: metadata, unsigned and signed transaction. */
+/** What travels between construction calls: metadata, unsigned and signed transaction. */
 import type { Address } from "../../chain/address.js";
 import { type AppError, ChainError, errorCode } from "../../chain/errors.js";
 import { bytesToHex, type Hex, hexToBytes, parseHex } from "../../chain/hex.js";

@@ -70,8 +70,8 @@ export function createBlockSource(options: BlockSourceOptions): BlockSource {
     if (known !== undefined) return known;
     const header = await headers.get(index);
     if (header !== undefined) return identifiers.keep(header);
-    const height = await client.blockNumber(rpc);
-    throw new SidecarError(index > height ? "BLOCK_ABOVE_TIP" : "BLOCK_NOT_FOUND", { index });
+    // Below the tip every index has a block, or the node says that it is pruned.
+    throw new SidecarError("BLOCK_ABOVE_TIP", { index });
   };
 
   const byHash = async (hash: Hash32): Promise<BlockIdentifier> => {

@@ -13,6 +13,8 @@ export interface EncodedBlock {
   transaction(hash: Hash32): Buffer | undefined;
   /** Memory that it holds, bytes; for the cache's bound. */
   readonly sizeBytes: number;
+  /** The reply as an object, as long as it is still in memory from the block's making. */
+  freshReply(): object | undefined;
   /** True once the API's description accepted the reply; from then on the bytes are served. */
   isChecked: boolean;
 }
@@ -41,6 +43,7 @@ export function encodeBlock(block: RosettaBlock): EncodedBlock {
   });
   parts.push(CLOSING);
   const body = Buffer.concat(parts);
+  const fresh = new WeakRef({ block });
   return {
     identifier: block.block_identifier,
     timestampMs: block.timestamp,
@@ -51,6 +54,8 @@ export function encodeBlock(block: RosettaBlock): EncodedBlock {
       return Buffer.concat([Buffer.from(OPENING), body.subarray(...span), Buffer.from("}")]);
     },
     sizeBytes: body.length + transactions.length * INDEX_ENTRY_BYTES,
+    // Weak: the request that had the block read uses it at once, nobody else should pay for it.
+    freshReply: () => fresh.deref(),
     isChecked: false,
   };
 }
@@ -60,7 +65,8 @@ export function encodeBlock(block: RosettaBlock): EncodedBlock {
  * Serialising comes after the check, so it marks the block: later replies are its bytes.
  */
 export function checkOnSerialise(block: EncodedBlock): object {
-  const reply: object = JSON.parse(block.body.toString("utf8"));
+  // A copy for each request: several may wait for the same block.
+  const reply = { ...(block.freshReply() ?? parseReply(block.body)) };
   Object.defineProperty(reply, "toJSON", {
     enumerable: false,
     value: () => {
@@ -69,6 +75,10 @@ export function checkOnSerialise(block: EncodedBlock): object {
     },
   });
   return reply;
+}
+
+function parseReply(body: Buffer): object {
+  return JSON.parse(body.toString("utf8"));
 }
 
 const COMMA = Buffer.from(",");

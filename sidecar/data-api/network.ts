@@ -1,9 +1,11 @@
 /** /network/list and /network/options: known without a node, so both servers answer them. */
-import type { Network } from "../../chain/networks.js";
+import { type Network, SYSTEM_ADDRESSES } from "../../chain/networks.js";
+import { parseAddress } from "../../chain/address.js";
 import type { HttpRoute } from "../../runtime/http-server.js";
 import { toRoute } from "../endpoint.js";
 import { listedErrors } from "../errors.js";
 import {
+  accountIdentifier,
   KIT_VERSION,
   networkIdentifier,
   OPERATION_TYPES,
@@ -44,6 +46,7 @@ function networkOptions(network: Network) {
       metadata: {
         evm_chain_id: network.evmChainId.toString(),
         cosmos_chain_id: network.cosmosChainId,
+        system_accounts: systemAccounts(),
       },
     },
     allow: {
@@ -62,5 +65,17 @@ function networkOptions(network: Network) {
       block_hash_case: "lower_case",
       transaction_hash_case: "lower_case",
     },
+  };
+}
+
+/** Accounts of the chain itself, which nobody holds a key to: they appear in every block. */
+function systemAccounts(): Readonly<Record<string, string>> {
+  const { feeCollector, treasury, validatorsPool, developmentFund } = SYSTEM_ADDRESSES;
+  const checksummed = (address: string) => accountIdentifier(parseAddress(address)).address;
+  return {
+    fee_collector: checksummed(feeCollector),
+    treasury: checksummed(treasury),
+    validators_pool: checksummed(validatorsPool),
+    development_fund: checksummed(developmentFund),
   };
 }

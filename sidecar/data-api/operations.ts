@@ -1,6 +1,6 @@
 /** Pure: a journaled block to Rosetta's `Block`. Every unit that moved appears exactly once. */
 import type { Address } from "../../chain/address.js";
-import { allChanges, type BalanceChange } from "../../chain/balance-change.js";
+import type { BalanceChange } from "../../chain/balance-change.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { type Operation, operationsOf } from "../../chain/operations.js";
 import type { JournaledBlock, JournaledTransaction } from "../../rpc-client/journal-codec.js";
@@ -11,12 +11,12 @@ import { memoOfData } from "../memo.js";
 /** Rosetta's `Operation` of a mined transaction. */
 export interface RosettaOperation {
   readonly operation_identifier: { readonly index: number };
-  readonly related_operations?: readonly { readonly index: number }[];
+  readonly related_operations: readonly { readonly index: number }[] | undefined;
   readonly type: string;
   readonly status: string;
   readonly account: { readonly address: string };
   readonly amount: ReturnType<typeof tokenAmount>;
-  readonly metadata?: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, string>> | undefined;
 }
 
 /** Rosetta's `Transaction`. */
@@ -31,8 +31,9 @@ export interface RosettaBlock {
   readonly block_identifier: BlockIdentifier;
   readonly parent_block_identifier: BlockIdentifier;
   readonly timestamp: number;
-  readonly transactions: readonly RosettaTransaction[];
   readonly metadata: Readonly<Record<string, string>>;
+  /** Last: the reply is written in this order, with the transactions at the end. */
+  readonly transactions: readonly RosettaTransaction[];
 }
 
 /** Calldata shown per transaction; the node has the rest. Keeps big deployments out of blocks. */
@@ -58,35 +59,31 @@ export function toRosettaBlock(block: JournaledBlock): RosettaBlock {
     block_identifier: identifier,
     parent_block_identifier: block.height === 0 ? identifier : parent,
     timestamp: block.timestampMs,
-    transactions,
     metadata: {
       minted: block.mintedAtoken.toString(),
       burned: block.burnedAtoken.toString(),
     },
+    transactions,
   };
 }
 
 /** Sum of all effective sides = change of the total supply; else an operation is missing. */
 function assertConserved(block: JournaledBlock): void {
-  let sumAtoken = 0n;
-  for (const change of allChanges(journalOf(block))) {
-    if (!change.effective) continue;
-    if (change.from !== undefined) sumAtoken -= change.amountAtoken;
-    if (change.to !== undefined) sumAtoken += change.amountAtoken;
-  }
+  let sumAtoken = sumOf(block.blockChanges);
+  for (const { changes } of block.transactions) sumAtoken += sumOf(changes);
   if (sumAtoken !== block.mintedAtoken - block.burnedAtoken) {
     throw new SidecarError("JOURNAL_INCONSISTENT", { index: block.height, hash: block.hash });
   }
 }
 
-function journalOf(block: JournaledBlock) {
-  return {
-    ...block,
-    transactions: block.transactions.map(({ hash, changes }) => ({
-      transactionHash: hash,
-      changes,
-    })),
-  };
+/** Pairs cancel, so only one-sided changes count. */
+function sumOf(changes: readonly BalanceChange[]): bigint {
+  let sumAtoken = 0n;
+  for (const { effective, from, to, amountAtoken } of changes) {
+    if (!effective || (from === undefined) === (to === undefined)) continue;
+    sumAtoken += from === undefined ? amountAtoken : -amountAtoken;
+  }
+  return sumAtoken;
 }
 
 function toTransaction(transaction: JournaledTransaction): RosettaTransaction {
@@ -123,18 +120,17 @@ function toOperations(changes: readonly BalanceChange[]): RosettaOperation[] {
   return operationsOf(changes).map(toOperation);
 }
 
+/** Fields that are undefined vanish when the block is serialised. */
 function toOperation(operation: Operation): RosettaOperation {
-  const metadata = operationMetadata(operation.change);
+  const { relatedIndex } = operation;
   return {
     operation_identifier: { index: operation.index },
-    ...(operation.relatedIndex === undefined
-      ? {}
-      : { related_operations: [{ index: operation.relatedIndex }] }),
+    related_operations: relatedIndex === undefined ? undefined : [{ index: relatedIndex }],
     type: operation.type,
     status: operation.status,
     account: accountIdentifier(operation.address),
     amount: tokenAmount(operation.amountAtoken),
-    ...(metadata === undefined ? {} : { metadata }),
+    metadata: operationMetadata(operation.change),
   };
 }
 

@@ -143,6 +143,8 @@ export class FakeChain {
         response.end(JSON.stringify(answer));
       });
     });
+    // There is no WebSocket here; subscriptions are hints that the watcher lives without.
+    server.on("upgrade", (request) => request.socket.destroy());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     this.#server = server;
   }

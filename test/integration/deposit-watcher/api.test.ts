@@ -91,7 +91,7 @@ describe("POST /v1/addresses", () => {
     const replies = [
       [await json(`{"customerId": `), 400, "UNREADABLE"],
       [await json(""), 400, "UNREADABLE"],
-      [await post("/v1/addresses"), 400, "UNREADABLE"],
+      [await post("/v1/addresses"), 415, "UNSUPPORTED_MEDIA_TYPE"],
       [await supertest(server.app).post("/v1/addresses").send({}), 401, "UNAUTHORIZED"],
       [await get("/v1/deposits").set("authorization", "Bearer wrong"), 401, "UNAUTHORIZED"],
       [await get("/v1/nothing"), 404, "NOT_FOUND"],
@@ -110,6 +110,10 @@ describe("POST /v1/addresses", () => {
     }
   });
 });
+
+async function count(query: Record<string, string>): Promise<number> {
+  return (await get("/v1/deposits").query(query)).body.deposits.length;
+}
 
 describe("lists", () => {
   it("page through every deposit once, oldest first, with every filter", async () => {
@@ -130,8 +134,6 @@ describe("lists", () => {
       next = reply.body.next;
     }
     expect(seen).toEqual(["1", "2", "3", "4", "5"]);
-    const count = async (query: Record<string, string>) =>
-      (await get("/v1/deposits").query(query)).body.deposits.length;
     expect(await count({ address })).toBe(0);
     expect(await count({ address: toChecksumAddress(paid) })).toBe(5);
     expect(await count({ address: paid, status: "credited" })).toBe(5);

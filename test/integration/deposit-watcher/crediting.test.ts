@@ -13,6 +13,10 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
+function connectionLost(): SqlError {
+  return new SqlError("DATABASE_UNAVAILABLE", "connection terminated");
+}
+
 async function events(): Promise<string[]> {
   const rows = await listEvents(bench.ledger.database, { afterSeq: 0, limit: 1_000 });
   return rows.map(({ seq, type, data }) => `${seq} ${type} ${String(data["depositId"])}`);
@@ -94,7 +98,6 @@ describe("crediting", () => {
     const alice = await bench.register("alice");
     const real = bench.ledger.database;
     let remaining = 3;
-    const lost = () => new SqlError("DATABASE_UNAVAILABLE", "connection terminated");
     const flaky: SqlDatabase = {
       url: real.url,
       close: () => real.close(),
@@ -107,11 +110,11 @@ describe("crediting", () => {
         } else {
           const undone = real.transaction(async (tx) => {
             await work(tx);
-            throw lost();
+            throw connectionLost();
           });
           await expect(undone).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
         }
-        throw lost();
+        throw connectionLost();
       },
     };
     bench.pay([alice.address, 7n]);
@@ -131,9 +134,9 @@ describe("addresses registered while blocks pass", () => {
   it("credits every payment mined after the registration and books every earlier one to suspense", async () => {
     bench.start();
     const registered: Address[] = [];
-    let isDone = false;
+    const done = new AbortController();
     const miner = (async () => {
-      while (!isDone) {
+      while (!done.signal.aborted) {
         bench.pay(...registered.map((address) => [address, 1n] as const));
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
@@ -141,7 +144,7 @@ describe("addresses registered while blocks pass", () => {
     for (let index = 0; index < 30; index += 1) {
       registered.push((await bench.register(`customer-${index % 7}`)).address);
     }
-    isDone = true;
+    done.abort();
     await miner;
     bench.chain.mine();
     bench.chain.mine();

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
 import { openTestLedger, type TestLedger } from "../../helpers/ledger.js";
@@ -63,16 +64,14 @@ describe("the event stream", () => {
 
   it("makes a later transaction wait for an earlier one, so commit order is number order", async () => {
     const { database } = ledger;
-    let releaseFirst: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => {
-      releaseFirst = resolve;
-    });
+    const gate = new AbortController();
+    const opened = once(gate.signal, "abort");
     let hasFirst = false;
     const order: string[] = [];
     const first = database.transaction(async (tx) => {
       await appendEvents(tx, [{ type: "deposit.first", data: {} }]);
       hasFirst = true;
-      await gate;
+      await opened;
       order.push("first");
     });
     await until(() => hasFirst, { timeoutMs: 5_000 });
@@ -90,7 +89,7 @@ describe("the event stream", () => {
       },
       { timeoutMs: 5_000, what: "the second writer waits" },
     );
-    releaseFirst();
+    gate.abort();
     await Promise.all([first, second]);
     expect(order).toEqual(["first", "second"]);
   });

@@ -4,6 +4,7 @@ import { createLogger } from "../../../runtime/logger.js";
 import { SqlError } from "../../../runtime/sql-errors.js";
 import { type SqlDatabase, openDatabase } from "../../../runtime/sql.js";
 import { retry } from "../../../runtime/task.js";
+import { createGate } from "../../helpers/gate.js";
 import { type TestDatabase, createTestDatabase } from "../../helpers/postgres.js";
 
 /** Slow on purpose, so that racing starts meet in the middle of it. */
@@ -125,19 +126,16 @@ describe("openDatabase", () => {
   it("repeats the transaction that lost a deadlock, so that both take effect", async () => {
     let arrived = 0;
     let runs = 0;
-    let release = () => {};
-    const bothHoldOne = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const bothHoldOne = createGate();
     const move = (first: string, second: string) =>
       db.transaction(async (tx) => {
         runs += 1;
         await tx.query("UPDATE counter SET total = total + 1 WHERE name = $1", [first]);
         arrived += 1;
         if (arrived === 2) {
-          release();
+          bothHoldOne.open();
         }
-        await bothHoldOne;
+        await bothHoldOne.opened;
         await tx.query("UPDATE counter SET total = total + 1 WHERE name = $1", [second]);
       });
     await Promise.all([move("left", "right"), move("right", "left")]);

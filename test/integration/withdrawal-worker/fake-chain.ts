@@ -3,7 +3,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/crypto.js";
 import { type Hash32, parseHexBytes, toQuantity, ZERO_HASH } from "../../../chain/hex.js";
-import { decodeTransaction, recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
+import {
+  decodeTransaction,
+  recoverSender,
+  type SignedTransaction,
+} from "../../../chain/transaction.js";
 
 /** What the fake does with one HTTP request instead of answering it. */
 export type WireFault =
@@ -22,6 +26,13 @@ export type CallOverride =
 interface PooledTransaction {
   readonly tx: SignedTransaction;
   readonly from: Address;
+}
+
+interface MinedTransaction {
+  readonly tx: SignedTransaction;
+  readonly from: Address;
+  readonly isSuccess: boolean;
+  readonly height: number;
 }
 
 interface FakeBlock {
@@ -57,6 +68,7 @@ export class FakeChain {
   override: (method: string, params: readonly unknown[]) => CallOverride | undefined = () =>
     undefined;
   readonly #blocks: FakeBlock[] = [];
+  readonly #mined: MinedTransaction[] = [];
   readonly #pool = new Map<string, PooledTransaction>();
   readonly #server: Server;
 
@@ -72,9 +84,9 @@ export class FakeChain {
   }
 
   get url(): string {
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("not listening");
-    return `http://127.0.0.1:${address.port}`;
+    const listening = this.#server.address();
+    if (listening === null || typeof listening === "string") throw new Error("not listening");
+    return `http://127.0.0.1:${listening.port}`;
   }
 
   get height(): number {
@@ -129,14 +141,15 @@ export class FakeChain {
     const to = tx.to ?? from;
     const isSuccess = !this.revertingOnChain.has(to);
     const feeAtoken = this.gasPerPayment * tx.maxFeePerGasAtoken;
-    const add = (address: Address, deltaAtoken: bigint) =>
-      this.balances.set(address, (this.balances.get(address) ?? 0n) + deltaAtoken);
+    const add = (owner: Address, deltaAtoken: bigint) =>
+      this.balances.set(owner, (this.balances.get(owner) ?? 0n) + deltaAtoken);
     add(from, -feeAtoken);
     if (isSuccess) {
       add(from, -tx.valueAtoken);
       add(to, tx.valueAtoken);
     }
     this.nonces.set(from, tx.nonce + 1n);
+    this.#mined.push({ tx, from, isSuccess, height: block.height });
     this.receipts.set(tx.hash, {
       transactionHash: tx.hash,
       transactionIndex: "0x0",
@@ -199,6 +212,10 @@ export class FakeChain {
         return this.#submit(String(params[0]));
       case "eth_getTransactionReceipt":
         return { result: this.receipts.get(String(params[0]) as Hash32) ?? null };
+      case "causeway_getAccountJournal":
+        return { result: this.#accountJournal(address(params[0]), params.slice(1)) };
+      case "causeway_getBlockJournal":
+        return { result: this.#blockJournal(String(params[0])) };
       default:
         return refuse(`the method ${method} does not exist`, -32601);
     }
@@ -212,6 +229,77 @@ export class FakeChain {
       parentHash: this.blockHash(height - 1),
       timestamp: toQuantity(1_700_000_000 + height),
     };
+  }
+
+  /** Fees and values of a sender, one block a page, so that paging is used. */
+  #accountJournal(sender: Address, range: readonly unknown[]): unknown {
+    const [from, to] = range.map((height) => Number(BigInt(String(height))));
+    const own = this.#mined.filter((mined) => mined.from === sender);
+    const inRange = own.filter(({ height }) => height >= (from ?? 0) && height <= (to ?? 0));
+    const first = inRange[0]?.height;
+    const following = inRange.find(({ height }) => height !== first);
+    return {
+      entries: inRange
+        .filter(({ height }) => height === first)
+        .map((mined) => {
+          const [fee] = this.#changesOf(mined);
+          return {
+            blockNumber: toQuantity(mined.height),
+            blockHash: this.blockHash(mined.height),
+            transactionHash: mined.tx.hash,
+            transactionIndex: 0,
+            operationIndex: 0,
+            delta: `-${BigInt(fee?.amount ?? 0)}`,
+            change: fee,
+          };
+        }),
+      next: following?.height ?? null,
+    };
+  }
+
+  #blockJournal(hash: string): unknown {
+    const block = this.#blocks.find((entry) => entry.hash === hash);
+    if (block === undefined) return null;
+    const mined = this.#mined.filter(({ height }) => height === block.height);
+    return {
+      blockHash: hash,
+      blockNumber: toQuantity(block.height),
+      parentHash: this.blockHash(block.height - 1),
+      timestampMs: 1_700_000_000_000 + block.height,
+      transactions: mined.map((entry, index) => ({
+        hash: entry.tx.hash,
+        index,
+        status: entry.isSuccess ? "0x1" : "0x0",
+        from: entry.from,
+        to: entry.tx.to ?? null,
+        contractAddress: null,
+        gasUsed: toQuantity(this.gasPerPayment),
+        gasPrice: toQuantity(entry.tx.maxFeePerGasAtoken),
+        nonce: toQuantity(entry.tx.nonce),
+        input: "0x",
+        changes: this.#changesOf(entry),
+      })),
+      blockChanges: [],
+      minted: "0x0",
+      burned: "0x0",
+    };
+  }
+
+  #changesOf({ tx, from, isSuccess }: MinedTransaction) {
+    const fee = this.gasPerPayment * tx.maxFeePerGasAtoken;
+    const collector = `0x${"fe".repeat(20)}`;
+    const side = { from, effective: true, error: null };
+    return [
+      { ...side, reason: "FEE", to: collector, amount: toQuantity(fee), tracePath: null },
+      {
+        ...side,
+        reason: "CALL",
+        to: tx.to ?? null,
+        amount: toQuantity(tx.valueAtoken),
+        effective: isSuccess,
+        tracePath: "",
+      },
+    ];
   }
 
   #at(tag: unknown): FakeBlock {
@@ -253,9 +341,7 @@ export class FakeChain {
       );
     }
     if (tx.gasLimit < this.minimumGas) {
-      return refuse(
-        `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${this.minimumGas}`,
-      );
+      return refuse(`intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${this.minimumGas}`);
     }
     const cost = tx.gasLimit * tx.maxFeePerGasAtoken + tx.valueAtoken;
     if (cost > (this.balances.get(from) ?? 0n)) {

@@ -2,7 +2,12 @@
 import { randomUUID } from "node:crypto";
 import { type Address, bytesToAddress, privateKeyToAddress } from "../../../chain/address.js";
 import { keccak256 } from "../../../chain/crypto.js";
-import { customerAccount, HOT_WALLET, NATIVE_ASSET, parseCustomerId } from "../../../ledger/accounts.js";
+import {
+  customerAccount,
+  HOT_WALLET,
+  NATIVE_ASSET,
+  parseCustomerId,
+} from "../../../ledger/accounts.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { postJournal } from "../../../ledger/journal.js";
 import {
@@ -127,9 +132,7 @@ export class House {
         kind: "test.fund",
         idemKey: `fund:${randomUUID()}`,
         effectiveHeight: 0,
-        postings: [
-          { debit: HOT_WALLET, credit: customerAccount(customerId), amountAtoken },
-        ],
+        postings: [{ debit: HOT_WALLET, credit: customerAccount(customerId), amountAtoken }],
       });
     });
   }

@@ -263,35 +263,36 @@ describe("sending", () => {
   });
 });
 
-describe("the hot wallet's nonces", () => {
-  const foreignPayment = (nonce: bigint) =>
-    bytesToHex(
-      signLegacy(
-        {
-          chainId: FAKE_CHAIN_ID,
-          nonce,
-          gasPriceAtoken: 30_000_000n,
-          gasLimit: 21_000n,
-          to: freshAddress(),
-          valueAtoken: 1n,
-          data: new Uint8Array(0),
-        },
-        WALLET_KEY,
-      ),
-    );
-  const sendForeign = async (nonce: bigint) => {
-    const response = await fetch(house.chain.url, {
-      method: "POST",
-      body: JSON.stringify({
-        jsonrpc: "2.0",
-        id: 1,
-        method: "eth_sendRawTransaction",
-        params: [foreignPayment(nonce)],
-      }),
-    });
-    await response.json();
-  };
+const foreignPayment = (nonce: bigint) =>
+  bytesToHex(
+    signLegacy(
+      {
+        chainId: FAKE_CHAIN_ID,
+        nonce,
+        gasPriceAtoken: 30_000_000n,
+        gasLimit: 21_000n,
+        to: freshAddress(),
+        valueAtoken: 1n,
+        data: new Uint8Array(0),
+      },
+      WALLET_KEY,
+    ),
+  );
 
+const sendForeign = async (nonce: bigint) => {
+  const response = await fetch(house.chain.url, {
+    method: "POST",
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "eth_sendRawTransaction",
+      params: [foreignPayment(nonce)],
+    }),
+  });
+  await response.json();
+};
+
+describe("the hot wallet's nonces", () => {
   it("freeze signing when the chain knows a nonce that the ledger never gave", async () => {
     const lane = house.lane();
     await lane.runRound(house.signal);
@@ -378,7 +379,8 @@ describe("the hot wallet's nonces", () => {
     house.chain.mine();
     await lane.runRound(house.signal);
     expect((await house.read(id)).status).toBe("settled");
-    house.chain.override = (method) => (method === "eth_blockNumber" ? { result: "0x1" } : undefined);
+    house.chain.override = (method) =>
+      method === "eth_blockNumber" ? { result: "0x1" } : undefined;
     await expect(house.lane().runRound(house.signal)).rejects.toMatchObject({
       code: "NODE_BEHIND",
     });

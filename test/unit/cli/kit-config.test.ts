@@ -192,9 +192,21 @@ describe("the causeway command", () => {
     });
     const names = program.commands.map((command) => command.name());
     expect(names).toEqual(
-      expect.arrayContaining(["init", "status", "doctor", "migrate", "reconcile", "deposits"]),
+      expect.arrayContaining([
+        "init",
+        "status",
+        "doctor",
+        "migrate",
+        "reconcile",
+        "deposits",
+        "withdrawals",
+      ]),
     );
-    for (const command of program.commands) {
+    const nested = program.commands.flatMap((command) => command.commands);
+    expect(nested.map((command) => command.name())).toEqual(
+      expect.arrayContaining(["list", "status", "resume", "show", "freeze", "release"]),
+    );
+    for (const command of [...program.commands, ...nested]) {
       expect(`${command.name()}: ${command.description()}`).toMatch(/: \S/);
     }
   });

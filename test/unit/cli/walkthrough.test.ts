@@ -5,7 +5,7 @@ import { type Address, privateKeyToAddress } from "../../../chain/address.js";
 import { hexToBytes, type Hash32 } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { createExchangeClient } from "../../../cli/exchange-client.js";
-import { formatStatusLine } from "../../../cli/status-line.js";
+import { createStatusLine, formatStatusLine } from "../../../cli/status-line.js";
 import { parseMetricsPage } from "../../../cli/kit-status.js";
 import { waitFor } from "../../../cli/waiting.js";
 import {
@@ -314,5 +314,44 @@ describe("the status line", () => {
     const page = '# HELP a b\na{x="1"} 2\na{x="2"} 3\nb 1e3\nc_total 7 1700000000\n';
     const values = parseMetricsPage(page);
     expect([values.get("a"), values.get("b"), values.get("c_total")]).toEqual([5, 1_000, 7]);
+  });
+});
+
+/** First thing that the line writes on a terminal whose kit does not answer. */
+async function shownOn(columns: number): Promise<string> {
+  const written: string[] = [];
+  const stopping = new AbortController();
+  const evm = {
+    getBlockHeader: async () => ({ height: 7, timestampSeconds: 0 }),
+  } as unknown as EvmClient;
+  const url = "http://127.0.0.1:1";
+  const endpoints = {
+    jsonRpcUrl: url,
+    webSocketUrl: url,
+    cometRpcUrl: url,
+    metricsUrl: url,
+    sidecarOnlineUrl: url,
+    sidecarOfflineUrl: url,
+    depositUrl: url,
+    withdrawalUrl: url,
+  };
+  const output = {
+    isTty: true,
+    columns,
+    write: (text: string) => {
+      written.push(text);
+      stopping.abort();
+    },
+  };
+  const clock = { nowMs: () => 1_000, monotonicMs: () => 0 };
+  await createStatusLine({ endpoints, evm, clock }, output).run(stopping.signal);
+  return written[0] ?? "";
+}
+
+describe("the live line on a terminal", () => {
+  it("fits the terminal, also one that does not tell its width", async () => {
+    expect(await shownOn(30)).toHaveLength(29);
+    expect(await shownOn(0)).toHaveLength(79);
+    expect(await shownOn(500)).toContain("deposit-watcher NOT READY");
   });
 });

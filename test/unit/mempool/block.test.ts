@@ -240,7 +240,7 @@ describe("a committed block", () => {
     expect(pool.counts()).toEqual({ pending: 2, queued: 1 });
   });
 
-  it("promotes what a nonce from elsewhere makes executable, and passes what it overtook", async () => {
+  it("promotes what a nonce from elsewhere makes executable, passes what it overtook", async () => {
     const { pool, mine, announced } = await createFixture();
     const overtaken = transfer(alice, 2);
     const next = transfer(alice, 5);
@@ -254,6 +254,21 @@ describe("a committed block", () => {
     expect(pool.status(overtaken.hash).status).toBe("replaced");
     expect(pool.status(next.hash)).toEqual({ status: "pending" });
     expect(announced).toEqual([next.hash]);
+  });
+
+  it("drops on request what cannot be executed", async () => {
+    const { pool, journal } = await createFixture();
+    const list = [transfer(alice, 0), transfer(alice, 1)];
+    await submit(pool, ...list);
+    pool.drop(transfer(alice, 0).hash, "the transaction cannot be executed");
+    pool.drop(transfer(bob, 0).hash, "it is not in the pool");
+    expect(list.map(({ hash }) => pool.status(hash))).toEqual([
+      { status: "dropped", reason: "the transaction cannot be executed" },
+      { status: "queued", missingNonce: 0n },
+    ]);
+    expect(pool.status(transfer(bob, 0).hash)).toEqual({ status: "unknown" });
+    await pool.close();
+    expect([...journal.entries.keys()]).toEqual([transfer(alice, 1).hash]);
   });
 
   it("reads the state only of senders that the block touched", async () => {

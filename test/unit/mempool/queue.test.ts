@@ -1,6 +1,8 @@
 /** Nonce order, gaps, replacement and bounds of the pool. */
 import { describe, expect, it } from "@jest/globals";
 import type { SignedTransaction } from "../../../chain/transaction.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import { OutcomeHistory } from "../../../node/mempool/outcome-history.js";
 import { replacementPriceAtoken } from "../../../node/mempool/pool-limits.js";
 import {
   account,
@@ -202,7 +204,7 @@ describe("bounds", () => {
     expect(pool.counts()).toEqual({ pending: 1, queued: 1 });
   });
 
-  it("displaces the farthest queued one of a sender for a nearer, never for a farther", async () => {
+  it("displaces a sender's farthest queued one for a nearer, never for a farther", async () => {
     const { pool } = await createFixture({ limits: { queuedPerSender: 2 } });
     const [near, middle, far] = [2, 3, 9].map((nonce) => transfer(alice, nonce)) as [
       SignedTransaction,
@@ -329,6 +331,23 @@ describe("bounds", () => {
     clock.atMs += 4 * HOUR_MS;
     mine([{ tx: transfer(alice, 0), from: alice.address }]);
     expect(pool.status(gapped.hash)).toEqual({ status: "pending" });
+  });
+
+  it("forgets the outcome that was recorded longest ago", () => {
+    const history = new OutcomeHistory(2);
+    const [first, second, third] = [0, 1, 2].map((nonce) => transfer(alice, nonce).hash) as [
+      Hash32,
+      Hash32,
+      Hash32,
+    ];
+    for (const hash of [first, second, first, third]) {
+      history.set(hash, { status: "dropped", reason: "test" });
+    }
+    expect([first, second, third].map((hash) => history.get(hash)?.status)).toEqual([
+      "dropped",
+      undefined,
+      "dropped",
+    ]);
   });
 
   it("remembers only so many outcomes", async () => {

@@ -120,12 +120,16 @@ export class FakeJournal implements PoolJournal {
     for (const hash of hashes) this.entries.delete(hash);
   }
 
+  /** Entries that a store by group may have kept beside the newer ones of the same hash. */
+  readonly stale: PoolJournalEntry[] = [];
+
   /** Out of order on purpose, as a store keyed by hash would. */
   async *load(): AsyncIterable<PoolJournalEntry> {
     for (const hash of [...this.entries.keys()].toSorted()) {
       const entry = this.entries.get(hash);
       if (entry !== undefined) yield entry;
     }
+    yield* this.stale;
   }
 }
 
@@ -184,7 +188,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       limits: options.limits ?? {},
       locate: (hash) => mined.get(hash),
       haltReason: () => halt.reason,
-      onFault: (error) => faults.push(error),
+      onJournalFault: (error) => faults.push(error),
       ...(options.recoverSender === undefined ? {} : { recoverSender: options.recoverSender }),
     });
   let pool = await openPool();

@@ -90,6 +90,25 @@ describe("the Data API's client against the real sidecar", () => {
   });
 });
 
+const operation = (fields: Record<string, unknown> = {}) => ({
+  operation_identifier: { index: 0 },
+  type: "CALL",
+  status: "SUCCESS",
+  account: { address: BOB },
+  amount: { value: "5", currency: { symbol: "TOKEN", decimals: 18 } },
+  ...fields,
+});
+
+const blockWith = (fields: Record<string, unknown>, operations: unknown[] = []) => ({
+  block: {
+    block_identifier: { index: 1, hash: hashOf("b") },
+    parent_block_identifier: { index: 0, hash: hashOf("a") },
+    timestamp: 1,
+    transactions: [{ transaction_identifier: { hash: hashOf("t") }, operations }],
+    ...fields,
+  },
+});
+
 describe("an answer that breaks the protocol", () => {
   let server: Server;
   let reply: unknown;
@@ -106,25 +125,6 @@ describe("an answer that breaks the protocol", () => {
     odd.close();
     server.close();
     server.closeAllConnections();
-  });
-
-  const operation = (fields: Record<string, unknown> = {}) => ({
-    operation_identifier: { index: 0 },
-    type: "CALL",
-    status: "SUCCESS",
-    account: { address: BOB },
-    amount: { value: "5", currency: { symbol: "TOKEN", decimals: 18 } },
-    ...fields,
-  });
-
-  const blockWith = (fields: Record<string, unknown>, operations: unknown[] = []) => ({
-    block: {
-      block_identifier: { index: 1, hash: hashOf("b") },
-      parent_block_identifier: { index: 0, hash: hashOf("a") },
-      timestamp: 1,
-      transactions: [{ transaction_identifier: { hash: hashOf("t") }, operations }],
-      ...fields,
-    },
   });
 
   it("is accepted when it keeps it", async () => {

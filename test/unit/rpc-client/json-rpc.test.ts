@@ -4,7 +4,21 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 
-type Respond = (body: any, response: ServerResponse, request: IncomingMessage) => void;
+interface Message {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** Answers to one call and to a batch; a test arranges the one it needs. */
+type AnswerOne = (message: Message) => unknown;
+type AnswerMany = (messages: readonly [Message, ...Message[]]) => unknown;
+
+type Respond = (
+  body: Message & readonly [Message, ...Message[]],
+  response: ServerResponse,
+  request: IncomingMessage,
+) => void;
 
 const signal = new AbortController().signal;
 const closers: (() => void)[] = [];
@@ -31,7 +45,7 @@ async function listen(respond: Respond): Promise<{ server: Server; url: string }
 
 /** A client of a server that answers each parsed body by a value, sent as JSON. */
 async function clientOf(
-  answer: (body: any) => unknown,
+  answer: (body: Message & readonly [Message, ...Message[]]) => unknown,
   options: { timeoutMs?: number; maxResponseBytes?: number } = {},
 ): Promise<JsonRpcClient> {
   const { url } = await listen((body, response) => response.end(JSON.stringify(answer(body))));
@@ -44,7 +58,11 @@ function open(url: string, options: { timeoutMs?: number; maxResponseBytes?: num
   return client;
 }
 
-const reply = (message: any, result: unknown) => ({ jsonrpc: "2.0", id: message.id, result });
+const reply = (message: Pick<Message, "id">, result: unknown) => ({
+  jsonrpc: "2.0",
+  id: message.id,
+  result,
+});
 
 const codeOf = async (promise: Promise<unknown>): Promise<unknown> => {
   const error = await promise.then(
@@ -77,7 +95,7 @@ describe("one call", () => {
     });
   });
 
-  it.each<[string, (body: any) => unknown]>([
+  it.each<[string, AnswerOne]>([
     ["another id", ({ id }) => ({ jsonrpc: "2.0", id: id + 1, result: 1 })],
     ["the id as text", ({ id }) => ({ jsonrpc: "2.0", id: String(id), result: 1 })],
     ["no version", ({ id }) => ({ id, result: 1 })],
@@ -97,12 +115,12 @@ describe("a batch", () => {
   it("gives outcomes in the order of the calls, whatever the order of the answers", async () => {
     const client = await clientOf((body) =>
       body
-        .map((message: any) =>
+        .map((message) =>
           message.method === "b"
             ? { jsonrpc: "2.0", id: message.id, error: { code: -32000, message: "no" } }
             : reply(message, message.method),
         )
-        .reverse(),
+        .toReversed(),
     );
     const outcomes = await client.batch(calls, { signal });
     expect(
@@ -114,7 +132,7 @@ describe("a batch", () => {
     const sizes: number[] = [];
     const client = await clientOf((body) => {
       sizes.push(body.length);
-      return body.map((message: any) => reply(message, message.params[0]));
+      return body.map((message) => reply(message, message.params[0]));
     });
     const many = Array.from({ length: 1_201 }, (_, index) => ({ method: "m", params: [index] }));
     const outcomes = await client.batch(many, { signal });
@@ -124,10 +142,10 @@ describe("a batch", () => {
     expect(sizes).toHaveLength(3);
   });
 
-  it.each<[string, (body: any) => unknown]>([
-    ["one answer missing", (body) => body.slice(1).map((message: any) => reply(message, 1))],
-    ["one answered twice", (body) => [...body, body[0]].map((message: any) => reply(message, 1))],
-    ["a stranger's id", (body) => body.map((m: any) => reply({ id: m.id + 900 }, 1))],
+  it.each<[string, AnswerMany]>([
+    ["one answer missing", (body) => body.slice(1).map((message) => reply(message, 1))],
+    ["one answered twice", (body) => [...body, body[0]].map((message) => reply(message, 1))],
+    ["a stranger's id", (body) => body.map((message) => reply({ id: message.id + 900 }, 1))],
     ["a single result", (body) => reply(body[0], 1)],
   ])("does not believe %s", async (_name, answer) => {
     const client = await clientOf(answer);
@@ -231,7 +249,8 @@ describe("the wire", () => {
     const closed = await listen(() => undefined);
     closed.server.close();
     const client = open(closed.url.replace("http://", "http://user:hunter2@"));
-    const thrown = await client.request("x", [], { signal }).catch((reason) => reason);
+    const thrown: unknown = await client.request("x", [], { signal }).catch((reason) => reason);
+    if (!(thrown instanceof NodeFault)) throw new Error("a fault was expected");
     expect(JSON.stringify([thrown.message, thrown.details])).not.toContain("hunter2");
   });
 });

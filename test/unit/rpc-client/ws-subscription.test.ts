@@ -21,7 +21,7 @@ async function startNode(onSubscribed: (socket: WebSocket, connection: number) =
     connections += 1;
     const connection = connections;
     socket.on("message", (data) => {
-      const { id, method, params } = JSON.parse(String(data));
+      const { id, method, params } = JSON.parse(Buffer.isBuffer(data) ? data.toString() : "");
       expect([method, params]).toEqual(["eth_subscribe", ["newHeads"]]);
       socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: "0x1" }));
       onSubscribed(socket, connection);

@@ -38,6 +38,9 @@ const OPTIONS = { from: FROM, to: TO, value: "1000", data: "0x" };
 const metadata = (options: Record<string, unknown> = {}) =>
   call(online.server, "/construction/metadata", { options: { ...OPTIONS, ...options } });
 
+const price = async (multiplier: number) =>
+  (await metadata({ suggested_fee_multiplier: multiplier })).body.metadata.gas_price;
+
 describe("/construction/metadata", () => {
   it("asks the node for the pending nonce, the price and an estimate with a margin", async () => {
     const { status, body } = await metadata({ data: "0xabcd" });
@@ -64,14 +67,12 @@ describe("/construction/metadata", () => {
       max_fee: "700000",
       suggested_fee_multiplier: 9,
     });
-    expect(body["metadata"]).toMatchObject({ nonce: "3", gas_price: "7", gas_limit: "100000" });
-    expect(body["suggested_fee"][0].value).toBe("700000");
+    expect(body.metadata).toMatchObject({ nonce: "3", gas_price: "7", gas_limit: "100000" });
+    expect(body.suggested_fee[0]?.value).toBe("700000");
     expect(node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
   });
 
   it("multiplies the suggested price, rounds up, and keeps the minimum", async () => {
-    const price = async (multiplier: number) =>
-      (await metadata({ suggested_fee_multiplier: multiplier })).body["metadata"].gas_price;
     expect(await price(1.5)).toBe("37500000");
     expect(await price(0.00000009)).toBe("1");
     replace("eth_gasPrice", () => "0x3");
@@ -81,12 +82,12 @@ describe("/construction/metadata", () => {
   it("does not lose atoken where 64 bits would", async () => {
     replace("eth_gasPrice", () => `0x${(10n ** 15n).toString(16)}`);
     const { body } = await metadata();
-    expect(body["suggested_fee"][0].value).toBe((25_200n * 10n ** 15n).toString());
+    expect(body.suggested_fee[0]?.value).toBe((25_200n * 10n ** 15n).toString());
   });
 
   it("refuses a fee above max_fee", async () => {
     const { body } = await metadata({ max_fee: "629999999999" });
-    expect([body["code"], body["details"]]).toEqual([
+    expect([body.code, body.details]).toEqual([
       313,
       { fee: "630000000000", max_fee: "629999999999" },
     ]);
@@ -96,7 +97,7 @@ describe("/construction/metadata", () => {
     const balance = balanceAt(2);
     const fits = balance - 630_000_000_000n;
     expect((await metadata({ value: fits.toString() })).status).toBe(200);
-    expect((await metadata({ value: (fits + 1n).toString() })).body["code"]).toBe(314);
+    expect((await metadata({ value: (fits + 1n).toString() })).body.code).toBe(314);
   });
 
   it.each<[string, () => unknown, number, boolean]>([
@@ -131,7 +132,7 @@ describe("/construction/metadata", () => {
   ])("tells %s apart", async (_name, arrange, code, retriable) => {
     arrange();
     const { status, body } = await metadata();
-    expect([status, body["code"], body["retriable"]]).toEqual([500, code, retriable]);
+    expect([status, body.code, body.retriable]).toEqual([500, code, retriable]);
   });
 
   it.each([
@@ -140,7 +141,7 @@ describe("/construction/metadata", () => {
     ["a negative value", { ...OPTIONS, value: "-1" }],
   ])("refuses %s", async (_name, options) => {
     const { body } = await call(online.server, "/construction/metadata", { options });
-    expect(body["code"]).toBe(304);
+    expect(body.code).toBe(304);
   });
 });
 
@@ -177,7 +178,7 @@ describe("/construction/submit", () => {
     refuse("eth_sendRawTransaction", -32000, "already known");
     expect((await submit()).status).toBe(200);
     refuse("eth_sendRawTransaction", -32000, "nonce too low: next nonce 6, tx nonce 5");
-    expect((await submit()).body["code"]).toBe(401);
+    expect((await submit()).body.code).toBe(401);
     replace("eth_getTransactionReceipt", () => ({
       transactionHash: hash,
       blockHash: `0x${"ab".repeat(32)}`,
@@ -206,18 +207,18 @@ describe("/construction/submit", () => {
   ])("names the refusal %j", async (message, code, retriable) => {
     refuse("eth_sendRawTransaction", -32000, message);
     const { status, body } = await submit();
-    expect([status, body["code"], body["retriable"]]).toEqual([500, code, retriable]);
-    expect(body["details"]).toEqual({ reason: message });
+    expect([status, body.code, body.retriable]).toEqual([500, code, retriable]);
+    expect(body.details).toEqual({ reason: message });
   });
 
   it("does not believe a node that answers another hash", async () => {
     replace("eth_sendRawTransaction", () => `0x${"ab".repeat(32)}`);
-    expect((await submit()).body["code"]).toBe(106);
+    expect((await submit()).body.code).toBe(106);
   });
 
   it("does not send what it would not parse", async () => {
     const foreign = await WALLET.signTransaction({ type: 0, chainId: 6941, to: TO });
-    expect((await submit(foreign)).body["code"]).toBe(307);
+    expect((await submit(foreign)).body.code).toBe(307);
     expect(node.calls.map((made) => made.method)).not.toContain("eth_sendRawTransaction");
   });
 });

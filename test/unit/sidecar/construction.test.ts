@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress, SigningKey, Transaction, type TransactionLike, Wallet } from "ethers";
 import { serializeTransaction } from "viem";
 import type { HttpServer } from "../../../runtime/http-server.js";
+import type { ReplyPayload } from "./replies.js";
 import { call, offlineServer } from "./servers.js";
 
 const CURRENCY = { symbol: "TOKEN", decimals: 18 };
@@ -94,7 +95,7 @@ const good = async (path: string, fields: Record<string, unknown>) => {
 const codeOf = async (path: string, fields: Record<string, unknown>) => {
   const { status, body } = await post(path, fields);
   expect(status).toBe(500);
-  return body["code"];
+  return body.code;
 };
 
 const FACTS = {
@@ -109,7 +110,7 @@ const WALLET = new Wallet(`0x${"11".repeat(32)}`);
 const RECIPIENT = getAddress("0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359");
 const OPERATIONS = pair(WALLET.address, RECIPIENT, 250n);
 
-function signatureOf(key: SigningKey, payload: any, recovery?: number) {
+function signatureOf(key: SigningKey, payload: ReplyPayload, recovery?: number) {
   const signature = key.sign(`0x${payload.hex_bytes}`);
   const v = (recovery ?? signature.yParity).toString(16).padStart(2, "0");
   return {
@@ -167,8 +168,8 @@ describe("a native transfer, built offline", () => {
       expect({ round, raw: signed_transaction }).toEqual({ round, raw: expected.serialized });
       expect({ round, raw: signed_transaction }).toEqual({ round, raw: viemBytes(expected) });
       const parsed = await good("parse", { signed: true, transaction: signed_transaction });
-      expect({ round, operations: parsed["operations"] }).toEqual({ round, operations });
-      expect(parsed["account_identifier_signers"]).toEqual([{ address: wallet.address }]);
+      expect({ round, operations: parsed.operations }).toEqual({ round, operations });
+      expect(parsed.account_identifier_signers).toEqual([{ address: wallet.address }]);
       expect(unsignedParse).toMatchObject({ operations, account_identifier_signers: [] });
       const { transaction_identifier } = await good("hash", { signed_transaction });
       expect({ round, hash: transaction_identifier.hash }).toEqual({ round, hash: expected.hash });
@@ -178,7 +179,7 @@ describe("a native transfer, built offline", () => {
   it("gives the same bytes for the same input", async () => {
     const fields = { operations: OPERATIONS, metadata: FACTS };
     expect(await good("payloads", fields)).toEqual(await good("payloads", fields));
-    expect((await good("payloads", fields))["payloads"]).toEqual([
+    expect((await good("payloads", fields)).payloads).toEqual([
       {
         account_identifier: { address: WALLET.address },
         hex_bytes: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -207,8 +208,8 @@ describe("derive", () => {
     const body = await good("derive", {
       public_key: { hex_bytes: key.slice(2), curve_type: "secp256k1" },
     });
-    expect(body["account_identifier"]).toEqual({ address: WALLET.address });
-    expect(body["metadata"].bech32).toMatch(/^addr1[02-9ac-hj-np-z]{38}$/);
+    expect(body.account_identifier).toEqual({ address: WALLET.address });
+    expect(body.metadata.bech32).toMatch(/^addr1[02-9ac-hj-np-z]{38}$/);
   });
 
   it.each([
@@ -224,6 +225,8 @@ describe("derive", () => {
   });
 });
 
+const amount = (value: string, currency: unknown = CURRENCY) => ({ amount: { value, currency } });
+
 describe("preprocess", () => {
   it("carries the intent and every override as decimal strings", async () => {
     const body = await good("preprocess", {
@@ -237,7 +240,7 @@ describe("preprocess", () => {
         memo: "invoice 7 – danke",
       },
     });
-    expect(body["options"]).toEqual({
+    expect(body.options).toEqual({
       from: WALLET.address,
       to: RECIPIENT,
       value: "250",
@@ -273,7 +276,6 @@ describe("preprocess", () => {
     OPERATIONS.map((operation, position) =>
       position === index ? { ...operation, ...fields } : operation,
     );
-  const amount = (value: string, currency: unknown = CURRENCY) => ({ amount: { value, currency } });
 
   it.each([
     ["one operation", OPERATIONS.slice(0, 1), 302],
@@ -361,12 +363,12 @@ describe("payloads", () => {
 describe("combine", () => {
   const key = new SigningKey(WALLET.privateKey);
   let unsigned: string;
-  let payload: any;
+  let payload: ReplyPayload;
 
   beforeAll(async () => {
     const body = await good("payloads", { operations: OPERATIONS, metadata: FACTS });
-    unsigned = body["unsigned_transaction"];
-    payload = body["payloads"][0];
+    unsigned = body.unsigned_transaction;
+    payload = body.payloads[0];
   });
 
   const refused = (signatures: unknown[], text = unsigned) =>
@@ -445,8 +447,8 @@ describe("parse and hash of what others signed", () => {
     });
     for (const text of [raw, raw.slice(2), raw.toUpperCase().replace("0X", "0x")]) {
       const body = await good("parse", { signed: true, transaction: text });
-      expect(body["operations"]).toEqual(pair(WALLET.address, RECIPIENT, 5n));
-      expect(body["metadata"]).toEqual({
+      expect(body.operations).toEqual(pair(WALLET.address, RECIPIENT, 5n));
+      expect(body.metadata).toEqual({
         chain_id: "6940",
         nonce: "1",
         gas_price: "2",
@@ -511,7 +513,7 @@ describe("the offline server", () => {
       network_identifiers: [{ blockchain: "token", network: "testnet" }],
     });
     expect((await call(server, "/network/options")).status).toBe(200);
-    const raw = await WALLET.signTransaction({ ...{ to: RECIPIENT }, type: 0, chainId: 6940 });
+    const raw = await WALLET.signTransaction({ to: RECIPIENT, type: 0, chainId: 6940 });
     const requests: readonly (readonly [string, Record<string, unknown>])[] = [
       ["/network/status", {}],
       ["/block", { block_identifier: {} }],
@@ -522,7 +524,7 @@ describe("the offline server", () => {
     ];
     for (const [path, fields] of requests) {
       const { status, body } = await call(server, path, fields);
-      expect({ path, status, code: body["code"], retriable: body["retriable"] }).toEqual({
+      expect({ path, status, code: body.code, retriable: body.retriable }).toEqual({
         path,
         status: 500,
         code: 3,

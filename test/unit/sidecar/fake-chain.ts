@@ -167,20 +167,21 @@ export function balanceAt(height: number): bigint {
   return 100n * TOKEN + BigInt(height);
 }
 
+const header = (journal: Record<string, unknown> | undefined) =>
+  journal === undefined
+    ? null
+    : {
+        number: journal["blockNumber"],
+        hash: journal["blockHash"],
+        parentHash: journal["parentHash"],
+        timestamp: toQuantity(Math.floor(Number(journal["timestampMs"]) / 1_000)),
+      };
+
 /** A node over these journals; `methods` replaces or adds single ones. */
 export function startFakeChain(
   methods: Record<string, Method> = {},
   blocks = journals(),
 ): Promise<FakeNode> {
-  const header = (journal: Record<string, unknown> | undefined) =>
-    journal === undefined
-      ? null
-      : {
-          number: journal["blockNumber"],
-          hash: journal["blockHash"],
-          parentHash: journal["parentHash"],
-          timestamp: toQuantity(Math.floor(Number(journal["timestampMs"]) / 1_000)),
-        };
   const heightOf = (tag: unknown) => (tag === "latest" ? blocks.length - 1 : Number(tag));
   const byHash = (hash: unknown) => blocks.find((block) => block["blockHash"] === hash);
   const known = (tag: unknown) => {

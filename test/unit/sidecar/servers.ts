@@ -8,6 +8,7 @@ import { createLogger } from "../../../runtime/logger.js";
 import { createMetrics } from "../../../runtime/metrics.js";
 import { createOfflineServer } from "../../../sidecar/offline-server.js";
 import { createOnlineServer } from "../../../sidecar/online-server.js";
+import type { Reply } from "./replies.js";
 
 export const NETWORK = { blockchain: "token", network: "testnet" };
 
@@ -43,8 +44,7 @@ export function onlineServer(nodeUrl: string, nowMs = 1_790_000_005_000): Online
 
 export interface Answer {
   readonly status: number;
-  // Tests look into replies of many shapes; wrong paths fail the expectation.
-  readonly body: Record<string, any>;
+  readonly body: Reply;
   readonly text: string;
 }
 

@@ -33,7 +33,9 @@ describe("gas", () => {
     expect(raisePrice(101n, { suggestedAtoken: 50n }, settings)).toBe(112n);
     expect(raisePrice(100n, { suggestedAtoken: 300n, neededAtoken: 400n }, settings)).toBe(400n);
     expect(raisePrice(950n, { suggestedAtoken: 0n }, settings)).toBeUndefined();
-    expect(raisePrice(10n, { suggestedAtoken: 0n, neededAtoken: 1_001n }, settings)).toBeUndefined();
+    expect(
+      raisePrice(10n, { suggestedAtoken: 0n, neededAtoken: 1_001n }, settings),
+    ).toBeUndefined();
   });
 
   it("raises a refused gas limit to what is needed, and never above the limit", () => {

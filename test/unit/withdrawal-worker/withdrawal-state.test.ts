@@ -65,10 +65,10 @@ describe("an answer to a raw transaction", () => {
   });
 });
 
-describe("an estimate", () => {
-  const kindOf = (message: string, rpcCode = -32000) =>
-    meaningOfEstimate({ ok: false, error: refusal(message, rpcCode) }).kind;
+const kindOf = (message: string, rpcCode = -32000) =>
+  meaningOfEstimate({ ok: false, error: refusal(message, rpcCode) }).kind;
 
+describe("an estimate", () => {
   it("that reverts is refused by the destination", () => {
     expect(kindOf("execution reverted", 3)).toBe("refused-by-destination");
     expect(kindOf("execution reverted: no thanks")).toBe("refused-by-destination");

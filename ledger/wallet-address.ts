@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { type Address, parseAddress } from "../chain/address.js";
 import { errorCode } from "../chain/errors.js";
-import { DepositError } from "./errors.js";
+import { LedgerError } from "./errors.js";
 
 /**
  * Address of a keystore v3 file: its `address` field, with or without 0x.
@@ -13,7 +13,7 @@ export function readWalletAddress(path: string): Address {
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
-    throw new DepositError("INVALID_WALLET_FILE", `cannot read ${path} (${errorCode(cause)})`, {
+    throw new LedgerError("INVALID_WALLET_FILE", `cannot read ${path} (${errorCode(cause)})`, {
       cause,
     });
   }
@@ -25,6 +25,6 @@ export function readWalletAddress(path: string): Address {
     return parseAddress(text.startsWith("0x") ? text : `0x${text}`);
   } catch {
     // Without a cause: a parser's message could quote the file.
-    throw new DepositError("INVALID_WALLET_FILE", `${path} is not a keystore with an address`);
+    throw new LedgerError("INVALID_WALLET_FILE", `${path} is not a keystore with an address`);
   }
 }

@@ -1,0 +1,172 @@
+/**
+ * The deposit watcher's own process, killed with SIGKILL at each named failpoint of its way: after
+ * a restart every deposit is there exactly once, and ledger and chain agree.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { HDNodeWallet, Mnemonic } from "ethers";
+import { createReconcileChain } from "../../cli/reconcile.js";
+import { keccak256Hex } from "../../chain/crypto.js";
+import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
+import { listEvents } from "../../ledger/events.js";
+import { reconcile } from "../../ledger/reconcile.js";
+import { freePort } from "../helpers/ports.js";
+import { until } from "../helpers/until.js";
+import { derivation, HOT, WatcherBench } from "../helpers/watcher.js";
+
+const dist =
+  process.env["CAUSEWAY_TEST_DIST"] ?? fileURLToPath(new URL("../../dist", import.meta.url));
+const entry = join(dist, "deposit-watcher", "main.js");
+
+const PHRASE = "test test test test test test test test test test test junk";
+const API_KEY = "key-of-the-test";
+
+let bench: WatcherBench;
+let home: string;
+let port: number;
+const children = new Set<ChildProcess>();
+
+beforeEach(async () => {
+  bench = await WatcherBench.open();
+  home = mkdtempSync(join(tmpdir(), "causeway-watcher-"));
+  port = await freePort();
+  mkdirSync(join(home, "config"));
+  const account = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(PHRASE), "m/44'/60'/0'/0");
+  writeFileSync(join(home, "config", "deposit.xpub"), account.neuter().extendedKey);
+  writeFileSync(join(home, "config", "api.key"), API_KEY);
+  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
+});
+
+afterEach(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await bench.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** Starts the process; `ended` resolves with its exit code or signal. */
+function start(failpoint?: string) {
+  const child = spawn(process.execPath, [entry, "--home", home], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      PATH: process.env["PATH"],
+      DATABASE_URL: bench.ledger.url,
+      CAUSEWAY_WATCHER_API_LISTEN: `127.0.0.1:${port}`,
+      CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: bench.chain.url,
+      CAUSEWAY_WATCHER_NODE_DATA_API_URL: bench.chain.url,
+      CAUSEWAY_WATCHER_NODE_WEB_SOCKET_URL: bench.chain.url.replace("http", "ws"),
+      CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "20",
+      ...(failpoint === undefined ? {} : { CAUSEWAY_FAILPOINT: failpoint }),
+    },
+  });
+  children.add(child);
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const ended = once(child, "exit").then(([code, signal]) => {
+    children.delete(child);
+    return String(signal ?? code);
+  });
+  return { child, ended, output: () => output };
+}
+
+async function register(customerId: string): Promise<number> {
+  const reply = await fetch(`http://127.0.0.1:${port}/v1/addresses`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${API_KEY}`, "content-type": "application/json" },
+    body: JSON.stringify({ customerId }),
+  });
+  expect(reply.status).toBe(201);
+  return (JSON.parse(await reply.text()) as { index: number }).index;
+}
+
+async function isReady(): Promise<boolean> {
+  const reply = await fetch(`http://127.0.0.1:${port}/ready`).catch(() => undefined);
+  return reply?.status === 200;
+}
+
+/** Work that passes every failpoint once: payments, a registration with a past, an incident. */
+async function work(): Promise<void> {
+  const first = await bench.register("alice");
+  bench.pay([first.address, 5n], [derivation.addressAt(first.index + 1), 7n]);
+  bench.chain.mine();
+  await bench.caughtUp();
+  await register("bob").catch(() => undefined);
+  bench.pay([first.address, 6n]);
+  bench.chain.mine();
+}
+
+const describeBuilt = existsSync(entry) ? describe : describe.skip;
+if (!existsSync(entry)) console.log(`${entry} is not built: the watcher's crash tests are skipped`);
+
+describeBuilt("a watcher killed with SIGKILL", () => {
+  const steps = WATCHER_FAILPOINTS.filter((name) => name !== "watcher.after-incident");
+  it.each(steps)("at %s loses and doubles nothing", async (name) => {
+    const victim = start(name);
+    const working = work().catch(() => undefined);
+    expect(await victim.ended).toBe("SIGKILL");
+    start();
+    await until(isReady, { timeoutMs: 20_000, what: "the watcher is ready again" });
+    await working;
+    const registered = await bench.ledger.database.query<{ address: string }>(
+      `SELECT address FROM deposit_address WHERE index = 1`,
+    );
+    if (registered.length === 0) await register("bob");
+    await bench.caughtUp();
+    await bench.backfilled();
+    expect((await bench.deposits()).toSorted()).toEqual([
+      "1-0-3 alice credited 5",
+      "1-1-3 bob suspense 7",
+      "3-0-3 alice credited 6",
+    ]);
+    const events = await listEvents(bench.ledger.database, { afterSeq: 0, limit: 100 });
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    const credited = events.filter(({ type }) => type === "deposit.credited");
+    expect(credited.map(({ data }) => data["depositId"])).toEqual(["1-0-3", "3-0-3"]);
+    const { signal } = new AbortController();
+    const report = await reconcile(
+      bench.ledger.database,
+      createReconcileChain(bench.node, signal),
+      HOT,
+    );
+    expect(report.clean).toBe(true);
+  });
+
+  it("at watcher.after-incident stays halted after the restart", async () => {
+    const block = bench.chain.mine();
+    const parentHash = keccak256Hex(Buffer.from("wrong"));
+    bench.chain.dataApiBlocks.set(1, { ...block, parentHash });
+    expect(await start("watcher.after-incident").ended).toBe("SIGKILL");
+    start();
+    await until(
+      async () => {
+        const reply = await fetch(`http://127.0.0.1:${port}/ready`).catch(() => undefined);
+        return reply?.status === 503 && (await reply.text()).includes("PARENT_MISMATCH");
+      },
+      { timeoutMs: 20_000, what: "/ready tells the incident" },
+    );
+  });
+});
+
+describeBuilt("the watcher's process", () => {
+  it("serves, ends on SIGTERM with 0, and names what is wrong at the start in one sentence", async () => {
+    const good = start();
+    await until(isReady, { timeoutMs: 20_000, what: "ready" });
+    expect(good.output()).toContain(`{"ready":true,"name":"deposit-watcher"}`);
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/causeway_watcher_cursor_height 0/);
+    const second = start();
+    expect(await second.ended).toBe("1");
+    expect(second.output()).toContain(`port ${port}`);
+    good.child.kill("SIGTERM");
+    expect(await good.ended).toBe("0");
+    writeFileSync(join(home, "config", "hot-wallet.json"), "{}");
+    const bad = start();
+    expect(await bad.ended).toBe("1");
+    expect(bad.output()).toContain("hot-wallet.json is not a keystore");
+  });
+});

@@ -1,0 +1,265 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { identifyProcess, isRunning, signalProcess } from "../../../runtime/process-identity.js";
+import { compiledFolder } from "../../helpers/services.js";
+import { until } from "../../helpers/until.js";
+
+/** Contract: children whose supervisor was killed end within 5 s. */
+const ORPHAN_LIMIT_MS = 5_000;
+
+let folder: string;
+let scriptFolder: string;
+let scripts = 0;
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  folder = await compiledFolder();
+  scriptFolder = mkdtempSync(join(tmpdir(), "causeway-probes-"));
+});
+
+afterAll(() => {
+  rmSync(scriptFolder, { recursive: true });
+});
+
+afterEach(() => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL");
+  }
+});
+
+interface Run {
+  readonly child: ChildProcess;
+  readonly output: () => string;
+  readonly errors: () => string;
+  readonly ended: Promise<readonly [number | null, NodeJS.Signals | null]>;
+}
+
+/** Runs a module text as a process of its own. */
+function run(
+  source: string,
+  options: { args?: string[]; env?: Record<string, string>; ipc?: boolean } = {},
+): Run {
+  scripts += 1;
+  const path = join(scriptFolder, `probe-${scripts}.mjs`);
+  writeFileSync(path, source);
+  const child = spawn(process.execPath, [path, ...(options.args ?? [])], {
+    env: { PATH: process.env["PATH"], ...options.env },
+    stdio: ["pipe", "pipe", "pipe", ...(options.ipc === true ? (["ipc"] as const) : [])],
+  });
+  children.push(child);
+  let output = "";
+  let errors = "";
+  child.stdout?.on("data", (chunk) => {
+    output += String(chunk);
+  });
+  child.stderr?.on("data", (chunk) => {
+    errors += String(chunk);
+  });
+  // Node never reports "close" once the parent has disconnected the IPC channel.
+  const ended = once(child, options.ipc === true ? "exit" : "close").then(
+    ([code, signal]) => [code, signal] as [number | null, NodeJS.Signals | null],
+  );
+  return { child, output: () => output, errors: () => errors, ended };
+}
+
+const lifecycle = (start: string) => `
+  import { runProcess } from ${JSON.stringify(`${folder}/runtime/lifecycle.js`)};
+  const service = (name, stop) => ({ name, stop: stop ?? (async () => console.log("stopped " + name)) });
+  runProcess({ name: "probe", start: ${start} });
+`;
+const isReady = (process: Run) => () => process.output().includes('"ready":true');
+
+describe("runProcess", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "says that it is ready, stops its services in reverse order on %s and exits 0",
+    async (signal) => {
+      const probe = run(
+        lifecycle(`async ({ home, portOffset }) => {
+          console.log(home, portOffset);
+          return [service("database"), service("api")];
+        }`),
+        { args: ["--home", "/tmp/some-home", "--port-offset", "40"] },
+      );
+      await until(isReady(probe), { timeoutMs: 10_000 });
+      expect(probe.output()).toContain("/tmp/some-home 40");
+      expect(probe.output()).toContain('{"ready":true,"name":"probe"}');
+      probe.child.kill(signal);
+      expect(await probe.ended).toEqual([0, null]);
+      expect(probe.output()).toMatch(/stopped api\nstopped database/);
+    },
+  );
+
+  it("exits 1 with one sentence when the start fails", async () => {
+    const probe = run(lifecycle(`async () => { throw new Error("port 8082 is taken"); }`));
+    expect(await probe.ended).toEqual([1, null]);
+    expect(probe.errors()).toBe("probe: port 8082 is taken\n");
+  });
+
+  it.each([["--port-offset", "x"], ["--port-offset", "99999"], ["--colour"]])(
+    "refuses the arguments %s %s",
+    async (...args) => {
+      const probe = run(lifecycle("async () => []"), { args });
+      expect(await probe.ended).toEqual([1, null]);
+      expect(probe.errors().trim().split("\n")).toHaveLength(1);
+      expect(probe.output()).not.toContain("ready");
+    },
+  );
+
+  it("stops its services and exits 1 after a fault in the background", async () => {
+    const probe = run(
+      lifecycle(`async ({ fatal }) => {
+        setTimeout(() => fatal(new Error("books do not balance")), 20);
+        return [service("api")];
+      }`),
+    );
+    expect(await probe.ended).toEqual([1, null]);
+    expect(probe.output()).toContain("stopped api");
+    expect(probe.output()).toContain("books do not balance");
+  });
+
+  it("treats a rejection that nobody handles as a fault", async () => {
+    const probe = run(
+      lifecycle(`async () => {
+        setTimeout(() => void Promise.reject(new Error("forgotten")), 20);
+        return [service("api")];
+      }`),
+    );
+    expect(await probe.ended).toEqual([1, null]);
+    expect(probe.output()).toContain("forgotten");
+  });
+
+  it("is interrupted while it still starts", async () => {
+    const probe = run(
+      lifecycle(`({ signal }) => new Promise((resolve, reject) => {
+        console.log("starting");
+        const timer = setInterval(() => {}, 1000);
+        signal.addEventListener("abort", () => { clearInterval(timer); reject(signal.reason); });
+      })`),
+    );
+    await until(() => probe.output().includes("starting"), { timeoutMs: 10_000 });
+    probe.child.kill("SIGTERM");
+    expect(await probe.ended).toEqual([0, null]);
+    expect(probe.errors()).toBe("");
+  });
+
+  it("is gone within 10 s although a service never stops", async () => {
+    const probe = run(
+      lifecycle(`async () => {
+        setInterval(() => {}, 1000);
+        return [service("stuck", () => new Promise(() => {}))];
+      }`),
+      { ipc: true, env: { CAUSEWAY_SUPERVISED: "1" } },
+    );
+    const [message] = await once(probe.child, "message");
+    expect(message).toEqual({ ready: true, name: "probe" });
+    const startedMs = performance.now();
+    // The shorter of the two deadlines, that of an orphan, keeps this test short.
+    probe.child.disconnect();
+    expect(await probe.ended).toEqual([1, null]);
+    expect(performance.now() - startedMs).toBeLessThan(ORPHAN_LIMIT_MS);
+  });
+
+  it("ends when its supervisor's pipe closes, without IPC", async () => {
+    const probe = run(lifecycle(`async () => { setInterval(() => {}, 1000); return []; }`), {
+      env: { CAUSEWAY_SUPERVISED: "1" },
+    });
+    await until(isReady(probe), { timeoutMs: 10_000 });
+    probe.child.stdin?.end();
+    expect(await probe.ended).toEqual([0, null]);
+  });
+
+  it("outlives a closed stdin when nobody supervises it", async () => {
+    const probe = run(lifecycle(`async () => { setInterval(() => {}, 1000); return []; }`));
+    await until(isReady(probe), { timeoutMs: 10_000 });
+    probe.child.stdin?.end();
+    probe.child.kill("SIGTERM");
+    expect(await probe.ended).toEqual([0, null]);
+    expect(probe.output()).toContain('"reason":"SIGTERM"');
+  });
+});
+
+describe("failpoint", () => {
+  const program = () => `
+    import { failpoint } from ${JSON.stringify(`${folder}/runtime/failpoint.js`)};
+    for (let hit = 1; hit <= 4; hit += 1) {
+      failpoint("other.place");
+      failpoint("probe.after-commit");
+      process.stdout.write(String(hit));
+    }
+  `;
+
+  it.each([
+    ["", "1234", null],
+    ["probe.after-commit", "", "SIGKILL"],
+    ["probe.after-commit:3", "12", "SIGKILL"],
+    ["probe.after", "1234", null],
+    ["probe.after-commit:x", "1234", null],
+  ])("armed with %j lets the process get as far as %j", async (armed, output, signal) => {
+    const probe = run(program(), { env: { CAUSEWAY_FAILPOINT: armed } });
+    const [, endSignal] = await probe.ended;
+    expect(endSignal).toBe(signal);
+    expect(probe.output()).toBe(output);
+  });
+});
+
+describe("guardian", () => {
+  /** A supervisor with one obedient and one deaf child; prints their process ids. */
+  const supervisor = (end: string) => `
+    import { spawn } from "node:child_process";
+    import { startGuardian } from ${JSON.stringify(`${folder}/runtime/guardian.js`)};
+    import { createLogger } from ${JSON.stringify(`${folder}/runtime/logger.js`)};
+    const guardian = startGuardian({ log: createLogger({ component: "t", level: "silent" }) });
+    const start = (source) => {
+      const child = spawn(process.execPath, ["-e", source + "; setInterval(() => {}, 1000)"],
+        { stdio: "ignore", detached: true });
+      guardian.watch({ pid: child.pid });
+      return child;
+    };
+    const obedient = start("");
+    const deaf = start("process.on('SIGTERM', () => {})");
+    const released = start("");
+    guardian.forget(released.pid);
+    console.log(JSON.stringify([obedient.pid, deaf.pid, released.pid]));
+    ${end}
+  `;
+
+  async function pidsOf(process: Run): Promise<number[]> {
+    await until(() => process.output().endsWith("\n"), { timeoutMs: 10_000 });
+    return JSON.parse(process.output()) as number[];
+  }
+
+  it("ends the children of a killed supervisor within 5 s, deaf ones too, others never", async () => {
+    const parent = run(supervisor("setInterval(() => {}, 1000);"));
+    const identities = (await pidsOf(parent)).map(identifyProcess);
+    const [obedient, deaf, released] = identities;
+    expect(identities).not.toContain(undefined);
+    parent.child.kill("SIGKILL");
+    const isGone = (identity: typeof obedient) => identity === undefined || !isRunning(identity);
+    await until(() => isGone(obedient) && isGone(deaf), { timeoutMs: ORPHAN_LIMIT_MS });
+    expect(released !== undefined && isRunning(released)).toBe(true);
+    expect(released !== undefined && signalProcess(released, "SIGKILL")).toBe(true);
+  });
+
+  it("touches nothing when it is closed, and keeps no process alive", async () => {
+    const parent = run(
+      supervisor("obedient.unref(); deaf.unref(); released.unref(); guardian.close();"),
+    );
+    const identities = (await pidsOf(parent)).map(identifyProcess);
+    expect(await parent.ended).toEqual([0, null]);
+    for (const identity of identities) {
+      expect(identity !== undefined && isRunning(identity)).toBe(true);
+      expect(identity !== undefined && signalProcess(identity, "SIGKILL")).toBe(true);
+    }
+  });
+
+  it("never signals a process that only inherited an id", () => {
+    const own = identifyProcess(process.pid);
+    expect(own !== undefined && isRunning(own)).toBe(true);
+    expect(signalProcess({ pid: process.pid, startTicks: "1" }, "SIGKILL")).toBe(false);
+    expect(identifyProcess(2 ** 22 + 1)).toBeUndefined();
+  });
+});

@@ -1,0 +1,143 @@
+/** The doorbell on PostgreSQL always, and on Redis where REDIS_URL_TEST names one. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Redis } from "ioredis";
+import { Client } from "pg";
+import { createLogger } from "../../../runtime/logger.js";
+import { createWakeQueue, type WakeQueue } from "../../../withdrawal-worker/queue.js";
+import { createTestDatabase, type TestDatabase } from "../../helpers/postgres.js";
+import { until as awaitCondition } from "../../helpers/until.js";
+
+let database: TestDatabase;
+
+const until = (condition: () => boolean, options: { readonly what: string }) =>
+  awaitCondition(condition, { timeoutMs: 20_000, ...options });
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+const log = createLogger({ component: "test", level: "silent" });
+const redisUrl = process.env["REDIS_URL_TEST"];
+if (redisUrl === undefined) {
+  process.stdout.write("queue on Redis: skipped, REDIS_URL_TEST names no server\n");
+}
+
+interface Counted {
+  readonly queue: WakeQueue;
+  rings: number;
+}
+
+function open(options: { name: string; url?: string; redis?: string | undefined }): Counted {
+  const counted: { queue?: WakeQueue; rings: number } = { rings: 0 };
+  const queue = createWakeQueue({
+    databaseUrl: options.url ?? database.url,
+    redisUrl: options.redis,
+    onWake: () => {
+      counted.rings += 1;
+    },
+    log,
+    signal: new AbortController().signal,
+    name: options.name,
+  });
+  return Object.assign(counted, { queue });
+}
+
+const backends: readonly (readonly [string, string | undefined])[] = [
+  ["PostgreSQL", undefined],
+  ...(redisUrl === undefined ? [] : [["Redis", redisUrl] as const]),
+];
+
+for (const [backend, redis] of backends) {
+  describe(`the wake queue on ${backend}`, () => {
+    it("carries a ring from one process to another", async () => {
+      const name = `test-${randomUUID()}`;
+      const listener = open({ name, redis });
+      await until(() => listener.queue.isOpen(), { what: "the queue to open" });
+      const ringsAtOpening = listener.rings;
+      const ringer = open({ name, redis });
+      await until(() => ringer.queue.isOpen(), { what: "the second queue to open" });
+      const before = ringer.rings;
+      ringer.queue.wake();
+      await until(() => listener.rings + ringer.rings > ringsAtOpening + before, {
+        what: "the ring to arrive",
+      });
+      await Promise.all([listener.queue.stop(), ringer.queue.stop()]);
+    });
+
+    it("melts a burst into few rings and never loses the last one", async () => {
+      const name = `test-${randomUUID()}`;
+      const only = open({ name, redis });
+      await until(() => only.queue.isOpen(), { what: "the queue to open" });
+      for (let index = 0; index < 500; index++) only.queue.wake();
+      await until(() => only.rings >= 2, { what: "the rings to arrive" });
+      const settled = only.rings;
+      expect(settled).toBeLessThan(50);
+      only.queue.wake();
+      await until(() => only.rings > settled, { what: "the last ring to arrive" });
+      await only.queue.stop();
+    });
+  });
+}
+
+if (redisUrl !== undefined) {
+  describe("the wake queue on a Redis that was flushed", () => {
+    it("goes on ringing", async () => {
+      const only = open({ name: `test-${randomUUID()}`, redis: redisUrl });
+      await until(() => only.queue.isOpen(), { what: "the queue to open" });
+      const redis = new Redis(redisUrl);
+      await redis.flushall();
+      redis.disconnect();
+      const before = only.rings;
+      await until(
+        () => {
+          only.queue.wake();
+          return only.rings > before;
+        },
+        { what: "a ring after the flush" },
+      );
+      await only.queue.stop();
+    });
+  });
+}
+
+describe("a wake queue whose server is gone", () => {
+  for (const [backend, options] of [
+    ["PostgreSQL", { url: "postgres://nobody:x@127.0.0.1:9/none", redis: undefined }],
+    ["Redis", { redis: "redis://127.0.0.1:9" }],
+  ] as const) {
+    it(`neither throws nor holds up the stop (${backend})`, async () => {
+      const orphan = open({ name: `test-${randomUUID()}`, ...options });
+      for (let index = 0; index < 10; index++) orphan.queue.wake();
+      expect(orphan.queue.isOpen()).toBe(false);
+      const startedMs = performance.now();
+      await orphan.queue.stop();
+      expect(performance.now() - startedMs).toBeLessThan(6_000);
+    });
+  }
+
+  it("goes on after its connections were cut", async () => {
+    const only = open({ name: `test-${randomUUID()}` });
+    await until(() => only.queue.isOpen(), { what: "the queue to open" });
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    await client.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    await client.end();
+    const before = only.rings;
+    await until(
+      () => {
+        only.queue.wake();
+        return only.rings > before;
+      },
+      { what: "a ring after the cut" },
+    );
+    await only.queue.stop();
+  });
+});

@@ -1,0 +1,247 @@
+/** `causeway withdrawals`: what an operator sees, freezes and releases, with the chain's proof. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { signLegacy } from "../../../chain/transaction.js";
+import type { LedgerCommand } from "../../../cli/ledger-tools.js";
+import {
+  runFreezeWithdrawals,
+  runListWithdrawals,
+  runShowWithdrawal,
+} from "../../../cli/withdrawals.js";
+import { type ReleaseOptions, runReleaseWithdrawals } from "../../../cli/withdrawals-release.js";
+import { FAKE_CHAIN_ID } from "./fake-chain.js";
+import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
+
+let house: House;
+let home: string;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+  home = mkdtempSync(join(tmpdir(), "causeway-release-"));
+  mkdirSync(join(home, "config"));
+  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: WALLET }));
+});
+
+afterEach(async () => {
+  await house.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const printed: string[] = [];
+
+function command(json = false): LedgerCommand {
+  printed.length = 0;
+  return {
+    home,
+    portOffset: 0,
+    json,
+    env: {
+      DATABASE_URL: house.testDatabase.url,
+      CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: house.chain.url,
+    },
+    signal: house.signal,
+    print: (text) => void printed.push(text),
+  };
+}
+
+const release = (options: ReleaseOptions = {}) => runReleaseWithdrawals(command(), options);
+
+/** Someone else uses the hot wallet's key. */
+async function sendForeign(fields: { nonce: bigint; to?: Address; valueAtoken?: bigint }) {
+  const raw = signLegacy(
+    {
+      chainId: FAKE_CHAIN_ID,
+      nonce: fields.nonce,
+      gasPriceAtoken: 30_000_000n,
+      gasLimit: 21_000n,
+      to: fields.to ?? freshAddress(),
+      valueAtoken: fields.valueAtoken ?? 5n,
+      data: new Uint8Array(0),
+    },
+    WALLET_KEY,
+  );
+  const call = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "eth_sendRawTransaction",
+    params: [bytesToHex(raw)],
+  };
+  const answer = await fetch(house.chain.url, { method: "POST", body: JSON.stringify(call) });
+  const { result } = (await answer.json()) as { result: string };
+  return result;
+}
+
+/** A withdrawal whose nonce a foreign transaction consumed. */
+async function frozenByForeign(foreign: { sameAs?: boolean } = {}) {
+  const to = freshAddress();
+  const { id } = await house.accept({ destination: to, destinationText: to });
+  const lane = house.lane();
+  house.chain.wireFault = (methods) =>
+    methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+  await expect(lane.runRound(house.signal)).rejects.toThrow();
+  house.chain.wireFault = () => undefined;
+  const target = foreign.sameAs === true ? { to, valueAtoken: TOKEN } : {};
+  const hash = await sendForeign({ nonce: 0n, ...target });
+  house.chain.mine();
+  for (let round = 0; round < 2; round++) {
+    await lane.runRound(house.signal);
+    house.clock.ms += 5_000;
+  }
+  expect((await house.read(id)).status).toBe("frozen");
+  return { id, lane, hash, to };
+}
+
+describe("causeway withdrawals", () => {
+  it("lists and shows withdrawals, and freezes and releases signing", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    expect(await runListWithdrawals(command(), {})).toBe(0);
+    expect(printed.join("\n")).toContain(`${id} broadcast alice 1 TOKEN`);
+    expect(await runListWithdrawals(command(true), { status: "settled" })).toBe(0);
+    expect(JSON.parse(printed.join(""))).toMatchObject({ withdrawals: [] });
+    expect(await runShowWithdrawal(command(), id)).toBe(0);
+    expect(printed.join("\n")).toContain("nonce 0");
+    expect(await runShowWithdrawal(command(), "wd_none")).toBe(1);
+    await expect(runListWithdrawals(command(), { status: "odd" })).rejects.toThrow("--status");
+    expect(await runFreezeWithdrawals(command(), { reason: "looking" })).toBe(0);
+    expect(await runListWithdrawals(command(), {})).toBe(1);
+    expect(printed[0]).toContain("FROZEN");
+    expect(printed[0]).toContain("looking");
+    const waiting = await house.accept();
+    await lane.runRound(house.signal);
+    expect((await house.read(waiting.id)).status).toBe("accepted");
+    expect(await release()).toBe(0);
+    await lane.runRound(house.signal);
+    expect((await house.read(waiting.id)).status).toBe("broadcast");
+  });
+
+  it("gives a withdrawal a second nonce only with the transaction that consumed the first", async () => {
+    const { id, lane, to } = await frozenByForeign();
+    expect(await release()).toBe(0);
+    expect((await house.read(id)).status).toBe("accepted");
+    const proof = await house.database.query(
+      `SELECT outcome, mined_hash IS NOT NULL AS proven FROM nonce_slot WHERE nonce = 0`,
+    );
+    expect(proof).toEqual([{ outcome: "foreign", proven: true }]);
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    const paid = await house.read(id);
+    expect(paid.status).toBe("settled");
+    expect(paid.nonce).toBe(1n);
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
+  it("keeps it frozen without that proof", async () => {
+    const { id } = await frozenByForeign();
+    house.chain.override = (method) =>
+      method === "causeway_getAccountJournal" ? { result: { entries: [], next: null } } : undefined;
+    expect(await release()).toBe(1);
+    expect((await house.read(id)).status).toBe("frozen");
+    expect(printed.join("\n")).toContain("nothing shows who consumed nonce 0");
+  });
+
+  it("does not pay again what the foreign transaction may have paid, but takes it over", async () => {
+    const { id, lane, hash, to } = await frozenByForeign({ sameAs: true });
+    expect(await release()).toBe(1);
+    expect((await house.read(id)).status).toBe("frozen");
+    expect(printed.join("\n")).toContain(`--paid-by ${hash}`);
+    expect(await release({ id, paidBy: hash })).toBe(0);
+    await lane.runRound(house.signal);
+    const settled = await house.read(id);
+    expect(settled.status).toBe("settled");
+    expect(settled.txHash).toBe(hash);
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+    expect(house.chain.nonces.get(WALLET)).toBe(1n);
+  });
+
+  it("after a restored backup names the unknown payments and pays none of them twice", async () => {
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    const to = freshAddress();
+    // The backup knows this request as waiting; before the loss it had been paid with nonce 0.
+    const paid = await house.accept({ destination: to, destinationText: to });
+    const other = await house.accept();
+    const hash = await sendForeign({ nonce: 0n, to, valueAtoken: TOKEN });
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(await house.isFrozen()).toBe(true);
+    expect(await release()).toBe(1);
+    expect(printed.join("\n")).toContain(hash);
+    expect(await house.isFrozen()).toBe(true);
+    expect(await release({ acceptForeign: true })).toBe(1);
+    expect((await house.read(paid.id)).status).toBe("frozen");
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    const settled = await house.read(other.id);
+    expect(settled.status).toBe("settled");
+    expect(settled.nonce).toBe(1n);
+    expect(await release({ id: other.id, paidBy: hash }).catch(() => "refused")).toBe("refused");
+    expect(await release({ id: paid.id, paidBy: hash })).toBe(0);
+    await lane.runRound(house.signal);
+    expect((await house.read(paid.id)).status).toBe("settled");
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+    const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
+    expect(100n * TOKEN - (await house.accountAtoken("asset:hot_wallet"))).toBe(spent);
+  });
+
+  it("pays what an operator says was never paid", async () => {
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    const to = freshAddress();
+    const { id } = await house.accept({ destination: to, destinationText: to });
+    await sendForeign({ nonce: 0n, to, valueAtoken: TOKEN });
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    await release({ acceptForeign: true });
+    expect(await release({ id, notPaid: true })).toBe(0);
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(house.chain.balances.get(to)).toBe(2n * TOKEN);
+  });
+});
+
+describe("the tables", () => {
+  it("refuse to forget, recycle or change what was signed", async () => {
+    await house.accept();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    for (const statement of [
+      "DELETE FROM nonce_slot",
+      "DELETE FROM withdrawal_attempt",
+      "DELETE FROM withdrawal",
+      "UPDATE withdrawal_attempt SET raw = '0x00'",
+      "UPDATE nonce_slot SET nonce = nonce + 1",
+      "UPDATE hot_wallet SET next_nonce = next_nonce - 1",
+      "UPDATE withdrawal SET amount_atoken = amount_atoken * 2",
+      "UPDATE withdrawal SET destination = '0x' || repeat('1', 40)",
+      "TRUNCATE nonce_slot CASCADE",
+      `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+         reserved_atoken) SELECT wallet, nonce + 1, withdrawal_id, 1, 1, 1 FROM nonce_slot`,
+      `INSERT INTO withdrawal_attempt (slot_id, n, hash, gas_limit, gas_price_atoken)
+         SELECT id, 9, '0x' || repeat('1', 64), 1, 1 FROM nonce_slot`,
+    ]) {
+      const outcome = await house.database.query(statement).then(
+        () => "done",
+        () => "refused",
+      );
+      expect({ statement, outcome }).toEqual({ statement, outcome: "refused" });
+    }
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    const reopened = await house.database.query("UPDATE withdrawal SET status = 'accepted'").then(
+      () => "done",
+      () => "refused",
+    );
+    expect(reopened).toBe("refused");
+  });
+});
