@@ -10,7 +10,8 @@ import {
   type Withdrawal,
 } from "../ledger/withdrawals.js";
 import { CliError } from "./errors.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import { type LedgerAlone, withLedgerAlone } from "./ledger-alone.js";
+import { type LedgerCommand, toJson } from "./ledger-tools.js";
 
 /** Filters of `withdrawals list`, as typed. */
 export interface ListWithdrawalsOptions {
@@ -42,7 +43,7 @@ export async function runListWithdrawals(
     min: 0,
     max: Number.MAX_SAFE_INTEGER,
   });
-  return withLedger(command, async (opened) => {
+  return withLedgerAlone(command, async (opened) => {
     const page = { customerId: options.customer, status, limit, afterPosition };
     const withdrawals = await listWithdrawals(opened.database, page);
     const freeze = await readFreeze(opened.database, opened.hotWallet);
@@ -63,7 +64,7 @@ export async function runListWithdrawals(
  * @returns 0, or 1 when there is none
  */
 export async function runShowWithdrawal(command: LedgerCommand, id: string): Promise<number> {
-  return withLedger(command, async (opened) => {
+  return withLedgerAlone(command, async (opened) => {
     const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
     if (withdrawal === undefined) {
       command.print(command.json ? toJson(null) : `No withdrawal has the id ${id}.`);
@@ -81,7 +82,7 @@ export async function runFreezeWithdrawals(
   options: { readonly reason?: string },
 ): Promise<number> {
   const reason = options.reason ?? "an operator froze it";
-  return withLedger(command, async (opened) => {
+  return withLedgerAlone(command, async (opened) => {
     const changed = await freezeSigning(opened.database, opened.hotWallet, reason);
     const freeze = await readFreeze(opened.database, opened.hotWallet);
     if (command.json) command.print(toJson({ changed, signing: freeze }));
@@ -91,7 +92,7 @@ export async function runFreezeWithdrawals(
 }
 
 /** One line about the switch. */
-export async function switchLine(opened: OpenedLedger): Promise<string> {
+export async function switchLine(opened: LedgerAlone): Promise<string> {
   const freeze = await readFreeze(opened.database, opened.hotWallet);
   const wallet = toChecksumAddress(opened.hotWallet);
   return freeze.frozen
@@ -108,12 +109,14 @@ function rowOf(withdrawal: Withdrawal): string {
 }
 
 function detailsOf(withdrawal: Withdrawal): string[] {
+  const { amountAtoken, hashes, txHash, blockNumber, history } = withdrawal;
+  const mined = blockNumber === undefined ? "not yet" : `${txHash} in block ${blockNumber}`;
   return [
     rowOf(withdrawal),
-    `  amount     ${withdrawal.amountAtoken} atoken`,
-    `  signed     ${withdrawal.hashes.length === 0 ? "nothing yet" : withdrawal.hashes.join(", ")}`,
-    `  mined      ${withdrawal.blockNumber === undefined ? "not yet" : `${withdrawal.txHash} in block ${withdrawal.blockNumber}`}`,
-    ...withdrawal.history.map(({ status, at }) => `  ${at}  ${status}`),
+    `  amount     ${amountAtoken} atoken`,
+    `  signed     ${hashes.length === 0 ? "nothing yet" : hashes.join(", ")}`,
+    `  mined      ${mined}`,
+    ...history.map(({ status, at }) => `  ${at}  ${status}`),
   ];
 }
 

@@ -1,9 +1,10 @@
 /** Metrics of the withdrawal worker. */
 import type { Address } from "../chain/address.js";
-import { withdrawalFigures } from "../ledger/withdrawal-figures.js";
+import { type WithdrawalFigures, withdrawalFigures } from "../ledger/withdrawal-figures.js";
 import { WITHDRAWAL_STATUSES } from "../ledger/withdrawal-status.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { Sql } from "../runtime/sql.js";
+import { SqlError } from "../runtime/sql-errors.js";
 import type { LaneStatus } from "./lane.js";
 
 /** What the gauges read when a page is asked for. */
@@ -21,7 +22,11 @@ export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSou
     "Age of the oldest withdrawal that has not ended; 0 without one.",
   );
   metrics.gauge("causeway_withdrawals", "Withdrawals by status.", ["status"], async (gauge) => {
-    const figures = await withdrawalFigures(source.database, source.wallet);
+    // Without its tables a page shows no figures of them; the rest of it matters all the more.
+    gauge.reset();
+    oldest.reset();
+    const figures = await readFigures(source);
+    if (figures === undefined) return;
     for (const status of WITHDRAWAL_STATUSES) {
       gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
     }
@@ -52,4 +57,14 @@ export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSou
     [],
     (gauge) => gauge.set(source.isQueueOpen() ? 1 : 0),
   );
+}
+
+/** Figures of the tables; undefined while the database cannot be asked. */
+async function readFigures(source: WorkerMetricsSource): Promise<WithdrawalFigures | undefined> {
+  try {
+    return await withdrawalFigures(source.database, source.wallet);
+  } catch (error) {
+    if (error instanceof SqlError && error.retriable) return undefined;
+    throw error;
+  }
 }

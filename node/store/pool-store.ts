@@ -4,7 +4,7 @@
  * restart tells mined ones by the chain's index and removed ones by their own records.
  */
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
-import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { keccak256Hex } from "../../chain/crypto.js";
 import {
   decodeRlp,
@@ -14,7 +14,7 @@ import {
   rlpInteger,
   rlpList,
 } from "../../chain/rlp.js";
-import { type Database, KEY_SPACE, storeKey, type StoreWrite } from "./database.js";
+import { type Database, storeKey, type StoreWrite } from "./database.js";
 
 /** One journalled transaction; the same shape as the mempool's port asks for. */
 export interface StoredPoolEntry {
@@ -28,14 +28,18 @@ export interface StoredPoolEntry {
 /** A record and those of its transactions that are still in the pool. */
 interface Group {
   readonly key: Buffer;
+  /** All transactions of the record. */
+  readonly hashes: readonly Hash32[];
   readonly waiting: Set<Hash32>;
-  /** Hashes that have a record of their own in "poolRemoved". */
-  readonly removed: Hash32[];
 }
 
 /** Journal over the key spaces "pool" and "poolRemoved". */
 export class PoolStore {
+  /** The newest record of each waiting transaction. */
   private readonly groups = new Map<Hash32, Group>();
+  /** How many records on disk hold a transaction: it may be dropped and sent again. */
+  private readonly recordCounts = new Map<Hash32, number>();
+  private readonly markers = new Set<Hash32>();
 
   /**
    * @param isMined whether the chain's index knows the transaction
@@ -50,67 +54,103 @@ export class PoolStore {
     const [first] = entries;
     if (first === undefined) return;
     const key = groupKey(first.sequence);
-    await this.database.write([{ key, value: encodeRlp(entries.map(encodeEntry)) }], {
-      durable: true,
-    });
-    this.track(key, entries);
+    // One that was removed before is in the pool again: its marker must go in the same write.
+    const returned = entries.map(({ hash }) => hash).filter((hash) => this.markers.has(hash));
+    await this.database.write(
+      [
+        { key, value: encodeRlp(entries.map(encodeEntry)) },
+        ...returned.map((hash) => ({ key: markerKey(hash), value: undefined })),
+      ],
+      { durable: true },
+    );
+    for (const hash of returned) this.markers.delete(hash);
+    this.track(key, entries, new Set(entries.map(({ hash }) => hash)));
   }
 
-  private track(key: Buffer, entries: readonly StoredPoolEntry[]): void {
-    const group: Group = { key, waiting: new Set(entries.map(({ hash }) => hash)), removed: [] };
-    for (const { hash } of entries) this.groups.set(hash, group);
+  private track(key: Buffer, entries: readonly StoredPoolEntry[], waiting: Set<Hash32>): Group {
+    const group: Group = { key, hashes: entries.map(({ hash }) => hash), waiting };
+    for (const hash of group.hashes) {
+      this.recordCounts.set(hash, (this.recordCounts.get(hash) ?? 0) + 1);
+      if (!waiting.has(hash)) continue;
+      // An older record of the same transaction has nothing to wait for any more.
+      this.groups.get(hash)?.waiting.delete(hash);
+      this.groups.set(hash, group);
+    }
+    return group;
   }
 
   /** Transactions left the pool otherwise than by a block; they must not come back. */
   async remove(hashes: readonly Hash32[]): Promise<void> {
-    const writes: StoreWrite[] = [];
-    for (const hash of hashes) {
-      const group = this.groups.get(hash);
-      if (group === undefined) continue;
-      group.removed.push(hash);
-      const key = storeKey("poolRemoved", hexToBytes(hash));
-      writes.push({ key, value: new Uint8Array(0) });
-    }
-    await this.database.write([...writes, ...this.release(hashes)], { durable: true });
+    const marks = hashes.map((hash) => ({ key: markerKey(hash), value: ZERO_BYTES }));
+    await this.database.write(marks, { durable: true });
+    for (const hash of hashes) this.markers.add(hash);
+    await this.forget(hashes);
   }
 
   /** A committed block took these; records that are done with go away. */
   async mined(hashes: readonly Hash32[]): Promise<void> {
-    const writes = this.release(hashes);
-    if (writes.length > 0) await this.database.write(writes, { durable: false });
+    await this.forget(hashes);
   }
 
-  private release(hashes: readonly Hash32[]): StoreWrite[] {
-    const writes: StoreWrite[] = [];
+  private async forget(hashes: readonly Hash32[]): Promise<void> {
+    const done: Group[] = [];
     for (const hash of hashes) {
       const group = this.groups.get(hash);
       if (group === undefined) continue;
       this.groups.delete(hash);
       group.waiting.delete(hash);
-      if (group.waiting.size > 0) continue;
-      writes.push({ key: group.key, value: undefined });
-      for (const removed of group.removed) {
-        writes.push({ key: storeKey("poolRemoved", hexToBytes(removed)), value: undefined });
+      if (group.waiting.size === 0) done.push(group);
+    }
+    await this.deleteRecords(done);
+  }
+
+  /** Deletes records, and the markers of transactions that no other record holds. */
+  private async deleteRecords(groups: readonly Group[]): Promise<void> {
+    const writes: StoreWrite[] = [];
+    for (const { key, hashes } of groups) {
+      writes.push({ key, value: undefined });
+      for (const hash of hashes) {
+        const left = (this.recordCounts.get(hash) ?? 1) - 1;
+        if (left > 0) this.recordCounts.set(hash, left);
+        else this.recordCounts.delete(hash);
+        if (left > 0 || !this.markers.delete(hash)) continue;
+        writes.push({ key: markerKey(hash), value: undefined });
       }
     }
-    return writes;
+    if (writes.length > 0) await this.database.write(writes, { durable: false });
   }
 
-  /** Everything that is still to be mined, in the order of receipt. */
+  /** Everything that is still to be mined, in the order of receipt; tidies up what is not. */
   async *load(): AsyncIterable<StoredPoolEntry> {
-    const range = { from: storeKey("pool"), to: Buffer.from([KEY_SPACE.pool + 1]) };
-    for await (const [key, value] of this.database.entries(range)) {
-      if (key[0] !== KEY_SPACE.pool) continue;
+    for await (const [key] of this.database.entries(spaceRange("poolRemoved"))) {
+      this.markers.add(bytesToHash32(key.subarray(1)));
+    }
+    const done: Group[] = [];
+    for await (const [key, value] of this.database.entries(spaceRange("pool"))) {
       const entries = rlpList(decodeRlp(value)).map(decodeEntry);
-      const left = entries.filter(({ hash }) => !this.isMined(hash) && !this.isRemoved(hash));
-      this.track(Buffer.from(key), left);
+      const left = entries.filter(({ hash }) => !this.isMined(hash) && !this.markers.has(hash));
+      const waiting = new Set(left.map(({ hash }) => hash));
+      const group = this.track(Buffer.from(key), entries, waiting);
+      if (left.length === 0) done.push(group);
       yield* left;
     }
+    await this.deleteRecords(done);
+    const stray = [...this.markers].filter((hash) => !this.recordCounts.has(hash));
+    const writes = stray.map((hash) => ({ key: markerKey(hash), value: undefined }));
+    if (writes.length > 0) await this.database.write(writes, { durable: false });
+    for (const hash of stray) this.markers.delete(hash);
   }
+}
 
-  private isRemoved(hash: Hash32): boolean {
-    return this.database.get(storeKey("poolRemoved", hexToBytes(hash))) !== undefined;
-  }
+const ZERO_BYTES = new Uint8Array(0);
+
+function markerKey(hash: Hash32): Buffer {
+  return storeKey("poolRemoved", hexToBytes(hash));
+}
+
+function spaceRange(space: "pool" | "poolRemoved"): { from: Buffer; to: Buffer } {
+  const longest = Buffer.alloc(33, 0xff);
+  return { from: storeKey(space), to: storeKey(space, longest) };
 }
 
 function groupKey(firstSequence: number): Buffer {

@@ -70,12 +70,14 @@ function networkOptions(network: Network) {
 
 /** Accounts of the chain itself, which nobody holds a key to: they appear in every block. */
 function systemAccounts(): Readonly<Record<string, string>> {
-  const { feeCollector, treasury, validatorsPool, developmentFund } = SYSTEM_ADDRESSES;
-  const checksummed = (address: string) => accountIdentifier(parseAddress(address)).address;
   return {
-    fee_collector: checksummed(feeCollector),
-    treasury: checksummed(treasury),
-    validators_pool: checksummed(validatorsPool),
-    development_fund: checksummed(developmentFund),
+    fee_collector: checksummed(SYSTEM_ADDRESSES.feeCollector),
+    treasury: checksummed(SYSTEM_ADDRESSES.treasury),
+    validators_pool: checksummed(SYSTEM_ADDRESSES.validatorsPool),
+    development_fund: checksummed(SYSTEM_ADDRESSES.developmentFund),
   };
+}
+
+function checksummed(address: string): string {
+  return accountIdentifier(parseAddress(address)).address;
 }

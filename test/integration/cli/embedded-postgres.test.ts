@@ -40,6 +40,13 @@ async function queryOne(url: string, text: string): Promise<unknown> {
   }
 }
 
+function makeHome(): string {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-pg-"));
+  // mkdtemp closes the folder; the server's account must pass through it.
+  chmodSync(folder, 0o711);
+  return folder;
+}
+
 describe("embedded PostgreSQL", () => {
   /** Home with a finished cluster, shared by the tests that do not look at its making. */
   let sharedHome: string;
@@ -57,13 +64,6 @@ describe("embedded PostgreSQL", () => {
     });
     running.push(server);
     return server;
-  }
-
-  function makeHome(): string {
-    const folder = mkdtempSync(join(tmpdir(), "causeway-pg-"));
-    // mkdtemp closes the folder; the server's account must pass through it.
-    chmodSync(folder, 0o711);
-    return folder;
   }
 
   beforeAll(() => {
@@ -101,8 +101,8 @@ describe("embedded PostgreSQL", () => {
     const password = readFileSync(passwordPath, "utf8").trim();
     expect(password).toMatch(/^[0-9a-f]{64}$/);
     expect(statSync(passwordPath).mode & 0o777).toBe(0o600);
-    const arguments_ = readFileSync(`/proc/${first.pid}/cmdline`, "utf8");
-    expect(arguments_).not.toContain(password);
+    const commandLine = readFileSync(`/proc/${first.pid}/cmdline`, "utf8");
+    expect(commandLine).not.toContain(password);
     await first.stop();
     expect(await first.exited).toEqual({ code: 0, signal: null });
     expect(readFileSync(join(home, "logs", "postgres.log"), "utf8")).not.toContain(password);

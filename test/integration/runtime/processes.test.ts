@@ -182,16 +182,17 @@ describe("runProcess", () => {
   });
 });
 
-describe("failpoint", () => {
-  const program = () => `
-    import { failpoint } from ${JSON.stringify(`${folder}/runtime/failpoint.js`)};
-    for (let hit = 1; hit <= 4; hit += 1) {
-      failpoint("other.place");
-      failpoint("probe.after-commit");
-      process.stdout.write(String(hit));
-    }
-  `;
+/** Passes two failpoints four times and prints how far it got. */
+const program = () => `
+  import { failpoint } from ${JSON.stringify(`${folder}/runtime/failpoint.js`)};
+  for (let hit = 1; hit <= 4; hit += 1) {
+    failpoint("other.place");
+    failpoint("probe.after-commit");
+    process.stdout.write(String(hit));
+  }
+`;
 
+describe("failpoint", () => {
   it.each([
     ["", "1234", null],
     ["probe.after-commit", "", "SIGKILL"],
@@ -206,32 +207,32 @@ describe("failpoint", () => {
   });
 });
 
+/** A supervisor with one obedient and one deaf child; prints their process ids. */
+const supervisor = (end: string) => `
+  import { spawn } from "node:child_process";
+  import { startGuardian } from ${JSON.stringify(`${folder}/runtime/guardian.js`)};
+  import { createLogger } from ${JSON.stringify(`${folder}/runtime/logger.js`)};
+  const guardian = startGuardian({ log: createLogger({ component: "t", level: "silent" }) });
+  const start = (source) => {
+    const child = spawn(process.execPath, ["-e", source + "; setInterval(() => {}, 1000)"],
+      { stdio: "ignore", detached: true });
+    guardian.watch({ pid: child.pid });
+    return child;
+  };
+  const obedient = start("");
+  const deaf = start("process.on('SIGTERM', () => {})");
+  const released = start("");
+  guardian.forget(released.pid);
+  console.log(JSON.stringify([obedient.pid, deaf.pid, released.pid]));
+  ${end}
+`;
+
+async function pidsOf(process: Run): Promise<number[]> {
+  await until(() => process.output().endsWith("\n"), { timeoutMs: 10_000 });
+  return JSON.parse(process.output()) as number[];
+}
+
 describe("guardian", () => {
-  /** A supervisor with one obedient and one deaf child; prints their process ids. */
-  const supervisor = (end: string) => `
-    import { spawn } from "node:child_process";
-    import { startGuardian } from ${JSON.stringify(`${folder}/runtime/guardian.js`)};
-    import { createLogger } from ${JSON.stringify(`${folder}/runtime/logger.js`)};
-    const guardian = startGuardian({ log: createLogger({ component: "t", level: "silent" }) });
-    const start = (source) => {
-      const child = spawn(process.execPath, ["-e", source + "; setInterval(() => {}, 1000)"],
-        { stdio: "ignore", detached: true });
-      guardian.watch({ pid: child.pid });
-      return child;
-    };
-    const obedient = start("");
-    const deaf = start("process.on('SIGTERM', () => {})");
-    const released = start("");
-    guardian.forget(released.pid);
-    console.log(JSON.stringify([obedient.pid, deaf.pid, released.pid]));
-    ${end}
-  `;
-
-  async function pidsOf(process: Run): Promise<number[]> {
-    await until(() => process.output().endsWith("\n"), { timeoutMs: 10_000 });
-    return JSON.parse(process.output()) as number[];
-  }
-
   it("ends the children of a killed supervisor within 5 s, deaf ones too, others never", async () => {
     const parent = run(supervisor("setInterval(() => {}, 1000);"));
     const identities = (await pidsOf(parent)).map(identifyProcess);

@@ -7,9 +7,12 @@ import request from "supertest";
 import { createHttpServer, type HttpServer } from "../../../runtime/http-server.js";
 import { createLogger } from "../../../runtime/logger.js";
 import { createMetrics } from "../../../runtime/metrics.js";
+import type { Sql } from "../../../runtime/sql.js";
+import { SqlError } from "../../../runtime/sql-errors.js";
 import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
+import { registerWorkerMetrics } from "../../../withdrawal-worker/worker-metrics.js";
 import { freshAddress, House, TOKEN, WALLET } from "./house.js";
 
 let house: House;
@@ -244,6 +247,38 @@ describe("POST /v1/withdrawals", () => {
     expect((await path(`/v1/withdrawals/${"x".repeat(2_000)}`)).status).toBe(404);
     expect((await path("/v1/nothing")).status).toBe(404);
     expect((await request(base()).delete("/v1/withdrawals").set(bearer)).status).toBe(405);
+  });
+});
+
+describe("the metrics", () => {
+  it("tell withdrawals by status, age, flight and freeze, and survive a lost database", async () => {
+    const metrics = createMetrics({ processMetrics: false });
+    const laneStatus = () => ({
+      blockedReason: "test",
+      isFrozen: true,
+      holdsLease: true,
+      openSlots: 3,
+    });
+    let isDown = false;
+    const database: Sql = {
+      query: (text, values) =>
+        isDown
+          ? Promise.reject(new SqlError("DATABASE_UNAVAILABLE", "gone", { retriable: true }))
+          : house.database.query(text, values),
+    };
+    const wallet = WALLET;
+    registerWorkerMetrics(metrics, { database, wallet, laneStatus, isQueueOpen: () => false });
+    await post(bodyOf());
+    const page = await metrics.page();
+    expect(page).toMatch(/causeway_withdrawals\{status="accepted"\} [1-9]/);
+    expect(page).toMatch(/causeway_withdrawals_oldest_open_age_seconds [0-9]/);
+    expect(page).toContain("causeway_withdrawals_in_flight 3");
+    expect(page).toContain("causeway_signing_frozen 1");
+    expect(page).toContain("causeway_withdrawal_queue_open 0");
+    isDown = true;
+    const later = await metrics.page();
+    expect(later).not.toContain('status="accepted"');
+    expect(later).toContain("causeway_signing_frozen 1");
   });
 });
 

@@ -121,6 +121,18 @@ describe("causeway withdrawals", () => {
     expect((await house.read(waiting.id)).status).toBe("broadcast");
   });
 
+  it("lists and freezes while the node is down", async () => {
+    const { id } = await house.accept();
+    await house.lane().runRound(house.signal);
+    house.chain.wireFault = () => "reset-before";
+    expect(await runListWithdrawals(command(), {})).toBe(0);
+    expect(printed.join("\n")).toContain(id);
+    expect(await runFreezeWithdrawals(command(), {})).toBe(0);
+    expect(await house.isFrozen()).toBe(true);
+    await expect(release()).rejects.toThrow();
+    expect(await house.isFrozen()).toBe(true);
+  });
+
   it("gives a withdrawal a second nonce only with the transaction that consumed the first", async () => {
     const { id, lane, to } = await frozenByForeign();
     expect(await release()).toBe(0);

@@ -247,6 +247,17 @@ describe("typed calls", () => {
 
 describe("refusals of a raw transaction", () => {
   it.each([
+    ["POOL_FULL", "POOL_FULL"],
+    ["NODE_HALTED", "NODE_HALTED"],
+    ["GAS_PRICE_BELOW_MINIMUM", "GAS_PRICE_TOO_LOW"],
+    ["UNPROTECTED", "WRONG_CHAIN_ID"],
+    ["constructor", "OTHER"],
+  ])("are read from the node's own code first: %s", (reason, meaning) => {
+    const rpc = { rpcCode: -32000, method: "m", data: { reason } };
+    expect(submitRefusalOf(new RpcError("some text", rpc))).toBe(meaning);
+  });
+
+  it.each([
     ["already known", "ALREADY_KNOWN", false],
     ["nonce too low: next nonce 8, tx nonce 5", "NONCE_TOO_LOW", false],
     ["replacement transaction underpriced", "REPLACEMENT_UNDERPRICED", false],

@@ -178,6 +178,21 @@ describe("/block", () => {
     expect(reads).toHaveLength(1);
   });
 
+  it("answers a repeated body from memory, and never another network's", async () => {
+    const fresh = await open();
+    const asked = [1, 2, 3].map(() => block({ index: 1 }, fresh));
+    await Promise.all(asked);
+    await block({ index: 1 }, fresh);
+    const before = fresh.node.calls.length;
+    await fresh.node.close();
+    expect((await block({ index: 1 }, fresh)).status).toBe(200);
+    expect(fresh.node.calls).toHaveLength(before);
+    const other = { blockchain: "token", network: "mainnet" };
+    const fields = { block_identifier: { index: 1 } };
+    const { body } = await call(fresh.online.server, "/block", fields, other);
+    expect(body.code).toBe(2);
+  });
+
   it("follows the tip", async () => {
     const blocks = journals();
     const third = blocks.pop();

@@ -1,10 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { getAddress } from "ethers";
+import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
 import { NodeFault } from "../../../rpc-client/errors.js";
 import { BLOCK_MISSING_NUMBERS } from "../../../rpc-client/data-api-client.js";
 import {
   ERROR_TABLE,
   listedErrors,
+  severityOf,
   SidecarError,
   toErrorResponse,
 } from "../../../sidecar/errors.js";
@@ -81,6 +84,16 @@ describe("the error table", () => {
     expect(new Set(allow.operation_types).size).toBe(allow.operation_types.length);
     expect(allow.balance_exemptions).toEqual([]);
     expect(version.rosetta_version).toBe("1.5.1");
+    expect(version.metadata).toEqual({
+      evm_chain_id: "6940",
+      cosmos_chain_id: "chain_6940-1",
+      system_accounts: {
+        fee_collector: getAddress(SYSTEM_ADDRESSES.feeCollector),
+        treasury: getAddress(SYSTEM_ADDRESSES.treasury),
+        validators_pool: getAddress(SYSTEM_ADDRESSES.validatorsPool),
+        development_fund: getAddress(SYSTEM_ADDRESSES.developmentFund),
+      },
+    });
   });
 
   it("keeps its message and retriable whatever the details", () => {
@@ -108,6 +121,18 @@ describe("the error table", () => {
   it("recognises faults of the node by their code", () => {
     const fault = new NodeFault("NODE_TIMEOUT", "late", { retriable: true });
     expect(toErrorResponse(fault).body.code).toBe(ERROR_TABLE.NODE_TIMEOUT.number);
+  });
+
+  it("matter by what they are, not by their status", () => {
+    const seen = [
+      new SidecarError("BLOCK_ABOVE_TIP"),
+      new SidecarError("JOURNAL_INCONSISTENT"),
+      new NodeFault("NODE_UNREACHABLE", "gone", { retriable: true }),
+      new NodeFault("BAD_ANSWER", "odd"),
+      new Error("a bug"),
+      new DOMException("the client went away", "AbortError"),
+    ].map(severityOf);
+    expect(seen).toEqual(["debug", "error", "warn", "error", "error", "debug"]);
   });
 
   it("tells the kit's own version", () => {

@@ -56,7 +56,11 @@ export interface ReplyPayload {
 /** Every field that some reply has; which ones are there is for the test to expect. */
 export interface Reply extends ReplyError {
   readonly allow: ReplyAllow;
-  readonly version: { readonly rosetta_version: string; readonly node_version: string };
+  readonly version: {
+    readonly rosetta_version: string;
+    readonly node_version: string;
+    readonly metadata: Readonly<Record<string, unknown>>;
+  };
   readonly block: ReplyBlock;
   readonly transaction: ReplyTransaction;
   readonly block_identifier: ReplyIdentifier;

@@ -151,6 +151,32 @@ describe("the genesis", () => {
 });
 
 describe("the pool's journal", () => {
+  it("keeps a transaction that was dropped and sent again beside others", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    const entry = async (nonce: number, sequence: number) => {
+      const { raw, hash } = decodeTransaction(parseHexBytes(await transfer(nonce, payee(1))));
+      return { hash, raw, from: faucet, receivedAtMs: 1_000, sequence };
+    };
+    const [x, y, again] = [await entry(0, 0), await entry(1, 1), await entry(0, 2)];
+    const store = new PoolStore(chain.stores.database, () => false);
+    const load = async () => {
+      const left: Hash32[] = [];
+      const reopened = new PoolStore(chain.stores.database, () => false);
+      for await (const { hash } of reopened.load()) left.push(hash);
+      return new Set(left);
+    };
+    await store.append([x, y]);
+    await store.remove([x.hash]);
+    expect(await load()).toEqual(new Set([y.hash]));
+    await store.append([again]);
+    expect(await load()).toEqual(new Set([x.hash, y.hash]));
+    await store.remove([x.hash]);
+    expect(await load()).toEqual(new Set([y.hash]));
+    await store.mined([y.hash]);
+    expect(await load()).toEqual(new Set());
+    await chain.close();
+  });
+
   it("forgets what was mined or removed and keeps the rest over a restart", async () => {
     const chain = await ExecutionChain.open(testGenesis(wallet.address));
     const entries = await Promise.all(
@@ -174,6 +200,13 @@ describe("the pool's journal", () => {
     expect(await load([])).toEqual([a, c, d]);
     expect(await load([a])).toEqual([c, d]);
     await store.mined([a, c]);
+    expect(await load([])).toEqual([d]);
+    // Dropped, sent again and answered: it must be there after a restart.
+    const [, , , last] = entries;
+    if (last === undefined) throw new Error("no entry");
+    await store.remove([d]);
+    expect(await load([])).toEqual([]);
+    await store.append([{ ...last, sequence: 9 }]);
     expect(await load([])).toEqual([d]);
     await chain.close();
   });

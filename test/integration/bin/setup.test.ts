@@ -1,0 +1,197 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** Stands in for npm: counts its calls and puts the one package of the lock file in place. */
+const FAKE_NPM = `
+import { appendFileSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+appendFileSync("npm-calls", process.argv.slice(2).join(" ") + "\\n");
+if (process.env.FAKE_NPM_FAULT) {
+  console.error("npm error code " + process.env.FAKE_NPM_FAULT);
+  process.exit(1);
+}
+setTimeout(() => {
+  mkdirSync("node_modules/wanted", { recursive: true });
+  writeFileSync("node_modules/wanted/package.json", "{}");
+  copyFileSync("package-lock.json", "node_modules/.package-lock.json");
+}, 300);
+`;
+
+/** Stands in for the compiler: writes what the commands import, and counts its calls. */
+const FAKE_COMPILER = `
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+appendFileSync("tsc-calls", "x");
+const out = process.argv[process.argv.indexOf("--outDir") + 1];
+mkdirSync(out + "/cli", { recursive: true });
+if (process.env.FAKE_TSC_FAULT) {
+  console.log("chain/units.ts(1,1): error TS1005: broken");
+  process.exit(2);
+}
+writeFileSync(out + "/cli/main.js", "console.log('ran', process.argv.slice(2).join(' '))");
+`;
+
+const integrity = "sha512-x";
+const LOCK = {
+  packages: {
+    "": {},
+    "node_modules/wanted": { version: "1.0.0", integrity },
+    "node_modules/other-platform": { version: "1.0.0", integrity, optional: true },
+    "node_modules/for-tests": { version: "1.0.0", integrity, dev: true },
+    "node_modules/left-over": { version: "1.0.0", integrity, extraneous: true },
+  },
+};
+
+describe("bin/causeway.mjs in a fresh clone", () => {
+  let clone: string;
+
+  beforeEach(() => {
+    clone = mkdtempSync(join(tmpdir(), "causeway-clone-"));
+    cpSync(join(ROOT, "bin"), join(clone, "bin"), { recursive: true });
+    mkdirSync(join(clone, "chain"));
+    mkdirSync(join(clone, "openapi"));
+    mkdirSync(join(clone, "tools"));
+    writeFileSync(join(clone, "chain", "units.ts"), "export {};\n");
+    writeFileSync(join(clone, "openapi", "data.yaml"), "openapi: 3.0.3\n");
+    for (const name of ["package.json", "tsconfig.json", "tsconfig.build.json"]) {
+      writeFileSync(join(clone, name), '{"type":"module"}');
+    }
+    writeFileSync(join(clone, "package-lock.json"), JSON.stringify(LOCK));
+    writeFileSync(join(clone, "tools", "npm-cli.mjs"), FAKE_NPM);
+    const typescript = join(clone, "node_modules", "typescript");
+    mkdirSync(typescript, { recursive: true });
+    writeFileSync(join(typescript, "package.json"), '{"bin":{"tsc":"./tsc.mjs"}}');
+    writeFileSync(join(typescript, "tsc.mjs"), FAKE_COMPILER);
+  });
+
+  afterEach(() => {
+    rmSync(clone, { recursive: true, force: true });
+  });
+
+  async function runCommand(env: Record<string, string> = {}) {
+    const child = spawn(process.execPath, [join(clone, "bin", "causeway.mjs"), "status"], {
+      env: {
+        PATH: process.env["PATH"],
+        npm_execpath: join(clone, "tools", "npm-cli.mjs"),
+        ...env,
+      },
+    });
+    let output = "";
+    let errors = "";
+    child.stdout.on("data", (chunk) => {
+      output += String(chunk);
+    });
+    child.stderr.on("data", (chunk) => {
+      errors += String(chunk);
+    });
+    const [code] = await once(child, "close");
+    return { code: Number(code), output, errors };
+  }
+
+  const countOf = (name: string) =>
+    existsSync(join(clone, name)) ? readFileSync(join(clone, name), "utf8").length : 0;
+
+  it("installs, builds and runs; the next run does only the last and is silent", async () => {
+    const first = await runCommand();
+    expect(first).toEqual({ code: 0, output: "ran status\n", errors: expect.any(String) });
+    expect(readFileSync(join(clone, "npm-calls"), "utf8")).toBe("ci --no-audit --no-fund\n");
+    expect(first.errors).toContain("installing packages");
+    expect(readFileSync(join(clone, "dist", "openapi", "data.yaml"), "utf8")).toContain("3.0.3");
+    const second = await runCommand();
+    expect(second).toEqual({ code: 0, output: "ran status\n", errors: "" });
+  });
+
+  it("builds again when a source changes, and leaves no drafts", async () => {
+    await runCommand();
+    writeFileSync(join(clone, "chain", "units.ts"), "export const changed = 1;\n");
+    await runCommand();
+    await runCommand();
+    expect(countOf("tsc-calls")).toBe(2);
+    expect(readdirSync(clone).filter((name) => name.startsWith("dist"))).toEqual(["dist"]);
+  });
+
+  it("installs again when a package is missing, damaged or of another version", async () => {
+    await runCommand();
+    rmSync(join(clone, "node_modules", "wanted"), { recursive: true });
+    expect((await runCommand()).code).toBe(0);
+    const newer = structuredClone(LOCK);
+    newer.packages["node_modules/wanted"].version = "1.0.1";
+    writeFileSync(join(clone, "package-lock.json"), JSON.stringify(newer));
+    expect((await runCommand()).code).toBe(0);
+    expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(3);
+  });
+
+  it("installs and builds once when three commands start together", async () => {
+    const runs = await Promise.all([runCommand(), runCommand(), runCommand()]);
+    expect(runs.map((run) => run.code)).toEqual([0, 0, 0]);
+    expect(readFileSync(join(clone, "npm-calls"), "utf8").trim().split("\n")).toHaveLength(1);
+    expect(countOf("tsc-calls")).toBe(1);
+    expect(readdirSync(join(clone, ".cache"))).toEqual([]);
+  });
+
+  it("takes over the lock of a start that was killed", async () => {
+    mkdirSync(join(clone, ".cache", "setup.lock"), { recursive: true });
+    const owner = { pid: process.pid, startTicks: "1" };
+    writeFileSync(join(clone, ".cache", "setup.lock", "owner.json"), JSON.stringify(owner));
+    expect((await runCommand()).code).toBe(0);
+  });
+
+  it.each([
+    ["ENOTFOUND", "the npm registry cannot be reached"],
+    ["ENOSPC", "there is no space left on the device"],
+    ["EUSAGE", "package.json and package-lock.json do not fit together"],
+  ])("names the cause when npm fails with %s", async (code, sentence) => {
+    const run = await runCommand({ FAKE_NPM_FAULT: code });
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain(sentence);
+    expect(run.output).toBe("");
+  });
+
+  it("shows the compiler's faults and keeps the former build", async () => {
+    await runCommand();
+    writeFileSync(join(clone, "chain", "units.ts"), "export const = ;\n");
+    const run = await runCommand({ FAKE_TSC_FAULT: "1" });
+    expect(run.code).toBe(1);
+    expect(run.errors).toContain("chain/units.ts(1,1): error TS1005");
+    expect(existsSync(join(clone, "dist", "cli", "main.js"))).toBe(true);
+  });
+
+  it("needs nothing and writes nothing when all is in place", async () => {
+    await runCommand();
+    const before = readdirSync(clone);
+    chmodSync(clone, 0o500);
+    rmSync(join(clone, "tools"), { recursive: true, force: true });
+    chmodSync(clone, 0o500);
+    const run = await runCommand({ npm_execpath: "/nowhere/npm-cli.js", PATH: "/nowhere" });
+    chmodSync(clone, 0o700);
+    expect(run).toEqual({ code: 0, output: "ran status\n", errors: "" });
+    expect(before).toEqual(expect.arrayContaining(readdirSync(clone)));
+  });
+
+  it("works through a link to the clone", async () => {
+    const link = `${clone}-link`;
+    symlinkSync(clone, link);
+    const child = spawn(process.execPath, [join(link, "bin", "causeway.mjs"), "status"], {
+      env: { PATH: process.env["PATH"], npm_execpath: join(clone, "tools", "npm-cli.mjs") },
+    });
+    const [code] = await once(child, "close");
+    rmSync(link);
+    expect(code).toBe(0);
+  });
+});
