@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { assetFiles, listFiles, sourceFiles } from "./assets.mjs";
 import { SetupError } from "./install.mjs";
-import { isAlive, withLock } from "./lock.mjs";
+import { isAlive, isMain, withLock } from "./lock.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -144,7 +144,7 @@ function removeLeftovers(final) {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const { prepare, runSetup } = await import("./prepare.mjs");
   await runSetup(() => prepare({ isDevWanted: false, say: (text) => console.log(text) }));
 }

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { withLock } from "./lock.mjs";
+import { isMain, withLock } from "./lock.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -169,7 +169,7 @@ function countInstalled() {
   ).length;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (isMain(import.meta.url)) {
   const { runSetup } = await import("./prepare.mjs");
   await runSetup(() => install({ isDevWanted: true, say: (text) => console.log(text) }));
 }

@@ -54,7 +54,7 @@ async function startOrExit() {
 async function runJest(mode, environment) {
   const folder = mkdtempSync(join(tmpdir(), "causeway-jest-"));
   const resultPath = join(folder, "result.json");
-  const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-"));
+  const hasOwnPaths = jestArguments.some((word) => !word.startsWith("-") && /[/.]/.test(word));
   const child = spawn(
     process.execPath,
     [
@@ -63,9 +63,10 @@ async function runJest(mode, environment) {
       join(ROOT, "node_modules", "jest", "bin", "jest.js"),
       "--json",
       `--outputFile=${resultPath}`,
-      ...mode.ignored.map((pattern) => `--testPathIgnorePatterns=${pattern}`),
-      ...jestArguments,
       ...(hasOwnPaths ? [] : mode.paths),
+      ...jestArguments,
+      // Last, because jest takes every plain word after it for a further pattern.
+      ...mode.ignored.map((pattern) => `--testPathIgnorePatterns=${pattern}`),
     ],
     { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },
   );

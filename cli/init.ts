@@ -8,6 +8,7 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Address, privateKeyToAddress } from "../chain/address.js";
 import type { NetworkName } from "../chain/networks.js";
+import { parseValidatorIdentity } from "../node/consensus/validator-key.js";
 import { createLocalGenesis, encodeGenesis } from "../node/genesis.js";
 import type { Clock } from "../runtime/clock.js";
 import { type ConfigFile, renderToml } from "../runtime/config.js";
@@ -19,7 +20,6 @@ import {
   createNodeKeyFile,
   createValidatorKeyFile,
   createValidatorStateFile,
-  parseValidatorIdentity,
 } from "./validator-keys.js";
 import {
   createPrivateKey,
@@ -147,7 +147,7 @@ async function createGenesis(
     hotWallet: addresses.hotWalletAddress,
     genesisTimeMs: clock.nowMs(),
     blockIntervalMs,
-    validators: [{ address: validator.address, publicKey: validator.publicKeyBase64, power: 10 }],
+    validators: [{ ...validator, power: 10 }],
   });
   await createFileOnce(paths.genesis, encodeGenesis(genesis), PLAIN_MODE);
 }

@@ -1,7 +1,5 @@
 /** Validator key, its state file and the node key, in CometBFT's own JSON shapes. */
 import { createHash, generateKeyPairSync } from "node:crypto";
-import { type Address, bytesToAddress } from "../chain/address.js";
-import { CliError } from "./errors.js";
 
 const PRIVATE_KEY_TYPE = "tendermint/PrivKeyEd25519";
 const PUBLIC_KEY_TYPE = "tendermint/PubKeyEd25519";
@@ -10,13 +8,6 @@ const PUBLIC_KEY_TYPE = "tendermint/PubKeyEd25519";
 interface Ed25519Pair {
   readonly seed: Buffer;
   readonly publicKey: Buffer;
-}
-
-/** What other parts need of a validator key file; no private part. */
-export interface ValidatorIdentity {
-  readonly address: Address;
-  /** 32 bytes, base64, as CometBFT writes it. */
-  readonly publicKeyBase64: string;
 }
 
 /** Text of a new `priv_validator_key.json`. */
@@ -37,19 +28,6 @@ export function createNodeKeyFile(): string {
 /** Text of `priv_validator_state.json` of a key that has signed nothing yet. */
 export function createValidatorStateFile(): string {
   return toText({ height: "0", round: 0, step: 0 });
-}
-
-/**
- * Public side of a `priv_validator_key.json`.
- * @throws HOME_INCOMPLETE where the file has another shape or its address is not its key's
- */
-export function parseValidatorIdentity(text: string, path: string): ValidatorIdentity {
-  const publicKeyBase64 = readPublicKey(text);
-  const publicKey = Buffer.from(publicKeyBase64 ?? "", "base64");
-  if (publicKeyBase64 === undefined || publicKey.length !== 32) {
-    throw new CliError("HOME_INCOMPLETE", `${path} is not an ed25519 key in CometBFT's shape.`);
-  }
-  return { address: bytesToAddress(addressBytes(publicKey)), publicKeyBase64 };
 }
 
 function createPair(): Ed25519Pair {
@@ -74,18 +52,4 @@ function addressBytes(publicKey: Uint8Array): Buffer {
 
 function toText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
-}
-
-function readPublicKey(text: string): string | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null || !("pub_key" in value)) return undefined;
-    const key = value.pub_key;
-    if (typeof key !== "object" || key === null || !("type" in key) || !("value" in key)) {
-      return undefined;
-    }
-    return key.type === PUBLIC_KEY_TYPE && typeof key.value === "string" ? key.value : undefined;
-  } catch {
-    return undefined; // Not JSON: reported by the caller, which knows the path.
-  }
 }

@@ -111,8 +111,8 @@ async function closeStores(stores: OpenStores): Promise<void> {
 }
 
 interface Halt {
-  reason(): string | undefined;
-  set(reason: string): void;
+  readonly reason: () => string | undefined;
+  readonly set: (reason: string) => void;
 }
 
 function createHalt(): Halt {

@@ -49,7 +49,7 @@ export async function startServers(parts: ServerParts): Promise<readonly Service
     for (const start of serverStarts(parts)) started.push(await start());
     return started;
   } catch (error) {
-    for (const service of started.reverse()) await service.stop();
+    for (const service of started.toReversed()) await service.stop();
     throw error;
   }
 }

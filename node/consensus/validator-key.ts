@@ -27,12 +27,30 @@ const nodeKeyFile = z.object({
   priv_key: ed25519Key.extend({ type: z.literal("tendermint/PrivKeyEd25519") }),
 });
 
-function readKeyFile<T>(file: string, schema: z.ZodType<T>): T {
+function parseKeyFile<T>(text: string, file: string, schema: z.ZodType<T>): T {
+  let parsed: unknown;
   try {
-    return schema.parse(JSON.parse(fs.readFileSync(file, "utf8")));
+    parsed = JSON.parse(text);
+  } catch {
+    parsed = undefined; // Node's message could quote the text, and with it the key.
+  }
+  const result = schema.safeParse(parsed);
+  if (result.success) return result.data;
+  // Zod names the path of the fault, never the value, so no key material can get out.
+  const reason = result.error.issues.map(({ path }) => path.join(".") || "the file").join(", ");
+  throw new KeyFileError(
+    "KEY_FILE_INVALID",
+    `${file} is not an ed25519 key in CometBFT's shape (look at ${reason})`,
+  );
+}
+
+function readText(file: string): string {
+  try {
+    return fs.readFileSync(file, "utf8");
   } catch (cause) {
-    // Zod names the path of the fault, never the value, so no key material can get out.
-    throw new KeyFileError("KEY_FILE_INVALID", `cannot use ${file}: ${errorMessage(cause)}`);
+    throw new KeyFileError("KEY_FILE_INVALID", `cannot read ${file}: ${errorMessage(cause)}`, {
+      cause,
+    });
   }
 }
 
@@ -40,10 +58,26 @@ function addressOf(publicKey: Uint8Array): Address {
   return bytesToAddress(sha256(publicKey).subarray(0, 20));
 }
 
+/**
+ * Identity from the text of a `priv_validator_key.json`.
+ * @param file its path, for the message
+ * @throws KEY_FILE_INVALID
+ */
+export function parseValidatorIdentity(text: string, file: string): ValidatorIdentity {
+  const publicKey = parseKeyFile(text, file, validatorKeyFile).pub_key.value;
+  const bytes = Buffer.from(publicKey, "base64");
+  if (bytes.length !== 32) {
+    throw new KeyFileError(
+      "KEY_FILE_INVALID",
+      `${file} is not an ed25519 key in CometBFT's shape (a public key has 32 bytes)`,
+    );
+  }
+  return { address: addressOf(bytes), publicKey };
+}
+
 /** Identity from `priv_validator_key.json`. Throws KEY_FILE_INVALID. */
 export function loadValidatorIdentity(file: string): ValidatorIdentity {
-  const publicKey = readKeyFile(file, validatorKeyFile).pub_key.value;
-  return { address: addressOf(Buffer.from(publicKey, "base64")), publicKey };
+  return parseValidatorIdentity(readText(file), file);
 }
 
 /**
@@ -51,7 +85,8 @@ export function loadValidatorIdentity(file: string): ValidatorIdentity {
  * seed and public key, 64 bytes. Throws KEY_FILE_INVALID.
  */
 export function loadNodeId(file: string): string {
-  const bytes = Buffer.from(readKeyFile(file, nodeKeyFile).priv_key.value, "base64");
+  const { value } = parseKeyFile(readText(file), file, nodeKeyFile).priv_key;
+  const bytes = Buffer.from(value, "base64");
   if (bytes.length !== 64) {
     throw new KeyFileError("KEY_FILE_INVALID", `cannot use ${file}: the key is not 64 bytes`);
   }

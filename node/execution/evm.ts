@@ -71,7 +71,7 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
     customPrecompiles: [{ address: POINT_EVALUATION }],
     blockchain: {
       getBlock: async (height) => {
-        const hash = await context.block?.blockHash(Number(height));
+        const hash = await context.block?.blockHash(height);
         return { hash: () => hexToBytes(hash ?? "0x") };
       },
       putBlock: () => Promise.reject(new TypeError("the EVM stores no blocks")),

@@ -4,6 +4,7 @@
  * EIP-3860, EIP-3607, EIP-2681; decisions D1, D7, D21.
  */
 import type { Address } from "../../chain/address.js";
+import { intrinsicGas, MAX_INITCODE_BYTES } from "../../chain/gas.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
 import {
   gasLimitExceeded,
@@ -42,35 +43,8 @@ export interface PoolRules {
 /** Largest raw transaction: geth's limit, four slots of 32 KiB. */
 export const MAX_TRANSACTION_BYTES = 128 * 1024;
 
-/** Largest creation code (EIP-3860). */
-export const MAX_INITCODE_BYTES = 49_152;
-
 /** Largest nonce that can be executed (EIP-2681). */
 const MAX_NONCE = 2n ** 64n - 2n;
-
-const TRANSACTION_GAS = 21_000;
-const CREATION_GAS = 32_000;
-const ZERO_BYTE_GAS = 4;
-const NONZERO_BYTE_GAS = 16;
-const INITCODE_WORD_GAS = 2;
-const ACCESS_ADDRESS_GAS = 2_400;
-const ACCESS_KEY_GAS = 1_900;
-
-/**
- * Gas that the transaction costs before any code runs. The size limit keeps the sum far below
- * 2^53, so plain numbers are exact.
- */
-export function intrinsicGas(tx: SignedTransaction): bigint {
-  let gas = TRANSACTION_GAS;
-  for (const byte of tx.data) gas += byte === 0 ? ZERO_BYTE_GAS : NONZERO_BYTE_GAS;
-  if (tx.to === undefined) {
-    gas += CREATION_GAS + INITCODE_WORD_GAS * Math.ceil(tx.data.length / 32);
-  }
-  for (const entry of tx.accessList) {
-    gas += ACCESS_ADDRESS_GAS + ACCESS_KEY_GAS * entry.storageKeys.length;
-  }
-  return BigInt(gas);
-}
 
 /** TRANSACTION_TOO_LARGE, checked before anything is decoded. */
 export function checkSize(raw: Uint8Array): PoolError | undefined {

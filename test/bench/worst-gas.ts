@@ -159,7 +159,11 @@ function precompileCases(): WorstCase[] {
     call("modexp 256^256%256 even", 5, modexp(odd(256), "ff".repeat(256), `${odd(255)}fe`)),
     call("modexp 1024^1024%1024", 5, modexp(odd(1_024), "ff".repeat(1_024), odd(1_024))),
     call("modexp 8^1024%8", 5, modexp(odd(8), "ff".repeat(1_024), odd(8))),
-    call("modexp 1^4096%1 zero head", 5, modexp("ff", `${"00".repeat(32)}${"ff".repeat(4_064)}`, "fd")),
+    call(
+      "modexp 1^4096%1 zero head",
+      5,
+      modexp("ff", `${"00".repeat(32)}${"ff".repeat(4_064)}`, "fd"),
+    ),
     call("bn254 add", 6, word(1) + word(2) + word(1) + word(2)),
     call("bn254 mul", 7, word(1) + word(2) + ONES),
     call("bn254 pairing 2", 8, PAIR),
@@ -189,8 +193,14 @@ function opcodeCases(): WorstCase[] {
     { name: "KECCAK256 32 bytes", code: loop("60205f2050") },
     { name: "KECCAK256 64 KiB", code: loop("620100005f2050") },
     { name: "SLOAD warm", code: loop("5f5450") },
-    { name: "SLOAD cold", code: loop("80546001019050", "5f").replaceAll("80546001019050", "805450600101") },
-    { name: "SSTORE new slots", code: loop("80805560010180", "6001").replaceAll("80805560010180", "808055600101") },
+    {
+      name: "SLOAD cold",
+      code: loop("80546001019050", "5f").replaceAll("80546001019050", "805450600101"),
+    },
+    {
+      name: "SSTORE new slots",
+      code: loop("80805560010180", "6001").replaceAll("80805560010180", "808055600101"),
+    },
     { name: "SSTORE warm same", code: loop("60015f55") },
     { name: "SSTORE toggle", code: loop("60015f555f5f55") },
     { name: "TSTORE new slots", code: loop("80805d600101", "6001") },
@@ -198,16 +208,31 @@ function opcodeCases(): WorstCase[] {
     { name: "BALANCE cold", code: loop("803150600101", "6201000090".slice(0, 8)) },
     { name: "BALANCE warm", code: loop("303150") },
     { name: "EXTCODEHASH cold", code: loop("803f50600101", "62010000") },
-    { name: "EXTCODECOPY 1 KiB", code: loop(`6104005f5f${pushAddress(OTHER)}3c`), others: new Map([[OTHER, "5b".repeat(24_576)]]) },
-    { name: "EXTCODECOPY 64 KiB past end", code: loop(`620100005f5f${pushAddress(OTHER)}3c`), others: new Map([[OTHER, "5b".repeat(24_576)]]) },
-    { name: "EXTCODESIZE warm 24 KiB", code: loop(`${pushAddress(OTHER)}3b50`), others: new Map([[OTHER, "5b".repeat(24_576)]]) },
+    {
+      name: "EXTCODECOPY 1 KiB",
+      code: loop(`6104005f5f${pushAddress(OTHER)}3c`),
+      others: new Map([[OTHER, "5b".repeat(24_576)]]),
+    },
+    {
+      name: "EXTCODECOPY 64 KiB past end",
+      code: loop(`620100005f5f${pushAddress(OTHER)}3c`),
+      others: new Map([[OTHER, "5b".repeat(24_576)]]),
+    },
+    {
+      name: "EXTCODESIZE warm 24 KiB",
+      code: loop(`${pushAddress(OTHER)}3b50`),
+      others: new Map([[OTHER, "5b".repeat(24_576)]]),
+    },
     { name: "CODECOPY 64 KiB", code: loop("620100005f5f39") },
     { name: "CALLDATACOPY 64 KiB", code: loop("620100005f5f37"), data: "ff".repeat(1_000) },
     { name: "RETURNDATACOPY 32 KiB", code: loop("6180005f5f3e", precompileCall(4, 0x8000, 0)) },
     { name: "MLOAD", code: loop("5f5150") },
     { name: "MSTORE", code: loop("5f5f52") },
     { name: "MSTORE8", code: loop("5f5f53") },
-    { name: "MSTORE growing", code: loop("80805260200180".slice(0, 12).replace("8080526020", "8080526020"), "5f") },
+    {
+      name: "MSTORE growing",
+      code: loop("80805260200180".slice(0, 12).replace("8080526020", "8080526020"), "5f"),
+    },
     { name: "MCOPY 64 KiB", code: loop("6201000060205f5e") },
     { name: "MCOPY 32 B", code: loop("602060205f5e") },
     { name: "LOG0 empty", code: loop("5f5fa0") },
@@ -230,7 +255,8 @@ function callOther(gas: string, inputBytes = 0): string {
 function frameCases(): WorstCase[] {
   const others = (code: string) => new Map([[OTHER, code]]);
   // Half of the gas of a 10 Mgas run: the other half is spent in the frames under test.
-  const jumper = (bytes: number) => `60035600${"5b".repeat(0)}`.replace("600356", "600456").slice(0, 6) + `00${"5b".repeat(bytes)}`;
+  const jumper = (bytes: number) =>
+    `60035600${"5b".repeat(0)}`.replace("600356", "600456").slice(0, 6) + `00${"5b".repeat(bytes)}`;
   const create = (initBytes: number, how: "f0" | "f5") => {
     const tail = how === "f5" ? "5a" : "";
     return `${tail}${push(initBytes, 2)}5f5f${how}50`;
@@ -239,23 +265,68 @@ function frameCases(): WorstCase[] {
     { name: "CALL codeless warm", code: loop(callOther("5a")) },
     { name: "CALL codeless 256 KiB input", code: loop(callOther("5a", 262_144)) },
     { name: "CALL STOP", code: loop(callOther("5a")), others: others("00") },
-    { name: "CALL with value, cold", code: loop("5f5f5f5f6001855af150600101", "62010000").slice(0) },
-    { name: "CALL 24 KiB jump analysis", code: loop(callOther("5a")), others: others(jumper(24_000)) },
-    { name: "CALL 24 KiB jump, PUSH32s", code: loop(callOther("5a")), others: others(`60045600${"5b"}${`7f${ONES}`.repeat(740)}`) },
-    { name: "CALL 24 KiB jump, PUSH1s", code: loop(callOther("5a")), others: others(`60045600${"5b"}00${"60ff".repeat(12_000)}`) },
-    { name: "CALL that memory-expands 24 KiB", code: loop(callOther("5a")), others: others("6160005100".replace("616000", "615fe0")) },
+    {
+      name: "CALL with value, cold",
+      code: loop("5f5f5f5f6001855af150600101", "62010000").slice(0),
+    },
+    {
+      name: "CALL 24 KiB jump analysis",
+      code: loop(callOther("5a")),
+      others: others(jumper(24_000)),
+    },
+    {
+      name: "CALL 24 KiB jump, PUSH32s",
+      code: loop(callOther("5a")),
+      others: others(`60045600${"5b"}${`7f${ONES}`.repeat(740)}`),
+    },
+    {
+      name: "CALL 24 KiB jump, PUSH1s",
+      code: loop(callOther("5a")),
+      others: others(`60045600${"5b"}00${"60ff".repeat(12_000)}`),
+    },
+    {
+      name: "CALL that memory-expands 24 KiB",
+      code: loop(callOther("5a")),
+      others: others("6160005100".replace("616000", "615fe0")),
+    },
     { name: "CALL reverting", code: loop(callOther("5a")), others: others("5f5ffd") },
     { name: "CALL returning 16 KiB", code: loop(callOther("5a")), others: others("6140005ff3") },
     { name: "CALL recursion to 1024", code: `5f5f5f5f5f305af150` + "5f56", others: others("00") },
     { name: "CREATE empty", code: loop(create(0, "f0")) },
     { name: "CREATE2 empty", code: loop(create(0, "f5")) },
-    { name: "CREATE 48 KiB jump analysis", code: loop(create(49_152, "f0"), `6004565b${""}`.slice(0, 0) + "7f60045600" + "5b".repeat(28) + "5f52") },
-    { name: "CREATE 48 KiB of JUMPDEST", code: loop(create(49_152, "f0"), "7f600456005b" + "5b".repeat(27) + "5f52" + `${push(49_120, 3)}60205f5e`.replace("60205f5e", "5f60205e")) },
-    { name: "SELFDESTRUCT in created", code: loop(`60015f53${push(0x30ff, 2)}5f5260026 01e5ff050`.replaceAll(" ", "")) },
-    { name: "logs x calls", code: `${"5f5fa0".repeat(6_000)}${loopAt(callOther("5a"), 18_000)}`, others: others("00") },
+    {
+      name: "CREATE 48 KiB jump analysis",
+      code: loop(
+        create(49_152, "f0"),
+        `6004565b${""}`.slice(0, 0) + "7f60045600" + "5b".repeat(28) + "5f52",
+      ),
+    },
+    {
+      name: "CREATE 48 KiB of JUMPDEST",
+      code: loop(
+        create(49_152, "f0"),
+        "7f600456005b" +
+          "5b".repeat(27) +
+          "5f52" +
+          `${push(49_120, 3)}60205f5e`.replace("60205f5e", "5f60205e"),
+      ),
+    },
+    {
+      name: "SELFDESTRUCT in created",
+      code: loop(`60015f53${push(0x30ff, 2)}5f5260026 01e5ff050`.replaceAll(" ", "")),
+    },
+    {
+      name: "logs x calls",
+      code: `${"5f5fa0".repeat(6_000)}${loopAt(callOther("5a"), 18_000)}`,
+      others: others("00"),
+    },
     { name: "creates x calls", code: createThenCall(150), others: others("00") },
     { name: "state undo x reverts", code: loop(callOther("5a")), others: others(`5f545f555ffd`) },
-    { name: "deep memory x calls", code: loop(callOther("5a"), "6207ffe05150"), others: others("00") },
+    {
+      name: "deep memory x calls",
+      code: loop(callOther("5a"), "6207ffe05150"),
+      others: others("00"),
+    },
   ];
 }
 

@@ -20,7 +20,7 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 contract TestToken is ERC20 {
   constructor(uint256 supply) ERC20("Test", "TST") { _mint(msg.sender, supply); }
 }`;
-const payee = (n: number) => `0x${n.toString(16).padStart(40, "4")}` as `0x${string}`;
+const payee = (n: number): `0x${string}` => `0x${n.toString(16).padStart(40, "4")}`;
 
 describe("real clients", () => {
   let kit: RunningKit;

@@ -250,15 +250,16 @@ describe("POST /v1/withdrawals", () => {
   });
 });
 
+const laneStatus = () => ({
+  blockedReason: "test",
+  isFrozen: true,
+  holdsLease: true,
+  openSlots: 3,
+});
+
 describe("the metrics", () => {
   it("tell withdrawals by status, age, flight and freeze, and survive a lost database", async () => {
     const metrics = createMetrics({ processMetrics: false });
-    const laneStatus = () => ({
-      blockedReason: "test",
-      isFrozen: true,
-      holdsLease: true,
-      openSlots: 3,
-    });
     let isDown = false;
     const database: Sql = {
       query: (text, values) =>

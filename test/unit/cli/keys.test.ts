@@ -8,8 +8,8 @@ import {
   createNodeKeyFile,
   createValidatorKeyFile,
   createValidatorStateFile,
-  parseValidatorIdentity,
 } from "../../../cli/validator-keys.js";
+import { parseValidatorIdentity } from "../../../node/consensus/validator-key.js";
 import {
   createPrivateKey,
   createSeedLine,

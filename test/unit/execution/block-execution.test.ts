@@ -167,9 +167,7 @@ describe("block execution", () => {
   it("agrees on creation with value and payouts from the constructor", async () => {
     const factory = new ContractFactory(payer, compiled.bytecode);
     const { data } = await factory.getDeployTransaction(fresh(3));
-    const { committed } = await mineOnBoth([
-      await sign({ data, value: TEN, gas: 3_000_000n }),
-    ]);
+    const { committed } = await mineOnBoth([await sign({ data, value: TEN, gas: 3_000_000n })]);
     contract = committed.receipts[0]?.contractAddress ?? "";
     const changes = committed.journal.transactions[0]?.changes ?? [];
     expect(reasons(changes)).toEqual(["FEE", "CREATE", "CALL"]);
@@ -224,7 +222,10 @@ describe("block execution", () => {
   });
 
   it("leaves out transactions that are not valid, without a trace", async () => {
-    const before = await chain.view.account(chain.genesis.params.treasury, chain.view.head().height);
+    const before = await chain.view.account(
+      chain.genesis.params.treasury,
+      chain.view.head().height,
+    );
     const poor = new Wallet(`0x${"22".repeat(32)}`);
     const raw = await poor.signTransaction({
       type: 0,

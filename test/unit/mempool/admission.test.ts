@@ -6,7 +6,8 @@ import { type TransactionRequest, Wallet } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
-import { intrinsicGas, MAX_TRANSACTION_BYTES } from "../../../node/mempool/admission.js";
+import { intrinsicGas } from "../../../chain/gas.js";
+import { MAX_TRANSACTION_BYTES } from "../../../node/mempool/admission.js";
 import {
   account,
   createFixture,
