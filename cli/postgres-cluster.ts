@@ -295,10 +295,11 @@ function programError(
   if (known !== undefined) {
     return known;
   }
-  const line = output.split("\n").find((text) => /\b(error|FATAL|PANIC)\b/.test(text)) ?? "";
+  const lines = output.split("\n").map((text) => text.trim());
+  const reason = lines.find((text) => /\b(error|FATAL|PANIC|could not)\b/.test(text));
   return new EmbeddedPostgresError(
     "START_FAILED",
-    `${program} could not prepare the database folder ${folder}: ${line.trim()}`,
+    `${program} could not prepare the database folder ${folder}: ${reason ?? "no reason given"}`,
     { details: { folder, program }, cause },
   );
 }

@@ -1,5 +1,5 @@
 /** Structured logs: one JSON object per line on stdout, constant message plus fields. */
-import { pino, stdTimeFunctions } from "pino";
+import { destination as openDestination, pino, stdTimeFunctions } from "pino";
 
 /** Fields of a log line: plain data, never secrets, raw bodies or raw peer data. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -58,5 +58,6 @@ export function createLogger(options: LoggerOptions): Logger {
       censor: "***",
     },
   };
-  return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
+  // Written at once: the last lines before a kill are the ones that explain it.
+  return pino(settings, options.destination ?? openDestination({ fd: 1, sync: true }));
 }

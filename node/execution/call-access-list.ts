@@ -5,6 +5,7 @@ import type { AccessListEntry } from "../../chain/transaction.js";
 import type { CallRequest } from "./call-port.js";
 import type { MessageRunner, RunOutcome } from "./call-run.js";
 import { PRECOMPILES } from "./evm.js";
+import { toAddress } from "./evm-state.js";
 
 /** Executions at most: a list grows with each, so only code that reacts to it needs many. */
 const MAX_ROUNDS = 16;
@@ -27,6 +28,8 @@ export async function createAccessList(
 ): Promise<AccessListResult> {
   let accessList = request.accessList;
   let outcome: RunOutcome;
+  const created = new Set<string>();
+  runner.machine.evm.events.on("newContract", ({ address }) => created.add(toAddress(address)));
   for (let round = 1; ; round++) {
     runner.machine.evm.journal.startReportingAccessList();
     let touched: ReadonlyMap<string, ReadonlySet<string>> = new Map();
@@ -35,9 +38,8 @@ export async function createAccessList(
     };
     outcome = await runner.run(request, { gasLimit, accessList, afterwards });
     if (outcome.kind === "invalid") break;
-    const warm = new Set<string>([...PRECOMPILES, request.from]);
-    const target = request.to ?? outcome.contractAddress;
-    if (target !== undefined) warm.add(target);
+    const warm = new Set<string>([...PRECOMPILES, request.from, ...created]);
+    if (request.to !== undefined) warm.add(request.to);
     const grown = mergeLists(accessList, toEntries(touched), warm);
     if (sizeOf(grown) === sizeOf(accessList) || round === MAX_ROUNDS) break;
     accessList = grown;

@@ -5,6 +5,8 @@ import type { CallErrorCode } from "./call-port.js";
 /** Codes of the port, and those of the workers themselves. */
 export type CallFaultCode =
   | CallErrorCode
+  /** The message cannot be executed at all: too little gas to begin, too large a creation. */
+  | "INVALID_MESSAGE"
   /** The trace is larger than a worker may hold; a narrower one may fit. */
   | "TRACE_TOO_LARGE"
   /** The worker thread died under the job (out of memory, a fault in the code). */

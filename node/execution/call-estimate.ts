@@ -9,7 +9,7 @@ import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import type { StateReader } from "../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type { CallRequest, CallResult } from "./call-port.js";
-import type { MessageRunner, RunOutcome } from "./call-run.js";
+import { type MessageRunner, type RanOutcome, type RunOutcome, withFundsText } from "./call-run.js";
 import { PRECOMPILES } from "./evm.js";
 
 /** Gas that a frame gets on top when value comes with a call. */
@@ -64,7 +64,7 @@ export async function estimateGas(
 }
 
 async function smallest(
-  first: Extract<RunOutcome, { kind: "ran" }>,
+  first: RanOutcome,
   highest: bigint,
   run: (gasLimit: bigint) => Promise<RunOutcome>,
 ): Promise<bigint> {
@@ -91,25 +91,15 @@ async function smallest(
   return succeeding;
 }
 
-function isSuccess(outcome: RunOutcome): outcome is Extract<RunOutcome, { kind: "ran" }> {
+function isSuccess(outcome: RunOutcome): boolean {
   return outcome.kind === "ran" && outcome.error === undefined;
 }
 
-async function runAt(
-  request: CallRequest,
-  gasLimit: bigint,
-  runner: MessageRunner,
-): Promise<RunOutcome> {
-  try {
-    return await runner.run(request, { gasLimit });
-  } catch (cause) {
-    if (!(cause instanceof CallError) || cause.code !== "INSUFFICIENT_FUNDS") throw cause;
-    const { message, details } = cause;
-    throw new CallError("INSUFFICIENT_FUNDS", `failed with ${gasLimit} gas: ${message}`, {
-      details,
-      cause,
-    });
-  }
+function runAt(request: CallRequest, gasLimit: bigint, runner: MessageRunner): Promise<RunOutcome> {
+  return withFundsText(
+    () => runner.run(request, { gasLimit }),
+    (refusal) => `failed with ${gasLimit} gas: ${refusal}`,
+  );
 }
 
 /** Upper bound of the search: what the caller, the chain and the sender's balance allow. */
@@ -144,9 +134,7 @@ async function hasCode(address: Address, reader: StateReader): Promise<boolean> 
 }
 
 function allowanceExceeded(allowance: bigint): CallError {
-  return new CallError(
-    "GAS_ALLOWANCE_EXCEEDED",
-    `gas required exceeds allowance (${allowance})`,
-    { details: { allowance } },
-  );
+  return new CallError("GAS_ALLOWANCE_EXCEEDED", `gas required exceeds allowance (${allowance})`, {
+    details: { allowance },
+  });
 }

@@ -78,7 +78,7 @@ export type ReadRequest =
   | { readonly kind: "storage"; readonly address: Address; readonly slot: Hash32 }
   | { readonly kind: "code"; readonly codeHash: Hash32 }
   | { readonly kind: "blockHash"; readonly height: Height }
-  /** Many accounts at once, with their code: what a block's transactions will surely touch. */
+  /** Many accounts at once: what a block's transactions will surely touch. */
   | { readonly kind: "accounts"; readonly addresses: readonly Address[] };
 
 /** Answer to the request of the same kind. */

@@ -14,34 +14,37 @@ import { CallError } from "./call-error.js";
 import { frameErrorText, isOutOfGas, isRevert } from "./call-evm-errors.js";
 import type { CallRequest } from "./call-port.js";
 import { type BlockContext, createMachine, type Machine } from "./evm.js";
-import { toAddress } from "./evm-state.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
 
+/** A message that was executed, with success or not. */
+export interface RanOutcome {
+  readonly kind: "ran";
+  /** After the refund: what a transaction would pay for. */
+  readonly gasUsed: bigint;
+  readonly refundedGas: bigint;
+  readonly returnData: Uint8Array;
+  /** geth's text; undefined for success. */
+  readonly error: string | undefined;
+  readonly isRevert: boolean;
+  readonly isOutOfGas: boolean;
+}
+
 /** What a run came to. */
 export type RunOutcome =
+  | RanOutcome
   /** The message cannot be executed at all; `isGas` when more gas would help. */
-  | { readonly kind: "invalid"; readonly error: string; readonly isGas: boolean }
-  | {
-      readonly kind: "ran";
-      /** After the refund: what a transaction would pay for. */
-      readonly gasUsed: bigint;
-      readonly refundedGas: bigint;
-      readonly returnData: Uint8Array;
-      /** geth's text; undefined for success. */
-      readonly error: string | undefined;
-      readonly isRevert: boolean;
-      readonly isOutOfGas: boolean;
-      readonly contractAddress: Address | undefined;
-    };
+  | { readonly kind: "invalid"; readonly error: string; readonly isGas: boolean };
 
 /** How one run differs from the request. */
 export interface RunOptions {
   readonly gasLimit: bigint;
   readonly accessList?: readonly AccessListEntry[];
-  /** Called with the state as the message left it, before it is undone. */
-  readonly afterwards?: () => void;
+  /** Awaited before anything of the message happens to the state. */
+  readonly beforehand?: () => void | Promise<void>;
+  /** Awaited with the state as the message left it, before it is undone. */
+  readonly afterwards?: (outcome: RanOutcome) => void | Promise<void>;
 }
 
 /** Runs messages over one state and block. */
@@ -71,12 +74,13 @@ export class MessageRunner {
     const refusal = refusalOf(request, gasLimit, intrinsic);
     this.state.checkpoint();
     try {
+      await options.beforehand?.();
       await this.buyGas(request, gasLimit);
       if (refusal !== undefined) return refusal;
       const message = { ...request, accessList, gasLimit: gasLimit - intrinsic };
       const result = await this.machine.run(message, this.block, new BalanceRecorder());
       const outcome = outcomeOf(result, intrinsic);
-      options.afterwards?.();
+      await options.afterwards?.(outcome);
       return outcome;
     } finally {
       while (this.state.depth() > 0) this.state.revert();
@@ -96,6 +100,20 @@ export class MessageRunner {
     }
     // Reserved while the code runs, so that BALANCE sees what it would in a transaction.
     if (gasCostAtoken > 0n) this.state.moveBalance(from, -gasCostAtoken);
+  }
+}
+
+/** Does `work`; a refusal for lack of funds gets the words that geth puts around it. */
+export async function withFundsText<T>(
+  work: () => Promise<T>,
+  text: (refusal: string) => string,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!(cause instanceof CallError) || cause.code !== "INSUFFICIENT_FUNDS") throw cause;
+    const { message, details } = cause;
+    throw new CallError("INSUFFICIENT_FUNDS", text(message), { details, cause });
   }
 }
 
@@ -120,7 +138,7 @@ function refusalOf(
   return undefined;
 }
 
-function outcomeOf({ execResult, createdAddress }: EVMResult, intrinsic: bigint): RunOutcome {
+function outcomeOf({ execResult }: EVMResult, intrinsic: bigint): RanOutcome {
   const spent = intrinsic + execResult.executionGasUsed;
   const refundable = execResult.gasRefund ?? 0n;
   const most = spent / MAX_REFUND_QUOTIENT;
@@ -133,6 +151,5 @@ function outcomeOf({ execResult, createdAddress }: EVMResult, intrinsic: bigint)
     error: frameErrorText(execResult),
     isRevert: isRevert(execResult),
     isOutOfGas: isOutOfGas(execResult),
-    contractAddress: createdAddress === undefined ? undefined : toAddress(createdAddress),
   };
 }

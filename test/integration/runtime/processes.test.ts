@@ -89,7 +89,7 @@ describe("runProcess", () => {
       expect(probe.output()).toContain('{"ready":true,"name":"probe"}');
       probe.child.kill(signal);
       expect(await probe.ended).toEqual([0, null]);
-      expect(probe.output()).toMatch(/stopped api\nstopped database/);
+      expect(probe.output()).toMatch(/stopping[^]*stopped api[^]*stopped database/);
     },
   );
 

@@ -4,6 +4,8 @@ import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
+import { parseCustomerId } from "../../../ledger/accounts.js";
+import { acceptWithdrawals } from "../../../ledger/withdrawals.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http-server.js";
 import { createLogger } from "../../../runtime/logger.js";
 import { createMetrics } from "../../../runtime/metrics.js";
@@ -13,7 +15,7 @@ import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
 import { registerWorkerMetrics } from "../../../withdrawal-worker/worker-metrics.js";
-import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
 
 let house: House;
 let server: HttpServer;
@@ -255,6 +257,38 @@ const laneStatus = () => ({
   isFrozen: true,
   holdsLease: true,
   openSlots: 3,
+});
+
+describe("requests in one commit", () => {
+  it("are decided one after the other: one hold per key, and no more than the balance", async () => {
+    await house.fund("frank", 10n);
+    const customerId = parseCustomerId("frank");
+    const wanted = (amountAtoken: bigint, idempotencyKey: string) =>
+      requestOf({ customerId, amountAtoken, idempotencyKey });
+    const [first, second] = [randomUUID(), randomUUID()];
+    const six = wanted(6n, first);
+    const outcomes = await acceptWithdrawals(house.database, [
+      six,
+      six,
+      wanted(6n, second),
+      wanted(4n, second),
+      wanted(5n, first),
+      wanted(1n, randomUUID()),
+    ]);
+    expect(
+      outcomes.map((outcome) =>
+        outcome.outcome === "refused" ? outcome.refusal : outcome.outcome,
+      ),
+    ).toEqual([
+      "accepted",
+      "repeated",
+      "INSUFFICIENT_BALANCE",
+      "accepted",
+      "IDEMPOTENCY_KEY_REUSED",
+      "INSUFFICIENT_BALANCE",
+    ]);
+    expect(await house.balance("frank")).toEqual({ available: 0n, held: 10n });
+  });
 });
 
 describe("the metrics", () => {

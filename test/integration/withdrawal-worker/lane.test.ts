@@ -121,6 +121,35 @@ describe("a withdrawal", () => {
     expect((await house.read(id)).status).toBe("broadcast");
   });
 
+  it("waits while the balance is reserved for payments that are not mined yet", async () => {
+    house.chain.balances.set(WALLET, 3n * TOKEN);
+    house.chain.mine();
+    const lane = house.lane();
+    const first = await house.accept({ amountAtoken: 2n * TOKEN });
+    await lane.runRound(house.signal);
+    expect((await house.read(first.id)).status).toBe("broadcast");
+    const second = await house.accept({ amountAtoken: 2n * TOKEN });
+    await lane.runRound(house.signal);
+    expect((await house.read(second.id)).status).toBe("accepted");
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(first.id)).status).toBe("settled");
+    expect((await house.read(second.id)).nonce).toBeUndefined();
+  });
+
+  it("waits while as many nonces are open as the settings allow", async () => {
+    const lane = house.lane({ maxLiveSlots: 2 });
+    await house.accept();
+    await house.accept();
+    const third = await house.accept();
+    await lane.runRound(house.signal);
+    expect(house.chain.poolSize).toBe(2);
+    expect((await house.read(third.id)).status).toBe("accepted");
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(third.id)).nonce).toBe(2n);
+  });
+
   it("waits for funds behind the reserve and lets a smaller one go first", async () => {
     house.chain.balances.set(WALLET, 3n * TOKEN);
     house.chain.mine();

@@ -1,0 +1,172 @@
+/** Our side: real processes of this build on a home of their own, on ports nobody else has. */
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Address } from "../../chain/address.js";
+import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
+import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../cli/embedded-postgres.js";
+import { homePaths } from "../../cli/home.js";
+import { initHome } from "../../cli/init.js";
+import { KIT_CONFIG_FILES } from "../../cli/kit-config.js";
+import { type KitPart, kitScripts } from "../../cli/kit.js";
+import { assertPortsFree } from "../../cli/ports.js";
+import { encodeGenesis, type Genesis, loadGenesis } from "../../node/genesis.js";
+import { systemClock } from "../../runtime/clock.js";
+import { startGuardian } from "../../runtime/guardian.js";
+import { createLogger } from "../../runtime/logger.js";
+import type { ChainTarget } from "./chain-target.js";
+import { type BenchProcess, startProcess } from "./processes.js";
+
+/** Coins of each funded account. */
+const FUNDED_ATOKEN = 1_000_000n * ATOKEN_PER_TOKEN;
+
+/** First port offset tried; the tests of this clone use lower ones. */
+const FIRST_PORT_OFFSET = 12_000;
+
+/** Offsets tried before giving up. */
+const OFFSET_ATTEMPTS = 20;
+
+/** Cheap keystore: its cost is not what is measured. */
+const CHEAP_SCRYPT = { n: 1_024, r: 8, p: 1 };
+
+/** How a home is made. */
+export interface HomeOptions {
+  /** Accounts with coins from block 0 on. */
+  readonly funded: readonly Address[];
+  /** The network's own 2 s when absent. */
+  readonly blockIntervalMs?: number;
+}
+
+/** A home with its chain's genesis; nothing runs yet. */
+export interface BenchHome {
+  readonly folder: string;
+  readonly genesis: Genesis;
+  readonly portOffset: number;
+  url(name: PortName): string;
+  /** Text of a file in `config/`. */
+  secret(file: string): string;
+  remove(): void;
+}
+
+/** Makes a fresh home. */
+export async function createBenchHome(options: HomeOptions): Promise<BenchHome> {
+  const folder = mkdtempSync(path.join(tmpdir(), "causeway-bench-"));
+  // PostgreSQL may run as another user, who has to pass through.
+  chmodSync(folder, 0o711);
+  const portOffset = await findPortOffset();
+  const paths = homePaths(folder);
+  await initHome({
+    paths,
+    portOffset,
+    network: "testnet",
+    blockIntervalMs: options.blockIntervalMs,
+    configFiles: KIT_CONFIG_FILES,
+    clock: systemClock,
+    scrypt: CHEAP_SCRYPT,
+  });
+  const written = loadGenesis(paths.genesis);
+  const plain = { balanceAtoken: FUNDED_ATOKEN, code: undefined, storage: new Map() };
+  const alloc = new Map([...written.alloc, ...options.funded.map((at) => [at, plain] as const)]);
+  const genesis = { ...written, alloc };
+  writeFileSync(paths.genesis, encodeGenesis(genesis));
+  return {
+    folder,
+    genesis,
+    portOffset,
+    url: (name) => `http://127.0.0.1:${DEFAULT_PORTS[name] + portOffset}`,
+    secret: (file) => readFileSync(path.join(paths.config, file), "utf8").trim(),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+async function findPortOffset(): Promise<number> {
+  for (let attempt = 0; ; attempt += 1) {
+    const offset = FIRST_PORT_OFFSET + attempt * 100;
+    const wanted = Object.entries(DEFAULT_PORTS).map(([part, port]) => ({
+      part,
+      host: "127.0.0.1",
+      port: port + offset,
+    }));
+    try {
+      await assertPortsFree(wanted);
+      return offset;
+    } catch (error) {
+      if (attempt >= OFFSET_ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** Starts one part of the kit; it ends with this process. */
+export function startPart(
+  home: BenchHome,
+  part: KitPart,
+  nodeFlags: readonly string[] = [],
+): Promise<BenchProcess> {
+  const offset = String(home.portOffset);
+  return startProcess({
+    name: part,
+    command: process.execPath,
+    args: [...nodeFlags, kitScripts()[part], "--home", home.folder, "--port-offset", offset],
+    env: { CAUSEWAY_SUPERVISED: "1" },
+  });
+}
+
+/** Starts the home's own PostgreSQL with the kit's settings. */
+export async function startPostgres(home: BenchHome): Promise<EmbeddedPostgres> {
+  const log = createLogger({ component: "bench-postgres", level: "error" });
+  const guardian = startGuardian({ log });
+  const server = await startEmbeddedPostgres({
+    home: home.folder,
+    port: DEFAULT_PORTS.postgres + home.portOffset,
+    log,
+    signal: new AbortController().signal,
+    guardian,
+  });
+  void server.exited.then(() => guardian.close());
+  return server;
+}
+
+/** What the node of a target is started with. */
+export interface NodeTargetOptions extends HomeOptions {
+  /** Folder for a CPU profile of the node's process. */
+  readonly profileFolder?: string;
+}
+
+/** A node alone, with its store on disk, as the peer of another chain. */
+export async function startCausewayTarget(options: NodeTargetOptions): Promise<ChainTarget> {
+  const home = await createBenchHome(options);
+  try {
+    const node = await startPart(home, "node", profileFlags(options.profileFolder));
+    const { maxCallGas, maxGas, blockIntervalMs } = home.genesis.params;
+    return {
+      name: "causeway",
+      url: home.url("jsonRpc"),
+      process: node,
+      limits: { blockGas: maxGas, callGas: maxCallGas, blockIntervalMs },
+      async stop() {
+        await node.stop();
+        home.remove();
+      },
+    };
+  } catch (error) {
+    home.remove();
+    throw error;
+  }
+}
+
+function profileFlags(folder: string | undefined): string[] {
+  if (folder === undefined) return [];
+  mkdirSync(folder, { recursive: true });
+  return ["--cpu-prof", `--cpu-prof-dir=${path.resolve(folder)}`];
+}
+
+/** Absolute path of the clone's `node_modules`. */
+export function modulesFolder(): string {
+  let folder = path.dirname(fileURLToPath(import.meta.url));
+  while (path.basename(folder) !== ".cache" && path.dirname(folder) !== folder) {
+    folder = path.dirname(folder);
+  }
+  return path.join(path.dirname(folder), "node_modules");
+}

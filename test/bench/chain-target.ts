@@ -1,0 +1,20 @@
+/** A chain under test, ours or a peer's. */
+import type { BenchProcess } from "./processes.js";
+
+/** A running chain that answers JSON-RPC. */
+export interface ChainTarget {
+  readonly name: string;
+  /** JSON-RPC over HTTP. */
+  readonly url: string;
+  readonly process: BenchProcess;
+  /** Rules of the chain that bound what a block can hold; undefined: no bound worth naming. */
+  readonly limits:
+    | {
+        readonly blockGas: bigint;
+        /** Gas of all transactions of a block that run code. */
+        readonly callGas: bigint;
+        readonly blockIntervalMs: number;
+      }
+    | undefined;
+  stop(): Promise<void>;
+}

@@ -1,0 +1,119 @@
+/** Child processes of a benchmark: started, measured, and never left behind. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/** A running child. */
+export interface BenchProcess {
+  readonly name: string;
+  readonly pid: number;
+  /** User and system time so far in seconds; undefined where there is no /proc. */
+  cpuSeconds(): number | undefined;
+  /** Resident memory in MiB; undefined where there is no /proc. */
+  memoryMib(): number | undefined;
+  /** SIGTERM, SIGKILL after 10 s; resolves when it is gone. */
+  stop(): Promise<void>;
+}
+
+/** What to start. */
+export interface ProcessSpec {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Resolves when it serves; without one, its ready message is awaited. */
+  readonly isReady?: () => Promise<boolean>;
+}
+
+/** Time for a process to come up on a busy machine. */
+const READY_TIMEOUT_MS = 90_000;
+
+/** Time for an orderly stop. */
+const STOP_TIMEOUT_MS = 10_000;
+
+/** Ticks of /proc/<pid>/stat per second; 100 on every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** Lines of output kept to explain a death. */
+const KEPT_OUTPUT_CHARACTERS = 4_000;
+
+const running = new Set<ChildProcess>();
+
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** Starts a child and waits until it is ready. Throws Error with its last words. */
+export async function startProcess(spec: ProcessSpec): Promise<BenchProcess> {
+  const usesMessage = spec.isReady === undefined;
+  const child = spawn(spec.command, [...spec.args], {
+    env: { ...process.env, ...spec.env },
+    stdio: usesMessage ? ["ignore", "pipe", "pipe", "ipc"] : ["ignore", "pipe", "pipe"],
+  });
+  running.add(child);
+  let output = "";
+  const record = (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-KEPT_OUTPUT_CHARACTERS);
+  };
+  child.stdout?.on("data", record);
+  child.stderr?.on("data", record);
+  const ended = new Promise<void>((resolve) => {
+    child.once("exit", () => {
+      running.delete(child);
+      resolve();
+    });
+  });
+  const deadline = new Promise<never>((_resolve, reject) => {
+    const fail = (why: string) => reject(new Error(`${spec.name} ${why}:\n${output}`));
+    setTimeout(() => fail("is not ready"), READY_TIMEOUT_MS).unref();
+    child.once("error", (error) => fail(error.message));
+    void ended.then(() => fail("ended"));
+  });
+  // The later end of a child that was ready is no fault.
+  deadline.catch(() => undefined);
+  const ready = usesMessage
+    ? new Promise<void>((resolve) => child.once("message", () => resolve()))
+    : pollReady(spec.isReady);
+  await Promise.race([ready, deadline]);
+  return toBenchProcess(spec.name, child, ended);
+}
+
+function toBenchProcess(name: string, child: ChildProcess, ended: Promise<void>): BenchProcess {
+  const pid = child.pid ?? 0;
+  return {
+    name,
+    pid,
+    cpuSeconds: () => cpuSecondsOf(pid),
+    memoryMib: () => memoryMibOf(pid),
+    async stop() {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function pollReady(isReady: (() => Promise<boolean>) | undefined): Promise<void> {
+  while (isReady !== undefined && !(await isReady().catch(() => false))) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function cpuSecondsOf(pid: number): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  } catch {
+    return undefined; // Not Linux, or gone.
+  }
+}
+
+function memoryMibOf(pid: number): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Math.round(Number(/VmRSS:\s+([0-9]+)/.exec(text)?.[1]) / 1_024);
+  } catch {
+    return undefined; // Not Linux, or gone.
+  }
+}

@@ -1,0 +1,236 @@
+/** Sends signed transactions to a chain, at once or on a schedule, and watches its blocks. */
+import { type Accepted, judgeTrial, RateSearch, type SeenBlock } from "./held-rate.js";
+import type { TrialVerdict } from "./held-rate.js";
+import type { ChainTarget } from "./chain-target.js";
+import { encodeCall, LoadConnection } from "./http-load.js";
+import { type Batch, createBatches, type Payment, type Sender } from "./senders.js";
+
+/** Connections that send; each waits for its answer before the next batch. */
+const CONNECTIONS = 4;
+
+/** Transactions in one JSON-RPC batch. */
+const BATCH_SIZE = 100;
+
+/** Senders of one trial; each trial has fresh ones, so that a failed one leaves no nonce gaps. */
+export const SENDERS_PER_TRIAL = 200;
+
+/** Time between two looks at the head. */
+const POLL_MS = 20;
+
+/** Block interval of both chains. */
+const INTERVAL_MS = 2_000;
+
+/** Longest wait for what was sent to be mined. */
+const DRAIN_TIMEOUT_MS = 60_000;
+
+/** Transactions of the burst that finds where to start the search. */
+const BURST_COUNT = 20_000;
+
+/** What a row's trials have in common. */
+export interface TrialPlan {
+  readonly target: ChainTarget;
+  /** Fresh senders for each trial. */
+  readonly senders: () => readonly Sender[];
+  readonly payment: (index: number) => Payment;
+  readonly blocksPerTrial: number;
+  readonly trials: number;
+  /** Rate that the chain's rules allow at most, where they are what bounds it. */
+  readonly ceilingPerSecond?: number;
+  readonly say: (line: string) => void;
+}
+
+/** The highest rate that held, with the figures at that rate. */
+export interface HeldResult {
+  readonly perSecond: number;
+  readonly verdict: TrialVerdict | undefined;
+  /** Processor time of the server for each transaction at that rate, microseconds. */
+  readonly cpuMicroseconds: number | undefined;
+  readonly burstPerSecond: number;
+}
+
+/** Finds the highest rate that a chain holds. */
+export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
+  const burst = await runTrial(plan, undefined);
+  const { say, target } = plan;
+  const burstPerSecond = burst.verdict.sentPerSecond;
+  say(`${target.name}: a burst is accepted at ${Math.round(burstPerSecond)}/s`);
+  const ceiling = plan.ceilingPerSecond ?? Number.POSITIVE_INFINITY;
+  const search = new RateSearch(Math.min(burstPerSecond * 0.8, ceiling * 0.95));
+  let best: Trial | undefined;
+  for (let trial = 0; trial < plan.trials; trial += 1) {
+    const perSecond = search.next();
+    if (perSecond === undefined || perSecond > ceiling * 1.5) break;
+    const outcome = await runTrial(plan, perSecond);
+    search.learn(perSecond, outcome.verdict.held);
+    if (outcome.verdict.held && perSecond >= search.held) best = outcome;
+    const { held, reason } = outcome.verdict;
+    say(`${target.name}: ${perSecond}/s ${held ? "held" : `not held: ${reason}`}`);
+  }
+  return {
+    perSecond: search.held,
+    verdict: best?.verdict,
+    cpuMicroseconds: best?.cpuMicroseconds,
+    burstPerSecond,
+  };
+}
+
+interface Trial {
+  readonly verdict: TrialVerdict;
+  readonly cpuMicroseconds: number | undefined;
+}
+
+/** One trial at a rate, or without one as fast as the server takes them. */
+async function runTrial(plan: TrialPlan, perSecond: number | undefined): Promise<Trial> {
+  const { target } = plan;
+  const seconds = (plan.blocksPerTrial * INTERVAL_MS) / 1_000;
+  const ceiling = (plan.ceilingPerSecond ?? Number.POSITIVE_INFINITY) * seconds;
+  const count = Math.ceil(
+    perSecond === undefined ? Math.min(BURST_COUNT, ceiling) : perSecond * seconds,
+  );
+  const lanes = createBatches({
+    url: target.url,
+    senders: plan.senders(),
+    count,
+    batchSize: BATCH_SIZE,
+    connections: CONNECTIONS,
+    payment: plan.payment,
+  });
+  const observer = new BlockObserver(target.url);
+  try {
+    await observer.nextBlock();
+    const cpuBefore = target.process.cpuSeconds();
+    const startMs = performance.now();
+    const { accepted, refused } = await sendLanes(target.url, lanes, { startMs, perSecond });
+    const total = accepted.reduce((sum, one) => sum + one.count, 0);
+    await observer.drained(total);
+    const cpuAfter = target.process.cpuSeconds();
+    const blocks = observer.blocks;
+    const wantedPerSecond = perSecond ?? 0;
+    const record = {
+      wantedPerSecond,
+      startMs,
+      accepted,
+      blocks,
+      refused,
+      intervalMs: INTERVAL_MS,
+    };
+    const cpu =
+      cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore;
+    return {
+      verdict: judgeTrial(record),
+      cpuMicroseconds: cpu === undefined ? undefined : (cpu * 1e6) / Math.max(1, total),
+    };
+  } finally {
+    await observer.close();
+  }
+}
+
+interface Schedule {
+  readonly startMs: number;
+  /** Undefined: no waiting between batches. */
+  readonly perSecond: number | undefined;
+}
+
+async function sendLanes(
+  url: string,
+  lanes: readonly (readonly Batch[])[],
+  { startMs, perSecond }: Schedule,
+): Promise<{ accepted: Accepted[]; refused: number }> {
+  const accepted: Accepted[] = [];
+  let refused = 0;
+  const sendLane = async (batches: readonly Batch[], lane: number) => {
+    const connection = new LoadConnection(url);
+    try {
+      for (const [turn, { bytes, count }] of batches.entries()) {
+        if (perSecond !== undefined) {
+          const place = (turn * lanes.length + lane) * BATCH_SIZE;
+          await waitUntil(startMs + (place / perSecond) * 1_000);
+        }
+        const answer = await connection.send(bytes, { wantsBody: true });
+        const errors = answer.body.toString("latin1").split('"error"').length - 1;
+        refused += errors;
+        accepted.push({ atMs: performance.now(), count: count - errors });
+      }
+    } finally {
+      connection.close();
+    }
+  };
+  await Promise.all(lanes.map(sendLane));
+  return { accepted: accepted.toSorted((left, right) => left.atMs - right.atMs), refused };
+}
+
+async function waitUntil(atMs: number): Promise<void> {
+  const delayMs = atMs - performance.now();
+  if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+}
+
+/** Looks at the head all the time and remembers when each block was first served. */
+class BlockObserver {
+  readonly blocks: SeenBlock[] = [];
+  private readonly connection: LoadConnection;
+  private readonly loop: Promise<void>;
+  private isClosed = false;
+  private mined = 0;
+  private fault: unknown;
+
+  constructor(private readonly url: string) {
+    this.connection = new LoadConnection(url);
+    this.loop = this.run().catch((error: unknown) => {
+      this.fault = error;
+    });
+  }
+
+  /** Resolves at the next new block, which is forgotten: what is sent now comes after it. */
+  async nextBlock(): Promise<void> {
+    const known = this.blocks.length;
+    await this.wait(() => this.blocks.length > known);
+    this.blocks.splice(0, this.blocks.length - 1);
+    this.mined = 0;
+    const [last] = this.blocks;
+    // The block stays as the mark of the first interval, without what it holds.
+    if (last !== undefined) this.blocks[0] = { ...last, transactions: 0 };
+  }
+
+  /** Resolves when this many transactions are mined, or when time has run out. */
+  async drained(count: number): Promise<void> {
+    const deadlineMs = performance.now() + DRAIN_TIMEOUT_MS;
+    await this.wait(() => this.mined >= count || performance.now() > deadlineMs);
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.loop;
+    this.connection.close();
+  }
+
+  private async wait(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      if (this.fault !== undefined) throw this.fault;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  private async run(): Promise<void> {
+    const head = encodeCall(this.url, "eth_blockNumber", []);
+    let known = await this.number(head);
+    while (!this.isClosed) {
+      const height = await this.number(head);
+      const atMs = performance.now();
+      for (let next = known + 1; next <= height; next += 1) {
+        const params = [`0x${next.toString(16)}`];
+        const call = encodeCall(this.url, "eth_getBlockTransactionCountByNumber", params);
+        const transactions = await this.number(call);
+        this.blocks.push({ height: next, atMs, transactions });
+        this.mined += transactions;
+      }
+      known = height;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  private async number(call: Buffer): Promise<number> {
+    const { body } = await this.connection.send(call, { wantsBody: true });
+    const { result } = JSON.parse(body.toString()) as { result: string };
+    return Number(result);
+  }
+}

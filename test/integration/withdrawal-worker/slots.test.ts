@@ -1,0 +1,131 @@
+/** The commits that give nonces and store signatures: what each of them refuses by itself. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { Hash32 } from "../../../chain/hex.js";
+import { readLiveSlots, storeAttempts, takeSlots } from "../../../ledger/nonce-slots.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/signing-freeze.js";
+import {
+  acquireLease,
+  createHotWallet,
+  readHotWallet,
+  releaseLease,
+  type WalletLease,
+} from "../../../ledger/wallet-lease.js";
+import { House, TOKEN, WALLET } from "./house.js";
+
+let house: House;
+let lease: WalletLease;
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+  await createHotWallet(house.database, { wallet: WALLET, firstNonce: 5n });
+  const taken = await acquireLease(house.database, {
+    wallet: WALLET,
+    owner: randomUUID(),
+    leaseMs: 60_000,
+  });
+  if (taken === undefined) throw new Error("no lease");
+  lease = taken;
+});
+
+afterAll(async () => {
+  await house.close();
+});
+
+const budget = { balanceAtoken: 1_000n * TOKEN, balanceHeight: 10, maxLiveSlots: 100 };
+
+async function candidate() {
+  const { id, amountAtoken } = await house.accept();
+  return { id, amountAtoken, gasLimit: 21_000n, gasPriceAtoken: 1n };
+}
+
+const nextNonce = async () => (await readHotWallet(house.database, WALLET))?.nextNonce;
+
+describe("the commit of a slot", () => {
+  it("gives nothing while signing is frozen, whoever froze it a moment ago", async () => {
+    const waiting = await candidate();
+    await freezeSigning(house.database, WALLET, "test");
+    const result = await takeSlots(house.database, lease, [waiting], budget);
+    expect(result).toMatchObject({ taken: [], limit: "frozen" });
+    await releaseSigning(house.database, WALLET, "test");
+    expect(await nextNonce()).toBe(5n);
+  });
+
+  it("gives nothing against a balance that is older than what is booked", async () => {
+    await house.database.query(`UPDATE hot_wallet SET settled_height = 11`);
+    const result = await takeSlots(house.database, lease, [await candidate()], budget);
+    expect(result).toMatchObject({ taken: [], limit: "stale-balance" });
+    await house.database.query(`UPDATE hot_wallet SET settled_height = 10`);
+  });
+
+  it("gives nothing under a lease that is over, and takes back nothing by failing", async () => {
+    const stale = { ...lease, epoch: lease.epoch - 1n };
+    await expect(
+      takeSlots(house.database, stale, [await candidate()], budget),
+    ).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await nextNonce()).toBe(5n);
+  });
+
+  it("gives one nonce to a candidate, however often and from how many sides it is asked", async () => {
+    const wanted = await candidate();
+    const results = await Promise.all(
+      Array.from({ length: 8 }, () => takeSlots(house.database, lease, [wanted], budget)),
+    );
+    expect(results.flatMap(({ taken }) => taken)).toEqual([wanted.id]);
+    expect(await nextNonce()).toBe(6n);
+  });
+
+  it("gives nonces without gaps in the order of the requests", async () => {
+    const first = await candidate();
+    const second = await candidate();
+    const before = (await nextNonce()) ?? 0n;
+    await takeSlots(house.database, lease, [second, first], budget);
+    expect((await house.read(first.id)).nonce).toBe(before);
+    expect((await house.read(second.id)).nonce).toBe(before + 1n);
+  });
+});
+
+describe("the commit of a signature", () => {
+  const attemptOf = (slotId: string, withdrawalId: never, digit: string) => ({
+    slotId,
+    withdrawalId,
+    n: 0,
+    raw: `0x${digit.repeat(2)}` as const,
+    hash: `0x${digit.repeat(64)}` as Hash32,
+    gasLimit: 21_000n,
+    gasPriceAtoken: 1n,
+    valueAtoken: TOKEN,
+  });
+
+  it("stores nothing while frozen, and the first signature of a slot for ever", async () => {
+    const query = { wallet: WALLET, statuses: ["slotted", "signed"] as const, limit: 1 };
+    const [slot] = await readLiveSlots(house.database, query);
+    if (slot === undefined) throw new Error("no slot");
+    const id = slot.withdrawalId as never;
+    await freezeSigning(house.database, WALLET, "test");
+    expect(await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")])).toBe(
+      false,
+    );
+    await releaseSigning(house.database, WALLET, "test");
+    expect((await house.read(slot.withdrawalId)).hashes).toEqual([]);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")]);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")]);
+    const signed = await house.read(slot.withdrawalId);
+    expect(signed.hashes).toEqual([`0x${"b".repeat(64)}`]);
+    expect(signed.status).toBe("signed");
+  });
+
+  it("is refused to a worker that gave its lease back", async () => {
+    await releaseLease(house.database, lease);
+    const next = await acquireLease(house.database, {
+      wallet: WALLET,
+      owner: randomUUID(),
+      leaseMs: 60_000,
+    });
+    expect(next?.epoch).toBe(lease.epoch + 1n);
+    await expect(storeAttempts(house.database, lease, [])).rejects.toMatchObject({
+      code: "LEASE_LOST",
+    });
+  });
+});
