@@ -58,7 +58,7 @@ const MIGRATION_LOCK_KEY = 7_226_831_940n;
 const MAX_TRANSACTION_ATTEMPTS = 10;
 
 /** A connection that idles inside a transaction (a stopped process) loses its locks after this. */
-const IDLE_IN_TRANSACTION_MS = 60_000;
+const IDLE_IN_TRANSACTION_MS = 5_000;
 
 /** Time to get a connection, from the pool or the server, before the call fails as unavailable. */
 const CONNECT_TIMEOUT_MS = 10_000;

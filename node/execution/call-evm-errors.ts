@@ -2,6 +2,7 @@
 import { EVMError, type ExecResult } from "@ethereumjs/evm";
 
 const MESSAGES = EVMError.errorMessages;
+const OPCODE_RETURNDATACOPY = 0x3e;
 const OPCODE_RETURN = 0xf3;
 const OPCODE_INVALID = 0xfe;
 const STACK_LIMIT = 1_024;
@@ -15,11 +16,7 @@ export const INSUFFICIENT_BALANCE = "insufficient balance for transfer";
 
 /** Texts that do not depend on the frame. */
 const TEXTS = new Map<string, string>([
-  [MESSAGES.OUT_OF_GAS, "out of gas"],
-  [MESSAGES.CODESTORE_OUT_OF_GAS, "contract creation code storage out of gas"],
   [MESSAGES.CODESIZE_EXCEEDS_MAXIMUM, "max code size exceeded"],
-  [MESSAGES.INVALID_JUMP, "invalid jump destination"],
-  [MESSAGES.OUT_OF_RANGE, "return data out of bounds"],
   [MESSAGES.REVERT, EXECUTION_REVERTED],
   [MESSAGES.STATIC_STATE_CHANGE, "write protection"],
   [MESSAGES.CREATE_COLLISION, "contract address collision"],
@@ -73,6 +70,8 @@ export function frameErrorText(result: ExecResult): string | undefined {
   const { runState } = result;
   const opcode = runState?.opCode ?? OPCODE_INVALID;
   const depth = runState?.stack.length ?? 0;
+  // The library adds the place to this one.
+  if (error.startsWith(MESSAGES.INVALID_JUMP)) return "invalid jump destination";
   switch (error) {
     case MESSAGES.STACK_UNDERFLOW:
       return `stack underflow (${depth} <=> ${itemsTaken(opcode)})`;
@@ -80,14 +79,19 @@ export function frameErrorText(result: ExecResult): string | undefined {
       return `stack limit reached ${depth} (${STACK_LIMIT - 1})`;
     case MESSAGES.INVALID_OPCODE:
       return `invalid opcode: ${invalidOpcodeName(opcode)}`;
-    case MESSAGES.OUT_OF_GAS: {
-      // A creation that could run, but not pay for its code, has gas left at its RETURN.
-      const isStoring = opcode === OPCODE_RETURN && (result.gas ?? 0n) > 0n;
-      return isStoring ? TEXTS.get(MESSAGES.CODESTORE_OUT_OF_GAS) : TEXTS.get(error);
-    }
+    case MESSAGES.OUT_OF_GAS:
+      return outOfGasText(opcode, result.gas ?? 0n);
     default:
       return TEXTS.get(error) ?? error;
   }
+}
+
+/** The library says "out of gas" to more than geth does; these two leave gas in the frame. */
+function outOfGasText(opcode: number, gasLeft: bigint): string {
+  if (gasLeft > 0n && opcode === OPCODE_RETURNDATACOPY) return "return data out of bounds";
+  // A creation that could run, but not pay for its code.
+  if (gasLeft > 0n && opcode === OPCODE_RETURN) return "contract creation code storage out of gas";
+  return "out of gas";
 }
 
 function invalidOpcodeName(opcode: number): string {

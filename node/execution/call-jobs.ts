@@ -61,14 +61,9 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
   }
   const state = new JournaledState(reader);
   const runner = await MessageRunner.create(settings.chainId, state, block);
-  switch (work.kind) {
-    case "call":
-      return call(work.request, gasLimit, runner);
-    case "estimateGas":
-      return estimateGas(work.request, { runner, reader, capGas: estimateCap(settings) });
-    case "createAccessList":
-      return createAccessList(work.request, runner, gasLimit);
-  }
+  if (work.kind === "call") return call(work.request, gasLimit, runner);
+  if (work.kind === "createAccessList") return createAccessList(work.request, runner, gasLimit);
+  return estimateGas(work.request, { runner, reader, capGas: estimateCap(settings) });
 }
 
 function withOverrides(reader: StateReader, overrides: StateOverrides | undefined): StateReader {

@@ -104,7 +104,7 @@ export class CallSlot {
     const onAbort = () => this.abandoned();
     this.current = { ...slotJob, timer, onAbort };
     slotJob.signal.addEventListener("abort", onAbort, { once: true });
-    thread.worker.postMessage(slotJob.job);
+    thread.worker.postMessage(slotJob.job, []);
   }
 
   /** Ends the worker; a job that it has is rejected. */
@@ -159,7 +159,7 @@ export class CallSlot {
     try {
       const found = current.answer(request);
       const answer = found instanceof Promise ? await found : found;
-      thread.reads.postMessage(answer);
+      thread.reads.postMessage(answer, []);
       Atomics.add(thread.counter, 0, 1);
       Atomics.notify(thread.counter, 0);
     } catch (error) {

@@ -24,7 +24,7 @@ const codes = new LRUCache<Hash32, Uint8Array>({
 /** Asks the main thread and sleeps until it has answered. */
 function ask<Request extends ReadRequest>(request: Request): ReadAnswers[Request["kind"]] {
   const before = Atomics.load(counter, 0);
-  start.reads.postMessage(request);
+  start.reads.postMessage(request, []);
   for (;;) {
     const answer = receiveMessageOnPort(start.reads);
     if (answer !== undefined) return answer.message;
@@ -61,7 +61,7 @@ async function work(job: Job): Promise<WorkerMessage> {
 }
 
 function post(message: WorkerMessage): void {
-  parentPort?.postMessage(message);
+  parentPort?.postMessage(message, []);
 }
 
 parentPort?.on("message", (job: Job) => {

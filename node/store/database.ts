@@ -158,17 +158,15 @@ export async function openDatabase(folder: string): Promise<Database> {
     get: (key, snapshot) =>
       snapshot === undefined ? level.getSync(key) : level.getSync(key, { snapshot }),
     async write(writes, { durable }) {
-      const operations = writes.map(({ key, value }) =>
-        value === undefined
-          ? { type: "del" as const, key }
-          : {
-              type: "put" as const,
-              key,
-              value: Buffer.from(value.buffer, value.byteOffset, value.length),
-            },
-      );
+      // A chained batch takes each pair at once; an array of operations costs ten times as much
+      // on the main thread (measured: 330 ms against 30 ms for 60,000 pairs).
+      const batch = level.batch();
+      for (const { key, value } of writes) {
+        if (value === undefined) batch.del(key);
+        else batch.put(key, Buffer.from(value.buffer, value.byteOffset, value.length));
+      }
       try {
-        await level.batch(operations, { sync: durable });
+        await batch.write({ sync: durable });
       } catch (cause) {
         const reason = errorMessage(cause instanceof Error ? (cause.cause ?? cause) : cause);
         throw new StoreError("STORE_WRITE_FAILED", `cannot write to ${folder}: ${reason}`, {

@@ -2,7 +2,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Address } from "../../chain/address.js";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
@@ -68,7 +67,8 @@ export async function createBenchHome(options: HomeOptions): Promise<BenchHome> 
   });
   const written = loadGenesis(paths.genesis);
   const plain = { balanceAtoken: FUNDED_ATOKEN, code: undefined, storage: new Map() };
-  const alloc = new Map([...written.alloc, ...options.funded.map((at) => [at, plain] as const)]);
+  const alloc = new Map(written.alloc);
+  for (const address of options.funded) alloc.set(address, plain);
   const genesis = { ...written, alloc };
   writeFileSync(paths.genesis, encodeGenesis(genesis));
   return {
@@ -160,13 +160,4 @@ function profileFlags(folder: string | undefined): string[] {
   if (folder === undefined) return [];
   mkdirSync(folder, { recursive: true });
   return ["--cpu-prof", `--cpu-prof-dir=${path.resolve(folder)}`];
-}
-
-/** Absolute path of the clone's `node_modules`. */
-export function modulesFolder(): string {
-  let folder = path.dirname(fileURLToPath(import.meta.url));
-  while (path.basename(folder) !== ".cache" && path.dirname(folder) !== folder) {
-    folder = path.dirname(folder);
-  }
-  return path.join(path.dirname(folder), "node_modules");
 }

@@ -60,7 +60,7 @@ interface Waiting {
 export class LoadConnection {
   private readonly socket: Socket;
   private waiting: Waiting | undefined;
-  private head = Buffer.alloc(0);
+  private head: Buffer = Buffer.alloc(0);
   private status = 0;
   /** Bytes of the body still to come; -1 while the head is read. */
   private missingBytes = -1;

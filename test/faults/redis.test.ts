@@ -89,7 +89,7 @@ class OwnRedis {
   #process: ChildProcess | undefined;
 
   constructor(
-    private readonly path: string,
+    private readonly binary: string,
     private readonly port: number,
   ) {
     this.url = `redis://127.0.0.1:${port}/0`;
@@ -97,9 +97,13 @@ class OwnRedis {
 
   async start(): Promise<void> {
     const args = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder];
-    this.#process = spawn(this.path, [...args, "--save", "", "--maxmemory-policy", "noeviction"], {
-      stdio: "ignore",
-    });
+    this.#process = spawn(
+      this.binary,
+      [...args, "--save", "", "--maxmemory-policy", "noeviction"],
+      {
+        stdio: "ignore",
+      },
+    );
     await until(
       async () => {
         const answer = await sendToRedis(new URL(this.url), "PING").catch(() => "");

@@ -106,8 +106,16 @@ export async function readBalance(kit: RunningKit, customerId: string) {
   };
 }
 
+/** A reader of the event stream that runs until it is stopped. */
+export interface EventFollower {
+  /** What came so far, in order. */
+  readonly seen: readonly ApiEvent[];
+  /** Reads the rest and ends. Rejects when an event was missing in between. */
+  stop(): Promise<readonly ApiEvent[]>;
+}
+
 /** Follows the event stream while it grows and checks that it never has a gap. */
-export function followEvents(kit: RunningKit): { stop(): Promise<readonly ApiEvent[]> } {
+export function followEvents(kit: RunningKit): EventFollower {
   const seen: ApiEvent[] = [];
   let isStopping = false;
   const loop = async () => {
@@ -127,6 +135,7 @@ export function followEvents(kit: RunningKit): { stop(): Promise<readonly ApiEve
   // A fault is thrown by `stop`; until then nobody waits for it.
   running.catch(() => undefined);
   return {
+    seen,
     stop() {
       isStopping = true;
       return running;

@@ -93,7 +93,8 @@ export class Sender {
     const hashes = raws.map((raw) => Transaction.from(raw).hash ?? "");
     const answers = await Promise.all(raws.map((raw) => this.chain.sendRaw(raw)));
     hashes.forEach((hash, index) => {
-      if (answers[index] !== hash) throw new Error(`sent ${hash}, the node said ${answers[index]}`);
+      const answer = String(answers[index]);
+      if (answer !== hash) throw new Error(`sent ${hash}, the node said ${answer}`);
     });
     return hashes;
   }

@@ -87,11 +87,26 @@ export function planDeposits(parts: DepositParts): DepositCase[] {
   ];
 }
 
+/** One transaction that pays several addresses `depth` frames below itself. */
+export function forwardRequest(
+  route: {
+    readonly contracts: Record<string, CompiledContract>;
+    readonly router: string;
+    readonly depth: number;
+  },
+  pays: readonly Pick<Payment, "address" | "amountAtoken">[],
+): ChainRequest {
+  const amounts = amountsOf(pays);
+  const args = [addressesOf(pays), amounts, route.depth];
+  const data = new Interface(abiOf(route.contracts["Router"])).encodeFunctionData("forward", args);
+  return { to: route.router, valueAtoken: sum(amounts), data };
+}
+
 /** Puts a list in random order. */
 export function shuffle<T>(random: Random, items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, place: random.integer(2 ** 32) }))
-    .sort((left, right) => left.place - right.place)
+    .toSorted((left, right) => left.place - right.place)
     .map(({ item }) => item);
 }
 
@@ -131,8 +146,9 @@ class CaseMaker {
   }
 
   forward(depth: number, pays: readonly Payment[]): DepositCase {
-    const args = [addressesOf(pays), amountsOf(pays), depth];
-    return this.#routed(`forwarded at depth ${depth}`, { pays, name: "forward", args });
+    const { contracts, router } = this.parts;
+    const request = forwardRequest({ contracts, router, depth }, pays);
+    return { kind: `forwarded at depth ${depth}`, request, succeeds: true, pays };
   }
 
   /** Three payments to one address in one transaction, two of them of the same amount. */
@@ -257,11 +273,11 @@ class CaseMaker {
   }
 }
 
-function addressesOf(pays: readonly Payment[]): string[] {
+function addressesOf(pays: readonly Pick<Payment, "address">[]): string[] {
   return pays.map(({ address }) => address);
 }
 
-function amountsOf(pays: readonly Payment[]): bigint[] {
+function amountsOf(pays: readonly Pick<Payment, "amountAtoken">[]): bigint[] {
   return pays.map(({ amountAtoken }) => amountAtoken);
 }
 

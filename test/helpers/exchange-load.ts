@@ -29,7 +29,7 @@ export function startLoad(
 ): RunningLoad {
   const privateKey = hexToBytes(account.privateKey);
   const startMs = performance.now();
-  let isStopping = false;
+  const ending = new AbortController();
   let sent = 0;
   const transfer = () => {
     const to = parseAddress(`0x${(0x10ad_0000 + (sent % 97)).toString(16).padStart(40, "0")}`);
@@ -39,7 +39,7 @@ export function startLoad(
     return bytesToHex(signLegacy(all, privateKey));
   };
   const loop = async () => {
-    for (let tick = 1; !isStopping; tick += 1) {
+    for (let tick = 1; !ending.signal.aborted; tick += 1) {
       await sendBatch(url, Array.from({ length: BATCH }, transfer));
       const waitMs = startMs + tick * TICK_MS - performance.now();
       if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -51,7 +51,7 @@ export function startLoad(
   running.catch(() => undefined);
   return {
     async stop() {
-      isStopping = true;
+      ending.abort();
       const perSecond = await running;
       const nonce = () =>
         chain.provider.send("eth_getTransactionCount", [account.address, "latest"]);

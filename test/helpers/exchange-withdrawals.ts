@@ -151,30 +151,56 @@ export async function raceForBalance(
   return { customerId, balanceAtoken, accepted, refused };
 }
 
-/** Answers to one key sent many times at once. */
+/** Answers to one key that was sent many times at once. */
 export interface RepeatResult {
-  readonly intent: Intent;
-  readonly answers: readonly ApiAnswer[];
+  /** The request as it was accepted. */
+  readonly accepted: AcceptedIntent;
+  readonly answers: readonly { readonly body: WithdrawalBody; readonly answer: ApiAnswer }[];
 }
 
-/** Sends each request many times at once; every second time in another spelling. */
-export async function repeatKeys(
+/** Sends each request many times at once, every second time in another spelling. */
+export function repeatKeys(
   kit: RunningKit,
   intents: readonly Intent[],
   times: number,
 ): Promise<RepeatResult[]> {
-  const spellings = (to: string) => [to.toLowerCase(), getAddress(to.toLowerCase())];
+  return sendVariants(kit, intents, (body) =>
+    Array.from({ length: times }, (_, n) => {
+      const lower = body.to.toLowerCase();
+      return { ...body, to: n % 2 === 0 ? lower : getAddress(lower) };
+    }),
+  );
+}
+
+/** Sends each key many times at once, with two amounts in turn: only one of them may win. */
+export function raceBodies(
+  kit: RunningKit,
+  intents: readonly Intent[],
+  times: number,
+): Promise<RepeatResult[]> {
+  return sendVariants(kit, intents, (body) =>
+    Array.from({ length: times }, (_, n) =>
+      n % 2 === 0 ? body : { ...body, amountAtoken: `${body.amountAtoken}0` },
+    ),
+  );
+}
+
+async function sendVariants(
+  kit: RunningKit,
+  intents: readonly Intent[],
+  variantsOf: (body: WithdrawalBody) => readonly WithdrawalBody[],
+): Promise<RepeatResult[]> {
   const all = intents.map(async (intent) => {
-    const [lower = "", checksum = ""] = spellings(intent.body.to);
     const answers = await Promise.all(
-      Array.from({ length: times }, (_, n) =>
-        requestWithdrawal(kit, {
-          key: intent.key,
-          body: { ...intent.body, to: n % 2 === 0 ? lower : checksum },
-        }),
-      ),
+      variantsOf(intent.body).map(async (body) => ({
+        body,
+        answer: await requestWithdrawal(kit, { key: intent.key, body }),
+      })),
     );
-    return { intent, answers };
+    const first = answers.find(({ answer }) => answer.status === 201);
+    if (first === undefined) throw new Error(`${intent.key}: ${JSON.stringify(answers)}`);
+    const accepted = { ...intent, body: first.body, id: String(first.answer.body["id"]) };
+    return { accepted, answers };
   });
   return Promise.all(all);
 }

@@ -72,6 +72,7 @@ export class FaultExchange {
   #nextNonce = 0;
   #counter = 0;
   #highestIndex = -1;
+  #following: Promise<void> | undefined;
   readonly #credited = new Set<string>();
   readonly #strayed = new Set<string>();
   readonly #ended = new Map<string, string>();
@@ -168,8 +169,15 @@ export class FaultExchange {
     return (answer.body as { id: string }).id;
   }
 
-  /** Reads all events that are new; each must be the next number. */
-  async follow(): Promise<void> {
+  /** Reads all events that are new; each must be the next number. Callers share one reading. */
+  follow(): Promise<void> {
+    this.#following ??= this.#readEvents().finally(() => {
+      this.#following = undefined;
+    });
+    return this.#following;
+  }
+
+  async #readEvents(): Promise<void> {
     for (;;) {
       const after = this.events.length;
       const page = await this.#get("depositApi", `/v1/events?limit=${PAGE}&after=${after}`);

@@ -1,0 +1,385 @@
+/** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
+import type { Address } from "../../chain/address.js";
+import { hexToBytes } from "../../chain/hex.js";
+import { compileSolidity } from "../helpers/solidity.js";
+import { startAnvilTarget } from "./anvil-target.js";
+import { startCausewayTarget } from "./causeway-target.js";
+import type { ChainTarget } from "./chain-target.js";
+import { closedLoop, encodeCall, type LoadResult } from "./http-load.js";
+import { blockNumber, callRpc, transactionCount } from "./json-rpc.js";
+import { type BenchRow, formatFigure } from "./report.js";
+import {
+  createRecipients,
+  createSenders,
+  encodeBatch,
+  erc20TransferData,
+  type Sender,
+  signNext,
+} from "./senders.js";
+import { findHeldRate, type HeldResult, SENDERS_PER_TRIAL } from "./transfer-trial.js";
+
+/** How much a run measures. */
+export interface RunLength {
+  readonly quick: boolean;
+  /** Trials of the search for a rate, and how many blocks each lasts. */
+  readonly trials: number;
+  readonly blocksPerTrial: number;
+  /** Time of one closed loop of reads, milliseconds. */
+  readonly readMs: number;
+}
+
+/** Names of the rows here, for `--only`. */
+export const CHAIN_ROWS = ["transfers", "erc20", "reads"] as const;
+
+/** A row that needs the two chains. */
+export type ChainRowName = (typeof CHAIN_ROWS)[number];
+
+/** What the rows are run with. */
+export interface ChainRowsOptions {
+  readonly rows: readonly ChainRowName[];
+  readonly length: RunLength;
+  readonly profileFolder: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+/** Transactions of the block that is read. */
+const READ_BLOCK_TRANSACTIONS = 500;
+
+/** Connections of a closed loop of reads. */
+const READ_CONNECTIONS = 4;
+
+/** Accounts that receive the transfers. */
+const RECIPIENT_COUNT = 10_000;
+
+/** Gas of one ERC-20 transfer between holders, rounded up; measured by `eth_estimateGas`. */
+const ERC20_GAS_LIMIT = 60_000n;
+
+/** Gas that such a transfer really uses, for the ceiling that max_call_gas sets. */
+const ERC20_GAS_USED = 34_500n;
+
+/** Gas of a mint to all senders of one trial. */
+const MINT_GAS_LIMIT = 9_000_000n;
+
+const TOKEN_SOURCE = `
+pragma solidity ^0.8.20;
+import "@openzeppelin/contracts/token/ERC20/ERC20.sol";
+contract BenchToken is ERC20("Bench", "BENCH") {
+  function mint(address[] calldata holders) external {
+    for (uint256 i = 0; i < holders.length; i++) _mint(holders[i], 1 ether);
+  }
+}`;
+
+/** What one chain measured. */
+interface ChainFigures {
+  readonly transfers?: HeldResult;
+  readonly erc20?: HeldResult;
+  readonly erc20Ceiling?: number;
+  readonly blocks?: LoadResult;
+  readonly balances?: LoadResult;
+  readonly memoryMib: number | undefined;
+}
+
+/** Runs the rows, one chain after the other, never both at once. */
+export async function runChainRows(options: ChainRowsOptions): Promise<BenchRow[]> {
+  const pool = new SenderPool(options.length.trials);
+  const funded = pool.addresses();
+  const { profileFolder } = options;
+  const ours = await measure(await startCausewayTarget({ funded, profileFolder }), pool, options);
+  const anvil = await startAnvilTarget(funded);
+  if (anvil === undefined) options.say("no anvil for this platform: the peer's column is empty");
+  const peer = anvil === undefined ? undefined : await measure(anvil, pool, options);
+  return toRows(ours, peer, options.rows);
+}
+
+async function measure(
+  target: ChainTarget,
+  pool: SenderPool,
+  options: ChainRowsOptions,
+): Promise<ChainFigures> {
+  try {
+    pool.rewind();
+    const wants = (row: ChainRowName) => options.rows.includes(row);
+    // Reads first: the block to read has to be there before the pool is full of transfers.
+    const reads = wants("reads") ? await measureReads(target, pool, options) : {};
+    const transfers = wants("transfers")
+      ? await measureTransfers(target, pool, options)
+      : undefined;
+    const erc20 = wants("erc20") ? await measureErc20(target, pool, options) : {};
+    return { ...reads, transfers, ...erc20, memoryMib: target.process.memoryMib() };
+  } finally {
+    await target.stop();
+  }
+}
+
+function measureTransfers(
+  target: ChainTarget,
+  pool: SenderPool,
+  { length, say }: ChainRowsOptions,
+): Promise<HeldResult> {
+  const recipients = createRecipients(RECIPIENT_COUNT);
+  return findHeldRate({
+    target,
+    senders: () => pool.take(),
+    payment: (index) => ({ to: recipients[index % recipients.length] }),
+    blocksPerTrial: length.blocksPerTrial,
+    trials: length.trials,
+    say,
+  });
+}
+
+async function measureErc20(
+  target: ChainTarget,
+  pool: SenderPool,
+  { length, say }: ChainRowsOptions,
+): Promise<Pick<ChainFigures, "erc20" | "erc20Ceiling">> {
+  const token = await deployToken(target.url, pool.owner);
+  const perTrial = Math.min(length.trials, ERC20_TRIALS);
+  const holders = Array.from({ length: perTrial + 1 }, () => pool.take());
+  for (const group of holders) await mint(target.url, pool.owner, token, group);
+  const all = holders.flat();
+  const { limits } = target;
+  const ceilingPerSecond =
+    limits === undefined
+      ? undefined
+      : (Number(limits.callGas / ERC20_GAS_USED) * 1_000) / limits.blockIntervalMs;
+  const erc20 = await findHeldRate({
+    target,
+    senders: () => holders.shift() ?? [],
+    payment: (index) => ({
+      to: token,
+      valueAtoken: 0n,
+      gasLimit: ERC20_GAS_LIMIT,
+      data: erc20TransferData((all[index % all.length] ?? pool.owner).address),
+    }),
+    blocksPerTrial: length.blocksPerTrial,
+    trials: perTrial,
+    ceilingPerSecond,
+    say: (line) => say(`ERC-20, ${line}`),
+  });
+  return { erc20, erc20Ceiling: ceilingPerSecond };
+}
+
+/** Trials of the ERC-20 row; its ceiling is near where it starts. */
+const ERC20_TRIALS = 4;
+
+async function deployToken(url: string, owner: Sender): Promise<Address> {
+  const { BenchToken } = compileSolidity({ "BenchToken.sol": TOKEN_SOURCE });
+  if (BenchToken === undefined) throw new Error("the token does not compile");
+  const data = hexToBytes(BenchToken.bytecode);
+  const receipt = await sendAndWait(url, owner, { to: undefined, data, gasLimit: 3_000_000n });
+  return receipt.contractAddress;
+}
+
+async function mint(
+  url: string,
+  owner: Sender,
+  token: Address,
+  holders: readonly Sender[],
+): Promise<void> {
+  const words = holders.map(({ address }) => address.slice(2).padStart(64, "0"));
+  const word = (value: number) => value.toString(16).padStart(64, "0");
+  // Selector of mint(address[]).
+  const data = hexToBytes(`0xbd075b84${word(32)}${word(words.length)}${words.join("")}`);
+  const receipt = await sendAndWait(url, owner, { to: token, data, gasLimit: MINT_GAS_LIMIT });
+  if (receipt.status !== "0x1") throw new Error("the mint was reverted");
+}
+
+interface Receipt {
+  readonly status: string;
+  readonly contractAddress: Address;
+  readonly blockNumber: string;
+}
+
+async function sendAndWait(
+  url: string,
+  sender: Sender,
+  payment: { to: Address | undefined; data: Uint8Array; gasLimit: bigint },
+): Promise<Receipt> {
+  const raw = signNext(sender, { ...payment, valueAtoken: 0n });
+  const hex = `0x${Buffer.from(raw).toString("hex")}`;
+  const hash = await callRpc<string>(url, "eth_sendRawTransaction", [hex]);
+  return waitForReceipt(url, hash);
+}
+
+/** Time for one transaction to be mined. */
+const RECEIPT_TIMEOUT_MS = 30_000;
+
+async function waitForReceipt(url: string, hash: string): Promise<Receipt> {
+  const deadlineMs = performance.now() + RECEIPT_TIMEOUT_MS;
+  while (performance.now() < deadlineMs) {
+    const receipt = await callRpc<Receipt | null>(url, "eth_getTransactionReceipt", [hash]);
+    if (receipt !== null) return receipt;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${hash} was not mined within ${RECEIPT_TIMEOUT_MS} ms`);
+}
+
+async function measureReads(
+  target: ChainTarget,
+  pool: SenderPool,
+  { length, say }: ChainRowsOptions,
+): Promise<Pick<ChainFigures, "blocks" | "balances">> {
+  const { url } = target;
+  const height = await mineFullBlock(url, pool);
+  const quantity = `0x${height.toString(16)}`;
+  const block = encodeCall(url, "eth_getBlockByNumber", [quantity, true]);
+  const loop = { url, connections: READ_CONNECTIONS, durationMs: length.readMs };
+  const blocks = await closedLoop({ ...loop, next: () => block });
+  say(`${target.name}: ${formatFigure(blocks.perSecond)} full blocks/s`);
+  const balance = encodeCall(url, "eth_getBalance", [pool.owner.address, "latest"]);
+  const balances = await closedLoop({ ...loop, next: () => balance });
+  say(`${target.name}: ${formatFigure(balances.perSecond)} balances/s`);
+  return { blocks, balances };
+}
+
+/** Height of a block with READ_BLOCK_TRANSACTIONS transfers. */
+async function mineFullBlock(url: string, pool: SenderPool): Promise<number> {
+  const senders = pool.take();
+  const recipients = createRecipients(READ_BLOCK_TRANSACTIONS);
+  for (;;) {
+    const before = await blockNumber(url);
+    while ((await blockNumber(url)) === before) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const raws = recipients.map((to, index) => {
+      const sender = senders[index % senders.length] ?? pool.owner;
+      return signNext(sender, { to });
+    });
+    await closedLoop({ url, connections: 1, next: once(encodeBatch(url, raws)) });
+    const sent = await blockNumber(url);
+    while ((await blockNumber(url)) < sent + 2) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    for (let height = before + 1; height <= sent + 2; height += 1) {
+      if ((await transactionCount(url, height)) === READ_BLOCK_TRANSACTIONS) return height;
+    }
+  }
+}
+
+/** Gives a value once. */
+function once<T>(value: T): () => T | undefined {
+  let left: T | undefined = value;
+  return () => {
+    const given = left;
+    left = undefined;
+    return given;
+  };
+}
+
+/** Funded accounts for all trials of a run; each chain uses them from the start. */
+class SenderPool {
+  readonly owner: Sender;
+  private readonly groups: Sender[][];
+  private next = 0;
+
+  constructor(trials: number) {
+    // Reads, and for both kinds of transfer a burst and the trials.
+    const count = 1 + (trials + 1) + (ERC20_TRIALS + 1);
+    const senders = createSenders(count * SENDERS_PER_TRIAL, "sender");
+    this.groups = Array.from({ length: count }, (_, group) =>
+      senders.slice(group * SENDERS_PER_TRIAL, (group + 1) * SENDERS_PER_TRIAL),
+    );
+    const [owner] = createSenders(1, "owner");
+    if (owner === undefined) throw new Error("no owner");
+    this.owner = owner;
+  }
+
+  addresses(): Address[] {
+    return [this.owner, ...this.groups.flat()].map(({ address }) => address);
+  }
+
+  take(): readonly Sender[] {
+    const group = this.groups[this.next];
+    if (group === undefined) throw new Error("no senders are left");
+    this.next += 1;
+    return group;
+  }
+
+  /** Makes all accounts new again, for the next chain. */
+  rewind(): void {
+    this.next = 0;
+    for (const sender of [this.owner, ...this.groups.flat()]) sender.nextNonce = 0n;
+  }
+}
+
+function toRows(
+  ours: ChainFigures,
+  peer: ChainFigures | undefined,
+  names: readonly ChainRowName[],
+): BenchRow[] {
+  const rows: BenchRow[] = [];
+  if (names.includes("transfers") && ours.transfers !== undefined) {
+    rows.push({
+      title: "transfers held, 2 s blocks",
+      unit: "tx/s",
+      ours: ours.transfers.perSecond,
+      peer: peer?.transfers?.perSecond,
+      peerName: "anvil",
+      aim: { ratio: 0.5 },
+      details: [
+        heldDetail("ours", ours.transfers, ours.memoryMib),
+        ...(peer?.transfers === undefined
+          ? []
+          : [heldDetail("anvil", peer.transfers, peer.memoryMib)]),
+      ],
+    });
+  }
+  if (names.includes("erc20") && ours.erc20 !== undefined) {
+    rows.push({
+      title: "ERC-20 transfers held, 2 s blocks",
+      unit: "tx/s",
+      ours: ours.erc20.perSecond,
+      peer: peer?.erc20?.perSecond,
+      peerName: "anvil",
+      details: [
+        `ours is bounded by max_call_gas at ${formatFigure(ours.erc20Ceiling ?? 0)}/s; ` +
+          "anvil has no such rule",
+        heldDetail("ours", ours.erc20, ours.memoryMib),
+        ...(peer?.erc20 === undefined ? [] : [heldDetail("anvil", peer.erc20, peer.memoryMib)]),
+      ],
+    });
+  }
+  if (ours.blocks !== undefined && ours.balances !== undefined) {
+    rows.push(
+      readRow("eth_getBlockByNumber, 500 full transactions", ours.blocks, peer?.blocks, 100),
+      readRow("eth_getBalance", ours.balances, peer?.balances, undefined),
+    );
+  }
+  return rows;
+}
+
+function heldDetail(name: string, result: HeldResult, memoryMib: number | undefined): string {
+  const { verdict, cpuMicroseconds, burstPerSecond } = result;
+  const parts = [`burst accepted at ${formatFigure(burstPerSecond)}/s`];
+  if (verdict !== undefined) {
+    const [p50, p99] = [verdict.inclusionP50Ms, verdict.inclusionP99Ms].map((ms) =>
+      (ms / 1_000).toFixed(2),
+    );
+    parts.push(`inclusion p50 ${p50} s, p99 ${p99} s`);
+    parts.push(`blocks every ${(verdict.meanIntervalMs / 1_000).toFixed(2)} s`);
+  }
+  if (cpuMicroseconds !== undefined) {
+    parts.push(`${formatFigure(cpuMicroseconds)} us of processor time per transfer`);
+  }
+  if (memoryMib !== undefined) parts.push(`${formatFigure(memoryMib)} MiB at the end`);
+  return `${name}: ${parts.join("; ")}`;
+}
+
+function readRow(
+  title: string,
+  ours: LoadResult,
+  peer: LoadResult | undefined,
+  aim: number | undefined,
+): BenchRow {
+  const latency = (name: string, { p50Ms, p99Ms }: LoadResult) =>
+    `${name}: p50 ${formatFigure(p50Ms)} ms, p99 ${formatFigure(p99Ms)} ms`;
+  return {
+    title,
+    unit: "requests/s",
+    ours: ours.perSecond,
+    peer: peer?.perSecond,
+    peerName: "anvil",
+    aim: aim === undefined ? undefined : { ratio: aim },
+    details: [latency("ours", ours), ...(peer === undefined ? [] : [latency("anvil", peer)])],
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * `npm run bench [-- --quick] [--only ROW[,ROW]] [--out FILE] [--profile DIR]`: how fast this build
+ * is, beside peers in the same run on the same machine, the client's own work included.
+ */
+import { writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { errorMessage } from "../../chain/errors.js";
+import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./chain-rows.js";
+import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
+import { runStackRows, STACK_ROWS, type StackRowName } from "./stack-rows.js";
+
+const HELP = `Usage: npm run bench [-- OPTIONS]
+
+Measures this build beside anvil and beside plain ethers loops, one after the other in one run.
+
+  --quick          shorter trials, about two minutes in all; figures are rougher
+  --only ROW,...   only these rows: ${[...CHAIN_ROWS, ...STACK_ROWS].join(", ")}
+  --out FILE       also write everything as JSON
+  --profile DIR    write a V8 CPU profile of the node's process of the chain rows
+  --help           show this text`;
+
+/** Load above which figures say more about the neighbours than about this build. */
+const BUSY_LOAD_AVERAGE = 3;
+
+const LENGTHS: Readonly<Record<"full" | "quick", RunLength>> = {
+  full: { quick: false, trials: 8, blocksPerTrial: 6, readMs: 5_000 },
+  quick: { quick: true, trials: 2, blocksPerTrial: 3, readMs: 1_500 },
+};
+
+interface Arguments {
+  readonly length: RunLength;
+  readonly chain: readonly ChainRowName[];
+  readonly stack: readonly StackRowName[];
+  readonly out: string | undefined;
+  readonly profileFolder: string | undefined;
+}
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+function readArguments(): Arguments {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: "boolean" },
+      only: { type: "string" },
+      out: { type: "string" },
+      profile: { type: "string" },
+      help: { type: "boolean", short: "h" },
+    },
+  });
+  if (values.help === true) {
+    say(HELP);
+    process.exit(0);
+  }
+  const known: readonly string[] = [...CHAIN_ROWS, ...STACK_ROWS];
+  const wanted = values.only?.split(",") ?? known;
+  const unknown = wanted.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`no row ${unknown.join(", ")}; see --help`);
+  return {
+    length: values.quick === true ? LENGTHS.quick : LENGTHS.full,
+    chain: CHAIN_ROWS.filter((name) => wanted.includes(name)),
+    stack: STACK_ROWS.filter((name) => wanted.includes(name)),
+    out: values.out,
+    profileFolder: values.profile,
+  };
+}
+
+async function run(): Promise<void> {
+  const { length, chain, stack, out, profileFolder } = readArguments();
+  const machine = describeMachine();
+  say(
+    `${machine.cores} cores (${machine.cpu}), ${machine.memoryGib} GiB, ${machine.platform}, ` +
+      `Node ${machine.node}, secp256k1 ${machine.secp256k1}, load ${machine.loadAverage}` +
+      (length.quick ? ", quick" : ""),
+  );
+  if (machine.loadAverage > BUSY_LOAD_AVERAGE) {
+    say("the machine is busy: trust the ratios only, and those with care");
+  }
+  const rows: BenchRow[] = [];
+  const faults: string[] = [];
+  const collect = async (name: string, work: () => Promise<readonly BenchRow[]>) => {
+    try {
+      rows.push(...(await work()));
+    } catch (error) {
+      faults.push(`${name} failed: ${errorMessage(error)}`);
+    }
+  };
+  if (chain.length > 0) {
+    const options = { rows: chain, length, profileFolder, say };
+    await collect("the chain rows", () => runChainRows(options));
+  }
+  if (stack.length > 0) {
+    await collect("the rows of the whole kit", () => runStackRows({ rows: stack, length, say }));
+  }
+  say("");
+  for (const line of [...renderTable(rows), ...faults]) say(line);
+  if (out !== undefined) {
+    const judged = rows.map((row) => ({ ...row, ratio: ratioOf(row), met: isMet(row) }));
+    const endLoadAverage = loadavg()[0];
+    const report = { machine, endLoadAverage, quick: length.quick, rows: judged, faults };
+    writeFileSync(out, `${JSON.stringify(report, null, 2)}\n`);
+  }
+  if (faults.length > 0) process.exitCode = 1;
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => process.exit(1));
+}
+await run().catch((error: unknown) => {
+  say(`bench: ${errorMessage(error)}`);
+  process.exitCode = 1;
+});
+process.exit();

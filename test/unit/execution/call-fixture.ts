@@ -1,0 +1,198 @@
+/** A little chain state in memory, jobs over it in process, and the same messages as transactions. */
+import { type Address, parseAddress } from "../../../chain/address.js";
+import type { BlockTransaction } from "../../../chain/block.js";
+import { keccak256, keccak256Hex } from "../../../chain/crypto.js";
+import {
+  bigintToBytes,
+  bigintToWord,
+  bytesToHash32,
+  EMPTY_CODE_HASH,
+  EMPTY_TRIE_ROOT,
+  type Hash32,
+  hexToBytes,
+  ZERO_HASH,
+} from "../../../chain/hex.js";
+import type { CallRequest, StateOverrides, TraceKind } from "../../../node/execution/call-port.js";
+import type { Job, JobWork, WorkerSettings } from "../../../node/execution/call-protocol.js";
+import { type JobResults, runJob } from "../../../node/execution/call-jobs.js";
+import { createMachine } from "../../../node/execution/evm.js";
+import { executeTransaction } from "../../../node/execution/transaction-executor.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
+import type { AccountRecord } from "../../../node/store/account-record.js";
+import { type StateReader, ZERO_VALUE } from "../../../node/store/state-reader.js";
+
+export const ALICE = parseAddress(`0x${"a1".repeat(20)}`);
+export const BOB = parseAddress(`0x${"b0".repeat(20)}`);
+export const CONTRACT = parseAddress(`0x${"c0".repeat(20)}`);
+export const OTHER = parseAddress(`0x${"d0".repeat(20)}`);
+export const COINBASE = parseAddress(`0x${"cb".repeat(20)}`);
+export const FEE_COLLECTOR = parseAddress(`0x${"fc".repeat(20)}`);
+export const TEN = 10n ** 19n;
+
+export const SETTINGS: WorkerSettings = {
+  chainId: 6_940n,
+  feeCollector: FEE_COLLECTOR,
+  gasCap: 50_000_000n,
+  maxCallGas: 10_000_000n,
+};
+
+export const BLOCK: Job["block"] = {
+  height: 7,
+  hash: keccak256Hex(Buffer.from("block 7")),
+  timestampSeconds: 1_750_000_000,
+  coinbase: COINBASE,
+  gasLimit: 600_000_000n,
+  mixHash: ZERO_HASH,
+};
+
+/** An account of the fixture. */
+export interface FixtureAccount {
+  readonly balanceAtoken?: bigint;
+  readonly nonce?: bigint;
+  /** Hex without prefix. */
+  readonly code?: string;
+  readonly storage?: Readonly<Record<number, bigint>>;
+}
+
+export const slot = (key: number | bigint): Hash32 => bytesToHash32(bigintToWord(BigInt(key)));
+
+/** A reader over plain objects; it counts its reads. */
+export class MemoryState implements StateReader {
+  private readonly accounts = new Map<Address, AccountRecord>();
+  private readonly codes = new Map<Hash32, Uint8Array>();
+  private readonly slots = new Map<string, Uint8Array>();
+  reads = 0;
+
+  constructor(accounts: Readonly<Record<Address, FixtureAccount>>) {
+    for (const [key, account] of Object.entries(accounts)) {
+      const address = parseAddress(key);
+      const code = hexToBytes(`0x${account.code ?? ""}`);
+      const codeHash = code.length === 0 ? EMPTY_CODE_HASH : keccak256Hex(code);
+      this.codes.set(codeHash, code);
+      const { nonce = 0n, balanceAtoken = 0n } = account;
+      this.accounts.set(address, { nonce, balanceAtoken, codeHash, storageRoot: EMPTY_TRIE_ROOT });
+      for (const [index, value] of Object.entries(account.storage ?? {})) {
+        this.slots.set(`${address}${slot(Number(index))}`, bigintToBytes(value));
+      }
+    }
+  }
+
+  account(address: Address): AccountRecord | undefined {
+    this.reads++;
+    return this.accounts.get(address);
+  }
+
+  code(codeHash: Hash32): Uint8Array {
+    return this.codes.get(codeHash) ?? ZERO_VALUE;
+  }
+
+  storage(address: Address, key: Hash32): Uint8Array {
+    this.reads++;
+    return this.slots.get(`${address}${key}`) ?? ZERO_VALUE;
+  }
+}
+
+/** A request from Alice to the contract, with changes. */
+export function request(changes: Partial<CallRequest> = {}): CallRequest {
+  return {
+    from: ALICE,
+    to: CONTRACT,
+    valueAtoken: 0n,
+    gasPriceAtoken: 0n,
+    gasLimit: undefined,
+    data: new Uint8Array(0),
+    accessList: [],
+    ...changes,
+  };
+}
+
+/** Does one job in process. */
+export function work<Kind extends JobWork["kind"]>(
+  state: StateReader,
+  job: Extract<JobWork, { kind: Kind }>,
+): Promise<JobResults[Kind]> {
+  const blockHash = (height: number) => keccak256Hex(Buffer.from(`block ${height}`));
+  const environment = { settings: SETTINGS, reader: state, blockHash };
+  return runJob({ id: 1, block: BLOCK, work: job }, environment) as Promise<JobResults[Kind]>;
+}
+
+export const call = (
+  state: StateReader,
+  changes: Partial<CallRequest>,
+  overrides?: StateOverrides,
+) => work(state, { kind: "call", request: request(changes), overrides });
+
+export const estimate = (state: StateReader, changes: Partial<CallRequest>) =>
+  work(state, { kind: "estimateGas", request: request(changes) });
+
+export const traceCall = (state: StateReader, changes: Partial<CallRequest>, trace: TraceKind) =>
+  work(state, { kind: "traceCall", request: request(changes), trace });
+
+/** The request as a mined transaction; its signature is never looked at. */
+export function transaction(
+  changes: Partial<CallRequest> & { gasLimit: bigint; nonce?: bigint },
+): BlockTransaction {
+  const { from, to, valueAtoken, gasPriceAtoken, data, accessList } = request(changes);
+  const nonce = changes.nonce ?? 0n;
+  const raw = keccak256(Buffer.concat([bigintToWord(nonce), data]));
+  const tx = {
+    type: 0 as const,
+    chainId: SETTINGS.chainId,
+    nonce,
+    maxFeePerGasAtoken: gasPriceAtoken,
+    maxPriorityFeePerGasAtoken: gasPriceAtoken,
+    gasLimit: changes.gasLimit,
+    to,
+    valueAtoken,
+    data,
+    accessList,
+    v: 0n,
+    r: 0n,
+    s: 0n,
+    raw,
+    hash: keccak256Hex(raw),
+  };
+  return { tx, from };
+}
+
+/** Executes transactions as a block does; the state changes stay in the overlay. */
+export async function execute(reader: StateReader, transactions: readonly BlockTransaction[]) {
+  const state = new JournaledState(reader);
+  const machine = await createMachine(SETTINGS.chainId, state);
+  const block = { ...BLOCK, blockHash: () => ZERO_HASH };
+  const receipts = [];
+  for (const item of transactions) {
+    const environment = { state, machine, block, feeCollector: FEE_COLLECTOR };
+    const outcome = await executeTransaction(item, environment);
+    if (!outcome.included) throw new Error(outcome.reason, { cause: outcome.cause });
+    receipts.push(outcome.receipt);
+  }
+  return { state, receipts };
+}
+
+export const traceBlock = (
+  reader: StateReader,
+  transactions: readonly BlockTransaction[],
+  trace: TraceKind,
+  index?: number,
+) => work(reader, { kind: "traceBlock", transactions, index, trace });
+
+/** Minimal PUSH of a value. */
+export function push(value: number | bigint): string {
+  if (BigInt(value) === 0n) return "5f";
+  const digits = value.toString(16);
+  const hex = digits.length % 2 === 0 ? digits : `0${digits}`;
+  return (0x5f + hex.length / 2).toString(16) + hex;
+}
+
+/** A CALL-like opcode with everything given; the result stays on the stack. */
+export function callCode(
+  opcode: "f1" | "f2" | "f4" | "fa",
+  to: Address,
+  options: { value?: bigint; gas?: string; inBytes?: number; outBytes?: number } = {},
+): string {
+  const { value = 0n, gas = "5a", inBytes = 0, outBytes = 0 } = options;
+  const hasValue = opcode === "f1" || opcode === "f2";
+  const memory = push(outBytes) + push(0) + push(inBytes) + push(0);
+  return `${memory}${hasValue ? push(value) : ""}73${to.slice(2)}${gas}${opcode}`;
+}
