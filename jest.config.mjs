@@ -11,7 +11,7 @@ export default {
   globalSetup: "<rootDir>/test/helpers/global-setup.mjs",
   globalTeardown: "<rootDir>/test/helpers/global-teardown.mjs",
   // Databases and child processes on a busy machine: slow is not broken.
-  testTimeout: 30_000,
+  testTimeout: 120_000,
   workerIdleMemoryLimit: "1GB",
   maxWorkers: 2,
 };

@@ -17,6 +17,7 @@ import {
   signNext,
 } from "./senders.js";
 import { findHeldRate, type HeldResult, SENDERS_PER_TRIAL } from "./transfer-trial.js";
+import { Turns } from "./turns.js";
 
 /** How much a run measures. */
 export interface RunLength {
@@ -79,46 +80,50 @@ interface ChainFigures {
   readonly memoryMib: number | undefined;
 }
 
-/** Runs the rows, one chain after the other, never both at once. */
+/** Runs the rows; the chains take turns step by step, so that both meet the same machine. */
 export async function runChainRows(options: ChainRowsOptions): Promise<BenchRow[]> {
-  const pool = new SenderPool(options.length.trials);
-  const funded = pool.addresses();
-  const { profileFolder } = options;
-  const ours = await measure(await startCausewayTarget({ funded, profileFolder }), pool, options);
-  const anvil = await startAnvilTarget(funded);
-  if (anvil === undefined) options.say("no anvil for this platform: the peer's column is empty");
-  const peer = anvil === undefined ? undefined : await measure(anvil, pool, options);
-  return toRows(ours, peer, options.rows);
-}
-
-async function measure(
-  target: ChainTarget,
-  pool: SenderPool,
-  options: ChainRowsOptions,
-): Promise<ChainFigures> {
+  const { profileFolder, length, say, rows } = options;
+  const funded = new SenderPool(length.trials).addresses();
+  const targets: ChainTarget[] = [];
   try {
-    pool.rewind();
-    const wants = (row: ChainRowName) => options.rows.includes(row);
-    // Reads first: the block to read has to be there before the pool is full of transfers.
-    const reads = wants("reads") ? await measureReads(target, pool, options) : {};
-    const transfers = wants("transfers")
-      ? await measureTransfers(target, pool, options)
-      : undefined;
-    const erc20 = wants("erc20") ? await measureErc20(target, pool, options) : {};
-    return { ...reads, transfers, ...erc20, memoryMib: target.process.memoryMib() };
+    targets.push(await startCausewayTarget({ funded, profileFolder }));
+    const anvil = await startAnvilTarget(funded);
+    if (anvil === undefined) say("no anvil for this platform: the peer's column is empty");
+    else targets.push(anvil);
+    const turns = new Turns();
+    const run = (target: ChainTarget) =>
+      measure({ target, turns, pool: new SenderPool(length.trials), options });
+    const [ours, peer] = await Promise.all(targets.map(run));
+    return ours === undefined ? [] : toRows(ours, peer, rows);
   } finally {
-    await target.stop();
+    await Promise.all(targets.map((target) => target.stop()));
   }
 }
 
-function measureTransfers(
-  target: ChainTarget,
-  pool: SenderPool,
-  { length, say }: ChainRowsOptions,
-): Promise<HeldResult> {
+/** One chain's way through the rows. */
+interface Measurement {
+  readonly target: ChainTarget;
+  readonly turns: Turns;
+  readonly pool: SenderPool;
+  readonly options: ChainRowsOptions;
+}
+
+async function measure(measurement: Measurement): Promise<ChainFigures> {
+  const wants = (row: ChainRowName) => measurement.options.rows.includes(row);
+  // Reads first: the block to read has to be there before the pool is full of transfers.
+  const reads = wants("reads") ? await measureReads(measurement) : {};
+  const transfers = wants("transfers") ? await measureTransfers(measurement) : undefined;
+  const erc20 = wants("erc20") ? await measureErc20(measurement) : {};
+  return { ...reads, transfers, ...erc20, memoryMib: measurement.target.process.memoryMib() };
+}
+
+function measureTransfers(measurement: Measurement): Promise<HeldResult> {
+  const { target, turns, pool, options } = measurement;
+  const { length, say } = options;
   const recipients = createRecipients(RECIPIENT_COUNT);
   return findHeldRate({
     target,
+    turns,
     senders: () => pool.take(),
     payment: (index) => ({ to: recipients[index % recipients.length] }),
     blocksPerTrial: length.blocksPerTrial,
@@ -127,15 +132,20 @@ function measureTransfers(
   });
 }
 
-async function measureErc20(
-  target: ChainTarget,
-  pool: SenderPool,
-  { length, say }: ChainRowsOptions,
-): Promise<Pick<ChainFigures, "erc20" | "erc20Ceiling">> {
-  const token = await deployToken(target.url, pool.owner);
-  const perTrial = Math.min(length.trials, ERC20_TRIALS);
-  const holders = Array.from({ length: perTrial + 1 }, () => pool.take());
-  for (const group of holders) await mint(target.url, pool.owner, token, group);
+async function measureErc20({
+  target,
+  turns,
+  pool,
+  options,
+}: Measurement): Promise<Pick<ChainFigures, "erc20" | "erc20Ceiling">> {
+  const { length, say } = options;
+  const trials = Math.min(length.trials, ERC20_TRIALS);
+  const holders = Array.from({ length: trials + 1 }, () => pool.take());
+  const token = await turns.take(async () => {
+    const deployed = await deployToken(target.url, pool.owner);
+    for (const group of holders) await mint(target.url, pool.owner, deployed, group);
+    return deployed;
+  });
   const all = holders.flat();
   const { limits } = target;
   const ceilingPerSecond =
@@ -144,6 +154,7 @@ async function measureErc20(
       : (Number(limits.callGas / ERC20_GAS_USED) * 1_000) / limits.blockIntervalMs;
   const erc20 = await findHeldRate({
     target,
+    turns,
     senders: () => holders.shift() ?? [],
     payment: (index) => ({
       to: token,
@@ -152,7 +163,7 @@ async function measureErc20(
       data: erc20TransferData((all[index % all.length] ?? pool.owner).address),
     }),
     blocksPerTrial: length.blocksPerTrial,
-    trials: perTrial,
+    trials,
     ceilingPerSecond,
     say: (line) => say(`ERC-20, ${line}`),
   });
@@ -214,20 +225,22 @@ async function waitForReceipt(url: string, hash: string): Promise<Receipt> {
   throw new Error(`${hash} was not mined within ${RECEIPT_TIMEOUT_MS} ms`);
 }
 
-async function measureReads(
-  target: ChainTarget,
-  pool: SenderPool,
-  { length, say }: ChainRowsOptions,
-): Promise<Pick<ChainFigures, "blocks" | "balances">> {
+async function measureReads({
+  target,
+  turns,
+  pool,
+  options,
+}: Measurement): Promise<Pick<ChainFigures, "blocks" | "balances">> {
+  const { length, say } = options;
   const { url } = target;
-  const height = await mineFullBlock(url, pool);
+  const height = await turns.take(() => mineFullBlock(url, pool));
   const quantity = `0x${height.toString(16)}`;
   const block = encodeCall(url, "eth_getBlockByNumber", [quantity, true]);
   const loop = { url, connections: READ_CONNECTIONS, durationMs: length.readMs };
-  const blocks = await closedLoop({ ...loop, next: () => block });
+  const blocks = await turns.take(() => closedLoop({ ...loop, next: () => block }));
   say(`${target.name}: ${formatFigure(blocks.perSecond)} full blocks/s`);
   const balance = encodeCall(url, "eth_getBalance", [pool.owner.address, "latest"]);
-  const balances = await closedLoop({ ...loop, next: () => balance });
+  const balances = await turns.take(() => closedLoop({ ...loop, next: () => balance }));
   say(`${target.name}: ${formatFigure(balances.perSecond)} balances/s`);
   return { blocks, balances };
 }
@@ -266,7 +279,7 @@ function once<T>(value: T): () => T | undefined {
   };
 }
 
-/** Funded accounts for all trials of a run; each chain uses them from the start. */
+/** Funded accounts for all trials of a run; each chain has a pool with the same ones. */
 class SenderPool {
   readonly owner: Sender;
   private readonly groups: Sender[][];
@@ -293,12 +306,6 @@ class SenderPool {
     if (group === undefined) throw new Error("no senders are left");
     this.next += 1;
     return group;
-  }
-
-  /** Makes all accounts new again, for the next chain. */
-  rewind(): void {
-    this.next = 0;
-    for (const sender of [this.owner, ...this.groups.flat()]) sender.nextNonce = 0n;
   }
 }
 

@@ -44,7 +44,8 @@ process.on("exit", () => {
 
 /** Starts a child and waits until it is ready. Throws Error with its last words. */
 export async function startProcess(spec: ProcessSpec): Promise<BenchProcess> {
-  const usesMessage = spec.isReady === undefined;
+  const { isReady } = spec;
+  const usesMessage = isReady === undefined;
   const child = spawn(spec.command, [...spec.args], {
     env: { ...process.env, ...spec.env },
     stdio: usesMessage ? ["ignore", "pipe", "pipe", "ipc"] : ["ignore", "pipe", "pipe"],
@@ -72,7 +73,7 @@ export async function startProcess(spec: ProcessSpec): Promise<BenchProcess> {
   deadline.catch(() => undefined);
   const ready = usesMessage
     ? new Promise<void>((resolve) => child.once("message", () => resolve()))
-    : pollReady(spec.isReady);
+    : pollReady(isReady);
   await Promise.race([ready, deadline]);
   return toBenchProcess(spec.name, child, ended);
 }
@@ -93,8 +94,9 @@ function toBenchProcess(name: string, child: ChildProcess, ended: Promise<void>)
   };
 }
 
-async function pollReady(isReady: (() => Promise<boolean>) | undefined): Promise<void> {
-  while (isReady !== undefined && !(await isReady().catch(() => false))) {
+async function pollReady(isReady: () => Promise<boolean>): Promise<void> {
+  // A server that does not listen yet is not ready; nothing else is lost with the error.
+  while (!(await isReady().catch(() => false))) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -1,15 +1,314 @@
-/** Rows of the whole kit. */
+/** Rows of the whole kit: the watcher's catch-up, withdrawals, Rosetta's /block. */
+import { JsonRpcProvider, Wallet } from "ethers";
+import type { Address } from "../../chain/address.js";
+import { BLOCKCHAIN_NAME } from "../../chain/networks.js";
+import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+import { until } from "../helpers/until.js";
 import type { RunLength } from "./chain-rows.js";
-import type { BenchRow } from "./report.js";
-/** Names. */
+import { closedLoop, encodeRequest, type LoadResult } from "./http-load.js";
+import { blockNumber } from "./json-rpc.js";
+import { type BenchRow, formatFigure } from "./report.js";
+import { createRecipients } from "./senders.js";
+import { Stack, STACK_INTERVAL_MS } from "./stack-target.js";
+
+/** Names of the rows here, for `--only`. */
 export const STACK_ROWS = ["watcher", "withdrawals", "rosetta"] as const;
-/** A row. */
+
+/** A row that needs the whole kit. */
 export type StackRowName = (typeof STACK_ROWS)[number];
-/** Runs. */
-export async function runStackRows(_options: {
+
+/** What the rows are run with. */
+export interface StackRowsOptions {
   readonly rows: readonly StackRowName[];
   readonly length: RunLength;
   readonly say: (line: string) => void;
-}): Promise<BenchRow[]> {
-  return [];
+}
+
+/** Transactions of each block of the backlog, and how many of them pay a watched address. */
+const BACKLOG_TRANSACTIONS = 50;
+const BACKLOG_DEPOSITS = 5;
+
+/** Watched addresses. */
+const ADDRESS_COUNT = 100;
+
+/** Blocks of the backlog, and how many of them the ethers loop reads. */
+const BACKLOG_BLOCKS = { quick: 100, full: 300 };
+const ETHERS_BLOCKS = { quick: 30, full: 100 };
+
+/** Withdrawals through the worker, and payments of the naive loop. */
+const WITHDRAWALS = { quick: 300, full: 2_000 };
+const NAIVE_PAYMENTS = { quick: 50, full: 200 };
+
+/** Connections that request withdrawals and blocks. */
+const CONNECTIONS = 4;
+const WITHDRAWAL_CONNECTIONS = 16;
+
+/** Blocks for Rosetta: small ones and full ones. */
+const ROSETTA_BLOCKS = [
+  { size: 20, quick: 40, full: 150 },
+  { size: 500, quick: 8, full: 25 },
+] as const;
+
+/** Wanted of /block, in requests per second. */
+const ROSETTA_AIM = 500;
+
+/** Time for booking, crediting and sending. */
+const WAIT_TIMEOUT_MS = 180_000;
+
+/** Runs the rows over one kit. */
+export async function runStackRows(options: StackRowsOptions): Promise<BenchRow[]> {
+  const stack = await Stack.start();
+  const rows: BenchRow[] = [];
+  try {
+    const { rows: names } = options;
+    if (names.includes("watcher")) rows.push(await watcherRow(stack, options));
+    if (names.includes("withdrawals")) rows.push(await withdrawalRow(stack, options));
+    if (names.includes("rosetta")) rows.push(...(await rosettaRows(stack, options)));
+    return rows;
+  } finally {
+    await stack.stop();
+  }
+}
+
+const isDeposit = (index: number) => index % BACKLOG_TRANSACTIONS < BACKLOG_DEPOSITS;
+
+const lengthOf = (sizes: { quick: number; full: number }, { quick }: RunLength) =>
+  quick ? sizes.quick : sizes.full;
+
+async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Promise<BenchRow> {
+  const watched: Address[] = [];
+  for (let index = 0; index < ADDRESS_COUNT; index += 1) {
+    watched.push(await stack.createAddress(`bench-${index}`));
+  }
+  const recipients = createRecipients(ADDRESS_COUNT);
+  const before = await stack.depositCount("credited");
+  await stack.stopPart("deposit-watcher");
+  const count = lengthOf(BACKLOG_BLOCKS, length);
+  const cursor = await blockNumber(stack.nodeUrl);
+  const heights = await stack.makeBlocks({
+    count,
+    size: BACKLOG_TRANSACTIONS,
+    isExact: false,
+    payment: (index) => ({
+      to: isDeposit(index)
+        ? watched[index % watched.length]
+        : recipients[index % recipients.length],
+    }),
+  });
+  const last = heights.at(-1) ?? cursor;
+  const startMs = await stack.startPart("deposit-watcher");
+  await until(async () => (await stack.watcherHeight()) >= last, {
+    timeoutMs: WAIT_TIMEOUT_MS,
+    what: "the watcher has caught up",
+  });
+  const perSecond = (last - cursor) / ((performance.now() - startMs) / 1_000);
+  say(`watcher: ${formatFigure(perSecond)} blocks/s`);
+  const loop = await ethersLoop(stack.nodeUrl, {
+    heights: heights.slice(0, lengthOf(ETHERS_BLOCKS, length)),
+    watched,
+  });
+  say(`ethers: ${formatFigure(loop.perSecond)} blocks/s`);
+  const expected = before + (await sentDeposits(stack, last));
+  return {
+    title: "deposit watcher's catch-up",
+    unit: "blocks/s",
+    ours: perSecond,
+    peer: loop.perSecond,
+    peerName: "ethers loop",
+    aim: { ratio: 10 },
+    details: [
+      `${last - cursor} blocks of about ${BACKLOG_TRANSACTIONS} transactions, ` +
+        `${expected} deposits credited; ours checks balances and commits to PostgreSQL`,
+      `the loop is getBlock(n, true) and a Set of addresses; it writes nothing and found ` +
+        `${loop.found} deposits in ${loop.blocks} blocks`,
+    ],
+  };
+}
+
+/** Waits until the last backlog block is confirmed; deposits that are credited then. */
+async function sentDeposits(stack: Stack, last: number): Promise<number> {
+  await until(async () => (await stack.watcherHeight()) > last + 1, {
+    timeoutMs: WAIT_TIMEOUT_MS,
+    what: "the last deposit is confirmed",
+  });
+  return stack.depositCount("credited");
+}
+
+interface LoopResult {
+  readonly perSecond: number;
+  readonly blocks: number;
+  readonly found: number;
+}
+
+/** What an exchange writes first: every block with its transactions, matched against a Set. */
+async function ethersLoop(
+  url: string,
+  { heights, watched }: { heights: readonly number[]; watched: readonly Address[] },
+): Promise<LoopResult> {
+  const provider = new JsonRpcProvider(url);
+  const addresses = new Set<string>(watched);
+  let found = 0;
+  try {
+    await provider.getBlockNumber();
+    const startMs = performance.now();
+    for (const height of heights) {
+      const block = await provider.getBlock(height, true);
+      for (const { to } of block?.prefetchedTransactions ?? []) {
+        if (to !== null && addresses.has(to.toLowerCase())) found += 1;
+      }
+    }
+    const seconds = (performance.now() - startMs) / 1_000;
+    return { perSecond: heights.length / seconds, blocks: heights.length, found };
+  } finally {
+    provider.destroy();
+  }
+}
+
+async function withdrawalRow(stack: Stack, { length, say }: StackRowsOptions): Promise<BenchRow> {
+  await stack.startPart("withdrawal-worker");
+  const customerId = "bench-withdrawals";
+  await fundCustomer(stack, customerId);
+  const count = lengthOf(WITHDRAWALS, length);
+  const recipients = createRecipients(count);
+  const url = stack.home.url("withdrawalApi");
+  const requests = recipients.map((to, index) =>
+    encodeRequest(url, {
+      path: "/v1/withdrawals",
+      headers: { ...stack.authorization(), "Idempotency-Key": `bench-${index}` },
+      body: JSON.stringify({ customerId, asset: "TOKEN", to, amountAtoken: "1" }),
+    }),
+  );
+  const startMs = Date.now();
+  const accepted = await closedLoop({
+    url,
+    connections: WITHDRAWAL_CONNECTIONS,
+    next: () => requests.shift(),
+  });
+  const lastMs = await lastBroadcast(stack, count);
+  const perSecond = count / ((lastMs - startMs) / 1_000);
+  say(`worker: ${formatFigure(perSecond)} withdrawals/s`);
+  await stack.stopPart("withdrawal-worker");
+  const naive = await naivePayments(stack, lengthOf(NAIVE_PAYMENTS, length));
+  say(`naive loop: ${formatFigure(naive)} payments/s`);
+  return {
+    title: "withdrawals, accepted to broadcast",
+    unit: "per s",
+    ours: perSecond,
+    peer: naive,
+    peerName: "ethers loop",
+    details: [
+      `${count} requests over HTTP, accepted at ${formatFigure(accepted.perSecond)}/s ` +
+        `(p50 ${formatFigure(accepted.p50Ms)} ms, p99 ${formatFigure(accepted.p99Ms)} ms); ` +
+        "ours holds, slots, signs and stores each before it is sent",
+      "the loop is getTransactionCount and sendTransaction, one by one, and remembers nothing",
+    ],
+  };
+}
+
+/** Gives a customer coins the way customers get them. */
+async function fundCustomer(stack: Stack, customerId: string): Promise<void> {
+  const address = await stack.createAddress(customerId);
+  const valueAtoken = 1_000n * ATOKEN_PER_TOKEN;
+  const payment = () => ({ to: address, valueAtoken });
+  await stack.makeBlocks({ count: 1, size: 1, isExact: false, payment });
+  const url = `${stack.home.url("depositApi")}/v1/customers/${customerId}/balances`;
+  await until(
+    async () => {
+      const response = await fetch(url, { headers: stack.authorization() });
+      const { balances } = (await response.json()) as {
+        balances?: { availableAtoken: string }[];
+      };
+      return BigInt(balances?.[0]?.availableAtoken ?? "0") >= valueAtoken;
+    },
+    { timeoutMs: WAIT_TIMEOUT_MS, what: "the customer's deposit is credited" },
+  );
+}
+
+/** Unix milliseconds of the event that tells of the last broadcast. */
+async function lastBroadcast(stack: Stack, count: number): Promise<number> {
+  const times: number[] = [];
+  let seq = 0;
+  await until(
+    async () => {
+      const events = await stack.events(seq);
+      seq = events.at(-1)?.seq ?? seq;
+      for (const { type, at } of events) {
+        if (type === "withdrawal.broadcast") times.push(Date.parse(at));
+      }
+      return times.length >= count;
+    },
+    { timeoutMs: WAIT_TIMEOUT_MS, what: `${count} withdrawals are broadcast` },
+  );
+  return Math.max(...times);
+}
+
+/** What an exchange writes first: nonce, send, wait for the hash, next. */
+async function naivePayments(stack: Stack, count: number): Promise<number> {
+  // Without this ethers answers the next getTransactionCount from its cache, and the loop breaks.
+  const provider = new JsonRpcProvider(stack.nodeUrl, undefined, { cacheTimeout: -1 });
+  const key = Buffer.from(stack.payer.privateKey).toString("hex");
+  const wallet = new Wallet(`0x${key}`, provider);
+  try {
+    await provider.getNetwork();
+    const startMs = performance.now();
+    for (const to of createRecipients(count)) {
+      const nonce = await provider.getTransactionCount(wallet.address, "pending");
+      await wallet.sendTransaction({ to, value: 1n, nonce });
+    }
+    return count / ((performance.now() - startMs) / 1_000);
+  } finally {
+    provider.destroy();
+  }
+}
+
+async function rosettaRows(stack: Stack, { length, say }: StackRowsOptions): Promise<BenchRow[]> {
+  // The watcher reads blocks from the sidecar: without it the first read is really the first.
+  await stack.stopPart("deposit-watcher");
+  const { senders } = stack;
+  const url = stack.home.url("sidecarOnline");
+  const rows: BenchRow[] = [];
+  for (const kind of ROSETTA_BLOCKS) {
+    const heights = await stack.makeBlocks({
+      count: lengthOf(kind, length),
+      size: kind.size,
+      isExact: true,
+      payment: (index) => ({ to: senders[index % senders.length]?.address }),
+    });
+    const requests = heights.map((index) => encodeRequest(url, blockRequest(index)));
+    const unread = [...requests];
+    const load = { url, connections: CONNECTIONS };
+    const first = await closedLoop({ ...load, next: () => unread.shift() });
+    let turn = 0;
+    const again = await closedLoop({
+      ...load,
+      durationMs: length.readMs,
+      next: () => requests[turn++ % requests.length],
+    });
+    const title = `Rosetta /block, ${kind.size} transactions`;
+    rows.push(rosettaRow(`${title}, first read`, first));
+    rows.push(rosettaRow(`${title}, again`, again));
+    say(`${title}: ${formatFigure(first.perSecond)}/s, ${formatFigure(again.perSecond)}/s again`);
+  }
+  return rows;
+}
+
+function blockRequest(index: number) {
+  const network_identifier = { blockchain: BLOCKCHAIN_NAME, network: "testnet" };
+  return {
+    path: "/block",
+    body: JSON.stringify({ network_identifier, block_identifier: { index } }),
+  };
+}
+
+function rosettaRow(title: string, result: LoadResult): BenchRow {
+  return {
+    title,
+    unit: "requests/s",
+    ours: result.perSecond,
+    aim: { value: ROSETTA_AIM },
+    details: [
+      `${result.count} requests, p50 ${formatFigure(result.p50Ms)} ms, ` +
+        `p99 ${formatFigure(result.p99Ms)} ms; blocks every ${STACK_INTERVAL_MS} ms beside it`,
+    ],
+  };
 }

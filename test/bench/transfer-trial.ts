@@ -4,6 +4,7 @@ import type { TrialVerdict } from "./held-rate.js";
 import type { ChainTarget } from "./chain-target.js";
 import { encodeCall, LoadConnection } from "./http-load.js";
 import { type Batch, createBatches, type Payment, type Sender } from "./senders.js";
+import type { Turns } from "./turns.js";
 
 /** Connections that send; each waits for its answer before the next batch. */
 const CONNECTIONS = 4;
@@ -29,6 +30,8 @@ const BURST_COUNT = 20_000;
 /** What a row's trials have in common. */
 export interface TrialPlan {
   readonly target: ChainTarget;
+  /** A trial is one turn. */
+  readonly turns: Turns;
   /** Fresh senders for each trial. */
   readonly senders: () => readonly Sender[];
   readonly payment: (index: number) => Payment;
@@ -50,7 +53,7 @@ export interface HeldResult {
 
 /** Finds the highest rate that a chain holds. */
 export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
-  const burst = await runTrial(plan, undefined);
+  const burst = await plan.turns.take(() => runTrial(plan, undefined));
   const { say, target } = plan;
   const burstPerSecond = burst.verdict.sentPerSecond;
   say(`${target.name}: a burst is accepted at ${Math.round(burstPerSecond)}/s`);
@@ -60,7 +63,7 @@ export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
   for (let trial = 0; trial < plan.trials; trial += 1) {
     const perSecond = search.next();
     if (perSecond === undefined || perSecond > ceiling * 1.5) break;
-    const outcome = await runTrial(plan, perSecond);
+    const outcome = await plan.turns.take(() => runTrial(plan, perSecond));
     search.learn(perSecond, outcome.verdict.held);
     if (outcome.verdict.held && perSecond >= search.held) best = outcome;
     const { held, reason } = outcome.verdict;

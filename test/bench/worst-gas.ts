@@ -5,7 +5,7 @@
 import { type Address, parseAddress, ZERO_ADDRESS } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/crypto.js";
 import { EMPTY_TRIE_ROOT, type Hash32, hexToBytes, ZERO_HASH } from "../../chain/hex.js";
-import { type BlockContext, createMachine } from "../../node/execution/evm.js";
+import { type BlockContext, createMachine, type Machine } from "../../node/execution/evm.js";
 import { BalanceRecorder } from "../../node/state/balance-recorder.js";
 import { JournaledState } from "../../node/state/journaled-state.js";
 import type { AccountRecord } from "../../node/store/account-record.js";
@@ -44,10 +44,12 @@ const BLOCK: BlockContext = {
 export async function measureWorstCase(
   { name, code, others, data }: WorstCase,
   gas: bigint,
+  prepare?: (machine: Machine) => void,
 ): Promise<WorstResult> {
   const contracts = new Map<Address, string>([[CONTRACT, code], ...(others ?? [])]);
   const state = new JournaledState(memoryReader(contracts));
   const machine = await createMachine(6_940n, state);
+  prepare?.(machine);
   const message = {
     from: CALLER,
     to: CONTRACT,
@@ -346,11 +348,15 @@ export function worstCases(): readonly WorstCase[] {
 }
 
 /** Measures all cases, slowest first. */
-export async function measureWorstGas(gas: bigint, only?: RegExp): Promise<WorstResult[]> {
+export async function measureWorstGas(
+  gas: bigint,
+  options: { only?: RegExp; prepare?: (machine: Machine) => void } = {},
+): Promise<WorstResult[]> {
+  const { only, prepare } = options;
   const results: WorstResult[] = [];
   for (const item of worstCases()) {
     if (only !== undefined && !only.test(item.name)) continue;
-    results.push(await measureWorstCase(item, gas));
+    results.push(await measureWorstCase(item, gas, prepare));
   }
   return results.toSorted((left, right) => left.mgasPerSecond - right.mgasPerSecond);
 }

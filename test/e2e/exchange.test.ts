@@ -3,6 +3,8 @@
  * What must be credited and paid is computed from what was sent, with ethers, and held against
  * the APIs, the events, the chain's own balances and the reconciliation.
  */
+import fs from "node:fs";
+import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress, HDNodeWallet, Mnemonic, Wallet } from "ethers";
 import {
@@ -29,6 +31,16 @@ import { callApi, kitOffset, runCauseway, type RunningKit, startKit } from "../h
 import { until } from "../helpers/until.js";
 
 const SEED = Number(process.env["EXCHANGE_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+
+/** Ends of the kit's own output and of the logs of watcher and worker. */
+function lastWords(kit: RunningKit): string {
+  const logs = ["deposit-watcher", "withdrawal-worker"].map((name) => {
+    const file = path.join(kit.home, "logs", `${name}.log`);
+    return fs.existsSync(file) ? fs.readFileSync(file, "utf8") : `no ${file}`;
+  });
+  return [kit.output(), ...logs].map((text) => text.split("\n").slice(-8).join("\n")).join("\n");
+}
+
 const sum = (amounts: readonly bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
 
 describe("an exchange under load", () => {
@@ -42,7 +54,7 @@ describe("an exchange under load", () => {
       run = await playExchange(openStage(kit, SEED));
       audit = await auditRun(run);
     } catch (error) {
-      throw new Error(`seed ${SEED}: ${String(error)}\n${kit.output()}`, { cause: error });
+      throw new Error(`seed ${SEED}: ${String(error)}\n${lastWords(kit)}`, { cause: error });
     }
     console.log(
       [

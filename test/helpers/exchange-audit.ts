@@ -148,7 +148,9 @@ export async function reconcileKit(stage: ExchangeStage): Promise<ReconcileAnswe
 export function readReconcile(output: {
   readonly code: number | null;
   readonly stdout: string;
+  readonly stderr: string;
 }): ReconcileAnswer {
+  if (output.stdout === "") throw new Error(`reconcile printed nothing: ${output.stderr}`);
   const report: {
     clean: boolean;
     internalBreaks: unknown[];

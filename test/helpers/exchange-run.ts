@@ -68,7 +68,7 @@ export interface ExchangeRun {
   readonly bodyRaces: readonly RepeatResult[];
   /** Coins that came to the hot wallet and that nobody announced. */
   readonly inflowsAtoken: bigint;
-  readonly reconcileUnderLoad: { readonly code: number | null; readonly stdout: string };
+  readonly reconcileUnderLoad: Awaited<ReturnType<typeof runCauseway>>;
   readonly load: { readonly sent: number; readonly perSecond: number };
   readonly followed: readonly ApiEvent[];
   readonly steps: readonly string[];

@@ -20,7 +20,7 @@ const PAY_EVERY_MS = 150;
 const WITHDRAW_EVERY_MS = 100;
 
 /** Every how many actions something unusual is done. */
-const EARLY_PAYMENT_EVERY = 9;
+const EARLY_PAYMENT_EVERY = 5;
 const OWN_PAYOUT_EVERY = 5;
 const REFUSED_PAYOUT_EVERY = 6;
 

@@ -140,6 +140,8 @@ export class FaultExchange {
     await this.#send([payment]);
     await this.#receipt(payment.hash);
     while (this.#highestIndex < index) await this.register(customerId);
+    // The answer that named this address may be one that was lost with its process.
+    this.addresses.set(to, this.addresses.get(to) ?? customerId);
   }
 
   /** Asks for a withdrawal; resolves when it is accepted. */

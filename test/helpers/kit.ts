@@ -34,9 +34,15 @@ export interface RunningKit {
   remove(): void;
 }
 
-/** Offsets for kits of this run's tests: jest's two workers never share one. */
+/** Kits that one test file may have at once. */
+const SLOTS_PER_PROCESS = 3;
+
+/**
+ * Offsets for the kits of a test file, different for processes that run at the same time. Steps of
+ * 20 never make two parts of two kits meet, and all ports stay below those that systems hand out.
+ */
 export function kitOffset(slot: number): number {
-  return 2_000 + Number(process.env["JEST_WORKER_ID"] ?? 1) * 500 + slot * 20;
+  return 100 + ((process.pid * SLOTS_PER_PROCESS + slot) % 290) * 20;
 }
 
 /** Starts a kit without its demonstration and waits until everything is ready. */

@@ -1,0 +1,17 @@
+/**
+ * Makes time follow gas: the parts of @ethereumjs/evm that a contract could use to buy much time
+ * for little gas are replaced by our own. Blocks and call workers use the same EVM.
+ */
+import type { EVM } from "@ethereumjs/evm";
+import { installFrames } from "./evm-frames.js";
+import { useLoop } from "./evm-loop.js";
+import { installOpcodes } from "./evm-opcodes.js";
+import { installJournal } from "./warm-journal.js";
+
+/** Tunes an EVM that has not executed anything yet. */
+export function tuneEvm(evm: EVM): void {
+  useLoop("own");
+  installJournal(evm);
+  installOpcodes(evm);
+  installFrames(evm);
+}

@@ -1,0 +1,198 @@
+/**
+ * The whole kit, its parts under the benchmark's own control: the watcher has to be away while a
+ * backlog grows. Blocks come every 100 ms, so that hundreds of them take seconds to make.
+ */
+import { type Address, parseAddress } from "../../chain/address.js";
+import type { EmbeddedPostgres } from "../../cli/embedded-postgres.js";
+import type { KitPart } from "../../cli/kit.js";
+import { until } from "../helpers/until.js";
+import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
+import { closedLoop } from "./http-load.js";
+import { blockNumber, transactionCount } from "./json-rpc.js";
+import type { BenchProcess } from "./processes.js";
+import { createSenders, encodeBatch, type Payment, type Sender, signNext } from "./senders.js";
+
+/** Time between blocks here. */
+export const STACK_INTERVAL_MS = 100;
+
+/** Senders of the blocks' transactions. */
+const SENDER_COUNT = 500;
+
+/** Time for anything here that is awaited. */
+const WAIT_TIMEOUT_MS = 120_000;
+
+/** Rows of one page of the APIs. */
+const PAGE_ROWS = 1_000;
+
+/** One event of `/v1/events`, as far as it is read here. */
+export interface StackEvent {
+  readonly seq: number;
+  readonly type: string;
+  readonly at: string;
+}
+
+/** Batches sent for each block that is wanted before giving up. */
+const MAX_BATCHES_PER_BLOCK = 10;
+
+/** Blocks to make. */
+export interface BlocksPlan {
+  readonly count: number;
+  /** Transactions of each batch. */
+  readonly size: number;
+  readonly payment: (index: number) => Payment;
+  /** Return only blocks that hold exactly one batch; else every block that is not empty. */
+  readonly isExact: boolean;
+}
+
+/** A kit that runs. */
+export class Stack {
+  private readonly parts = new Map<KitPart, BenchProcess>();
+  private turn = 0;
+
+  private constructor(
+    readonly home: BenchHome,
+    private readonly postgres: EmbeddedPostgres,
+    readonly senders: readonly Sender[],
+    /** For somebody else's loop, which keeps count of its nonces itself. */
+    readonly payer: Sender,
+  ) {}
+
+  /** Starts everything but the worker. */
+  static async start(): Promise<Stack> {
+    const senders = createSenders(SENDER_COUNT, "stack");
+    const [payer] = createSenders(1, "payer");
+    if (payer === undefined) throw new Error("no payer");
+    const funded = [payer, ...senders].map(({ address }) => address);
+    const home = await createBenchHome({ funded, blockIntervalMs: STACK_INTERVAL_MS });
+    const postgres = await startPostgres(home);
+    const stack = new Stack(home, postgres, senders, payer);
+    try {
+      for (const part of ["node", "sidecar-online", "deposit-watcher"] as const) {
+        await stack.startPart(part);
+      }
+      return stack;
+    } catch (error) {
+      await stack.stop();
+      throw error;
+    }
+  }
+
+  get nodeUrl(): string {
+    return this.home.url("jsonRpc");
+  }
+
+  /** Starts a part; the time when it said that it is ready, by `performance.now()`. */
+  async startPart(part: KitPart): Promise<number> {
+    this.parts.set(part, await startPart(this.home, part));
+    return performance.now();
+  }
+
+  async stopPart(part: KitPart): Promise<void> {
+    await this.parts.get(part)?.stop();
+    this.parts.delete(part);
+  }
+
+  /** Ends everything and deletes the home. */
+  async stop(): Promise<void> {
+    for (const part of [...this.parts.keys()].toReversed()) await this.stopPart(part);
+    await this.postgres.stop();
+    this.home.remove();
+  }
+
+  /** Headers of a call to the deposit or withdrawal API. */
+  authorization(): Record<string, string> {
+    return { Authorization: `Bearer ${this.home.secret("api.key")}` };
+  }
+
+  /** Registers a deposit address. */
+  async createAddress(customerId: string): Promise<Address> {
+    const response = await fetch(`${this.home.url("depositApi")}/v1/addresses`, {
+      method: "POST",
+      headers: { ...this.authorization(), "Content-Type": "application/json" },
+      body: JSON.stringify({ customerId }),
+    });
+    const { address } = (await response.json()) as { address: string };
+    return parseAddress(address.toLowerCase());
+  }
+
+  /** All deposits with a status. */
+  async depositCount(status: string): Promise<number> {
+    return (await this.pages<unknown>("depositApi", `deposits?status=${status}&`, "deposits"))
+      .length;
+  }
+
+  /** All events after one. */
+  events(afterSeq: number): Promise<StackEvent[]> {
+    return this.pages<StackEvent>("depositApi", "events?", "events", String(afterSeq));
+  }
+
+  private async pages<T>(api: "depositApi", path: string, key: string, start = ""): Promise<T[]> {
+    const rows: T[] = [];
+    for (let after: string | null = start; after !== null; ) {
+      const cursor: string = after === "" ? "" : `&after=${after}`;
+      const url = `${this.home.url(api)}/v1/${path}limit=${PAGE_ROWS}${cursor}`;
+      const response = await fetch(url, { headers: this.authorization() });
+      const page = (await response.json()) as Record<string, unknown>;
+      if (!response.ok) throw new Error(`${url} answered ${JSON.stringify(page)}`);
+      rows.push(...(page[key] as T[]));
+      after = page["next"] as string | null;
+    }
+    return rows;
+  }
+
+  /** Height up to which the watcher has booked. */
+  async watcherHeight(): Promise<number> {
+    const page = await (await fetch(`${this.home.url("depositApi")}/metrics`)).text();
+    return Number(/^causeway_watcher_cursor_height (\S+)/m.exec(page)?.[1] ?? "0");
+  }
+
+  /** Makes blocks of transfers, one batch after another, and returns their heights. */
+  async makeBlocks(plan: BlocksPlan): Promise<number[]> {
+    const { count, size, payment } = plan;
+    const found: number[] = [];
+    let looked = await blockNumber(this.nodeUrl);
+    for (let batch = 0; found.length < count; batch += 1) {
+      if (batch > count * MAX_BATCHES_PER_BLOCK) throw new Error(`no blocks of ${size} are made`);
+      const raws = Array.from({ length: size }, (_, place) =>
+        signNext(this.nextSender(), payment(batch * size + place)),
+      );
+      await this.send(raws);
+      const sent = await blockNumber(this.nodeUrl);
+      // A block that was being built already may not hold the batch: the one after it does.
+      await this.untilHeight(sent + (plan.isExact ? 2 : 1));
+      const done = await blockNumber(this.nodeUrl);
+      for (; looked < done; looked += 1) {
+        const mined = await transactionCount(this.nodeUrl, looked + 1);
+        if (plan.isExact ? mined === size : mined > 0) found.push(looked + 1);
+      }
+    }
+    return found;
+  }
+
+  private async send(raws: readonly Uint8Array[]): Promise<void> {
+    const batches = [encodeBatch(this.nodeUrl, raws)];
+    await closedLoop({
+      url: this.nodeUrl,
+      connections: 1,
+      next: () => batches.shift(),
+      check: ({ body }) => {
+        if (body.includes('"error"')) throw new Error(`the node refused: ${body.toString()}`);
+      },
+    });
+  }
+
+  /** Waits for a block. */
+  async untilHeight(height: number): Promise<void> {
+    await until(async () => (await blockNumber(this.nodeUrl)) >= height, {
+      timeoutMs: WAIT_TIMEOUT_MS,
+      what: `block ${height}`,
+    });
+  }
+
+  private nextSender(): Sender {
+    const sender = this.senders[this.turn % this.senders.length];
+    if (sender === undefined) throw new Error("no senders");
+    this.turn += 1;
+    return sender;
+  }
+}

@@ -1,0 +1,207 @@
+/** The call workers as real threads over a real store. */
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { parseAddress } from "../../../chain/address.js";
+import { bytesToBigint } from "../../../chain/hex.js";
+import { CallPool, type CallPoolOptions } from "../../../node/execution/call-pool.js";
+import type { CallRequest } from "../../../node/execution/call-port.js";
+import { contractAddressOf } from "../../../node/execution/transaction-executor.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
+import { compiledFolder } from "../../helpers/services.js";
+
+const wallet = new Wallet(`0x${"11".repeat(32)}`);
+const sender = parseAddress(wallet.address);
+const PRICE = 25_000_000n;
+/** Counts its calls in slot 0 and returns the count; with calldata it runs for ever. */
+const COUNTER = "366012575f54600101805f525f5560205ff35b601256";
+const CALLS = { tracer: "callTracer", onlyTopCall: false, withLog: false } as const;
+const signal = new AbortController().signal;
+
+describe("call pool", () => {
+  let chain: ExecutionChain;
+  let workerUrl: URL;
+  const counter = contractAddressOf(sender, 0n);
+  const pools: CallPool[] = [];
+
+  function open(changes: Partial<CallPoolOptions> = {}): CallPool {
+    const pool = new CallPool({
+      view: chain.view,
+      stateReaderAt: (height) => chain.stores.state.readerAt(height),
+      chainId: chain.genesis.evmChainId,
+      params: chain.genesis.params,
+      workerCount: 1,
+      gasCap: 50_000_000n,
+      timeoutMs: 20_000,
+      log: createLogger({ component: "test", level: "silent" }),
+      workerUrl,
+      ...changes,
+    });
+    pools.push(pool);
+    return pool;
+  }
+
+  const request = (changes: Partial<CallRequest> = {}): CallRequest => ({
+    from: sender,
+    to: counter,
+    valueAtoken: 0n,
+    gasPriceAtoken: 0n,
+    gasLimit: undefined,
+    data: new Uint8Array(0),
+    accessList: [],
+    ...changes,
+  });
+  const endless = (gasLimit = 10n ** 9n) => request({ data: Uint8Array.of(1), gasLimit });
+
+  async function sign(nonce: number, to: string | null, data = "0x") {
+    const fields = { type: 0, chainId: 6940, nonce, gasPrice: PRICE, gasLimit: 300_000n };
+    return wallet.signTransaction({ ...fields, to, data });
+  }
+
+  beforeAll(async () => {
+    const folder = await compiledFolder();
+    workerUrl = pathToFileURL(path.join(folder, "node", "execution", "call-worker.js"));
+    chain = await ExecutionChain.open(testGenesis(wallet.address));
+    const size = (COUNTER.length / 2).toString(16);
+    await chain.mine([await sign(0, null, `0x60${size}600a5f3960${size}5ff3${COUNTER}`)]);
+    await chain.mine([await sign(1, counter), await sign(2, counter)]);
+    await chain.mine([await sign(3, counter)]);
+  }, 120_000);
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.close()));
+    await chain.close();
+  });
+
+  it("calls at the head and at an older height", async () => {
+    const pool = open();
+    const countAt = async (height: number) => {
+      const result = await pool.call(request(), height, { signal });
+      return result.outcome === "success" && bytesToBigint(result.returnData);
+    };
+    expect([await countAt(3), await countAt(2), await countAt(1)]).toEqual([4n, 3n, 1n]);
+    await expect(pool.call(request(), 4, { signal })).rejects.toMatchObject({
+      code: "HEADER_NOT_FOUND",
+    });
+  });
+
+  it("estimates enough for the next transaction", async () => {
+    const estimate = await open().estimateGas(request(), 3, { signal });
+    if (estimate.outcome !== "success") throw new Error(estimate.outcome);
+    const fields = { type: 0, chainId: 6940, nonce: 4, gasPrice: PRICE, to: counter };
+    const raw = await wallet.signTransaction({ ...fields, gasLimit: estimate.gas });
+    const { executed } = await chain.execute([raw]);
+    expect(executed.committed.receipts[0]?.status).toBe(1);
+  });
+
+  it("traces mined blocks with the gas of their receipts", async () => {
+    const pool = open();
+    const traces = await pool.traceBlock(2, undefined, CALLS, { signal });
+    const mined = chain.view.block(2);
+    expect(traces).toMatchObject(
+      (mined?.receipts ?? []).map(({ gasUsed }, index) => ({
+        transactionHash: mined?.block.transactions[index]?.tx.hash,
+        result: { gasUsed: `0x${gasUsed.toString(16)}`, output: `0x${"0".repeat(63)}${index + 1}` },
+      })),
+    );
+    expect(await pool.traceBlock(2, 1, CALLS, { signal })).toEqual([traces[1]]);
+    expect(await pool.traceBlock(0, undefined, CALLS, { signal })).toEqual([]);
+  });
+
+  it("ends a call that burns its gas, without holding up the main thread", async () => {
+    const pool = open({ timeoutMs: 700, gasCap: 10n ** 12n });
+    await pool.call(request(), 3, { signal });
+    let worstMs = 0;
+    let lastMs = performance.now();
+    const timer = setInterval(() => {
+      worstMs = Math.max(worstMs, performance.now() - lastMs);
+      lastMs = performance.now();
+    }, 5);
+    const burning = pool.call(endless(), 3, { signal });
+    const after = pool.call(request(), 3, { signal });
+    await expect(burning).rejects.toMatchObject({ code: "CALL_TIMEOUT" });
+    clearInterval(timer);
+    // A call of the same gas on this thread would hold it for the whole time-out.
+    expect(worstMs).toBeLessThan(600);
+    expect(await after).toMatchObject({ outcome: "success" });
+  });
+
+  it("drops waiting jobs and ends running ones when their callers leave", async () => {
+    const pool = open({ gasCap: 10n ** 12n });
+    await pool.call(request(), 3, { signal });
+    const running = new AbortController();
+    const waiting = new AbortController();
+    const burning = pool.call(endless(), 3, { signal: running.signal });
+    const queued = pool.call(request(), 3, { signal: waiting.signal });
+    const last = pool.call(request(), 3, { signal });
+    waiting.abort(new Error("left the queue"));
+    await expect(queued).rejects.toThrow("left the queue");
+    running.abort(new Error("left"));
+    await expect(burning).rejects.toThrow("left");
+    expect(await last).toMatchObject({ outcome: "success" });
+    await expect(pool.call(request(), 3, { signal: running.signal })).rejects.toThrow("left");
+  });
+
+  it("refuses jobs beyond the queue's bound", async () => {
+    const pool = open({ maxQueuedJobs: 1, gasCap: 10n ** 12n });
+    await pool.call(request(), 3, { signal });
+    const leave = new AbortController();
+    const jobs = [0, 1].map(() => pool.call(endless(), 3, { signal: leave.signal }));
+    const settled = Promise.allSettled(jobs);
+    await expect(pool.call(request(), 3, { signal })).rejects.toMatchObject({
+      code: "CALL_QUEUE_FULL",
+      retriable: true,
+    });
+    leave.abort();
+    await settled;
+  });
+
+  it("rejects the job whose state cannot be read, and goes on", async () => {
+    let isBroken = true;
+    const pool = open({
+      stateReaderAt: (height) => {
+        const reader = chain.stores.state.readerAt(height);
+        const account = () => Promise.reject(new Error("disk on fire"));
+        return isBroken ? { ...reader, account } : reader;
+      },
+    });
+    await expect(pool.call(request(), 3, { signal })).rejects.toThrow("disk on fire");
+    isBroken = false;
+    expect(await pool.call(request(), 3, { signal })).toMatchObject({ outcome: "success" });
+  });
+
+  it("rejects jobs when the worker does not start", async () => {
+    const broken = new URL("data:text/javascript,throw new Error('broken')");
+    const pool = open({ workerUrl: broken });
+    await expect(pool.call(request(), 3, { signal })).rejects.toMatchObject({
+      code: "CALL_WORKER_FAILED",
+    });
+  });
+
+  it("ends at once and rejects what is open", async () => {
+    const pool = open({ gasCap: 10n ** 12n });
+    await pool.call(request(), 3, { signal });
+    const jobs = [pool.call(endless(), 3, { signal }), pool.call(request(), 3, { signal })];
+    const settled = Promise.allSettled(jobs);
+    await pool.close();
+    for (const result of await settled) {
+      expect(result).toMatchObject({ reason: { code: "CALL_POOL_CLOSED" } });
+    }
+    await expect(pool.call(request(), 3, { signal })).rejects.toMatchObject({
+      code: "CALL_POOL_CLOSED",
+    });
+  });
+
+  it("reads the state of its height while the chain moves on", async () => {
+    const pool = open({ gasCap: 10n ** 12n });
+    const head = chain.view.head().height;
+    const calls = Array.from({ length: 20 }, () => pool.call(request(), head, { signal }));
+    await chain.mine([await sign(4, counter)]);
+    const counts = (await Promise.all(calls)).map((result) =>
+      result.outcome === "success" ? bytesToBigint(result.returnData) : 0n,
+    );
+    expect(new Set(counts)).toEqual(new Set([4n]));
+    expect(chain.view.head().height).toBe(head + 1);
+  });
+});
