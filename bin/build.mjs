@@ -1,5 +1,4 @@
 /** Builds dist/ when the sources changed since the last build; readers never see half a build. */
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -14,6 +13,7 @@ import {
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { assetFiles, listFiles, sourceFiles } from "./assets.mjs";
+import { runChild } from "./child.mjs";
 import { SetupError } from "./install.mjs";
 import { isAlive, isMain, withLock } from "./lock.mjs";
 
@@ -101,9 +101,10 @@ async function buildNow(target) {
 async function compile(project, outFolder) {
   const manifestPath = join(ROOT, "node_modules", "typescript", "package.json");
   const program = JSON.parse(readFileSync(manifestPath, "utf8")).bin.tsc;
-  const child = spawn(
-    process.execPath,
-    [
+  let output = "";
+  const code = await runChild({
+    command: process.execPath,
+    args: [
       join(dirname(manifestPath), program),
       "-p",
       project,
@@ -112,17 +113,12 @@ async function compile(project, outFolder) {
       "--pretty",
       "false",
     ],
-    { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], timeout: COMPILE_TIMEOUT_MS },
-  );
-  let output = "";
-  const record = (chunk) => {
-    output += chunk;
-  };
-  child.stdout.on("data", record);
-  child.stderr.on("data", record);
-  const code = await new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", resolve);
+    cwd: ROOT,
+    recordPath: join(ROOT, ".cache", "setup-child.json"),
+    timeoutMs: COMPILE_TIMEOUT_MS,
+    onOutput(text) {
+      output += text;
+    },
   });
   if (code !== 0) {
     throw new SetupError(

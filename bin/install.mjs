@@ -1,8 +1,8 @@
 /** Installs what package-lock.json wants; a complete node_modules is used without any network. */
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runChild } from "./child.mjs";
 import { isMain, withLock } from "./lock.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
@@ -99,47 +99,32 @@ function readPackages(path) {
 
 async function runNpm(isDevWanted, say) {
   const { command, args } = npmCommand();
-  const child = spawn(
-    command,
-    [...args, "ci", "--no-audit", "--no-fund", ...(isDevWanted ? ["--include=dev"] : [])],
-    { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], shell: process.platform === "win32" },
-  );
   const tail = [];
-  const record = (chunk) => {
-    tail.push(
-      ...String(chunk)
-        .split("\n")
-        .filter((line) => line.trim() !== ""),
-    );
+  const record = (text) => {
+    tail.push(...text.split("\n").filter((line) => line.trim() !== ""));
     tail.splice(0, Math.max(0, tail.length - 200));
   };
-  child.stdout.on("data", record);
-  child.stderr.on("data", record);
   const startedMs = performance.now();
   const ticker = setInterval(() => {
     const seconds = Math.round((performance.now() - startedMs) / 1_000);
     say(`still installing after ${seconds} s: ${countInstalled()} packages are in place`);
   }, REPORT_MS);
-  const onSignal = (signal) => {
-    child.kill(signal);
-    child.once("exit", () => process.exit(signal === "SIGINT" ? 130 : 143));
-  };
-  process.on("SIGINT", onSignal);
-  process.on("SIGTERM", onSignal);
   try {
-    const code = await new Promise((resolve, reject) => {
-      child.once("error", (error) =>
-        reject(new SetupError(`npm cannot be started (${error.code}); is it installed?`)),
-      );
-      child.once("close", resolve);
+    const code = await runChild({
+      command,
+      args: [...args, "ci", "--no-audit", "--no-fund", ...(isDevWanted ? ["--include=dev"] : [])],
+      cwd: ROOT,
+      recordPath: join(ROOT, ".cache", "setup-child.json"),
+      onOutput: record,
     });
     if (code !== 0) {
       throw npmError(code, tail);
     }
+  } catch (error) {
+    if (error.syscall?.startsWith("spawn") !== true) throw error;
+    throw new SetupError(`npm cannot be started (${error.code}); is it installed?`);
   } finally {
     clearInterval(ticker);
-    process.removeListener("SIGINT", onSignal);
-    process.removeListener("SIGTERM", onSignal);
   }
 }
 

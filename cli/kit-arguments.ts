@@ -1,7 +1,6 @@
 /** The command line of `npm start`. */
 import { parseArgs } from "node:util";
-import { errorMessage } from "../chain/errors.js";
-import { parsePortOffset } from "../runtime/lifecycle.js";
+import { type ConfigFault, MAX_PORT_OFFSET } from "../runtime/config.js";
 import { CliError } from "./errors.js";
 
 /** What the reader asked for. */
@@ -35,28 +34,49 @@ Environment: DATABASE_URL uses that PostgreSQL, REDIS_URL puts the queue on that
 Ctrl-C or SIGTERM stops everything within 10 s.`;
 
 /** Bounds of the block interval, as in the genesis file. */
-const MIN_INTERVAL_MS = 50;
-const MAX_INTERVAL_MS = 60_000;
+const BLOCK_INTERVAL_MS = { min: 50, max: 60_000 };
 
-/**
- * Reads the arguments of the kit.
- * @throws USAGE, INVALID_ARGUMENT
- */
-export function parseKitArguments(argv: readonly string[]): KitArguments {
-  const { values } = readValues(argv);
-  if (values.once === true && values["no-demo"] === true) {
-    throw new CliError("USAGE", "--once and --no-demo exclude each other.");
-  }
-  const offset = values["port-offset"];
-  const interval = values["block-interval-ms"];
-  return {
-    home: values.home,
-    portOffset: offset === undefined ? undefined : parsePortOffset(offset),
-    once: values.once === true,
-    noDemo: values["no-demo"] === true,
-    blockIntervalMs: interval === undefined ? undefined : parseBlockInterval(interval),
-    help: values.help === true,
+/** The kit's flags: those with a value, and those without. */
+const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
+  home: "string",
+  "port-offset": "string",
+  "block-interval-ms": "string",
+  once: "boolean",
+  "no-demo": "boolean",
+  help: "boolean",
+};
+
+/** What was understood of a command line, and all that is wrong with it. */
+export interface ParsedKitArguments {
+  readonly args: KitArguments;
+  /** Empty when the arguments can be used; a wrong flag counts as not given in `args`. */
+  readonly faults: readonly ConfigFault[];
+}
+
+/** Reads the arguments of the kit; never throws, so that all faults are told together. */
+export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
+  const faults: ConfigFault[] = [];
+  const given = readFlags(argv, faults);
+  const whole = (name: string, range: { min: number; max: number }): number | undefined => {
+    const text = given.get(name);
+    const value = text === undefined ? undefined : parseWhole(text, range);
+    if (text !== undefined && value === undefined) {
+      faults.push(flagFault(`--${name}`, text, allowedNumbers(range)));
+    }
+    return value;
   };
+  const once = given.has("once");
+  const noDemo = given.has("no-demo");
+  if (once && noDemo) faults.push(flagFault("--once", "beside --no-demo", "one of the two"));
+  const args = {
+    home: given.get("home"),
+    portOffset: whole("port-offset", { min: 0, max: MAX_PORT_OFFSET }),
+    once,
+    noDemo,
+    blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_MS),
+    help: given.has("help"),
+  };
+  return { args, faults };
 }
 
 /**
@@ -64,37 +84,55 @@ export function parseKitArguments(argv: readonly string[]): KitArguments {
  * @throws USAGE
  */
 export function parseBlockInterval(text: string): number {
-  const value = /^[0-9]{1,6}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= MIN_INTERVAL_MS && value <= MAX_INTERVAL_MS) return value;
-  throw new CliError(
-    "USAGE",
-    `--block-interval-ms must be a whole number from ${MIN_INTERVAL_MS} to ${MAX_INTERVAL_MS}.`,
-  );
+  const value = parseWhole(text, BLOCK_INTERVAL_MS);
+  if (value !== undefined) return value;
+  const allowed = allowedNumbers(BLOCK_INTERVAL_MS);
+  throw new CliError("USAGE", `--block-interval-ms must be ${allowed}, not "${text}".`);
 }
 
-function readValues(argv: readonly string[]): {
-  values: {
-    home?: string;
-    "port-offset"?: string;
-    "block-interval-ms"?: string;
-    once?: boolean;
-    "no-demo"?: boolean;
-    help?: boolean;
-  };
-} {
-  try {
-    return parseArgs({
-      args: [...argv],
-      options: {
-        home: { type: "string" },
-        "port-offset": { type: "string" },
-        "block-interval-ms": { type: "string" },
-        once: { type: "boolean" },
-        "no-demo": { type: "boolean" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (cause) {
-    throw new CliError("USAGE", `${errorMessage(cause)} (see --help)`, { cause });
+/** Values by flag, "" for flags without one; whatever is no flag of the kit becomes a fault. */
+function readFlags(argv: readonly string[], faults: ConfigFault[]): Map<string, string> {
+  const given = new Map<string, string>();
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: {
+      ...Object.fromEntries(Object.entries(FLAGS).map(([name, type]) => [name, { type }])),
+      help: { type: "boolean", short: "h" },
+    },
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  for (const token of tokens) {
+    if (token.kind === "positional") {
+      faults.push(flagFault("argument", token.value, "flags only, see --help"));
+    }
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
+    const type = FLAGS[name];
+    if (type === undefined) {
+      faults.push(flagFault(rawName, value ?? "", "no such flag, see --help"));
+    } else if (type === "boolean") {
+      given.set(name, "");
+      if (value !== undefined) faults.push(flagFault(rawName, value, "this flag has no value"));
+    } else if (value === undefined || value === "" || (!inlineValue && value.startsWith("--"))) {
+      faults.push(flagFault(rawName, value ?? "", "a value after the flag"));
+    } else {
+      given.set(name, value);
+    }
   }
+  return given;
+}
+
+function flagFault(key: string, value: string, allowed: string): ConfigFault {
+  return { file: "flag", key, value: JSON.stringify(value), allowed };
+}
+
+function parseWhole(text: string, range: { min: number; max: number }): number | undefined {
+  const value = /^[0-9]{1,6}$/.test(text) ? Number(text) : Number.NaN;
+  return value >= range.min && value <= range.max ? value : undefined;
+}
+
+function allowedNumbers({ min, max }: { min: number; max: number }): string {
+  return `a whole number from ${min} to ${max}`;
 }

@@ -10,6 +10,7 @@ import {
   loadConfig,
 } from "../runtime/config.js";
 import { formatListenAddress, type ListenAddress } from "../runtime/config-values.js";
+import { serviceUrlFaults } from "../runtime/service-urls.js";
 import { sidecarConfig } from "../sidecar/config.js";
 import { workerConfigFile } from "../withdrawal-worker/config.js";
 import type { WantedPort } from "./ports.js";
@@ -74,7 +75,7 @@ export function loadKitConfig(sources: {
   readonly env: Environment;
   readonly portOffset: number;
 }): KitConfig {
-  const faults: ConfigFault[] = [];
+  const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
   for (const file of KIT_CONFIG_FILES) {
     try {

@@ -5,7 +5,12 @@ import { toChecksumAddress } from "../chain/address.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
-import { type Environment, readPortOffset } from "../runtime/config.js";
+import {
+  ConfigError,
+  type ConfigFault,
+  type Environment,
+  readPortOffset,
+} from "../runtime/config.js";
 import { startGuardian } from "../runtime/guardian.js";
 import { createLogger, type Logger } from "../runtime/logger.js";
 import { readSecretFile } from "../runtime/secret-file.js";
@@ -60,12 +65,14 @@ export async function runKitProcess(
   context: KitProcessContext,
 ): Promise<number> {
   try {
-    const args = parseKitArguments(argv);
+    const { args, faults } = parseKitArguments(argv);
     if (args.help) {
       context.print(KIT_HELP);
       return EXIT_OK;
     }
     const paths = homePaths(resolveHome(args.home, context.env));
+    // Nothing is created and no lock is needed to say what is wrong.
+    checkSettings(args, faults, { home: paths.home, env: context.env });
     context.print(`Causeway, home ${paths.home}`);
     await createHomeFolders(paths);
     const lock = await lockHome(paths.lock, paths.home);
@@ -79,6 +86,23 @@ export async function runKitProcess(
     context.printError(`causeway: ${sentenceOf(error)}`);
     return EXIT_FAULT;
   }
+}
+
+/** Throws ConfigError with the faults of the flags, the environment and all files together. */
+function checkSettings(
+  args: KitArguments,
+  flagFaults: readonly ConfigFault[],
+  sources: { readonly home: string; readonly env: Environment },
+): void {
+  const faults = [...flagFaults];
+  try {
+    const portOffset = args.portOffset ?? readPortOffset(sources.home, KIT_CONFIG_NAMES);
+    loadKitConfig({ ...sources, portOffset });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    faults.push(...error.faults);
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
 }
 
 /** One run on a locked home. */

@@ -221,7 +221,7 @@ export function parsePortOffset(text: string): number {
   if (!/^[0-9]{1,5}$/.test(text) || portOffset > MAX_PORT_OFFSET) {
     throw new LifecycleError(
       "INVALID_ARGUMENT",
-      `--port-offset must be a whole number from 0 to ${MAX_PORT_OFFSET}`,
+      `--port-offset must be a whole number from 0 to ${MAX_PORT_OFFSET}, not "${text}"`,
       { details: { value: text } },
     );
   }

@@ -1,6 +1,6 @@
 /** Where PostgreSQL and Redis are: the operator's own, else the kit's embedded server. */
 import { join } from "node:path";
-import type { Environment } from "./config.js";
+import type { ConfigFault, Environment } from "./config.js";
 import { readSecretFile } from "./secret-file.js";
 
 /** Port of the embedded PostgreSQL before the port offset is added. */
@@ -49,4 +49,18 @@ export function embeddedDatabaseUrl(options: {
 export function redisUrl(env: Environment): string | undefined {
   const given = env["REDIS_URL"];
   return given === undefined || given === "" ? undefined : given;
+}
+
+/** What is wrong with `DATABASE_URL` and `REDIS_URL`; their values may hold passwords. */
+export function serviceUrlFaults(env: Environment): readonly ConfigFault[] {
+  return [
+    { key: "DATABASE_URL", schemes: ["postgres:", "postgresql:"] },
+    { key: "REDIS_URL", schemes: ["redis:", "rediss:"] },
+  ].flatMap(({ key, schemes }) => {
+    const given = env[key] ?? "";
+    const scheme = URL.canParse(given) ? new URL(given).protocol : "";
+    if (given === "" || schemes.includes(scheme)) return [];
+    const allowed = `a URL starting with ${schemes.join("// or ")}//`;
+    return [{ file: "environment", key, value: "***", allowed }];
+  });
 }

@@ -4,7 +4,7 @@ import { readFreeze } from "../ledger/signing-freeze.js";
 import type { LiveSlot } from "../ledger/slot-rows.js";
 import { failpoint } from "../runtime/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
-import { type AttemptGas, raiseGasLimit, raisePrice } from "./gas.js";
+import { type AttemptGas, raiseGasLimit, raisePrice, estimateCeiling } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import type { SendMeaning } from "./withdrawal-state.js";
 
@@ -49,7 +49,7 @@ export async function correctAttempts(
   const estimates = await context.node.estimate(
     context.signer.address,
     refused.map(({ slot }) => ({ to: slot.destination, valueAtoken: slot.amountAtoken })),
-    { signal: round.signal },
+    { signal: round.signal, gasMax: estimateCeiling(context.settings.gas) },
   );
   const attempts: NewAttempt[] = [];
   refused.forEach((entry, index) => {

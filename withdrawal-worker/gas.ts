@@ -24,6 +24,11 @@ export function withMargin(estimate: bigint, settings: GasSettings): bigint {
   return (estimate * percent + 99n) / 100n;
 }
 
+/** Largest estimate that may still be paid: with the margin it just fits the limit. */
+export function estimateCeiling(settings: GasSettings): bigint {
+  return (settings.limitMax * 100n) / (100n + BigInt(settings.marginPercent));
+}
+
 /** The node's suggestion, not below the floor and never above the cap. */
 export function choosePrice(suggestedAtoken: bigint, settings: GasSettings): bigint {
   const { priceFloorAtoken, priceCapAtoken } = settings;

@@ -6,7 +6,7 @@ import { failBeforeSlot, postponeWithdrawals } from "../ledger/withdrawal-steps.
 import type { WithdrawalId } from "../ledger/withdrawals.js";
 import { failpoint } from "../runtime/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
-import { choosePrice, withMargin } from "./gas.js";
+import { choosePrice, estimateCeiling, withMargin } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import type { EstimateMeaning } from "./withdrawal-state.js";
 
@@ -67,7 +67,7 @@ async function sortRequests(
       to: parseAddress(destination),
       valueAtoken: amountAtoken,
     })),
-    { signal: round.signal },
+    { signal: round.signal, gasMax: estimateCeiling(context.settings.gas) },
   );
   covered.forEach((request, index) => {
     const meaning = meanings[index];

@@ -3,7 +3,7 @@ import type { Address } from "../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { readQuantity, readSafeQuantity } from "../rpc-client/answer-fields.js";
-import { badAnswer } from "../rpc-client/errors.js";
+import { badAnswer, NodeFault } from "../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
@@ -46,12 +46,16 @@ export interface PaymentEstimate {
 export interface WalletNode {
   /** @throws WRONG_NODE, NODE_BEHIND */
   view(wallet: Address, options: RpcOptions): Promise<WalletView>;
-  /** Meanings in the order of the payments. */
+  /**
+   * Meanings in the order of the payments; undefined for those that there was no time to ask for.
+   * A destination that burns gas costs its own answer, never those of others.
+   * @param options.gasMax an estimate above it is answered as a refusal by the destination
+   */
   estimate(
     wallet: Address,
     payments: readonly PaymentEstimate[],
-    options: RpcOptions,
-  ): Promise<EstimateMeaning[]>;
+    options: RpcOptions & { readonly gasMax: bigint },
+  ): Promise<(EstimateMeaning | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
   /** Receipts and the height of the node that gave them, read in one exchange. */
   receipts(hashes: readonly Hash32[], options: RpcOptions): Promise<ReceiptsAtHeight>;
@@ -67,22 +71,68 @@ export interface ReceiptsAtHeight {
   readonly byHash: ReadonlyMap<Hash32, NodeReceipt>;
 }
 
+/** Estimates asked for at once: with the gas cap even the dearest fit the client's time-out. */
+const ESTIMATES_PER_CALL = 8;
+
+/** After this no further part is asked in a round: signing and sending must not wait for it. */
+const ESTIMATE_BUDGET_MS = 5_000;
+
+/** Asks in parts; the payments of a part that is not answered in time are asked one by one. */
+async function estimateInParts(
+  rpc: JsonRpcClient,
+  calls: readonly RpcCall[],
+  signal: AbortSignal,
+): Promise<(EstimateMeaning | undefined)[]> {
+  const deadlineMs = performance.now() + ESTIMATE_BUDGET_MS;
+  const meanings: EstimateMeaning[] = [];
+  while (meanings.length < calls.length && performance.now() < deadlineMs) {
+    const part = calls.slice(meanings.length, meanings.length + ESTIMATES_PER_CALL);
+    const answers = await askEstimates(rpc, part, signal);
+    if (answers !== undefined) meanings.push(...answers);
+    else for (const call of part) meanings.push(await askOne(rpc, call, signal));
+  }
+  return meanings;
+}
+
+async function askOne(
+  rpc: JsonRpcClient,
+  call: RpcCall,
+  signal: AbortSignal,
+): Promise<EstimateMeaning> {
+  const answers = await askEstimates(rpc, [call], signal);
+  return answers?.[0] ?? { kind: "unknown", reason: "the node gave no answer in time" };
+}
+
+/** One exchange; undefined when the node did not answer in time. */
+async function askEstimates(
+  rpc: JsonRpcClient,
+  calls: readonly RpcCall[],
+  signal: AbortSignal,
+): Promise<EstimateMeaning[] | undefined> {
+  try {
+    const outcomes = await rpc.batch(calls, { signal });
+    return outcomes.map((outcome) =>
+      meaningOfEstimate(
+        outcome.ok ? { ok: true, gas: readQuantity(outcome.result, "gas") } : outcome,
+      ),
+    );
+  } catch (error) {
+    if (!(error instanceof NodeFault) || error.code !== "NODE_TIMEOUT") throw error;
+    return undefined;
+  }
+}
+
 /** The worker's view of one node of the chain of this identity. */
 export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): WalletNode {
   const evm = createEvmClient(rpc);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, signal }),
-    async estimate(wallet, payments, { signal }) {
+    estimate(wallet, payments, { signal, gasMax }) {
       const calls = payments.map(({ to, valueAtoken }) => ({
         method: "eth_estimateGas",
-        params: [encodeEstimate({ from: wallet, to, valueAtoken })],
+        params: [{ ...encodeEstimate({ from: wallet, to, valueAtoken }), gas: toQuantity(gasMax) }],
       }));
-      const outcomes = await rpc.batch(calls, { signal });
-      return outcomes.map((outcome) =>
-        meaningOfEstimate(
-          outcome.ok ? { ok: true, gas: readQuantity(outcome.result, "gas") } : outcome,
-        ),
-      );
+      return estimateInParts(rpc, calls, signal);
     },
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),

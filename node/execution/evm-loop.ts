@@ -59,9 +59,7 @@ async function run(
     return { runState: state };
   } catch (error) {
     if (!(error instanceof EVMError)) throw error;
-    return error.error === STOP
-      ? { runState: state }
-      : { runState: state, exceptionError: error };
+    return error.error === STOP ? { runState: state } : { runState: state, exceptionError: error };
   }
 }
 
@@ -147,11 +145,12 @@ function prototypeOf(interpreter: Interpreter): InterpreterInside {
 const sample = await sampleInterpreter();
 const prototype = prototypeOf(sample);
 const Stack = sample["_runState"].stack.constructor as new () => RunState["stack"];
-const libraryRun = prototype.run;
+/** Frames of tuned EVMs only; other EVMs in the process keep the library's loop. */
+const framePrototype: object = Object.assign(Object.create(prototype), { run });
 
 /** Memory of a frame; what grows it has been paid for by the opcode's gas. */
 class FrameMemory {
-  _store: Uint8Array = NO_BYTES;
+  _store: Uint8Array<ArrayBuffer> = NO_BYTES;
 
   extend(offset: number, size: number): void {
     const end = offset + size;
@@ -169,7 +168,7 @@ class FrameMemory {
     this._store.set(value, offset);
   }
 
-  read(offset: number, size: number, isView?: boolean): Uint8Array {
+  read(offset: number, size: number, isView?: boolean): Uint8Array<ArrayBuffer> {
     this.extend(offset, size);
     const view = this._store.subarray(offset, offset + size);
     return isView === true ? view : view.slice();
@@ -181,7 +180,7 @@ class FrameMemory {
  * gives to every frame, used or not.
  */
 export function createInterpreter(evm: EVM, env: RunState["env"], gasLeft: bigint): Interpreter {
-  const interpreter = Object.create(prototype);
+  const interpreter = Object.create(framePrototype);
   interpreter._runState = {
     programCounter: 0,
     opCode: 0xfe,
@@ -210,12 +209,4 @@ export function createInterpreter(evm: EVM, env: RunState["env"], gasLeft: bigin
   interpreter._env = env;
   interpreter._result = { logs: [], returnValue: undefined, selfdestruct: new Map() };
   return interpreter;
-}
-
-/**
- * Chooses the loop of all EVMs of this thread. The node uses its own; tests compare it with the
- * library's.
- */
-export function useLoop(loop: "own" | "library"): void {
-  prototype.run = loop === "own" ? run : libraryRun;
 }

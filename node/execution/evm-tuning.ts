@@ -4,13 +4,11 @@
  */
 import type { EVM } from "@ethereumjs/evm";
 import { installFrames } from "./evm-frames.js";
-import { useLoop } from "./evm-loop.js";
 import { installOpcodes } from "./evm-opcodes.js";
 import { installJournal } from "./warm-journal.js";
 
 /** Tunes an EVM that has not executed anything yet. */
 export function tuneEvm(evm: EVM): void {
-  useLoop("own");
   installJournal(evm);
   installOpcodes(evm);
   installFrames(evm);

@@ -8,7 +8,9 @@ import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import type { AccessListEntry } from "../../chain/transaction.js";
 import type { BalanceRecorder, FrameStart } from "../state/balance-recorder.js";
 import type { JournaledState } from "../state/journaled-state.js";
+import { modexp } from "./evm-modexp.js";
 import { EvmState, toAddress } from "./evm-state.js";
+import { tuneEvm } from "./evm-tuning.js";
 
 /** What contract code can see of the block it runs in. */
 export interface BlockContext {
@@ -36,6 +38,8 @@ export interface EvmMessage {
 
 /** KZG point evaluation: there are no blobs here, so the address is an empty account. */
 const POINT_EVALUATION = createAddressFromString(`0x${"00".repeat(19)}0a`);
+
+const MODEXP = `0x${"00".repeat(19)}05` as const;
 
 /** Addresses of the precompiles of this fork, 0x01 to 0x09. */
 export const PRECOMPILES: ReadonlySet<Address> = new Set(
@@ -68,7 +72,10 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
   const evm = await createEVM({
     common,
     stateManager: new EvmState(state),
-    customPrecompiles: [{ address: POINT_EVALUATION }],
+    customPrecompiles: [
+      { address: POINT_EVALUATION },
+      { address: createAddressFromString(MODEXP), function: modexp },
+    ],
     blockchain: {
       getBlock: async (height) => {
         const hash = await context.block?.blockHash(height);
@@ -80,6 +87,7 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
       },
     },
   });
+  tuneEvm(evm);
   const watch = attachRecorder(evm, state);
   return {
     evm,

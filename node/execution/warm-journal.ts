@@ -128,8 +128,7 @@ export class WarmJournal {
     const address = bareHex(bytes);
     const slot = bareHex(key);
     return (
-      this.warm.get(address)?.has(slot) === true ||
-      this.alwaysWarm.get(address)?.has(slot) === true
+      this.warm.get(address)?.has(slot) === true || this.alwaysWarm.get(address)?.has(slot) === true
     );
   }
 

@@ -102,15 +102,23 @@ async function findPortOffset(): Promise<number> {
 export function startPart(
   home: BenchHome,
   part: KitPart,
-  nodeFlags: readonly string[] = [],
+  profileFolder: string | undefined,
 ): Promise<BenchProcess> {
-  const offset = String(home.portOffset);
+  const place = ["--home", home.folder, "--port-offset", String(home.portOffset)];
   return startProcess({
     name: part,
     command: process.execPath,
-    args: [...nodeFlags, kitScripts()[part], "--home", home.folder, "--port-offset", offset],
+    args: [...profileFlags(profileFolder, part), kitScripts()[part], ...place],
     env: { CAUSEWAY_SUPERVISED: "1" },
   });
+}
+
+/** Flags that make a process write a CPU profile of each of its threads when it ends. */
+function profileFlags(folder: string | undefined, part: KitPart): string[] {
+  if (folder === undefined) return [];
+  const own = path.resolve(folder, part);
+  mkdirSync(own, { recursive: true });
+  return ["--cpu-prof", `--cpu-prof-dir=${own}`];
 }
 
 /** Starts the home's own PostgreSQL with the kit's settings. */
@@ -130,15 +138,15 @@ export async function startPostgres(home: BenchHome): Promise<EmbeddedPostgres> 
 
 /** What the node of a target is started with. */
 export interface NodeTargetOptions extends HomeOptions {
-  /** Folder for a CPU profile of the node's process. */
-  readonly profileFolder?: string;
+  /** Folder for CPU profiles. */
+  readonly profileFolder: string | undefined;
 }
 
 /** A node alone, with its store on disk, as the peer of another chain. */
 export async function startCausewayTarget(options: NodeTargetOptions): Promise<ChainTarget> {
   const home = await createBenchHome(options);
   try {
-    const node = await startPart(home, "node", profileFlags(options.profileFolder));
+    const node = await startPart(home, "node", options.profileFolder);
     const { maxCallGas, maxGas, blockIntervalMs } = home.genesis.params;
     return {
       name: "causeway",
@@ -154,10 +162,4 @@ export async function startCausewayTarget(options: NodeTargetOptions): Promise<C
     home.remove();
     throw error;
   }
-}
-
-function profileFlags(folder: string | undefined): string[] {
-  if (folder === undefined) return [];
-  mkdirSync(folder, { recursive: true });
-  return ["--cpu-prof", `--cpu-prof-dir=${path.resolve(folder)}`];
 }

@@ -46,6 +46,9 @@ const INTERVAL_TOLERANCE = 0.1;
 /** A sender that gets less than this share of its schedule through was pushed back. */
 const LEAST_SHARE_SENT = 0.95;
 
+/** Blocks under load that hold less than this share of the rate leave a backlog that grows. */
+const LEAST_SHARE_MINED = 0.93;
+
 /** Blocks within which everything that was accepted has to be mined. */
 const BLOCKS_TO_MINE = 2;
 
@@ -59,6 +62,7 @@ export function judgeTrial(record: TrialRecord): TrialVerdict {
   const meanIntervalMs = meanInterval(blocks);
   const off = Math.abs(meanIntervalMs - record.intervalMs) / record.intervalMs;
   const backlog = worstBacklog(accepted, blocks);
+  const minedShare = minedPerSecond(blocks, lastMs) / Math.max(1, record.wantedPerSecond);
   const reasons = [
     record.refused > 0 ? `${record.refused} refused` : "",
     sentPerSecond < record.wantedPerSecond * LEAST_SHARE_SENT
@@ -66,6 +70,7 @@ export function judgeTrial(record: TrialRecord): TrialVerdict {
       : "",
     mined < total ? `${total - mined} not mined` : "",
     backlog > 0 ? `${backlog} not mined within ${BLOCKS_TO_MINE} blocks` : "",
+    minedShare < LEAST_SHARE_MINED ? "the backlog grows" : "",
     off > INTERVAL_TOLERANCE ? `blocks every ${Math.round(meanIntervalMs)} ms` : "",
   ].filter((reason) => reason !== "");
   return {
@@ -85,6 +90,15 @@ function meanInterval(blocks: readonly SeenBlock[]): number {
   const [first, last] = [blocks[0], blocks.at(-1)];
   if (first === undefined || last === undefined || last.height === first.height) return 0;
   return (last.atMs - first.atMs) / (last.height - first.height);
+}
+
+/** Rate of the blocks under load, without the first, which lost the time of its own making. */
+function minedPerSecond(blocks: readonly SeenBlock[], untilMs: number): number {
+  const [first, ...loaded] = blocks.filter(({ atMs }) => atMs <= untilMs).slice(1);
+  const last = loaded.at(-1);
+  if (first === undefined || last === undefined) return Number.POSITIVE_INFINITY;
+  const count = sum(loaded.map(({ transactions }) => transactions));
+  return count / ((last.atMs - first.atMs) / 1_000);
 }
 
 /** Most transactions that were accepted before a block was seen and not mined two blocks later. */

@@ -17,7 +17,7 @@ Measures this build beside anvil and beside plain ethers loops, one after the ot
   --quick          shorter trials, about two minutes in all; figures are rougher
   --only ROW,...   only these rows: ${[...CHAIN_ROWS, ...STACK_ROWS].join(", ")}
   --out FILE       also write everything as JSON
-  --profile DIR    write a V8 CPU profile of the node's process of the chain rows
+  --profile DIR    write V8 CPU profiles of our processes, a folder for each part; they cost time
   --help           show this text`;
 
 /** Load above which figures say more about the neighbours than about this build. */
@@ -90,7 +90,8 @@ async function run(): Promise<void> {
     await collect("the chain rows", () => runChainRows(options));
   }
   if (stack.length > 0) {
-    await collect("the rows of the whole kit", () => runStackRows({ rows: stack, length, say }));
+    const options = { rows: stack, length, profileFolder, say };
+    await collect("the rows of the whole kit", () => runStackRows(options));
   }
   say("");
   for (const line of [...renderTable(rows), ...faults]) say(line);

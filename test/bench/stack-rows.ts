@@ -21,6 +21,7 @@ export type StackRowName = (typeof STACK_ROWS)[number];
 export interface StackRowsOptions {
   readonly rows: readonly StackRowName[];
   readonly length: RunLength;
+  readonly profileFolder: string | undefined;
   readonly say: (line: string) => void;
 }
 
@@ -57,7 +58,7 @@ const WAIT_TIMEOUT_MS = 180_000;
 
 /** Runs the rows over one kit. */
 export async function runStackRows(options: StackRowsOptions): Promise<BenchRow[]> {
-  const stack = await Stack.start();
+  const stack = await Stack.start(options.profileFolder);
   const rows: BenchRow[] = [];
   try {
     const { rows: names } = options;

@@ -53,19 +53,20 @@ export class Stack {
     readonly home: BenchHome,
     private readonly postgres: EmbeddedPostgres,
     readonly senders: readonly Sender[],
+    private readonly profileFolder: string | undefined,
     /** For somebody else's loop, which keeps count of its nonces itself. */
     readonly payer: Sender,
   ) {}
 
   /** Starts everything but the worker. */
-  static async start(): Promise<Stack> {
+  static async start(profileFolder: string | undefined): Promise<Stack> {
     const senders = createSenders(SENDER_COUNT, "stack");
     const [payer] = createSenders(1, "payer");
     if (payer === undefined) throw new Error("no payer");
     const funded = [payer, ...senders].map(({ address }) => address);
     const home = await createBenchHome({ funded, blockIntervalMs: STACK_INTERVAL_MS });
     const postgres = await startPostgres(home);
-    const stack = new Stack(home, postgres, senders, payer);
+    const stack = new Stack(home, postgres, senders, profileFolder, payer);
     try {
       for (const part of ["node", "sidecar-online", "deposit-watcher"] as const) {
         await stack.startPart(part);
@@ -83,7 +84,7 @@ export class Stack {
 
   /** Starts a part; the time when it said that it is ready, by `performance.now()`. */
   async startPart(part: KitPart): Promise<number> {
-    this.parts.set(part, await startPart(this.home, part));
+    this.parts.set(part, await startPart(this.home, part, this.profileFolder));
     return performance.now();
   }
 

@@ -183,8 +183,8 @@ function opcodeCases(): WorstCase[] {
     { name: "JUMPDEST", code: loop("5b") },
     { name: "ADD", code: loop("01", `7f${big}7f${big}`.repeat(500)).slice(0) },
     { name: "PUSH32 POP", code: loop(`7f${big}50`) },
-    { name: "MULMOD", code: loop(`7f${big.slice(0, 62)}fd8080${"09"}50`) },
-    { name: "ADDMOD", code: loop(`7f${big.slice(0, 62)}fd8080${"08"}50`) },
+    { name: "MULMOD", code: loop(`7f${big.slice(0, 62)}fd80800950`) },
+    { name: "ADDMOD", code: loop(`7f${big.slice(0, 62)}fd80800850`) },
     { name: "DIV", code: loop(`63ffffffff7f${big}0450`) },
     { name: "SDIV", code: loop(`63ffffffff7f${big}0550`) },
     { name: "EXP 32 bytes", code: loop(`7f${big}7f${big.slice(0, 62)}fd0a50`) },
@@ -279,12 +279,12 @@ function frameCases(): WorstCase[] {
     {
       name: "CALL 24 KiB jump, PUSH32s",
       code: loop(callOther("5a")),
-      others: others(`60045600${"5b"}${`7f${ONES}`.repeat(740)}`),
+      others: others(`600456005b${`7f${ONES}`.repeat(740)}`),
     },
     {
       name: "CALL 24 KiB jump, PUSH1s",
       code: loop(callOther("5a")),
-      others: others(`60045600${"5b"}00${"60ff".repeat(12_000)}`),
+      others: others(`600456005b00${"60ff".repeat(12_000)}`),
     },
     {
       name: "CALL that memory-expands 24 KiB",

@@ -60,6 +60,8 @@ describe("a kit under load", () => {
           }
           bench.exchange.withdrawalUrl = undefined;
           await bench.exchange.untilEnded(bench.exchange.requests.length);
+          // It notices by itself that it has lost the wallet; nobody has to end it.
+          expect(bench.kit.output()).not.toContain("withdrawal-worker: it");
           expect(livingPid(bench.kit.home, "withdrawal-worker")).toBe(zombie);
         } finally {
           bench.exchange.withdrawalUrl = undefined;

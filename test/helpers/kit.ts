@@ -35,7 +35,7 @@ export interface RunningKit {
 }
 
 /** Kits that one test file may have at once. */
-const SLOTS_PER_PROCESS = 3;
+const SLOTS_PER_PROCESS = 5;
 
 /**
  * Offsets for the kits of a test file, different for processes that run at the same time. Steps of

@@ -76,7 +76,7 @@ async function compile() {
     mkdirSync(dirname(target), { recursive: true });
     copyFileSync(join(ROOT, path), target);
   }
-  writeFileSync(join(COMPILED, "package.json"), '{"type":"module"}\n');
+  copyFileSync(join(ROOT, "package.json"), join(COMPILED, "package.json"));
   return COMPILED;
 }
 

@@ -21,8 +21,16 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** Stands in for npm: counts its calls and puts the one package of the lock file in place. */
 const FAKE_NPM = `
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 appendFileSync("npm-calls", process.argv.slice(2).join(" ") + "\\n");
+if (process.env.FAKE_NPM_STUCK) {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
+  const script = spawn("sleep", ["300"], { stdio: "inherit" });
+  writeFileSync("npm-pids.new", process.pid + " " + script.pid);
+  renameSync("npm-pids.new", "npm-pids");
+  await new Promise(() => setInterval(() => undefined, 1000));
+}
 if (process.env.FAKE_NPM_FAULT) {
   console.error("npm error code " + process.env.FAKE_NPM_FAULT);
   process.exit(1);
@@ -107,6 +115,39 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     return { code: Number(code), output, errors };
   }
 
+  /** Starts a command whose npm hangs with a script of its own; resolves when both run. */
+  async function startStuck() {
+    const child = spawn(process.execPath, [join(clone, "bin", "causeway.mjs"), "status"], {
+      env: {
+        PATH: process.env["PATH"],
+        npm_execpath: join(clone, "tools", "npm-cli.mjs"),
+        FAKE_NPM_STUCK: "1",
+      },
+      stdio: "ignore",
+    });
+    const ended = once(child, "exit");
+    const path = join(clone, "npm-pids");
+    await eventually(() => existsSync(path));
+    return { child, ended, pids: readFileSync(path, "utf8").split(" ").map(Number) };
+  }
+
+  async function eventually(isTrue: () => boolean) {
+    const deadline = performance.now() + 10_000;
+    while (!isTrue()) {
+      if (performance.now() > deadline) throw new Error("the condition never came true");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Zombies are gone for this purpose: only their parent's table still knows them. */
+  function isRunning(pid: number) {
+    try {
+      return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    } catch {
+      return false;
+    }
+  }
+
   const countOf = (name: string) =>
     existsSync(join(clone, name)) ? readFileSync(join(clone, name), "utf8").length : 0;
 
@@ -153,6 +194,28 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     const owner = { pid: process.pid, startTicks: "1" };
     writeFileSync(join(clone, ".cache", "setup.lock", "owner.json"), JSON.stringify(owner));
     expect((await runCommand()).code).toBe(0);
+  });
+
+  it.each([
+    ["SIGTERM", 143],
+    ["SIGINT", 130],
+  ] as const)("leaves nothing of a hanging npm when it gets %s", async (signal, code) => {
+    const { child, ended, pids } = await startStuck();
+    const startedMs = performance.now();
+    child.kill(signal);
+    expect(await ended).toEqual([code, null]);
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    await eventually(() => !pids.some(isRunning));
+  });
+
+  it("ends the npm of a start that was killed before it installs itself", async () => {
+    const { child, ended, pids } = await startStuck();
+    child.kill("SIGKILL");
+    await ended;
+    expect(pids.every(isRunning)).toBe(true);
+    expect((await runCommand()).code).toBe(0);
+    await eventually(() => !pids.some(isRunning));
+    expect(readdirSync(join(clone, ".cache"))).toEqual([]);
   });
 
   it.each([

@@ -75,17 +75,27 @@ describe("the settings of the kit", () => {
 describe("the arguments of npm start", () => {
   it("are read, and wrong ones are refused with a reason", () => {
     expect(parseKitArguments(["--once", "--home", "/h", "--port-offset", "7"])).toEqual({
-      home: "/h",
-      portOffset: 7,
-      once: true,
-      noDemo: false,
-      blockIntervalMs: undefined,
-      help: false,
+      args: {
+        home: "/h",
+        portOffset: 7,
+        once: true,
+        noDemo: false,
+        blockIntervalMs: undefined,
+        help: false,
+      },
+      faults: [],
     });
-    expect(() => parseKitArguments(["--once", "--no-demo"])).toThrow("exclude each other");
-    expect(() => parseKitArguments(["--port-offset", "99999"])).toThrow("--port-offset");
-    expect(() => parseKitArguments(["--block-interval-ms", "1"])).toThrow("from 50 to 60000");
-    expect(() => parseKitArguments(["--bogus"])).toThrow("--bogus");
+    const argv =
+      "--once --no-demo --port-offset 99999 --block-interval-ms=1 --bogus x --home --help";
+    const { faults } = parseKitArguments(argv.split(" "));
+    expect(faults.map(({ key, value, allowed }) => `${key} ${value} ${allowed}`)).toEqual([
+      '--bogus "" no such flag, see --help',
+      'argument "x" flags only, see --help',
+      '--home "--help" a value after the flag',
+      '--once "beside --no-demo" one of the two',
+      '--port-offset "99999" a whole number from 0 to 38000',
+      '--block-interval-ms "1" a whole number from 50 to 60000',
+    ]);
   });
 });
 

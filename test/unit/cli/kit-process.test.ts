@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -85,13 +85,21 @@ describe("npm start, before anything is started", () => {
   });
 
   it("reports all wrong settings at once", async () => {
-    const { exitCode, err } = await start(["--once", "--home", newHome()], {
+    const home = newHome();
+    const { exitCode, err } = await start(["--once", "--home", home, "--port-offset", "many"], {
       CAUSEWAY_APP_PRUNING: "sometimes",
       CAUSEWAY_SIDECAR_NODE_URL: "not a url",
+      DATABASE_URL: "mysql://user:hush@db/x",
+      REDIS_URL: "localhost",
     });
     expect(exitCode).toBe(1);
+    expect(err).toContain('--port-offset = "many"');
     expect(err).toContain("CAUSEWAY_APP_PRUNING");
     expect(err).toContain("CAUSEWAY_SIDECAR_NODE_URL");
+    expect(err).toContain("DATABASE_URL = *** (allowed: a URL starting with postgres:// or");
+    expect(err).toContain("REDIS_URL = *** (allowed: a URL starting with redis:// or");
+    expect(err).not.toContain("hush");
+    expect(existsSync(home)).toBe(false);
   });
 
   it("names folder and cause of a home that cannot be made", async () => {

@@ -73,7 +73,7 @@ describe("callTracer", () => {
         { ...frame, type: "STATICCALL", error: "write protection" },
       ],
     });
-    const { calls } = trace?.result as { calls: object[] };
+    const { calls } = (trace?.result ?? {}) as { calls: object[] };
     expect(calls[3]).not.toHaveProperty("value");
   });
 
@@ -273,7 +273,7 @@ describe("prestateTracer", () => {
       tracer: "prestateTracer",
       diffMode: true,
     });
-    const { pre, post } = trace?.result as Record<"pre" | "post", Record<string, unknown>>;
+    const { pre, post } = (trace?.result ?? {}) as Record<"pre" | "post", Record<string, unknown>>;
     expect(pre).not.toHaveProperty([made]);
     expect(post[made]).toEqual({ code: "0xfe", nonce: 1, storage: { [slot(0)]: word(1) } });
   });
