@@ -225,10 +225,11 @@ class Supervision implements SupervisedProcess {
   }
 }
 
-/** People read the sentence that a process printed before it ended; the log's JSON comes after it. */
+/** A process's own sentence about its end is enough; without one the last lines have to do. */
 function deathReport(name: string, reason: string, tail: readonly string[]): CliError {
-  const sentence = tail.findLast((line) => !line.startsWith("{")) ?? "it printed no reason";
-  const shown = tail.length === 0 ? "" : `\nIts last lines:\n${tail.join("\n")}`;
-  const message = `${name} died ${MAX_QUICK_DEATHS} times in a row (${reason}): ${sentence}${shown}`;
+  const sentence = tail.findLast((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+  const lines = tail.length === 0 ? "." : `; its last lines:\n${tail.join("\n")}`;
+  const shown = sentence === undefined ? `; it printed no reason${lines}` : `: ${sentence}`;
+  const message = `${name} died ${MAX_QUICK_DEATHS} times in a row (${reason})${shown}`;
   return new CliError("CHILD_FAILED", message, { details: { name, reason } });
 }
