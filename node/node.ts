@@ -150,7 +150,8 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
     rules: {
       chainId: genesis.evmChainId,
       minGasPriceAtoken: gasPriceFloorAtoken(app),
-      maxGas: genesis.params.maxGas,
+      // D21: no transaction names more than this, whether it enters code or not.
+      maxGas: genesis.params.maxCallGas,
       maxCallGas: genesis.params.maxCallGas,
       isPrecompile: (address) => PRECOMPILES.has(address),
     },
