@@ -4,6 +4,7 @@
  * The genesis file is written last of what money hangs on: where it exists, the keys are complete,
  * and one that is missing was lost, which no start may hide by making a new one.
  */
+import { existsSync } from "node:fs";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Address, privateKeyToAddress } from "../chain/address.js";
@@ -67,7 +68,8 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   const { paths } = options;
   await createHomeFolders(paths);
   const complete = await isInitialised(paths);
-  if (complete) await assertKeysPresent(paths);
+  // A chain without its genesis file: a new one would be refused by the store, and hide the loss.
+  if (complete || existsSync(join(paths.data, "chain"))) await assertKeysPresent(paths);
   else await createKeys(options);
   // Nothing of value hangs on these: one that is missing is made anew at any start.
   await createFileOnce(paths.apiKey, createSecretLine(), SECRET_MODE);
@@ -93,6 +95,7 @@ export async function hotWalletAddress(paths: HomePaths): Promise<Address> {
 
 async function assertKeysPresent(paths: HomePaths): Promise<void> {
   const needed = [
+    paths.genesis,
     paths.faucetKey,
     paths.hotWallet,
     paths.hotWalletPassphrase,

@@ -77,7 +77,7 @@ async function runFrame(evm: EVM, message: FrameMessage): Promise<ExecResult> {
     origin: transaction.origin,
     block,
     contract: await accountOf(evm, address),
-    codeAddress: message._codeAddress ?? address,
+    codeAddress: message["_codeAddress"] ?? address,
     gasRefund: message.gasRefund,
     chargeCodeAccesses: message.chargeCodeAccesses,
     blobVersionedHashes: message.blobVersionedHashes ?? [],

@@ -21,6 +21,7 @@ interface InterpreterInside {
 
 const { STOP, INVALID_OPCODE, OUT_OF_GAS } = EVMError.errorMessages;
 const PROBE_OPCODE = 0x21;
+const INVALID = 0xfe;
 /** Memory grows by doubling from here: a frame that needs none gets none. */
 const FIRST_MEMORY_BYTES = 512;
 const NO_BYTES = new Uint8Array(0);
@@ -91,12 +92,17 @@ async function tracedStep(
     try {
       gas = await entry.gasHandler(state, gas, self.common);
     } catch (error) {
-      if (error instanceof EVMError) await self._runStepHook(gas, state.gasLeft, memoryWords);
+      if (error instanceof EVMError) await hookOf(self, gas, memoryWords);
       throw error;
     }
   }
-  await self._runStepHook(gas, state.gasLeft, memoryWords);
+  await hookOf(self, gas, memoryWords);
   await finishStep(self, state, entry, gas);
+}
+
+/** The library's step event, as tracers expect it. */
+function hookOf(self: InterpreterInside, gas: bigint, memoryWords: bigint): Promise<void> {
+  return self["_runStepHook"](gas, self["_runState"].gasLeft, memoryWords);
 }
 
 function finishStep(
@@ -136,7 +142,7 @@ async function sampleInterpreter(): Promise<Interpreter> {
 /** The parts of the library's class that are used here must be where they were. */
 function prototypeOf(interpreter: Interpreter): InterpreterInside {
   const prototype: Partial<InterpreterInside> = Object.getPrototypeOf(interpreter);
-  if (typeof prototype.run !== "function" || typeof prototype._runStepHook !== "function") {
+  if (typeof prototype.run !== "function" || typeof prototype["_runStepHook"] !== "function") {
     throw new TypeError("this version of @ethereumjs/evm has another interpreter");
   }
   return prototype as InterpreterInside;
@@ -150,27 +156,32 @@ const framePrototype: object = Object.assign(Object.create(prototype), { run });
 
 /** Memory of a frame; what grows it has been paid for by the opcode's gas. */
 class FrameMemory {
-  _store: Uint8Array<ArrayBuffer> = NO_BYTES;
+  private bytes: Uint8Array<ArrayBuffer> = NO_BYTES;
+
+  /** The bytes themselves, under the library's name for them. */
+  get _store(): Uint8Array<ArrayBuffer> {
+    return this.bytes;
+  }
 
   extend(offset: number, size: number): void {
     const end = offset + size;
-    if (size === 0 || end <= this._store.length) return;
+    if (size === 0 || end <= this.bytes.length) return;
     const needed = Math.ceil(end / 32) * 32;
-    const grown = new Uint8Array(Math.max(needed, 2 * this._store.length, FIRST_MEMORY_BYTES));
-    grown.set(this._store);
-    this._store = grown;
+    const grown = new Uint8Array(Math.max(needed, 2 * this.bytes.length, FIRST_MEMORY_BYTES));
+    grown.set(this.bytes);
+    this.bytes = grown;
   }
 
   write(offset: number, size: number, value: Uint8Array): void {
     if (size === 0) return;
     this.extend(offset, size);
     if (value.length !== size) throw new RangeError("the value has another size");
-    this._store.set(value, offset);
+    this.bytes.set(value, offset);
   }
 
   read(offset: number, size: number, isView?: boolean): Uint8Array<ArrayBuffer> {
     this.extend(offset, size);
-    const view = this._store.subarray(offset, offset + size);
+    const view = this.bytes.subarray(offset, offset + size);
     return isView === true ? view : view.slice();
   }
 }
@@ -180,10 +191,10 @@ class FrameMemory {
  * gives to every frame, used or not.
  */
 export function createInterpreter(evm: EVM, env: RunState["env"], gasLeft: bigint): Interpreter {
-  const interpreter = Object.create(framePrototype);
-  interpreter._runState = {
+  const interpreter: Interpreter = Object.create(framePrototype);
+  const runState: RunState = {
     programCounter: 0,
-    opCode: 0xfe,
+    opCode: INVALID,
     memory: new FrameMemory(),
     memoryWordCount: 0n,
     highestMemCost: 0n,
@@ -200,13 +211,15 @@ export function createInterpreter(evm: EVM, env: RunState["env"], gasLeft: bigin
     gasLeft,
     stateGasSpilled: 0n,
     returnBytes: NO_BYTES,
-  } satisfies RunState;
-  interpreter.opDebuggers = {};
-  interpreter._evm = evm;
-  interpreter._stateManager = evm.stateManager;
-  interpreter.common = evm.common;
-  interpreter.journal = evm.journal;
-  interpreter._env = env;
-  interpreter._result = { logs: [], returnValue: undefined, selfdestruct: new Map() };
-  return interpreter;
+  };
+  return Object.assign(interpreter, {
+    opDebuggers: {},
+    _evm: evm,
+    _stateManager: evm.stateManager,
+    common: evm.common,
+    journal: evm.journal,
+    _env: env,
+    _runState: runState,
+    _result: { logs: [], returnValue: undefined, selfdestruct: new Map() },
+  });
 }

@@ -133,8 +133,9 @@ function copyToMemory(
   memory.extend(start, size);
   const begin = from < BigInt(source.length) ? Number(from) : source.length;
   const found = source.subarray(begin, begin + size);
-  memory._store.set(found, start);
-  memory._store.fill(0, start + found.length, start + size);
+  const { _store: store } = memory;
+  store.set(found, start);
+  store.fill(0, start + found.length, start + size);
 }
 
 function mload(state: RunState): void {
@@ -147,7 +148,7 @@ function mstore(state: RunState): void {
   const start = Number(offset);
   const { memory } = state;
   memory.extend(start, WORD_BYTES);
-  const store = memory._store;
+  const { _store: store } = memory;
   if (value <= BYTE_MASK) {
     store.fill(0, start, start + WORD_BYTES);
     store[start + WORD_BYTES - 1] = Number(value);
@@ -160,8 +161,10 @@ function mstore(state: RunState): void {
 function mstore8(state: RunState): void {
   const [offset = 0n, value = 0n] = state.stack.popN(2);
   const start = Number(offset);
-  state.memory.extend(start, 1);
-  state.memory._store[start] = Number(value & BYTE_MASK);
+  const { memory } = state;
+  memory.extend(start, 1);
+  const { _store: store } = memory;
+  store[start] = Number(value & BYTE_MASK);
 }
 
 function jump(state: RunState): void {

@@ -98,18 +98,19 @@ async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Prom
   });
   const last = heights.at(-1) ?? cursor;
   const startMs = await stack.startPart("deposit-watcher");
-  await until(async () => (await stack.watcherHeight()) >= last, {
-    timeoutMs: WAIT_TIMEOUT_MS,
-    what: "the watcher has caught up",
-  });
+  await stack.untilWatched(last);
   const perSecond = (last - cursor) / ((performance.now() - startMs) / 1_000);
   say(`watcher: ${formatFigure(perSecond)} blocks/s`);
+  // One more block confirms the last deposits.
+  await stack.untilWatched(last + 2);
+  const credited = (await stack.depositCount("credited")) - before;
+  await stack.stopPart("deposit-watcher");
   const loop = await ethersLoop(stack.nodeUrl, {
     heights: heights.slice(0, lengthOf(ETHERS_BLOCKS, length)),
     watched,
   });
   say(`ethers: ${formatFigure(loop.perSecond)} blocks/s`);
-  const expected = before + (await sentDeposits(stack, last));
+  await stack.startPart("deposit-watcher");
   return {
     title: "deposit watcher's catch-up",
     unit: "blocks/s",
@@ -119,20 +120,11 @@ async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Prom
     aim: { ratio: 10 },
     details: [
       `${last - cursor} blocks of about ${BACKLOG_TRANSACTIONS} transactions, ` +
-        `${expected} deposits credited; ours checks balances and commits to PostgreSQL`,
+        `${credited} deposits credited; ours checks balances and commits to PostgreSQL`,
       `the loop is getBlock(n, true) and a Set of addresses; it writes nothing and found ` +
         `${loop.found} deposits in ${loop.blocks} blocks`,
     ],
   };
-}
-
-/** Waits until the last backlog block is confirmed; deposits that are credited then. */
-async function sentDeposits(stack: Stack, last: number): Promise<number> {
-  await until(async () => (await stack.watcherHeight()) > last + 1, {
-    timeoutMs: WAIT_TIMEOUT_MS,
-    what: "the last deposit is confirmed",
-  });
-  return stack.depositCount("credited");
 }
 
 interface LoopResult {

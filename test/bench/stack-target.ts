@@ -21,6 +21,9 @@ const SENDER_COUNT = 500;
 /** Time for anything here that is awaited. */
 const WAIT_TIMEOUT_MS = 120_000;
 
+/** Time between two looks at the watcher's metrics. */
+const METRICS_POLL_MS = 40;
+
 /** Rows of one page of the APIs. */
 const PAGE_ROWS = 1_000;
 
@@ -141,10 +144,18 @@ export class Stack {
     return rows;
   }
 
-  /** Height up to which the watcher has booked. */
-  async watcherHeight(): Promise<number> {
-    const page = await (await fetch(`${this.home.url("depositApi")}/metrics`)).text();
-    return Number(/^causeway_watcher_cursor_height (\S+)/m.exec(page)?.[1] ?? "0");
+  /** Waits until the watcher has booked a block. */
+  async untilWatched(height: number): Promise<void> {
+    const url = `${this.home.url("depositApi")}/metrics`;
+    const deadlineMs = performance.now() + WAIT_TIMEOUT_MS;
+    for (;;) {
+      const page = await (await fetch(url)).text();
+      const booked = Number(/^causeway_watcher_cursor_height (\S+)/m.exec(page)?.[1] ?? "0");
+      if (booked >= height) return;
+      if (performance.now() > deadlineMs) throw new Error(`the watcher stays at ${booked}`);
+      // The page costs the watcher's process a millisecond or two: more often would slow it.
+      await new Promise((resolve) => setTimeout(resolve, METRICS_POLL_MS));
+    }
   }
 
   /** Makes blocks of transfers, one batch after another, and returns their heights. */

@@ -110,7 +110,7 @@ describe("call pool", () => {
   });
 
   it("ends a call that burns its gas, without holding up the main thread", async () => {
-    const pool = open({ timeoutMs: 700, gasCap: 10n ** 12n });
+    const pool = open({ timeoutMs: 1_500, gasCap: 10n ** 12n });
     await pool.call(request(), 3, { signal });
     let worstMs = 0;
     let lastMs = performance.now();
@@ -123,7 +123,7 @@ describe("call pool", () => {
     await expect(burning).rejects.toMatchObject({ code: "CALL_TIMEOUT" });
     clearInterval(timer);
     // A call of the same gas on this thread would hold it for the whole time-out.
-    expect(worstMs).toBeLessThan(600);
+    expect(worstMs).toBeLessThan(1_200);
     expect(await after).toMatchObject({ outcome: "success" });
   });
 

@@ -1,5 +1,13 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HDNodeWallet, Wallet } from "ethers";
@@ -140,6 +148,18 @@ describe("init", () => {
       message: expect.stringContaining("hot-wallet.json"),
     });
     expect(existsSync(paths.hotWallet)).toBe(false);
+  });
+
+  it("refuses to make a new genesis where a chain exists", async () => {
+    const paths = newPaths();
+    await initHome(optionsFor(paths));
+    mkdirSync(join(paths.data, "chain"));
+    rmSync(paths.genesis);
+    await expect(initHome(optionsFor(paths))).rejects.toMatchObject({
+      code: "HOME_INCOMPLETE",
+      message: expect.stringContaining("genesis.json"),
+    });
+    expect(existsSync(paths.genesis)).toBe(false);
   });
 
   it("makes a lost node key and API key anew", async () => {
