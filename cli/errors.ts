@@ -9,6 +9,7 @@ export type CliErrorCode =
   | "HOME_INCOMPLETE"
   | "HOME_ORPHANS"
   | "PORT_TAKEN"
+  | "SERVICE_UNREACHABLE"
   | "CONFIG_INVALID"
   | "CHILD_FAILED"
   | "CLIENT_FAILED"

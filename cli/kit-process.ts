@@ -26,6 +26,7 @@ import { KIT_HELP, type KitArguments, parseKitArguments } from "./kit-arguments.
 import { KIT_CONFIG_FILES, KIT_CONFIG_NAMES, type KitConfig, loadKitConfig } from "./kit-config.js";
 import { createLogFile } from "./log-file.js";
 import { createChildRecord, ORPHAN_WAIT_MS, waitForOrphans } from "./orphans.js";
+import { assertServicesAnswer } from "./outside-services.js";
 import { assertPortsFree, type WantedPort } from "./ports.js";
 import { runReconcile } from "./reconcile.js";
 import { createStatusLine, type StatusOutput } from "./status-line.js";
@@ -177,6 +178,7 @@ class KitRun {
     };
     await waitForOrphans(paths.children, { signal, onWait });
     await this.waitForPorts(config, hadOrphans ? ORPHAN_WAIT_MS : 0);
+    await assertServicesAnswer(context.env, { signal });
     const home = await initHome({
       paths,
       portOffset,

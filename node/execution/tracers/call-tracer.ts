@@ -10,7 +10,7 @@ import {
 } from "../call-evm-errors.js";
 import { toAddress } from "../evm-state.js";
 import type { Machine } from "../evm.js";
-import { revertReason } from "../revert-reason.js";
+import { revertReason } from "../../../chain/revert-reason.js";
 import {
   readMemory,
   type RunState,

@@ -117,8 +117,12 @@ export function toRpcError(error: unknown): RpcErrorObject | undefined {
       return { code: RPC_ERROR_NUMBERS.HEADER_NOT_FOUND, message: "header not found" };
     case "HISTORY_PRUNED":
       return { code: 4444, message: "pruned history unavailable" };
+    case "TRACE_TOO_LARGE":
+      return { code: RPC_ERROR_NUMBERS.RESPONSE_TOO_LARGE, message: errorMessage(error) };
     case "INSUFFICIENT_FUNDS":
     case "GAS_ALLOWANCE_EXCEEDED":
+    case "INVALID_MESSAGE":
+    case "CALL_POOL_CLOSED":
       return { code: RPC_ERROR_NUMBERS.SERVER_ERROR, message: errorMessage(error) };
     default:
       return undefined;

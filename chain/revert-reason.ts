@@ -1,5 +1,5 @@
 /** Solidity's revert data in words, as geth prints it (abi.UnpackRevert). */
-import { bytesToBigint, bytesToHex } from "../../chain/hex.js";
+import { bytesToBigint, bytesToHex } from "./hex.js";
 
 const ERROR_SELECTOR = "0x08c379a0";
 const PANIC_SELECTOR = "0x4e487b71";
