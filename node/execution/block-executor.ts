@@ -62,7 +62,7 @@ export class BlockExecution {
   private readonly context: BlockContext;
   private feesAtoken = 0n;
   private gasUsed = 0n;
-  private machine: Machine | undefined;
+  private machine: Promise<Machine> | undefined;
   private lastYieldMs: number;
 
   constructor(
@@ -89,10 +89,9 @@ export class BlockExecution {
   /** Executes a transaction and, if it is valid here, includes it. */
   async add(transaction: BlockTransaction): Promise<TransactionOutcome> {
     await this.yieldIfDue();
-    this.machine ??= await createMachine(this.options.chainId, this.state);
     const outcome = await executeTransaction(transaction, {
       state: this.state,
-      machine: this.machine,
+      machine: () => this.evm(),
       block: this.context,
       feeCollector: this.options.params.feeCollector,
     });
@@ -104,6 +103,11 @@ export class BlockExecution {
     const { changes } = outcome;
     this.journals.push({ transactionHash: transaction.tx.hash, changes });
     return outcome;
+  }
+
+  private evm(): Promise<Machine> {
+    this.machine ??= createMachine(this.options.chainId, this.state);
+    return this.machine;
   }
 
   private async yieldIfDue(): Promise<void> {

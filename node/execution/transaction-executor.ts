@@ -42,7 +42,8 @@ export type TransactionOutcome =
 /** What execution of a transaction needs from the block around it. */
 export interface ExecutionEnvironment {
   readonly state: JournaledState;
-  readonly machine: Machine;
+  /** The EVM; made when the first transaction needs it. */
+  readonly machine: () => Promise<Machine>;
   readonly block: BlockContext;
   readonly feeCollector: Address;
 }
@@ -99,45 +100,40 @@ export async function executeTransaction(
   } catch (cause) {
     // The interpreter itself failed: the same bytes would fail everywhere, so they stay out.
     while (state.depth() > depth) state.revert();
-    environment.machine.evm.journal.cleanJournal();
+    (await environment.machine()).evm.journal.cleanJournal();
     return { included: false, reason: "execution fault", cause };
   }
 }
 
-/** Pays the fee and journals it; the fee is the transaction's first change. */
-function payFee(
-  { tx, from }: BlockTransaction,
+/** Gas used x effective price. */
+function feeOf({ tx }: BlockTransaction, gasUsed: bigint): bigint {
+  return gasUsed * effectiveGasPriceAtoken(tx);
+}
+
+/**
+ * A transfer to an account without code needs no interpreter, and nothing in it can fail: the
+ * sender was found to cover it, so each account is written once.
+ */
+function transferOnly(
+  transaction: BlockTransaction,
   { state, feeCollector }: ExecutionEnvironment,
   gasUsed: bigint,
-  recorder: BalanceRecorder,
-): bigint {
-  const feeAtoken = gasUsed * effectiveGasPriceAtoken(tx);
+): TransactionOutcome {
+  const { tx, from } = transaction;
+  if (tx.to === undefined) throw new TypeError("a creation is not a transfer");
+  const recorder = new BalanceRecorder();
+  const sender = state.accountNow(from) ?? EMPTY_ACCOUNT;
+  const feeAtoken = feeOf(transaction, gasUsed);
+  state.putAccount(from, {
+    ...sender,
+    nonce: sender.nonce + 1n,
+    balanceAtoken: sender.balanceAtoken - feeAtoken - tx.valueAtoken,
+  });
   if (feeAtoken > 0n) {
-    state.moveBalance(from, -feeAtoken);
     state.moveBalance(feeCollector, feeAtoken);
     recorder.add("FEE", from, feeCollector, feeAtoken);
   }
-  return feeAtoken;
-}
-
-/** A transfer to an account without code needs no interpreter. */
-function transferOnly(
-  transaction: BlockTransaction,
-  environment: ExecutionEnvironment,
-  gasUsed: bigint,
-): TransactionOutcome {
-  const { state } = environment;
-  const { tx, from } = transaction;
-  const recorder = new BalanceRecorder();
-  const sender = state.accountNow(from) ?? EMPTY_ACCOUNT;
-  state.putAccount(from, { ...sender, nonce: sender.nonce + 1n });
-  const feeAtoken = payFee(transaction, environment, gasUsed, recorder);
-  if (tx.to === undefined) throw new TypeError("a creation is not a transfer");
-  if (tx.valueAtoken > 0n) {
-    state.accountNow(tx.to);
-    state.moveBalance(from, -tx.valueAtoken);
-    state.moveBalance(tx.to, tx.valueAtoken);
-  }
+  if (tx.valueAtoken > 0n) state.moveBalance(tx.to, tx.valueAtoken);
   recorder.add("CALL", from, tx.to, tx.valueAtoken, "");
   return {
     included: true,
@@ -152,7 +148,8 @@ async function runCode(
   environment: ExecutionEnvironment,
   intrinsic: bigint,
 ): Promise<TransactionOutcome> {
-  const { state, machine, block } = environment;
+  const { state, block, feeCollector } = environment;
+  const machine = await environment.machine();
   const { tx, from } = transaction;
   const priceAtoken = effectiveGasPriceAtoken(tx);
   // The whole gas limit is reserved while code runs, so that BALANCE and value checks see it.
@@ -169,7 +166,12 @@ async function runCode(
   const gasUsed = spent - refund;
   state.moveBalance(from, reservedAtoken);
   const fees = new BalanceRecorder();
-  const feeAtoken = payFee(transaction, environment, gasUsed, fees);
+  const feeAtoken = feeOf(transaction, gasUsed);
+  if (feeAtoken > 0n) {
+    state.moveBalance(from, -feeAtoken);
+    state.moveBalance(feeCollector, feeAtoken);
+    fees.add("FEE", from, feeCollector, feeAtoken);
+  }
   const created = execResult.createdAddresses ?? new Set();
   const destroyed = [...(execResult.selfdestruct?.keys() ?? [])].filter((key) => created.has(key));
   destroy(destroyed, state, frames);

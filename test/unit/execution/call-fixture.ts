@@ -162,7 +162,8 @@ export async function execute(reader: StateReader, transactions: readonly BlockT
   const block = { ...BLOCK, blockHash: () => ZERO_HASH };
   const receipts = [];
   for (const item of transactions) {
-    const environment = { state, machine, block, feeCollector: FEE_COLLECTOR };
+    const feeCollector = FEE_COLLECTOR;
+    const environment = { state, machine: async () => machine, block, feeCollector };
     const outcome = await executeTransaction(item, environment);
     if (!outcome.included) throw new Error(outcome.reason, { cause: outcome.cause });
     receipts.push(outcome.receipt);
