@@ -13,7 +13,7 @@ const MESSAGE_TYPE_URL = "/cosmos.evm.vm.v1.MsgEthereumTx";
 const EXTENSION_TYPE_URL = "/cosmos.evm.vm.v1.ExtensionOptionsEthereumTx";
 
 /** Base-128 varint of a length, a tag or a gas limit: all far below 2^53. */
-function varint(value: number): Buffer {
+function varint(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = value;
   while (rest >= 0x80) {
@@ -21,38 +21,60 @@ function varint(value: number): Buffer {
     rest = Math.floor(rest / 0x80);
   }
   bytes.push(rest);
-  return Buffer.from(bytes);
+  return Uint8Array.from(bytes);
 }
 
-/** Protobuf field of wire type 2; empty values are left out, as proto3 does. */
-function bytesField(field: number, value: Uint8Array): Buffer {
-  if (value.length === 0) return Buffer.alloc(0);
-  return Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
+/** Parts of an encoding that are put together once, at the end, with their size. */
+class Parts {
+  readonly parts: Uint8Array[] = [];
+  sizeBytes = 0;
+
+  add(...parts: readonly Uint8Array[]): this {
+    for (const part of parts) {
+      this.parts.push(part);
+      this.sizeBytes += part.length;
+    }
+    return this;
+  }
+
+  /** A field of wire type 2 around parts; an empty one is left out, as proto3 does. */
+  field(field: number, content: Parts): this {
+    if (content.sizeBytes === 0) return this;
+    return this.add(varint((field << 3) | 2), varint(content.sizeBytes), ...content.parts);
+  }
+
+  bytes(field: number, value: Uint8Array): this {
+    return this.field(field, new Parts().add(value));
+  }
+
+  text(field: number, value: string): this {
+    return this.bytes(field, Buffer.from(value, "utf8"));
+  }
+
+  /** A field of wire type 0; zero is left out. */
+  uint64(field: number, value: bigint): this {
+    return value === 0n ? this : this.add(varint(field << 3), varint(Number(value)));
+  }
 }
 
-function stringField(field: number, value: string): Buffer {
-  return bytesField(field, Buffer.from(value, "utf8"));
-}
-
-function uint64Field(field: number, value: bigint): Buffer {
-  if (value === 0n) return Buffer.alloc(0);
-  return Buffer.concat([varint(field << 3), varint(Number(value))]);
-}
-
-const EXTENSION = bytesField(1023, stringField(1, EXTENSION_TYPE_URL));
+const MESSAGE_TYPE = Buffer.concat(new Parts().text(1, MESSAGE_TYPE_URL).parts);
+const EXTENSION = Buffer.concat(
+  new Parts().field(1023, new Parts().text(1, EXTENSION_TYPE_URL)).parts,
+);
+const DENOM = Buffer.concat(new Parts().text(1, BASE_DENOM).parts);
 
 /** Deterministic protobuf bytes of the SDK Tx around one EVM transaction. */
 export function encodeSdkTransaction(tx: SignedTransaction, from: Address): Buffer {
-  const message = Buffer.concat([bytesField(5, addressToBytes(from)), bytesField(6, tx.raw)]);
-  const anyMessage = Buffer.concat([stringField(1, MESSAGE_TYPE_URL), bytesField(2, message)]);
-  const body = Buffer.concat([bytesField(1, anyMessage), EXTENSION]);
+  const message = new Parts().bytes(5, addressToBytes(from)).bytes(6, tx.raw);
+  const anyMessage = new Parts().add(MESSAGE_TYPE).field(2, message);
+  const body = new Parts().field(1, anyMessage).add(EXTENSION);
   const feeAtoken = effectiveGasPriceAtoken(tx) * tx.gasLimit;
-  const coin =
-    feeAtoken === 0n
-      ? Buffer.alloc(0)
-      : Buffer.concat([stringField(1, BASE_DENOM), stringField(2, feeAtoken.toString())]);
-  const fee = Buffer.concat([bytesField(1, coin), uint64Field(2, tx.gasLimit)]);
-  return Buffer.concat([bytesField(1, body), bytesField(2, bytesField(2, fee))]);
+  const coin = new Parts();
+  if (feeAtoken > 0n) coin.add(DENOM).text(2, feeAtoken.toString());
+  const fee = new Parts().field(1, coin).uint64(2, tx.gasLimit);
+  const authInfo = new Parts().field(2, fee);
+  const all = new Parts().field(1, body).field(2, authInfo);
+  return Buffer.concat(all.parts, all.sizeBytes);
 }
 
 /** Consensus hash of the transaction: SHA-256 of its SDK Tx. */
