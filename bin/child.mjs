@@ -35,14 +35,17 @@ export async function runChild(run) {
     if (isWindows) child.kill(signal);
     else if (child.pid !== undefined) killGroup(child.pid, signal);
   };
+  // Also after a fault nobody caught, such as a terminal that went away.
+  const onExit = () => {
+    signalGroup("SIGKILL");
+    rmSync(run.recordPath, { force: true });
+  };
+  process.once("exit", onExit);
   const handlers = Object.entries(SIGNAL_CODES).map(([name, code]) => {
     const onSignal = () => {
       signalGroup(name);
-      setTimeout(() => signalGroup("SIGKILL"), GRACE_MS);
-      child.once("exit", () => {
-        signalGroup("SIGKILL");
-        process.exit(code);
-      });
+      setTimeout(() => process.exit(code), GRACE_MS);
+      child.once("exit", () => process.exit(code));
     };
     process.once(name, onSignal);
     return [name, onSignal];
@@ -63,6 +66,7 @@ export async function runChild(run) {
     throw error;
   } finally {
     for (const [name, onSignal] of handlers) process.removeListener(name, onSignal);
+    process.removeListener("exit", onExit);
     rmSync(run.recordPath, { force: true });
   }
 }

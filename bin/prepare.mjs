@@ -5,6 +5,10 @@ import { SetupError, install } from "./install.mjs";
 /** Lowest version of Node, as in package.json's engines. */
 const MINIMUM_NODE = [20, 19];
 
+// A reader that went away (`npm start | head`, a closed terminal) is no reason to stop half way.
+process.stdout.on("error", () => undefined);
+process.stderr.on("error", () => undefined);
+
 /**
  * Installs and builds what is missing.
  * @param {{isDevWanted: boolean, say: (text: string) => void, target?: typeof PRODUCT}} options

@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/faults and test/services-only
- *   --services   test/integration and test/services-only on a private PostgreSQL and Redis
+ *   (no flag)    everything below test/ except test/faults
+ *   --services   test/integration on a private PostgreSQL and Redis
  *   --faults     test/faults: kill -9 at every durable step and the like
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
@@ -15,10 +15,13 @@ import { startPrivateServices } from "./private-services.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
+/** Progress lines; the longest files alone take minutes on a busy machine. */
+const REPORT_MS = 25_000;
+
 /** Which tests each mode runs, as jest's path patterns. */
 const MODES = {
-  usual: { paths: [], ignored: ["/node_modules/", "/test/faults/", "/test/services-only/"] },
-  services: { paths: ["test/integration/", "test/services-only/"], ignored: ["/node_modules/"] },
+  usual: { paths: [], ignored: ["/node_modules/", "/test/faults/"] },
+  services: { paths: ["test/integration/"], ignored: ["/node_modules/"] },
   faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
 };
 
@@ -70,6 +73,10 @@ async function runJest(mode, environment) {
     ],
     { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },
   );
+  const startedMs = performance.now();
+  const ticker = setInterval(() => {
+    say(`the tests have been running for ${Math.round((performance.now() - startedMs) / 1_000)} s`);
+  }, REPORT_MS);
   // The terminal sends Ctrl-C to jest as well; this process waits and reports.
   const forward = (signal) => child.kill(signal);
   process.on("SIGTERM", forward);
@@ -78,6 +85,7 @@ async function runJest(mode, environment) {
     child.once("error", () => resolve(1));
     child.once("close", (status) => resolve(status ?? 1));
   });
+  clearInterval(ticker);
   process.removeListener("SIGTERM", forward);
   process.removeListener("SIGINT", forward);
   addFigures(resultPath, code);

@@ -178,7 +178,7 @@ class KitRun {
     };
     await waitForOrphans(paths.children, { signal, onWait });
     await this.waitForPorts(config, hadOrphans ? ORPHAN_WAIT_MS : 0);
-    await assertServicesAnswer(context.env, { signal });
+    await assertServicesAnswer(context.env, { signal, notice: this.say });
     const home = await initHome({
       paths,
       portOffset,

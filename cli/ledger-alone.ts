@@ -5,6 +5,7 @@ import { readWalletAddress } from "../ledger/wallet-address.js";
 import { createLogger } from "../runtime/logger.js";
 import { databaseUrl } from "../runtime/service-urls.js";
 import { CliError } from "./errors.js";
+import { assertDatabaseAnswers } from "./outside-services.js";
 import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */
@@ -12,7 +13,8 @@ export type LedgerAlone = Pick<OpenedLedger, "database" | "hotWallet">;
 
 /**
  * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.
- * @throws HOME_INCOMPLETE when there is no ledger yet; NEWER_LEDGER, settings and database faults
+ * @throws SERVICE_UNREACHABLE, HOME_INCOMPLETE when there is no ledger yet; NEWER_LEDGER, settings
+ * and database faults
  */
 export async function withLedgerAlone<T>(
   command: LedgerCommand,
@@ -26,6 +28,7 @@ export async function withLedgerAlone<T>(
     signal,
     applicationName: "causeway-cli",
   };
+  await assertDatabaseAnswers(options.url, "start the kit, or the server that DATABASE_URL names");
   const identity = await readStoredIdentity(options);
   if (identity === undefined) {
     throw new CliError(

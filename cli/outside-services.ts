@@ -8,11 +8,8 @@ import type { Environment } from "../runtime/config.js";
 import { sleep } from "../runtime/task.js";
 import { CliError, systemCode } from "./errors.js";
 
-/** What is looked at, with the port that its URL means when it names none. */
-const SERVICES = [
-  { key: "DATABASE_URL", usualPort: 5_432 },
-  { key: "REDIS_URL", usualPort: 6_379 },
-] as const;
+/** The variables that are looked at, with the port that a URL means when it names none. */
+const USUAL_PORTS = { DATABASE_URL: 5_432, REDIS_URL: 6_379 } as const;
 
 /** Time for one connection; a server on the same continent answers within a second. */
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -23,42 +20,70 @@ const PATIENCE_MS = 10_000;
 const POLL_MS = 500;
 
 /**
- * Waits a little until every server that the environment names takes connections. Neither user nor
+ * Waits a little until the database that the environment names takes connections. Redis only wakes
+ * the worker, so one that does not answer is told and no reason not to start. Neither user nor
  * password is used or shown.
- * @throws SERVICE_UNREACHABLE naming every server that does not answer
+ * @throws SERVICE_UNREACHABLE when the database does not answer
  */
 export async function assertServicesAnswer(
   env: Environment,
-  options: { readonly signal: AbortSignal; readonly patienceMs?: number },
+  options: {
+    readonly signal: AbortSignal;
+    /** Told a sentence about a Redis that does not answer. */
+    readonly notice: (sentence: string) => void;
+    readonly patienceMs?: number;
+  },
 ): Promise<void> {
+  const queueFault = await faultOf("REDIS_URL", env);
+  if (queueFault !== undefined) {
+    options.notice(`${queueFault}: withdrawals are paid, but later than with a queue.`);
+  }
   const deadline = performance.now() + (options.patienceMs ?? PATIENCE_MS);
   for (;;) {
-    const reasons = await Promise.all(SERVICES.map((service) => faultOf(service, env)));
-    const faults = reasons.filter((reason) => reason !== undefined);
-    if (faults.length === 0) return;
+    const fault = await faultOf("DATABASE_URL", env);
+    if (fault === undefined) return;
     if (performance.now() >= deadline) {
-      const message = `Cannot start: ${faults.join("; ")}.`;
-      throw new CliError("SERVICE_UNREACHABLE", message, { details: { faults }, retriable: true });
+      throw new CliError("SERVICE_UNREACHABLE", `Cannot start: ${fault}.`, { retriable: true });
     }
     await sleep(POLL_MS, { signal: options.signal });
   }
 }
 
+/**
+ * Refuses a database that takes no connections now, for commands that somebody waits for.
+ * @param url connection URL; only host and port of it are used and shown
+ * @param remedy what the reader can do, as the end of the sentence
+ * @throws SERVICE_UNREACHABLE
+ */
+export async function assertDatabaseAnswers(url: string, remedy: string): Promise<void> {
+  const silent = await findSilent(url, USUAL_PORTS.DATABASE_URL);
+  if (silent === undefined) return;
+  const message = `No database answers at ${silent.place} (${silent.code}): ${remedy}.`;
+  throw new CliError("SERVICE_UNREACHABLE", message, { retriable: true });
+}
+
 /** Why a server cannot be reached; undefined when it can, or when a socket file is meant. */
 async function faultOf(
-  service: (typeof SERVICES)[number],
+  key: keyof typeof USUAL_PORTS,
   env: Environment,
 ): Promise<string | undefined> {
-  const text = env[service.key] ?? "";
+  const silent = await findSilent(env[key] ?? "", USUAL_PORTS[key]);
+  if (silent === undefined) return undefined;
+  return `nothing answers at ${silent.place}, which ${key} names (${silent.code})`;
+}
+
+async function findSilent(
+  text: string,
+  usualPort: number,
+): Promise<{ readonly place: string; readonly code: string } | undefined> {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const isList = url.host.includes(",");
   if (host === "" || isList || url.searchParams.has("host")) return undefined;
-  const port = url.port === "" ? service.usualPort : Number(url.port);
+  const port = url.port === "" ? usualPort : Number(url.port);
   const code = await connectFault(host, port);
-  const place = `nothing answers at ${host}:${port}, which ${service.key} names`;
-  return code === undefined ? undefined : `${place} (${code})`;
+  return code === undefined ? undefined : { place: `${host}:${port}`, code };
 }
 
 async function connectFault(host: string, port: number): Promise<string | undefined> {
