@@ -256,8 +256,9 @@ describe("unchanged clients over WebSocket", () => {
     const blocks = setInterval(() => chain.add([]), 20);
     cleanups.push(() => clearInterval(blocks));
     const [byEthers, byViem] = await heard;
-    // ethers ends its subscription in the background: an answer to a later request proves it done.
-    await provider.getBlockNumber();
+    // ethers ends its subscription in the background; an answer to a later request proves it done.
+    await new Promise(setImmediate);
+    await provider.send("eth_chainId", []);
     (await viem.transport.getRpcClient()).close();
     expect([Number(byEthers) > 0, Number(byViem) > 0]).toEqual([true, true]);
   });
