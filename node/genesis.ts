@@ -65,10 +65,10 @@ export interface GenesisValidator {
 /** Gas of a block (D21). */
 const MAX_GAS = 600_000_000n;
 /**
- * Gas of the transactions of a block that enter code; measured so that the dearest opcodes and
- * precompiles fit into one second on two cores (see docs/adr).
+ * Gas of the transactions of a block that enter code, and the most that one may name: what the
+ * dearest opcodes and precompiles execute in one second (D21, docs/adr/0005).
  */
-const MAX_CALL_GAS = 30_000_000n;
+const MAX_CALL_GAS = 4_000_000n;
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 
 /** Coins of the local faucet and hot wallet. */

@@ -9,6 +9,7 @@ import { type Hash32, hexToBytes } from "../../chain/hex.js";
 import type { AccessListEntry } from "../../chain/transaction.js";
 import type { BalanceRecorder, FrameStart } from "../state/balance-recorder.js";
 import type { JournaledState } from "../state/journaled-state.js";
+import { blake2f } from "./evm-blake2f.js";
 import { modexp } from "./evm-modexp.js";
 import { EvmState, toAddress } from "./evm-state.js";
 import { tuneEvm } from "./evm-tuning.js";
@@ -41,6 +42,7 @@ export interface EvmMessage {
 const POINT_EVALUATION = createAddressFromString(`0x${"00".repeat(19)}0a`);
 
 const MODEXP = `0x${"00".repeat(19)}05` as const;
+const BLAKE2F = `0x${"00".repeat(19)}09` as const;
 
 /** Addresses of the precompiles of this fork, 0x01 to 0x09. */
 export const PRECOMPILES: ReadonlySet<Address> = new Set(
@@ -76,10 +78,10 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
   const evm = await createEVM({
     common,
     stateManager: new EvmState(state),
-    bn254: BN254,
     customPrecompiles: [
       { address: POINT_EVALUATION },
       { address: createAddressFromString(MODEXP), function: modexp },
+      { address: createAddressFromString(BLAKE2F), function: blake2f },
     ],
     blockchain: {
       getBlock: async (height) => {
@@ -92,6 +94,8 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
       },
     },
   });
+  // The factory overwrites an option of this name.
+  evm["_bn254"] = BN254;
   tuneEvm(evm);
   const watch = attachRecorder(evm, state);
   return {
