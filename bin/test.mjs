@@ -21,7 +21,7 @@ const REPORT_MS = 25_000;
 /** Which tests each mode runs, as jest's path patterns. */
 const MODES = {
   usual: { paths: [], ignored: ["/node_modules/", "/test/faults/"] },
-  services: { paths: ["test/integration/"], ignored: ["/node_modules/"] },
+  services: { paths: ["test/integration/", "test/faults/redis"], ignored: ["/node_modules/"] },
   faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
 };
 

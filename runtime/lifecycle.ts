@@ -1,4 +1,5 @@
 /** The life of one process: arguments, start, readiness line, stop in reverse, exit code. */
+import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { AppError, errorMessage } from "../chain/errors.js";
@@ -90,6 +91,8 @@ class ProcessRun {
   }
 
   async run(): Promise<void> {
+    // Every wait of the process hangs on this one signal; Node warns at eleven by default.
+    setMaxListeners(0, this.#controller.signal);
     this.#listen();
     // A process whose parts all happen to idle must not end by itself: its end is always #end.
     setInterval(() => undefined, MAX_TIMER_MS);

@@ -32,8 +32,9 @@ const NETWORK_CODES = new Set([
   "ENETUNREACH",
 ]);
 
-/** Texts of pg's own connection faults, which carry no code. */
-const CONNECTION_TEXT = /connection (terminated|timeout|error)|timeout exceeded|not queryable/i;
+/** Texts of connection faults without a code: of pg, and of TypeORM after pg lost a connection. */
+const CONNECTION_TEXT =
+  /connection (terminated|timeout|error)|timeout exceeded|not queryable|runner already released/i;
 
 /** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
 export function toSqlError(error: unknown): AppError {

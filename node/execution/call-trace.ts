@@ -55,8 +55,8 @@ export async function traceTransactions(
       const created = tx.to === undefined ? contractAddressOf(from, tx.nonce) : undefined;
       await tracer.start({ ...tx, from, contractAddress: created });
     }
-    const environment = { state, machine: async () => machine, block, feeCollector };
-    const outcome = await executeTransaction(transaction, environment);
+    const surroundings = { state, machine: async () => machine, block, feeCollector };
+    const outcome = await executeTransaction(transaction, surroundings);
     if (!outcome.included) throw outcome.cause ?? invalidHere(tx.hash, outcome.reason);
     if (!isWanted) continue;
     const { gasUsed } = outcome.receipt;

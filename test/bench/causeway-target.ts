@@ -49,9 +49,21 @@ export interface BenchHome {
   remove(): void;
 }
 
+const folders = new Set<string>();
+
+// An interrupted run leaves nothing behind either; its processes are killed before (processes.ts).
+process.on("exit", () => folders.forEach(removeFolder));
+
+function removeFolder(folder: string): void {
+  // PostgreSQL may still write its last files while it is being ended.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  folders.delete(folder);
+}
+
 /** Makes a fresh home. */
 export async function createBenchHome(options: HomeOptions): Promise<BenchHome> {
   const folder = mkdtempSync(path.join(tmpdir(), "causeway-bench-"));
+  folders.add(folder);
   // PostgreSQL may run as another user, who has to pass through.
   chmodSync(folder, 0o711);
   const portOffset = await findPortOffset();
@@ -77,7 +89,7 @@ export async function createBenchHome(options: HomeOptions): Promise<BenchHome> 
     portOffset,
     url: (name) => `http://127.0.0.1:${DEFAULT_PORTS[name] + portOffset}`,
     secret: (file) => readFileSync(path.join(paths.config, file), "utf8").trim(),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    remove: () => removeFolder(folder),
   };
 }
 

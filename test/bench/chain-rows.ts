@@ -1,6 +1,6 @@
 /** Rows of a chain with 2 s blocks, ours beside anvil: transfers, ERC-20 transfers, reads. */
 import type { Address } from "../../chain/address.js";
-import { hexToBytes } from "../../chain/hex.js";
+import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { compileSolidity } from "../helpers/solidity.js";
 import { startAnvilTarget } from "./anvil-target.js";
 import { startCausewayTarget } from "./causeway-target.js";
@@ -16,7 +16,7 @@ import {
   type Sender,
   signNext,
 } from "./senders.js";
-import { findHeldRate, type HeldResult, SENDERS_PER_TRIAL } from "./transfer-trial.js";
+import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "./transfer-trial.js";
 import { Turns } from "./turns.js";
 
 /** How much a run measures. */
@@ -140,10 +140,10 @@ async function measureErc20({
 }: Measurement): Promise<Pick<ChainFigures, "erc20" | "erc20Ceiling">> {
   const { length, say } = options;
   const trials = Math.min(length.trials, ERC20_TRIALS);
-  const holders = Array.from({ length: trials + 1 }, () => pool.take());
+  const holders = Array.from({ length: maxTrials(trials) + 1 }, () => pool.take());
   const token = await turns.take(async () => {
     const deployed = await deployToken(target.url, pool.owner);
-    for (const group of holders) await mint(target.url, pool.owner, deployed, group);
+    await mint(target.url, pool.owner, deployed, holders);
     return deployed;
   });
   const all = holders.flat();
@@ -177,22 +177,28 @@ async function deployToken(url: string, owner: Sender): Promise<Address> {
   const { BenchToken } = compileSolidity({ "BenchToken.sol": TOKEN_SOURCE });
   if (BenchToken === undefined) throw new Error("the token does not compile");
   const data = hexToBytes(BenchToken.bytecode);
-  const receipt = await sendAndWait(url, owner, { to: undefined, data, gasLimit: 3_000_000n });
-  return receipt.contractAddress;
+  const hash = await send(url, owner, { to: undefined, data, gasLimit: 3_000_000n });
+  return (await waitForReceipt(url, hash)).contractAddress;
 }
 
+/** Gives every holder of all groups coins; one transaction for each group. */
 async function mint(
   url: string,
   owner: Sender,
   token: Address,
-  holders: readonly Sender[],
+  groups: readonly (readonly Sender[])[],
 ): Promise<void> {
-  const words = holders.map(({ address }) => address.slice(2).padStart(64, "0"));
   const word = (value: number) => value.toString(16).padStart(64, "0");
-  // Selector of mint(address[]).
-  const data = hexToBytes(`0xbd075b84${word(32)}${word(words.length)}${words.join("")}`);
-  const receipt = await sendAndWait(url, owner, { to: token, data, gasLimit: MINT_GAS_LIMIT });
-  if (receipt.status !== "0x1") throw new Error("the mint was reverted");
+  const hashes: string[] = [];
+  for (const holders of groups) {
+    const words = holders.map(({ address }) => address.slice(2).padStart(64, "0"));
+    // Selector of mint(address[]).
+    const data = hexToBytes(`0xbd075b84${word(32)}${word(words.length)}${words.join("")}`);
+    hashes.push(await send(url, owner, { to: token, data, gasLimit: MINT_GAS_LIMIT }));
+  }
+  for (const hash of hashes) {
+    if ((await waitForReceipt(url, hash)).status !== "0x1") throw new Error("a mint was reverted");
+  }
 }
 
 interface Receipt {
@@ -201,19 +207,17 @@ interface Receipt {
   readonly blockNumber: string;
 }
 
-async function sendAndWait(
+function send(
   url: string,
   sender: Sender,
   payment: { to: Address | undefined; data: Uint8Array; gasLimit: bigint },
-): Promise<Receipt> {
+): Promise<string> {
   const raw = signNext(sender, { ...payment, valueAtoken: 0n });
-  const hex = `0x${Buffer.from(raw).toString("hex")}`;
-  const hash = await callRpc<string>(url, "eth_sendRawTransaction", [hex]);
-  return waitForReceipt(url, hash);
+  return callRpc<string>(url, "eth_sendRawTransaction", [bytesToHex(raw)]);
 }
 
-/** Time for one transaction to be mined. */
-const RECEIPT_TIMEOUT_MS = 30_000;
+/** Time for transactions to be mined; mints take several blocks of call gas. */
+const RECEIPT_TIMEOUT_MS = 60_000;
 
 async function waitForReceipt(url: string, hash: string): Promise<Receipt> {
   const deadlineMs = performance.now() + RECEIPT_TIMEOUT_MS;
@@ -287,7 +291,7 @@ class SenderPool {
 
   constructor(trials: number) {
     // Reads, and for both kinds of transfer a burst and the trials.
-    const count = 1 + (trials + 1) + (ERC20_TRIALS + 1);
+    const count = 1 + (maxTrials(trials) + 1) + (maxTrials(ERC20_TRIALS) + 1);
     const senders = createSenders(count * SENDERS_PER_TRIAL, "sender");
     this.groups = Array.from({ length: count }, (_, group) =>
       senders.slice(group * SENDERS_PER_TRIAL, (group + 1) * SENDERS_PER_TRIAL),

@@ -33,7 +33,7 @@ const BACKLOG_DEPOSITS = 5;
 const ADDRESS_COUNT = 100;
 
 /** Blocks of the backlog, and how many of them the ethers loop reads. */
-const BACKLOG_BLOCKS = { quick: 100, full: 300 };
+const BACKLOG_BLOCKS = { quick: 150, full: 600 };
 const ETHERS_BLOCKS = { quick: 30, full: 100 };
 
 /** Withdrawals through the worker, and payments of the naive loop. */
@@ -98,8 +98,8 @@ async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Prom
   });
   const last = heights.at(-1) ?? cursor;
   const startMs = await stack.startPart("deposit-watcher");
-  await stack.untilWatched(last);
-  const perSecond = (last - cursor) / ((performance.now() - startMs) / 1_000);
+  const booked = await stack.untilWatched(last);
+  const perSecond = (booked - cursor) / ((performance.now() - startMs) / 1_000);
   say(`watcher: ${formatFigure(perSecond)} blocks/s`);
   // One more block confirms the last deposits.
   await stack.untilWatched(last + 2);
@@ -119,7 +119,7 @@ async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Prom
     peerName: "ethers loop",
     aim: { ratio: 10 },
     details: [
-      `${last - cursor} blocks of about ${BACKLOG_TRANSACTIONS} transactions, ` +
+      `${booked - cursor} blocks of about ${BACKLOG_TRANSACTIONS} transactions, ` +
         `${credited} deposits credited; ours checks balances and commits to PostgreSQL`,
       `the loop is getBlock(n, true) and a Set of addresses; it writes nothing and found ` +
         `${loop.found} deposits in ${loop.blocks} blocks`,

@@ -22,7 +22,7 @@ const SENDER_COUNT = 500;
 const WAIT_TIMEOUT_MS = 120_000;
 
 /** Time between two looks at the watcher's metrics. */
-const METRICS_POLL_MS = 40;
+const METRICS_POLL_MS = 100;
 
 /** Rows of one page of the APIs. */
 const PAGE_ROWS = 1_000;
@@ -144,16 +144,16 @@ export class Stack {
     return rows;
   }
 
-  /** Waits until the watcher has booked a block. */
-  async untilWatched(height: number): Promise<void> {
+  /** Waits until the watcher has booked a block; the height it had reached when that was seen. */
+  async untilWatched(height: number): Promise<number> {
     const url = `${this.home.url("depositApi")}/metrics`;
     const deadlineMs = performance.now() + WAIT_TIMEOUT_MS;
     for (;;) {
       const page = await (await fetch(url)).text();
       const booked = Number(/^causeway_watcher_cursor_height (\S+)/m.exec(page)?.[1] ?? "0");
-      if (booked >= height) return;
+      if (booked >= height) return booked;
       if (performance.now() > deadlineMs) throw new Error(`the watcher stays at ${booked}`);
-      // The page costs the watcher's process a millisecond or two: more often would slow it.
+      // The page costs the watcher's process some milliseconds: more often would slow it.
       await new Promise((resolve) => setTimeout(resolve, METRICS_POLL_MS));
     }
   }

@@ -27,6 +27,11 @@ const DRAIN_TIMEOUT_MS = 60_000;
 /** Transactions of the burst that finds where to start the search. */
 const BURST_COUNT = 20_000;
 
+/** Most trials of a search: as planned, and as many again while no rate has held. */
+export function maxTrials(trials: number): number {
+  return trials * 2;
+}
+
 /** What a row's trials have in common. */
 export interface TrialPlan {
   readonly target: ChainTarget;
@@ -60,7 +65,9 @@ export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
   const ceiling = plan.ceilingPerSecond ?? Number.POSITIVE_INFINITY;
   const search = new RateSearch(Math.min(burstPerSecond * 0.8, ceiling * 0.95));
   let best: Trial | undefined;
-  for (let trial = 0; trial < plan.trials; trial += 1) {
+  for (let trial = 0; trial < maxTrials(plan.trials); trial += 1) {
+    // Beyond the plan only to have a rate that holds at all.
+    if (trial >= plan.trials && search.held > 0) break;
     const perSecond = search.next();
     if (perSecond === undefined || perSecond > ceiling * 1.5) break;
     const outcome = await plan.turns.take(() => runTrial(plan, perSecond));

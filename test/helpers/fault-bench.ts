@@ -15,20 +15,27 @@ import { type RunningKit, startKit } from "./kit.js";
 import { createRandom, type Random } from "./random.js";
 import { until } from "./until.js";
 
-/** Pauses between the customers' actions: some 20 payments a second leave the machine room. */
-const PAY_EVERY_MS = 150;
+/**
+ * Pauses between the customers' actions. Every block of 200 ms shall hold several payments, so
+ * that there is money in each step, and the pool shall never be empty for long.
+ */
+const PAY_EVERY_MS = 60;
 const WITHDRAW_EVERY_MS = 100;
+const FOLLOW_EVERY_MS = 200;
 
 /** Every how many actions something unusual is done. */
-const EARLY_PAYMENT_EVERY = 5;
+const EARLY_PAYMENT_EVERY = 8;
 const OWN_PAYOUT_EVERY = 5;
 const REFUSED_PAYOUT_EVERY = 6;
 
 /** Time for a failpoint to be reached under load on a busy machine. */
 const STRIKE_TIMEOUT_MS = 60_000;
 
-/** Work done after a strike before the judgement, so that the new life has had to work as well. */
-const WORK_AFTER_STRIKE = 5;
+/**
+ * Payments and withdrawals before a strike, so that it meets work, and after it, so that the new
+ * life has had to work as well.
+ */
+const WORK_AROUND_STRIKE = 5;
 
 /** How a kit ends before it is started again. */
 export type Ending = "SIGTERM" | "kill -9 of everything" | "kill -9 of the supervisor";
@@ -83,19 +90,30 @@ export class FaultBench {
     await this.start(env);
   }
 
-  /** Customers pay and withdraw while `strike` runs, and a little after it. */
+  /** Customers pay and withdraw before, while and after `strike` runs. */
   async underLoad(strike: () => Promise<void>): Promise<void> {
     const stop = new AbortController();
     const { signal } = stop;
-    const loops = [this.#payLoop(signal), this.#withdrawLoop(signal), this.witness.run(signal)];
+    const loops = [
+      this.#payLoop(signal),
+      this.#withdrawLoop(signal),
+      this.#followLoop(signal),
+      this.witness.run(signal),
+    ];
     const failed = Promise.race(loops.map((loop) => loop.then(() => new Promise<never>(() => {}))));
     try {
-      await Promise.race([strike().then(() => this.#workOn()), failed]);
+      const whole = async (): Promise<void> => {
+        await this.#someWork();
+        await strike();
+        await this.#someWork();
+      };
+      await Promise.race([whole(), failed]);
     } finally {
       stop.abort();
       await Promise.allSettled(loops);
     }
     await Promise.all(loops);
+    await this.exchange.registerPaid();
   }
 
   /**
@@ -141,11 +159,11 @@ export class FaultBench {
     }
   }
 
-  async #workOn(): Promise<void> {
+  async #someWork(): Promise<void> {
     const { payments, requests } = this.exchange;
     const [paid, asked] = [payments.length, requests.length];
     const isDone = (): boolean =>
-      payments.length >= paid + WORK_AFTER_STRIKE && requests.length >= asked + WORK_AFTER_STRIKE;
+      payments.length >= paid + WORK_AROUND_STRIKE && requests.length >= asked + WORK_AROUND_STRIKE;
     await until(isDone, { timeoutMs: STRIKE_TIMEOUT_MS, what: "customers go on" });
   }
 
@@ -154,8 +172,15 @@ export class FaultBench {
       const customerId = this.random.pick(["alice", "bob", "carol"]);
       if (round % EARLY_PAYMENT_EVERY === 0) await this.exchange.payBeforeRegistration(customerId);
       else await this.exchange.pay(1 + this.random.integer(4));
-      await this.exchange.follow();
       await pause(PAY_EVERY_MS);
+    }
+  }
+
+  async #followLoop(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.exchange.follow();
+      await this.exchange.registerPaid();
+      await pause(FOLLOW_EVERY_MS);
     }
   }
 

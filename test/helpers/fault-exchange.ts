@@ -73,6 +73,7 @@ export class FaultExchange {
   #counter = 0;
   #highestIndex = -1;
   #following: Promise<void> | undefined;
+  #unregistered: { payment: Payment; index: number; customerId: string } | undefined;
   readonly #credited = new Set<string>();
   readonly #strayed = new Set<string>();
   readonly #ended = new Map<string, string>();
@@ -131,17 +132,28 @@ export class FaultExchange {
     await this.#send(payments);
   }
 
-  /** Pays an address that is registered only afterwards; its past has to be found. */
+  /** Pays an address that nobody has registered yet; `registerPaid` does it later. */
   async payBeforeRegistration(customerId: string): Promise<void> {
+    // One at a time: the next index is known only when this one is registered.
+    if (this.#unregistered !== undefined) return;
     const account = HDNodeWallet.fromExtendedKey(this.kit().key("deposit.xpub"));
     const index = this.#highestIndex + 1;
     const to = account.deriveChild(index).address.toLowerCase();
     const payment = this.#payment({ to, isEarly: true });
     await this.#send([payment]);
+    this.#unregistered = { payment, index, customerId };
+  }
+
+  /** Registers the address that was paid too early, once that payment is mined. */
+  async registerPaid(): Promise<void> {
+    const waiting = this.#unregistered;
+    if (waiting === undefined) return;
+    const { payment, index, customerId } = waiting;
     await this.#receipt(payment.hash);
     while (this.#highestIndex < index) await this.register(customerId);
     // The answer that named this address may be one that was lost with its process.
-    this.addresses.set(to, this.addresses.get(to) ?? customerId);
+    this.addresses.set(payment.to, this.addresses.get(payment.to) ?? customerId);
+    this.#unregistered = undefined;
   }
 
   /** Asks for a withdrawal; resolves when it is accepted. */

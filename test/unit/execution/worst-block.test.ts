@@ -1,22 +1,49 @@
 /**
- * The worst block stays bounded in time: no program buys more time for its gas than the limit of
- * call gas is made for. The exact figures are measured by the bench on a quiet machine.
+ * The worst block stays bounded in time: no program buys far more time for its gas than another.
+ * Ratios against a plain loop measured beside it, so that the machine's speed cancels out; the
+ * figures behind `max_call_gas` are in docs/adr/0005.
  */
 import { expect, it } from "@jest/globals";
-import { testGenesis } from "../../helpers/execution-chain.js";
-import { measureWorstGas } from "../../bench/worst-gas.js";
+import { measureWorstCase, type WorstResult } from "../../bench/worst-gas.js";
+import { type WorstCase, worstCases } from "../../bench/worst-gas-cases.js";
 
-/** D21: the block with the dearest transactions executes within a second. */
-const BUDGET_SECONDS = 1;
+/** The plain loop: additions. */
+const REFERENCE = "ADD";
 
-/** Test runner and a busy machine make everything slower; a real fault is ten times as slow. */
-const SLACK = 4;
+/**
+ * The dearest case is about four times as slow as the reference; @ethereumjs/evm as it comes is
+ * 170 times as slow at a jump in large code, and 17 times at calls of tiny contracts.
+ */
+const MOST_TIMES_SLOWER = 12;
 
-it("buys with no opcode or precompile more time than its gas is worth", async () => {
-  const { maxCallGas } = testGenesis(`0x${"11".repeat(20)}`).params;
-  const leastMgas = Number(maxCallGas) / 1e6 / (BUDGET_SECONDS * SLACK);
-  const results = await measureWorstGas(400_000n);
-  expect(results.length).toBeGreaterThan(60);
-  const slow = results.filter((result) => result.mgasPerSecond < leastMgas);
+const GAS = 400_000n;
+
+/** A pause of the collector or a neighbour spoils one measurement, not three. */
+const TRIES = 3;
+
+function caseNamed(name: string): WorstCase {
+  const found = worstCases().find((item) => item.name === name);
+  if (found === undefined) throw new Error(`there is no case ${name}`);
+  return found;
+}
+
+it("buys with no opcode or precompile far more time than gas", async () => {
+  const reference = caseNamed(REFERENCE);
+  await measureWorstCase(reference, GAS);
+  const isSlow = async (item: WorstCase): Promise<WorstResult | undefined> => {
+    const { mgasPerSecond } = await measureWorstCase(reference, GAS);
+    const result = await measureWorstCase(item, GAS);
+    return result.mgasPerSecond * MOST_TIMES_SLOWER < mgasPerSecond ? result : undefined;
+  };
+  const slow: WorstResult[] = [];
+  for (const item of worstCases()) {
+    let last: WorstResult | undefined;
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      last = await isSlow(item);
+      if (last === undefined) break;
+    }
+    if (last !== undefined) slow.push(last);
+  }
+  expect(worstCases().length).toBeGreaterThan(60);
   expect(slow).toEqual([]);
 });
