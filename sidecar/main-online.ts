@@ -7,6 +7,8 @@ import { loadConfig } from "../runtime/config.js";
 import { runProcess } from "../runtime/lifecycle.js";
 import { createMetrics } from "../runtime/metrics.js";
 import { sidecarConfig } from "./config.js";
+import { createBlockSource } from "./data-api/block-source.js";
+import { followHead } from "./data-api/follow-head.js";
 import { createOnlineServer } from "./online-server.js";
 
 const MIB = 1024 * 1024;
@@ -20,11 +22,15 @@ runProcess({
       timeoutMs: config.node["timeout-ms"],
       maxResponseBytes: config.node["max-response-mib"] * MIB,
     });
+    const client = createEvmClient(rpc);
+    const cacheBytes = config.cache["blocks-mib"] * MIB;
+    const source = createBlockSource({ client, cacheBytes, signal });
     const server = createOnlineServer({
       network: NETWORKS[config[""].network],
-      client: createEvmClient(rpc),
+      client,
+      source,
       listen: config.online.listen,
-      cacheBytes: config.cache["blocks-mib"] * MIB,
+      cacheBytes,
       feePolicy: {
         gasMarginPercent: config.construction["gas-margin-percent"],
         minimumGasPriceAtoken: config.construction["minimum-gas-price-atoken"],
@@ -36,7 +42,11 @@ runProcess({
       signal,
     });
     await server.start();
-    const client = { name: "node client", stop: () => Promise.resolve(rpc.close()) };
-    return [client, server];
+    const following = followHead({ source, log, signal });
+    return [
+      { name: "node client", stop: () => Promise.resolve(rpc.close()) },
+      { name: "head follower", stop: () => following },
+      server,
+    ];
   },
 });

@@ -22,6 +22,8 @@ export interface OnlineServerOptions
   readonly client: EvmClient;
   /** Bound of the cache of finished blocks. */
   readonly cacheBytes: number;
+  /** A source to share with the follower of the head; one of its own where absent. */
+  readonly source?: BlockSource;
   readonly feePolicy: FeePolicy;
   /** Oldest newest block with which the server still calls itself ready. */
   readonly maxBlockAgeMs: number;
@@ -42,7 +44,8 @@ const UNSERVED_PATHS = [
 /** Makes the server; it asks the node nothing before its first request. */
 export function createOnlineServer(options: OnlineServerOptions): HttpServer {
   const { network, client, listen, log, metrics, signal } = options;
-  const source = createBlockSource({ client, cacheBytes: options.cacheBytes, signal });
+  const { cacheBytes } = options;
+  const source = options.source ?? createBlockSource({ client, cacheBytes, signal });
   const blocks = blockRoutes({ network, source });
   exportCacheMetrics(source, metrics);
   return createSidecarServer({
