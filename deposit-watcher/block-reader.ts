@@ -9,6 +9,12 @@ import { IncidentFound } from "./errors.js";
 /** Operations in one run at most, so that a run's matching and commit stay small. */
 const MAX_RUN_OPERATIONS = 100_000;
 
+/** Transactions on their way at once: bounds the memory that reads of large blocks take. */
+const MAX_TRANSACTIONS_IN_FLIGHT = 20_000;
+
+/** Reads at the start, before the size of a block is known. */
+const FIRST_READS_IN_FLIGHT = 8;
+
 /** Where blocks come from: the Data API client. */
 export interface BlockSource {
   /** Undefined while the source does not have the block. */
@@ -47,8 +53,9 @@ export async function* readRuns(
   const window: Read[] = [];
   let nextHeight = range.previous === undefined ? 0 : range.previous.height + 1;
   let previous = range.previous;
+  let most = Math.min(range.readsInFlight, FIRST_READS_IN_FLIGHT);
   const fill = () => {
-    while (window.length < range.readsInFlight && nextHeight <= range.to) {
+    while (window.length < most && nextHeight <= range.to) {
       window.push(startRead(source, nextHeight, signal));
       nextHeight += 1;
     }
@@ -62,6 +69,9 @@ export async function* readRuns(
         assertFollows(previous, block, range.genesisHash);
         previous = block;
       }
+      most = readsFor(run.at(-1), range.readsInFlight) ?? most;
+      // Reads go on while the run is booked.
+      fill();
       if (run.length > 0) yield run;
       if (isLast) return;
     }
@@ -69,6 +79,13 @@ export async function* readRuns(
     inner.abort();
     await Promise.all(window.map((read) => read.settled));
   }
+}
+
+/** How many blocks like the last one may be on their way; undefined without one. */
+function readsFor(last: DataBlock | undefined, readsInFlight: number): number | undefined {
+  if (last === undefined) return undefined;
+  const fitting = Math.floor(MAX_TRANSACTIONS_IN_FLIGHT / (last.transactions.length + 1));
+  return Math.min(readsInFlight, Math.max(2, fitting));
 }
 
 /** One read on its way; it never rejects by itself, so that none is left unhandled. */
