@@ -1,9 +1,9 @@
 /** Entry of the deposit watcher: the loop, the backfills and the deposit API in one process. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { errorMessage } from "../chain/errors.js";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
-import { type ChainIdentity, openLedger, readStoredIdentity } from "../ledger/database.js";
+import { type ChainIdentity, openLedger } from "../ledger/database.js";
+import { findIdentity } from "../ledger/find-identity.js";
 import { createDataApiClient } from "../rpc-client/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
@@ -15,7 +15,7 @@ import { createMetrics, type Metrics } from "../runtime/metrics.js";
 import { readSecretFile } from "../runtime/secret-file.js";
 import { databaseUrl } from "../runtime/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql.js";
-import { retry, TaskGroup } from "../runtime/task.js";
+import { TaskGroup } from "../runtime/task.js";
 import { AddressBook } from "./address-book.js";
 import { type AddressDerivation, createAddressDerivation } from "./address-derivation.js";
 import { createDepositRoutes } from "./api.js";
@@ -44,7 +44,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     timeoutMs,
   });
   const node = createEvmClient(rpc);
-  const identity = await findIdentity(context, { node, config, url });
+  const identity = await findIdentity({
+    ask: () => askIdentity(node, config, signal),
+    isFinal: (error) => error instanceof DepositError,
+    url,
+    log,
+    signal,
+  });
   const applicationName = "causeway-watcher";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   const metrics = createMetrics();
@@ -128,38 +134,6 @@ function startTasks(parts: RunningParts): TaskGroup {
     for await (const head of subscribeNewHeads({ url, signal })) watcher.wake(head.height);
   });
   return tasks;
-}
-
-/**
- * The chain to keep books for: what the node says; where it does not answer, what the ledger was
- * opened for, so that the API serves while the node is down.
- */
-async function findIdentity(
-  context: ProcessContext,
-  parts: { readonly node: EvmClient; readonly config: WatcherConfig; readonly url: string },
-): Promise<ChainIdentity> {
-  const { log, signal } = context;
-  let stored: ChainIdentity | undefined;
-  return retry(
-    async (attempt) => {
-      if (stored !== undefined) return stored;
-      try {
-        return await askIdentity(parts.node, parts.config, signal);
-      } catch (error) {
-        if (!(error instanceof DepositError) && attempt === 1) {
-          stored = await readStoredIdentity({ url: parts.url, log, signal });
-        }
-        throw error;
-      }
-    },
-    {
-      signal,
-      minDelayMs: 200,
-      maxDelayMs: 2_000,
-      isRetriable: (error) => !(error instanceof DepositError),
-      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
-    },
-  );
 }
 
 async function askIdentity(

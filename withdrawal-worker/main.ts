@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { errorMessage } from "../chain/errors.js";
 import { NETWORKS } from "../chain/networks.js";
-import { type ChainIdentity, openLedger, readStoredIdentity } from "../ledger/database.js";
+import { type ChainIdentity, openLedger } from "../ledger/database.js";
+import { findIdentity } from "../ledger/find-identity.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/clock.js";
@@ -15,7 +15,7 @@ import { createMetrics } from "../runtime/metrics.js";
 import { readSecretFile } from "../runtime/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql.js";
-import { retry, TaskGroup } from "../runtime/task.js";
+import { TaskGroup } from "../runtime/task.js";
 import { AcceptQueue } from "./accept-queue.js";
 import { createWithdrawalRoutes } from "./api.js";
 import { mapWithdrawalError } from "./api-errors.js";
@@ -40,7 +40,14 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
-  const identity = await findIdentity(context, { node: createEvmClient(rpc), config, url });
+  const client = createEvmClient(rpc);
+  const identity = await findIdentity({
+    ask: () => askIdentity(client, config, signal),
+    isFinal: (error) => error instanceof WorkerError,
+    url,
+    log,
+    signal,
+  });
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   const node = createWalletNode(rpc, identity);
@@ -144,38 +151,6 @@ function createServer(parts: {
 function readinessOf(lane: Lane): Readiness {
   const { blockedReason } = lane.status();
   return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
-}
-
-/**
- * The chain to pay on: what the node says; where it does not answer, what the ledger was opened
- * for, so that the API serves while the node is down. The lane checks every node again.
- */
-async function findIdentity(
-  context: ProcessContext,
-  parts: { readonly node: EvmClient; readonly config: WorkerConfig; readonly url: string },
-): Promise<ChainIdentity> {
-  const { log, signal } = context;
-  let stored: ChainIdentity | undefined;
-  return retry(
-    async (attempt) => {
-      if (stored !== undefined) return stored;
-      try {
-        return await askIdentity(parts.node, parts.config, signal);
-      } catch (error) {
-        if (!(error instanceof WorkerError) && attempt === 1) {
-          stored = await readStoredIdentity({ url: parts.url, log, signal });
-        }
-        throw error;
-      }
-    },
-    {
-      signal,
-      minDelayMs: 200,
-      maxDelayMs: 2_000,
-      isRetriable: (error) => !(error instanceof WorkerError),
-      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
-    },
-  );
 }
 
 async function askIdentity(

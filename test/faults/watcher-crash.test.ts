@@ -2,9 +2,9 @@
  * The deposit watcher's own process, killed with SIGKILL at each named failpoint of its way: after
  * a restart every deposit is there exactly once, and ledger and chain agree.
  */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -100,10 +100,7 @@ async function work(): Promise<void> {
   bench.chain.mine();
 }
 
-const describeBuilt = existsSync(entry) ? describe : describe.skip;
-if (!existsSync(entry)) console.log(`${entry} is not built: the watcher's crash tests are skipped`);
-
-describeBuilt("a watcher killed with SIGKILL", () => {
+describe("a watcher killed with SIGKILL", () => {
   const steps = WATCHER_FAILPOINTS.filter((name) => name !== "watcher.after-incident");
   it.each(steps)("at %s loses and doubles nothing", async (name) => {
     const victim = start(name);
@@ -152,7 +149,7 @@ describeBuilt("a watcher killed with SIGKILL", () => {
   });
 });
 
-describeBuilt("the watcher's process", () => {
+describe("the watcher's process", () => {
   it("serves, ends on SIGTERM with 0, and names what is wrong at the start in one sentence", async () => {
     const good = start();
     await until(isReady, { timeoutMs: 20_000, what: "ready" });

@@ -53,7 +53,6 @@ class Oracle {
         getBlock: async (id: unknown) => ({
           hash: () => hexToBytes(chain.stores.blocks.hashOf(Number(id))),
         }),
-        // oxlint-disable-next-line
       } as never,
     });
     return new Oracle(vm, state);

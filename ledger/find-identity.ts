@@ -1,0 +1,51 @@
+/** Which chain a process keeps books for, also while its node is down. */
+import { errorMessage } from "../chain/errors.js";
+import type { Logger } from "../runtime/logger.js";
+import { retry } from "../runtime/task.js";
+import { type ChainIdentity, readStoredIdentity } from "./database.js";
+
+/** Waits between two questions. */
+const MIN_DELAY_MS = 200;
+const MAX_DELAY_MS = 2_000;
+
+/** How the chain is found. */
+export interface FindIdentityOptions {
+  /** Asks the node; the ledger itself reaches no chain. */
+  readonly ask: () => Promise<ChainIdentity>;
+  /** Faults that asking again cannot cure, such as a node of another network. */
+  readonly isFinal: (error: unknown) => boolean;
+  /** The ledger's database. */
+  readonly url: string;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What the node says; where it does not answer, what the ledger was opened for, so that an API
+ * serves while the node is down. With neither it asks until the signal fires.
+ * @throws the final faults of `ask`
+ */
+export function findIdentity(options: FindIdentityOptions): Promise<ChainIdentity> {
+  const { ask, isFinal, url, log, signal } = options;
+  let stored: ChainIdentity | undefined;
+  return retry(
+    async (attempt) => {
+      if (stored !== undefined) return stored;
+      try {
+        return await ask();
+      } catch (error) {
+        if (!isFinal(error) && attempt === 1) {
+          stored = await readStoredIdentity({ url, log, signal });
+        }
+        throw error;
+      }
+    },
+    {
+      signal,
+      minDelayMs: MIN_DELAY_MS,
+      maxDelayMs: MAX_DELAY_MS,
+      isRetriable: (error) => !isFinal(error),
+      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
+    },
+  );
+}
