@@ -5,14 +5,7 @@
 import { type Address, addressToBytes, bytesToAddress, publicKeyToAddress } from "./address.js";
 import { keccak256, keccak256Hex, SECP256K1_ORDER, secp256k1 } from "./crypto.js";
 import { ChainError } from "./errors.js";
-import {
-  bigintToBytes,
-  bigintToWord,
-  bytesToHash32,
-  bytesToHex,
-  type Hash32,
-  hexToBytes,
-} from "./hex.js";
+import { bigintToBytes, bigintToWord, bytesToHash32, type Hash32, hexToBytes } from "./hex.js";
 import { decodeRlp, encodeRlp, type RlpInput, type RlpItem, rlpBytes } from "./rlp.js";
 import { rlpInteger, rlpList } from "./rlp.js";
 
@@ -239,11 +232,6 @@ export function recoverSender(tx: SignedTransaction, backend = secp256k1): Addre
     throw new ChainError("INVALID_SIGNATURE", "the signature recovers no public key");
   }
   return publicKeyToAddress(publicKey);
-}
-
-/** Raw hex of a transaction, as `eth_sendRawTransaction` takes it. */
-export function rawHex(tx: SignedTransaction): string {
-  return bytesToHex(tx.raw);
 }
 
 /** Decodes raw hex that this kit stored or encoded itself. */

@@ -1,6 +1,6 @@
 /** Read-only execution at a fixed height, done in worker threads (design point 9). */
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Hex, Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { AccessListEntry } from "../../chain/transaction.js";
 
 /** A message to execute without a transaction. */
@@ -90,6 +90,3 @@ export interface CallWorkers {
     options: { overrides?: StateOverrides; signal: AbortSignal },
   ): Promise<unknown>;
 }
-
-/** Hex form of revert data for error bodies. */
-export type RevertData = Hex;

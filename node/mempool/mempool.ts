@@ -199,13 +199,6 @@ export class Mempool implements TransactionPool {
     );
   }
 
-  /** Journal entries that the block's own atomic write has to delete. */
-  hashesOf(block: {
-    readonly transactions: readonly { readonly tx: SignedTransaction }[];
-  }): Hash32[] {
-    return block.transactions.map(({ tx }) => tx.hash);
-  }
-
   /**
    * Adjusts the pool to a block, synchronously. Call it after the block's atomic write, when
    * `state` reads the new head. Only senders that the block touched are looked at.

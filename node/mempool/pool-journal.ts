@@ -1,6 +1,6 @@
 /**
  * The pool's port to its journal on disk. A hash is answered only after its entry is durable; the
- * entries of mined transactions are deleted in the atomic write of their block.
+ * journal itself tells mined transactions by the chain and never offers them again.
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";

@@ -203,11 +203,6 @@ export class JournaledState {
   newCodes(): ReadonlyMap<Hash32, Uint8Array> {
     return this.codes;
   }
-
-  /** Balance in committed state, before this block. The account must have been read. */
-  originalBalanceAtoken(address: Address): bigint {
-    return this.originals.get(address)?.balanceAtoken ?? 0n;
-  }
 }
 
 function slotMap(

@@ -218,7 +218,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
         state.balances.set(from, state.balanceAtoken(from) - costAtoken);
         mined.set(tx.hash, { height, index, blockHash });
       }
-      for (const hash of pool.hashesOf({ transactions })) journal.entries.delete(hash);
+      for (const { tx } of transactions) journal.entries.delete(tx.hash);
       pool.onBlockCommitted({
         transactions: transactions.map(({ tx, from }) => {
           return { hash: tx.hash, from, nonce: tx.nonce };
