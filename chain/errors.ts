@@ -41,7 +41,9 @@ export type ChainErrorCode =
   | "UNPROTECTED_TRANSACTION"
   | "WRONG_CHAIN_ID"
   | "INVALID_SIGNATURE"
-  | "INVALID_KEY";
+  | "INVALID_KEY"
+  | "INVALID_MESSAGE"
+  | "INVALID_VALIDATORS";
 
 /** Malformed or unacceptable chain data. */
 export class ChainError extends AppError<ChainErrorCode> {}

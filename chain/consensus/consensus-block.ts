@@ -1,0 +1,123 @@
+/** A whole consensus block, and its bytes in parts of 64 KiB as proposals travel. */
+import { createHash } from "node:crypto";
+import { bytesToHash32, type Hash32, hexToBytes } from "../hex.js";
+import type { BlockId, PartSetHeader } from "./block-id.js";
+import { type Commit, decodeCommit, encodeCommit } from "./commit.js";
+import {
+  type ConsensusHeader,
+  decodeConsensusHeader,
+  encodeConsensusHeader,
+  hashConsensusHeader,
+} from "./consensus-header.js";
+import { decodeDuplicateVote, type DuplicateVoteEvidence } from "./evidence.js";
+import { encodeDuplicateVote } from "./evidence.js";
+import { type MerkleProof, merkleProofs, merkleRootOf, verifyMerkleProof } from "./merkle.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+
+/** A block as consensus decides it. */
+export interface ConsensusBlock {
+  readonly header: ConsensusHeader;
+  /** SDK transactions, in order. */
+  readonly transactions: readonly Uint8Array[];
+  readonly evidence: readonly DuplicateVoteEvidence[];
+  readonly lastCommit: Commit;
+}
+
+/** Bytes of one part, as in CometBFT. */
+export const PART_BYTES = 65_536;
+
+/** Largest block, bytes; CometBFT's limit is 100 MiB, its default parameter 4 MiB. */
+export const MAX_BLOCK_BYTES = 22_020_096;
+
+/** More transactions than fit into the largest block. */
+const MAX_TRANSACTIONS = 200_000;
+
+/** More pieces of evidence than fit into a block's share for it. */
+const MAX_EVIDENCE = 10_000;
+
+/** One part of a block with the proof that it belongs to it. */
+export interface BlockPart {
+  readonly index: number;
+  readonly bytes: Uint8Array;
+  readonly proof: MerkleProof;
+}
+
+/** `data_hash`: Merkle root over the SHA-256 hashes of the transactions. */
+export function hashTransactions(transactions: readonly Uint8Array[]): Hash32 {
+  const leaves = transactions.map((bytes) => createHash("sha256").update(bytes).digest());
+  return bytesToHash32(merkleRootOf(leaves));
+}
+
+/** `tendermint.types.Block`. */
+export function encodeConsensusBlock(block: ConsensusBlock): Buffer {
+  const data = new ProtoWriter();
+  for (const transaction of block.transactions) data.message(1, transaction);
+  const evidence = new ProtoWriter();
+  for (const one of block.evidence) {
+    evidence.message(1, new ProtoWriter().message(1, encodeDuplicateVote(one)).finish());
+  }
+  return new ProtoWriter()
+    .message(1, encodeConsensusHeader(block.header))
+    .message(2, data.finish())
+    .message(3, evidence.finish())
+    .message(4, encodeCommit(block.lastCommit))
+    .finish();
+}
+
+/**
+ * Untrusted bytes to a block. Only the one canonical encoding is accepted, so that equal blocks
+ * have equal bytes and parts. Nothing is verified beyond the shape.
+ * @throws INVALID_MESSAGE
+ */
+export function decodeConsensusBlock(bytes: Uint8Array): ConsensusBlock {
+  const reader = new ProtoReader(bytes, [1, 2, 3, 4]);
+  const block: ConsensusBlock = {
+    header: decodeConsensusHeader(reader.bytes(1)),
+    transactions: new ProtoReader(reader.bytes(2), [1]).repeated(1, MAX_TRANSACTIONS),
+    evidence: new ProtoReader(reader.bytes(3), [1]).repeated(1, MAX_EVIDENCE).map((wrapped) => {
+      return decodeDuplicateVote(new ProtoReader(wrapped, [1]).bytes(1));
+    }),
+    lastCommit: decodeCommit(reader.bytes(4)),
+  };
+  if (Buffer.compare(encodeConsensusBlock(block), bytes) !== 0) {
+    throw invalidMessage("the block is not in its canonical encoding");
+  }
+  return block;
+}
+
+/** A block's bytes divided into parts. */
+export interface PartSet {
+  readonly header: PartSetHeader;
+  readonly parts: readonly BlockPart[];
+}
+
+/** Divides the bytes of a block. */
+export function splitIntoParts(bytes: Uint8Array): PartSet {
+  const chunks: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; at += PART_BYTES) {
+    chunks.push(bytes.subarray(at, at + PART_BYTES));
+  }
+  const proofs = merkleProofs(chunks);
+  return {
+    header: { total: chunks.length, hash: bytesToHash32(merkleRootOf(chunks)) },
+    parts: chunks.flatMap((chunk, index) => {
+      const proof = proofs[index];
+      return proof === undefined ? [] : [{ index, bytes: chunk, proof }];
+    }),
+  };
+}
+
+/** Whether a part belongs to the part set of a header. */
+export function isPartOf(part: BlockPart, header: PartSetHeader): boolean {
+  const { index, bytes, proof } = part;
+  const isPlaced = index < header.total && proof.index === index && proof.total === header.total;
+  const isLast = index === header.total - 1;
+  const isSized =
+    bytes.length > 0 && (isLast ? bytes.length <= PART_BYTES : bytes.length === PART_BYTES);
+  return isPlaced && isSized && verifyMerkleProof(proof, hexToBytes(header.hash), bytes);
+}
+
+/** What votes for the block name. */
+export function blockIdOf(block: ConsensusBlock, parts: PartSet): BlockId {
+  return { hash: hashConsensusHeader(block.header), parts: parts.header };
+}

@@ -1,0 +1,116 @@
+/** RFC 6962 Merkle trees as CometBFT builds them: leaves and inner nodes hashed apart. */
+import { createHash } from "node:crypto";
+import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+
+const LEAF_PREFIX = Uint8Array.of(0);
+const INNER_PREFIX = Uint8Array.of(1);
+
+/** Root of no leaves: SHA-256 of nothing. */
+export const EMPTY_MERKLE_ROOT: Uint8Array = createHash("sha256").digest();
+
+/** Shows that a leaf is the `index`-th of `total` under a root. */
+export interface MerkleProof {
+  readonly total: number;
+  readonly index: number;
+  readonly leafHash: Uint8Array;
+  /** Hashes of the siblings, from the leaf's upwards. */
+  readonly aunts: readonly Uint8Array[];
+}
+
+/** A tree of 2^64 leaves has no more levels. */
+const MAX_AUNTS = 64;
+
+/** SHA-256 of a leaf. */
+export function leafHash(leaf: Uint8Array): Uint8Array {
+  return createHash("sha256").update(LEAF_PREFIX).update(leaf).digest();
+}
+
+function innerHash(left: Uint8Array, right: Uint8Array): Uint8Array {
+  return createHash("sha256").update(INNER_PREFIX).update(left).update(right).digest();
+}
+
+/** Root over the leaves in order. */
+export function merkleRootOf(leaves: readonly Uint8Array[]): Uint8Array {
+  let level = leaves.map(leafHash);
+  // Pairing from the left and carrying an odd last node up equals RFC 6962's split at the largest
+  // power of two below the count.
+  while (level.length > 1) level = pairUp(level);
+  return level[0] ?? EMPTY_MERKLE_ROOT;
+}
+
+/** Proofs of all leaves, in order. */
+export function merkleProofs(leaves: readonly Uint8Array[]): MerkleProof[] {
+  const levels = [leaves.map(leafHash)];
+  for (let last = levels[0] ?? []; last.length > 1; ) {
+    last = pairUp(last);
+    levels.push(last);
+  }
+  return leaves.map((leaf, index) => {
+    const aunts: Uint8Array[] = [];
+    let position = index;
+    for (const level of levels.slice(0, -1)) {
+      const aunt = level[position ^ 1];
+      if (aunt !== undefined) aunts.push(aunt);
+      position >>= 1;
+    }
+    return { total: leaves.length, index, leafHash: leafHash(leaf), aunts };
+  });
+}
+
+/** Whether the proof leads from the leaf to the root. */
+export function verifyMerkleProof(proof: MerkleProof, root: Uint8Array, leaf: Uint8Array): boolean {
+  if (!isEqual(proof.leafHash, leafHash(leaf))) return false;
+  let { index, total } = proof;
+  if (index >= total) return false;
+  let hash = proof.leafHash;
+  let used = 0;
+  while (total > 1) {
+    const isOddLast = index === total - 1 && index % 2 === 0;
+    if (!isOddLast) {
+      const aunt = proof.aunts[used++];
+      if (aunt === undefined) return false;
+      hash = index % 2 === 0 ? innerHash(hash, aunt) : innerHash(aunt, hash);
+    }
+    index = Math.floor(index / 2);
+    total = Math.ceil(total / 2);
+  }
+  return used === proof.aunts.length && isEqual(hash, root);
+}
+
+/** The proof as `tendermint.crypto.Proof`. */
+export function encodeMerkleProof(proof: MerkleProof): Buffer {
+  const writer = new ProtoWriter()
+    .integer(1, proof.total)
+    .integer(2, proof.index)
+    .bytes(3, proof.leafHash);
+  for (const aunt of proof.aunts) writer.message(4, aunt);
+  return writer.finish();
+}
+
+/** Untrusted bytes to a proof. Throws INVALID_MESSAGE. */
+export function decodeMerkleProof(bytes: Uint8Array): MerkleProof {
+  const reader = new ProtoReader(bytes, [1, 2, 3, 4]);
+  const aunts = reader.repeated(4, MAX_AUNTS);
+  const hashes = [reader.bytes(3), ...aunts];
+  if (hashes.some((hash) => hash.length !== 32)) throw invalidMessage("a hash is not 32 bytes");
+  return {
+    total: reader.count(1),
+    index: reader.count(2),
+    leafHash: reader.bytes(3),
+    aunts,
+  };
+}
+
+function pairUp(level: readonly Uint8Array[]): Uint8Array[] {
+  const next: Uint8Array[] = [];
+  for (let index = 0; index < level.length; index += 2) {
+    const [left, right] = [level[index], level[index + 1]];
+    if (left === undefined) break;
+    next.push(right === undefined ? left : innerHash(left, right));
+  }
+  return next;
+}
+
+function isEqual(left: Uint8Array, right: Uint8Array): boolean {
+  return Buffer.compare(left, right) === 0;
+}

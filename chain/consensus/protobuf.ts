@@ -1,0 +1,199 @@
+/**
+ * Protobuf wire format, as much of it as consensus messages use. The writer leaves zero values
+ * out, as proto3 does; the reader is for bytes from outside and throws on anything malformed.
+ */
+import { ChainError } from "../errors.js";
+
+const VARINT = 0;
+const FIXED64 = 1;
+const BYTES = 2;
+
+const UINT64_MASK = (1n << 64n) - 1n;
+
+/** Two's complement of an int64 as the wire has it. */
+function toUint64(value: bigint): bigint {
+  return value & UINT64_MASK;
+}
+
+/** Base-128 varint of an unsigned integer below 2^64. */
+export function encodeVarint(value: bigint | number): Buffer {
+  const bytes: number[] = [];
+  let rest = BigInt(value);
+  while (rest >= 0x80n) {
+    bytes.push(Number(rest & 0x7fn) | 0x80);
+    rest >>= 7n;
+  }
+  bytes.push(Number(rest));
+  return Buffer.from(bytes);
+}
+
+/** Bytes with their length in front, as CometBFT delimits what is signed. */
+export function delimited(bytes: Uint8Array): Buffer {
+  return Buffer.concat([encodeVarint(bytes.length), bytes]);
+}
+
+/** Builds one message; fields must be added in the order of their numbers. */
+export class ProtoWriter {
+  private readonly parts: Uint8Array[] = [];
+
+  /** int64, uint64, int32, uint32, enum or bool; zero is left out. */
+  integer(field: number, value: bigint | number): this {
+    const wire = toUint64(BigInt(value));
+    if (wire !== 0n) this.parts.push(encodeVarint((field << 3) | VARINT), encodeVarint(wire));
+    return this;
+  }
+
+  /** sfixed64; zero is left out. */
+  fixed64(field: number, value: bigint | number): this {
+    const wire = BigInt(value);
+    if (wire === 0n) return this;
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigInt64LE(wire);
+    this.parts.push(encodeVarint((field << 3) | FIXED64), bytes);
+    return this;
+  }
+
+  /** bytes or string; empty is left out. */
+  bytes(field: number, value: Uint8Array | string): this {
+    const content = typeof value === "string" ? Buffer.from(value, "utf8") : value;
+    return content.length === 0 ? this : this.message(field, content);
+  }
+
+  /** An embedded message, or an element of a repeated field: present even when it is empty. */
+  message(field: number, content: Uint8Array): this {
+    this.parts.push(encodeVarint((field << 3) | BYTES), encodeVarint(content.length), content);
+    return this;
+  }
+
+  /** The message's bytes. */
+  finish(): Buffer {
+    return Buffer.concat(this.parts);
+  }
+}
+
+/** One field as it stands on the wire. */
+interface WireField {
+  readonly integer: bigint | undefined;
+  readonly bytes: Uint8Array | undefined;
+}
+
+/** A message's fields by number; only numbers that the message has are accepted. */
+export class ProtoReader {
+  private readonly fields = new Map<number, WireField[]>();
+
+  /**
+   * Reads untrusted bytes.
+   * @throws INVALID_MESSAGE on malformed bytes and on fields that are not `known`
+   */
+  constructor(bytes: Uint8Array, known: readonly number[]) {
+    const cursor = new Cursor(bytes);
+    while (!cursor.isAtEnd) {
+      const tag = cursor.varint();
+      const field = Number(tag >> 3n);
+      if (!known.includes(field)) throw invalidMessage(`field ${field} is unknown`);
+      const list = this.fields.get(field) ?? [];
+      list.push(readField(cursor, Number(tag & 7n)));
+      this.fields.set(field, list);
+    }
+  }
+
+  /** int64 (negative values included); 0 where absent. */
+  int64(field: number): bigint {
+    return BigInt.asIntN(64, this.one(field)?.integer ?? this.absent(field, "integer"));
+  }
+
+  /** A whole number from 0 to 2^53 - 1; 0 where absent. */
+  count(field: number): number {
+    const value = this.int64(field);
+    if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
+      throw invalidMessage(`field ${field} is out of range`);
+    }
+    return Number(value);
+  }
+
+  /** Bytes or an embedded message; empty where absent. */
+  bytes(field: number): Uint8Array {
+    return this.one(field)?.bytes ?? this.noBytes(field);
+  }
+
+  /** Whether the field occurs. */
+  has(field: number): boolean {
+    return this.fields.has(field);
+  }
+
+  /** UTF-8 text; empty where absent. */
+  text(field: number): string {
+    return Buffer.from(this.bytes(field)).toString("utf8");
+  }
+
+  /** All elements of a repeated field of bytes or messages, at most `max`. */
+  repeated(field: number, max: number): Uint8Array[] {
+    const list = this.fields.get(field) ?? [];
+    if (list.length > max) throw invalidMessage(`field ${field} occurs more than ${max} times`);
+    return list.map(({ bytes }) => {
+      if (bytes === undefined) throw invalidMessage(`field ${field} is not bytes`);
+      return bytes;
+    });
+  }
+
+  private one(field: number): WireField | undefined {
+    const list = this.fields.get(field);
+    if (list !== undefined && list.length > 1) throw invalidMessage(`field ${field} is repeated`);
+    return list?.[0];
+  }
+
+  private absent(field: number, kind: string): bigint {
+    if (this.fields.has(field)) throw invalidMessage(`field ${field} is not an ${kind}`);
+    return 0n;
+  }
+
+  private noBytes(field: number): Uint8Array {
+    if (this.fields.has(field)) throw invalidMessage(`field ${field} is not bytes`);
+    return new Uint8Array(0);
+  }
+}
+
+/** The error for bytes that are not the message they should be. */
+export function invalidMessage(reason: string): ChainError {
+  return new ChainError("INVALID_MESSAGE", `malformed consensus message: ${reason}`);
+}
+
+class Cursor {
+  private at = 0;
+
+  constructor(private readonly bytes: Uint8Array) {}
+
+  get isAtEnd(): boolean {
+    return this.at >= this.bytes.length;
+  }
+
+  varint(): bigint {
+    let value = 0n;
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      const byte = this.bytes[this.at++];
+      if (byte === undefined) break;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) {
+        if (value > UINT64_MASK) throw invalidMessage("an integer has more than 64 bits");
+        return value;
+      }
+    }
+    throw invalidMessage("an integer does not end");
+  }
+
+  take(length: number): Uint8Array {
+    const end = this.at + length;
+    if (end > this.bytes.length) throw invalidMessage("a field is longer than the message");
+    const taken = this.bytes.subarray(this.at, end);
+    this.at = end;
+    return taken;
+  }
+}
+
+function readField(cursor: Cursor, wireType: number): WireField {
+  if (wireType === VARINT) return { integer: cursor.varint(), bytes: undefined };
+  if (wireType !== BYTES) throw invalidMessage(`wire type ${wireType} does not occur`);
+  const length = cursor.varint();
+  if (length > BigInt(Number.MAX_SAFE_INTEGER)) throw invalidMessage("a field is too long");
+  return { integer: undefined, bytes: cursor.take(Number(length)) };
+}
