@@ -1,4 +1,7 @@
-# One image for every process of the kit; docker-compose.yml says which one a container runs.
+# One image for every process of the kit. By itself it is what Mesh asks for: node and sidecar with
+# one data volume, `docker run -e MODE=ONLINE -e NETWORK=testnet -e PORT=8080 -p 8080:8080 -v
+# causeway:/data IMAGE` (MODE=OFFLINE: the offline API alone, no volume needed, no network either).
+# docker-compose.yml says which single process a container runs instead.
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -14,12 +17,13 @@ ENV NODE_ENV=production
 RUN groupadd --system --gid 999 causeway \
   && useradd --system --uid 999 --gid 999 --home-dir /home/causeway --no-create-home causeway \
   && install --directory --owner=999 --group=999 --mode=700 \
-    /home/causeway /homes /homes/operator /homes/node /homes/sidecar /homes/deposit-watcher \
+    /data /home/causeway /homes /homes/operator /homes/node /homes/sidecar /homes/deposit-watcher \
     /homes/withdrawal-worker /homes/postgres
 WORKDIR /app
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 USER 999:999
+VOLUME ["/data"]
 ENTRYPOINT ["node"]
-CMD ["dist/cli/main.js", "--help"]
+CMD ["dist/cli/mesh-main.js", "--home", "/data"]

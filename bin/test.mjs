@@ -1,8 +1,10 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/faults
+ *   (no flag)    everything below test/ except test/faults and test/mesh
  *   --services   test/integration on a private PostgreSQL and Redis
  *   --faults     test/faults: kill -9 at every durable step and the like
+ *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
+ *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run)
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
 import { spawn } from "node:child_process";
@@ -10,6 +12,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildJudge } from "./judge.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
 
@@ -20,14 +23,23 @@ const REPORT_MS = 25_000;
 
 /** Which tests each mode runs, as jest's path patterns. */
 const MODES = {
-  usual: { paths: [], ignored: ["/node_modules/", "/test/faults/"] },
+  usual: { paths: [], ignored: ["/node_modules/", "/test/faults/", "/test/mesh/"] },
   services: { paths: ["test/integration/", "test/faults/redis"], ignored: ["/node_modules/"] },
   faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
+  mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
+  fuzz: {
+    paths: ["test/integration/sidecar/fuzz"],
+    ignored: ["/node_modules/"],
+    environment: { CAUSEWAY_FUZZ_REQUESTS: "100000" },
+  },
 };
+
+/** Words that are for this program; all others are jest's. */
+const FLAGS = [...Object.keys(MODES).map((name) => `--${name}`), "--long"];
 
 const say = (text) => console.log(`causeway: ${text}`);
 const given = process.argv.slice(2);
-const jestArguments = given.filter((word) => word !== "--services" && word !== "--faults");
+const jestArguments = given.filter((word) => !FLAGS.includes(word));
 const modes = Object.keys(MODES).filter((name) => given.includes(`--${name}`));
 
 say("checking packages and build");
@@ -36,8 +48,9 @@ await runSetup(() => prepare({ isDevWanted: true, say }));
 const totals = { passed: 0, failed: 0, exitCode: 0 };
 for (const mode of modes.length === 0 ? ["usual"] : modes) {
   const services = mode === "services" ? await startOrExit() : undefined;
+  const judge = mode === "mesh" ? await judgeOrExit() : undefined;
   try {
-    await runJest(MODES[mode], services?.environment ?? {});
+    await runJest(MODES[mode], { ...MODES[mode].environment, ...services?.environment, ...judge });
   } finally {
     await services?.stop();
   }
@@ -51,6 +64,15 @@ async function startOrExit() {
     services = await startPrivateServices({ say });
   });
   return services;
+}
+
+/** What the tests with the judge are told. */
+async function judgeOrExit() {
+  let program;
+  await runSetup(async () => {
+    program = await buildJudge({ say });
+  });
+  return { ROSETTA_CLI: program, MESH_FORM: given.includes("--long") ? "long" : "short" };
 }
 
 /** Runs jest as a child and adds its figures to the totals. */

@@ -3,13 +3,13 @@
  * this machine; @noble stays the reference that tests compare with. Loading is asynchronous
  * (wasm), so this module completes its own top-level await before anyone can call it.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { createRequire } from "node:module";
 import { instantiateSecp256k1 } from "@bitauth/libauth";
 import { secp256k1 as noble } from "@noble/curves/secp256k1.js";
 import { createKeccak } from "hash-wasm";
 import { ChainError } from "./errors.js";
-import { bytesToHex, type Hash32 } from "./hex.js";
+import type { Hash32 } from "./hex.js";
 
 /** Which secp256k1 implementation is in use, fastest first. */
 export type Secp256k1Backend = "native" | "wasm" | "noble";
@@ -56,12 +56,14 @@ export function keccak256(bytes: Uint8Array): Uint8Array {
 
 /** keccak256 of the bytes as `0x` hex. */
 export function keccak256Hex(bytes: Uint8Array): Hash32 {
-  return bytesToHex(keccak256(bytes)) as Hash32;
+  keccakHasher.init();
+  keccakHasher.update(bytes);
+  return `0x${keccakHasher.digest("hex")}` as Hash32;
 }
 
 /** SHA-256 of the bytes, 32 bytes. */
 export function sha256(bytes: Uint8Array): Uint8Array {
-  return createHash("sha256").update(bytes).digest();
+  return hash("sha256", bytes, "buffer");
 }
 
 function createNative(): Secp256k1 | undefined {

@@ -2,12 +2,12 @@
  * Ethereum transactions of types 0, 1 and 2: decode, hash, recover, build and sign.
  * Sources: EIP-155, EIP-2718, EIP-2930, EIP-1559; decision D7 (types 3 and 4 refused).
  */
-import { type Address, addressToBytes, bytesToAddress, publicKeyToAddress } from "./address.js";
+import { type Address, addressToBytes, bytesToAddress } from "./address.js";
 import { keccak256, keccak256Hex, SECP256K1_ORDER, secp256k1 } from "./crypto.js";
 import { ChainError } from "./errors.js";
 import { bigintToBytes, bigintToWord, bytesToHash32, type Hash32, hexToBytes } from "./hex.js";
-import { decodeRlp, encodeRlp, type RlpInput, type RlpItem, rlpBytes } from "./rlp.js";
-import { rlpInteger, rlpList } from "./rlp.js";
+import { decodeRlp, encodeRlp, encodeRlpListOfEncoded, FlatList } from "./rlp.js";
+import { type RlpInput, type RlpItem, rlpBytes, rlpInteger, rlpList } from "./rlp.js";
 
 /** Transaction types that the chain executes. */
 export type TransactionType = 0 | 1 | 2;
@@ -134,33 +134,94 @@ function uint64(item: RlpItem | undefined): bigint {
   return rlpInteger(item, 8);
 }
 
+/** Shared by all that have none. */
+const NO_ACCESS_LIST: readonly AccessListEntry[] = [];
+
+/** Items of a signed legacy transaction: nonce, price, gas, to, value, data, v, r, s. */
+const legacyItems = new FlatList(9);
+const LEGACY_V = 6;
+
+/**
+ * The usual transaction is read in place; whatever is not in order there goes the general way,
+ * which also says what is wrong.
+ */
 function decodeLegacy(raw: Uint8Array): SignedTransaction {
+  return decodeFlatLegacy(raw, legacyItems) ?? decodeGeneralLegacy(raw);
+}
+
+/** Undefined for everything that is not in order, and for very long calldata. */
+function decodeFlatLegacy(raw: Uint8Array, items: FlatList): SignedTransaction | undefined {
+  const isInOrder =
+    items.read(raw) &&
+    items.isInteger(0, 8) &&
+    items.isInteger(1) &&
+    items.isInteger(2, 8) &&
+    (items.size(3) === 20 || items.size(3) === 0) &&
+    items.isInteger(4) &&
+    items.isInteger(LEGACY_V) &&
+    items.isInteger(7) &&
+    items.isInteger(8);
+  if (!isInOrder) return undefined;
+  return legacyOf(raw, {
+    nonce: items.integer(0),
+    gasPriceAtoken: items.integer(1),
+    gasLimit: items.integer(2),
+    to: items.size(3) === 0 ? undefined : (`0x${items.hex(3)}` as Address),
+    valueAtoken: items.integer(4),
+    data: items.item(5),
+    v: items.integer(LEGACY_V),
+    r: items.integer(7),
+    s: items.integer(8),
+  });
+}
+
+function decodeGeneralLegacy(raw: Uint8Array): SignedTransaction {
   const [nonce, price, gas, to, value, data, v, r, s] = fieldsOf(raw, 9);
   const wireV = rlpInteger(v);
-  if (wireV < 35n) {
-    throw new ChainError(
-      "UNPROTECTED_TRANSACTION",
-      "only replay-protected (EIP-155) transactions allowed over RPC",
-    );
-  }
-  const gasPriceAtoken = rlpInteger(price);
-  return checkSignature({
-    type: 0,
-    chainId: (wireV - 35n) / 2n,
+  assertProtected(wireV);
+  return legacyOf(raw, {
     nonce: uint64(nonce),
-    maxFeePerGasAtoken: gasPriceAtoken,
-    maxPriorityFeePerGasAtoken: gasPriceAtoken,
+    gasPriceAtoken: rlpInteger(price),
     gasLimit: uint64(gas),
     to: decodeTo(to),
     valueAtoken: rlpInteger(value),
     data: rlpBytes(data),
-    accessList: [],
     v: wireV,
     r: rlpInteger(r),
     s: rlpInteger(s),
+  });
+}
+
+type LegacyItems = Omit<LegacyIntent, "chainId"> & Pick<SignedTransaction, "v" | "r" | "s">;
+
+function legacyOf(raw: Uint8Array, items: LegacyItems): SignedTransaction {
+  const { gasPriceAtoken, v } = items;
+  assertProtected(v);
+  return checkSignature({
+    type: 0,
+    chainId: (v - 35n) / 2n,
+    nonce: items.nonce,
+    maxFeePerGasAtoken: gasPriceAtoken,
+    maxPriorityFeePerGasAtoken: gasPriceAtoken,
+    gasLimit: items.gasLimit,
+    to: items.to,
+    valueAtoken: items.valueAtoken,
+    data: items.data,
+    accessList: NO_ACCESS_LIST,
+    v,
+    r: items.r,
+    s: items.s,
     raw,
     hash: keccak256Hex(raw),
   });
+}
+
+function assertProtected(v: bigint): void {
+  if (v >= 35n) return;
+  throw new ChainError(
+    "UNPROTECTED_TRANSACTION",
+    "only replay-protected (EIP-155) transactions allowed over RPC",
+  );
 }
 
 function decodeAccessList(item: RlpItem | undefined): AccessListEntry[] {
@@ -207,18 +268,62 @@ function checkSignature(tx: SignedTransaction): SignedTransaction {
 }
 
 /** 0 or 1: which of the two points the signature recovers. */
-export function signatureParity(tx: SignedTransaction): number {
+function signatureParity(tx: SignedTransaction): number {
   return tx.type === 0 ? Number((tx.v - 35n) % 2n) : Number(tx.v);
 }
 
-/** Digest that the sender signed. */
-export function signingDigest(tx: SignedTransaction): Uint8Array {
+/** EIP-155's tail of the last chain id: a node sees one. */
+let chainTail = { chainId: 0n, encoded: encodeChainTail(0n) };
+
+function encodeChainTail(chainId: bigint): Uint8Array {
+  return Buffer.concat([encodeRlp(bigintToBytes(chainId)), Uint8Array.of(0x80, 0x80)]);
+}
+
+/** Digest that the sender signed, over the fields as they came. */
+function signingDigest(tx: SignedTransaction): Uint8Array {
   if (tx.type === 0) {
-    return legacySigningDigest({ ...tx, gasPriceAtoken: tx.maxFeePerGasAtoken });
+    if (!legacyItems.read(tx.raw)) {
+      return legacySigningDigest({ ...tx, gasPriceAtoken: tx.maxFeePerGasAtoken });
+    }
+    const { chainId } = tx;
+    if (chainTail.chainId !== chainId) chainTail = { chainId, encoded: encodeChainTail(chainId) };
+    const fields = legacyItems.encodedFirst(LEGACY_V);
+    return keccak256(encodeRlpListOfEncoded([fields, chainTail.encoded]));
   }
   const fields = rlpList(decodeRlp(tx.raw.subarray(1)));
   const payload = encodeRlp(fields.slice(0, fields.length - 3));
   return keccak256(Buffer.concat([Uint8Array.of(tx.type), payload]));
+}
+
+/** Length of a packed signature: digest (32), r (32), s (32), parity (1). */
+export const PACKED_SIGNATURE_BYTES = 97;
+
+/**
+ * Writes what recovery needs of a decoded transaction, as a packed signature, so that another
+ * thread can do it.
+ */
+export function packSignature(tx: SignedTransaction, target: Uint8Array, at: number): void {
+  target.set(signingDigest(tx), at);
+  target.set(bigintToWord(tx.r), at + 32);
+  target.set(bigintToWord(tx.s), at + 64);
+  target[at + 96] = signatureParity(tx);
+}
+
+/** Address bytes (20) of the signer of a packed signature; undefined where there is none. */
+export function recoverPacked(
+  packed: Uint8Array,
+  at: number,
+  backend = secp256k1,
+): Uint8Array | undefined {
+  const digest = packed.subarray(at, at + 32);
+  const compact = packed.subarray(at + 32, at + 96);
+  const publicKey = backend.recover(digest, compact, packed[at + 96] ?? 0);
+  return publicKey === undefined ? undefined : keccak256(publicKey).subarray(12);
+}
+
+/** The fault of a signature that no key can have made: INVALID_SIGNATURE. */
+export function signerMissing(): ChainError {
+  return new ChainError("INVALID_SIGNATURE", "the signature recovers no public key");
 }
 
 /**
@@ -226,12 +331,11 @@ export function signingDigest(tx: SignedTransaction): Uint8Array {
  * @throws INVALID_SIGNATURE
  */
 export function recoverSender(tx: SignedTransaction, backend = secp256k1): Address {
-  const compact = Buffer.concat([bigintToWord(tx.r), bigintToWord(tx.s)]);
-  const publicKey = backend.recover(signingDigest(tx), compact, signatureParity(tx));
-  if (publicKey === undefined) {
-    throw new ChainError("INVALID_SIGNATURE", "the signature recovers no public key");
-  }
-  return publicKeyToAddress(publicKey);
+  const packed = new Uint8Array(PACKED_SIGNATURE_BYTES);
+  packSignature(tx, packed, 0);
+  const address = recoverPacked(packed, 0, backend);
+  if (address === undefined) throw signerMissing();
+  return bytesToAddress(address);
 }
 
 /** Decodes raw hex that this kit stored or encoded itself. */

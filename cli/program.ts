@@ -8,7 +8,11 @@ import { runDepositsResume, runDepositsStatus } from "./deposits.js";
 import { resolveHome } from "./home.js";
 import { parseBlockInterval } from "./kit-arguments.js";
 import { KIT_CONFIG_NAMES } from "./kit-config.js";
+import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/command.js";
+import { runMeshCheckOfHome } from "./mesh-check/of-home.js";
 import { runReconcile } from "./reconcile.js";
+import { runCheckTokens } from "./token-check.js";
+import { type AddTokenOptions, runAddToken, runListTokens } from "./tokens.js";
 import {
   type ListWithdrawalsOptions,
   runFreezeWithdrawals,
@@ -58,6 +62,7 @@ export function createProgram(options: ProgramOptions): Command {
       options.setExitCode(await work(contextOf(own), own));
     };
   addKitCommands(program, run);
+  addTokenCommands(program, run);
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   return program;
@@ -101,6 +106,31 @@ function addKitCommands(program: Command, run: Runner): void {
   addShared(program.command("reconcile"))
     .description("compare ledger and chain at one height, tolerance 0; exit 1 on a break")
     .action(run((context) => runReconcile(context)));
+  addShared(describeMeshCheck(program.command("mesh-check"))).action(
+    run<SharedOptions & MeshCheckOptions>((context, own) => runMeshCheckOfHome(context, own)),
+  );
+}
+
+function addTokenCommands(program: Command, run: Runner): void {
+  const tokens = program
+    .command("tokens")
+    .description("the ERC-20 registry of the home; a change counts after a restart of the kit");
+  addShared(tokens.command("add"))
+    .description("pin a token; its contract need not exist yet")
+    .requiredOption("--address <address>", "contract, 0x hex")
+    .requiredOption("--symbol <symbol>", "what it is called here, for ever")
+    .requiredOption("--decimals <n>", "0 to 255, as the contract has them")
+    .action(
+      run<SharedOptions & AddTokenOptions>((context, { address, symbol, decimals }) =>
+        runAddToken(context, { address, symbol, decimals }),
+      ),
+    );
+  addShared(tokens.command("list"))
+    .description("the pinned tokens")
+    .action(run((context) => runListTokens(context)));
+  addShared(tokens.command("check"))
+    .description("hold the list against the contracts and the sidecar; exit 1 when a token fails")
+    .action(run((context) => runCheckTokens(context)));
 }
 
 function addDepositCommands(program: Command, run: Runner): void {

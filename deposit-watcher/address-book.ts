@@ -25,6 +25,11 @@ export class AddressBook implements Watched {
     return this.#customers.get(address);
   }
 
+  /** True for a deposit address and for the hot wallet. */
+  has(address: Address): boolean {
+    return address === this.hotWallet || this.#customers.has(address);
+  }
+
   /** Adds addresses that continue the book; ones it knows change nothing. */
   add(addresses: readonly DepositAddress[]): void {
     for (const entry of addresses) {

@@ -62,7 +62,8 @@ export async function* readRuns(
   };
   try {
     for (fill(); window.length > 0; fill()) {
-      await window[0]?.settled;
+      // Half of what is under way, because few large runs are cheaper to book than many small.
+      await Promise.all(window.slice(0, Math.ceil(window.length / 2)).map((read) => read.settled));
       const run: DataBlock[] = [];
       const isLast = takeSettled(window, run);
       for (const block of run) {
@@ -84,7 +85,7 @@ export async function* readRuns(
 /** How many blocks like the last one may be on their way; undefined without one. */
 function readsFor(last: DataBlock | undefined, readsInFlight: number): number | undefined {
   if (last === undefined) return undefined;
-  const fitting = Math.floor(MAX_TRANSACTIONS_IN_FLIGHT / (last.transactions.length + 1));
+  const fitting = Math.floor(MAX_TRANSACTIONS_IN_FLIGHT / (last.transactionCount + 1));
   return Math.min(readsInFlight, Math.max(2, fitting));
 }
 
@@ -124,15 +125,11 @@ function takeSettled(window: Read[], run: DataBlock[]): boolean {
       throw outcome.error;
     }
     if (outcome.block === undefined) return true;
-    operations += countOperations(outcome.block);
+    operations += outcome.block.operationCount;
     if (run.length > 0 && operations > MAX_RUN_OPERATIONS) return false;
     run.push(outcome.block);
     window.shift();
   }
-}
-
-function countOperations(block: DataBlock): number {
-  return block.transactions.reduce((sum, { operations }) => sum + operations.length, 0);
 }
 
 /** The block's place and ancestry against the block before it. */

@@ -86,7 +86,8 @@ export async function verifyTouches(
 ): Promise<void> {
   const queries = run.touches.flatMap((touch) => {
     const after = { address: touch.address, at: touch.height };
-    return touch.height === 0 ? [after] : [after, { ...after, at: touch.height - 1 }];
+    // The older state first: the node then has the younger one at hand.
+    return touch.height === 0 ? [after] : [{ ...after, at: touch.height - 1 }, after];
   });
   const [answers] = await Promise.all([
     node.getBalances(queries, options),
@@ -94,8 +95,8 @@ export async function verifyTouches(
   ]);
   const balances = answers.values();
   for (const touch of run.touches) {
-    const afterAtoken = balances.next().value ?? 0n;
     const beforeAtoken = touch.height === 0 ? 0n : (balances.next().value ?? 0n);
+    const afterAtoken = balances.next().value ?? 0n;
     if (afterAtoken - beforeAtoken === touch.deltaAtoken) continue;
     throw new IncidentFound({
       kind: "BALANCE_MISMATCH",

@@ -3,9 +3,7 @@
  * of the hot wallet, and per address and block the sum that the chain's balances must confirm.
  */
 import type { Address } from "../chain/address.js";
-import type { BalanceReason } from "../chain/balance-change.js";
 import type { Hash32, Height } from "../chain/hex.js";
-import { TOKEN_SYMBOL } from "../chain/units.js";
 import type { CustomerId } from "../ledger/accounts.js";
 import type { NewDeposit } from "../ledger/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/wallet-flows.js";
@@ -13,12 +11,13 @@ import type { Outflow, WalletInflow } from "../ledger/wallet-flows.js";
 /** One operation, as far as matching needs it. */
 export interface MatchOperation {
   readonly index: number;
-  readonly type: BalanceReason;
+  readonly type: string;
   readonly status: "SUCCESS" | "FAILURE";
   readonly address: Address;
+  /** False for tokens, and for coins that the address does not hold itself. */
+  readonly isNative: boolean;
   /** Signed. */
   readonly amountAtoken: bigint;
-  readonly currencySymbol: string;
   readonly relatedIndexes: readonly number[];
 }
 
@@ -60,15 +59,10 @@ export interface MatchResult {
 }
 
 /**
- * Ways in which somebody pays an address. Coins that arrive otherwise (minted, genesis, shares of
- * fees) were not sent to the customer and go to suspense.
+ * Ways in which somebody pays an address. Coins that arrive otherwise (minted, genesis, rewards, a
+ * type that this version does not know) were not sent to the customer and go to suspense.
  */
-const PAYMENT_TYPES: ReadonlySet<BalanceReason> = new Set([
-  "CALL",
-  "CREATE",
-  "CREATE2",
-  "SELFDESTRUCT",
-]);
+const PAYMENT_TYPES: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
 
 /** Matches consecutive blocks against the watched addresses. */
 export function matchBlocks(blocks: readonly MatchBlock[], watched: Watched): MatchResult {
@@ -110,8 +104,10 @@ function matchTransaction(matching: Matching): void {
     const { address, amountAtoken } = operation;
     const customerId = watched.customerOf(address);
     if (customerId === undefined && address !== watched.hotWallet) continue;
-    deltas.set(address, (deltas.get(address) ?? 0n) + amountAtoken);
-    if (isSelfPaid(operation, transaction)) continue;
+    const deltaAtoken = operation.isNative ? amountAtoken : 0n;
+    // Other currencies leave the balance alone, and the chain is asked whether that is true.
+    deltas.set(address, (deltas.get(address) ?? 0n) + deltaAtoken);
+    if (!operation.isNative || isSelfPaid(operation, transaction)) continue;
     if (amountAtoken > 0n) {
       addInflow(matching, operation, customerId);
     } else {
@@ -160,11 +156,7 @@ function addInflow(
 }
 
 function isEffective(operation: MatchOperation): boolean {
-  return (
-    operation.status === "SUCCESS" &&
-    operation.amountAtoken !== 0n &&
-    operation.currencySymbol === TOKEN_SYMBOL
-  );
+  return operation.status === "SUCCESS" && operation.amountAtoken !== 0n;
 }
 
 /** True for either side of a pair that takes from and gives to the same address: nothing moved. */
@@ -173,6 +165,7 @@ function isSelfPaid(operation: MatchOperation, transaction: MatchTransaction): b
     other !== undefined &&
     other.address === operation.address &&
     other.amountAtoken === -operation.amountAtoken &&
+    other.isNative &&
     isEffective(other);
   if (operation.relatedIndexes.some((index) => opposes(transaction.operations[index]))) return true;
   return transaction.operations.some(

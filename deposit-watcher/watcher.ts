@@ -3,6 +3,7 @@
  * commit. Faults of the network or the database are waited out; incidents stop crediting until an
  * operator resumes; a broken invariant stops the process.
  */
+import assert from "node:assert/strict";
 import { AppError, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
@@ -23,9 +24,10 @@ import type { SqlDatabase } from "../runtime/sql.js";
 import { createWakeup } from "../runtime/task.js";
 import type { AddressBook } from "./address-book.js";
 import { runBackfill } from "./backfill.js";
-import { type BlockSource, readRuns } from "./block-reader.js";
+import { type BlockSource, type ReadRange, readRuns } from "./block-reader.js";
+import { ownParts, touchTest } from "./block-parts.js";
 import { assertTrustworthy, type CheckedNode, readHead, verifyTouches } from "./chain-check.js";
-import { matchBlocks } from "./deposit-match.js";
+import { type MatchBlock, matchBlocks, type MatchResult } from "./deposit-match.js";
 import { IncidentFound } from "./errors.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
@@ -76,6 +78,20 @@ export interface WatcherStatus {
   readonly incident: Incident | undefined;
   /** Why the last round did not come through; undefined when it did. */
   readonly problem: string | undefined;
+}
+
+/** A run that is matched, its verification under way. */
+interface PreparedRun {
+  readonly run: readonly DataBlock[];
+  /** What concerns us of those blocks of the run that could be read; never none. */
+  readonly own: readonly MatchBlock[];
+  readonly last: MatchBlock;
+  readonly matched: Omit<MatchResult, "touches">;
+  readonly verified: Promise<void>;
+  /** Why the run's next block could not be read. */
+  readonly fault: unknown;
+  /** Addresses below this index were matched. */
+  readonly nextAddressIndex: number;
 }
 
 /** The running watcher. */
@@ -172,39 +188,74 @@ export class Watcher {
       readsInFlight: options.readsInFlight,
       signal,
     };
-    for await (const run of readRuns(this.#parts.source, range)) {
-      failpoint("watcher.after-read");
-      cursor = await this.#book(cursor, run, signal);
-      this.#update({ cursorHeight: cursor.height, problem: undefined });
-      metrics.cursor(cursor.height);
-    }
+    cursor = await this.#bookRuns(cursor, range);
     this.#update({ problem: undefined });
     const isBehind = cursor.height < headHeight;
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
   }
 
-  /** Verifies and commits one run; again if an address registered meanwhile is touched by it. */
-  async #book(
-    cursor: WatchCursor,
-    run: readonly DataBlock[],
-    signal: AbortSignal,
-  ): Promise<WatchCursor> {
-    const { database, node, book } = this.#parts;
-    const last = run.at(-1);
-    if (last === undefined) return cursor;
-    const isTouched = lazyTouchTest(run);
+  /** Books run after run; while one is committed, the next is read, matched and verified. */
+  async #bookRuns(cursor: WatchCursor, range: ReadRange): Promise<WatchCursor> {
+    let booked = Promise.resolve(cursor);
+    try {
+      for await (const run of readRuns(this.#parts.source, range)) {
+        failpoint("watcher.after-read");
+        const step = this.#prepare(run, range.signal);
+        const from = await booked;
+        booked = this.#book(from, step, range.signal);
+        // Awaited before the next run is booked, or below.
+        booked.catch(() => undefined);
+      }
+    } catch (error) {
+      // What was read before the fault is good; its own fault would be the earlier one.
+      await booked;
+      throw error;
+    }
+    return booked;
+  }
+
+  /** Matches a run and starts to verify it. */
+  #prepare(run: readonly DataBlock[], signal: AbortSignal): PreparedRun {
+    const { node, book } = this.#parts;
+    const { own, fault } = ownParts(run, book);
+    const last = own.at(-1);
+    if (last === undefined) throw fault;
+    const { touches, ...matched } = matchBlocks(own, book);
+    const verified = verifyTouches(node, { last, touches }, { signal });
+    // Awaited when its turn to be booked comes.
+    verified.catch(() => undefined);
+    return { run, own, last, matched, verified, fault, nextAddressIndex: book.nextIndex };
+  }
+
+  /** Commits a run; matches it again if an address registered meanwhile is touched by it. */
+  async #book(from: WatchCursor, prepared: PreparedRun, signal: AbortSignal): Promise<WatchCursor> {
+    const { database, book, metrics } = this.#parts;
+    let step = prepared;
     for (;;) {
-      const { touches, ...matched } = matchBlocks(run, book);
-      await verifyTouches(node, { last, touches }, { signal });
+      const { run, own, last, matched, nextAddressIndex } = step;
+      assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
+      const isTouched = touchTest(run.slice(0, own.length));
+      await step.verified;
       failpoint("watcher.after-verify");
-      const from = { ...cursor, nextAddressIndex: book.nextIndex };
-      const step = { from, height: last.height, blockHash: last.hash, ...matched };
-      const result = await commitBlockStep(database, step, ({ address }) => isTouched(address));
+      const result = await commitBlockStep(
+        database,
+        {
+          from: { ...from, nextAddressIndex },
+          height: last.height,
+          blockHash: last.hash,
+          ...matched,
+        },
+        ({ address }) => isTouched(address),
+      );
       book.add(result.newAddresses);
       if (result.outcome === "committed") {
         this.#report(result, last.height);
+        this.#update({ cursorHeight: last.height, problem: undefined });
+        metrics.cursor(last.height);
+        if (step.fault !== undefined) throw step.fault;
         return { height: last.height, blockHash: last.hash, nextAddressIndex: book.nextIndex };
       }
+      step = this.#prepare(run, signal);
     }
   }
 
@@ -269,21 +320,6 @@ export class Watcher {
 function previousBlock(cursor: WatchCursor) {
   const { height, blockHash } = cursor;
   return blockHash === undefined ? undefined : { height, hash: blockHash };
-}
-
-/** The addresses of a run are collected only if somebody registered meanwhile. */
-function lazyTouchTest(run: readonly DataBlock[]): (address: string) => boolean {
-  let touched: Set<string> | undefined;
-  return (address) => {
-    touched ??= new Set(
-      run.flatMap((block) =>
-        block.transactions.flatMap((transaction) =>
-          transaction.operations.map((operation) => operation.address),
-        ),
-      ),
-    );
-    return touched.has(address);
-  };
 }
 
 /** Incidents found by checks, and contradictions that the ledger itself refused. */

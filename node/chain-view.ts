@@ -75,4 +75,9 @@ export interface ChainView {
   proof(address: Address, slots: readonly Hash32[], height: Height): Promise<AccountProof>;
   supply(height: Height): Supply | undefined;
   accountJournal(address: Address, from: Height, to: Height): AsyncIterable<AccountJournalEntry>;
+  /**
+   * Heights, ascending, of the blocks in the range that wrote the account's record: those that
+   * changed its balance, nonce, code or storage, and those whose journal names it.
+   */
+  accountHeights(address: Address, from: Height, to: Height): AsyncIterable<Height>;
 }

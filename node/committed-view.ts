@@ -130,13 +130,16 @@ export class CommittedView implements ChainView {
     return this.isCommitted(height) ? this.stores.blocks.supply(height) : undefined;
   }
 
+  accountHeights(address: Address, from: Height, to: Height): AsyncIterable<Height> {
+    return this.stores.state.heightsOf(address, from, Math.min(to, this.current.height));
+  }
+
   async *accountJournal(
     address: Address,
     from: Height,
     to: Height,
   ): AsyncIterable<AccountJournalEntry> {
-    const last = Math.min(to, this.current.height);
-    for await (const height of this.stores.state.heightsOf(address, from, last)) {
+    for await (const height of this.accountHeights(address, from, to)) {
       const { block, journal } = this.stores.blocks.block(height);
       const groups = [
         ...journal.transactions.map(({ transactionHash, changes }) => ({

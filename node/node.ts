@@ -23,6 +23,8 @@ import { PRECOMPILES } from "./execution/evm.js";
 import { createGenesisBlock } from "./execution/genesis-block.js";
 import type { Genesis } from "./genesis.js";
 import { Mempool } from "./mempool/mempool.js";
+import { RecoveryThread } from "./mempool/recovery-thread.js";
+import type { SenderRecovery } from "./mempool/sender-recovery.js";
 import { registerNodeMetrics } from "./node-metrics.js";
 import { startServers } from "./servers.js";
 import { TrieCache } from "./state/trie-cache.js";
@@ -63,7 +65,8 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     maxSizeBytes: TRIE_CACHE_BYTES,
   });
   const poolStore = new PoolStore(stores.database, (hash) => view.locate(hash) !== undefined);
-  const poolParts = { stores, view, bus, poolStore, haltReason: halt.reason };
+  const recovery = new RecoveryThread({ log });
+  const poolParts = { stores, view, bus, poolStore, recovery, haltReason: halt.reason };
   const pool = await openPool(options, poolParts);
   const calls = new CallPool({
     view,
@@ -98,6 +101,7 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
   log.info({ height: view.head().height, genesis: view.genesis().block.hash }, "node started");
   return [
     { name: "store", stop: () => closeStores(stores) },
+    { name: "sender recovery", stop: () => recovery.close() },
     { name: "mempool", stop: () => pool.close() },
     { name: "call workers", stop: () => calls.close() },
     { name: "block production", stop: () => production },
@@ -130,11 +134,12 @@ interface PoolParts {
   readonly view: CommittedView;
   readonly bus: EventBus;
   readonly poolStore: PoolStore;
+  readonly recovery: SenderRecovery;
   readonly haltReason: () => string | undefined;
 }
 
 function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
-  const { stores, view, bus, poolStore, haltReason } = parts;
+  const { stores, view, bus, poolStore, recovery, haltReason } = parts;
   const { genesis, app, log } = options;
   const { state } = stores;
   return Mempool.open({
@@ -145,6 +150,7 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
         (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
     },
     journal: poolStore,
+    recovery,
     bus,
     clock: systemClock,
     rules: {

@@ -1,8 +1,8 @@
 /** The Data API (Rosetta) as the deposit watcher reads it: blocks with their operations. */
 import type { Address } from "../chain/address.js";
-import { BALANCE_REASONS, type BalanceReason } from "../chain/balance-change.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { OperationStatus } from "../chain/operations.js";
+import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../chain/units.js";
 import {
   type AnswerObject,
   readAddress,
@@ -15,6 +15,7 @@ import {
   readOptional,
   readString,
 } from "./answer-fields.js";
+import { CUT_OUT, type ScannedReply, scanBlockReply } from "./data-block-scan.js";
 import { badAnswer, DataApiError, NodeFault } from "./errors.js";
 import { createHttpPoster } from "./http-post.js";
 import type { RpcOptions } from "./json-rpc.js";
@@ -22,12 +23,17 @@ import type { RpcOptions } from "./json-rpc.js";
 /** One operation of a transaction. */
 export interface DataOperation {
   readonly index: number;
-  readonly type: BalanceReason;
+  /** Of the balance journal's reasons, or what modules and tokens use beside them. */
+  readonly type: string;
   readonly status: OperationStatus;
   readonly address: Address;
-  /** Signed. */
+  /**
+   * True for the address' own native coins: the currency is TOKEN with 18 decimals and nothing
+   * else, and no sub-account is named. A token contract may call itself TOKEN as well.
+   */
+  readonly isNative: boolean;
+  /** Signed; atoken only where the operation is native. */
   readonly amountAtoken: bigint;
-  readonly currencySymbol: string;
   readonly relatedIndexes: readonly number[];
 }
 
@@ -46,7 +52,15 @@ export interface DataBlock {
   /** At height 0 the block's own hash. */
   readonly parentHash: Hash32;
   readonly timestampMs: number;
-  readonly transactions: readonly DataTransaction[];
+  readonly transactionCount: number;
+  /** Operations, as far as they name an account. */
+  readonly operationCount: number;
+  /**
+   * The transactions with an operation of an account for which `concerns` is true, each whole and
+   * fully checked; a few others may be among them. May be asked again with another question.
+   * @throws BAD_ANSWER
+   */
+  transactions(concerns: (address: Address) => boolean): readonly DataTransaction[];
 }
 
 /** What the Data API says about the chain. */
@@ -83,6 +97,9 @@ export interface DataApiClientOptions {
 export const BLOCK_MISSING_NUMBERS: ReadonlySet<number> = new Set([201, 202]);
 
 const DEFAULT_TIMEOUT_MS = 10_000;
+
+/** Enough to keep a server busy; each more would only be one more to look after. */
+const MAX_CONNECTIONS = 16;
 const DEFAULT_MAX_RESPONSE_BYTES = 128 * 1024 * 1024;
 
 /** Opens no connection before the first call. Throws TypeError on a malformed URL. */
@@ -91,28 +108,30 @@ export function createDataApiClient(options: DataApiClientOptions): DataApiClien
     url: options.url,
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+    maxConnections: MAX_CONNECTIONS,
   });
   const call = async (path: string, fields: AnswerObject, signal: AbortSignal) => {
     const body = JSON.stringify({ network_identifier: options.network, ...fields });
     const reply = await poster.post(body, { signal, path });
-    if (reply.status !== 200 && reply.status !== 500) {
-      throw new NodeFault("NODE_HTTP_STATUS", `${poster.host} answered HTTP ${reply.status}`, {
-        retriable: true,
-        details: { host: poster.host, status: reply.status },
-      });
+    if (reply.status === 500) {
+      throw parseError(readObject(parseJson(reply.body.toString("utf8")), "answer"), path);
     }
-    const answer = readObject(parseJson(reply.body), "answer");
-    if (reply.status === 500) throw parseError(answer, path);
-    return answer;
+    if (reply.status === 200) return reply.body;
+    throw new NodeFault("NODE_HTTP_STATUS", `${poster.host} answered HTTP ${reply.status}`, {
+      retriable: true,
+      details: { host: poster.host, status: reply.status },
+    });
   };
   return {
     async networkStatus({ signal }) {
-      return parseStatus(await call("/network/status", {}, signal));
+      const body = await call("/network/status", {}, signal);
+      return parseStatus(readObject(parseJson(body.toString("utf8")), "answer"));
     },
     async block(height, { signal }) {
       try {
-        const answer = await call("/block", { block_identifier: { index: height } }, signal);
-        const block = readOptional(answer["block"], "block", parseBlock);
+        const block = parseReply(
+          await call("/block", { block_identifier: { index: height } }, signal),
+        );
         if (block !== undefined && block.height !== height) throw badAnswer("another block");
         return block;
       } catch (error) {
@@ -130,9 +149,9 @@ function isBlockMissing(error: unknown): boolean {
   );
 }
 
-function parseJson(body: Buffer): unknown {
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(body.toString("utf8"));
+    return JSON.parse(text);
   } catch (cause) {
     throw badAnswer("the body is not JSON", cause);
   }
@@ -167,8 +186,24 @@ function parseStatus(answer: AnswerObject): DataNetworkStatus {
   };
 }
 
-function parseBlock(value: unknown): DataBlock {
-  const block = readObject(value, "block");
+/** Undefined for a reply without a block. */
+function parseReply(body: Buffer): DataBlock | undefined {
+  try {
+    return parseBlock(scanBlockReply(body));
+  } catch {
+    // Not a block as JSON.stringify writes it: another server's spaces, no block, or no sense.
+    const answer = readObject(parseJson(body.toString("utf8")), "answer");
+    if (answer["block"] === null || answer["block"] === undefined) return undefined;
+    return parseBlock(scanBlockReply(Buffer.from(JSON.stringify(answer), "utf8")));
+  }
+}
+
+function parseBlock(reply: ScannedReply): DataBlock {
+  const frame = readObject(parseJson(reply.frame), "answer");
+  const block = readObject(frame["block"], "block");
+  const list = readList(block["transactions"], "transactions");
+  // What the scan took for the block's transactions must be what a JSON parser calls so.
+  if (list.length !== 1 || list[0] !== CUT_OUT) throw badAnswer("more than one list");
   const identifier = parseIdentifier(block["block_identifier"], "block_identifier");
   const parent = parseIdentifier(block["parent_block_identifier"], "parent_block_identifier");
   if (parent.height !== Math.max(0, identifier.height - 1)) throw badAnswer("parent's height");
@@ -176,7 +211,12 @@ function parseBlock(value: unknown): DataBlock {
     ...identifier,
     parentHash: parent.hash,
     timestampMs: readCount(block["timestamp"], "timestamp"),
-    transactions: readList(block["transactions"], "transactions").map(parseTransaction),
+    transactionCount: reply.transactionCount,
+    operationCount: reply.accountCount,
+    transactions: (concerns) =>
+      reply
+        .concerning(concerns)
+        .map((position) => parseTransaction(parseJson(reply.transactionText(position)), position)),
   };
 }
 
@@ -195,32 +235,39 @@ function parseOperation(value: unknown, position: number): DataOperation {
   const identifier = readObject(operation["operation_identifier"], "operation_identifier");
   const index = readCount(identifier["index"], "operation index");
   if (index !== position) throw badAnswer("operations are out of order");
+  const account = readObject(operation["account"], "account");
   const amount = readObject(operation["amount"], "amount");
-  const currency = readObject(amount["currency"], "currency");
   const related = readOptional(operation["related_operations"], "related_operations", readList);
   return {
     index,
     type: readType(operation["type"]),
     status: readStatus(operation["status"]),
-    address: readAccount(operation["account"]),
+    address: readAddress(account["address"], "account address"),
+    // A sub-account holds other coins than the address itself, for example staked ones.
+    isNative: readIsNative(amount["currency"]) && isAbsent(account["sub_account"]),
     amountAtoken: readDecimal(amount["value"], "amount value"),
-    currencySymbol: readString(currency["symbol"], "currency symbol"),
     relatedIndexes: (related ?? []).map((entry) =>
       readCount(readObject(entry, "related operation")["index"], "related index"),
     ),
   };
 }
 
-/** A sub-account holds other coins than the address itself; reading past it would credit them. */
-function readAccount(value: unknown): Address {
-  const account = readObject(value, "account");
-  if (account["sub_account"] !== undefined) throw badAnswer("an operation of a sub-account");
-  return readAddress(account["address"], "account address");
+/** Identity of a currency is its whole object, so metadata of any kind makes it another one. */
+function readIsNative(value: unknown): boolean {
+  const currency = readObject(value, "currency");
+  const symbol = readString(currency["symbol"], "currency symbol");
+  const decimals = readCount(currency["decimals"], "currency decimals");
+  return symbol === TOKEN_SYMBOL && decimals === TOKEN_DECIMALS && isAbsent(currency["metadata"]);
 }
 
-function readType(value: unknown): BalanceReason {
-  const type = BALANCE_REASONS.find((known) => known === value);
-  if (type === undefined) throw badAnswer("an operation type is unknown");
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
+/** Any name in the form of one: what a type means is the reader's to decide. */
+function readType(value: unknown): string {
+  const type = readString(value, "operation type");
+  if (!/^[A-Z][A-Z0-9_]{0,63}$/.test(type)) throw badAnswer("an operation type is malformed");
   return type;
 }
 

@@ -10,19 +10,27 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "./answer-fields.js";
+import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
+import { type At, encodeAt } from "./at.js";
 import { badAnswer, type RpcError } from "./errors.js";
-import { type AccountJournalPage, parseAccountJournalPage } from "./journal-codec.js";
-import { type JournaledBlock, parseJournaledBlock } from "./journal-codec.js";
+import {
+  type AccountHeightsPage,
+  type AccountJournalPage,
+  type JournaledBlock,
+  parseAccountHeightsPage,
+  parseAccountJournalPage,
+  parseJournaledBlock,
+} from "./journal-codec.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
+import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
+import { type PoolCalls, poolCalls } from "./pool-calls.js";
+import { type TokenCalls, tokenCalls } from "./token-balances.js";
 import {
   type NodeReceipt,
   type NodeTransactionStatus,
   parseNodeReceipt,
   parseTransactionStatus,
 } from "./transaction-codec.js";
-
-/** A state to read: that after the block of a height, or the newest. */
-export type At = Height | "latest";
 
 /** What identifies a block and its place. */
 export interface NodeBlockHeader {
@@ -51,7 +59,7 @@ export type SendOutcome =
  * A node as its clients see it. Every method throws RpcError when the node refuses and NodeFault
  * when it cannot be asked or its answer is malformed; unknown blocks and hashes are `undefined`.
  */
-export interface EvmClient {
+export interface EvmClient extends AccountStateCalls, ForwardedCalls, PoolCalls, TokenCalls {
   chainId(options: RpcOptions): Promise<bigint>;
   blockNumber(options: RpcOptions): Promise<Height>;
   /** True while the node knows that it is behind. */
@@ -96,6 +104,15 @@ export interface EvmClient {
     range: { readonly from: Height; readonly to: Height },
     options: RpcOptions,
   ): Promise<AccountJournalPage>;
+  /**
+   * Heights from `from` to `to`, both included, at which an account's record was written: every
+   * change of its balance, nonce, code or storage is at one of them. Continue at `next`.
+   */
+  accountHeights(
+    address: Address,
+    range: { readonly from: Height; readonly to: Height },
+    options: RpcOptions,
+  ): Promise<AccountHeightsPage>;
   /** What became of a transaction hash, as far as the node knows. */
   transactionStatus(hash: Hash32, options: RpcOptions): Promise<NodeTransactionStatus>;
 }
@@ -106,6 +123,10 @@ export function createEvmClient(rpc: JsonRpcClient): EvmClient {
     ...chainCalls(rpc),
     ...accountCalls(rpc),
     ...transactionCalls(rpc),
+    ...forwardedCalls(rpc),
+    ...accountStateCalls(rpc),
+    ...poolCalls(rpc),
+    ...tokenCalls(rpc),
   };
 }
 
@@ -153,7 +174,12 @@ function chainCalls(rpc: JsonRpcClient): ChainCalls {
 
 type AccountCalls = Pick<
   EvmClient,
-  "getBalance" | "getBalances" | "getTransactionCount" | "getCode" | "accountJournal"
+  | "getBalance"
+  | "getBalances"
+  | "getTransactionCount"
+  | "getCode"
+  | "accountJournal"
+  | "accountHeights"
 >;
 
 function accountCalls(rpc: JsonRpcClient): AccountCalls {
@@ -177,6 +203,11 @@ function accountCalls(rpc: JsonRpcClient): AccountCalls {
       const params = [address, toQuantity(from), toQuantity(to)];
       const answer = await rpc.request("causeway_getAccountJournal", params, options);
       return parseAccountJournalPage(answer);
+    },
+    async accountHeights(address, range, options) {
+      const params = [address, toQuantity(range.from), toQuantity(range.to)];
+      const answer = await rpc.request("causeway_getAccountHeights", params, options);
+      return parseAccountHeightsPage(answer, range);
     },
   };
 }
@@ -258,10 +289,6 @@ export function parseHeader(value: unknown): NodeBlockHeader {
     parentHash: readHash(block["parentHash"], "parentHash"),
     timestampSeconds: readSafeQuantity(block["timestamp"], "timestamp"),
   };
-}
-
-function encodeAt(at: At | "pending"): string {
-  return typeof at === "number" ? toQuantity(at) : at;
 }
 
 function parseReceiptOf(answer: unknown, hash: Hash32): NodeReceipt | undefined {

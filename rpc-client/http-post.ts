@@ -1,6 +1,7 @@
 /** One JSON POST over kept-alive connections: with a time-out, a bound on the reply, a signal. */
 import * as http from "node:http";
 import * as https from "node:https";
+import { urlToHttpOptions } from "node:url";
 import { NodeFault } from "./errors.js";
 
 /** Options of a connection to one server. */
@@ -11,6 +12,8 @@ export interface HttpPostOptions {
   readonly timeoutMs: number;
   /** A longer reply is refused with ANSWER_TOO_LARGE. */
   readonly maxResponseBytes: number;
+  /** Connections at once; default 64. */
+  readonly maxConnections?: number;
 }
 
 /** A reply as it came. */
@@ -19,24 +22,27 @@ export interface HttpReply {
   readonly body: Buffer;
 }
 
+/** What one exchange may choose. */
+export interface PostOptions {
+  readonly signal: AbortSignal;
+  /** Replaces the URL's path. */
+  readonly path?: string | undefined;
+  /** A bound for this reply, where it is lower than the connection's. */
+  readonly maxResponseBytes?: number | undefined;
+}
+
 /** A kept-alive connection pool to one server. */
 export interface HttpPoster {
   /** Host and port, for messages. */
   readonly host: string;
-  /**
-   * @param path replaces the URL's path when given
-   * @throws NodeFault NODE_UNREACHABLE, NODE_TIMEOUT, ANSWER_TOO_LARGE; the signal's reason
-   */
-  post(body: string, options: { signal: AbortSignal; path?: string }): Promise<HttpReply>;
+  /** @throws NodeFault NODE_UNREACHABLE, NODE_TIMEOUT, ANSWER_TOO_LARGE; the signal's reason */
+  post(body: string, options: PostOptions): Promise<HttpReply>;
   /** Ends idle and busy connections. */
   close(): void;
 }
 
-/** Connections to one server; more requests than that wait for a free one. */
+/** Connections to one server by default; more requests than that wait for a free one. */
 const MAX_SOCKETS = 64;
-
-/** Idle connections that stay open; a burst's extra ones are closed. */
-const MAX_FREE_SOCKETS = 16;
 
 /** Faults of a kept-alive connection that the server had already closed. */
 const STALE_CODES = new Set(["ECONNRESET", "EPIPE"]);
@@ -45,24 +51,26 @@ const STALE_CODES = new Set(["ECONNRESET", "EPIPE"]);
 export function createHttpPoster(options: HttpPostOptions): HttpPoster {
   const url = new URL(options.url);
   const transport = url.protocol === "https:" ? https : http;
+  const maxSockets = options.maxConnections ?? MAX_SOCKETS;
   const agent = new transport.Agent({
     keepAlive: true,
-    maxSockets: MAX_SOCKETS,
-    maxFreeSockets: MAX_FREE_SOCKETS,
+    maxSockets,
+    // Bursts come again, and opening a connection costs more than most requests.
+    maxFreeSockets: maxSockets,
     // The last used connection first: the others may reach their idle limit and go.
     scheduling: "lifo",
   });
   const exchange = new HttpExchange(url, transport, agent, options);
   return {
     host: url.host,
-    async post(body, { signal, path }) {
-      signal.throwIfAborted();
+    async post(body, chosen) {
+      chosen.signal.throwIfAborted();
       try {
-        return await exchange.run(body, path, signal);
+        return await exchange.run(body, chosen);
       } catch (error) {
         // Every request of this kit may be sent twice: reads, and transactions known by hash.
         if (!(error instanceof StaleConnection)) throw error;
-        return await exchange.run(body, path, signal);
+        return await exchange.run(body, chosen);
       }
     },
     close: () => agent.destroy(),
@@ -73,21 +81,27 @@ export function createHttpPoster(options: HttpPostOptions): HttpPoster {
 class StaleConnection extends NodeFault {}
 
 class HttpExchange {
+  /** The URL taken apart once, not for each request. */
+  private readonly target: http.RequestOptions;
+
   constructor(
     private readonly url: URL,
     private readonly transport: typeof http | typeof https,
     private readonly agent: http.Agent,
     private readonly options: HttpPostOptions,
-  ) {}
+  ) {
+    this.target = urlToHttpOptions(url);
+  }
 
-  run(body: string, path: string | undefined, signal: AbortSignal): Promise<HttpReply> {
+  run(body: string, { signal, path, maxResponseBytes }: PostOptions): Promise<HttpReply> {
+    const most = Math.min(maxResponseBytes ?? Infinity, this.options.maxResponseBytes);
     return new Promise((resolve, reject) => {
-      const bytes = Buffer.from(body, "utf8");
-      const request = this.transport.request(this.url, {
+      const request = this.transport.request({
+        ...this.target,
         method: "POST",
         agent: this.agent,
         ...(path === undefined ? {} : { path }),
-        headers: { "content-type": "application/json", "content-length": bytes.length },
+        headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
       });
       const timer = setTimeout(() => finish(this.timedOut()), this.options.timeoutMs);
       const onAbort = () => finish(abortReason(signal));
@@ -100,13 +114,15 @@ class HttpExchange {
         reject(outcome);
       };
       request.on("error", (error) => finish(this.unreachable(error, request.reusedSocket)));
-      request.on("response", (response) => this.collect(response, finish));
-      request.end(bytes);
+      request.on("response", (response) => this.collect(response, most, finish));
+      // As text, head and body leave in one piece; bytes would be a second one.
+      request.end(body, "utf8");
     });
   }
 
   private collect(
     response: http.IncomingMessage,
+    maxResponseBytes: number,
     finish: (outcome: HttpReply | Error) => void,
   ): void {
     const chunks: Buffer[] = [];
@@ -114,7 +130,7 @@ class HttpExchange {
     response.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
       size += chunk.length;
-      if (size > this.options.maxResponseBytes) finish(this.tooLarge());
+      if (size > maxResponseBytes) finish(this.tooLarge(maxResponseBytes));
     });
     response.on("error", (error) => finish(this.unreachable(error, false)));
     response.on("end", () => {
@@ -141,9 +157,9 @@ class HttpExchange {
     });
   }
 
-  private tooLarge(): NodeFault {
+  private tooLarge(maxResponseBytes: number): NodeFault {
     return new NodeFault("ANSWER_TOO_LARGE", `the answer of ${this.url.host} is too large`, {
-      details: { host: this.url.host, maxResponseBytes: this.options.maxResponseBytes },
+      details: { host: this.url.host, maxResponseBytes },
     });
   }
 }

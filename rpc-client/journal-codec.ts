@@ -22,6 +22,14 @@ import {
 } from "./answer-fields.js";
 import { badAnswer } from "./errors.js";
 
+/** One EVM log; its transaction and its position in the list tell its place. */
+export interface JournaledLog {
+  readonly address: Address;
+  /** 0 to 4 words. */
+  readonly topics: readonly Hash32[];
+  readonly data: Hex;
+}
+
 /** A mined transaction with its balance changes. */
 export interface JournaledTransaction {
   readonly hash: Hash32;
@@ -39,6 +47,8 @@ export interface JournaledTransaction {
   readonly nonce: bigint;
   readonly input: Hex;
   readonly changes: readonly BalanceChange[];
+  /** In the order of the receipt; none for a failed one. */
+  readonly logs: readonly JournaledLog[];
 }
 
 /** One block with all its balance changes. */
@@ -74,6 +84,13 @@ export interface AccountJournalPage {
   readonly next: Height | undefined;
 }
 
+/** A page of heights at which an account's record was written; `next` is where to go on. */
+export interface AccountHeightsPage {
+  /** Ascending, each once. */
+  readonly heights: readonly Height[];
+  readonly next: Height | undefined;
+}
+
 /** Untrusted answer of `causeway_getBlockJournal` (not null). Throws BAD_ANSWER. */
 export function parseJournaledBlock(value: unknown): JournaledBlock {
   const block = readObject(value, "journal");
@@ -102,6 +119,25 @@ export function parseAccountJournalPage(value: unknown): AccountJournalPage {
   };
 }
 
+/**
+ * Untrusted answer of `causeway_getAccountHeights` for a range: a height outside of it or out of
+ * order would make a reader skip blocks, so it is refused. Throws BAD_ANSWER.
+ */
+export function parseAccountHeightsPage(
+  value: unknown,
+  range: { readonly from: Height; readonly to: Height },
+): AccountHeightsPage {
+  const page = readObject(value, "account heights");
+  const heights = readList(page["heights"], "heights").map((item) => readCount(item, "height"));
+  const next = readOptional(page["next"], "next", readHeight);
+  let least = range.from;
+  for (const height of next === undefined ? heights : [...heights, next]) {
+    if (height < least || height > range.to) throw badAnswer("a height is out of order or range");
+    least = height + 1;
+  }
+  return { heights, next };
+}
+
 /** `next` may be a JSON number or a quantity. */
 function readHeight(value: unknown, name: string): Height {
   return typeof value === "number" ? readCount(value, name) : readSafeQuantity(value, name);
@@ -123,6 +159,21 @@ function parseTransaction(value: unknown): JournaledTransaction {
     nonce: readQuantity(transaction["nonce"], "nonce"),
     input: readHex(transaction["input"], "input"),
     changes: parseChanges(transaction["changes"], "changes"),
+    logs: readList(transaction["logs"], "logs").map(parseLog),
+  };
+}
+
+/** LOG0 to LOG4: more topics than that do not exist. */
+const MAX_TOPICS = 4;
+
+function parseLog(value: unknown): JournaledLog {
+  const log = readObject(value, "log");
+  const topics = readList(log["topics"], "topics").map((topic) => readHash(topic, "topic"));
+  if (topics.length > MAX_TOPICS) throw badAnswer("a log has more than 4 topics");
+  return {
+    address: readAddress(log["address"], "address"),
+    topics,
+    data: readHex(log["data"], "data"),
   };
 }
 

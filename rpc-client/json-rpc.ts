@@ -33,6 +33,8 @@ export interface JsonRpcClient {
 /** Options of every call that waits. */
 export interface RpcOptions {
   readonly signal: AbortSignal;
+  /** Longest reply to this call, where it is lower than the client's. */
+  readonly maxResponseBytes?: number;
 }
 
 /** Settings of a client. */
@@ -59,8 +61,8 @@ export function createJsonRpcClient(options: JsonRpcClientOptions): JsonRpcClien
   });
   let nextId = 1;
 
-  const exchange = async (body: string, signal: AbortSignal): Promise<unknown> => {
-    const reply = await poster.post(body, { signal });
+  const exchange = async (body: string, chosen: RpcOptions): Promise<unknown> => {
+    const reply = await poster.post(body, chosen);
     if (reply.status !== 200) {
       throw new NodeFault("NODE_HTTP_STATUS", `${poster.host} answered HTTP ${reply.status}`, {
         retriable: true,
@@ -74,19 +76,19 @@ export function createJsonRpcClient(options: JsonRpcClientOptions): JsonRpcClien
     }
   };
 
-  const sendBatch = async (calls: readonly RpcCall[], signal: AbortSignal) => {
+  const sendBatch = async (calls: readonly RpcCall[], chosen: RpcOptions) => {
     const firstId = nextId;
     nextId += calls.length;
     const messages = calls.map((call, index) => ({ jsonrpc: "2.0", id: firstId + index, ...call }));
-    const answer = await exchange(JSON.stringify(messages), signal);
+    const answer = await exchange(JSON.stringify(messages), chosen);
     return parseBatch(answer, calls, firstId);
   };
 
   return {
-    async request(method, params, { signal }) {
+    async request(method, params, chosen) {
       const id = nextId++;
       const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-      const answer = await exchange(body, signal);
+      const answer = await exchange(body, chosen);
       if (!isRecord(answer)) throw badAnswer("not an object");
       const outcome = parseAnswer(answer, method);
       // A node that could not read the request answers with a null id: report what it said.
@@ -96,10 +98,10 @@ export function createJsonRpcClient(options: JsonRpcClientOptions): JsonRpcClien
       if (!outcome.ok) throw outcome.error;
       return outcome.result;
     },
-    async batch(calls, { signal }) {
+    async batch(calls, chosen) {
       const outcomes: RpcOutcome[] = [];
       for (let start = 0; start < calls.length; start += MAX_BATCH_CALLS) {
-        const part = await sendBatch(calls.slice(start, start + MAX_BATCH_CALLS), signal);
+        const part = await sendBatch(calls.slice(start, start + MAX_BATCH_CALLS), chosen);
         for (const outcome of part) outcomes.push(outcome);
       }
       return outcomes;

@@ -5,6 +5,9 @@ import { requestError } from "./http-errors.js";
 /** Deeper JSON has no use in any of our APIs and could exhaust the validators' stack. */
 const MAX_JSON_DEPTH = 64;
 
+/** Whole bodies only, so nothing is kept from one to the next. */
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
 /**
  * Reads a whole body.
  * @throws INVALID_REQUEST with status 413 beyond `limitBytes`, 400 when the client breaks off
@@ -16,6 +19,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   return new Promise((resolve, reject) => {
+    const onClose = () => reject(requestError(400, "the body broke off"));
     request.on("data", (chunk: Buffer) => {
       sizeBytes += chunk.length;
       if (sizeBytes > limitBytes) {
@@ -27,11 +31,13 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
       chunks.push(chunk);
     });
     request.on("end", () => {
+      // Every request closes in the end: an error made then would only be thrown away.
+      request.removeListener("close", onClose);
       const [first] = chunks;
       resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
     });
     request.on("error", (cause) => reject(requestError(400, "the body broke off", { cause })));
-    request.on("close", () => reject(requestError(400, "the body broke off")));
+    request.on("close", onClose);
   });
 }
 
@@ -48,7 +54,7 @@ export function isJsonType(contentType: string | undefined): boolean {
 export function parseJsonBody(body: Uint8Array): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    value = JSON.parse(UTF8.decode(body));
   } catch (cause) {
     throw requestError(400, "the body is not valid JSON", { path: "/body", cause });
   }

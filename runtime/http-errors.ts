@@ -1,5 +1,5 @@
 /** Faults that the HTTP server itself finds, before or after a handler runs. */
-import { AppError, errorMessage } from "../chain/errors.js";
+import { AppError, errorCode, errorMessage } from "../chain/errors.js";
 
 /**
  * INVALID_REQUEST: the client's fault (details: `status`, `errors`); INVALID_RESPONSE: a handler
@@ -42,6 +42,13 @@ export function requestError(
     details: { status, errors },
     cause: options.cause,
   });
+}
+
+/** Fault of a connection that did not send a request of HTTP: too long a head, or not one at all. */
+export function unreadableRequest(error: unknown): HttpError {
+  return errorCode(error) === "HPE_HEADER_OVERFLOW"
+    ? requestError(413, "the request's head is too long", { cause: error })
+    : requestError(400, "the request cannot be read", { cause: error });
 }
 
 /** Errors of the router and the validator as `HttpError`; everything else as it is. */

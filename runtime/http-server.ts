@@ -13,10 +13,13 @@ import * as OpenApiValidator from "express-openapi-validator";
 import { errorCode } from "../chain/errors.js";
 import type { ListenAddress } from "./config-values.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
-import { HttpError, normaliseHttpError, requestError } from "./http-errors.js";
+import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
+import { createDirectLane, type DirectCall, type DirectLane } from "./http-lane.js";
+import { endSocket, sendBytes, sendJson, signalOf } from "./http-reply.js";
+import { ReplyTimer } from "./http-timing.js";
 import type { Service } from "./lifecycle.js";
 import type { Logger } from "./logger.js";
-import type { MetricHistogram, Metrics } from "./metrics.js";
+import type { Metrics } from "./metrics.js";
 
 /** A validated request as handlers see it. */
 export interface HttpRequest {
@@ -51,6 +54,11 @@ export interface HttpRoute {
   readonly method: "get" | "post" | "put" | "patch" | "delete";
   /** Path as in the API file: "/v1/deposits/{id}". */
   readonly path: string;
+  /**
+   * POST with a JSON body only: requests that the API file accepts go to the handler without
+   * Express. Nothing else changes: checks, errors, metrics and the reply's bytes are the same.
+   */
+  readonly direct?: boolean;
   readonly handler: (request: HttpRequest) => Promise<HttpReply>;
 }
 
@@ -155,21 +163,30 @@ class OpenApiServer implements HttpServer {
   readonly #server: Server;
   readonly #express: express.Express;
   readonly #states = new WeakMap<IncomingMessage, RequestState>();
-  readonly #durations: MetricHistogram;
+  readonly #timer: ReplyTimer;
   readonly #keyDigest: Buffer | undefined;
+  readonly #lane: DirectLane<HttpRoute>;
 
   constructor(options: HttpServerOptions) {
     this.name = options.name;
     this.#options = options;
     this.#keyDigest = options.apiKey === undefined ? undefined : digest(options.apiKey);
-    this.#durations = options.metrics.histogram(
-      "causeway_http_request_duration_seconds",
-      "Time from a request's arrival to the end of its reply.",
-      ["server", "route", "status"],
+    this.#timer = new ReplyTimer(options.name, options.metrics);
+    const apis = [options, ...(options.moreApis ?? [])];
+    this.#express = this.#buildApp(apis);
+    this.#lane = createDirectLane(
+      apis.map(({ apiSpecPath, routes }) => ({ apiSpecPath, routes: routes.filter(isDirect) })),
+      { validateResponses: options.validateResponses ?? true },
     );
-    this.#express = this.#buildApp();
     this.app = (request, response) => void this.#accept(request, response);
-    this.#server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, this.app);
+    // Node would answer these by itself, in words and statuses that no API describes.
+    const limits = { requestTimeout: REQUEST_TIMEOUT_MS, requireHostHeader: false };
+    this.#server = createServer(limits, this.app);
+    this.#server.on("checkExpectation", this.app);
+    this.#server.on("clientError", (error, socket) => {
+      const { status, body } = options.mapError(unreadableRequest(error));
+      endSocket(socket, status, body);
+    });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.maxConnections = MAX_CONNECTIONS;
   }
@@ -211,7 +228,7 @@ class OpenApiServer implements HttpServer {
     clearTimeout(force);
   }
 
-  /** First contact: probes, authentication, the body's bytes, cached replies; then Express. */
+  /** First contact: probes, authentication, the body's bytes, cached replies, lane; Express. */
   async #accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const state: RequestState = { rawBody: Buffer.alloc(0), signal: signalOf(response) };
@@ -221,19 +238,43 @@ class OpenApiServer implements HttpServer {
         await this.#probe(path, request, response);
         return;
       }
-      this.#time(response, "other");
+      this.#timer.time(response, "other");
+      if (request.headers.host === undefined && request.httpVersion === "1.1") {
+        throw requestError(400, "a Host header is needed");
+      }
       this.#authenticate(request);
       state.rawBody = await readBody(request, this.#options.bodyLimitBytes);
       const method = request.method ?? "GET";
       const cached = this.#options.cachedReply?.({ method, path, rawBody: state.rawBody });
-      if (cached === undefined) {
+      if (cached !== undefined) {
+        sendBytes(response, 200, cached);
+        return;
+      }
+      const call = this.#lane.accept(request, state.rawBody);
+      if (call === undefined) {
         this.#express(request, response);
       } else {
-        sendBytes(response, 200, cached);
+        await this.#handleDirect(call, { headers: request.headers, state, response });
       }
     } catch (error) {
       this.#sendError(error, response);
     }
+  }
+
+  /** Handler and reply of a request that the lane took. */
+  async #handleDirect(
+    { route, body, checkReply }: DirectCall<HttpRoute>,
+    { headers, state, response }: DirectContext,
+  ): Promise<void> {
+    const { path } = route;
+    this.#timer.time(response, path);
+    const { rawBody, signal } = state;
+    const known = { method: "POST", path, params: {}, query: {} };
+    const reply = await route.handler({ ...known, headers, body, rawBody, signal });
+    if (reply.bytes === undefined && reply.body !== undefined) {
+      checkReply(reply.body, reply.status ?? 200);
+    }
+    sendReply(reply, response, (status) => sendJson(response, status, reply.body));
   }
 
   #authenticate(request: IncomingMessage): void {
@@ -262,7 +303,7 @@ class OpenApiServer implements HttpServer {
     sendJson(response, readiness.ready ? 200 : 503, readiness);
   }
 
-  #buildApp(): express.Express {
+  #buildApp(apis: readonly ApiDescription[]): express.Express {
     const app = express();
     app.disable("etag");
     app.disable("x-powered-by");
@@ -276,7 +317,6 @@ class OpenApiServer implements HttpServer {
       checkUrl(request);
       next();
     });
-    const apis = [this.#options, ...(this.#options.moreApis ?? [])];
     for (const api of apis) {
       this.#mount(app, api, apis.length > 1);
     }
@@ -311,7 +351,7 @@ class OpenApiServer implements HttpServer {
     for (const route of api.routes) {
       const expressPath = route.path.replace(/\{([^}]+)\}/g, ":$1");
       app[route.method](expressPath, async (request: Request, response: Response) => {
-        this.#time(response, route.path);
+        this.#timer.time(response, route.path);
         await this.#handle(route, request, response);
       });
     }
@@ -329,17 +369,8 @@ class OpenApiServer implements HttpServer {
       rawBody,
       signal,
     });
-    for (const [name, value] of Object.entries(reply.headers ?? {})) {
-      response.setHeader(name, value);
-    }
-    const status = reply.status ?? 200;
-    if (reply.bytes !== undefined) {
-      sendBytes(response, status, reply.bytes);
-    } else if (reply.body === undefined) {
-      response.status(status).end();
-    } else {
-      response.status(status).json(reply.body);
-    }
+    // Express' own json(): the validator checks what goes through it.
+    sendReply(reply, response, (status) => response.status(status).json(reply.body));
   }
 
   #sendError(error: unknown, response: ServerResponse): void {
@@ -368,24 +399,6 @@ class OpenApiServer implements HttpServer {
     sendJson(response, reply.status, reply.body);
   }
 
-  /** Measures a reply once; the route is filled in when it is known. */
-  #time(response: ServerResponse, route: string): void {
-    const known = routeNames.has(response);
-    routeNames.set(response, route);
-    if (known) {
-      return;
-    }
-    const startedMs = performance.now();
-    response.once("close", () => {
-      const labels = {
-        server: this.name,
-        route: routeNames.get(response) ?? "other",
-        status: String(response.statusCode),
-      };
-      this.#durations.observe(labels, (performance.now() - startedMs) / 1_000);
-    });
-  }
-
   #stateOf(request: IncomingMessage): RequestState {
     const state = this.#states.get(request);
     if (state === undefined) {
@@ -397,22 +410,42 @@ class OpenApiServer implements HttpServer {
   }
 }
 
-/** Route of a reply in progress, for its metric. */
-const routeNames = new WeakMap<ServerResponse, string>();
+/** What `#handleDirect` needs beside the call. */
+interface DirectContext {
+  readonly headers: IncomingHttpHeaders;
+  readonly state: RequestState;
+  readonly response: ServerResponse;
+}
+
+/** @throws LISTEN_FAILED for a route that is marked and cannot take the lane */
+function isDirect({ direct, method, path }: HttpRoute): boolean {
+  if (direct === true && method !== "post") {
+    throw new HttpError("LISTEN_FAILED", `${method} ${path} cannot be served directly: no POST`);
+  }
+  return direct === true;
+}
+
+/** Sends a handler's reply; `sendBody` is asked where it is a JSON value. */
+function sendReply(
+  reply: HttpReply,
+  response: ServerResponse,
+  sendBody: (status: number) => void,
+): void {
+  for (const [name, value] of Object.entries(reply.headers ?? {})) {
+    response.setHeader(name, value);
+  }
+  const status = reply.status ?? 200;
+  if (reply.bytes !== undefined) {
+    sendBytes(response, status, reply.bytes);
+  } else if (reply.body === undefined) {
+    response.writeHead(status).end();
+  } else {
+    sendBody(status);
+  }
+}
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
-}
-
-/** Fires when the client goes away before the reply is finished. */
-function signalOf(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  response.once("close", () => {
-    if (!response.writableFinished) {
-      controller.abort(new DOMException("the client went away", "AbortError"));
-    }
-  });
-  return controller.signal;
 }
 
 /** Refuses NUL characters in path and query; malformed escapes are refused by the router. */
@@ -434,16 +467,4 @@ function assertReadable(path: string): void {
   } catch (cause) {
     throw new HttpError("LISTEN_FAILED", `API file ${path} cannot be read`, { cause });
   }
-}
-
-function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  sendBytes(response, status, Buffer.from(JSON.stringify(body)));
-}
-
-function sendBytes(response: ServerResponse, status: number, bytes: Uint8Array): void {
-  response.writeHead(status, {
-    "content-type": "application/json; charset=utf-8",
-    "content-length": bytes.length,
-  });
-  response.end(bytes);
 }

@@ -27,6 +27,11 @@ export const sidecarConfig = defineConfigFile("sidecar", {
       default: "http://127.0.0.1:8545",
       help: "JSON-RPC of your own full node. Not read by the offline server.",
     }),
+    "ws-url": field.url({
+      default: "ws://127.0.0.1:8546",
+      schemes: ["ws", "wss"],
+      help: "WebSocket of the same node; a new head wakes the index before its next look.",
+    }),
     "timeout-ms": field.integer({
       default: 10_000,
       min: 100,
@@ -47,6 +52,22 @@ export const sidecarConfig = defineConfigFile("sidecar", {
       max: 86_400_000,
       unit: "ms",
       help: "When the newest block is older than this, /ready says that the chain stands still.",
+    }),
+  },
+  index: {
+    "stored-blocks-mib": field.integer({
+      default: 4_096,
+      min: 1,
+      max: 1_048_576,
+      unit: "MiB",
+      help: "Disk for finished /block replies in data/sidecar; older ones are made again.",
+    }),
+    "verify-holders": field.integer({
+      default: 256,
+      min: 1,
+      max: 10_000,
+      unit: "accounts",
+      help: "Up to so many holders of a token are checked in each block that touches it.",
     }),
   },
   cache: {

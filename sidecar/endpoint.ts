@@ -21,6 +21,7 @@ export function toRoute(endpoint: Endpoint, network: Network): HttpRoute {
   return {
     method: "post",
     path: endpoint.path,
+    direct: true,
     async handler(request) {
       const fields = readFields(request.body, { at: "" }, known);
       checkNetwork(fields["network_identifier"], network);

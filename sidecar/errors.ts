@@ -41,6 +41,9 @@ export const ERROR_TABLE = {
   NODE_REFUSED: final(107, "node refused", "The node refused the request."),
   NODE_HALTED: transient(108, "node halted", "The node stopped making blocks."),
 
+  INDEX_BEHIND: transient(109, "index behind", "This server is still reading the chain."),
+  INDEX_WRITE_FAILED: final(110, "index write failed", "The index cannot be written; see the log."),
+
   BLOCK_NOT_FOUND: final(201, "block not found", "The chain has no such block."),
   BLOCK_ABOVE_TIP: transient(202, "block above tip", "The chain has not come to this index yet."),
   BLOCK_IDENTIFIER_MISMATCH: final(203, "block identifier mismatch", "Index and hash disagree."),
@@ -50,6 +53,12 @@ export const ERROR_TABLE = {
   SUB_ACCOUNT_NOT_SUPPORTED: final(207, "sub-account not supported", "No such sub-account."),
   UNKNOWN_CURRENCY: final(208, "unknown currency", "The currency is not one this server knows."),
   JOURNAL_INCONSISTENT: final(209, "journal inconsistent", "Operations do not add up to supply."),
+  NOT_IN_MEMPOOL: final(210, "transaction not in mempool", "The node's pool does not hold it."),
+  CALL_METHOD_UNKNOWN: final(211, "call method unknown", "/network/options lists call_methods."),
+  CALL_PARAMETERS_INVALID: final(212, "call parameters invalid", "See the method's description."),
+  CALL_FAILED: final(213, "call failed", "The node executed the call and it did not succeed."),
+  SEARCH_TOO_BROAD: final(214, "search too broad", "Name an account, a hash or a lower max_block."),
+  EVENTS_OUT_OF_RANGE: transient(215, "events out of range", "Beyond the next event to come."),
 
   INVALID_PUBLIC_KEY: final(301, "invalid public key", "Not a point of secp256k1."),
   INVALID_OPERATIONS: final(302, "invalid operations", "Not one transfer between two accounts."),
@@ -64,8 +73,13 @@ export const ERROR_TABLE = {
   SIGNER_MISMATCH: final(311, "signer mismatch", "The signature is not the sender's."),
   SIGNING_PAYLOAD_MISMATCH: final(312, "signing payload mismatch", "Another digest was signed."),
   MAX_FEE_EXCEEDED: final(313, "max fee exceeded", "The fee would be above max_fee."),
-  INSUFFICIENT_FUNDS: final(314, "insufficient funds", "Balance below value plus fee."),
+  INSUFFICIENT_FUNDS: final(314, "insufficient funds", "Balance below what it needs; see details."),
   CALL_REVERTED: final(315, "call reverted", "The recipient's code refuses this call."),
+  TOKEN_UNAVAILABLE: final(
+    316,
+    "token unavailable",
+    "Its contract is missing or tells no balance.",
+  ),
 
   NONCE_TOO_LOW: final(401, "nonce too low", "The nonce was used by another transaction."),
   NONCE_TOO_HIGH: final(402, "nonce too high", "The nonce is too far ahead."),
@@ -148,6 +162,7 @@ export function severityOf(error: unknown): FaultSeverity {
 
 const SERVER_FAULTS: ReadonlySet<SidecarErrorCode> = new Set([
   "INTERNAL",
+  "INDEX_WRITE_FAILED",
   "JOURNAL_INCONSISTENT",
   "NODE_FAULT",
   "NODE_WRONG_CHAIN",

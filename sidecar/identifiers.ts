@@ -24,6 +24,16 @@ export const KIT_VERSION = "0.1.0";
 export interface Currency {
   readonly symbol: string;
   readonly decimals: number;
+  /** Only tokens have it; part of the currency's identity. */
+  readonly metadata?: { readonly contractAddress: ChecksumAddress };
+}
+
+/** A currency of a request, its shape checked; the token registry tells whether it is known. */
+export interface CurrencyKey {
+  readonly symbol: string;
+  readonly decimals: number;
+  /** Undefined for a native one. */
+  readonly contractAddress: Address | undefined;
 }
 
 /** The native token, the same bytes everywhere: identity is a hash of this whole object. */
@@ -145,19 +155,43 @@ export function parseHash(value: unknown, place: Place): Hash32 {
 }
 
 /**
- * Whether a `Currency` is the native token, exactly.
- * @throws INVALID_REQUEST on another shape
+ * `Currency` of a request. Metadata may only hold `contractAddress`, strictly checked.
+ * @throws INVALID_REQUEST (or the place's code) on another shape, UNKNOWN_CURRENCY
  */
-export function isTokenCurrency(value: unknown, place: Place): boolean {
+export function parseCurrency(value: unknown, place: Place): CurrencyKey {
   const fields = readFields(value, place, ["symbol", "decimals", "metadata"]);
   const symbol = readText(fields["symbol"], inside(place, "symbol"));
   const decimals = readIndex(fields["decimals"], inside(place, "decimals"));
   const metadata = readMaybe(fields["metadata"], inside(place, "metadata"), readFields) ?? {};
-  const isPlain = Object.keys(metadata).length === 0;
-  return symbol === TOKEN_CURRENCY.symbol && decimals === TOKEN_CURRENCY.decimals && isPlain;
+  const { contractAddress, ...others } = metadata;
+  if (Object.keys(others).length > 0) {
+    // Identity is a hash of the whole object: anything more makes it another currency.
+    throw new SidecarError("UNKNOWN_CURRENCY", { field: inside(place, "metadata").at });
+  }
+  if (contractAddress === undefined) return { symbol, decimals, contractAddress };
+  const at = inside(inside(place, "metadata"), "contractAddress");
+  return { symbol, decimals, contractAddress: parseAccountAddress(contractAddress, at) };
+}
+
+/** Whether a currency is the native token, exactly. @throws as `parseCurrency` */
+export function isTokenCurrency(value: unknown, place: Place): boolean {
+  const { symbol, decimals, contractAddress } = parseCurrency(value, place);
+  const isOurs = symbol === TOKEN_CURRENCY.symbol && decimals === TOKEN_CURRENCY.decimals;
+  return isOurs && contractAddress === undefined;
+}
+
+/** Rosetta's `Amount`. */
+export interface Amount {
+  readonly value: string;
+  readonly currency: Currency;
 }
 
 /** An amount of the native token as Rosetta writes it. */
-export function tokenAmount(amountAtoken: bigint): { value: string; currency: Currency } {
+export function tokenAmount(amountAtoken: bigint): Amount {
   return { value: amountAtoken.toString(), currency: TOKEN_CURRENCY };
+}
+
+/** An amount of an ERC-20, in its smallest unit. */
+export function currencyAmount(units: bigint, currency: Currency): Amount {
+  return { value: units.toString(), currency };
 }

@@ -5,6 +5,7 @@ import { runProcess } from "../runtime/lifecycle.js";
 import { createMetrics } from "../runtime/metrics.js";
 import { sidecarConfig } from "./config.js";
 import { createOfflineServer } from "./offline-server.js";
+import { loadTokenRegistry } from "./token-registry.js";
 
 runProcess({
   name: "sidecar-offline",
@@ -12,6 +13,7 @@ runProcess({
     const config = loadConfig({ home, env, portOffset }, sidecarConfig);
     const server = createOfflineServer({
       network: NETWORKS[config[""].network],
+      registry: loadTokenRegistry(home),
       listen: config.offline.listen,
       log,
       metrics: createMetrics(),

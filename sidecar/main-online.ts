@@ -1,15 +1,21 @@
 /** Process entry of the Data API and the online Construction API. */
+import { join } from "node:path";
 import { NETWORKS } from "../chain/networks.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
+import { compileResponseCheck } from "../runtime/api-schema.js";
 import { systemClock } from "../runtime/clock.js";
 import { loadConfig } from "../runtime/config.js";
 import { runProcess } from "../runtime/lifecycle.js";
+import type { Logger } from "../runtime/logger.js";
 import { createMetrics } from "../runtime/metrics.js";
 import { sidecarConfig } from "./config.js";
-import { createBlockSource } from "./data-api/block-source.js";
-import { followHead } from "./data-api/follow-head.js";
+import { apiFile } from "./app.js";
+import { createChainIndex } from "./index/chain-index.js";
+import type { IndexFollower } from "./index/follower.js";
 import { createOnlineServer } from "./online-server.js";
+import { loadTokenRegistry } from "./token-registry.js";
 
 const MIB = 1024 * 1024;
 
@@ -23,14 +29,27 @@ runProcess({
       maxResponseBytes: config.node["max-response-mib"] * MIB,
     });
     const client = createEvmClient(rpc);
-    const cacheBytes = config.cache["blocks-mib"] * MIB;
-    const source = createBlockSource({ client, cacheBytes, signal });
+    const registry = loadTokenRegistry(home);
+    const metrics = createMetrics();
+    const index = createChainIndex({
+      folder: join(home, "data", "sidecar"),
+      client,
+      registry,
+      cacheBytes: config.cache["blocks-mib"] * MIB,
+      storedBlocksBytes: config.index["stored-blocks-mib"] * MIB,
+      verifyHolders: config.index["verify-holders"],
+      checkReply: compileResponseCheck(apiFile("data"), "/block", "post"),
+      log,
+      clock: systemClock,
+      metrics,
+      signal,
+    });
     const server = createOnlineServer({
       network: NETWORKS[config[""].network],
+      registry,
       client,
-      source,
+      index,
       listen: config.online.listen,
-      cacheBytes,
       feePolicy: {
         gasMarginPercent: config.construction["gas-margin-percent"],
         minimumGasPriceAtoken: config.construction["minimum-gas-price-atoken"],
@@ -38,15 +57,37 @@ runProcess({
       maxBlockAgeMs: config.node["max-block-age-ms"],
       clock: systemClock,
       log,
-      metrics: createMetrics(),
+      metrics,
       signal,
     });
-    await server.start();
-    const following = followHead({ source, log, signal });
+    await index.follower.open();
+    try {
+      await server.start();
+    } catch (error) {
+      await index.store.close();
+      throw error;
+    }
+    const following = Promise.all([
+      index.follower.run(),
+      wakeByNewHeads(index.follower, { url: config.node["ws-url"], log, signal }),
+    ]);
     return [
       { name: "node client", stop: () => Promise.resolve(rpc.close()) },
-      { name: "head follower", stop: () => following },
+      { name: "index", stop: async () => void (await following) },
       server,
     ];
   },
 });
+
+/** A new head makes the follower look before its next look is due; nothing else depends on it. */
+async function wakeByNewHeads(
+  follower: Pick<IndexFollower, "wake">,
+  options: { readonly url: string; readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  const { url, log, signal } = options;
+  const onDisconnect = (reason: string) => log.debug({ reason }, "new heads are not announced");
+  for await (const { height } of subscribeNewHeads({ url, signal, onDisconnect })) {
+    log.debug({ height }, "a new head was announced");
+    follower.wake();
+  }
+}

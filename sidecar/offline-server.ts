@@ -5,6 +5,7 @@ import { createSidecarServer, type SidecarServerOptions } from "./app.js";
 import { offlineRoutes } from "./construction-api/offline.js";
 import { networkRoutes } from "./data-api/network.js";
 import { unavailable } from "./endpoint.js";
+import type { TokenRegistry } from "./token-registry.js";
 
 /** Paths that need a node. */
 const ONLINE_DATA_PATHS = [
@@ -24,9 +25,12 @@ const ONLINE_CONSTRUCTION_PATHS = ["/construction/metadata", "/construction/subm
 
 /** Makes the server; it never opens a connection and is always ready. */
 export function createOfflineServer(
-  options: Pick<SidecarServerOptions, "listen" | "log" | "metrics"> & { network: Network },
+  options: Pick<SidecarServerOptions, "listen" | "log" | "metrics"> & {
+    network: Network;
+    registry: TokenRegistry;
+  },
 ): HttpServer {
-  const { network, listen, log, metrics } = options;
+  const { network, registry, listen, log, metrics } = options;
   return createSidecarServer({
     name: "sidecar-offline",
     listen,
@@ -37,7 +41,7 @@ export function createOfflineServer(
       ...unavailable(ONLINE_DATA_PATHS, "UNAVAILABLE_OFFLINE"),
     ],
     constructionRoutes: [
-      ...offlineRoutes(network),
+      ...offlineRoutes(network, registry),
       ...unavailable(ONLINE_CONSTRUCTION_PATHS, "UNAVAILABLE_OFFLINE"),
     ],
     readiness: () => ({ ready: true }),

@@ -2,6 +2,7 @@
 import type { ExecResult } from "@ethereumjs/evm";
 import type { Address } from "../../chain/address.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import { contractAddressOf } from "../../chain/contract-address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { CallError } from "./call-error.js";
@@ -15,7 +16,7 @@ import { PrestateTracer } from "./tracers/prestate-tracer.js";
 import { StructLogger } from "./tracers/struct-logger.js";
 import { TracedState } from "./tracers/traced-state.js";
 import { TraceBudget, type Tracer } from "./tracers/tracer.js";
-import { contractAddressOf, executeTransaction } from "./transaction-executor.js";
+import { executeTransaction } from "./transaction-executor.js";
 
 /** What every trace runs on. */
 export interface TraceEnvironment {

@@ -2,14 +2,13 @@
  * One transaction over the state: checks, fee, execution, receipt, and the balance journal of
  * what moved. A transaction that is not valid here changes nothing and is not included.
  */
-import { type Address, addressToBytes, bytesToAddress, parseAddress } from "../../chain/address.js";
+import { type Address, bytesToAddress, parseAddress } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
-import { keccak256 } from "../../chain/crypto.js";
+import { contractAddressOf } from "../../chain/contract-address.js";
 import { intrinsicGas, MAX_INITCODE_BYTES } from "../../chain/gas.js";
-import { bigintToBytes, bytesToHash32, EMPTY_CODE_HASH } from "../../chain/hex.js";
+import { bytesToHash32, EMPTY_CODE_HASH } from "../../chain/hex.js";
 import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
-import { encodeRlp } from "../../chain/rlp.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../store/account-record.js";
 import { BalanceRecorder } from "../state/balance-recorder.js";
@@ -204,12 +203,6 @@ function destroy(
     state.putAccount(address, undefined);
     state.wipeStorage(address);
   }
-}
-
-/** Address of a contract made by an account's transaction: keccak256(rlp([sender, nonce]))[12:]. */
-export function contractAddressOf(from: Address, nonce: bigint): Address {
-  const encoded = encodeRlp([addressToBytes(from), bigintToBytes(nonce)]);
-  return bytesToAddress(keccak256(encoded).subarray(12));
 }
 
 function toLog([address, topics, data]: readonly [Uint8Array, Uint8Array[], Uint8Array]): Log {

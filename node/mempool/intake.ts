@@ -1,16 +1,22 @@
 /**
- * The way into the pool: decodes, checks what needs no state, and recovers the sender, once.
- * Calls are taken one after the other, so that the order of receipt holds.
+ * The way into the pool: decodes, checks what needs no state, and has the sender recovered, once.
+ * Recovery of several calls may be under way together; they are handed on one after the other,
+ * so that the order of receipt holds.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Address } from "../../chain/address.js";
 import { ChainError } from "../../chain/errors.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { decodeTransaction, type SignedTransaction } from "../../chain/transaction.js";
+import {
+  decodeTransaction,
+  signerMissing,
+  type SignedTransaction,
+} from "../../chain/transaction.js";
 import type { Clock } from "../../runtime/clock.js";
 import { checkSize, checkTransaction, type PoolRules } from "./admission.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
 import { alreadyKnown, fromChainError, PoolError } from "./pool-error.js";
+import type { SenderRecovery } from "./sender-recovery.js";
 
 /** What the intake needs from its pool. */
 export interface IntakePorts {
@@ -18,17 +24,31 @@ export interface IntakePorts {
   readonly rules: PoolRules;
   /** True for transactions in the pool: the answer is known before the costly recovery. */
   isKnown(hash: Hash32): boolean;
-  /** @throws INVALID_SIGNATURE (ChainError) */
-  recoverSender(tx: SignedTransaction): Address;
+  readonly recovery: SenderRecovery;
 }
 
-/** Recoveries before other work gets its turn: about 1.5 ms. */
-const RECOVERIES_PER_TURN = 32;
+/** Transactions that are decoded before other work gets its turn: about 1 ms. */
+const DECODED_PER_TURN = 256;
+
+/**
+ * Transactions that may be decoded and not yet handed on: twice what the recovery thread has at
+ * once. Further calls wait as bytes.
+ */
+const MAX_DECODED_AHEAD = 8_192;
+
+/** A decoded transaction with its sender. */
+interface Recovered {
+  readonly tx: SignedTransaction;
+  readonly from: Address;
+}
 
 /** Turns raw transactions into entries, numbered in the order of receipt. */
 export class Intake {
   private nextSequence = 0;
   private sinceTurn = 0;
+  private decodedAhead = 0;
+  /** Calls are decoded one after the other, and so are they handed on. */
+  private decoding: Promise<unknown> = Promise.resolve();
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly ports: IntakePorts) {}
@@ -39,15 +59,28 @@ export class Intake {
   }
 
   /**
-   * Prepares one call's transactions, after those of all earlier calls, and hands them to `use`
-   * before the next call's turn.
+   * Prepares one call's transactions and hands them to `use`, after those of all earlier calls
+   * and before those of the next.
    */
   take<Result>(
     raws: readonly Uint8Array[],
     use: (prepared: readonly (PoolEntry | PoolError)[]) => Result,
   ): Promise<Result> {
-    const turn = this.last.then(async () => use(await this.prepareAll(raws)));
-    this.last = turn.catch(() => undefined); // Its own caller gets the fault.
+    const receivedAtMs = this.ports.clock.nowMs();
+    const before = this.last;
+    const decoded = this.decoding.then(() => this.decodeAll(raws, before));
+    const recovered = decoded.then((items) => this.recoverAll(items));
+    // Each fault is thrown in its call's own turn; until then it must not count as unhandled.
+    this.decoding = decoded.catch(() => undefined);
+    recovered.catch(() => undefined);
+    const turn = before.then(async () => {
+      try {
+        return use(this.number(await recovered, receivedAtMs));
+      } finally {
+        this.decodedAhead -= raws.length;
+      }
+    });
+    this.last = turn.catch(() => undefined);
     return turn;
   }
 
@@ -56,30 +89,57 @@ export class Intake {
     await this.last;
   }
 
-  private async prepareAll(raws: readonly Uint8Array[]): Promise<(PoolEntry | PoolError)[]> {
-    const receivedAtMs = this.ports.clock.nowMs();
-    const prepared: (PoolEntry | PoolError)[] = [];
+  private async decodeAll(
+    raws: readonly Uint8Array[],
+    before: Promise<unknown>,
+  ): Promise<(SignedTransaction | PoolError)[]> {
+    if (this.decodedAhead + raws.length > MAX_DECODED_AHEAD) await before;
+    this.decodedAhead += raws.length;
+    const decoded: (SignedTransaction | PoolError)[] = [];
     for (const raw of raws) {
-      prepared.push(this.prepare(raw, receivedAtMs));
+      decoded.push(this.decode(raw));
       // Counted over all calls: many small ones would hold up the process like one large one.
-      if (++this.sinceTurn % RECOVERIES_PER_TURN === 0) await nextTurn();
+      if (++this.sinceTurn % DECODED_PER_TURN === 0) await nextTurn();
     }
-    return prepared;
+    return decoded;
   }
 
-  private prepare(raw: Uint8Array, receivedAtMs: number): PoolEntry | PoolError {
+  private decode(raw: Uint8Array): SignedTransaction | PoolError {
     const oversized = checkSize(raw);
     if (oversized !== undefined) return oversized;
     try {
       const tx = decodeTransaction(raw);
       if (this.ports.isKnown(tx.hash)) return alreadyKnown();
-      const refused = checkTransaction(tx, this.ports.rules);
-      if (refused !== undefined) return refused;
-      const from = this.ports.recoverSender(tx);
-      return createPoolEntry(tx, from, { sequence: this.nextSequence++, receivedAtMs });
+      return checkTransaction(tx, this.ports.rules) ?? tx;
     } catch (error) {
       if (error instanceof ChainError) return fromChainError(error);
       throw error;
     }
+  }
+
+  private async recoverAll(
+    decoded: readonly (SignedTransaction | PoolError)[],
+  ): Promise<(Recovered | PoolError)[]> {
+    const transactions = decoded.filter(
+      (item): item is SignedTransaction => !(item instanceof PoolError),
+    );
+    const found = transactions.length > 0 ? await this.ports.recovery.recover(transactions) : [];
+    const senders = found.values();
+    return decoded.map((item) => {
+      if (item instanceof PoolError) return item;
+      const from = senders.next().value;
+      return from === undefined ? fromChainError(signerMissing()) : { tx: item, from };
+    });
+  }
+
+  private number(
+    recovered: readonly (Recovered | PoolError)[],
+    receivedAtMs: number,
+  ): (PoolEntry | PoolError)[] {
+    return recovered.map((item) => {
+      if (item instanceof PoolError) return item;
+      const sequence = this.nextSequence++;
+      return createPoolEntry(item.tx, item.from, { sequence, receivedAtMs });
+    });
   }
 }

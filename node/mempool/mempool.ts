@@ -5,11 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import {
-  decodeTransaction,
-  recoverSender as recoverSenderOf,
-  type SignedTransaction,
-} from "../../chain/transaction.js";
+import { decodeTransaction } from "../../chain/transaction.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { EventBus, PendingTransaction, TransactionLocation } from "../event-bus.js";
 import { checkCallGas, type PoolRules, type StateAtHead } from "./admission.js";
@@ -27,6 +23,7 @@ import type { PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.
 import type { TransactionStatus } from "./pool-port.js";
 import { removalOf, type MinedTransaction } from "./removal.js";
 import type { RemovedEntry } from "./sender-draft.js";
+import { InlineRecovery, type SenderRecovery } from "./sender-recovery.js";
 
 /** What the pool needs from the node. */
 export interface MempoolPorts {
@@ -46,8 +43,8 @@ export interface MempoolPorts {
    * and tries again with the next call.
    */
   onJournalFault(error: unknown): void;
-  /** Sender recovery; the default is `recoverSender` of chain/transaction. */
-  readonly recoverSender?: (tx: SignedTransaction) => Address;
+  /** The default recovers on this thread. */
+  readonly recovery?: SenderRecovery;
 }
 
 /** What a block changed, as far as the pool is concerned. */
@@ -104,7 +101,7 @@ export class Mempool implements TransactionPool {
       clock: ports.clock,
       rules: ports.rules,
       isKnown: (hash) => this.contents.get(hash) !== undefined,
-      recoverSender: ports.recoverSender ?? ((tx) => recoverSenderOf(tx)),
+      recovery: ports.recovery ?? new InlineRecovery(),
     });
     this.commits = new GroupCommit((entries) => this.commitGroup(entries), GROUP_SIZE);
   }

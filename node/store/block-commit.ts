@@ -3,13 +3,13 @@
  * published. Block, receipts, journal, state, tries, indexes, supply, the pool entries that the
  * block consumed, and the tip go to disk together or not at all.
  */
+import { heightBytes } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import type { Supply } from "../chain-view.js";
 import type { CommittedBlock } from "../event-bus.js";
 import { encodeBlock, encodeJournal, encodeReceipts } from "./block-codec.js";
-import { type Database, heightBytes, STORE_FORMAT_VERSION, storeKey } from "./database.js";
-import type { StoreWrite } from "./database.js";
+import { type Database, STORE_FORMAT_VERSION, storeKey, type StoreWrite } from "./database.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
 import { trieWritesOf } from "./trie-store.js";

@@ -1,12 +1,13 @@
 /** Blocks, receipts, journals and their indexes, by height and by hash. */
 import { LRUCache } from "lru-cache";
+import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { BLOOM_BYTES } from "../../chain/receipt.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../chain/rlp.js";
 import type { Supply } from "../chain-view.js";
 import type { CommittedBlock, TransactionLocation } from "../event-bus.js";
 import { decodeBlock, decodeJournal, decodeReceipts } from "./block-codec.js";
-import { type Database, heightBytes, readHeight, StoreError, storeKey } from "./database.js";
+import { type Database, StoreError, storeKey } from "./database.js";
 
 /** Transactions' worth of decoded blocks that are kept; a transaction takes about 2 KiB. */
 const CACHED_TRANSACTIONS = 100_000;

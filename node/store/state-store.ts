@@ -4,13 +4,13 @@
  */
 import { LRUCache } from "lru-cache";
 import { type Address, addressToBytes } from "../../chain/address.js";
+import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { AccountHistory } from "./account-history.js";
 import { type AccountRecord, decodeAccount, encodeAccount } from "./account-record.js";
 import { type StateReader, ZERO_VALUE } from "./state-reader.js";
 import {
   type Database,
-  heightBytes,
-  readHeight,
   StoreError,
   storeKey,
   type StoreSnapshot,
@@ -46,6 +46,7 @@ export class StateStore {
     maxSize: CODE_CACHE_BYTES,
     sizeCalculation: (code) => code.length + 1,
   });
+  private readonly history: AccountHistory;
   private snapshot: StoreSnapshot;
   private headHeight: Height;
 
@@ -54,6 +55,7 @@ export class StateStore {
     headHeight: Height,
   ) {
     this.headHeight = headHeight;
+    this.history = new AccountHistory(database);
     this.snapshot = database.snapshot();
   }
 
@@ -94,8 +96,7 @@ export class StateStore {
   /** Account after a block of the past or the head. */
   async accountAt(address: Address, height: Height): Promise<AccountRecord | undefined> {
     if (height === this.headHeight) return this.account(address);
-    const prefix = addressToBytes(address);
-    const bytes = await this.newestUpTo("accountHistory", [prefix], height);
+    const bytes = await this.history.versionAt(address, height, this.headHeight);
     return bytes === undefined || bytes.length === 0 ? undefined : decodeAccount(bytes);
   }
 
@@ -103,22 +104,14 @@ export class StateStore {
   async storageAt(address: Address, slot: Hash32, height: Height): Promise<Uint8Array> {
     if (height === this.headHeight) return this.storage(address, slot);
     const parts = [addressToBytes(address), hexToBytes(slot)];
-    return (await this.newestUpTo("storageHistory", parts, height)) ?? ZERO_VALUE;
-  }
-
-  private async newestUpTo(
-    space: "accountHistory" | "storageHistory",
-    parts: readonly Uint8Array[],
-    height: Height,
-  ): Promise<Buffer | undefined> {
     const range = {
-      from: storeKey(space, ...parts, heightBytes(0)),
-      to: storeKey(space, ...parts, heightBytes(height)),
+      from: storeKey("storageHistory", ...parts, heightBytes(0)),
+      to: storeKey("storageHistory", ...parts, heightBytes(height)),
       reverse: true,
       limit: 1,
     };
     for await (const [, value] of this.database.entries(range)) return value;
-    return undefined;
+    return ZERO_VALUE;
   }
 
   /** Heights at which an account changed or was named by the balance journal, ascending. */

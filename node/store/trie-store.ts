@@ -2,9 +2,10 @@
  * Trie nodes at the tip by path, and what they were before each of the last blocks, so that
  * proofs can be made for recent heights (design point 10).
  */
+import { heightBytes } from "../../chain/height-bytes.js";
 import type { Height } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
-import { type Database, heightBytes, StoreError, storeKey, type StoreWrite } from "./database.js";
+import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
 import type { TrieNodeReader, TrieWrite } from "./trie-port.js";
 
 /** Blocks back from the head for which proofs are served, unless the node keeps an archive. */

@@ -7,10 +7,12 @@ import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
 import { toRoute } from "../endpoint.js";
 import { SidecarError } from "../errors.js";
 import { accountIdentifier } from "../identifiers.js";
-import { type Fields, fault, inside, readFields, readFlag, readItems } from "../request-fields.js";
-import { readMaybe, readText } from "../request-fields.js";
+import { type Fields, fault, inside, type Place, readFields } from "../request-fields.js";
+import { readFlag, readItems, readMaybe, readText } from "../request-fields.js";
+import { checkChosenData } from "./evm-call.js";
 import { intentOperations, parseIntent } from "./intent.js";
 import {
+  type ConstructionContext,
   describeFacts,
   encodeUnsigned,
   parseFacts,
@@ -19,18 +21,20 @@ import {
   toLegacyIntent,
 } from "./opaque-tx.js";
 import { encodeOptions, parseOverrides } from "./options.js";
+import type { TokenRegistry } from "../token-registry.js";
 import { checkSignatures, parseKey, SIGNATURE_TYPE } from "./signature.js";
 
-type OfflineHandler = (fields: Fields, network: Network) => object;
+type OfflineHandler = (fields: Fields, context: ConstructionContext) => object;
 
 /** All routes of one network. */
-export function offlineRoutes(network: Network): HttpRoute[] {
+export function offlineRoutes(network: Network, registry: TokenRegistry): HttpRoute[] {
+  const context: ConstructionContext = { network, registry };
   const route = (path: string, fields: readonly string[], handler: OfflineHandler): HttpRoute =>
     toRoute(
       {
         path: `/construction/${path}`,
         fields,
-        handler: (given): Promise<HttpReply> => Promise.resolve({ body: handler(given, network) }),
+        handler: (given): Promise<HttpReply> => Promise.resolve({ body: handler(given, context) }),
       },
       network,
     );
@@ -60,14 +64,17 @@ function derive(fields: Fields): object {
   };
 }
 
-function preprocess(fields: Fields): object {
-  const intent = parseIntent(fields["operations"]);
-  return { options: encodeOptions(intent, parseOverrides(fields)) };
+function preprocess(fields: Fields, { registry }: ConstructionContext): object {
+  const intent = parseIntent(fields["operations"], registry);
+  const overrides = parseOverrides(fields, registry);
+  const place: Place = { at: "metadata.data", code: "INVALID_METADATA" };
+  checkChosenData(intent, overrides.data, { registry, place });
+  return { options: encodeOptions(intent, overrides) };
 }
 
-function payloads(fields: Fields, network: Network): object {
-  const intent = parseIntent(fields["operations"]);
-  const unsigned = { ...parseFacts(fields["metadata"], network), ...intent };
+function payloads(fields: Fields, context: ConstructionContext): object {
+  const intent = parseIntent(fields["operations"], context.registry);
+  const unsigned = { intent, facts: parseFacts(fields["metadata"], intent, context) };
   checkPublicKeys(fields["public_keys"], intent.from);
   const digest = legacySigningDigest(toLegacyIntent(unsigned));
   return {
@@ -93,40 +100,32 @@ function checkPublicKeys(value: unknown, from: string): void {
   });
 }
 
-function combine(fields: Fields, network: Network): object {
+function combine(fields: Fields, context: ConstructionContext): object {
   const text = readText(fields["unsigned_transaction"], { at: "unsigned_transaction" });
-  const unsigned = parseUnsigned(text, network);
+  const unsigned = parseUnsigned(text, context);
   const legacy = toLegacyIntent(unsigned);
-  const expected = { digest: legacySigningDigest(legacy), from: unsigned.from };
+  const expected = { digest: legacySigningDigest(legacy), from: unsigned.intent.from };
   const signature = checkSignatures(fields["signatures"], expected);
   const signed = bytesToHex(encodeSignedLegacy(legacy, signature));
   // Read back as a stranger would: what leaves here is what the chain will see.
-  const { intent, facts } = parseSigned(signed, network);
-  if (encodeUnsigned({ ...intent, ...facts }) !== text) throw new SidecarError("INTERNAL");
+  if (encodeUnsigned(parseSigned(signed, context)) !== text) throw new SidecarError("INTERNAL");
   return { signed_transaction: signed };
 }
 
-function parse(fields: Fields, network: Network): object {
+function parse(fields: Fields, context: ConstructionContext): object {
   const text = readText(fields["transaction"], { at: "transaction" });
-  if (!readFlag(fields["signed"], { at: "signed" })) {
-    const unsigned = parseUnsigned(text, network);
-    return {
-      operations: intentOperations(unsigned),
-      account_identifier_signers: [],
-      metadata: describeFacts(unsigned),
-    };
-  }
-  const { intent, facts } = parseSigned(text, network);
+  const isSigned = readFlag(fields["signed"], { at: "signed" });
+  const { intent, facts } = isSigned ? parseSigned(text, context) : parseUnsigned(text, context);
   return {
     operations: intentOperations(intent),
-    account_identifier_signers: [accountIdentifier(intent.from)],
+    account_identifier_signers: isSigned ? [accountIdentifier(intent.from)] : [],
     metadata: describeFacts(facts),
   };
 }
 
-function hash(fields: Fields, network: Network): object {
+function hash(fields: Fields, context: ConstructionContext): object {
   const text = readText(fields["signed_transaction"], { at: "signed_transaction" });
-  return transactionIdentifier(parseSigned(text, network).tx.hash);
+  return transactionIdentifier(parseSigned(text, context).tx.hash);
 }
 
 /** Reply of hash and submit. */

@@ -11,11 +11,20 @@ import {
 } from "../../chain/transaction.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import { SidecarError, type SidecarErrorCode } from "../errors.js";
-import { accountIdentifier, parseAccountAddress, TOKEN_CURRENCY } from "../identifiers.js";
+import { accountIdentifier, parseAccountAddress } from "../identifiers.js";
 import { memoOfData } from "../memo.js";
-import { inside, type Place, readFields, readUnsigned } from "../request-fields.js";
-import type { Intent } from "./intent.js";
+import { fault, inside, type Place, readFields, readMaybe } from "../request-fields.js";
+import { readUnsigned } from "../request-fields.js";
+import type { TokenRegistry } from "../token-registry.js";
+import { callOf, checkChosenData, type Intent, intentOf } from "./evm-call.js";
+import { createIntent, intentAmount, readToken } from "./intent.js";
 import { MAX_GAS, MAX_NONCE } from "./options.js";
+
+/** What every reading depends on: the chain, and the tokens that have names. */
+export interface ConstructionContext {
+  readonly network: Network;
+  readonly registry: TokenRegistry;
+}
 
 /** Facts of the network that a transaction needs: the `metadata` of payloads. */
 export interface TransactionFacts {
@@ -23,12 +32,15 @@ export interface TransactionFacts {
   readonly nonce: bigint;
   readonly gasPriceAtoken: bigint;
   readonly gasLimit: bigint;
-  /** Calldata, `0x` for none. */
+  /** Calldata, `0x` for none; that of a token transfer follows from its intent. */
   readonly data: Hex;
 }
 
-/** A whole legacy transaction that nobody signed yet. */
-export interface UnsignedTransaction extends TransactionFacts, Intent {}
+/** A whole legacy transaction as people mean it. */
+export interface Construction {
+  readonly intent: Intent;
+  readonly facts: TransactionFacts;
+}
 
 /** Version of the unsigned form; a change of its fields raises it. */
 const UNSIGNED_VERSION = 1;
@@ -47,57 +59,61 @@ export function encodeFacts(facts: TransactionFacts): Record<string, string> {
 }
 
 /**
- * `metadata` of a payloads request; `data` may be left out.
+ * `metadata` of a payloads request for an intent. `data` may be left out; where it is given for a
+ * token transfer, it must be that transfer's.
  * @throws INVALID_METADATA, WRONG_CHAIN_ID
  */
-export function parseFacts(value: unknown, network: Network): TransactionFacts {
+export function parseFacts(
+  value: unknown,
+  intent: Intent,
+  context: ConstructionContext,
+): TransactionFacts {
   const place: Place = { at: "metadata", code: "INVALID_METADATA" };
-  return readFacts(readFields(value, place, FACT_FIELDS), place, network);
+  return readFacts(readFields(value, place, FACT_FIELDS), { place, intent, ...context });
 }
 
 /** The unsigned transaction as text: the same fields give the same bytes. */
-export function encodeUnsigned(unsigned: UnsignedTransaction): string {
+export function encodeUnsigned({ intent, facts }: Construction): string {
   return JSON.stringify({
     version: UNSIGNED_VERSION,
-    from: accountIdentifier(unsigned.from).address,
-    to: accountIdentifier(unsigned.to).address,
-    value: unsigned.valueAtoken.toString(),
-    currency: TOKEN_CURRENCY,
-    ...encodeFacts(unsigned),
+    from: accountIdentifier(intent.from).address,
+    to: accountIdentifier(intent.to).address,
+    ...intentAmount(intent),
+    ...encodeFacts(facts),
   });
 }
 
 /**
  * Text that `encodeUnsigned` made, and only that: anything that would be encoded otherwise is
  * refused, so nothing can hide beside the fields that are read.
- * @throws INVALID_UNSIGNED_TRANSACTION, WRONG_CHAIN_ID
+ * @throws INVALID_UNSIGNED_TRANSACTION, UNKNOWN_CURRENCY, WRONG_CHAIN_ID
  */
-export function parseUnsigned(text: string, network: Network): UnsignedTransaction {
+export function parseUnsigned(text: string, context: ConstructionContext): Construction {
   const place: Place = { at: "unsigned_transaction", code: "INVALID_UNSIGNED_TRANSACTION" };
+  // Unsigned RLP names no sender, so it cannot be read back to an intent.
+  if (/^(0x)?[0-9a-fA-F]+$/.test(text)) throw fault(place, "the text of payloads, not bare RLP");
   const fields = readFields(parseJson(text), place);
-  const unsigned = {
+  const movement = {
     from: readParty(fields["from"], inside(place, "from")),
     to: readParty(fields["to"], inside(place, "to")),
-    valueAtoken: readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN),
-    ...readFacts(fields, place, network),
+    token: readToken(fields["currency"], inside(place, "currency"), context.registry),
+    units: readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN),
   };
-  if (encodeUnsigned(unsigned) !== text) {
-    throw new SidecarError("INVALID_UNSIGNED_TRANSACTION", { expected: "the text of payloads" });
-  }
-  return unsigned;
+  const intent = createIntent(movement, inside(place, "to"));
+  const facts = readFacts(fields, { place, intent, ...context });
+  if (encodeUnsigned({ intent, facts }) !== text) throw fault(place, "the text of payloads");
+  return { intent, facts };
 }
 
 /** The unsigned transaction as the chain's own primitives take it. */
-export function toLegacyIntent(unsigned: UnsignedTransaction): LegacyIntent {
-  return { ...unsigned, data: hexToBytes(unsigned.data) };
+export function toLegacyIntent({ intent, facts }: Construction): LegacyIntent {
+  const { to, valueAtoken, data } = callOf(intent, facts.data);
+  return { ...facts, to, valueAtoken, data: hexToBytes(data) };
 }
 
 /** A signed transaction whose signature was checked, with what it does. */
-export interface ParsedTransaction {
+export interface ParsedTransaction extends Construction {
   readonly tx: SignedTransaction;
-  /** Recovered signer, recipient and value. */
-  readonly intent: Intent;
-  readonly facts: TransactionFacts;
 }
 
 /**
@@ -105,22 +121,23 @@ export interface ParsedTransaction {
  * @throws INVALID_SIGNED_TRANSACTION, WRONG_CHAIN_ID, TRANSACTION_TYPE_NOT_SUPPORTED,
  * TRANSACTION_UNPROTECTED, INVALID_SIGNATURE, OPERATION_NOT_SUPPORTED (contract creation)
  */
-export function parseSigned(text: string, network: Network): ParsedTransaction {
+export function parseSigned(text: string, context: ConstructionContext): ParsedTransaction {
   const { tx, from } = decodeSigned(text);
   if (tx.type !== 0) throw new SidecarError("TRANSACTION_TYPE_NOT_SUPPORTED", { type: tx.type });
-  checkChainId(tx.chainId, network);
+  checkChainId(tx.chainId, context.network);
   if (tx.to === undefined) {
     throw new SidecarError("OPERATION_NOT_SUPPORTED", { type: "CREATE" });
   }
+  const call = { to: tx.to, valueAtoken: tx.valueAtoken, data: bytesToHex(tx.data) };
   return {
     tx,
-    intent: { from, to: tx.to, valueAtoken: tx.valueAtoken },
+    intent: intentOf(from, call, context.registry),
     facts: {
       chainId: tx.chainId,
       nonce: tx.nonce,
       gasPriceAtoken: tx.maxFeePerGasAtoken,
       gasLimit: tx.gasLimit,
-      data: bytesToHex(tx.data),
+      data: call.data,
     },
   };
 }
@@ -162,27 +179,42 @@ function checkChainId(chainId: bigint, network: Network): void {
 
 function readFacts(
   fields: Readonly<Record<string, unknown>>,
-  place: Place,
-  network: Network,
+  meaning: ConstructionContext & { readonly place: Place; readonly intent: Intent },
 ): TransactionFacts {
+  const { place } = meaning;
   const number = (key: string, max: bigint) => readUnsigned(fields[key], inside(place, key), max);
   const facts = {
     chainId: number("chain_id", MAX_ATOKEN),
     nonce: number("nonce", MAX_NONCE),
     gasPriceAtoken: number("gas_price", MAX_ATOKEN),
     gasLimit: number("gas_limit", MAX_GAS),
-    data: readCalldata(fields["data"], inside(place, "data")),
+    data: readCalldata(fields["data"], { ...meaning, place: inside(place, "data") }),
   };
-  checkChainId(facts.chainId, network);
+  checkChainId(facts.chainId, meaning.network);
   return facts;
 }
 
-function readCalldata(value: unknown, place: Place): Hex {
-  if (value === undefined) return "0x";
+function readCalldata(
+  value: unknown,
+  meaning: ConstructionContext & { readonly place: Place; readonly intent: Intent },
+): Hex {
+  const { place, intent } = meaning;
+  const given = readMaybe(value, place, readHex);
+  if (intent.type === "CALL") {
+    const data = given ?? "0x";
+    checkChosenData(intent, data, meaning);
+    return data;
+  }
+  const { data } = callOf(intent, "0x");
+  if (given !== undefined && given !== data) throw fault(place, "the calldata of this transfer");
+  return data;
+}
+
+function readHex(value: unknown, place: Place): Hex {
   try {
     return parseHex(value);
-  } catch (cause) {
-    throw new SidecarError(place.code ?? "INVALID_REQUEST", { field: place.at }, cause);
+  } catch {
+    throw fault(place, "0x-prefixed hex");
   }
 }
 

@@ -5,7 +5,7 @@
 import { type Hex, parseHex } from "../../chain/hex.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import { SidecarError } from "../errors.js";
-import { accountIdentifier, isTokenCurrency, parseAccountAddress } from "../identifiers.js";
+import { accountIdentifier, parseAccountAddress } from "../identifiers.js";
 import { memoToData } from "../memo.js";
 import {
   type Fields,
@@ -18,7 +18,9 @@ import {
   readText,
   readUnsigned,
 } from "../request-fields.js";
-import type { Intent } from "./intent.js";
+import type { TokenRegistry } from "../token-registry.js";
+import { checkChosenData, type Intent } from "./evm-call.js";
+import { createIntent, intentAmount, readToken } from "./intent.js";
 
 /** The caller's choices; what is undefined is asked from the node. */
 export interface Overrides {
@@ -30,7 +32,7 @@ export interface Overrides {
   readonly maxFeeAtoken: bigint | undefined;
   /** Factor on the node's suggested price. */
   readonly feeMultiplier: number | undefined;
-  /** Calldata, from `data` or `memo`; `0x` for none. */
+  /** Calldata of a CALL, from `data` or `memo`; `0x` for none. */
   readonly data: Hex;
 }
 
@@ -58,7 +60,7 @@ const OVERRIDE_FIELDS = [
  * Rosetta versions have there.
  * @throws INVALID_METADATA, UNKNOWN_CURRENCY
  */
-export function parseOverrides(request: Fields): Overrides {
+export function parseOverrides(request: Fields, registry: TokenRegistry): Overrides {
   const place: Place = { at: "metadata", code: "INVALID_METADATA" };
   const metadata = readMaybe(request["metadata"], place, readFields) ?? {};
   const inner = parseOverrideFields(readFields(metadata, place, OVERRIDE_FIELDS), place);
@@ -68,7 +70,10 @@ export function parseOverrides(request: Fields): Overrides {
     multiplierPlace,
     readMultiplier,
   );
-  const outerFee = readMaybe(request["max_fee"], { ...multiplierPlace, at: "max_fee" }, readMaxFee);
+  const feePlace: Place = { at: "max_fee", code: "INVALID_METADATA" };
+  const outerFee = readMaybe(request["max_fee"], feePlace, (value, at) =>
+    readMaxFee(value, at, registry),
+  );
   return {
     ...inner,
     feeMultiplier: agree(inner.feeMultiplier, outerMultiplier, "suggested_fee_multiplier"),
@@ -81,7 +86,7 @@ export function encodeOptions(intent: Intent, overrides: Overrides): Record<stri
   return {
     from: accountIdentifier(intent.from).address,
     to: accountIdentifier(intent.to).address,
-    value: intent.valueAtoken.toString(),
+    ...intentAmount(intent),
     data: overrides.data,
     ...decimal("nonce", overrides.nonce),
     ...decimal("gas_price", overrides.gasPriceAtoken),
@@ -95,19 +100,24 @@ export function encodeOptions(intent: Intent, overrides: Overrides): Record<stri
 
 /**
  * `options` of a metadata request, as `encodeOptions` wrote them.
- * @throws INVALID_METADATA, INVALID_ACCOUNT
+ * @throws INVALID_METADATA, INVALID_ACCOUNT, UNKNOWN_CURRENCY
  */
-export function parseOptions(value: unknown): { intent: Intent; overrides: Overrides } {
+export function parseOptions(
+  value: unknown,
+  registry: TokenRegistry,
+): { intent: Intent; overrides: Overrides } {
   const place: Place = { at: "options", code: "INVALID_METADATA" };
-  const fields = readFields(value, place, ["from", "to", "value", ...OVERRIDE_FIELDS]);
-  return {
-    intent: {
-      from: parseAccountAddress(fields["from"], inside(place, "from")),
-      to: parseAccountAddress(fields["to"], inside(place, "to")),
-      valueAtoken: readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN),
-    },
-    overrides: parseOverrideFields(fields, place),
+  const fields = readFields(value, place, ["from", "to", "value", "currency", ...OVERRIDE_FIELDS]);
+  const movement = {
+    from: parseAccountAddress(fields["from"], inside(place, "from")),
+    to: parseAccountAddress(fields["to"], inside(place, "to")),
+    token: readToken(fields["currency"], inside(place, "currency"), registry),
+    units: readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN),
   };
+  const intent = createIntent(movement, inside(place, "to"));
+  const overrides = parseOverrideFields(fields, place);
+  checkChosenData(intent, overrides.data, { registry, place: inside(place, "data") });
+  return { intent, overrides };
 }
 
 /**
@@ -165,12 +175,12 @@ function readMultiplier(value: unknown, place: Place): number {
 }
 
 /** The older form: a list of one amount in TOKEN. */
-function readMaxFee(value: unknown, place: Place): bigint {
+function readMaxFee(value: unknown, place: Place, registry: TokenRegistry): bigint {
   const [amount, ...rest] = readItems(value, place);
   if (amount === undefined || rest.length > 0) throw fault(place, "one amount");
   const fields = readFields(amount, place, ["value", "currency"]);
-  if (!isTokenCurrency(fields["currency"], inside(place, "currency"))) {
-    throw new SidecarError("UNKNOWN_CURRENCY", { field: inside(place, "currency").at });
+  if (readToken(fields["currency"], inside(place, "currency"), registry) !== undefined) {
+    throw fault(inside(place, "currency"), "TOKEN, in which fees are paid");
   }
   return readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN);
 }

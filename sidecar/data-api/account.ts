@@ -1,36 +1,69 @@
-/** /account/balance at any height, atomic with the block it names. */
+/** /account/balance of any currency at any height, atomic with the block it names. */
+import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http-server.js";
 import { type EndpointHandler, toRoute } from "../endpoint.js";
 import { SidecarError } from "../errors.js";
-import { isTokenCurrency, parseAccount, parseBlockReference, tokenAmount } from "../identifiers.js";
+import {
+  type Amount,
+  currencyAmount,
+  parseAccount,
+  parseBlockReference,
+  parseCurrency,
+  tokenAmount,
+} from "../identifiers.js";
+import type { IndexReader } from "../index/index-reader.js";
 import { fault, inside, readItems, readMaybe } from "../request-fields.js";
+import type { KnownCurrency, Token, TokenRegistry } from "../token-registry.js";
+import type { BalanceReader } from "./balance-reader.js";
 import type { BlockSource } from "./block-source.js";
 
-/** The route over a node and a source of block identifiers. */
-export function accountRoutes(options: {
+/** What the route reads. */
+export interface AccountRouteOptions {
   readonly network: Network;
-  readonly client: EvmClient;
-  readonly source: BlockSource;
-}): HttpRoute[] {
-  const { network, client, source } = options;
-  const balance: EndpointHandler = async (fields, { signal }) => {
-    const address = parseAccount(fields["account_identifier"], { at: "account_identifier" });
-    checkCurrencies(fields["currencies"]);
+  readonly registry: TokenRegistry;
+  readonly source: Pick<BlockSource, "resolve">;
+  readonly index: Pick<IndexReader, "holdings">;
+  readonly balances: BalanceReader;
+}
+
+const NATIVE: KnownCurrency = { kind: "native" };
+
+/** The route. Balances come in the order in which they were asked for. */
+export function accountRoutes(options: AccountRouteOptions): HttpRoute[] {
+  const { network, registry, source, index, balances } = options;
+
+  /** The native one and every token that operations up to the height name the account in. */
+  const allOf = async (account: Address, at: Height): Promise<KnownCurrency[]> => {
+    if (registry.tokens.length === 0) return [NATIVE];
+    const held = new Set(await index.holdings(account, at));
+    const tokens = registry.tokens.filter(({ contractAddress }) => held.has(contractAddress));
+    return [NATIVE, ...tokens.map((token): KnownCurrency => ({ kind: "token", token }))];
+  };
+
+  const balance: EndpointHandler = async (fields) => {
+    const account = parseAccount(fields["account_identifier"], { at: "account_identifier" });
+    const wanted = parseCurrencies(fields["currencies"], registry);
     const place = { at: "block_identifier" };
     const reference = readMaybe(fields["block_identifier"], place, parseBlockReference);
     const block = await source.resolve(reference ?? { index: undefined, hash: undefined });
-    // Both are read at the resolved height: blocks are final, so a newer head changes nothing.
-    const [amountAtoken, nonce] = await Promise.all([
-      client.getBalance(address, block.index, { signal }),
-      client.getTransactionCount(address, block.index, { signal }),
+    const at = block.index;
+    const currencies = wanted.length === 0 ? await allOf(account, at) : wanted;
+    // All are read at the resolved height: blocks are final, so a newer head changes nothing.
+    const [state, ...tokenUnits] = await Promise.all([
+      balances.native(account, at),
+      ...tokensOf(currencies).map((token) => balances.token(token, account, at)),
     ]);
+    const native = tokenAmount(state.balanceAtoken);
+    const tokens = tokensOf(currencies).map((token, position) =>
+      currencyAmount(tokenUnits[position] ?? 0n, token.currency),
+    );
     return {
       body: {
         block_identifier: block,
-        balances: [tokenAmount(amountAtoken)],
-        metadata: { nonce: nonce.toString() },
+        balances: inOrder(currencies, native, tokens),
+        metadata: { nonce: state.nonce.toString() },
       },
     };
   };
@@ -38,17 +71,34 @@ export function accountRoutes(options: {
   return [toRoute({ path: "/account/balance", fields, handler: balance }, network)];
 }
 
+function tokensOf(currencies: readonly KnownCurrency[]): Token[] {
+  return currencies.flatMap((currency) => (currency.kind === "token" ? [currency.token] : []));
+}
+
+/** The amounts as the currencies were asked for; `tokens` in the order of the tokens among them. */
+function inOrder(
+  currencies: readonly KnownCurrency[],
+  native: Amount,
+  tokens: readonly Amount[],
+): Amount[] {
+  const left = [...tokens];
+  return currencies.flatMap(({ kind }) => (kind === "native" ? [native] : left.splice(0, 1)));
+}
+
 /**
  * A currency that went unanswered would look like an empty account, so unknown ones are refused;
  * the same one twice as well. An absent or empty list means all currencies.
  */
-function checkCurrencies(value: unknown): void {
+function parseCurrencies(value: unknown, registry: TokenRegistry): KnownCurrency[] {
   const place = { at: "currencies" };
-  const items = readMaybe(value, place, readItems) ?? [];
-  items.forEach((item, index) => {
-    if (!isTokenCurrency(item, inside(place, index))) {
-      throw new SidecarError("UNKNOWN_CURRENCY", { field: inside(place, index).at });
-    }
-    if (index > 0) throw fault(inside(place, index), "each currency once");
+  const seen = new Set<string>();
+  return (readMaybe(value, place, readItems) ?? []).map((item, position) => {
+    const at = inside(place, position);
+    const currency = registry.resolve(parseCurrency(item, at));
+    if (currency === undefined) throw new SidecarError("UNKNOWN_CURRENCY", { field: at.at });
+    const name = currency.kind === "native" ? "" : currency.token.contractAddress;
+    if (seen.has(name)) throw fault(at, "each currency once");
+    seen.add(name);
+    return currency;
   });
 }

@@ -1,4 +1,7 @@
-/** /block and /block/transaction: immutable replies, served as the bytes that were kept. */
+/**
+ * /block and /block/transaction: immutable replies, served as the bytes that the index keeps. They
+ * were checked against the API's description when they were made.
+ */
 import { LRUCache } from "lru-cache";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
@@ -12,7 +15,6 @@ import {
 } from "../identifiers.js";
 import { fault, inside, type Place, readFields } from "../request-fields.js";
 import type { BlockSource } from "./block-source.js";
-import { checkOnSerialise } from "./encoded-block.js";
 
 /** Routes of blocks, and the short cut in front of them. */
 export interface BlockRoutes {
@@ -43,7 +45,6 @@ export function blockRoutes(options: {
     const reference = parseBlockReference(fields["block_identifier"], { at: "block_identifier" });
     const identifier = await source.resolve(reference);
     const encoded = await source.block(identifier);
-    if (!encoded.isChecked) return { body: checkOnSerialise(encoded) };
     // Without an index or a hash the request means another block every two seconds.
     const isFixed = reference.index !== undefined || reference.hash !== undefined;
     if (isFixed && rawBody.length <= MAX_KNOWN_BODY_BYTES) {
@@ -57,11 +58,11 @@ export function blockRoutes(options: {
     const hash = parseTransactionHash(fields["transaction_identifier"]);
     const identifier = await source.resolve(reference);
     const encoded = await source.block(identifier);
-    const bytes = encoded.transaction(hash);
+    const bytes = encoded.transactionReply(hash);
     if (bytes === undefined) {
       throw new SidecarError("TRANSACTION_NOT_FOUND", { hash, index: identifier.index });
     }
-    return encoded.isChecked ? { bytes } : { body: JSON.parse(bytes.toString("utf8")) };
+    return { bytes };
   };
 
   return {

@@ -1,85 +1,96 @@
-/** A block's reply as bytes, with the place of every transaction in it: serialised once. */
-import type { Hash32 } from "../../chain/hex.js";
+/**
+ * A block's reply as bytes, with the place of every transaction in it: serialised once, served
+ * and stored as it is. Layout of the record, big-endian: time in ms (8), count of transactions
+ * (4), for each its hash (32), start and end in the reply (4 each), then the reply of /block.
+ */
+import { type Hash32, hexToBytes } from "../../chain/hex.js";
+import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import type { BlockIdentifier } from "../identifiers.js";
 import type { RosettaBlock } from "./operations.js";
 
-/** Bytes that never change, because blocks are final. */
-export interface EncodedBlock {
-  readonly identifier: BlockIdentifier;
-  readonly timestampMs: number;
+const HEAD_BYTES = 12;
+const ENTRY_BYTES = 40;
+const HASH_BYTES = 32;
+
+/** Memory of an object around its record. */
+const OBJECT_BYTES = 400;
+
+const OPENING = Buffer.from('{"transaction":');
+const END = Buffer.from("}");
+const COMMA = Buffer.from(",");
+const CLOSING = Buffer.from("]}}");
+
+/** A finished block; it never changes, because blocks are final. */
+export class EncodedBlock {
+  /** Count of transactions, the block-level one included. */
+  readonly transactionCount: number;
   /** The whole reply of /block. */
   readonly body: Buffer;
+
+  /** @param record as the index stores it */
+  constructor(
+    readonly identifier: BlockIdentifier,
+    readonly record: Buffer,
+  ) {
+    this.transactionCount = record.readUInt32BE(8);
+    this.body = record.subarray(HEAD_BYTES + this.transactionCount * ENTRY_BYTES);
+  }
+
+  get timestampMs(): number {
+    return readHeight(this.record, 0);
+  }
+
+  /** Memory that it holds, bytes; for a cache's bound. */
+  get sizeBytes(): number {
+    return this.record.length + OBJECT_BYTES;
+  }
+
+  /** Hash of the transaction at a position, 32 bytes. */
+  hashBytesAt(position: number): Buffer {
+    const at = HEAD_BYTES + position * ENTRY_BYTES;
+    return this.record.subarray(at, at + HASH_BYTES);
+  }
+
+  /** The JSON of the transaction at a position, as it stands in the reply. */
+  transactionAt(position: number): Buffer {
+    const at = HEAD_BYTES + position * ENTRY_BYTES + HASH_BYTES;
+    return this.body.subarray(this.record.readUInt32BE(at), this.record.readUInt32BE(at + 4));
+  }
+
   /** The reply of /block/transaction; undefined for a hash that is not in the block. */
-  transaction(hash: Hash32): Buffer | undefined;
-  /** Memory that it holds, bytes; for the cache's bound. */
-  readonly sizeBytes: number;
-  /** The reply as an object, as long as it is still in memory from the block's making. */
-  freshReply(): object | undefined;
-  /** True once the API's description accepted the reply; from then on the bytes are served. */
-  isChecked: boolean;
+  transactionReply(hash: Hash32): Buffer | undefined {
+    const wanted = hexToBytes(hash);
+    for (let position = 0; position < this.transactionCount; position++) {
+      const at = HEAD_BYTES + position * ENTRY_BYTES;
+      if (this.record.compare(wanted, 0, HASH_BYTES, at, at + HASH_BYTES) !== 0) continue;
+      return Buffer.concat([OPENING, this.transactionAt(position), END]);
+    }
+    return undefined;
+  }
 }
-
-/** Estimated cost of one entry of the index of transactions. */
-const INDEX_ENTRY_BYTES = 160;
-
-const OPENING = '{"transaction":';
 
 /** Serialises a block. */
 export function encodeBlock(block: RosettaBlock): EncodedBlock {
   const { transactions, ...head } = block;
-  const start = `{"block":${JSON.stringify(head).slice(0, -1)},"transactions":[`;
-  const parts = [Buffer.from(start, "utf8")];
-  const spans = new Map<Hash32, readonly [start: number, end: number]>();
-  let offset = parts[0]?.length ?? 0;
-  transactions.forEach((transaction, index) => {
-    const part = Buffer.from(JSON.stringify(transaction), "utf8");
-    if (index > 0) {
+  const start = Buffer.from(`{"block":${JSON.stringify(head).slice(0, -1)},"transactions":[`);
+  const table = Buffer.allocUnsafe(HEAD_BYTES + transactions.length * ENTRY_BYTES);
+  heightBytes(block.timestamp).copy(table, 0);
+  table.writeUInt32BE(transactions.length, 8);
+  const parts = [table, start];
+  let offset = start.length;
+  transactions.forEach((transaction, position) => {
+    const part = Buffer.from(JSON.stringify(transaction));
+    if (position > 0) {
       parts.push(COMMA);
       offset += COMMA.length;
     }
     parts.push(part);
-    spans.set(transaction.transaction_identifier.hash, [offset, offset + part.length]);
+    const at = HEAD_BYTES + position * ENTRY_BYTES;
+    table.set(hexToBytes(transaction.transaction_identifier.hash), at);
+    table.writeUInt32BE(offset, at + HASH_BYTES);
     offset += part.length;
+    table.writeUInt32BE(offset, at + HASH_BYTES + 4);
   });
   parts.push(CLOSING);
-  const body = Buffer.concat(parts);
-  const fresh = new WeakRef({ block });
-  return {
-    identifier: block.block_identifier,
-    timestampMs: block.timestamp,
-    body,
-    transaction(hash) {
-      const span = spans.get(hash);
-      if (span === undefined) return undefined;
-      return Buffer.concat([Buffer.from(OPENING), body.subarray(...span), Buffer.from("}")]);
-    },
-    sizeBytes: body.length + transactions.length * INDEX_ENTRY_BYTES,
-    // Weak: the request that had the block read uses it at once, nobody else should pay for it.
-    freshReply: () => fresh.deref(),
-    isChecked: false,
-  };
+  return new EncodedBlock(block.block_identifier, Buffer.concat(parts));
 }
-
-/**
- * The reply as an object for the server to check against the API's description and to serialise.
- * Serialising comes after the check, so it marks the block: later replies are its bytes.
- */
-export function checkOnSerialise(block: EncodedBlock): object {
-  // A copy for each request: several may wait for the same block.
-  const reply = { ...(block.freshReply() ?? parseReply(block.body)) };
-  Object.defineProperty(reply, "toJSON", {
-    enumerable: false,
-    value: () => {
-      block.isChecked = true;
-      return { ...reply };
-    },
-  });
-  return reply;
-}
-
-function parseReply(body: Buffer): object {
-  return JSON.parse(body.toString("utf8"));
-}
-
-const COMMA = Buffer.from(",");
-const CLOSING = Buffer.from("]}}");

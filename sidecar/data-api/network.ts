@@ -12,6 +12,7 @@ import {
   ROSETTA_VERSION,
 } from "../identifiers.js";
 import { readFields } from "../request-fields.js";
+import { CALL_METHODS } from "./call-methods.js";
 
 /** Both routes for one network. */
 export function networkRoutes(network: Network): HttpRoute[] {
@@ -59,7 +60,7 @@ function networkOptions(network: Network) {
       historical_balance_lookup: true,
       // Genesis carries the time its file was made; every later block a real one.
       timestamp_start_index: 1,
-      call_methods: [],
+      call_methods: CALL_METHODS,
       balance_exemptions: [],
       mempool_coins: false,
       block_hash_case: "lower_case",

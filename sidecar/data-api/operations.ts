@@ -1,12 +1,20 @@
 /** Pure: a journaled block to Rosetta's `Block`. Every unit that moved appears exactly once. */
 import type { Address } from "../../chain/address.js";
-import type { BalanceChange } from "../../chain/balance-change.js";
+import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { type Operation, operationsOf } from "../../chain/operations.js";
 import type { JournaledBlock, JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import { SidecarError } from "../errors.js";
-import { accountIdentifier, type BlockIdentifier, tokenAmount } from "../identifiers.js";
+import {
+  accountIdentifier,
+  type Amount,
+  type BlockIdentifier,
+  currencyAmount,
+  tokenAmount,
+} from "../identifiers.js";
+import { forEachSide, type TokenMove } from "../index/token-operations.js";
 import { memoOfData } from "../memo.js";
+import type { Token } from "../token-registry.js";
 
 /** Rosetta's `Operation` of a mined transaction. */
 export interface RosettaOperation {
@@ -15,7 +23,7 @@ export interface RosettaOperation {
   readonly type: string;
   readonly status: string;
   readonly account: { readonly address: string };
-  readonly amount: ReturnType<typeof tokenAmount>;
+  readonly amount: Amount;
   readonly metadata: Readonly<Record<string, string>> | undefined;
 }
 
@@ -26,12 +34,24 @@ export interface RosettaTransaction {
   readonly metadata?: Readonly<Record<string, string | number>>;
 }
 
+/** What a block's metadata shows of the checks that it passed. */
+export interface BlockMetadata {
+  readonly minted: string;
+  readonly burned: string;
+  /** Sum of all native operations: minted - burned. */
+  readonly operations_sum: string;
+  /** Accounts that have another balance of any currency after the block than before. */
+  readonly accounts_changed: number;
+  /** Contracts of registered tokens whose operations this block leaves out; absent if none. */
+  readonly quarantined: readonly string[] | undefined;
+}
+
 /** Rosetta's `Block`. */
 export interface RosettaBlock {
   readonly block_identifier: BlockIdentifier;
   readonly parent_block_identifier: BlockIdentifier;
   readonly timestamp: number;
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata: BlockMetadata;
   /** Last: the reply is written in this order, with the transactions at the end. */
   readonly transactions: readonly RosettaTransaction[];
 }
@@ -39,22 +59,33 @@ export interface RosettaBlock {
 /** Calldata shown per transaction; the node has the rest. Keeps big deployments out of blocks. */
 const MAX_SHOWN_INPUT_BYTES = 1_024;
 
+/** The movements of tokens that a block tells. */
+export interface BlockTokens {
+  /** Movements of each transaction; told after its native operations. */
+  readonly moves: readonly (readonly TokenMove[])[];
+  /** Contracts whose operations are left out of this block. */
+  readonly leftOut: readonly Address[];
+}
+
 /**
  * The block with its transactions in order and, if anything happened outside of them, one
  * block-level transaction whose hash is the block's. Genesis is its own parent.
  * @throws JOURNAL_INCONSISTENT when the changes do not add up to minted - burned
  */
-export function toRosettaBlock(block: JournaledBlock): RosettaBlock {
-  assertConserved(block);
+export function toRosettaBlock(block: JournaledBlock, tokens: BlockTokens): RosettaBlock {
+  const sumAtoken = conservedSum(block);
   const identifier = { index: block.height, hash: block.hash };
   const parent = { index: block.height - 1, hash: block.parentHash };
-  const transactions = block.transactions.map(toTransaction);
+  const transactions = block.transactions.map((transaction, position) =>
+    toTransaction(transaction, tokens.moves[position] ?? []),
+  );
   if (block.blockChanges.length > 0) {
     transactions.push({
       transaction_identifier: { hash: block.hash },
       operations: toOperations(block.blockChanges),
     });
   }
+  const quarantined = tokens.leftOut.map(addressText);
   return {
     block_identifier: identifier,
     parent_block_identifier: block.height === 0 ? identifier : parent,
@@ -62,18 +93,22 @@ export function toRosettaBlock(block: JournaledBlock): RosettaBlock {
     metadata: {
       minted: block.mintedAtoken.toString(),
       burned: block.burnedAtoken.toString(),
+      operations_sum: sumAtoken.toString(),
+      accounts_changed: countChangedAccounts(block, tokens.moves),
+      quarantined: quarantined.length === 0 ? undefined : quarantined,
     },
     transactions,
   };
 }
 
 /** Sum of all effective sides = change of the total supply; else an operation is missing. */
-function assertConserved(block: JournaledBlock): void {
+function conservedSum(block: JournaledBlock): bigint {
   let sumAtoken = sumOf(block.blockChanges);
   for (const { changes } of block.transactions) sumAtoken += sumOf(changes);
   if (sumAtoken !== block.mintedAtoken - block.burnedAtoken) {
     throw new SidecarError("JOURNAL_INCONSISTENT", { index: block.height, hash: block.hash });
   }
+  return sumAtoken;
 }
 
 /** Pairs cancel, so only one-sided changes count. */
@@ -86,12 +121,59 @@ function sumOf(changes: readonly BalanceChange[]): bigint {
   return sumAtoken;
 }
 
-function toTransaction(transaction: JournaledTransaction): RosettaTransaction {
+/** Distinct accounts whose sum of at least one currency is not zero. */
+function countChangedAccounts(block: JournaledBlock, moves: BlockTokens["moves"]): number {
+  const native = new Map<Address, bigint>();
+  const add = (address: Address, deltaAtoken: bigint) =>
+    void native.set(address, (native.get(address) ?? 0n) + deltaAtoken);
+  for (const { changes } of block.transactions) {
+    for (const change of changes) forEachDelta(change, add);
+  }
+  for (const change of block.blockChanges) forEachDelta(change, add);
+  const sums = new Map<Token, Map<Address, bigint>>();
+  for (const move of moves.flat()) {
+    const ofToken = sums.get(move.token) ?? new Map<Address, bigint>();
+    sums.set(move.token, ofToken);
+    forEachSide(move, (account, delta) => {
+      ofToken.set(account, (ofToken.get(account) ?? 0n) + delta);
+    });
+  }
+  const changed = new Set<Address>();
+  for (const ofCurrency of [native, ...sums.values()]) {
+    for (const [address, delta] of ofCurrency) if (delta !== 0n) changed.add(address);
+  }
+  return changed.size;
+}
+
+function toTransaction(
+  transaction: JournaledTransaction,
+  moves: readonly TokenMove[],
+): RosettaTransaction {
+  const operations = toOperations(transaction.changes);
+  for (const move of moves) appendMove(operations, move);
   return {
     transaction_identifier: { hash: transaction.hash },
-    operations: toOperations(transaction.changes),
+    operations,
     metadata: transactionMetadata(transaction),
   };
+}
+
+/** Adds the sides of a token's movement; its transaction succeeded, or there were no logs. */
+function appendMove(operations: RosettaOperation[], move: TokenMove): void {
+  const payerIndex = move.from === undefined ? undefined : operations.length;
+  forEachSide(move, (account, units) => {
+    const index = operations.length;
+    const isRelated = payerIndex !== undefined && payerIndex !== index;
+    operations.push({
+      operation_identifier: { index },
+      related_operations: isRelated ? [{ index: payerIndex }] : undefined,
+      type: move.type,
+      status: "SUCCESS",
+      account: accountIdentifier(account),
+      amount: currencyAmount(units, move.token.currency),
+      metadata: undefined,
+    });
+  });
 }
 
 function transactionMetadata(transaction: JournaledTransaction): Record<string, string | number> {

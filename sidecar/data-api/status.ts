@@ -1,36 +1,47 @@
-/** /network/status: where the chain stands, from the node alone. */
+/** /network/status: where the index stands, and how far the node is. */
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { HttpRoute } from "../../runtime/http-server.js";
 import { toRoute } from "../endpoint.js";
+import { toSidecarError } from "../errors.js";
+import type { BlockIdentifier } from "../identifiers.js";
+import type { IndexFollower } from "../index/follower.js";
+import type { IndexReader } from "../index/index-reader.js";
 import type { BlockSource } from "./block-source.js";
 
-/** The route over a source of blocks. */
-export function statusRoutes(options: {
+/** What the route reads. */
+export interface StatusRouteOptions {
   readonly network: Network;
-  readonly client: EvmClient;
-  readonly source: BlockSource;
-}): HttpRoute[] {
-  const { network, client, source } = options;
+  readonly client: Pick<EvmClient, "isSyncing">;
+  readonly source: Pick<BlockSource, "tip" | "genesis" | "block">;
+  readonly index: Pick<IndexReader, "tip">;
+  readonly follower: Pick<IndexFollower, "nodeHead">;
+}
+
+/** The route. While the index catches up it tells how far it is; everything up to there is served. */
+export function statusRoutes(options: StatusRouteOptions): HttpRoute[] {
+  const { network, client, source, index, follower } = options;
   const status = {
     path: "/network/status",
     fields: ["metadata"],
     async handler(_fields: unknown, { signal }: { readonly signal: AbortSignal }) {
-      const [tip, genesis, isSyncing] = await Promise.all([
-        source.tip(),
-        source.genesis(),
+      const [{ tip, isBehind }, isSyncing] = await Promise.all([
+        newest(source, index),
         client.isSyncing({ signal }),
       ]);
+      const genesis = await source.genesis();
       const { timestampMs } = await source.block(tip);
       return {
         body: {
           current_block_identifier: tip,
           current_block_timestamp: timestampMs,
           genesis_block_identifier: genesis,
+          oldest_block_identifier: genesis,
           sync_status: {
             current_index: tip.index,
-            stage: isSyncing ? "catching up" : "following",
-            synced: !isSyncing,
+            target_index: Math.max(tip.index, follower.nodeHead() ?? 0),
+            stage: isSyncing ? "catching up" : isBehind ? "indexing" : "following",
+            synced: !isSyncing && !isBehind,
           },
           peers: [],
         },
@@ -38,4 +49,20 @@ export function statusRoutes(options: {
     },
   };
   return [toRoute(status, network)];
+}
+
+/** The tip as new as the node's; where the index is far behind, the tip that it has. */
+async function newest(
+  source: StatusRouteOptions["source"],
+  index: StatusRouteOptions["index"],
+): Promise<{ readonly tip: BlockIdentifier; readonly isBehind: boolean }> {
+  try {
+    return { tip: await source.tip(), isBehind: false };
+  } catch (error) {
+    const tip = index.tip();
+    const { code } = toSidecarError(error);
+    const isIndexFault = code === "INDEX_BEHIND" || code === "INDEX_WRITE_FAILED";
+    if (tip === undefined || !isIndexFault) throw error;
+    return { tip, isBehind: true };
+  }
 }

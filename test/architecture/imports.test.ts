@@ -40,10 +40,10 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^@noble\//, [/^chain\/crypto\.ts$/]],
   [/^(secp256k1|@bitauth\/libauth|hash-wasm)$/, [/^chain\/crypto\.ts$/]],
   [/^@ethereumjs\//, [/^node\/execution\//]],
-  [/^level$/, [/^node\/store\//]],
+  [/^level$/, [/^runtime\/level-store\.ts$/]],
   [/^(typeorm|pg)$/, [/^runtime\/sql/, /^ledger\//, /^indexer\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
-  [/^express(-openapi-validator)?$/, [/^runtime\//]],
+  [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\//]],
 ];
 
 const folderOf = (file: string) => file.split("/")[0] ?? "";
@@ -55,7 +55,8 @@ function mayImport(from: string, to: string): boolean {
 }
 
 function nodeLayer(file: string): number {
-  return NODE_LAYERS.indexOf(file.split("/")[1] ?? "");
+  const [folder, layer] = file.split("/");
+  return folder === "node" ? NODE_LAYERS.indexOf(layer ?? "") : -1;
 }
 
 /** Strongly connected files; each is a cycle. */

@@ -1,15 +1,15 @@
-/** Rows of the whole kit: the watcher's catch-up, withdrawals, Rosetta's /block. */
+/** Rows of the whole kit: the watcher's catch-up, withdrawals, Rosetta's reads. */
 import { JsonRpcProvider, Wallet } from "ethers";
 import type { Address } from "../../chain/address.js";
-import { BLOCKCHAIN_NAME } from "../../chain/networks.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import { until } from "../helpers/until.js";
 import type { RunLength } from "./chain-rows.js";
-import { closedLoop, encodeRequest, type LoadResult } from "./http-load.js";
+import { closedLoop, encodeRequest } from "./http-load.js";
 import { blockNumber } from "./json-rpc.js";
 import { type BenchRow, formatFigure } from "./report.js";
+import { rosettaRows } from "./rosetta-rows.js";
 import { createRecipients } from "./senders.js";
-import { Stack, STACK_INTERVAL_MS } from "./stack-target.js";
+import { Stack } from "./stack-target.js";
 
 /** Names of the rows here, for `--only`. */
 export const STACK_ROWS = ["watcher", "withdrawals", "rosetta"] as const;
@@ -32,26 +32,19 @@ const BACKLOG_DEPOSITS = 5;
 /** Watched addresses. */
 const ADDRESS_COUNT = 100;
 
-/** Blocks of the backlog, and how many of them the ethers loop reads. */
-const BACKLOG_BLOCKS = { quick: 150, full: 600 };
-const ETHERS_BLOCKS = { quick: 30, full: 100 };
+/**
+ * Blocks of the backlog, and how many of them the ethers loop reads: enough that either side runs
+ * for a second or two, since a shorter run measures how fast V8 compiles.
+ */
+const BACKLOG_BLOCKS = { quick: 500, full: 1_000 };
+const ETHERS_BLOCKS = { quick: 120, full: 300 };
 
 /** Withdrawals through the worker, and payments of the naive loop. */
 const WITHDRAWALS = { quick: 300, full: 2_000 };
 const NAIVE_PAYMENTS = { quick: 50, full: 200 };
 
-/** Connections that request withdrawals and blocks. */
-const CONNECTIONS = 4;
+/** Connections that request withdrawals. */
 const WITHDRAWAL_CONNECTIONS = 16;
-
-/** Blocks for Rosetta: small ones and full ones. */
-const ROSETTA_BLOCKS = [
-  { size: 20, quick: 40, full: 150 },
-  { size: 500, quick: 8, full: 25 },
-] as const;
-
-/** Wanted of /block, in requests per second. */
-const ROSETTA_AIM = 500;
 
 /** Time for booking, crediting and sending. */
 const WAIT_TIMEOUT_MS = 180_000;
@@ -97,9 +90,11 @@ async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Prom
     }),
   });
   const last = heights.at(-1) ?? cursor;
-  const startMs = await stack.startPart("deposit-watcher");
-  const booked = await stack.untilWatched(last);
-  const perSecond = (booked - cursor) / ((performance.now() - startMs) / 1_000);
+  await stack.startPart("deposit-watcher");
+  const startMs = Date.now();
+  await stack.untilWatched(last);
+  const endMs = Math.max(...(await detectionTimes(stack)));
+  const perSecond = (last - cursor) / ((endMs - startMs) / 1_000);
   say(`watcher: ${formatFigure(perSecond)} blocks/s`);
   // One more block confirms the last deposits.
   await stack.untilWatched(last + 2);
@@ -119,12 +114,22 @@ async function watcherRow(stack: Stack, { length, say }: StackRowsOptions): Prom
     peerName: "ethers loop",
     aim: { ratio: 10 },
     details: [
-      `${booked - cursor} blocks of about ${BACKLOG_TRANSACTIONS} transactions, ` +
-        `${credited} deposits credited; ours checks balances and commits to PostgreSQL`,
+      `${last - cursor} blocks of about ${BACKLOG_TRANSACTIONS} transactions, ` +
+        `${credited} deposits credited; ours checks balances and commits to PostgreSQL, ` +
+        "in a process that was just started",
       `the loop is getBlock(n, true) and a Set of addresses; it writes nothing and found ` +
         `${loop.found} deposits in ${loop.blocks} blocks`,
     ],
   };
+}
+
+/**
+ * Unix milliseconds at which deposits were booked, by the ledger's events. The last one lies in the
+ * backlog's last block, so it tells the end without asking a busy process again and again.
+ */
+async function detectionTimes(stack: Stack): Promise<number[]> {
+  const events = await stack.events(0);
+  return events.filter(({ type }) => type === "deposit.detected").map(({ at }) => Date.parse(at));
 }
 
 interface LoopResult {
@@ -252,56 +257,4 @@ async function naivePayments(stack: Stack, count: number): Promise<number> {
   } finally {
     provider.destroy();
   }
-}
-
-async function rosettaRows(stack: Stack, { length, say }: StackRowsOptions): Promise<BenchRow[]> {
-  // The watcher reads blocks from the sidecar: without it the first read is really the first.
-  await stack.stopPart("deposit-watcher");
-  const { senders } = stack;
-  const url = stack.home.url("sidecarOnline");
-  const rows: BenchRow[] = [];
-  for (const kind of ROSETTA_BLOCKS) {
-    const heights = await stack.makeBlocks({
-      count: lengthOf(kind, length),
-      size: kind.size,
-      isExact: true,
-      payment: (index) => ({ to: senders[index % senders.length]?.address }),
-    });
-    const requests = heights.map((index) => encodeRequest(url, blockRequest(index)));
-    const unread = [...requests];
-    const load = { url, connections: CONNECTIONS };
-    const first = await closedLoop({ ...load, next: () => unread.shift() });
-    let turn = 0;
-    const again = await closedLoop({
-      ...load,
-      durationMs: length.readMs,
-      next: () => requests[turn++ % requests.length],
-    });
-    const title = `Rosetta /block, ${kind.size} transactions`;
-    rows.push(rosettaRow(`${title}, first read`, first));
-    rows.push(rosettaRow(`${title}, again`, again));
-    say(`${title}: ${formatFigure(first.perSecond)}/s, ${formatFigure(again.perSecond)}/s again`);
-  }
-  return rows;
-}
-
-function blockRequest(index: number) {
-  const network_identifier = { blockchain: BLOCKCHAIN_NAME, network: "testnet" };
-  return {
-    path: "/block",
-    body: JSON.stringify({ network_identifier, block_identifier: { index } }),
-  };
-}
-
-function rosettaRow(title: string, result: LoadResult): BenchRow {
-  return {
-    title,
-    unit: "requests/s",
-    ours: result.perSecond,
-    aim: { value: ROSETTA_AIM },
-    details: [
-      `${result.count} requests, p50 ${formatFigure(result.p50Ms)} ms, ` +
-        `p99 ${formatFigure(result.p99Ms)} ms; blocks every ${STACK_INTERVAL_MS} ms beside it`,
-    ],
-  };
 }

@@ -22,7 +22,7 @@ const SENDER_COUNT = 500;
 const WAIT_TIMEOUT_MS = 120_000;
 
 /** Time between two looks at the watcher's metrics. */
-const METRICS_POLL_MS = 100;
+const METRICS_POLL_MS = 250;
 
 /** Rows of one page of the APIs. */
 const PAGE_ROWS = 1_000;
@@ -144,14 +144,14 @@ export class Stack {
     return rows;
   }
 
-  /** Waits until the watcher has booked a block; the height it had reached when that was seen. */
-  async untilWatched(height: number): Promise<number> {
+  /** Waits until the watcher has booked a block. */
+  async untilWatched(height: number): Promise<void> {
     const url = `${this.home.url("depositApi")}/metrics`;
     const deadlineMs = performance.now() + WAIT_TIMEOUT_MS;
     for (;;) {
       const page = await (await fetch(url)).text();
       const booked = Number(/^causeway_watcher_cursor_height (\S+)/m.exec(page)?.[1] ?? "0");
-      if (booked >= height) return booked;
+      if (booked >= height) return;
       if (performance.now() > deadlineMs) throw new Error(`the watcher stays at ${booked}`);
       // The page costs the watcher's process some milliseconds: more often would slow it.
       await new Promise((resolve) => setTimeout(resolve, METRICS_POLL_MS));

@@ -27,9 +27,15 @@ const DRAIN_TIMEOUT_MS = 60_000;
 /** Transactions of the burst that finds where to start the search. */
 const BURST_COUNT = 20_000;
 
-/** Most trials of a search: as planned, and as many again while no rate has held. */
+/**
+ * Trials beyond the plan while no rate has held: a burst may be accepted several times as fast as
+ * any rate can be held, and the search begins at the burst.
+ */
+const TRIALS_TO_FIND_ONE = 6;
+
+/** Most trials of a search. */
 export function maxTrials(trials: number): number {
-  return trials * 2;
+  return trials + TRIALS_TO_FIND_ONE;
 }
 
 /** What a row's trials have in common. */
@@ -66,8 +72,8 @@ export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
   const search = new RateSearch(Math.min(burstPerSecond * 0.8, ceiling * 0.95));
   let best: Trial | undefined;
   for (let trial = 0; trial < maxTrials(plan.trials); trial += 1) {
-    // Beyond the plan only to have a rate that holds at all.
-    if (trial >= plan.trials && search.held > 0) break;
+    // Beyond the plan only to have a rate that holds at all, and one step closer to the limit.
+    if (trial > plan.trials && search.held > 0) break;
     const perSecond = search.next();
     if (perSecond === undefined || perSecond > ceiling * 1.5) break;
     const outcome = await plan.turns.take(() => runTrial(plan, perSecond));

@@ -51,6 +51,8 @@ export class FakeChain {
   readonly blocks: FakeBlock[] = [];
   /** What the Data API serves instead of a block's own content, by height. */
   readonly dataApiBlocks = new Map<number, FakeBlock>();
+  /** Whose operations the Data API gives out as those of a token called TOKEN, by height. */
+  readonly dataApiTokens = new Map<number, Address>();
   /** Added to the balance that JSON-RPC answers, by `address@height`. */
   readonly balanceLies = new Map<string, bigint>();
   /** Highest block that the Data API has; all without it. */
@@ -170,7 +172,10 @@ export class FakeChain {
       const answer = { code: 202, message: "block above the tip", retriable: true };
       return { status: 500, answer };
     }
-    return { status: 200, answer: { block: encodeDataBlock(block) } };
+    return {
+      status: 200,
+      answer: { block: encodeDataBlock(block, this.dataApiTokens.get(height)) },
+    };
   }
 
   #rpc(body: unknown): unknown {
@@ -295,7 +300,9 @@ function encodeChange(each: BalanceChange): unknown {
   };
 }
 
-function encodeDataBlock(block: FakeBlock): unknown {
+function encodeDataBlock(block: FakeBlock, holder: Address | undefined): unknown {
+  const native = { symbol: "TOKEN", decimals: 18 };
+  const token = { ...native, metadata: { contractAddress: FEE_COLLECTOR } };
   return {
     block_identifier: { index: block.height, hash: block.hash },
     parent_block_identifier: {
@@ -314,7 +321,7 @@ function encodeDataBlock(block: FakeBlock): unknown {
         account: { address: operation.address },
         amount: {
           value: operation.amountAtoken.toString(),
-          currency: { symbol: "TOKEN", decimals: 18 },
+          currency: operation.address === holder ? token : native,
         },
       })),
     })),

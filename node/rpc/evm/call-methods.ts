@@ -9,10 +9,13 @@ import { parseBlockRef } from "./params.js";
 import { stateHeight } from "./reads.js";
 import { revertFault } from "./revert.js";
 
-/** The error of a call that did not succeed: a revert with its data, or the EVM's own text. */
+/**
+ * The error of a call that did not succeed: a revert with its data, or the EVM's own text. The
+ * latter shares its number with faults of the node, so `data` says that the call itself failed.
+ */
 function callFault(result: Exclude<CallResult, { outcome: "success" }>): RpcFault {
   if (result.outcome === "revert") return revertFault(result.returnData);
-  return new RpcFault("SERVER_ERROR", result.error);
+  return new RpcFault("SERVER_ERROR", result.error, { reason: "EXECUTION_FAILED" });
 }
 
 /** Methods that execute without a transaction. */

@@ -22,10 +22,10 @@ export type RpcFaultCode = keyof typeof RPC_ERROR_NUMBERS;
 
 /** A fault found by a JSON-RPC server; `message` is sent to the client as it is. */
 export class RpcFault extends AppError<RpcFaultCode> {
-  /** Revert data, sent as `error.data`. */
-  readonly data: Hex | undefined;
+  /** Sent as `error.data`: a revert's bytes, or what a message alone does not tell. */
+  readonly data: Hex | { readonly reason: string } | undefined;
 
-  constructor(code: RpcFaultCode, message: string, data?: Hex) {
+  constructor(code: RpcFaultCode, message: string, data?: RpcFault["data"]) {
     super(code, message);
     this.data = data;
   }
@@ -120,6 +120,11 @@ export function toRpcError(error: unknown): RpcErrorObject | undefined {
     case "TRACE_TOO_LARGE":
       return { code: RPC_ERROR_NUMBERS.RESPONSE_TOO_LARGE, message: errorMessage(error) };
     case "INSUFFICIENT_FUNDS":
+      return {
+        code: RPC_ERROR_NUMBERS.SERVER_ERROR,
+        message: errorMessage(error),
+        data: { reason: "INSUFFICIENT_FUNDS" },
+      };
     case "GAS_ALLOWANCE_EXCEEDED":
     case "INVALID_MESSAGE":
     case "CALL_POOL_CLOSED":

@@ -1,6 +1,7 @@
 /** The balance journal as the node's own methods give it. */
 import type { BalanceChange } from "../../../chain/balance-change.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
+import type { Log } from "../../../chain/receipt.js";
 import type { CommittedBlock } from "../../event-bus.js";
 import type { JsonValue } from "./method.js";
 
@@ -15,6 +16,11 @@ export function changeJson(change: BalanceChange): JsonValue {
     tracePath: change.tracePath ?? null,
     error: change.error ?? null,
   };
+}
+
+/** One log without its place: the transaction that it stands in tells that. */
+function logJson({ address, topics, data }: Log): JsonValue {
+  return { address, topics, data: bytesToHex(data) };
 }
 
 /** The whole answer of causeway_getBlockJournal. */
@@ -38,6 +44,7 @@ export function blockJournalJson(committed: CommittedBlock): string {
       nonce: toQuantity(tx.nonce),
       input: bytesToHex(tx.data),
       changes: changes.changes.map(changeJson),
+      logs: receipt.logs.map(logJson),
     };
   });
   return JSON.stringify({

@@ -17,6 +17,9 @@ import { parseAddressParam, parseHashParam, parseIndex } from "./params.js";
  */
 const MAX_JOURNAL_ENTRIES = 1_000;
 
+/** Heights of one causeway_getAccountHeights answer: 10 KB of reply, and 1,000 keys read. */
+const MAX_ACCOUNT_HEIGHTS = 1_000;
+
 /** A height as a quantity, or as a JSON number. */
 function parseHeight(value: unknown): Height {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
@@ -39,6 +42,12 @@ export function journalMethods(
       const from = params.required(1, parseHeight);
       const to = Math.min(params.required(2, parseHeight), view.head().height);
       return accountJournal(view, address, { from, to }, signal);
+    }),
+    method("causeway_getAccountHeights", 3, (params, { signal }) => {
+      const address = params.required(0, parseAddressParam);
+      const from = params.required(1, parseHeight);
+      const to = Math.min(params.required(2, parseHeight), view.head().height);
+      return accountHeights(view, address, { from, to }, signal);
     }),
     method("causeway_getTransactionStatus", 1, (params) => {
       const hash = params.required(0, parseHashParam);
@@ -126,13 +135,39 @@ function entryJson(entry: AccountJournalEntry, operation: Operation): JsonValue 
   };
 }
 
+interface HeightRange {
+  readonly from: Height;
+  readonly to: Height;
+}
+
+/** A range may start one above the head: there a reader goes on that has read everything. */
+function checkRange({ from, to }: HeightRange): void {
+  if (from > to + 1) throw invalidParams("invalid block range params");
+}
+
+async function accountHeights(
+  view: ChainView,
+  address: Address,
+  range: HeightRange,
+  signal: AbortSignal,
+): Promise<JsonValue> {
+  checkRange(range);
+  const heights: Height[] = [];
+  for await (const height of view.accountHeights(address, range.from, range.to)) {
+    signal.throwIfAborted();
+    if (heights.length === MAX_ACCOUNT_HEIGHTS) return { heights, next: height };
+    heights.push(height);
+  }
+  return { heights, next: null };
+}
+
 async function accountJournal(
   view: ChainView,
   address: Address,
-  range: { readonly from: Height; readonly to: Height },
+  range: HeightRange,
   signal: AbortSignal,
 ): Promise<JsonValue> {
-  if (range.from > range.to + 1) throw invalidParams("invalid block range params");
+  checkRange(range);
   const operations = new OperationIndex(view);
   const entries: JsonValue[] = [];
   let blockEntries: JsonValue[] = [];

@@ -41,7 +41,10 @@ export function nodeMethods(options: EvmApiOptions): MethodEntries {
   ];
 }
 
-/** txpool_*: the pool as go-ethereum shows it, senders checksummed, nonces decimal. */
+/**
+ * txpool_*: the pool as go-ethereum shows it, senders checksummed, nonces decimal; and
+ * causeway_getPoolHashes, which for a full pool is a hundredth of txpool_content.
+ */
 export function poolMethods(pool: TransactionPool): MethodEntries {
   return [
     method("txpool_status", 0, () => {
@@ -56,7 +59,19 @@ export function poolMethods(pool: TransactionPool): MethodEntries {
       return new RawJson(`{"pending":${pending},"queued":${queued}}`);
     }),
     method("txpool_inspect", 0, () => contentJson(pool.content(), summary)),
+    method("causeway_getPoolHashes", 0, () => poolHashesJson(pool.content())),
   ];
+}
+
+/** All hashes of the pool; a sender's in nonce order. */
+function poolHashesJson(content: ReadonlyMap<Address, SenderContent>): RawJson {
+  const pending: string[] = [];
+  const queued: string[] = [];
+  for (const lists of content.values()) {
+    for (const { tx } of lists.pending) pending.push(`"${tx.hash}"`);
+    for (const { tx } of lists.queued) queued.push(`"${tx.hash}"`);
+  }
+  return new RawJson(`{"pending":[${pending.join(",")}],"queued":[${queued.join(",")}]}`);
 }
 
 type Describe = (pending: PendingTransaction) => string;

@@ -161,6 +161,44 @@ describe("addresses registered while blocks pass", () => {
     }
   });
 
+  it("never passes over an unreadable block, also when a run is matched again", async () => {
+    const alice = await bench.register("alice");
+    const next = derivation.addressAt(alice.index + 1);
+    bench.pay([alice.address, 5n], [next, 1n]);
+    bench.pay([alice.address, 6n]);
+    const paid = bench.chain.payment(STRANGER, alice.address, 7n);
+    const block = bench.chain.mine([paid]);
+    for (let height = 4; height <= 40; height += 1) bench.pay([next, 2n]);
+    const changes = paid.changes.map((each) => ({ ...each, reason: "no name" as "CALL" }));
+    bench.chain.dataApiBlocks.set(3, { ...block, transactions: [{ ...paid, changes }] });
+    const real = bench.ledger.database;
+    let isRegistered = false;
+    const { watcher, faults } = bench.start({
+      url: real.url,
+      close: () => real.close(),
+      query: (text, parameters) => real.query(text, parameters),
+      async transaction(work) {
+        if (!isRegistered) {
+          isRegistered = true;
+          await bench.register("bob");
+        }
+        return real.transaction(work);
+      },
+    });
+    await until(() => watcher.status.problem?.includes("operation type") === true, {
+      timeoutMs: 5_000,
+      what: "the block is refused",
+    });
+    expect(watcher.status.cursorHeight).toBe(2);
+    bench.chain.dataApiBlocks.clear();
+    await bench.caughtUp();
+    const ids = (await bench.deposits()).map((each) => each.split(" ").slice(0, 2).join(" "));
+    const later = bench.chain.blocks.slice(4).map(({ height }) => `${height}-0-3 bob`);
+    const first = ["1-0-3 alice", "1-1-3 bob", "2-0-3 alice", "3-0-3 alice"];
+    expect(ids).toEqual([...first, ...later]);
+    expect(faults).toEqual([]);
+  });
+
   it("lists coins from before the registration, one row per operation, and outflows net of them", async () => {
     const early = await bench.register("scout");
     const address = derivation.addressAt(early.index + 1);

@@ -85,6 +85,18 @@ describe("incidents", () => {
     });
   });
 
+  it("halt when coins come under the name of a token", async () => {
+    const alice = await bench.register("alice");
+    const hidden = bench.chain.mine([bench.chain.payment(STRANGER, alice.address, 10n)]);
+    bench.chain.dataApiTokens.set(hidden.height, alice.address);
+    const running = bench.start();
+    await halted(running, "BALANCE_MISMATCH");
+    expect(running.watcher.status.incident?.details).toMatchObject({
+      address: alice.address,
+      operationsAtoken: "0",
+    });
+  });
+
   it("halt when the head goes back, and when a booked block changes", async () => {
     const running = bench.start();
     bench.chain.mine();
@@ -102,6 +114,29 @@ describe("incidents", () => {
     bench.chain.mine();
     await bench.caughtUp();
     expect(await incidents()).toEqual(["HEIGHT_WENT_BACK resolved", "HASH_CHANGED resolved"]);
+  });
+
+  it("are not what an unreadable block is: what comes before it is booked, then it waits", async () => {
+    const alice = await bench.register("alice");
+    for (const amountAtoken of [5n, 6n]) bench.pay([alice.address, amountAtoken]);
+    const paid = bench.chain.payment(STRANGER, alice.address, 7n);
+    const block = bench.chain.mine([paid]);
+    const changes = paid.changes.map((each) => ({ ...each, reason: "no name" as "CALL" }));
+    bench.chain.dataApiBlocks.set(3, { ...block, transactions: [{ ...paid, changes }] });
+    const { watcher } = bench.start();
+    await until(() => watcher.status.problem?.includes("operation type") === true, {
+      timeoutMs: 5_000,
+      what: "the block is refused",
+    });
+    await until(async () => (await readCursor(bench.ledger.database)).height === 2, {
+      timeoutMs: 5_000,
+      what: "the blocks before it are booked",
+    });
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5", "2-0-3 alice detected 6"]);
+    bench.chain.dataApiBlocks.clear();
+    await bench.caughtUp();
+    expect((await bench.deposits()).at(-1)).toBe("3-0-3 alice detected 7");
+    expect(await incidents()).toEqual([]);
   });
 
   it("halt when node and Data API tell different blocks", async () => {

@@ -81,7 +81,55 @@ describe("the SDK transaction", () => {
   });
 });
 
+describe("fee and lengths of the SDK transaction", () => {
+  it("are right where they need one byte, several, or are left out", async () => {
+    const wallet = new Wallet(`0x${"43".repeat(32)}`);
+    const from = parseAddress(wallet.address);
+    for (const gasPrice of [0n, 1n, 10n ** 30n]) {
+      for (const gasLimit of [0n, 127n, 128n, 16_384n, 10n ** 9n]) {
+        for (const size of [0, 20, 200, 20_000]) {
+          const name = `price ${gasPrice}, gas ${gasLimit}, ${size} bytes`;
+          const data = `0x${"01".repeat(size)}`;
+          const fields = { type: 0, chainId: 6940, to: wallet.address, gasPrice, gasLimit, data };
+          const tx = decodeTransaction(parseHexBytes(await wallet.signTransaction(fields)));
+          const parts = decode(encodeSdkTransaction(tx, from));
+          const inner = decode(only(decode(only(decode(only(parts, 1)), 1)), 2));
+          expect([name, only(inner, 6).equals(tx.raw)]).toEqual([name, true]);
+          const fee = parts.length === 1 ? [] : decode(only(decode(only(parts, 2)), 2));
+          const gas = fee.filter(([field]) => field === 2).map(([, value]) => value);
+          expect([name, gas]).toEqual([name, gasLimit === 0n ? [] : [gasLimit]]);
+          const coins = fee.filter(([field]) => field === 1);
+          const amounts = coins.map(([, coin]) => only(decode(coin as Buffer), 2).toString());
+          const feeAtoken = gasPrice * gasLimit;
+          expect([name, amounts]).toEqual([name, feeAtoken === 0n ? [] : [String(feeAtoken)]]);
+        }
+      }
+    }
+  });
+});
+
+/** RFC 6962, section 2.1, as it is written there. */
+function rfc6962(leaves: readonly Buffer[]): Buffer {
+  const sha256 = (...parts: Buffer[]) => createHash("sha256").update(Buffer.concat(parts)).digest();
+  const [first] = leaves;
+  if (first === undefined) return sha256();
+  if (leaves.length === 1) return sha256(Buffer.of(0), first);
+  let split = 1;
+  while (split * 2 < leaves.length) split *= 2;
+  return sha256(Buffer.of(1), rfc6962(leaves.slice(0, split)), rfc6962(leaves.slice(split)));
+}
+
 describe("the Merkle root of a block's transactions", () => {
+  it("is RFC 6962's for every number of leaves up to 70, and leaves them as they are", () => {
+    const all = Array.from({ length: 70 }, (_, index) => Buffer.alloc(index % 40, index));
+    for (let count = 0; count <= all.length; count++) {
+      const leaves = all.slice(0, count);
+      const root = Buffer.from(merkleRoot(leaves)).toString("hex");
+      expect([count, root]).toEqual([count, rfc6962(leaves).toString("hex")]);
+    }
+    expect(all).toEqual(Array.from({ length: 70 }, (_, index) => Buffer.alloc(index % 40, index)));
+  });
+
   it("is RFC 6962's, by the test vectors of the certificate-transparency project", () => {
     // Source: google/certificate-transparency, merkle_tree_test: inputs and roots 1 to 8.
     const inputs = [

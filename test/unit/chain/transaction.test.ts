@@ -15,10 +15,16 @@ import {
 import { keccak256Hex, nobleSecp256k1, secp256k1 } from "../../../chain/crypto.js";
 import { intrinsicGas } from "../../../chain/gas.js";
 import { bytesToHex, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
+import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
 import {
   decodeTransaction,
   effectiveGasPriceAtoken,
+  encodeSignedLegacy,
+  PACKED_SIGNATURE_BYTES,
+  packSignature,
+  recoverPacked,
   recoverSender,
+  type SignedTransaction,
   signLegacy,
 } from "../../../chain/transaction.js";
 import { createRandom } from "../../helpers/random.js";
@@ -97,6 +103,210 @@ describe("legacy transactions", () => {
     const high = raw.replace(digits(s), digits(order - s));
     expect(high).not.toBe(raw);
     expect(() => decodeTransaction(parseHexBytes(high))).toThrow(
+      expect.objectContaining({ code: "INVALID_SIGNATURE" }),
+    );
+  });
+});
+
+/** The rules for a signed legacy transaction, over the general decoder and in the plainest words. */
+function generalLegacy(raw: Uint8Array) {
+  const items = rlpList(decodeRlp(raw));
+  if (items.length !== 9) throw new Error("not nine items");
+  const [nonce, price, gas, to, value, data, v, r, s] = items;
+  const toBytes = rlpBytes(to);
+  if (toBytes.length !== 0 && toBytes.length !== 20) throw new Error("recipient");
+  const found = {
+    nonce: rlpInteger(nonce, 8),
+    maxFeePerGasAtoken: rlpInteger(price),
+    maxPriorityFeePerGasAtoken: rlpInteger(price),
+    gasLimit: rlpInteger(gas, 8),
+    to: toBytes.length === 0 ? undefined : bytesToHex(toBytes),
+    valueAtoken: rlpInteger(value),
+    data: bytesToHex(rlpBytes(data)),
+    v: rlpInteger(v),
+    r: rlpInteger(r),
+    s: rlpInteger(s),
+  };
+  const half = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+  const isSignature = found.r > 0n && found.s > 0n && found.r <= half * 2n && found.s <= half;
+  if (found.v < 35n || !isSignature) throw new Error("signature");
+  return found;
+}
+
+/** One or two changes that a hostile or broken client may make. */
+function mutated(raw: Uint8Array): Uint8Array {
+  const bytes = [...raw];
+  for (let count = 1 + random.integer(2); count > 0; count--) {
+    // Headers and lengths are where a decoder errs: most changes hit the start of the list.
+    const near = random.integer(3) === 0 ? bytes.length : Math.min(bytes.length, 12);
+    const at = random.integer(near);
+    const kind = random.integer(4);
+    const byte = random.pick([0, 1, 0x7f, 0x80, 0x81, 0xb7, 0xb8, 0xc0, 0xf8, random.integer(256)]);
+    if (kind === 0) bytes.splice(at, 1);
+    else if (kind === 1) bytes.splice(at, 0, byte);
+    else bytes[at] = byte;
+    // Half of them with a length that fits again, so that what follows is looked at, too.
+    if (random.integer(2) === 0 && bytes[0] === 0xf8) bytes[1] = bytes.length - 2;
+  }
+  return Uint8Array.from(bytes);
+}
+
+/** What two decoders can be compared by, as text; cheaper than thousands of matchers. */
+function comparable(tx: ReturnType<typeof generalLegacy> | SignedTransaction | "refused"): string {
+  if (tx === "refused") return tx;
+  const { nonce, maxFeePerGasAtoken, maxPriorityFeePerGasAtoken, gasLimit, to } = tx;
+  const data = typeof tx.data === "string" ? tx.data : bytesToHex(tx.data);
+  const fees = [maxFeePerGasAtoken, maxPriorityFeePerGasAtoken, gasLimit];
+  return [nonce, ...fees, to, tx.valueAtoken, data, tx.v, tx.r, tx.s].join();
+}
+
+function outcome<Value>(work: () => Value): Value | "refused" {
+  try {
+    return work();
+  } catch {
+    return "refused";
+  }
+}
+
+describe("the decoder of legacy transactions", () => {
+  it("takes and refuses exactly what the general rules do, for 8,000 mutated ones", () => {
+    const faults: string[] = [];
+    const tally = { taken: 0, refused: 0 };
+    for (let round = 0; round < 8_000; round++) {
+      const fields = { ...intent(), data: random.bytes(random.pick([0, 0, 1, 55, 56, 300])) };
+      const fixed = { compact: random.bytes(64), recoveryId: random.integer(2) };
+      const [r, s] = [fixed.compact.subarray(0, 32), fixed.compact.subarray(32)];
+      s[0] = (s[0] ?? 0) & 0x7f;
+      const raw = mutated(encodeSignedLegacy(fields, { r, s, recoveryId: fixed.recoveryId }));
+      // What starts below 0xc0 is no legacy transaction.
+      if ((raw[0] ?? 0) < 0xc0) continue;
+      const expected = outcome(() => generalLegacy(raw));
+      const got = outcome(() => decodeTransaction(raw));
+      const said = comparable(got);
+      if (said !== comparable(expected)) faults.push(bytesToHex(raw));
+      tally[said === "refused" ? "refused" : "taken"]++;
+    }
+    expect(faults).toEqual([]);
+    // Both halves were tried.
+    expect(Math.min(tally.taken, tally.refused)).toBeGreaterThan(800);
+  });
+
+  it("refuses every other encoding of the same items", () => {
+    // r and s of one byte: the whole list stays below 56 bytes, where its header is short.
+    const items = [
+      [5],
+      [9],
+      [0x52, 0x08],
+      Array(20).fill(0x17),
+      [],
+      [1, 2],
+      [0x36, 0x5b],
+      [3],
+      [4],
+    ];
+    const plain = (item: number[]) =>
+      item.length === 1 && (item[0] ?? 0) < 0x80 ? item : [0x80 + item.length, ...item];
+    const wrap = (parts: number[][]) => [0xc0 + parts.flat().length, ...parts.flat()];
+    const encoded = items.map(plain);
+    const payload = encoded.flat();
+    const size = payload.length;
+    const good = Uint8Array.from(wrap(encoded));
+    expect(decodeTransaction(good)).toMatchObject({ nonce: 5n, v: 0x365bn, r: 3n, s: 4n });
+    const others = [
+      [0xf8, size, ...payload],
+      [0xf9, 0, size, ...payload],
+      [...good, 0],
+      [0xc0 + size + 1, ...payload],
+      [0xc0 + size - 1, ...payload],
+      wrap(encoded.slice(0, 8)),
+      wrap([...encoded, [1]]),
+      wrap([...encoded.slice(0, 8), [0x80]]),
+    ];
+    for (const [index, item] of items.entries()) {
+      const put = (other: number[]) => wrap(encoded.with(index, other));
+      others.push(put([0xb8, item.length, ...item]), put([0xb9, 0, item.length, ...item]));
+      others.push(put([0xc0 + item.length, ...item]));
+      if (item.length === 1) others.push(put([0x81, ...item]));
+      // Calldata may begin with zeros; no integer may, and no address has 21 bytes.
+      if (index !== 5) others.push(put([0x81 + item.length, 0, ...item]));
+    }
+    // From 56 bytes on a length stands by itself, without leading zeros.
+    const data = Array<number>(60).fill(0x55);
+    const long = encoded.with(5, [0xb8, 60, ...data]).flat();
+    expect(decodeTransaction(Uint8Array.of(0xf8, long.length, ...long)).data).toHaveLength(60);
+    const longer = encoded.with(5, [0xb9, 0, 60, ...data]).flat();
+    others.push([0xf9, 0, long.length, ...long], [0xf8, longer.length, ...longer]);
+    for (const bytes of others) {
+      const raw = Uint8Array.from(bytes);
+      expect([bytesToHex(raw), outcome(() => generalLegacy(raw))]).toEqual([
+        bytesToHex(raw),
+        "refused",
+      ]);
+      expect([bytesToHex(raw), outcome(() => decodeTransaction(raw))]).toEqual([
+        bytesToHex(raw),
+        "refused",
+      ]);
+    }
+  });
+
+  it("reads what ethers reads, and finds its sender, where a mutation is still a transaction", async () => {
+    const wallet = new Wallet(bytesToHex(random.bytes(32)));
+    let taken = 0;
+    for (let round = 0; round < 600; round++) {
+      const fields = { type: 0, chainId: 6940, nonce: random.integer(300), gasLimit: 21_000n };
+      const to = `0x${"17".repeat(20)}`;
+      const signed = await wallet.signTransaction({ ...fields, gasPrice: 7n, to, data: "0x1234" });
+      const raw = mutated(parseHexBytes(signed));
+      if ((raw[0] ?? 0) < 0xc0) continue;
+      const got = outcome(() => decodeTransaction(raw));
+      if (got === "refused") continue;
+      const oracle = outcome(() => Transaction.from(bytesToHex(raw)));
+      // ethers takes its signature apart at once and refuses some that recover no key.
+      if (oracle === "refused") continue;
+      expect(got).toMatchObject({
+        nonce: BigInt(oracle.nonce),
+        gasLimit: oracle.gasLimit,
+        maxFeePerGasAtoken: oracle.gasPrice,
+        valueAtoken: oracle.value,
+        to: oracle.to?.toLowerCase(),
+        hash: oracle.hash,
+      });
+      const from = outcome(() => oracle.from);
+      expect(outcome(() => toChecksumAddress(recoverSender(got)))).toBe(from);
+      taken++;
+    }
+    expect(taken).toBeGreaterThan(30);
+  });
+
+  it("takes calldata of every length class, and recovers its sender", async () => {
+    const key = random.bytes(32);
+    const wallet = new Wallet(bytesToHex(key));
+    for (const length of [0, 1, 55, 56, 255, 256, 65_535, 65_536, 70_000]) {
+      for (const first of [0x00, 0x7f, 0x80]) {
+        const data = new Uint8Array(length).fill(first);
+        const tx = decodeTransaction(signLegacy({ ...intent(), data }, key));
+        expect([length, bytesToHex(tx.data)]).toEqual([length, bytesToHex(data)]);
+        expect([length, toChecksumAddress(recoverSender(tx))]).toEqual([length, wallet.address]);
+      }
+    }
+  });
+});
+
+describe("packed signatures", () => {
+  it("give the sender wherever they lie, and none for a signature that is nobody's", () => {
+    const key = random.bytes(32);
+    const tx = decodeTransaction(signLegacy(intent(), key));
+    // No point of the curve has the x coordinate 5.
+    const nobody = { ...tx, r: 5n };
+    const packed = new Uint8Array(3 * PACKED_SIGNATURE_BYTES);
+    packSignature(nobody, packed, 0);
+    packSignature(tx, packed, PACKED_SIGNATURE_BYTES);
+    for (const backend of [secp256k1, nobleSecp256k1]) {
+      expect(recoverPacked(packed, 0, backend)).toBeUndefined();
+      const address = recoverPacked(packed, PACKED_SIGNATURE_BYTES, backend);
+      expect(bytesToHex(address ?? new Uint8Array(0))).toBe(privateKeyToAddress(key));
+    }
+    expect(() => recoverSender(nobody)).toThrow(
       expect.objectContaining({ code: "INVALID_SIGNATURE" }),
     );
   });

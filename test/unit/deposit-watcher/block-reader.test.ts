@@ -12,7 +12,9 @@ function block(height: number): DataBlock {
     hash: hashAt(height),
     parentHash: hashAt(Math.max(0, height - 1)),
     timestampMs: 0,
-    transactions: [],
+    transactionCount: 0,
+    operationCount: 0,
+    transactions: () => [],
   };
 }
 

@@ -35,7 +35,7 @@ function block(height: number, ...transactions: readonly (readonly BalanceChange
       index,
       operations: operationsOf(changes).map((operation) => ({
         ...operation,
-        currencySymbol: "TOKEN",
+        isNative: true,
         relatedIndexes: operation.relatedIndex === undefined ? [] : [operation.relatedIndex],
       })),
     })),
@@ -74,22 +74,61 @@ describe("matching", () => {
     ]);
   });
 
-  it("ignores failed frames, zero values, strangers and other currencies", () => {
+  it("ignores failed frames, zero values and strangers", () => {
     const failed = change({ from: stranger, to: alice, amountAtoken: 5n, effective: false });
     const zero = change({ from: stranger, to: alice, amountAtoken: 0n });
-    const other = block(1, [
+    const elsewhere = change({ from: stranger, to: contract, amountAtoken: 3n });
+    const result = matchBlocks([block(2, [failed, zero, elsewhere])], watched);
+    expect(result).toEqual({ deposits: [], walletInflows: [], outflows: [], touches: [] });
+  });
+
+  it("credits nothing of another currency, and has the chain asked whether coins came", () => {
+    const paid = block(1, [
       fee(stranger),
       change({ from: stranger, to: alice, amountAtoken: 9n }),
+      change({ from: hot, to: stranger, amountAtoken: 4n }),
     ]);
-    const disguised: MatchBlock = {
-      ...other,
-      transactions: other.transactions.map((transaction) => ({
+    const tokens: MatchBlock = {
+      ...paid,
+      transactions: paid.transactions.map((transaction) => ({
         ...transaction,
-        operations: transaction.operations.map((each) => ({ ...each, currencySymbol: "T0KEN" })),
+        operations: transaction.operations.map((each) => ({ ...each, isNative: false })),
       })),
     };
-    expect(depositsOf(block(2, [failed, zero]), disguised)).toEqual([]);
-    expect(matchBlocks([block(2, [failed, zero]), disguised], watched).touches).toEqual([]);
+    expect(matchBlocks([tokens], watched)).toEqual({
+      deposits: [],
+      walletInflows: [],
+      outflows: [],
+      touches: [
+        { address: alice, height: 1, deltaAtoken: 0n },
+        { address: hot, height: 1, deltaAtoken: 0n },
+      ],
+    });
+  });
+
+  it("does not take tokens that an address sends itself for the other side of a payment", () => {
+    const paid = block(1, [change({ from: stranger, to: alice, amountAtoken: 9n })]);
+    const [transaction] = paid.transactions;
+    const [, received] = transaction?.operations ?? [];
+    if (transaction === undefined || received === undefined) throw new Error("no operation");
+    const token = { ...received, index: 2, isNative: false, amountAtoken: -9n };
+    const operations = [...transaction.operations, { ...token, relatedIndexes: [1] }];
+    const mixed = { ...paid, transactions: [{ ...transaction, operations }] };
+    expect(depositsOf(mixed)).toEqual([["1-0-1", "alice", 9n, true]]);
+  });
+
+  it("keeps coins of a type that it does not know in suspense", () => {
+    const paid = block(1, [change({ from: stranger, to: alice, amountAtoken: 9n })]);
+    const renamed: MatchBlock = {
+      ...paid,
+      transactions: paid.transactions.map((transaction) => ({
+        ...transaction,
+        operations: transaction.operations.map((each) => ({ ...each, type: "REWARD" })),
+      })),
+    };
+    expect(depositsOf(renamed)).toEqual([["1-0-1", "alice", 9n, false]]);
+    const touches = [{ address: alice, height: 1, deltaAtoken: 9n }];
+    expect(matchBlocks([renamed], watched).touches).toEqual(touches);
   });
 
   it("makes no deposit of a payment to itself, but watches its fee", () => {

@@ -10,6 +10,7 @@ import { intrinsicGas } from "../../../chain/gas.js";
 import { MAX_TRANSACTION_BYTES } from "../../../node/mempool/admission.js";
 import {
   account,
+  CountedRecovery,
   createFixture,
   PRECOMPILE,
   RECIPIENT,
@@ -69,33 +70,23 @@ describe("admission", () => {
   });
 
   it("refuses another chain's transaction before recovering its sender", async () => {
-    let recoveries = 0;
-    const { pool } = await createFixture({
-      recoverSender: () => {
-        recoveries++;
-        return alice.address;
-      },
-    });
+    const recovery = new CountedRecovery(alice.address);
+    const { pool } = await createFixture({ recovery });
     const [answer] = await pool.submit([await signed({ chainId: 1 })]);
     expect(refusal(answer)).toEqual({
       code: "INVALID_CHAIN_ID",
       message: "invalid sender: invalid chain id for signer: have 1 want 6940",
     });
-    expect(recoveries).toBe(0);
+    expect(recovery.count).toBe(0);
   });
 
   it("recovers each sender once, duplicates of pool transactions not at all", async () => {
-    let recoveries = 0;
-    const { pool } = await createFixture({
-      recoverSender: () => {
-        recoveries++;
-        return alice.address;
-      },
-    });
+    const recovery = new CountedRecovery(alice.address);
+    const { pool } = await createFixture({ recovery });
     const raw = await signed({});
     await pool.submit([raw]);
     await pool.submit([raw]);
-    expect(recoveries).toBe(1);
+    expect(recovery.count).toBe(1);
   });
 
   it.each([3, 4, 0x7f])("refuses type %i", async (type) => {

@@ -6,6 +6,7 @@ import { OutcomeHistory } from "../../../node/mempool/outcome-history.js";
 import { replacementPriceAtoken } from "../../../node/mempool/pool-limits.js";
 import {
   account,
+  CountedRecovery,
   createFixture,
   drain,
   RECIPIENT,
@@ -168,7 +169,7 @@ describe("replacement", () => {
 
 describe("bounds", () => {
   it("holds 8,192 executable ones of a sender, and refuses the next", async () => {
-    const { pool } = await createFixture({ recoverSender: () => alice.address });
+    const { pool } = await createFixture({ recovery: new CountedRecovery(alice.address) });
     // Signed once; each nonce is patched into the list, as the recovery is faked.
     for (let start = 0; start < 8_192; start += 1_024) {
       const list = Array.from({ length: 1_024 }, (_, index) => transfer(alice, start + index));

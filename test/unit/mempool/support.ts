@@ -11,6 +11,7 @@ import type { PoolRules, StateAtHead } from "../../../node/mempool/admission.js"
 import { Mempool } from "../../../node/mempool/mempool.js";
 import type { PoolJournal, PoolJournalEntry } from "../../../node/mempool/pool-journal.js";
 import type { PoolLimits } from "../../../node/mempool/pool-limits.js";
+import type { SenderRecovery } from "../../../node/mempool/sender-recovery.js";
 
 export const CHAIN_ID = 6940n;
 export const RECIPIENT = `0x${"11".repeat(20)}` as Address;
@@ -156,7 +157,19 @@ export interface Fixture {
 export interface FixtureOptions {
   readonly limits?: Partial<PoolLimits>;
   readonly rules?: Partial<PoolRules>;
-  readonly recoverSender?: (tx: SignedTransaction) => Address;
+  readonly recovery?: SenderRecovery;
+}
+
+/** Says that one account signed everything, and counts what it is asked. */
+export class CountedRecovery implements SenderRecovery {
+  count = 0;
+
+  constructor(private readonly sender: Address) {}
+
+  async recover(transactions: readonly SignedTransaction[]): Promise<readonly Address[]> {
+    this.count += transactions.length;
+    return transactions.map(() => this.sender);
+  }
 }
 
 /** A fresh pool. */
@@ -189,7 +202,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       locate: (hash) => mined.get(hash),
       haltReason: () => halt.reason,
       onJournalFault: (error) => faults.push(error),
-      ...(options.recoverSender === undefined ? {} : { recoverSender: options.recoverSender }),
+      ...(options.recovery === undefined ? {} : { recovery: options.recovery }),
     });
   let pool = await openPool();
   let height = 0;

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(async () => {
   client.close();
   await online.server.stop();
-  online.rpc.close();
+  await online.rpc.close();
   await node.close();
 });
 
@@ -36,19 +36,22 @@ describe("the Data API's client against the real sidecar", () => {
       parentHash: hashOf("block 0"),
       timestampMs: 1_790_000_002_123,
     });
-    expect(block?.transactions.map(({ hash, index }) => [hash, index])).toEqual([
+    const all = block?.transactions(() => true) ?? [];
+    expect(all.map(({ hash, index }) => [hash, index])).toEqual([
       [hashOf("plain"), 0],
       [hashOf("memo"), 1],
       [hashOf("block 1"), 2],
     ]);
-    expect(block?.transactions[0]?.operations.slice(2)).toEqual([
+    const count = all.reduce((sum, { operations }) => sum + operations.length, 0);
+    expect(block).toMatchObject({ transactionCount: 3, operationCount: count });
+    expect(all[0]?.operations.slice(2)).toEqual([
       {
         index: 2,
         type: "CALL",
         status: "SUCCESS",
         address: ALICE,
         amountAtoken: -TOKEN,
-        currencySymbol: "TOKEN",
+        isNative: true,
         relatedIndexes: [],
       },
       {
@@ -57,7 +60,7 @@ describe("the Data API's client against the real sidecar", () => {
         status: "SUCCESS",
         address: BOB,
         amountAtoken: TOKEN,
-        currencySymbol: "TOKEN",
+        isNative: true,
         relatedIndexes: [2],
       },
     ]);
@@ -127,9 +130,33 @@ describe("an answer that breaks the protocol", () => {
     server.closeAllConnections();
   });
 
+  const everything = async () => (await odd.block(1, { signal }))?.transactions(() => true) ?? [];
+
   it("is accepted when it keeps it", async () => {
     reply = blockWith({}, [operation()]);
-    expect((await odd.block(1, { signal }))?.transactions[0]?.operations).toHaveLength(1);
+    expect((await everything())[0]?.operations).toHaveLength(1);
+  });
+
+  it("is no block where there is none", async () => {
+    reply = { block: null, other_transactions: [] };
+    expect(await odd.block(1, { signal })).toBeUndefined();
+  });
+
+  const currencyOf = (fields: Record<string, unknown>) => ({
+    amount: { value: "5", currency: { symbol: "TOKEN", decimals: 18, ...fields } },
+  });
+
+  it.each<[string, boolean, Record<string, unknown>]>([
+    ["native coins", true, { type: "CALL" }],
+    ["a native operation of a type to come", true, { type: "REWARD" }],
+    ["a token that calls itself TOKEN", false, currencyOf({ metadata: { contractAddress: BOB } })],
+    ["a currency with empty metadata", false, currencyOf({ metadata: {} })],
+    ["other decimals", false, currencyOf({ decimals: 6 })],
+    ["another symbol", false, currencyOf({ symbol: "T0KEN" })],
+    ["a sub-account", false, { account: { address: BOB, sub_account: { address: "delegated" } } }],
+  ])("tells what is native: %s", async (_name, isNative, fields) => {
+    reply = blockWith({}, [operation(fields)]);
+    expect((await everything())[0]?.operations[0]).toMatchObject({ isNative, address: BOB });
   });
 
   it.each<[string, unknown]>([
@@ -140,15 +167,14 @@ describe("an answer that breaks the protocol", () => {
       "an amount as a number",
       blockWith({}, [operation({ amount: { value: 5, currency: { symbol: "TOKEN" } } })]),
     ],
-    ["an unknown type", blockWith({}, [operation({ type: "GIFT" })])],
+    ["a type that is no name", blockWith({}, [operation({ type: "" })])],
+    ["no currency", blockWith({}, [operation({ amount: { value: "5" } })])],
+    ["no list of transactions", blockWith({ transactions: undefined })],
+    ["a transaction that is no object", blockWith({ transactions: ["cut out"] })],
     ["an unknown status", blockWith({}, [operation({ status: "MAYBE" })])],
-    [
-      "a sub-account",
-      blockWith({}, [operation({ account: { address: BOB, sub_account: { address: "x" } } })]),
-    ],
-    ["no account", blockWith({}, [operation({ account: undefined })])],
+    ["an account without address", blockWith({}, [operation({ account: { address: "x" } })])],
   ])("is refused: %s", async (_name, answer) => {
     reply = answer;
-    await expect(odd.block(1, { signal })).rejects.toBeInstanceOf(NodeFault);
+    await expect(everything()).rejects.toBeInstanceOf(NodeFault);
   });
 });

@@ -73,6 +73,7 @@ const journal = {
           error: "out of gas",
         },
       ],
+      logs: [{ address: ADDRESS, topics: [HASH], data: "0xC0FFEE" }],
     },
   ],
   blockChanges: [],
@@ -137,6 +138,9 @@ describe("typed calls", () => {
         error: "out of gas",
       },
     ]);
+    expect(block?.transactions[0]?.logs).toEqual([
+      { address: ADDRESS, topics: [HASH], data: "0xc0ffee" },
+    ]);
     const other = parseHash32(`0x${"ef".repeat(32)}`);
     await expect(client.blockJournal(other, { signal })).rejects.toBeInstanceOf(NodeFault);
     const [transaction] = journal.transactions;
@@ -146,6 +150,15 @@ describe("typed calls", () => {
       { ...journal, timestampMs: "0x1" },
       { ...journal, blockChanges: [{ reason: "GIFT" }] },
       { ...journal, transactions: [{ ...transaction, status: "0x2" }] },
+      { ...journal, transactions: [{ ...transaction, logs: undefined }] },
+      ...[
+        { address: ADDRESS, topics: Array.from({ length: 5 }, () => HASH), data: "0x" },
+        { address: ADDRESS, topics: ["0x01"], data: "0x" },
+        { address: ADDRESS, topics: [], data: "0x0" },
+        { address: "0x01", topics: [], data: "0x" },
+        { address: ADDRESS, topics: [] },
+        null,
+      ].map((log) => ({ ...journal, transactions: [{ ...transaction, logs: [log] }] })),
     ]) {
       const broken = clientWith({ causeway_getBlockJournal: wrong });
       await expect(broken.client.blockJournal(HASH, { signal })).rejects.toMatchObject({
@@ -185,6 +198,33 @@ describe("typed calls", () => {
       deltaAtoken: -5n,
     });
     expect(calls[0]?.params).toEqual([ADDRESS, "0x1", "0x14"]);
+  });
+
+  it("read heights of an account, and refuse any that could make a reader skip a block", async () => {
+    const range = { from: 3, to: 9 };
+    const ask = (answer: unknown) => {
+      const { client, calls } = clientWith({ causeway_getAccountHeights: answer });
+      return { calls, page: client.accountHeights(ADDRESS, range, { signal }) };
+    };
+    const good = ask({ heights: [3, 5, 8], next: 9 });
+    expect(await good.page).toEqual({ heights: [3, 5, 8], next: 9 });
+    expect(good.calls[0]?.params).toEqual([ADDRESS, "0x3", "0x9"]);
+    expect(await ask({ heights: [], next: null }).page).toEqual({ heights: [], next: undefined });
+    for (const answer of [
+      null,
+      [],
+      { heights: [2], next: null },
+      { heights: [10], next: null },
+      { heights: [5, 5], next: null },
+      { heights: [6, 5], next: null },
+      { heights: [5, 8], next: 8 },
+      { heights: [5], next: 10 },
+      { heights: ["0x5"], next: null },
+      { heights: [5.5], next: null },
+      { next: null },
+    ]) {
+      await expect(ask(answer).page).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    }
   });
 
   it("read every transaction status", async () => {

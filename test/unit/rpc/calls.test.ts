@@ -213,6 +213,7 @@ describe("calls", () => {
     expect((await node.ask("eth_call", { to: BOB.address })).error).toEqual({
       code: -32000,
       message: "out of gas",
+      data: { reason: "EXECUTION_FAILED" },
     });
   });
 

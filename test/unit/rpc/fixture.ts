@@ -26,7 +26,7 @@ import {
   type TransactionLocation,
 } from "../../../node/event-bus.js";
 import type { CallRequest, CallResult, CallWorkers } from "../../../node/execution/call-port.js";
-import type { TransactionPool } from "../../../node/mempool/pool-port.js";
+import type { SenderContent, TransactionPool } from "../../../node/mempool/pool-port.js";
 import { createEvmApi, type EvmApi } from "../../../node/rpc/evm/api.js";
 import { DEFAULT_EVM_RPC_LIMITS, type EvmRpcLimits } from "../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../node/rpc/evm/request-context.js";
@@ -192,6 +192,16 @@ export class FakeChain implements ChainView {
       })),
     };
   }
+  async *accountHeights(address: Address, from: Height, to: Height): AsyncGenerator<Height> {
+    for (let height = from; height <= to; height++) {
+      const { journal } = this.at(height);
+      const changes = [
+        ...journal.transactions.flatMap((tx) => tx.changes),
+        ...journal.blockChanges,
+      ];
+      if (changes.some((change) => change.from === address || change.to === address)) yield height;
+    }
+  }
   async *accountJournal(
     address: Address,
     from: Height,
@@ -249,7 +259,7 @@ export class FakePool implements TransactionPool {
   pendingNonce = () => this.nonce;
   status = () => ({ status: "queued", missingNonce: 4n }) as const;
   counts = () => ({ pending: this.pending.size, queued: 2 });
-  content() {
+  content(): ReadonlyMap<Address, SenderContent> {
     return new Map(
       [...this.pending.values()].map((entry) => [entry.from, { pending: [entry], queued: [] }]),
     );

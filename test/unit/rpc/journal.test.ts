@@ -2,7 +2,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
-import { ZERO_HASH } from "../../../chain/hex.js";
+import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
+import { decodeTransaction } from "../../../chain/transaction.js";
 import { ALICE, BOB, createTestNode, MINER, signLegacy, transfer } from "./fixture.js";
 
 const alice = parseAddress(ALICE.address);
@@ -133,9 +134,39 @@ describe("causeway_getBlockJournal", () => {
             error: null,
           },
         ],
+        logs: [],
       },
     ]);
     expect(await node.call("causeway_getBlockJournal", ZERO_HASH)).toBeNull();
+  });
+
+  it("gives each transaction the logs that its receipt has", async () => {
+    const node = createTestNode();
+    const topic = (n: number) => parseHash32(`0x${n.toString(16).padStart(64, "0")}`);
+    const log = (topics: number, bytes: number) => ({
+      address: topics % 2 === 0 ? alice : bob,
+      topics: Array.from({ length: topics }, (_, index) => topic(index + 1)),
+      data: Uint8Array.from({ length: bytes }, (_, index) => index),
+    });
+    const { block } = node.chain.add([
+      {
+        raw: await signLegacy(ALICE, { nonce: 0, to: BOB.address }),
+        logs: [log(0, 0), log(4, 33)],
+      },
+      { raw: await signLegacy(ALICE, { nonce: 1, to: BOB.address }) },
+      { raw: await signLegacy(ALICE, { nonce: 2, to: BOB.address }), logs: [log(3, 32)] },
+    ]);
+    type Log = { address: string; topics: string[]; data: string };
+    const { transactions } = await node.call<{ transactions: { hash: string; logs: Log[] }[] }>(
+      "causeway_getBlockJournal",
+      block.hash,
+    );
+    expect(transactions.map(({ logs }) => logs.length)).toEqual([2, 0, 1]);
+    for (const { hash, logs } of transactions) {
+      const receipt = await node.call<{ logs: Log[] }>("eth_getTransactionReceipt", hash);
+      const shown = receipt.logs.map(({ address, topics, data }) => ({ address, topics, data }));
+      expect({ hash, logs }).toEqual({ hash, logs: shown });
+    }
   });
 });
 
@@ -198,6 +229,75 @@ describe("causeway_getAccountJournal", () => {
     expect(await node.call("causeway_getAccountJournal", BOB.address, 4, 99)).toEqual({
       entries: [],
       next: null,
+    });
+  });
+});
+
+describe("causeway_getAccountHeights", () => {
+  type Page = { heights: number[]; next: number | null };
+
+  it("pages by 1,000 heights, each once, and ends at the head", async () => {
+    const node = createTestNode();
+    const touch = [transfer(ALICE.address, BOB.address, 1n)];
+    // Heights 1 to 2,300; every tenth leaves the account alone.
+    for (let height = 1; height <= 2_300; height++) {
+      node.chain.add([], height % 10 === 0 ? [] : touch);
+    }
+    const pages: Page[] = [];
+    for (let from: number | null = 0; from !== null; ) {
+      const page: Page = await node.call("causeway_getAccountHeights", alice, from, 99_999);
+      pages.push(page);
+      from = page.next;
+    }
+    expect(pages.map(({ heights }) => heights.length)).toEqual([1_000, 1_000, 70]);
+    const expected = Array.from({ length: 2_300 }, (_, index) => index + 1);
+    expect(pages.flatMap(({ heights }) => heights)).toEqual(
+      expected.filter((height) => height % 10 !== 0),
+    );
+    expect(await node.call("causeway_getAccountHeights", alice, 7, "0xb")).toEqual({
+      heights: [7, 8, 9, 11],
+      next: null,
+    });
+    expect(await node.call("causeway_getAccountHeights", MINER, 0, 99_999)).toEqual({
+      heights: [],
+      next: null,
+    });
+  });
+
+  it("gives nothing just above the head, and refuses a range that ends before it starts", async () => {
+    const node = createTestNode();
+    node.chain.add([], [transfer(ALICE.address, BOB.address, 1n)]);
+    expect(await node.call("causeway_getAccountHeights", alice, 2, 9)).toEqual({
+      heights: [],
+      next: null,
+    });
+    for (const range of [
+      [3, 9],
+      [1, -1],
+      ["0x1", null],
+    ]) {
+      const { error } = await node.ask("causeway_getAccountHeights", alice, ...range);
+      expect({ range, code: error?.code }).toEqual({ range, code: -32602 });
+    }
+  });
+});
+
+describe("causeway_getPoolHashes", () => {
+  it("gives the hashes of executable and queued transactions", async () => {
+    const node = createTestNode();
+    expect(await node.call("causeway_getPoolHashes")).toEqual({ pending: [], queued: [] });
+    const entries = await Promise.all(
+      [0, 1, 5].map(async (nonce) => {
+        const tx = decodeTransaction(parseHexBytes(await signLegacy(ALICE, { nonce })));
+        return { tx, from: alice };
+      }),
+    );
+    const [first, second, gapped] = entries.map(({ tx }) => tx.hash);
+    node.pool.content = () =>
+      new Map([[alice, { pending: entries.slice(0, 2), queued: entries.slice(2) }]]);
+    expect(await node.call("causeway_getPoolHashes")).toEqual({
+      pending: [first, second],
+      queued: [gapped],
     });
   });
 });

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/glo
 import { getAddress, Transaction, Wallet } from "ethers";
 import { ALICE, balanceAt, BOB, startFakeChain } from "./fake-chain.js";
 import { type FakeNode, type Method, RpcFault } from "./fake-node.js";
+import { transferData } from "./construction-steps.js";
+import { CURRENCY, GOLD } from "./known-tokens.js";
 import { call, type Online, onlineServer } from "./servers.js";
 
 const WALLET = new Wallet(`0x${"11".repeat(32)}`);
@@ -22,7 +24,7 @@ beforeAll(async () => {
 beforeEach(() => node.reset());
 
 afterAll(async () => {
-  online.rpc.close();
+  await online.rpc.close();
   await node.close();
 });
 
@@ -33,7 +35,7 @@ const refuse = (method: string, code: number, message: string, data?: unknown) =
     throw new RpcFault(code, message, data);
   });
 
-const OPTIONS = { from: FROM, to: TO, value: "1000", data: "0x" };
+const OPTIONS = { from: FROM, to: TO, value: "1000", currency: CURRENCY, data: "0x" };
 
 const metadata = (options: Record<string, unknown> = {}) =>
   call(online.server, "/construction/metadata", { options: { ...OPTIONS, ...options } });
@@ -100,6 +102,16 @@ describe("/construction/metadata", () => {
     expect((await metadata({ value: (fits + 1n).toString() })).body.code).toBe(314);
   });
 
+  it("names what is missing, and asks for no estimate that cannot succeed", async () => {
+    const value = (balanceAt(2) + 1n).toString();
+    const { body } = await metadata({ value });
+    expect([body.code, body.details]).toEqual([
+      314,
+      { balance: balanceAt(2).toString(), needed: value, currency: CURRENCY },
+    ]);
+    expect(node.calls.map((made) => made.method)).not.toContain("eth_estimateGas");
+  });
+
   it.each<[string, () => unknown, number, boolean]>([
     [
       "a revert",
@@ -139,9 +151,84 @@ describe("/construction/metadata", () => {
     ["no options", undefined],
     ["an unknown option", { ...OPTIONS, gas: "1" }],
     ["a negative value", { ...OPTIONS, value: "-1" }],
+    ["no currency", { ...OPTIONS, currency: undefined }],
+    ["data beside tokens", { ...OPTIONS, currency: GOLD, data: "0x01" }],
+    ["tokens for the zero address", { ...OPTIONS, currency: GOLD, to: `0x${"00".repeat(20)}` }],
   ])("refuses %s", async (_name, options) => {
     const { body } = await call(online.server, "/construction/metadata", { options });
     expect(body.code).toBe(304);
+  });
+});
+
+describe("/construction/metadata of an ERC-20 transfer", () => {
+  const word = (units: bigint) => `0x${units.toString(16).padStart(64, "0")}`;
+  const gold = (options: Record<string, unknown> = {}) => metadata({ currency: GOLD, ...options });
+
+  beforeEach(() => {
+    replace("eth_call", () => word(1_000n));
+  });
+
+  it("asks the contract for the balance and estimates the call to it", async () => {
+    replace("eth_estimateGas", () => "0xc350");
+    const { status, body } = await gold();
+    expect([status, body]).toEqual([
+      200,
+      {
+        metadata: {
+          chain_id: "6940",
+          nonce: "9",
+          gas_price: "25000000",
+          gas_limit: "60000",
+          data: transferData(TO, 1_000n),
+        },
+        suggested_fee: [{ value: "1500000000000", currency: CURRENCY }],
+      },
+    ]);
+    const to = GOLD.metadata.contractAddress.toLowerCase();
+    const asked = node.calls.find((made) => made.method === "eth_call");
+    const holder = ALICE.slice(2).padStart(64, "0");
+    expect(asked?.params[0]).toMatchObject({ to, data: `0x70a08231${holder}` });
+    const estimate = node.calls.find((made) => made.method === "eth_estimateGas");
+    expect(estimate?.params).toEqual([
+      { from: ALICE, to, value: "0x0", data: transferData(TO, 1_000n) },
+    ]);
+  });
+
+  it("refuses more tokens than there are before an estimate would revert", async () => {
+    refuse("eth_estimateGas", 3, "execution reverted", "0xe450d38c");
+    const { body } = await gold({ value: "1001" });
+    expect([body.code, body.details]).toEqual([
+      314,
+      { balance: "1000", needed: "1001", currency: GOLD },
+    ]);
+  });
+
+  it("refuses where the native coins do not pay the fee", async () => {
+    replace("eth_getBalance", () => "0x1");
+    expect((await gold()).body.details).toEqual({
+      balance: "1",
+      needed: "630000000000",
+      currency: CURRENCY,
+    });
+  });
+
+  it("refuses a token whose contract is not there or tells no balance", async () => {
+    for (const answer of ["0x", "0x01", `${word(1_000n)}00`]) {
+      replace("eth_call", () => answer);
+      const { body } = await gold();
+      expect([answer, body.code, body.retriable]).toEqual([answer, 316, false]);
+    }
+    refuse("eth_call", 3, "execution reverted");
+    expect((await gold()).body.code).toBe(316);
+  });
+
+  it("tells a contract that refuses the transfer apart", async () => {
+    refuse("eth_estimateGas", 3, "execution reverted: paused", "0x08c379a0");
+    const { body } = await gold();
+    expect([body.code, body.details]).toEqual([
+      315,
+      { reason: "execution reverted: paused", data: "0x08c379a0" },
+    ]);
   });
 });
 
@@ -174,27 +261,35 @@ describe("/construction/submit", () => {
     expect(sent.map((made) => made.params)).toEqual([[raw], [raw]]);
   });
 
+  const receipt = () => ({
+    transactionHash: hash,
+    blockHash: `0x${"ab".repeat(32)}`,
+    blockNumber: "0x2",
+    transactionIndex: "0x0",
+    from: WALLET.address,
+    to: BOB,
+    contractAddress: null,
+    status: "0x1",
+    gasUsed: "0x5208",
+    effectiveGasPrice: "0x17d7840",
+  });
+
   it("succeeds again for bytes that the pool or a block already has", async () => {
     refuse("eth_sendRawTransaction", -32000, "already known");
     expect((await submit()).status).toBe(200);
     refuse("eth_sendRawTransaction", -32000, "nonce too low: next nonce 6, tx nonce 5");
     expect((await submit()).body.code).toBe(401);
-    replace("eth_getTransactionReceipt", () => ({
-      transactionHash: hash,
-      blockHash: `0x${"ab".repeat(32)}`,
-      blockNumber: "0x2",
-      transactionIndex: "0x0",
-      from: WALLET.address,
-      to: BOB,
-      contractAddress: null,
-      status: "0x1",
-      gasUsed: "0x5208",
-      effectiveGasPrice: "0x17d7840",
-    }));
-    expect((await submit()).status).toBe(200);
+    // Once mined, whatever else the node has against the bytes does not matter any more.
+    for (const message of ["nonce too low: next nonce 6", "insufficient funds", "txpool is full"]) {
+      refuse("eth_sendRawTransaction", -32000, message);
+      replace("eth_getTransactionReceipt", receipt);
+      const { status, body } = await submit();
+      expect([message, status, body]).toEqual([message, 200, { transaction_identifier: { hash } }]);
+    }
   });
 
   it.each([
+    ["nonce too high: next nonce 6, tx nonce 99999", 402, false],
     ["replacement transaction underpriced", 403, false],
     ["transaction gas price below minimum: gas tip cap 1, minimum needed 2", 404, false],
     ["intrinsic gas too low: gas 20000, minimum needed 21000", 405, false],
@@ -203,12 +298,34 @@ describe("/construction/submit", () => {
     ["account limit exceeded", 408, true],
     ["insufficient funds for gas * price + value: balance 0, tx cost 1, overshot 1", 314, false],
     ["invalid sender: invalid chain id for signer: have 6940 want 1", 105, false],
+    ["oversized data: transaction size 140000, limit 131072", 409, false],
+    ["the node is halted and cannot accept transactions", 108, true],
     ["something else", 410, false],
   ])("names the refusal %j", async (message, code, retriable) => {
     refuse("eth_sendRawTransaction", -32000, message);
     const { status, body } = await submit();
     expect([status, body.code, body.retriable]).toEqual([500, code, retriable]);
     expect(body.details).toEqual({ reason: message });
+  });
+
+  it.each<[string, () => unknown, number, boolean]>([
+    ["that is behind", () => replace("eth_syncing", () => ({ highestBlock: "0x9" })), 103, true],
+    ["of another chain", () => replace("eth_chainId", () => "0x1b1d"), 105, false],
+  ])("sends nothing to a node %s", async (_name, arrange, code, retriable) => {
+    arrange();
+    const { body } = await submit();
+    expect([body.code, body.retriable]).toEqual([code, retriable]);
+    expect(node.calls.map((made) => made.method)).not.toContain("eth_sendRawTransaction");
+  });
+
+  it("tells that the node has no time or is away", async () => {
+    refuse("eth_sendRawTransaction", -32005, "limit exceeded");
+    expect((await submit()).body).toMatchObject({ code: 104, retriable: true });
+    const away = onlineServer("http://127.0.0.1:1");
+    const fields = { signed_transaction: raw };
+    const { body } = await call(away.server, "/construction/submit", fields);
+    expect(body).toMatchObject({ code: 101, retriable: true });
+    await away.rpc.close();
   });
 
   it("does not believe a node that answers another hash", async () => {

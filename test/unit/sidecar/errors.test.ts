@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
@@ -38,6 +39,8 @@ describe("the error table", () => {
       "106 node fault false",
       "107 node refused false",
       "108 node halted true",
+      "109 index behind true",
+      "110 index write failed false",
       "201 block not found false",
       "202 block above tip true",
       "203 block identifier mismatch false",
@@ -47,6 +50,12 @@ describe("the error table", () => {
       "207 sub-account not supported false",
       "208 unknown currency false",
       "209 journal inconsistent false",
+      "210 transaction not in mempool false",
+      "211 call method unknown false",
+      "212 call parameters invalid false",
+      "213 call failed false",
+      "214 search too broad false",
+      "215 events out of range true",
       "301 invalid public key false",
       "302 invalid operations false",
       "303 operation not supported false",
@@ -62,6 +71,7 @@ describe("the error table", () => {
       "313 max fee exceeded false",
       "314 insufficient funds false",
       "315 call reverted false",
+      "316 token unavailable false",
       "401 nonce too low false",
       "402 nonce too high false",
       "403 replacement underpriced false",
@@ -73,6 +83,18 @@ describe("the error table", () => {
       "409 transaction too large false",
       "410 transaction refused false",
     ]);
+  });
+
+  it("is the table in docs/rosetta-errors.md, row by row", () => {
+    const file = fileURLToPath(new URL("../../../docs/rosetta-errors.md", import.meta.url));
+    const rows = Object.entries(ERROR_TABLE)
+      .toSorted(([, left], [, right]) => left.number - right.number)
+      .map(([name, { number, message, retriable, description }]) =>
+        ["", number, `\`${name}\``, message, retriable ? "yes" : "no", description, ""].join(" | "),
+      )
+      .map((row) => row.trim());
+    const written = readFileSync(file, "utf8").split("\n");
+    expect(written.filter((line) => /^\| [0-9]/.test(line))).toEqual(rows);
   });
 
   it("is what /network/options lists, with the whole vocabulary", async () => {
@@ -127,12 +149,13 @@ describe("the error table", () => {
     const seen = [
       new SidecarError("BLOCK_ABOVE_TIP"),
       new SidecarError("JOURNAL_INCONSISTENT"),
+      new SidecarError("INDEX_WRITE_FAILED"),
       new NodeFault("NODE_UNREACHABLE", "gone", { retriable: true }),
       new NodeFault("BAD_ANSWER", "odd"),
       new Error("a bug"),
       new DOMException("the client went away", "AbortError"),
     ].map(severityOf);
-    expect(seen).toEqual(["debug", "error", "warn", "error", "error", "debug"]);
+    expect(seen).toEqual(["debug", "error", "error", "warn", "error", "error", "debug"]);
   });
 
   it("tells the kit's own version", () => {

@@ -60,6 +60,7 @@ export function transaction(name: string, index: number, fields: Record<string, 
     nonce: toQuantity(index),
     input: "0x",
     changes: [],
+    logs: [],
     ...fields,
   };
 }
@@ -200,6 +201,7 @@ export function startFakeChain(
     eth_getBalance: ([, tag]) => toQuantity(balanceAt(known(tag))),
     eth_getTransactionCount: ([, tag]) => toQuantity(known(tag)),
     eth_getTransactionReceipt: () => null,
+    causeway_getAccountHeights: () => ({ heights: [], next: null }),
     causeway_getBlockJournal: ([hash]) => byHash(hash) ?? null,
     ...methods,
   });

@@ -184,7 +184,7 @@ describe("what the server takes and answers", () => {
   });
 
   afterAll(async () => {
-    online.rpc.close();
+    await online.rpc.close();
     await node.close();
   });
 

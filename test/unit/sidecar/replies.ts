@@ -1,5 +1,11 @@
 /** Shapes that tests expect of Rosetta replies; a field that is missing fails its expectation. */
 
+export interface ReplyCurrency {
+  readonly symbol: string;
+  readonly decimals: number;
+  readonly metadata?: { readonly contractAddress: string };
+}
+
 export interface ReplyOperation {
   readonly operation_identifier: { readonly index: number };
   readonly related_operations?: readonly { readonly index: number }[];
@@ -8,7 +14,7 @@ export interface ReplyOperation {
   readonly account: { readonly address: string };
   readonly amount?: {
     readonly value: string;
-    readonly currency: { readonly symbol: string; readonly decimals: number };
+    readonly currency: ReplyCurrency;
   };
   readonly metadata?: Readonly<Record<string, string>>;
 }
@@ -28,6 +34,7 @@ export interface ReplyBlock {
   readonly block_identifier: ReplyIdentifier;
   readonly parent_block_identifier: ReplyIdentifier;
   readonly timestamp: number;
+  readonly metadata: { readonly quarantined?: readonly string[] };
   readonly transactions: readonly ReplyTransaction[];
 }
 
@@ -64,7 +71,7 @@ export interface Reply extends ReplyError {
   readonly block: ReplyBlock;
   readonly transaction: ReplyTransaction;
   readonly block_identifier: ReplyIdentifier;
-  readonly balances: readonly unknown[];
+  readonly balances: readonly { readonly value: string; readonly currency: ReplyCurrency }[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly options: Readonly<Record<string, unknown>>;
   readonly suggested_fee: readonly { readonly value: string }[];

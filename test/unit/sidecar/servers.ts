@@ -1,19 +1,31 @@
 /** Both servers of the sidecar as request listeners, and a Rosetta call on them. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import request from "supertest";
 import { NETWORKS } from "../../../chain/networks.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
-import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { compileResponseCheck } from "../../../runtime/api-schema.js";
 import type { HttpServer } from "../../../runtime/http-server.js";
 import { createLogger } from "../../../runtime/logger.js";
 import { createMetrics } from "../../../runtime/metrics.js";
+import { apiFile } from "../../../sidecar/app.js";
+import { type ChainIndex, createChainIndex } from "../../../sidecar/index/chain-index.js";
 import { createOfflineServer } from "../../../sidecar/offline-server.js";
 import { createOnlineServer } from "../../../sidecar/online-server.js";
+import type { TokenRegistry } from "../../../sidecar/token-registry.js";
+import { until } from "../../helpers/until.js";
+import { REGISTRY } from "./known-tokens.js";
 import type { Reply } from "./replies.js";
 
 export const NETWORK = { blockchain: "token", network: "testnet" };
 
+const checkReply = compileResponseCheck(apiFile("data"), "/block", "post");
+
 const shared = () => ({
   network: NETWORKS.testnet,
+  registry: REGISTRY,
   listen: { host: "127.0.0.1", port: 0 },
   log: createLogger({ component: "test", level: "silent" }),
   metrics: createMetrics({ processMetrics: false }),
@@ -25,21 +37,82 @@ export function offlineServer(): HttpServer {
 
 export interface Online {
   readonly server: HttpServer;
-  readonly rpc: JsonRpcClient;
+  readonly index: ChainIndex;
+  /** Its `close` also ends the index and deletes its folder. */
+  readonly rpc: { close(): Promise<void> };
+  /** Returns when the index has come to a height. */
+  indexed(height: number): Promise<void>;
 }
 
-export function onlineServer(nodeUrl: string, nowMs = 1_790_000_005_000): Online {
+/** What tests may set; the rest fits the fake chain. */
+export interface OnlineOptions {
+  readonly nowMs?: number;
+  readonly registry?: TokenRegistry;
+  readonly storedBlocksBytes?: number;
+  readonly cacheBytes?: number;
+  /** An index that lives on after `close`. */
+  readonly folder?: string;
+}
+
+/** An online server that follows a node; the index is ready a moment after the first request. */
+export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Online {
+  const { nowMs = 1_790_000_005_000, registry = REGISTRY } = options;
   const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 2_000 });
-  const server = createOnlineServer({
+  const client = createEvmClient(rpc);
+  const stop = new AbortController();
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "causeway-index-"));
+  const common = {
     ...shared(),
-    client: createEvmClient(rpc),
-    cacheBytes: 8 * 1024 * 1024,
-    feePolicy: { gasMarginPercent: 20, minimumGasPriceAtoken: 1n },
-    maxBlockAgeMs: 60_000,
+    registry,
+    client,
     clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
-    signal: new AbortController().signal,
+    signal: stop.signal,
+  };
+  const index = createChainIndex({
+    ...common,
+    folder: join(folder, "sidecar"),
+    cacheBytes: options.cacheBytes ?? 8 * 1024 * 1024,
+    storedBlocksBytes: options.storedBlocksBytes ?? 64 * 1024 * 1024,
+    verifyHolders: 256,
+    checkReply,
   });
-  return { server, rpc };
+  // A fault of `open` is for a test that waits for what never comes.
+  const following = index.follower
+    .open()
+    .then(() => index.follower.run())
+    .catch(() => undefined);
+  // Made when it is first used: compiling the API's description takes a while.
+  const makeServer = () =>
+    createOnlineServer({
+      ...common,
+      index,
+      feePolicy: { gasMarginPercent: 20, minimumGasPriceAtoken: 1n },
+      maxBlockAgeMs: 60_000,
+    });
+  let server: HttpServer | undefined;
+  let closing: Promise<void> | undefined;
+  const end = async () => {
+    stop.abort();
+    rpc.close();
+    await following;
+    if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+  };
+  const indexed = (height: number) =>
+    until(() => (index.blocks.tip()?.index ?? -1) >= height, { timeoutMs: 20_000 });
+  return {
+    get server() {
+      server ??= makeServer();
+      return server;
+    },
+    index,
+    rpc: {
+      close() {
+        closing ??= end();
+        return closing;
+      },
+    },
+    indexed,
+  };
 }
 
 export interface Answer {

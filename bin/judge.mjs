@@ -1,0 +1,68 @@
+/** Builds rosetta-cli, Coinbase's own judge of Data and Construction APIs; needs Go. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { runChild } from "./child.mjs";
+import { SetupError } from "./install.mjs";
+import { withLock } from "./lock.mjs";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+/** Lowest version of Go: the first that knows the `tool` directive. */
+const MINIMUM_GO = [1, 24];
+
+/** Modules from an empty cache on a slow line, then a build from nothing on a busy machine. */
+const BUILD_TIMEOUT_MS = 900_000;
+
+/** Progress lines: no command is silent for longer than 30 s. */
+const REPORT_MS = 20_000;
+
+/** Where the program lies; ignored by git. */
+const FOLDER = join(ROOT, ".cache", "judge");
+
+/** Its module pins the version; `go install rosetta-cli@v0.10.4` is refused. */
+const MODULE = join(ROOT, "test", "mesh", "judge");
+const PACKAGE = "github.com/coinbase/rosetta-cli";
+
+/**
+ * Builds the program, in a second where Go's own cache has it.
+ * @param {{say: (text: string) => void}} options
+ * @returns {Promise<string>} path of the program
+ * @throws {SetupError}
+ */
+export async function buildJudge({ say }) {
+  assertGo();
+  const program = join(FOLDER, "rosetta-cli");
+  mkdirSync(FOLDER, { recursive: true });
+  let output = "";
+  const ticker = setInterval(() => say("still building rosetta-cli"), REPORT_MS);
+  const code = await withLock(join(FOLDER, "build.lock"), { say }, () => {
+    say("building rosetta-cli v0.10.4");
+    return runChild({
+      command: "go",
+      // -mod=readonly: nothing but what go.sum names.
+      args: ["build", "-buildvcs=false", "-mod=readonly", "-o", program, PACKAGE],
+      cwd: MODULE,
+      recordPath: join(FOLDER, "build-child.json"),
+      timeoutMs: BUILD_TIMEOUT_MS,
+      onOutput(text) {
+        output += text;
+      },
+    });
+  }).finally(() => clearInterval(ticker));
+  if (code !== 0) throw new SetupError(`rosetta-cli cannot be built:\n${output.slice(-4_000)}`);
+  return program;
+}
+
+function assertGo() {
+  const wanted = `Go ${MINIMUM_GO.join(".")} or newer is needed to build rosetta-cli`;
+  const found = spawnSync("go", ["env", "GOVERSION"], { encoding: "utf8" });
+  if (found.error !== undefined || found.status !== 0) {
+    throw new SetupError(`${wanted}, and there is no "go" here: install it from https://go.dev/dl`);
+  }
+  const [major = 0, minor = 0] = found.stdout.replace("go", "").split(".").map(Number);
+  if (major < MINIMUM_GO[0] || (major === MINIMUM_GO[0] && minor < MINIMUM_GO[1])) {
+    throw new SetupError(`${wanted}; this is ${found.stdout.trim()}`);
+  }
+}

@@ -1,0 +1,7 @@
+/** `npm run mesh-check`: does a Data API explain every balance of its chain? */
+import { prepare, runSetup } from "./prepare.mjs";
+
+await runSetup(() =>
+  prepare({ isDevWanted: false, say: (text) => console.error(`causeway: ${text}`) }),
+);
+await import("../dist/cli/mesh-check/main.js");

@@ -1,0 +1,36 @@
+/** What execution did with each transaction, as `last_results_hash` of the next block covers it. */
+import { bytesToHash32, type Hash32 } from "../hex.js";
+import type { Receipt } from "../receipt.js";
+import { merkleRoot } from "../sdk-transaction.js";
+import type { SignedTransaction } from "../transaction.js";
+import { ProtoWriter } from "./protobuf.js";
+
+/** The hashed fields of `tendermint.abci.ExecTxResult`; data is always empty. */
+export interface ExecutionResult {
+  /** 0, or `FAILED_CODE` for a transaction that is in the block and reverted. */
+  readonly code: number;
+  readonly gasWanted: bigint;
+  readonly gasUsed: bigint;
+}
+
+/** Code of a transaction whose execution failed: readers of the consensus RPC must see it. */
+export const FAILED_CODE = 4;
+
+/** The result of one transaction. */
+export function executionResult(
+  tx: Pick<SignedTransaction, "gasLimit">,
+  receipt: Pick<Receipt, "status" | "gasUsed">,
+): ExecutionResult {
+  const code = receipt.status === 1 ? 0 : FAILED_CODE;
+  return { code, gasWanted: tx.gasLimit, gasUsed: receipt.gasUsed };
+}
+
+/** `ExecTxResult` with the deterministic fields only. */
+export function encodeExecutionResult({ code, gasWanted, gasUsed }: ExecutionResult): Buffer {
+  return new ProtoWriter().integer(1, code).integer(5, gasWanted).integer(6, gasUsed).finish();
+}
+
+/** `last_results_hash` of the block after these. */
+export function hashExecutionResults(results: readonly ExecutionResult[]): Hash32 {
+  return bytesToHash32(merkleRoot(results.map(encodeExecutionResult)));
+}

@@ -1,0 +1,35 @@
+/** Entry of `npm run mesh-check`. */
+import { Command } from "commander";
+import { systemClock } from "../../runtime/clock.js";
+import {
+  describeMeshCheck,
+  MESH_CHECK_EXIT,
+  type MeshCheckOptions,
+  runMeshCheck,
+} from "./command.js";
+
+// A reader that went away ends the output, not the command.
+process.stdout.on("error", () => undefined);
+
+const stopping = new AbortController();
+const stop = (): void => stopping.abort(new DOMException("the command was stopped", "AbortError"));
+process.on("SIGINT", stop);
+process.on("SIGTERM", stop);
+
+const command = describeMeshCheck(new Command("mesh-check"))
+  .option("--json", "print one JSON document")
+  .action(async (options: MeshCheckOptions) => {
+    process.exitCode = await runMeshCheck(options, {
+      clock: systemClock,
+      signal: stopping.signal,
+      print: (line) => process.stdout.write(`${line}\n`),
+      printProgress: (line) => process.stderr.write(`${line}\n`),
+    });
+  });
+// An unknown option cannot be checked with; commander would say 1, which means a fault here.
+command.exitOverride((error) => {
+  process.exit(error.exitCode === 0 ? MESH_CHECK_EXIT.clean : MESH_CHECK_EXIT.cannotRun);
+});
+await command.parseAsync(process.argv);
+// Idle keep-alive connections must not hold a finished command.
+process.exit();

@@ -1,0 +1,115 @@
+/** The node itself as a second witness: its blocks and balances, without the server on trial. */
+import { type Address, parseAddress } from "../../chain/address.js";
+import { toQuantity } from "../../chain/hex.js";
+import {
+  readHash,
+  readList,
+  readObject,
+  readOptional,
+  readString,
+} from "../../rpc-client/answer-fields.js";
+import { badAnswer } from "../../rpc-client/errors.js";
+import {
+  createJsonRpcClient,
+  resultOf,
+  type RpcCall,
+  type RpcOutcome,
+} from "../../rpc-client/json-rpc.js";
+import { isExecutionFailure } from "../../rpc-client/token-balances.js";
+import { retry } from "../../runtime/task.js";
+import type { BalanceCheck } from "./balance-book.js";
+import { createLimiter } from "./limiter.js";
+
+/** A block as the node tells it. */
+export interface WitnessBlock {
+  readonly hash: string;
+  readonly parentHash: string;
+  readonly transactionHashes: readonly string[];
+  /** Every address that the block's transactions name, and its proposer; lower case. */
+  readonly addresses: readonly Address[];
+}
+
+/** Reads of the node. All throw NodeFault and RpcError. */
+export interface NodeWitness {
+  block(index: number): Promise<WitnessBlock>;
+  /** Balances in the order of the checks; undefined for what a node cannot be asked. */
+  balances(checks: readonly BalanceCheck[]): Promise<(bigint | undefined)[]>;
+  close(): void;
+}
+
+/** First four bytes of keccak-256("balanceOf(address)"). Source: ERC-20. */
+const BALANCE_OF = "0x70a08231";
+
+/** Characters of one 32-byte word as hex with its prefix. */
+const WORD_CHARACTERS = 66;
+
+/** Tries of a request that may pass later. */
+const ATTEMPTS = 6;
+
+/** Opens no connection before the first call. Throws TypeError on a malformed URL. */
+export function createNodeWitness(options: {
+  readonly url: string;
+  readonly concurrency: number;
+  readonly signal: AbortSignal;
+}): NodeWitness {
+  const { signal } = options;
+  const rpc = createJsonRpcClient({ url: options.url });
+  const limit = createLimiter(options.concurrency);
+  const again = <T>(work: () => Promise<T>): Promise<T> =>
+    limit(() => retry(work, { signal, attempts: ATTEMPTS, minDelayMs: 200, maxDelayMs: 5_000 }));
+  return {
+    async block(index) {
+      const params = [toQuantity(index), true];
+      return parseBlock(await again(() => rpc.request("eth_getBlockByNumber", params, { signal })));
+    },
+    async balances(checks) {
+      const calls = checks.map(callOf);
+      const asked = calls.filter((call) => call !== undefined);
+      const outcomes = await again(() => rpc.batch(asked, { signal }));
+      const amounts = outcomes.map(parseAmount);
+      return calls.map((call) => (call === undefined ? undefined : amounts.shift()));
+    },
+    close: () => rpc.close(),
+  };
+}
+
+function callOf({ entry, index }: BalanceCheck): RpcCall | undefined {
+  const { account, currency } = entry;
+  if (account.value["sub_account"] !== undefined) return undefined;
+  const address = parseAddress(account.value["address"]);
+  const at = toQuantity(index);
+  if (currency.isNative) return { method: "eth_getBalance", params: [address, at] };
+  if (currency.contractAddress === undefined) return undefined;
+  const data = `${BALANCE_OF}${address.slice(2).padStart(64, "0")}`;
+  return { method: "eth_call", params: [{ to: currency.contractAddress, data }, at] };
+}
+
+/**
+ * A quantity, or one word of returned data; nothing is returned where there is no code. A contract
+ * that answers otherwise, or not at all, is no witness.
+ */
+function parseAmount(outcome: RpcOutcome): bigint | undefined {
+  if (!outcome.ok && isExecutionFailure(outcome.error)) return undefined;
+  const text = readString(resultOf(outcome), "balance");
+  if (!/^0x[0-9a-f]*$/i.test(text)) throw badAnswer("a balance is not a number");
+  if (text === "0x") return 0n;
+  return text.length <= WORD_CHARACTERS ? BigInt(text) : undefined;
+}
+
+function parseBlock(value: unknown): WitnessBlock {
+  const block = readObject(value, "block");
+  const transactions = readList(block["transactions"], "transactions").map((entry) =>
+    readObject(entry, "transaction"),
+  );
+  const named = transactions.flatMap((entry) => [entry["from"], entry["to"]]);
+  const addresses = [block["miner"], ...named].flatMap((entry) => {
+    const address = readOptional(entry, "address", readString);
+    return address === undefined ? [] : [parseAddress(address)];
+  });
+  return {
+    hash: readHash(block["hash"], "hash"),
+    parentHash: readHash(block["parentHash"], "parentHash"),
+    transactionHashes: transactions.map((entry) => readHash(entry["hash"], "transaction hash")),
+    addresses: [...new Set(addresses)],
+  };
+}

@@ -1,0 +1,27 @@
+/** `causeway mesh-check`: the check of the kit that belongs to a home. */
+import { systemClock } from "../../runtime/clock.js";
+import type { CommandContext } from "../commands.js";
+import { sentenceOf } from "../errors.js";
+import { type KitEndpoints, loadKitConfig } from "../kit-config.js";
+import { MESH_CHECK_EXIT, type MeshCheckOptions, runMeshCheck } from "./command.js";
+
+/** Checks the home's own sidecar with its own node as witness, unless the words say otherwise. */
+export async function runMeshCheckOfHome(
+  context: CommandContext,
+  options: MeshCheckOptions,
+): Promise<number> {
+  const { signal, print } = context;
+  const printProgress = (line: string) => void process.stderr.write(`${line}\n`);
+  let endpoints: KitEndpoints | undefined;
+  try {
+    // A server that is named needs no home.
+    endpoints = options.url === undefined ? loadKitConfig(context).endpoints : undefined;
+  } catch (error) {
+    printProgress(`mesh-check: ${sentenceOf(error)}`);
+    return MESH_CHECK_EXIT.cannotRun;
+  }
+  const url = options.url ?? endpoints?.sidecarOnlineUrl;
+  const node = options.node ?? endpoints?.jsonRpcUrl;
+  const clock = systemClock;
+  return runMeshCheck({ ...options, url, node }, { clock, signal, print, printProgress });
+}

@@ -1,0 +1,103 @@
+/** ERC-20 balances by `balanceOf`, many in a batch, with contracts that may do anything. */
+import type { Address } from "../chain/address.js";
+import { toQuantity } from "../chain/hex.js";
+import { readHex } from "./answer-fields.js";
+import { type At, encodeAt } from "./at.js";
+import type { RpcError } from "./errors.js";
+import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
+
+/** One balance to read. */
+export interface TokenBalanceQuery {
+  /** The token's contract. */
+  readonly token: Address;
+  readonly account: Address;
+  readonly at: At;
+}
+
+/** Reads of token balances. */
+export interface TokenCalls {
+  /**
+   * Balances in the order of the queries, in the token's smallest unit; undefined where the
+   * contract fails, is not there, or does not answer exactly 32 bytes. That the node cannot
+   * answer is an error of the whole call.
+   */
+  tokenBalances(
+    queries: readonly TokenBalanceQuery[],
+    options: RpcOptions,
+  ): Promise<(bigint | undefined)[]>;
+}
+
+/**
+ * Gas of one `balanceOf`: fixed, so that its outcome is the same at any time and on any node. Ten
+ * times what a proxied token takes.
+ */
+const BALANCE_GAS = 500_000n;
+
+/**
+ * Queries asked again together when a batch was too large for one reply. With `BALANCE_GAS` an
+ * answer is below 1 MB of hex, and a node gives at least 25 MB in one batch.
+ */
+const MAX_LARGE_ANSWERS = 16;
+
+/** The node's number for what did not fit into its reply. */
+const RESPONSE_TOO_LARGE = -32003;
+
+/** Geth's number for a revert. */
+const EXECUTION_REVERTED = 3;
+
+/** Selector of `balanceOf(address)`, and the zeros before an address in its word. */
+const BALANCE_OF = `0x70a08231${"0".repeat(24)}`;
+
+/** The calls over a JSON-RPC client. */
+export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
+  const ask = async (queries: readonly TokenBalanceQuery[], options: RpcOptions) => {
+    const outcomes = await rpc.batch(queries.map(balanceOfCall), options);
+    return queries.map((query, index) => ({ query, outcome: outcomes[index] }));
+  };
+  return {
+    async tokenBalances(queries, options) {
+      const answers = await ask(queries, options);
+      const large = answers.filter(({ outcome }) => hasNumber(outcome, RESPONSE_TOO_LARGE));
+      for (let start = 0; start < large.length; start += MAX_LARGE_ANSWERS) {
+        const part = large.slice(start, start + MAX_LARGE_ANSWERS);
+        const again = await ask(
+          part.map(({ query }) => query),
+          options,
+        );
+        part.forEach((answer, index) => {
+          answer.outcome = again[index]?.outcome;
+        });
+      }
+      return answers.map(({ outcome }) => parseBalance(outcome));
+    },
+  };
+}
+
+function balanceOfCall({ token, account, at }: TokenBalanceQuery): RpcCall {
+  const data = `${BALANCE_OF}${account.slice(2)}`;
+  const message = { to: token, gas: toQuantity(BALANCE_GAS), data };
+  return { method: "eth_call", params: [message, encodeAt(at)] };
+}
+
+type Outcome = Parameters<typeof resultOf>[0];
+
+function parseBalance(outcome: Outcome): bigint | undefined {
+  if (outcome !== undefined && !outcome.ok && isExecutionFailure(outcome.error)) return undefined;
+  const answer = readHex(resultOf(outcome), "balanceOf");
+  return answer.length === 66 ? BigInt(answer) : undefined;
+}
+
+function hasNumber(outcome: Outcome, rpcCode: number): boolean {
+  return outcome !== undefined && !outcome.ok && outcome.error.rpc.rpcCode === rpcCode;
+}
+
+/**
+ * True when a call was executed and did not succeed: it reverted, or ended in another way that
+ * the node marks with EXECUTION_FAILED, because that number alone also means faults of the node.
+ */
+export function isExecutionFailure({ rpc }: RpcError): boolean {
+  if (rpc.rpcCode === EXECUTION_REVERTED) return true;
+  const { data } = rpc;
+  const isMarked = typeof data === "object" && data !== null && "reason" in data;
+  return isMarked && data.reason === "EXECUTION_FAILED";
+}

@@ -1,0 +1,45 @@
+/** Sending JSON, and the signal that tells that nobody waits for it any more. */
+import { type ServerResponse, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+
+const JSON_TYPE = "application/json; charset=utf-8";
+
+/** Sends a value as JSON. Text goes out in one piece with the head, bytes would not. */
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    "content-type": JSON_TYPE,
+    "content-length": Buffer.byteLength(text),
+  });
+  response.end(text);
+}
+
+/** Sends serialised JSON as it is. */
+export function sendBytes(response: ServerResponse, status: number, bytes: Uint8Array): void {
+  response.writeHead(status, { "content-type": JSON_TYPE, "content-length": bytes.length });
+  response.end(bytes);
+}
+
+/** Fires when the client goes away before the reply is finished. */
+export function signalOf(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) {
+      controller.abort(new DOMException("the client went away", "AbortError"));
+    }
+  });
+  return controller.signal;
+}
+
+/** Answers on a connection whose request could not even be read, and closes it. */
+export function endSocket(socket: Duplex, status: number, body: unknown): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const text = JSON.stringify(body);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${JSON_TYPE}\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+  );
+}

@@ -1,0 +1,148 @@
+/** What the network has to say about an intent: nonce, gas, price, and whether it can be paid. */
+import type { Network } from "../../chain/networks.js";
+import { RpcError } from "../../rpc-client/errors.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { SidecarError } from "../errors.js";
+import { currencyAmount, tokenAmount } from "../identifiers.js";
+import { callOf, type EvmCall, type Intent } from "./evm-call.js";
+import type { TransactionFacts } from "./opaque-tx.js";
+import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
+
+/** Policy of suggested fees. */
+export interface FeePolicy {
+  /** Added to every estimate, percent: state may change until the transaction is mined. */
+  readonly gasMarginPercent: number;
+  /** Lowest price that is suggested, atoken per gas. */
+  readonly minimumGasPriceAtoken: bigint;
+}
+
+/** Whom the facts are asked from, and how they are judged. */
+export interface FactSource {
+  readonly network: Network;
+  readonly client: EvmClient;
+  readonly feePolicy: FeePolicy;
+}
+
+/**
+ * A node of another chain or one that is behind would give a wrong nonce, and judge a transaction
+ * by old state.
+ * @throws NODE_WRONG_CHAIN, NODE_SYNCING
+ */
+export async function checkNode(
+  { client, network }: Pick<FactSource, "client" | "network">,
+  rpc: RpcOptions,
+): Promise<void> {
+  const [chainId, isSyncing] = await Promise.all([client.chainId(rpc), client.isSyncing(rpc)]);
+  if (chainId !== network.evmChainId) {
+    throw new SidecarError("NODE_WRONG_CHAIN", {
+      got: chainId.toString(),
+      expected: network.evmChainId.toString(),
+    });
+  }
+  if (isSyncing) throw new SidecarError("NODE_SYNCING");
+}
+
+/**
+ * Nonce, gas and price as chosen by the caller or told by the node; nothing is reserved. What the
+ * sender cannot pay is refused before the node is asked for an estimate, which would only revert.
+ * @throws NODE_WRONG_CHAIN, NODE_SYNCING, INSUFFICIENT_FUNDS, MAX_FEE_EXCEEDED, CALL_REVERTED,
+ * GAS_LIMIT_EXCEEDED, TOKEN_UNAVAILABLE
+ */
+export async function chooseFacts(
+  source: FactSource,
+  { intent, overrides }: { readonly intent: Intent; readonly overrides: Overrides },
+  rpc: RpcOptions,
+): Promise<TransactionFacts> {
+  const { client, network } = source;
+  await checkNode(source, rpc);
+  const call = callOf(intent, overrides.data);
+  const [nonce, gasPriceAtoken, balanceAtoken] = await Promise.all([
+    overrides.nonce ?? client.getTransactionCount(intent.from, "pending", rpc),
+    choosePrice(source, overrides, rpc),
+    client.getBalance(intent.from, "latest", rpc),
+    checkTokenBalance(client, intent, rpc),
+  ]);
+  checkBalance(balanceAtoken, call.valueAtoken);
+  const gasLimit = overrides.gasLimit ?? (await estimate(source, intent, call, rpc));
+  const feeAtoken = gasLimit * gasPriceAtoken;
+  if (overrides.maxFeeAtoken !== undefined && feeAtoken > overrides.maxFeeAtoken) {
+    throw new SidecarError("MAX_FEE_EXCEEDED", {
+      fee: feeAtoken.toString(),
+      max_fee: overrides.maxFeeAtoken.toString(),
+    });
+  }
+  checkBalance(balanceAtoken, call.valueAtoken + feeAtoken);
+  return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
+}
+
+async function choosePrice(
+  { client, feePolicy }: FactSource,
+  { gasPriceAtoken, feeMultiplier }: Overrides,
+  rpc: RpcOptions,
+): Promise<bigint> {
+  if (gasPriceAtoken !== undefined) return gasPriceAtoken;
+  const multiplied = multipliedPrice(await client.gasPrice(rpc), feeMultiplier);
+  const { minimumGasPriceAtoken } = feePolicy;
+  return multiplied > minimumGasPriceAtoken ? multiplied : minimumGasPriceAtoken;
+}
+
+function checkBalance(balanceAtoken: bigint, neededAtoken: bigint): void {
+  if (balanceAtoken >= neededAtoken) return;
+  const { currency, value } = tokenAmount(balanceAtoken);
+  const needed = neededAtoken.toString();
+  throw new SidecarError("INSUFFICIENT_FUNDS", { balance: value, needed, currency });
+}
+
+/**
+ * Tokens are asked of their contract. One that is not there would take the call and move nothing,
+ * so it is refused here: no estimate notices.
+ */
+async function checkTokenBalance(
+  client: EvmClient,
+  intent: Intent,
+  rpc: RpcOptions,
+): Promise<void> {
+  if (intent.type !== "ERC20_TRANSFER") return;
+  const { token, from, amountUnits } = intent;
+  const query = { token: token.contractAddress, account: from, at: "latest" } as const;
+  const [balanceUnits] = await client.tokenBalances([query], rpc);
+  const { currency } = token;
+  if (balanceUnits === undefined) throw new SidecarError("TOKEN_UNAVAILABLE", { currency });
+  if (balanceUnits >= amountUnits) return;
+  const { value } = currencyAmount(balanceUnits, currency);
+  const needed = amountUnits.toString();
+  throw new SidecarError("INSUFFICIENT_FUNDS", { balance: value, needed, currency });
+}
+
+async function estimate(
+  { client, feePolicy }: FactSource,
+  { from }: Intent,
+  call: EvmCall,
+  rpc: RpcOptions,
+): Promise<bigint> {
+  try {
+    const gas = await client.estimateGas({ from, ...call }, rpc);
+    const gasLimit = (gas * BigInt(100 + feePolicy.gasMarginPercent) + 99n) / 100n;
+    return gasLimit < MAX_GAS ? gasLimit : MAX_GAS;
+  } catch (error) {
+    throw error instanceof RpcError ? estimateError(error) : error;
+  }
+}
+
+/** JSON-RPC number of a revert (geth). */
+const REVERT_CODE = 3;
+
+function estimateError(error: RpcError): SidecarError | RpcError {
+  const reason = error.nodeMessage;
+  if (error.rpc.rpcCode === REVERT_CODE) {
+    return new SidecarError("CALL_REVERTED", { reason, data: error.rpc.data }, error);
+  }
+  if (/insufficient funds/i.test(reason)) {
+    return new SidecarError("INSUFFICIENT_FUNDS", { reason }, error);
+  }
+  if (/gas required exceeds allowance/i.test(reason)) {
+    return new SidecarError("GAS_LIMIT_EXCEEDED", { reason }, error);
+  }
+  return error;
+}

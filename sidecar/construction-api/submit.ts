@@ -1,0 +1,68 @@
+/** Sending a signed transaction: the same bytes may come as often as they like. */
+import { bytesToHex, type Hash32 } from "../../chain/hex.js";
+import type { SignedTransaction } from "../../chain/transaction.js";
+import type { RpcError } from "../../rpc-client/errors.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { type SubmitRefusal, submitRefusalOf } from "../../rpc-client/submit-refusal.js";
+import { SidecarError, type SidecarErrorCode } from "../errors.js";
+
+/**
+ * Hands a checked transaction to the node; bytes that its pool or a block has already are no
+ * refusal.
+ * @throws one code per reason; NODE_FAULT for an answer that cannot be believed
+ */
+export async function submitTransaction(
+  client: EvmClient,
+  tx: SignedTransaction,
+  rpc: RpcOptions,
+): Promise<void> {
+  const [sent] = await client.sendRawTransactions([bytesToHex(tx.raw)], rpc);
+  if (sent === undefined) throw new SidecarError("NODE_FAULT", { reason: "no answer" });
+  if (sent.outcome === "accepted") {
+    if (sent.hash !== tx.hash) throw new SidecarError("NODE_FAULT", { reason: "another hash" });
+  } else if (!(await isKnown(client, tx.hash, sent.error, rpc))) {
+    throw submitError(sent.error);
+  }
+}
+
+/**
+ * True when these very bytes were taken before. Once mined they may be refused for any reason (a
+ * used nonce, a spent balance, a full pool): only the receipt tells that from a real refusal.
+ */
+async function isKnown(
+  client: EvmClient,
+  hash: Hash32,
+  error: RpcError,
+  rpc: RpcOptions,
+): Promise<boolean> {
+  if (submitRefusalOf(error) === "ALREADY_KNOWN") return true;
+  return (await client.getTransactionReceipt(hash, rpc)) !== undefined;
+}
+
+const SUBMIT_ERRORS: Readonly<Record<SubmitRefusal, SidecarErrorCode>> = {
+  ALREADY_KNOWN: "INTERNAL",
+  NONCE_TOO_LOW: "NONCE_TOO_LOW",
+  NONCE_TOO_HIGH: "NONCE_TOO_HIGH",
+  REPLACEMENT_UNDERPRICED: "REPLACEMENT_UNDERPRICED",
+  GAS_PRICE_TOO_LOW: "GAS_PRICE_TOO_LOW",
+  INTRINSIC_GAS_TOO_LOW: "INTRINSIC_GAS_TOO_LOW",
+  GAS_LIMIT_EXCEEDED: "GAS_LIMIT_EXCEEDED",
+  INSUFFICIENT_FUNDS: "INSUFFICIENT_FUNDS",
+  // The configured chain id was checked before: a node that refuses it is another chain's.
+  WRONG_CHAIN_ID: "NODE_WRONG_CHAIN",
+  TYPE_NOT_SUPPORTED: "TRANSACTION_TYPE_NOT_SUPPORTED",
+  POOL_FULL: "MEMPOOL_FULL",
+  ACCOUNT_LIMIT: "ACCOUNT_LIMIT_EXCEEDED",
+  TRANSACTION_TOO_LARGE: "TRANSACTION_TOO_LARGE",
+  NODE_HALTED: "NODE_HALTED",
+  OTHER: "TRANSACTION_REFUSED",
+};
+
+function submitError(error: RpcError): SidecarError {
+  const { rpcCode } = error.rpc;
+  // A limit that was hit says nothing about the transaction.
+  const isBusy = rpcCode === -32005 || rpcCode === -32002;
+  const code = isBusy ? "NODE_BUSY" : SUBMIT_ERRORS[submitRefusalOf(error)];
+  return new SidecarError(code, { reason: error.nodeMessage }, error);
+}

@@ -1,0 +1,85 @@
+/**
+ * Balances at fixed heights. Native ones come from the node's state, never from operations, so
+ * that they can contradict them. A token's is what its operations add up to, held against
+ * `balanceOf` as it is read: the two differ where a token was not checked since it changed.
+ */
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
+import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { TokenBalanceQuery } from "../../rpc-client/token-balances.js";
+import type { LogFields, Logger } from "../../runtime/logger.js";
+import type { Metrics } from "../../runtime/metrics.js";
+import type { IndexReader } from "../index/index-reader.js";
+import type { Token } from "../token-registry.js";
+import { ReadBatcher } from "./read-batcher.js";
+
+/** What a reader works with. */
+export interface BalanceReaderOptions {
+  readonly client: Pick<EvmClient, "accountStates" | "tokenBalances">;
+  readonly index: Pick<IndexReader, "tokenBalance" | "quarantineOf">;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** The process's signal: reads are shared by requests. */
+  readonly signal: AbortSignal;
+}
+
+/** Reads of balances; heights are at or below the index' tip. */
+export interface BalanceReader {
+  native(account: Address, at: Height): Promise<Extract<AccountState, { ok: true }>>;
+  /** In the token's units; of a quarantined token the balance at which it was frozen. */
+  token(token: Token, account: Address, at: Height): Promise<bigint>;
+}
+
+/** Answers kept, some 200 bytes each: what is final may be answered again. */
+const MAX_KEPT = 65_536;
+
+/** A reader over a node and an index. */
+export function createBalanceReader(options: BalanceReaderOptions): BalanceReader {
+  const { client, index, log, signal } = options;
+  const differences = options.metrics.counter(
+    "causeway_sidecar_token_balance_differences_total",
+    "Balances of tokens that were not what their operations add up to when they were asked for.",
+    ["contract"],
+  );
+  const states = new ReadBatcher<AccountStateQuery, AccountState>({
+    keyOf: ({ address, at }) => `${at}/${address}`,
+    read: (queries) => client.accountStates(queries, { signal }),
+    // A node that is behind refuses for now.
+    isFinal: ({ ok }) => ok,
+    maxKept: MAX_KEPT,
+  });
+  const tokens = new ReadBatcher<TokenBalanceQuery, { readonly units: bigint | undefined }>({
+    keyOf: ({ token, account, at }) => `${at}/${account}/${token}`,
+    read: async (queries) =>
+      (await client.tokenBalances(queries, { signal })).map((units) => ({ units })),
+    isFinal: () => true,
+    maxKept: MAX_KEPT,
+  });
+  const told = new Set<Address>();
+  const tellDifference = (contract: Address, fields: LogFields) => {
+    differences.inc({ contract });
+    if (told.has(contract)) return;
+    told.add(contract);
+    log.warn({ contract, ...fields }, "a token's balance is not what its operations add up to");
+  };
+  return {
+    async native(address, at) {
+      const state = await states.get({ address, at });
+      if (!state.ok) throw state.error;
+      return state;
+    },
+    async token({ contractAddress: contract }, account, at) {
+      const sum = await index.tokenBalance({ contract, account }, at);
+      const quarantine = index.quarantineOf(contract);
+      const isFrozen = quarantine !== undefined && quarantine.height <= at;
+      // Nobody owns the zero address: coins sent there are burned by their operation.
+      if (isFrozen || account === ZERO_ADDRESS) return sum;
+      const { units } = await tokens.get({ token: contract, account, at });
+      if ((units ?? 0n) !== sum) {
+        tellDifference(contract, { account, height: at, sum: String(sum), is: String(units) });
+      }
+      return sum;
+    },
+  };
+}

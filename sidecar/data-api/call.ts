@@ -1,0 +1,193 @@
+/**
+ * /call: what the chain knows and Rosetta has no words for. Results are the node's own objects
+ * (quantities stay hex); `idempotent` is true only where the answer can never change.
+ */
+import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
+import type { ErrorDetails } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
+import type { Network } from "../../chain/networks.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { isExecutionFailure } from "../../rpc-client/token-balances.js";
+import type { HttpRoute } from "../../runtime/http-server.js";
+import { type EndpointHandler, toRoute } from "../endpoint.js";
+import { SidecarError } from "../errors.js";
+import { accountIdentifier, type BlockIdentifier, type BlockReference } from "../identifiers.js";
+import { type Fields, readText } from "../request-fields.js";
+import type { TokenRegistry } from "../token-registry.js";
+import { CALL_METHODS, type CallMethod } from "./call-methods.js";
+import {
+  readConvertParameters,
+  readEthCall,
+  readProofParameters,
+  readReceiptParameters,
+  readTokenParameters,
+  readTraceParameters,
+} from "./call-parameters.js";
+
+/** Which tokens are not believed; the sidecar's index knows. */
+export interface TokenQuarantines {
+  /** First block without the token's operations, and why; undefined while it is believed. */
+  quarantineOf(contract: Address): { readonly height: Height; readonly reason: string } | undefined;
+}
+
+/** Names blocks as every endpoint does. */
+export interface CallBlocks {
+  /** @throws BLOCK_NOT_FOUND, BLOCK_ABOVE_TIP, BLOCK_IDENTIFIER_MISMATCH */
+  resolve(reference: BlockReference): Promise<BlockIdentifier>;
+}
+
+/** What the methods ask. */
+export interface CallPorts {
+  readonly network: Network;
+  readonly client: Pick<EvmClient, "call" | "receiptObject" | "proofObject" | "traceObject">;
+  readonly blocks: CallBlocks;
+  readonly registry: TokenRegistry;
+  readonly quarantines: TokenQuarantines;
+}
+
+/**
+ * Longest answer of the node that is passed on: a trace can have any size, and reading, checking
+ * and writing this much keeps the process from everybody else for some 200 ms.
+ */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+
+/** Bytes of a revert that travel in an error; Solidity's own errors have a few hundred. */
+const MAX_REVERT_BYTES = 16_384;
+
+/** Characters of a reason that travel in an error: a contract chooses them. */
+const MAX_REASON_LENGTH = 1_024;
+
+/** The node's numbers for parameters that it does not take, and for answers that are too large. */
+const INVALID_PARAMS = -32602;
+const RESPONSE_TOO_LARGE = -32003;
+
+interface CallResult {
+  readonly result: Fields;
+  readonly idempotent: boolean;
+}
+
+type CallHandler = (parameters: unknown, options: RpcOptions) => Promise<CallResult> | CallResult;
+
+/** The route over a node, the registry and what the index knows of its tokens. */
+export function callRoutes(ports: CallPorts): HttpRoute[] {
+  const handlers: Readonly<Record<CallMethod, CallHandler>> = {
+    ...chainMethods(ports),
+    ...ownMethods(ports),
+  };
+  const handler: EndpointHandler = async (fields, { signal }) => {
+    const name = readText(fields["method"], { at: "method" });
+    const method = CALL_METHODS.find((known) => known === name);
+    if (method === undefined) throw new SidecarError("CALL_METHOD_UNKNOWN", { method: name });
+    try {
+      const options = { signal, maxResponseBytes: MAX_ANSWER_BYTES };
+      return { body: { ...(await handlers[method](fields["parameters"], options)) } };
+    } catch (error) {
+      throw toCallError(error);
+    }
+  };
+  return [toRoute({ path: "/call", fields: ["method", "parameters"], handler }, ports.network)];
+}
+
+type ChainMethod = Exclude<CallMethod, "address_convert" | "token_status">;
+
+/** Methods that the node answers. */
+function chainMethods({ client, blocks }: CallPorts): Record<ChainMethod, CallHandler> {
+  return {
+    async eth_call(parameters, options) {
+      const { message, block } = readEthCall(parameters);
+      const { index } = await blocks.resolve(block);
+      return { result: { data: await client.call(message, index, options) }, ...fixed(block) };
+    },
+    async eth_getTransactionReceipt(parameters, options) {
+      const hash = readReceiptParameters(parameters);
+      const receipt = await client.receiptObject(hash, options);
+      if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_FOUND", { hash });
+      return { result: receipt, idempotent: true };
+    },
+    async eth_getProof(parameters, options) {
+      const { block, ...account } = readProofParameters(parameters);
+      const { index } = await blocks.resolve(block);
+      return { result: await client.proofObject(account, index, options), ...fixed(block) };
+    },
+    async debug_traceTransaction(parameters, options) {
+      const { hash, trace } = readTraceParameters(parameters);
+      const receipt = await client.receiptObject(hash, options);
+      if (receipt === undefined) throw new SidecarError("TRANSACTION_NOT_FOUND", { hash });
+      return { result: await client.traceObject(hash, trace, options), idempotent: true };
+    },
+  };
+}
+
+/** A block that was named by index or hash is final; the tip is another one soon. */
+function fixed({ index, hash }: BlockReference): { readonly idempotent: boolean } {
+  return { idempotent: index !== undefined || hash !== undefined };
+}
+
+/** Methods that need no node. */
+function ownMethods({
+  registry,
+  quarantines,
+}: CallPorts): Record<Exclude<CallMethod, ChainMethod>, CallHandler> {
+  return {
+    address_convert(parameters) {
+      const address = readConvertParameters(parameters);
+      const forms = {
+        address: accountIdentifier(address).address,
+        bech32: toBech32(address),
+        bech32_validator: toBech32(address, VALIDATOR_PREFIX),
+      };
+      return { result: forms, idempotent: true };
+    },
+    token_status(parameters) {
+      const contract = readTokenParameters(parameters);
+      const token = registry.byAddress(contract);
+      if (token === undefined) {
+        throw new SidecarError("UNKNOWN_CURRENCY", { field: "parameters.contract_address" });
+      }
+      const quarantine = quarantines.quarantineOf(contract);
+      const result = {
+        currency: token.currency,
+        registry_version: registry.version,
+        quarantined: quarantine !== undefined,
+        ...(quarantine === undefined
+          ? {}
+          : { quarantined_from_index: quarantine.height, reason: quarantine.reason }),
+      };
+      return { result, idempotent: false };
+    },
+  };
+}
+
+/** Outcomes of a call are listed errors of their own; everything else stays what it is. */
+function toCallError(error: unknown): unknown {
+  if (error instanceof NodeFault && error.code === "ANSWER_TOO_LARGE") return tooLarge(error);
+  if (!(error instanceof RpcError)) return error;
+  const { rpcCode } = error.rpc;
+  if (rpcCode === RESPONSE_TOO_LARGE) return tooLarge(error);
+  const reason = error.nodeMessage.slice(0, MAX_REASON_LENGTH);
+  if (rpcCode === INVALID_PARAMS) {
+    return new SidecarError("CALL_PARAMETERS_INVALID", { reason }, error);
+  }
+  if (!isExecutionFailure(error) && !lacksFunds(error)) return error;
+  return new SidecarError("CALL_FAILED", { reason, ...revertDetails(error.rpc.data) }, error);
+}
+
+function tooLarge(cause: Error): SidecarError {
+  const details = { reason: "the answer is too large", max_bytes: MAX_ANSWER_BYTES };
+  return new SidecarError("CALL_FAILED", details, cause);
+}
+
+/** The sender of the message could not pay: the node says so before it executes anything. */
+function lacksFunds({ rpc: { data } }: RpcError): boolean {
+  if (typeof data !== "object" || data === null || !("reason" in data)) return false;
+  return data.reason === "INSUFFICIENT_FUNDS";
+}
+
+/** Returned bytes of a revert, or their length alone where they are many. */
+function revertDetails(data: unknown): ErrorDetails {
+  if (typeof data !== "string") return {};
+  const sizeBytes = (data.length - 2) / 2;
+  return sizeBytes <= MAX_REVERT_BYTES ? { data } : { data_size_bytes: sizeBytes };
+}

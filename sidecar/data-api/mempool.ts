@@ -1,0 +1,135 @@
+/**
+ * /mempool and /mempool/transaction: what waits in the node's pool. A pending transaction is shown
+ * as what it intends; whether it succeeds, and its fee, are known when it is mined.
+ */
+import { contractAddressOf } from "../../chain/contract-address.js";
+import type { Address } from "../../chain/address.js";
+import type { Network } from "../../chain/networks.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { PoolTransaction } from "../../rpc-client/pool-calls.js";
+import type { HttpRoute } from "../../runtime/http-server.js";
+import { intentOf } from "../construction-api/evm-call.js";
+import { type EndpointHandler, toRoute } from "../endpoint.js";
+import { SidecarError } from "../errors.js";
+import {
+  accountIdentifier,
+  type Amount,
+  currencyAmount,
+  parseHash,
+  tokenAmount,
+} from "../identifiers.js";
+import { memoOfData } from "../memo.js";
+import { inside, readFields } from "../request-fields.js";
+import type { TokenRegistry } from "../token-registry.js";
+
+/**
+ * Status of the operations: Mesh's asserter takes none that is missing here, and only a listed
+ * one. It says what the transaction does if it succeeds; no balance changes before a block.
+ */
+const INTENDED_STATUS = "SUCCESS";
+
+/** Both routes over a node's pool. */
+export function mempoolRoutes(options: {
+  readonly network: Network;
+  readonly registry: TokenRegistry;
+  readonly client: Pick<EvmClient, "poolHashes" | "poolTransaction">;
+}): HttpRoute[] {
+  const { network, registry, client } = options;
+  const mempool: EndpointHandler = async (_fields, { signal }) => {
+    const { pending, queued } = await client.poolHashes({ signal });
+    const identifiers = [...pending, ...queued].map((hash) => ({ hash }));
+    return { body: { transaction_identifiers: identifiers } };
+  };
+  const transaction: EndpointHandler = async (fields, { signal }) => {
+    const place = { at: "transaction_identifier" };
+    const identifier = readFields(fields["transaction_identifier"], place, ["hash"]);
+    const hash = parseHash(identifier["hash"], inside(place, "hash"));
+    const found = await client.poolTransaction(hash, { signal });
+    if (found === undefined) throw new SidecarError("NOT_IN_MEMPOOL", { hash });
+    return { body: { transaction: toRosettaTransaction(found, registry) } };
+  };
+  return [
+    toRoute({ path: "/mempool", fields: ["metadata"], handler: mempool }, network),
+    toRoute(
+      {
+        path: "/mempool/transaction",
+        fields: ["transaction_identifier"],
+        handler: transaction,
+      },
+      network,
+    ),
+  ];
+}
+
+/** Pure: a transaction of the pool as Rosetta's `Transaction`. */
+export function toRosettaTransaction(pending: PoolTransaction, registry: TokenRegistry) {
+  return {
+    transaction_identifier: { hash: pending.hash },
+    operations: operationsOf(pending, registry),
+    metadata: metadataOf(pending),
+  };
+}
+
+interface Movement {
+  readonly type: "CALL" | "CREATE" | "ERC20_TRANSFER";
+  readonly from: Address;
+  readonly to: Address;
+  readonly amount: (sign: 1n | -1n) => Amount;
+}
+
+/** The value's pair, also of zero, and the pair of a token transfer that the calldata asks for. */
+function operationsOf(pending: PoolTransaction, registry: TokenRegistry) {
+  return movementsOf(pending, registry).flatMap(({ type, from, to, amount }, position) => {
+    const first = 2 * position;
+    return [
+      {
+        operation_identifier: { index: first },
+        type,
+        status: INTENDED_STATUS,
+        account: accountIdentifier(from),
+        amount: amount(-1n),
+      },
+      {
+        operation_identifier: { index: first + 1 },
+        related_operations: [{ index: first }],
+        type,
+        status: INTENDED_STATUS,
+        account: accountIdentifier(to),
+        amount: amount(1n),
+      },
+    ];
+  });
+}
+
+function movementsOf(pending: PoolTransaction, registry: TokenRegistry): Movement[] {
+  const { from, to, valueAtoken, input, nonce } = pending;
+  const amount = (sign: 1n | -1n) => tokenAmount(sign * valueAtoken);
+  if (to === undefined)
+    return [{ type: "CREATE", from, to: contractAddressOf(from, nonce), amount }];
+  const value: Movement = { type: "CALL", from, to, amount };
+  const intent = intentOf(from, { to, valueAtoken, data: input }, registry);
+  if (intent.type === "CALL") return [value];
+  const { token, amountUnits } = intent;
+  const tokens: Movement = {
+    type: "ERC20_TRANSFER",
+    from,
+    to: intent.to,
+    amount: (sign) => currencyAmount(sign * amountUnits, token.currency),
+  };
+  return [value, tokens];
+}
+
+/** Numbers as decimal strings, as in the metadata of mined transactions. */
+function metadataOf(pending: PoolTransaction): Readonly<Record<string, string | number>> {
+  const { nonce, gasLimit, gasPriceAtoken, missingNonce, input, to } = pending;
+  const memo = to === undefined ? undefined : memoOfData(input);
+  return {
+    pool_status: missingNonce === undefined ? "pending" : "queued",
+    ...(missingNonce === undefined ? {} : { missing_nonce: missingNonce.toString() }),
+    nonce: nonce.toString(),
+    gas_price: gasPriceAtoken.toString(),
+    gas_limit: gasLimit.toString(),
+    max_fee: (gasLimit * gasPriceAtoken).toString(),
+    ...(memo === undefined ? {} : { memo }),
+  };
+}

@@ -1,0 +1,223 @@
+/** /search/transactions: all of Rosetta's conditions over the index, newest first. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { OperationStatus } from "../../chain/operations.js";
+import type { Network } from "../../chain/networks.js";
+import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
+import { toRoute } from "../endpoint.js";
+import { SidecarError } from "../errors.js";
+import {
+  type BlockIdentifier,
+  OPERATION_TYPES,
+  parseAccount,
+  parseAccountAddress,
+  parseCurrency,
+  parseHash,
+} from "../identifiers.js";
+import type { IndexReader, TransactionPlace } from "../index/index-reader.js";
+import { addressTerm, currencyTerm, statusTerm, typeTerm } from "../index/search-postings.js";
+import type { SearchCondition, SearchQuery, TransactionSearch } from "../index/search-query.js";
+import {
+  fault,
+  type Fields,
+  inside,
+  type Place,
+  readFields,
+  readFlag,
+  readIndex,
+  readMaybe,
+  readText,
+} from "../request-fields.js";
+import type { TokenRegistry } from "../token-registry.js";
+
+/** What the route reads. */
+export interface SearchRouteOptions {
+  readonly network: Network;
+  readonly registry: TokenRegistry;
+  readonly index: Pick<IndexReader, "placeOf" | "block">;
+  /** The newest block that the index serves. */
+  readonly tip: () => Promise<BlockIdentifier>;
+  readonly search: TransactionSearch;
+}
+
+/** Transactions of a page when the request does not say. */
+const DEFAULT_LIMIT = 100;
+
+/** Most transactions of a page; Rosetta lets a server return fewer than asked for. */
+const MAX_LIMIT = 1_000;
+
+/** A page ends early above this size: transactions have up to a few hundred KB. */
+const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+
+/** Blocks of a page that are read at once: those that the index dropped come from the node. */
+const BLOCKS_AT_ONCE = 8;
+
+/** Statuses of operations as /network/options lists them, by whether they are successful. */
+const STATUS_OF_SUCCESS = { true: "SUCCESS", false: "FAILURE" } as const satisfies Record<
+  string,
+  OperationStatus
+>;
+
+const FIELDS = [
+  "operator",
+  "max_block",
+  "offset",
+  "limit",
+  "transaction_identifier",
+  "account_identifier",
+  "coin_identifier",
+  "currency",
+  "status",
+  "type",
+  "address",
+  "success",
+] as const;
+
+/** The route; errors beside those of its fields: SEARCH_TOO_BROAD and what reading blocks throws. */
+export function searchRoutes(options: SearchRouteOptions): HttpRoute[] {
+  const endpoint = {
+    path: "/search/transactions",
+    fields: FIELDS,
+    async handler(fields: Fields, { signal }: { readonly signal: AbortSignal }) {
+      const wanted = parseWanted(fields);
+      // The tip comes first: every place at or below it is in the index.
+      const tip = await options.tip();
+      const query: SearchQuery = {
+        operator: wanted.operator,
+        conditions: parseConditions(fields, options),
+        maxHeight: Math.min(wanted.maxBlock ?? tip.index, tip.index),
+        offset: wanted.offset,
+        limit: wanted.limit,
+      };
+      const { totalCount, places } = await options.search(query, { signal });
+      const parts = await readTransactions(options.index, places, signal);
+      return replyOf(parts, { totalCount, nextOffset: query.offset + parts.length });
+    },
+  };
+  return [toRoute(endpoint, options.network)];
+}
+
+/** Everything of a request but its conditions. */
+function parseWanted(fields: Fields) {
+  const operator = fields["operator"] ?? "and";
+  if (operator !== "and" && operator !== "or") throw fault({ at: "operator" }, "and, or");
+  const index = (field: string) => readMaybe(fields[field], { at: field }, readIndex);
+  const limit = Math.min(index("limit") ?? DEFAULT_LIMIT, MAX_LIMIT);
+  return { operator, limit, offset: index("offset") ?? 0, maxBlock: index("max_block") } as const;
+}
+
+function parseConditions(
+  fields: Fields,
+  { index, registry }: Pick<SearchRouteOptions, "index" | "registry">,
+): SearchCondition[] {
+  const readers: Partial<
+    Record<(typeof FIELDS)[number], (value: unknown, place: Place) => SearchCondition>
+  > = {
+    transaction_identifier(value, place) {
+      const { hash } = readFields(value, place, ["hash"]);
+      const found = index.placeOf(parseHash(hash, inside(place, "hash")));
+      return found === undefined ? NEVER : { kind: "place", place: found };
+    },
+    account_identifier: accountCondition,
+    coin_identifier(value, place) {
+      const { identifier } = readFields(value, place, ["identifier"]);
+      readText(identifier, inside(place, "identifier"));
+      return NEVER;
+    },
+    currency(value, place) {
+      const known = registry.resolve(parseCurrency(value, place));
+      if (known === undefined) throw new SidecarError("UNKNOWN_CURRENCY", { field: place.at });
+      const contract = known.kind === "token" ? known.token.contractAddress : undefined;
+      return { kind: "term", term: currencyTerm(contract) };
+    },
+    status(value, place) {
+      const status = readListed(value, place, Object.values(STATUS_OF_SUCCESS));
+      return { kind: "term", term: statusTerm(status) };
+    },
+    type: (value, place) => ({
+      kind: "term",
+      term: typeTerm(readListed(value, place, OPERATION_TYPES)),
+    }),
+    address: (value, place) => ({
+      kind: "term",
+      term: addressTerm(parseAccountAddress(value, place)),
+    }),
+    success: (value, place) => ({
+      kind: "term",
+      term: statusTerm(STATUS_OF_SUCCESS[`${readFlag(value, place)}`]),
+    }),
+  };
+  return FIELDS.flatMap((field) => {
+    const reader = readers[field];
+    const value = fields[field];
+    return reader === undefined || value === undefined ? [] : [reader(value, { at: field })];
+  });
+}
+
+/** No transaction of this chain has a coin or a sub-account. */
+const NEVER: SearchCondition = { kind: "never" };
+
+function accountCondition(value: unknown, place: Place): SearchCondition {
+  const { sub_account, ...account } = readFields(value, place);
+  const address = parseAccount(account, place);
+  if (sub_account === undefined) return { kind: "term", term: addressTerm(address) };
+  const at = inside(place, "sub_account");
+  const fields = readFields(sub_account, at, ["address", "metadata"]);
+  readText(fields["address"], inside(at, "address"));
+  return NEVER;
+}
+
+/** Text that /network/options lists: another one is a slip that an empty reply would hide. */
+function readListed(value: unknown, place: Place, listed: readonly string[]): string {
+  const text = readText(value, place);
+  if (!listed.includes(text)) throw fault(place, `one of ${listed.join(", ")}`);
+  return text;
+}
+
+/** JSON of `BlockTransaction`s in the places' order; fewer than the places when they are large. */
+async function readTransactions(
+  index: Pick<IndexReader, "block">,
+  places: readonly TransactionPlace[],
+  signal: AbortSignal,
+): Promise<Buffer[]> {
+  const heights = [...new Set(places.map(({ height }) => height))];
+  const parts: Buffer[] = [];
+  let sizeBytes = 0;
+  for (let at = 0; at < heights.length; at += BLOCKS_AT_ONCE) {
+    const some = heights.slice(at, at + BLOCKS_AT_ONCE);
+    const read = await Promise.all(some.map((height) => index.block(height)));
+    const blocks = new Map(some.map((height, nth) => [height, read[nth]]));
+    while (parts.length < places.length) {
+      const place = places[parts.length];
+      const block = place === undefined ? undefined : blocks.get(place.height);
+      if (place === undefined || block === undefined) break;
+      if (place.position >= block.transactionCount) {
+        throw new SidecarError("INTERNAL", { reason: "the index names no transaction", ...place });
+      }
+      const transaction = block.transactionAt(place.position);
+      sizeBytes += transaction.length;
+      if (parts.length > 0 && sizeBytes > MAX_PAGE_BYTES) return parts;
+      const identifier = JSON.stringify(block.identifier);
+      const head = Buffer.from(`{"block_identifier":${identifier},"transaction":`);
+      parts.push(Buffer.concat([head, transaction, Buffer.from("}")]));
+    }
+    // Blocks that are at hand come without a turn of the event loop, so it is given one here.
+    await nextTurn();
+    signal.throwIfAborted();
+  }
+  return parts;
+}
+
+function replyOf(
+  parts: readonly Buffer[],
+  counts: { readonly totalCount: number; readonly nextOffset: number },
+): HttpReply {
+  const { totalCount, nextOffset } = counts;
+  const chunks: Buffer[] = [Buffer.from('{"transactions":[')];
+  parts.forEach((part, index) => {
+    if (index > 0) chunks.push(Buffer.from(","));
+    chunks.push(part);
+  });
+  const next = nextOffset < totalCount ? `,"next_offset":${nextOffset}` : "";
+  chunks.push(Buffer.from(`],"total_count":${totalCount}${next}}`));
+  return { bytes: Buffer.concat(chunks) };
+}

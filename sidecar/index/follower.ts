@@ -1,0 +1,293 @@
+/**
+ * Keeps the index at the node's head: one loop that looks when it is woken or a little later,
+ * and tells those who wait for a block. A node that contradicts the index halts it with a reason;
+ * nothing is ever overwritten.
+ */
+import { errorMessage } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
+import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import type { Clock } from "../../runtime/clock.js";
+import { LevelStoreError } from "../../runtime/level-store.js";
+import type { Logger } from "../../runtime/logger.js";
+import { createWakeup, sleep } from "../../runtime/task.js";
+import { SidecarError, toSidecarError } from "../errors.js";
+import type { TokenRegistry } from "../token-registry.js";
+import { HeadTicker } from "./head-ticker.js";
+import { IndexError, type IndexStore } from "./index-store.js";
+import type { Indexer } from "./indexer.js";
+import { contractsToIndexAnew, registryText, registryWrite } from "./registry-change.js";
+import type { TokenLedger } from "./token-ledger.js";
+import { Waiters } from "./waiters.js";
+
+/** What following works with. */
+export interface FollowerOptions {
+  readonly store: IndexStore;
+  readonly ledger: TokenLedger;
+  readonly indexer: Pick<Indexer, "indexTo">;
+  readonly client: EvmClient;
+  readonly registry: TokenRegistry;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** Between two looks when nobody wakes it: well below the block interval of 2 seconds. */
+const LOOK_INTERVAL_MS = 400;
+
+/** After a fault: at least this long, so that requests cannot make it ask in a tight loop. */
+const MIN_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 4_000;
+
+/** A request waits at most so long for a block that the node has and the index not yet. */
+const MAX_WAIT_MS = 2_000;
+
+/** With more blocks missing than this nobody waits: it takes longer than a request may. */
+const MAX_BLOCKS_TO_WAIT_FOR = 256;
+
+/** Blocks indexed at a stretch before the node's head is looked at again and progress is told. */
+const STRETCH_BLOCKS = 5_000;
+
+/** The loop, and what requests ask of it. */
+export class IndexFollower {
+  private readonly bell = createWakeup();
+  private readonly waiters: Waiters;
+  private readonly ticker: HeadTicker;
+  private readonly rpc: RpcOptions;
+  private nodeHeight: Height | undefined;
+  private isServing = false;
+  private isNodeKnown = false;
+  private haltReason: string | undefined;
+  private faults = 0;
+  private lastFault: string | undefined;
+
+  constructor(private readonly options: FollowerOptions) {
+    this.rpc = { signal: options.signal };
+    this.ticker = new HeadTicker(options.client, this.rpc);
+    this.waiters = new Waiters(MAX_WAIT_MS);
+  }
+
+  /**
+   * Opens the index and, where it is of this registry, serves it before the node was asked.
+   * @throws INDEX_LOCKED, INDEX_CORRUPT, INDEX_NEWER
+   */
+  async open(): Promise<void> {
+    const { store, ledger, registry } = this.options;
+    await store.open();
+    await ledger.load();
+    if (store.tip() === undefined) await store.commit([registryWrite(registry)]);
+    this.isServing = store.meta("registry") === registryText(registry);
+    this.waiters.check();
+  }
+
+  /** Follows until the signal fires, then closes the index. */
+  async run(): Promise<void> {
+    const { signal, store } = this.options;
+    while (!signal.aborted) {
+      try {
+        await this.look();
+        this.faults = 0;
+        this.lastFault = undefined;
+        await this.bell.wait({ signal, timeoutMs: LOOK_INTERVAL_MS });
+      } catch (error) {
+        if (signal.aborted) break;
+        await this.afterFault(error);
+      }
+    }
+    this.waiters.rejectAll(new SidecarError("INDEX_BEHIND", { reason: "stopping" }));
+    await store.close();
+  }
+
+  /** Looks at once; a hint, for example a new head that was announced. */
+  wake(): void {
+    this.bell.wake();
+  }
+
+  /** Why the index stands still until somebody acts; undefined while it does not. */
+  halted(): string | undefined {
+    return this.haltReason;
+  }
+
+  /** What went wrong when the index was last to go on; undefined when nothing did. */
+  fault(): string | undefined {
+    return this.lastFault;
+  }
+
+  /** The newest height of the node that was seen. */
+  nodeHead(): Height | undefined {
+    return this.nodeHeight;
+  }
+
+  /** The node's newest height, asked now. Throws what the client throws. */
+  freshHead(): Promise<Height> {
+    return this.ticker.get();
+  }
+
+  /** Returns when the index may be read. @throws INDEX_BEHIND, or why it cannot be */
+  async whenServing(): Promise<void> {
+    if (this.isServing) return;
+    this.assertNotHalted();
+    this.wake();
+    await this.waiters.wait(() => this.isServing, { state: "comparing with the node" });
+  }
+
+  /**
+   * Returns when the block of a height is indexed, for a height that the node has.
+   * @throws INDEX_BEHIND when that takes too long, or the fault that is in the way
+   */
+  async whenIndexed(height: Height): Promise<void> {
+    await this.whenServing();
+    if (this.tipHeight() >= height) return;
+    this.assertNotHalted();
+    const progress = { index_tip: this.tipHeight(), wanted: height };
+    if (height - this.tipHeight() > MAX_BLOCKS_TO_WAIT_FOR) {
+      throw new SidecarError("INDEX_BEHIND", progress);
+    }
+    this.wake();
+    await this.waiters.wait(() => this.tipHeight() >= height, progress);
+  }
+
+  /** @throws NODE_FAULT while index and node contradict each other */
+  assertNotHalted(): void {
+    if (this.haltReason === undefined) return;
+    throw new SidecarError("NODE_FAULT", { reason: this.haltReason });
+  }
+
+  /** One round: what is the node's head, and everything up to it. */
+  private async look(): Promise<void> {
+    const { client, indexer } = this.options;
+    if (!this.isNodeKnown) await this.meetNode();
+    for (;;) {
+      const head = await client.getBlockHeader("latest", this.rpc);
+      if (head === undefined) throw new SidecarError("NODE_FAULT", { reason: "no latest block" });
+      this.nodeHeight = head.height;
+      if (head.height <= this.tipHeight()) {
+        this.assertSame(head);
+        return;
+      }
+      const target = await this.stretchOf(head);
+      const startedMs = this.options.clock.monotonicMs();
+      const before = this.tipHeight();
+      await indexer.indexTo(target, this.rpc);
+      this.tellProgress(before, head.height, startedMs);
+      if (target === head) return;
+    }
+  }
+
+  /** The head, or a block on the way to a far one. */
+  private async stretchOf(head: NodeBlockHeader): Promise<NodeBlockHeader> {
+    const last = this.tipHeight() + STRETCH_BLOCKS;
+    if (head.height <= last) return head;
+    const header = await this.options.client.getBlockHeader(last, this.rpc);
+    if (header?.height === last) return header;
+    throw new SidecarError("NODE_FAULT", { reason: "no block below its newest", index: last });
+  }
+
+  /** First contact, and again after each fault: is it the chain and the state that are indexed? */
+  private async meetNode(): Promise<void> {
+    const { client, store } = this.options;
+    const genesis = await client.genesisHash(this.rpc);
+    const ours = store.meta("genesisHash");
+    if (ours !== undefined && ours !== genesis) {
+      this.isServing = false;
+      throw new IndexError(
+        "INDEX_FOREIGN",
+        `the index in ${store.folder} belongs to another chain (genesis ${ours}, the node's is ` +
+          `${genesis}): connect the node of that chain, or stop this process and delete the folder`,
+      );
+    }
+    const tip = store.tip();
+    if (tip !== undefined) {
+      const header = await client.getBlockHeader(tip.index, this.rpc);
+      if (header !== undefined) this.assertSame(header);
+    }
+    await this.meetRegistry();
+    this.isNodeKnown = true;
+    this.haltReason = undefined;
+  }
+
+  /** Keeps the index for another registry, or begins it anew where it would be wrong. */
+  private async meetRegistry(): Promise<void> {
+    const { store, ledger, registry, client, log } = this.options;
+    const before = store.meta("registry");
+    const tip = store.tip()?.index ?? -1;
+    if (before !== registryText(registry)) {
+      const change = { before: before ?? "[]", now: registry, tip };
+      const contracts = await contractsToIndexAnew(client, change, this.rpc);
+      if (contracts.length > 0) {
+        log.info({ contracts, tip }, "the token registry changed: the index is built anew");
+        await store.startOver();
+      }
+      await store.commit([registryWrite(registry)]);
+      await ledger.load();
+    }
+    this.isServing = true;
+    this.waiters.check();
+  }
+
+  /** @throws INDEX_CONTRADICTED when a height that is indexed has another hash now */
+  private assertSame({ height, hash }: NodeBlockHeader): void {
+    const { store } = this.options;
+    const ours = store.hashAt(height);
+    if (ours === hash) return;
+    throw new IndexError(
+      "INDEX_CONTRADICTED",
+      `block ${height} is ${hash} at the node and ${ours} in the index in ${store.folder}: ` +
+        "blocks are final, so one of the two is not of this chain; connect the right node, or " +
+        "stop this process and delete the folder",
+    );
+  }
+
+  /** Blocks were written: whoever waits for them goes on. */
+  onIndexed(): void {
+    this.waiters.check();
+  }
+
+  /** Tells the fault once, rejects those who wait, and pauses: longer each time, or until woken. */
+  private async afterFault(error: unknown): Promise<void> {
+    const { signal, store, log } = this.options;
+    const isWrite = error instanceof LevelStoreError;
+    const told = this.toTold(error);
+    if (this.faults === 0 && isWrite) {
+      log.error(
+        { folder: store.folder, reason: errorMessage(error) },
+        "the index cannot be written: what is indexed is served, the rest waits for disk space",
+      );
+    } else if (this.faults === 0) {
+      const level = told.code === "NODE_FAULT" ? "error" : "warn";
+      log[level]({ reason: errorMessage(error), code: told.code }, "the index does not go on");
+    }
+    this.lastFault = isWrite ? told.message : errorMessage(error);
+    this.waiters.rejectAll(told);
+    this.isNodeKnown = false;
+    this.faults += 1;
+    const pauseMs = Math.min(MIN_PAUSE_MS * 2 ** Math.min(this.faults, 10), MAX_PAUSE_MS);
+    try {
+      await sleep(MIN_PAUSE_MS, { signal });
+      await this.bell.wait({ signal, timeoutMs: pauseMs });
+      if (isWrite) await store.recover();
+    } catch (next) {
+      log.debug({ reason: errorMessage(next) }, "the index cannot be written yet");
+    }
+  }
+
+  /** The fault as requests are told it. */
+  private toTold(error: unknown): SidecarError {
+    if (error instanceof LevelStoreError) return new SidecarError("INDEX_WRITE_FAILED", {}, error);
+    if (!(error instanceof IndexError)) return toSidecarError(error);
+    this.haltReason = error.message;
+    return new SidecarError("NODE_FAULT", { reason: error.message }, error);
+  }
+
+  private tellProgress(before: Height, head: Height, startedMs: number): void {
+    const tip = this.tipHeight();
+    if (tip - before < MAX_BLOCKS_TO_WAIT_FOR) return;
+    const seconds = (this.options.clock.monotonicMs() - startedMs) / 1_000;
+    const blocksPerSecond = Math.round((tip - before) / Math.max(seconds, 0.001));
+    this.options.log.info({ tip, head, blocksPerSecond }, "indexing");
+  }
+
+  private tipHeight(): Height {
+    return this.options.store.tip()?.index ?? -1;
+  }
+}

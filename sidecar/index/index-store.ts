@@ -1,0 +1,279 @@
+/**
+ * The index on disk: opening, refusing what is not ours, starting over, and every read of it.
+ * All records of a height are written in one batch and never change, so reads need no snapshot.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import {
+  bytesToBigint,
+  bytesToHash32,
+  type Hash32,
+  type Height,
+  hexToBytes,
+} from "../../chain/hex.js";
+import {
+  type LevelRange,
+  type LevelStore,
+  LevelStoreError,
+  type LevelWrite,
+  openLevelStore,
+} from "../../runtime/level-store.js";
+import { SidecarError } from "../errors.js";
+import type { BlockIdentifier } from "../identifiers.js";
+import type { Quarantine, TransactionPlace } from "./index-reader.js";
+import { INDEX_FORMAT_VERSION, indexKey } from "./key-spaces.js";
+import { type HolderRecord, parseHolder, parseHoldings, parseQuarantine } from "./token-records.js";
+
+/** Codes of an index that cannot be used. */
+export type IndexErrorCode =
+  | "INDEX_LOCKED"
+  | "INDEX_CORRUPT"
+  | "INDEX_NEWER"
+  | "INDEX_FOREIGN"
+  | "INDEX_CONTRADICTED";
+
+/** An index that cannot be used, with the remedy in its message. */
+export class IndexError extends AppError<IndexErrorCode> {}
+
+/** Memory for level's cache; the newest blocks are kept finished elsewhere. */
+const CACHE_BYTES = 32 * 1024 * 1024;
+const WRITE_BUFFER_BYTES = 32 * 1024 * 1024;
+
+/** Bytes written to learn whether the disk has space again: more than level needs to open. */
+const PROBE_BYTES = 4 * 1024 * 1024;
+
+/** Names of the texts in the space `meta`. */
+export type MetaName = "formatVersion" | "genesisHash" | "registry";
+
+/** What is stored of finished replies: the bound drops the oldest. */
+export interface StoredBlocks {
+  readonly oldest: Height;
+  readonly bytes: number;
+}
+
+/** The index on disk; `open` comes first. */
+export class IndexStore {
+  private level: LevelStore | undefined;
+  private tipBlock: BlockIdentifier | undefined;
+
+  constructor(readonly folder: string) {}
+
+  /**
+   * Opens the index, a new one where there is none or where it has an older format.
+   * @throws INDEX_LOCKED, INDEX_CORRUPT, INDEX_NEWER
+   */
+  async open(): Promise<void> {
+    await rm(this.discarded, { recursive: true, force: true });
+    await this.openLevel();
+    const text = this.meta("formatVersion");
+    const version = text === undefined ? undefined : Number(text);
+    if (version !== undefined && version > INDEX_FORMAT_VERSION) {
+      await this.close();
+      throw new IndexError(
+        "INDEX_NEWER",
+        `the index in ${this.folder} has format ${version}, this program knows up to ` +
+          `${INDEX_FORMAT_VERSION}: start the newer program, or delete the folder`,
+      );
+    }
+    if (version !== undefined && version < INDEX_FORMAT_VERSION) await this.startOver();
+    if (version === undefined) await this.writeFormat();
+    this.tipBlock = this.readTip();
+  }
+
+  /** Throws the index away and begins an empty one; what is read meanwhile fails. */
+  async startOver(): Promise<void> {
+    await this.close();
+    // The rename is the one step that counts: a crash leaves either the whole index or none.
+    if (existsSync(this.folder)) await rename(this.folder, this.discarded);
+    await this.openLevel();
+    await this.writeFormat();
+    await rm(this.discarded, { recursive: true, force: true });
+  }
+
+  /**
+   * Writes one batch; with a new tip it is what readers see from then on.
+   * @throws LevelStoreError WRITE_FAILED
+   */
+  async commit(writes: readonly LevelWrite[], tip?: BlockIdentifier): Promise<void> {
+    // The chain has it all: after a loss of power the index goes on from an earlier block.
+    await this.handle.write(writes, { durable: false });
+    if (tip !== undefined) this.tipBlock = tip;
+  }
+
+  /** Opens level anew, as it never writes again after some faults; only once there is space. */
+  async recover(): Promise<void> {
+    const probe = join(dirname(this.folder), "sidecar.probe");
+    try {
+      await writeFile(probe, Buffer.alloc(PROBE_BYTES));
+    } finally {
+      await rm(probe, { force: true });
+    }
+    const { level } = this;
+    this.level = undefined;
+    await level?.close();
+    await this.openLevel();
+    this.tipBlock = this.readTip();
+  }
+
+  async close(): Promise<void> {
+    const { level } = this;
+    this.level = undefined;
+    this.tipBlock = undefined;
+    await level?.close();
+  }
+
+  tip(): BlockIdentifier | undefined {
+    return this.tipBlock;
+  }
+
+  get(key: Buffer): Buffer | undefined {
+    return this.handle.get(key);
+  }
+
+  entries(range: LevelRange): AsyncIterable<[Buffer, Buffer]> {
+    return this.handle.entries(range);
+  }
+
+  meta(name: MetaName): string | undefined {
+    return this.get(indexKey("meta", Buffer.from(name)))?.toString("utf8");
+  }
+
+  hashAt(height: Height): Hash32 | undefined {
+    const bytes = this.get(indexKey("heightHash", heightBytes(height)));
+    return bytes === undefined ? undefined : bytesToHash32(bytes);
+  }
+
+  heightOf(hash: Hash32): Height | undefined {
+    const bytes = this.get(indexKey("blockHash", hexToBytes(hash)));
+    return bytes === undefined ? undefined : readHeight(bytes, 0);
+  }
+
+  placeOf(transactionHash: Hash32): TransactionPlace | undefined {
+    const bytes = this.get(indexKey("transaction", hexToBytes(transactionHash)));
+    if (bytes === undefined) return undefined;
+    return { height: readHeight(bytes, 0), position: bytes.readUInt32BE(8) };
+  }
+
+  /** The finished reply with its table; undefined where it was dropped or never was. */
+  record(height: Height): Buffer | undefined {
+    return this.get(indexKey("block", heightBytes(height)));
+  }
+
+  storedBlocks(): StoredBlocks {
+    const bytes = this.get(indexKey("storedBlocks"));
+    if (bytes === undefined) return { oldest: 0, bytes: 0 };
+    return { oldest: readHeight(bytes, 0), bytes: readHeight(bytes, 8) };
+  }
+
+  holder(contract: Address, account: Address): HolderRecord | undefined {
+    const bytes = this.get(indexKey("holder", addressToBytes(contract), addressToBytes(account)));
+    return bytes === undefined ? undefined : parseHolder(bytes);
+  }
+
+  /** Known holders after an account in the order of addresses; from the first without one. */
+  async holdersAfter(
+    contract: Address,
+    after: Address | undefined,
+    limit: number,
+  ): Promise<Address[]> {
+    const prefix = addressToBytes(contract);
+    const from = after === undefined ? Buffer.alloc(20) : addressToBytes(after);
+    const found: Address[] = [];
+    const range = {
+      from: indexKey("holder", prefix, from),
+      to: indexKey("holder", prefix, Buffer.alloc(20, 0xff)),
+      limit: limit + 1,
+    };
+    for await (const [key] of this.entries(range)) {
+      const account = bytesToAddress(key.subarray(21));
+      if (account !== after && found.length < limit) found.push(account);
+    }
+    return found;
+  }
+
+  /** Account after which the next check of a part of a token's holders begins. */
+  holderCursor(contract: Address): Address | undefined {
+    const bytes = this.get(indexKey("holderCursor", addressToBytes(contract)));
+    return bytes === undefined ? undefined : bytesToAddress(bytes);
+  }
+
+  /** Contracts that name the account, with the height of the first operation. */
+  holdings(account: Address): ReadonlyMap<Address, Height> {
+    return parseHoldings(this.get(indexKey("holding", addressToBytes(account))));
+  }
+
+  /** Balance after a height, by the newest change up to it. */
+  async balanceAt(contract: Address, account: Address, height: Height): Promise<bigint> {
+    const parts = [addressToBytes(contract), addressToBytes(account)];
+    const range = {
+      from: indexKey("tokenBalance", ...parts, heightBytes(0)),
+      to: indexKey("tokenBalance", ...parts, heightBytes(height)),
+      reverse: true,
+      limit: 1,
+    };
+    for await (const [, value] of this.entries(range)) return bytesToBigint(value);
+    return 0n;
+  }
+
+  /** All quarantines by contract. */
+  async quarantines(): Promise<Map<Address, Quarantine>> {
+    const found = new Map<Address, Quarantine>();
+    const range = {
+      from: indexKey("quarantine", Buffer.alloc(20)),
+      to: indexKey("quarantine", Buffer.alloc(20, 0xff)),
+    };
+    for await (const [key, value] of this.entries(range)) {
+      found.set(bytesToAddress(key.subarray(1)), parseQuarantine(value));
+    }
+    return found;
+  }
+
+  private get discarded(): string {
+    return `${this.folder}.discarded`;
+  }
+
+  private get handle(): LevelStore {
+    if (this.level === undefined) throw new SidecarError("INDEX_BEHIND", { reason: "opening" });
+    return this.level;
+  }
+
+  private readTip(): BlockIdentifier | undefined {
+    const bytes = this.get(indexKey("tip"));
+    if (bytes === undefined) return undefined;
+    const index = readHeight(bytes, 0);
+    const hash = this.hashAt(index);
+    if (hash === undefined) {
+      throw new IndexError("INDEX_CORRUPT", `the index in ${this.folder} is damaged: delete it`);
+    }
+    return { index, hash };
+  }
+
+  private async openLevel(): Promise<void> {
+    try {
+      await mkdir(dirname(this.folder), { recursive: true });
+      this.level = await openLevelStore(this.folder, {
+        cacheBytes: CACHE_BYTES,
+        writeBufferBytes: WRITE_BUFFER_BYTES,
+      });
+    } catch (cause) {
+      const isLocked = cause instanceof LevelStoreError && cause.code === "LOCKED";
+      throw new IndexError(
+        isLocked ? "INDEX_LOCKED" : "INDEX_CORRUPT",
+        isLocked
+          ? `the index in ${this.folder} is in use by another process`
+          : `the index in ${this.folder} cannot be opened (${errorMessage(cause)}): make the ` +
+              "folder usable, or delete it and it is built anew",
+        { details: { folder: this.folder }, cause },
+      );
+    }
+  }
+
+  private writeFormat(): Promise<void> {
+    const key = indexKey("meta", Buffer.from("formatVersion"));
+    return this.commit([{ key, value: Buffer.from(String(INDEX_FORMAT_VERSION)) }]);
+  }
+}

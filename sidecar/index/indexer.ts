@@ -1,0 +1,235 @@
+/**
+ * Writes blocks into the index: checks that each one follows the last, checks its tokens, makes
+ * its reply, and stores all of it in one batch. Several blocks share a batch while catching up.
+ */
+import type { Address } from "../../chain/address.js";
+import { heightBytes } from "../../chain/height-bytes.js";
+import { type Height, hexToBytes } from "../../chain/hex.js";
+import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
+import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
+import type { RpcOptions } from "../../rpc-client/json-rpc.js";
+import { failpoint } from "../../runtime/failpoint.js";
+import type { LevelWrite } from "../../runtime/level-store.js";
+import { type EncodedBlock, encodeBlock } from "../data-api/encoded-block.js";
+import { type BlockTokens, type RosettaBlock, toRosettaBlock } from "../data-api/operations.js";
+import type { TokenRegistry } from "../token-registry.js";
+import type { Quarantine } from "./index-reader.js";
+import { IndexError, type IndexStore } from "./index-store.js";
+import { readJournals } from "./journal-reader.js";
+import { indexKey } from "./key-spaces.js";
+import { postingWrites } from "./search-postings.js";
+import { checkTokens, type ContractChanges, readContractChanges } from "./token-check.js";
+import type { TokenLedger } from "./token-ledger.js";
+import { type BlockTokenMoves, tokenMovesOf, withoutTokens } from "./token-operations.js";
+
+/** What indexing works with. */
+export interface IndexerOptions {
+  readonly store: IndexStore;
+  readonly ledger: TokenLedger;
+  readonly client: EvmClient;
+  readonly registry: TokenRegistry;
+  /** Up to so many holders of a token are checked in every block that touches it. */
+  readonly verifyHolders: number;
+  /** Bound of the stored replies; the oldest are dropped and made again when asked for. */
+  readonly storedBlocksBytes: number;
+  /** Throws where a reply is not as the API's description says. */
+  readonly checkReply: (body: unknown) => void;
+  /** Told of blocks that are durable and served from now on. */
+  readonly onIndexed: (blocks: readonly IndexedBlock[]) => void;
+}
+
+/** A block that was indexed. */
+export interface IndexedBlock {
+  readonly block: RosettaBlock;
+  readonly encoded: EncodedBlock;
+}
+
+/** Blocks whose headers and contract changes are read at once. */
+const MAX_SEGMENT_BLOCKS = 1_000;
+
+/** A batch is written at the latest with so many blocks or bytes; both bound what is pending. */
+const MAX_BATCH_BLOCKS = 64;
+const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+
+const NO_CONTRACTS: ReadonlySet<Address> = new Set();
+
+/** The one writer of an index. */
+export class Indexer {
+  private blocks: IndexedBlock[] = [];
+  private writes: LevelWrite[] = [];
+  private pendingBytes = 0;
+
+  constructor(private readonly options: IndexerOptions) {}
+
+  /**
+   * Indexes every block up to the target. After a fault all blocks before it are in the index.
+   * @throws INDEX_CONTRADICTED, JOURNAL_INCONSISTENT, NODE_FAULT, LevelStoreError WRITE_FAILED, and
+   *   what the node's client throws
+   */
+  async indexTo(target: NodeBlockHeader, rpc: RpcOptions): Promise<void> {
+    for (let above = this.tipHeight(); above < target.height; above = this.tipHeight()) {
+      const last = Math.min(target.height, above + MAX_SEGMENT_BLOCKS);
+      const isWhole = last === target.height;
+      const segment = isWhole ? target : await this.headerOf(last, rpc);
+      try {
+        await this.indexSegment({ above, target: segment }, rpc);
+      } finally {
+        await this.flush();
+      }
+    }
+  }
+
+  private async indexSegment(
+    range: { readonly above: Height; readonly target: NodeBlockHeader },
+    rpc: RpcOptions,
+  ): Promise<void> {
+    const heights = { from: range.above + 1, to: range.target.height };
+    const changes = readContractChanges(this.options, heights, rpc);
+    // Awaited below; a fault of the journals may come first.
+    changes.catch(() => undefined);
+    for await (const journal of readJournals(this.options.client, range, rpc)) {
+      rpc.signal.throwIfAborted();
+      await this.add(journal, await changes, rpc);
+      const isFull = this.blocks.length >= MAX_BATCH_BLOCKS || this.pendingBytes >= MAX_BATCH_BYTES;
+      if (isFull) await this.flush();
+    }
+  }
+
+  /** Takes one block in; nothing of it is pending unless all of it is. */
+  private async add(
+    journal: JournaledBlock,
+    changes: ContractChanges,
+    rpc: RpcOptions,
+  ): Promise<void> {
+    const { ledger, registry, checkReply } = this.options;
+    this.assertFollows(journal);
+    const { height } = journal;
+    const moves = tokenMovesOf(journal, registry);
+    const changed = changes.get(height) ?? NO_CONTRACTS;
+    const verdict = await checkTokens(this.options, { journal, moves, changed }, rpc);
+    const tokens = toldTokens({ height, moves }, registry, (contract) => {
+      const reason = verdict.lies.get(contract);
+      return reason === undefined ? ledger.quarantineOf(contract) : { height, reason };
+    });
+    const block = toRosettaBlock(journal, tokens);
+    checkReply({ block });
+    const encoded = encodeBlock(block);
+    ledger.apply(height, tokens.moves.flat(), verdict);
+    this.writes.push(...blockWrites(encoded));
+    this.blocks.push({ block, encoded });
+    this.pendingBytes += encoded.record.length;
+  }
+
+  /** Writes what is pending; after a fault nothing is. */
+  private async flush(): Promise<void> {
+    const { store, ledger, onIndexed } = this.options;
+    const { blocks, writes } = this;
+    const newest = blocks.at(-1)?.encoded;
+    this.blocks = [];
+    this.writes = [];
+    this.pendingBytes = 0;
+    if (newest === undefined) return;
+    const batch = [
+      ...writes,
+      ...ledger.pendingWrites(),
+      ...this.boundStored(blocks),
+      ...postingWrites(
+        blocks.map(({ block }) => block),
+        (key) => store.get(key),
+      ),
+      { key: indexKey("tip"), value: heightBytes(newest.identifier.index) },
+    ];
+    try {
+      failpoint("sidecar.before-index-write");
+      await store.commit(batch, newest.identifier);
+      failpoint("sidecar.after-index-write");
+    } catch (error) {
+      await ledger.load();
+      throw error;
+    }
+    ledger.clearPending();
+    onIndexed(blocks);
+  }
+
+  /** Counts the new replies in and drops the oldest above the bound; the newest always stays. */
+  private boundStored(blocks: readonly IndexedBlock[]): LevelWrite[] {
+    const { store, storedBlocksBytes } = this.options;
+    let { oldest, bytes } = store.storedBlocks();
+    for (const { encoded } of blocks) bytes += encoded.record.length;
+    const writes: LevelWrite[] = [];
+    const first = blocks[0]?.encoded.identifier.index ?? 0;
+    while (bytes > storedBlocksBytes && oldest < first) {
+      bytes -= store.record(oldest)?.length ?? 0;
+      writes.push({ key: indexKey("block", heightBytes(oldest)), value: undefined });
+      oldest += 1;
+    }
+    const value = Buffer.concat([heightBytes(oldest), heightBytes(bytes)]);
+    return [...writes, { key: indexKey("storedBlocks"), value }];
+  }
+
+  /** @throws INDEX_CONTRADICTED when the block is not the child of the newest indexed one */
+  private assertFollows({ height, hash, parentHash }: JournaledBlock): void {
+    const tip = this.blocks.at(-1)?.encoded.identifier ?? this.options.store.tip();
+    if (tip === undefined ? height === 0 : height === tip.index + 1 && parentHash === tip.hash) {
+      return;
+    }
+    throw new IndexError(
+      "INDEX_CONTRADICTED",
+      `block ${height} (${hash}) of the node has the parent ${parentHash}, but block ` +
+        `${tip?.index} of the index in ${this.options.store.folder} is ${tip?.hash}: ` +
+        "blocks are final, so one of the two is not of this chain",
+    );
+  }
+
+  private tipHeight(): Height {
+    return this.options.store.tip()?.index ?? -1;
+  }
+
+  private async headerOf(height: Height, rpc: RpcOptions): Promise<NodeBlockHeader> {
+    const header = await this.options.client.getBlockHeader(height, rpc);
+    if (header?.height === height) return header;
+    throw new IndexError("INDEX_CONTRADICTED", `the node has no block ${height} below its newest`);
+  }
+}
+
+/**
+ * What a block tells of tokens, by their quarantines alone: the same when it is made again later.
+ */
+export function toldTokens(
+  block: { readonly height: Height; readonly moves: BlockTokenMoves },
+  registry: TokenRegistry,
+  quarantineOf: (contract: Address) => Quarantine | undefined,
+): BlockTokens {
+  const { height, moves } = block;
+  const heightOf = (contract: Address) => quarantineOf(contract)?.height ?? Number.MAX_SAFE_INTEGER;
+  const leftOut = registry.tokens
+    .map(({ contractAddress }) => contractAddress)
+    .filter((contract) => {
+      const from = heightOf(contract);
+      return from === height || (from < height && moves.contracts.has(contract));
+    });
+  const isLeftOut = (contract: Address) => heightOf(contract) <= height;
+  return { moves: withoutTokens(moves, isLeftOut), leftOut };
+}
+
+function blockWrites(encoded: EncodedBlock): LevelWrite[] {
+  const { identifier, record, transactionCount } = encoded;
+  const height = heightBytes(identifier.index);
+  const hash = hexToBytes(identifier.hash);
+  const writes: LevelWrite[] = [
+    { key: indexKey("block", height), value: record },
+    { key: indexKey("heightHash", height), value: hash },
+    { key: indexKey("blockHash", hash), value: height },
+  ];
+  if (identifier.index === 0) {
+    const key = indexKey("meta", Buffer.from("genesisHash"));
+    writes.push({ key, value: Buffer.from(identifier.hash) });
+  }
+  for (let position = 0; position < transactionCount; position++) {
+    const place = Buffer.allocUnsafe(12);
+    height.copy(place);
+    place.writeUInt32BE(position, 8);
+    writes.push({ key: indexKey("transaction", encoded.hashBytesAt(position)), value: place });
+  }
+  return writes;
+}

@@ -1,0 +1,158 @@
+/** Calls whose senders are recovered at the same time keep the order in which they came. */
+import { describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
+import { InlineRecovery, type SenderRecovery } from "../../../node/mempool/sender-recovery.js";
+import { until } from "../../helpers/until.js";
+import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
+
+const alice = account(1);
+const bob = account(2);
+
+/** Answers calls when it is told, in any order. */
+class HeldRecovery implements SenderRecovery {
+  readonly calls: { transactions: readonly SignedTransaction[]; answer: () => void }[] = [];
+  failing: Error | undefined;
+
+  constructor(private readonly senderOf: (tx: SignedTransaction) => Address = recoverSender) {}
+
+  recover(transactions: readonly SignedTransaction[]): Promise<readonly (Address | undefined)[]> {
+    return new Promise((resolve, reject) => {
+      const answer = () => {
+        if (this.failing !== undefined) reject(this.failing);
+        else resolve(transactions.map((tx) => this.senderOf(tx)));
+      };
+      this.calls.push({ transactions, answer });
+    });
+  }
+
+  async held(count: number): Promise<void> {
+    const what = `${count} calls wait for recovery`;
+    await until(() => this.calls.length >= count, { timeoutMs: 10_000, what });
+  }
+}
+
+/** An unsigned look-alike: r is the x coordinate of no point, so that nobody signed it. */
+function signedByNobody(tx: SignedTransaction): Uint8Array {
+  const digits = tx.r.toString(16).padStart(64, "0");
+  const raw = Buffer.from(tx.raw).toString("hex");
+  for (let r = 1n << 255n; ; r++) {
+    const bytes = Buffer.from(raw.replace(digits, r.toString(16).padStart(64, "0")), "hex");
+    try {
+      recoverSender({ ...tx, r });
+    } catch {
+      return bytes;
+    }
+  }
+}
+
+describe("calls under recovery together", () => {
+  it("are numbered, journalled and offered in the order of receipt, whichever ends first", async () => {
+    const recovery = new HeldRecovery();
+    const { pool, journal } = await createFixture({ recovery });
+    const lists = [
+      [transfer(alice, 0), transfer(bob, 0)],
+      [transfer(alice, 1)],
+      [transfer(bob, 1), transfer(alice, 2)],
+    ];
+    const answers = lists.map((list) => submit(pool, ...list));
+    await recovery.held(3);
+    for (const { answer } of recovery.calls.toReversed()) answer();
+    const hashes = lists.map((list) => list.map(({ hash }) => hash));
+    expect(await Promise.all(answers)).toEqual(hashes);
+    const inOrder = [...journal.entries.values()].toSorted((a, b) => a.sequence - b.sequence);
+    expect(inOrder.map(({ hash }) => hash)).toEqual(hashes.flat());
+    expect(inOrder.map(({ sequence }) => sequence)).toEqual([0, 1, 2, 3, 4]);
+    expect(drain(pool).map(({ tx }) => tx.hash)).toEqual(hashes.flat());
+  });
+
+  it("give the later of two with one nonce the refusal, though it was recovered first", async () => {
+    const recovery = new HeldRecovery();
+    const { pool } = await createFixture({ recovery });
+    const first = submit(pool, transfer(alice, 0));
+    const second = submit(pool, transfer(alice, 0, { valueAtoken: 2n }));
+    await recovery.held(2);
+    recovery.calls[1]?.answer();
+    recovery.calls[0]?.answer();
+    expect(await first).toEqual([transfer(alice, 0).hash]);
+    expect(refusal((await second)[0]).code).toBe("REPLACEMENT_UNDERPRICED");
+  });
+
+  it("stand apart: a failed recovery is its own caller's fault", async () => {
+    const recovery = new HeldRecovery();
+    const { pool } = await createFixture({ recovery });
+    const settled = Promise.allSettled([
+      submit(pool, transfer(alice, 0)),
+      submit(pool, transfer(bob, 0)),
+    ]);
+    await recovery.held(2);
+    recovery.failing = new Error("broken");
+    recovery.calls[1]?.answer();
+    recovery.failing = undefined;
+    recovery.calls[0]?.answer();
+    expect(await settled).toEqual([
+      { status: "fulfilled", value: [transfer(alice, 0).hash] },
+      { status: "rejected", reason: new Error("broken") },
+    ]);
+    const next = submit(pool, transfer(bob, 0));
+    await recovery.held(3);
+    recovery.calls[2]?.answer();
+    expect(await next).toEqual([transfer(bob, 0).hash]);
+  });
+
+  it("are waited for when the pool closes", async () => {
+    const recovery = new HeldRecovery();
+    const { pool, journal } = await createFixture({ recovery });
+    const answer = submit(pool, transfer(alice, 0));
+    await recovery.held(1);
+    let isClosed = false;
+    const closing = pool.close().finally(() => {
+      isClosed = true;
+    });
+    const late = await submit(pool, transfer(alice, 1));
+    expect(refusal(late[0]).code).toBe("NODE_HALTED");
+    expect(isClosed).toBe(false);
+    recovery.calls[0]?.answer();
+    await closing;
+    expect(await answer).toEqual([transfer(alice, 0).hash]);
+    expect([...journal.entries.keys()]).toEqual([transfer(alice, 0).hash]);
+  });
+
+  it("wait as bytes beyond 8,192 decoded ones", async () => {
+    // The value says who is to count as the sender; alice signs everything.
+    const senders = Array.from({ length: 90 }, (_, call) => account(call + 1).address);
+    const recovery = new HeldRecovery((tx) => senders[Number(tx.valueAtoken)] ?? alice.address);
+    const { pool } = await createFixture({ recovery });
+    const answers = senders.map((_, call) => {
+      const changes = { valueAtoken: BigInt(call) };
+      const list = Array.from({ length: 100 }, (_unused, nonce) => transfer(alice, nonce, changes));
+      return submit(pool, ...list);
+    });
+    // 81 calls are 8,100 transactions; the next would be too many.
+    await recovery.held(81);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(recovery.calls).toHaveLength(81);
+    for (let call = 0; call < 90; call++) {
+      await recovery.held(call + 1);
+      recovery.calls[call]?.answer();
+    }
+    expect(
+      (await Promise.all(answers)).flat().filter((one) => typeof one === "string"),
+    ).toHaveLength(9_000);
+    expect(pool.counts()).toEqual({ pending: 9_000, queued: 0 });
+  });
+});
+
+describe("a signature that recovers nobody", () => {
+  it("is refused with the sender's error, and the others of its call are not touched", async () => {
+    const { pool } = await createFixture({ recovery: new InlineRecovery() });
+    const bad = signedByNobody(transfer(alice, 0));
+    const answers = await pool.submit([transfer(bob, 0).raw, bad, transfer(bob, 1).raw]);
+    expect(answers[0]).toBe(transfer(bob, 0).hash);
+    expect(refusal(answers[1])).toEqual({
+      code: "INVALID_SENDER",
+      message: "invalid sender: the signature recovers no public key",
+    });
+    expect(answers[2]).toBe(transfer(bob, 1).hash);
+  });
+});

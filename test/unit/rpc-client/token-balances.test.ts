@@ -1,0 +1,102 @@
+/** Balances of tokens: what a contract does is a result, what the node does is an error. */
+import { describe, expect, it } from "@jest/globals";
+import { Interface } from "ethers";
+import { parseAddress } from "../../../chain/address.js";
+import { RpcError } from "../../../rpc-client/errors.js";
+import type { JsonRpcClient, RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
+import { tokenCalls } from "../../../rpc-client/token-balances.js";
+
+const signal = new AbortController().signal;
+const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
+const ACCOUNT = parseAddress(`0x${"a1".repeat(20)}`);
+const word = (value: bigint) => `0x${value.toString(16).padStart(64, "0")}`;
+const refused = (rpcCode: number, data?: unknown): RpcOutcome => ({
+  ok: false,
+  error: new RpcError("no", {
+    rpcCode,
+    method: "eth_call",
+    ...(data === undefined ? {} : { data }),
+  }),
+});
+
+/** A client over scripted outcomes; each batch that it sent. */
+function clientWith(answer: (call: RpcCall, batch: number) => RpcOutcome) {
+  const batches: (readonly RpcCall[])[] = [];
+  const rpc: JsonRpcClient = {
+    request: () => Promise.reject(new Error("not used")),
+    batch(calls) {
+      batches.push(calls);
+      return Promise.resolve(calls.map((call) => answer(call, batches.length)));
+    },
+    close: () => undefined,
+  };
+  return { client: tokenCalls(rpc), batches };
+}
+
+const query = (at: number | "latest" = 7) => ({ token: TOKEN, account: ACCOUNT, at });
+
+describe("token balances", () => {
+  it("ask balanceOf as ethers encodes it, with fixed gas, at the height", async () => {
+    const { client, batches } = clientWith(() => ({ ok: true, result: word(2n ** 256n - 1n) }));
+    expect(await client.tokenBalances([query(), query("latest")], { signal })).toEqual([
+      2n ** 256n - 1n,
+      2n ** 256n - 1n,
+    ]);
+    const erc20 = new Interface(["function balanceOf(address) view returns (uint256)"]);
+    const message = {
+      to: TOKEN,
+      gas: "0x7a120",
+      data: erc20.encodeFunctionData("balanceOf", [ACCOUNT]),
+    };
+    expect(batches).toEqual([
+      [
+        { method: "eth_call", params: [message, "0x7"] },
+        { method: "eth_call", params: [message, "latest"] },
+      ],
+    ]);
+  });
+
+  it("give undefined where the contract fails, is not there, or answers another size", async () => {
+    const outcomes: RpcOutcome[] = [
+      refused(3, "0x"),
+      refused(-32000, { reason: "EXECUTION_FAILED" }),
+      { ok: true, result: "0x" },
+      { ok: true, result: `0x${"00".repeat(31)}` },
+      { ok: true, result: `0x${"00".repeat(33)}` },
+      { ok: true, result: word(0n) },
+    ];
+    let next = 0;
+    const { client } = clientWith(() => outcomes[next++] ?? refused(-1));
+    const queries = outcomes.map(() => query());
+    expect(await client.tokenBalances(queries, { signal })).toEqual([
+      ...Array.from({ length: 5 }, () => undefined),
+      0n,
+    ]);
+  });
+
+  it.each([
+    ["header not found", refused(-32000)],
+    ["a halted pool", refused(-32000, { reason: "NODE_HALTED" })],
+    ["a time-out", refused(-32002)],
+    ["a full queue", refused(-32005)],
+    ["pruned history", refused(4444)],
+    ["a number", { ok: true, result: 5 } as const],
+  ])("throw when the node cannot answer: %s", async (_name, outcome) => {
+    const { client } = clientWith(() => outcome);
+    await expect(client.tokenBalances([query()], { signal })).rejects.toThrow();
+  });
+
+  it("ask again, a few at a time, what did not fit into one reply", async () => {
+    const { client, batches } = clientWith(({ params: [, at] }, batch) =>
+      batch === 1 && Number(at) >= 10
+        ? refused(-32003)
+        : { ok: true, result: word(BigInt(String(at))) },
+    );
+    const queries = Array.from({ length: 50 }, (_, at) => query(at));
+    const balances = await client.tokenBalances(queries, { signal });
+    expect(balances).toEqual(queries.map(({ at }) => BigInt(at)));
+    expect(batches.map(({ length }) => length)).toEqual([50, 16, 16, 8]);
+    const stubborn = clientWith(() => refused(-32003));
+    await expect(stubborn.client.tokenBalances([query()], { signal })).rejects.toThrow();
+  });
+});
