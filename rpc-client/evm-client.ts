@@ -10,6 +10,7 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "./answer-fields.js";
+import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights.js";
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
 import { type At, encodeAt } from "./at.js";
 import { badAnswer, type RpcError } from "./errors.js";
@@ -59,7 +60,12 @@ export type SendOutcome =
  * A node as its clients see it. Every method throws RpcError when the node refuses and NodeFault
  * when it cannot be asked or its answer is malformed; unknown blocks and hashes are `undefined`.
  */
-export interface EvmClient extends AccountStateCalls, ForwardedCalls, PoolCalls, TokenCalls {
+export interface EvmClient
+  extends AccountHeightsCalls,
+    AccountStateCalls,
+    ForwardedCalls,
+    PoolCalls,
+    TokenCalls {
   chainId(options: RpcOptions): Promise<bigint>;
   blockNumber(options: RpcOptions): Promise<Height>;
   /** True while the node knows that it is behind. */
@@ -124,6 +130,7 @@ export function createEvmClient(rpc: JsonRpcClient): EvmClient {
     ...accountCalls(rpc),
     ...transactionCalls(rpc),
     ...forwardedCalls(rpc),
+    ...accountHeightsCalls(rpc),
     ...accountStateCalls(rpc),
     ...poolCalls(rpc),
     ...tokenCalls(rpc),

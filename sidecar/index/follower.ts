@@ -88,6 +88,7 @@ export class IndexFollower {
         await this.look();
         this.faults = 0;
         this.lastFault = undefined;
+        this.haltReason = undefined;
         await this.bell.wait({ signal, timeoutMs: LOOK_INTERVAL_MS });
       } catch (error) {
         if (signal.aborted) break;
@@ -203,7 +204,6 @@ export class IndexFollower {
     }
     await this.meetRegistry();
     this.isNodeKnown = true;
-    this.haltReason = undefined;
   }
 
   /** Keeps the index for another registry, or begins it anew where it would be wrong. */

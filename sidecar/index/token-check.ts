@@ -15,14 +15,11 @@ import { type BlockTokenMoves, forEachSide } from "./token-operations.js";
 /** Holders checked per block and token when there are more than are always checked. */
 const HOLDERS_PER_PART = 64;
 
-/** Tokens asked about at the same time: each is a request of its own. */
-const TOKENS_AT_ONCE = 16;
-
 /** What the check works with. */
 export interface TokenCheckOptions {
   readonly registry: TokenRegistry;
   readonly ledger: TokenLedger;
-  readonly client: Pick<EvmClient, "tokenBalances" | "accountHeights">;
+  readonly client: Pick<EvmClient, "tokenBalances" | "accountHeights" | "manyAccountHeights">;
   /** Up to so many holders of a token are all checked; of more a part per block, in turns. */
   readonly verifyHolders: number;
 }
@@ -40,18 +37,21 @@ export async function readContractChanges(
   const followed = registry.tokens
     .map(({ contractAddress }) => contractAddress)
     .filter((contract) => ledger.quarantineOf(contract) === undefined);
-  const readOne = async (contract: Address): Promise<void> => {
-    for (let from: Height | undefined = range.from; from !== undefined; ) {
-      const page = await client.accountHeights(contract, { from, to: range.to }, rpc);
-      for (const height of page.heights) {
-        const contracts = changes.get(height) ?? new Set<Address>();
-        changes.set(height, contracts.add(contract));
-      }
-      from = page.next;
+  const note = (contract: Address, heights: readonly Height[]) => {
+    for (const height of heights) {
+      const contracts = changes.get(height) ?? new Set<Address>();
+      changes.set(height, contracts.add(contract));
     }
   };
-  for (let start = 0; start < followed.length; start += TOKENS_AT_ONCE) {
-    await Promise.all(followed.slice(start, start + TOKENS_AT_ONCE).map(readOne));
+  const pages = await client.manyAccountHeights(followed, range, rpc);
+  for (const [position, contract] of followed.entries()) {
+    let page = pages[position];
+    while (page !== undefined) {
+      note(contract, page.heights);
+      if (page.next === undefined) break;
+      const rest = { from: page.next, to: range.to };
+      page = await client.accountHeights(contract, rest, rpc);
+    }
   }
   return changes;
 }

@@ -2,9 +2,7 @@
  * The custodians' guide, run as it stands: the offline half by the real offline process in a
  * network namespace without interfaces, the other half against a running kit.
  */
-import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import {
@@ -22,12 +20,19 @@ import {
 import { parseAddress } from "../../chain/address.js";
 import { bytesToHex, parseHexBytes } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";
+import {
+  CAN_ISOLATE,
+  guideFiles,
+  layOut,
+  outputOf,
+  temporaryFolders,
+  withoutNetwork,
+} from "../helpers/guide.js";
 import { compiledFolder } from "../helpers/services.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { compileSolidity } from "../helpers/solidity.js";
 
-const ROOT = process.cwd();
-const GUIDE = fs.readFileSync(path.join(ROOT, "docs", "guide", "custodians.md"), "utf8");
+const GUIDE = guideFiles("custodians.md");
 
 /** Fixed keys, so that the token's address is known before the chain exists. */
 const CUSTODIAN = new Wallet(`0x${"c1".repeat(32)}`);
@@ -52,10 +57,6 @@ const RECORDED =
   "000089696e766f696365203782365ca06edb631a6da22456b0c27f5268cb42ecf43fd216627ba16d" +
   "7028ac984dd29a01a003568b84162d147688648bb625edf0b24eb640c0674e3738eefdad0be3a359" +
   "a6";
-
-/** Whether this machine lets us leave its network; `ip` brings up the namespace's loopback. */
-const CAN_ISOLATE =
-  spawnSync("unshare", ["-rn", "ip", "link", "set", "lo", "up"], { stdio: "ignore" }).status === 0;
 
 /**
  * Runs in the namespace: shows that there is no way out, starts the offline server, runs one
@@ -96,16 +97,10 @@ process.exitCode = status ?? 1;
 let kit: RunningKit;
 let provider: JsonRpcProvider;
 let offlineHome: string;
-const folders: string[] = [];
-
-function newFolder(name: string): string {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), `causeway-${name}-`));
-  folders.push(folder);
-  return folder;
-}
+const folders = temporaryFolders();
 
 beforeAll(async () => {
-  const home = newFolder("custodians");
+  const home = folders.make("custodians");
   fs.chmodSync(home, 0o755);
   const portOffset = kitOffset(0);
   const init = ["init", "--block-interval-ms", "200", "--port-offset", String(portOffset)];
@@ -114,7 +109,7 @@ beforeAll(async () => {
   expect(await runCauseway({ home }, add)).toMatchObject({ code: 0 });
   kit = await startKit({ home, portOffset });
   provider = new JsonRpcProvider(kit.url("jsonRpc"), 6940, { staticNetwork: true });
-  offlineHome = newFolder("offline");
+  offlineHome = folders.make("offline");
   fs.mkdirSync(path.join(offlineHome, "config"));
   for (const file of ["sidecar.toml", "tokens.json"]) {
     fs.copyFileSync(path.join(home, "config", file), path.join(offlineHome, "config", file));
@@ -125,7 +120,7 @@ beforeAll(async () => {
 afterAll(async () => {
   provider?.destroy();
   await kit?.stop();
-  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
+  folders.removeAll();
 });
 
 /** Coins for both, and tokens for the custodian. */
@@ -146,48 +141,22 @@ async function fund(): Promise<void> {
   expect(await contract.getAddress()).toBe(GOLD_ADDRESS);
 }
 
-/** Files of the guide by name: fenced blocks whose info string ends in one. */
-function guideFiles(): Map<string, string> {
-  const blocks = GUIDE.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm);
-  return new Map([...blocks].map(([, name = "", text = ""]) => [name, text]));
-}
-
 /** A folder with the guide's programs and the custodian's keys. */
 function openSession(wish?: Record<string, unknown>): string {
-  const folder = newFolder("session");
-  for (const [name, text] of guideFiles()) fs.writeFileSync(path.join(folder, name), text);
+  const folder = folders.make("session");
+  layOut(folder, GUIDE);
   if (wish !== undefined) fs.writeFileSync(path.join(folder, "wish.json"), JSON.stringify(wish));
   const key = new SigningKey(CUSTODIAN.privateKey);
   fs.writeFileSync(path.join(folder, "public-key.txt"), key.compressedPublicKey.slice(2));
   fs.writeFileSync(path.join(folder, "private-key.txt"), CUSTODIAN.privateKey);
-  fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(folder, "node_modules"));
   return folder;
 }
 
 const read = (folder: string, name: string) =>
   JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
 
-async function runProgram(
-  command: readonly string[],
-  folder: string,
-  env: Record<string, string>,
-): Promise<string> {
-  const [file = "", ...args] = command;
-  const child = spawn(file, args, {
-    cwd: folder,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...env },
-  });
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
-  if (code !== 0) throw new Error(`${command.at(-1)} ended with ${code}\n${stdout}${stderr}`);
-  return stdout;
-}
-
 const online = (folder: string, program: string) =>
-  runProgram([process.execPath, program], folder, { ONLINE: kit.url("sidecarOnline") });
+  outputOf([process.execPath, program], folder, { ONLINE: kit.url("sidecarOnline") });
 
 /** A port of its own: where there is no namespace, the kit's offline server has the usual one. */
 const OFFLINE_PORT = String(18_081 + (process.pid % 1_000));
@@ -197,8 +166,7 @@ async function offline(folder: string, program: string): Promise<string> {
   const kitPort = String(kit.port("sidecarOnline"));
   const evaluate = [process.execPath, "--input-type=module", "--eval", OFFLINE_RUN];
   const run = [...evaluate, main, offlineHome, OFFLINE_PORT, program, kitPort];
-  const isolated = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", ...run];
-  return runProgram(CAN_ISOLATE ? isolated : run, folder, {
+  return outputOf(withoutNetwork(run), folder, {
     OFFLINE: `http://127.0.0.1:${OFFLINE_PORT}`,
     ISOLATED: CAN_ISOLATE ? "1" : "0",
   });

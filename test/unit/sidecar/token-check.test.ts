@@ -56,6 +56,7 @@ const client = {
     );
   },
   accountHeights: () => Promise.resolve({ heights: [], next: undefined }),
+  manyAccountHeights: () => Promise.resolve([]),
 };
 
 const NO_MOVES: BlockTokenMoves = {
@@ -199,16 +200,16 @@ describe("what the ledger keeps", () => {
 
 describe("the heights at which contracts changed", () => {
   it("are read to the last page, of believed tokens only", async () => {
-    const pages = [
-      { heights: [3, 4], next: 7 },
-      { heights: [7], next: undefined },
-    ];
     const calls: unknown[] = [];
     const paged = {
       ...client,
+      manyAccountHeights: (contracts: readonly Address[], range: unknown) => {
+        calls.push([contracts, range]);
+        return Promise.resolve([{ heights: [3, 4], next: 7 }]);
+      },
       accountHeights: (contract: Address, range: unknown) => {
         calls.push([contract, range]);
-        return Promise.resolve(pages.shift() ?? { heights: [], next: undefined });
+        return Promise.resolve({ heights: [7], next: undefined });
       },
     };
     const silver = REGISTRY.tokens[1]?.contractAddress ?? gold;
@@ -217,7 +218,7 @@ describe("the heights at which contracts changed", () => {
     const changes = await readContractChanges(options, { from: 3, to: 9 }, rpc);
     expect([...changes.keys()]).toEqual([3, 4, 7]);
     expect(calls).toEqual([
-      [gold, { from: 3, to: 9 }],
+      [[gold], { from: 3, to: 9 }],
       [gold, { from: 7, to: 9 }],
     ]);
   });
