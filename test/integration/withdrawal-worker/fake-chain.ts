@@ -277,6 +277,7 @@ export class FakeChain {
         gasPrice: toQuantity(entry.tx.maxFeePerGasAtoken),
         nonce: toQuantity(entry.tx.nonce),
         input: "0x",
+        logs: [],
         changes: this.#changesOf(entry),
       })),
       blockChanges: [],
