@@ -55,7 +55,7 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       help: "Time between two looks at the head.",
     }),
     "reads-in-flight": field.integer({
-      default: 64,
+      default: 192,
       min: 1,
       max: 256,
       unit: "blocks",

@@ -8,13 +8,15 @@ import {
   type ServerResponse,
   createServer,
 } from "node:http";
-import express, { type NextFunction, type Request, type Response } from "express";
+import express, { type NextFunction, type Request, type RequestHandler } from "express";
+import type { Response } from "express";
 import * as OpenApiValidator from "express-openapi-validator";
 import { errorCode } from "../chain/errors.js";
 import type { ListenAddress } from "./config-values.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane } from "./http-lane.js";
+import { PipelineBound } from "./http-pipeline.js";
 import { endSocket, sendBytes, sendJson, signalOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
 import type { Service } from "./lifecycle.js";
@@ -161,9 +163,12 @@ class OpenApiServer implements HttpServer {
   readonly app: (request: IncomingMessage, response: ServerResponse) => void;
   readonly #options: HttpServerOptions;
   readonly #server: Server;
+  /** The handlers of each API file's validator. */
+  readonly #validators: RequestHandler[][] = [];
   readonly #express: express.Express;
   readonly #states = new WeakMap<IncomingMessage, RequestState>();
   readonly #timer: ReplyTimer;
+  readonly #pipelines = new PipelineBound();
   readonly #keyDigest: Buffer | undefined;
   readonly #lane: DirectLane<HttpRoute>;
 
@@ -198,9 +203,10 @@ class OpenApiServer implements HttpServer {
       : this.#options.listen.port;
   }
 
-  start(): Promise<void> {
+  async start(): Promise<void> {
     const { host, port } = this.#options.listen;
-    return new Promise((resolve, reject) => {
+    await Promise.all(this.#validators.map((validator) => this.#loaded(validator)));
+    await new Promise<void>((resolve, reject) => {
       this.#server.once("error", (cause) => {
         const isTaken = errorCode(cause) === "EADDRINUSE";
         reject(
@@ -214,6 +220,20 @@ class OpenApiServer implements HttpServer {
         );
       });
       this.#server.listen({ host, port, backlog: 1_024 }, () => resolve());
+    });
+  }
+
+  /**
+   * Resolves when a validator has read its API file. It does so behind the first call of its first
+   * handler, which passes a request on untouched: without this the first client would wait for it.
+   */
+  #loaded([first]: readonly RequestHandler[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const request: Request = Object.create(this.#express.request, {
+        app: { value: this.#express },
+      });
+      const pass = (error?: unknown) => (error === undefined ? resolve() : reject(error));
+      void first?.(request, Object.create(this.#express.response), pass);
     });
   }
 
@@ -233,6 +253,7 @@ class OpenApiServer implements HttpServer {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     const state: RequestState = { rawBody: Buffer.alloc(0), signal: signalOf(response) };
     this.#states.set(request, state);
+    this.#pipelines.count(request, response);
     try {
       if (PROBE_PATHS.has(path)) {
         await this.#probe(path, request, response);
@@ -334,20 +355,20 @@ class OpenApiServer implements HttpServer {
   #mount(app: express.Express, api: ApiDescription, isOneOfMany: boolean): void {
     assertReadable(api.apiSpecPath);
     const ownPaths = api.routes.map((route) => pathPattern(route.path));
-    app.use(
-      ...OpenApiValidator.middleware({
-        apiSpec: api.apiSpecPath,
-        validateRequests: { allErrors: false, allowUnknownQueryParameters: false },
-        validateResponses: this.#options.validateResponses ?? true,
-        // The key is checked before the body is read; the API file only documents it.
-        validateSecurity: false,
-        fileUploader: false,
-        formats: { int32: true, int64: true },
-        ...(isOneOfMany
-          ? { ignorePaths: (path: string) => !ownPaths.some((pattern) => pattern.test(path)) }
-          : {}),
-      }),
-    );
+    const validator = OpenApiValidator.middleware({
+      apiSpec: api.apiSpecPath,
+      validateRequests: { allErrors: false, allowUnknownQueryParameters: false },
+      validateResponses: this.#options.validateResponses ?? true,
+      // The key is checked before the body is read; the API file only documents it.
+      validateSecurity: false,
+      fileUploader: false,
+      formats: { int32: true, int64: true },
+      ...(isOneOfMany
+        ? { ignorePaths: (path: string) => !ownPaths.some((pattern) => pattern.test(path)) }
+        : {}),
+    });
+    this.#validators.push(validator);
+    app.use(...validator);
     for (const route of api.routes) {
       const expressPath = route.path.replace(/\{([^}]+)\}/g, ":$1");
       app[route.method](expressPath, async (request: Request, response: Response) => {

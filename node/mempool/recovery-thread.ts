@@ -76,9 +76,17 @@ export class RecoveryThread implements SenderRecovery {
 
   private start(): void {
     const url = this.options.workerUrl ?? new URL("./recovery-worker.js", import.meta.url);
-    const worker = new Worker(url, {
-      resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MEGABYTES },
-    });
+    let worker: Worker;
+    try {
+      worker = new Worker(url, {
+        resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MEGABYTES },
+      });
+    } catch (error) {
+      // The system gives no more threads.
+      this.mayStart = false;
+      this.options.log.error({ err: error }, "the sender recovery thread cannot be made");
+      return;
+    }
     const thread: Thread = { worker, isReady: false, fault: undefined };
     this.thread = thread;
     worker.on("message", (answer: RecoveryAnswer) => this.received(thread, answer));

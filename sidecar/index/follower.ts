@@ -213,7 +213,7 @@ export class IndexFollower {
     const tip = store.tip()?.index ?? -1;
     if (before !== registryText(registry)) {
       const change = { before: before ?? "[]", now: registry, tip };
-      const contracts = await contractsToIndexAnew(client, change, this.rpc);
+      const contracts = tip < 0 ? [] : await contractsToIndexAnew(client, change, this.rpc);
       if (contracts.length > 0) {
         log.info({ contracts, tip }, "the token registry changed: the index is built anew");
         await store.startOver();
@@ -245,7 +245,7 @@ export class IndexFollower {
 
   /** Tells the fault once, rejects those who wait, and pauses: longer each time, or until woken. */
   private async afterFault(error: unknown): Promise<void> {
-    const { signal, store, log } = this.options;
+    const { signal, store, ledger, log } = this.options;
     const isWrite = error instanceof LevelStoreError;
     const told = this.toTold(error);
     if (this.faults === 0 && isWrite) {
@@ -265,7 +265,10 @@ export class IndexFollower {
     try {
       await sleep(MIN_PAUSE_MS, { signal });
       await this.bell.wait({ signal, timeoutMs: pauseMs });
-      if (isWrite) await store.recover();
+      if (isWrite || !store.isOpen()) {
+        await store.recover();
+        await ledger.load();
+      }
     } catch (next) {
       log.debug({ reason: errorMessage(next) }, "the index cannot be written yet");
     }

@@ -69,24 +69,18 @@ export class IndexStore {
   async open(): Promise<void> {
     await rm(this.discarded, { recursive: true, force: true });
     await this.openLevel();
-    const text = this.meta("formatVersion");
-    const version = text === undefined ? undefined : Number(text);
-    if (version !== undefined && version > INDEX_FORMAT_VERSION) {
+    try {
+      await this.checkFormat();
+    } catch (error) {
       await this.close();
-      throw new IndexError(
-        "INDEX_NEWER",
-        `the index in ${this.folder} has format ${version}, this program knows up to ` +
-          `${INDEX_FORMAT_VERSION}: start the newer program, or delete the folder`,
-      );
+      throw error;
     }
-    if (version !== undefined && version < INDEX_FORMAT_VERSION) await this.startOver();
-    if (version === undefined) await this.writeFormat();
-    this.tipBlock = this.readTip();
   }
 
   /** Throws the index away and begins an empty one; what is read meanwhile fails. */
   async startOver(): Promise<void> {
     await this.close();
+    await rm(this.discarded, { recursive: true, force: true });
     // The rename is the one step that counts: a crash leaves either the whole index or none.
     if (existsSync(this.folder)) await rename(this.folder, this.discarded);
     await this.openLevel();
@@ -104,7 +98,10 @@ export class IndexStore {
     if (tip !== undefined) this.tipBlock = tip;
   }
 
-  /** Opens level anew, as it never writes again after some faults; only once there is space. */
+  /**
+   * Opens level anew, as it never writes again after some faults; only once there is space.
+   * @throws INDEX_LOCKED, INDEX_CORRUPT, the system's fault while there is no space
+   */
   async recover(): Promise<void> {
     const probe = join(dirname(this.folder), "sidecar.probe");
     try {
@@ -116,7 +113,19 @@ export class IndexStore {
     this.level = undefined;
     await level?.close();
     await this.openLevel();
-    this.tipBlock = this.readTip();
+    try {
+      if (this.meta("formatVersion") === undefined) await this.writeFormat();
+      this.tipBlock = this.readTip();
+    } catch (error) {
+      // Not to be written to as long as it does not say what it is.
+      await this.close();
+      throw error;
+    }
+  }
+
+  /** False after a step failed that closes the index for a moment: only `recover` helps. */
+  isOpen(): boolean {
+    return this.level !== undefined;
   }
 
   async close(): Promise<void> {
@@ -130,12 +139,24 @@ export class IndexStore {
     return this.tipBlock;
   }
 
+  /** @throws INDEX_CORRUPT where the file cannot be read */
   get(key: Buffer): Buffer | undefined {
-    return this.handle.get(key);
+    const { handle } = this;
+    try {
+      return handle.get(key);
+    } catch (cause) {
+      throw this.unreadable(handle, cause);
+    }
   }
 
-  entries(range: LevelRange): AsyncIterable<[Buffer, Buffer]> {
-    return this.handle.entries(range);
+  /** @throws INDEX_CORRUPT where the file cannot be read */
+  async *entries(range: LevelRange): AsyncGenerator<[Buffer, Buffer], void> {
+    const { handle } = this;
+    try {
+      yield* handle.entries(range);
+    } catch (cause) {
+      throw this.unreadable(handle, cause);
+    }
   }
 
   meta(name: MetaName): string | undefined {
@@ -232,6 +253,21 @@ export class IndexStore {
     return found;
   }
 
+  private async checkFormat(): Promise<void> {
+    const text = this.meta("formatVersion");
+    const version = text === undefined ? undefined : Number(text);
+    if (version !== undefined && version > INDEX_FORMAT_VERSION) {
+      throw new IndexError(
+        "INDEX_NEWER",
+        `the index in ${this.folder} has format ${version}, this program knows up to ` +
+          `${INDEX_FORMAT_VERSION}: start the newer program, or delete the folder`,
+      );
+    }
+    if (version !== undefined && version < INDEX_FORMAT_VERSION) await this.startOver();
+    if (version === undefined) await this.writeFormat();
+    this.tipBlock = this.readTip();
+  }
+
   private get discarded(): string {
     return `${this.folder}.discarded`;
   }
@@ -246,10 +282,22 @@ export class IndexStore {
     if (bytes === undefined) return undefined;
     const index = readHeight(bytes, 0);
     const hash = this.hashAt(index);
-    if (hash === undefined) {
-      throw new IndexError("INDEX_CORRUPT", `the index in ${this.folder} is damaged: delete it`);
-    }
+    if (hash === undefined) throw this.damaged("its newest block is missing");
     return { index, hash };
+  }
+
+  private unreadable(handle: LevelStore, cause: unknown): Error {
+    // Closed under a reader, to be opened again or to stop.
+    if (this.level !== handle) return new SidecarError("INDEX_BEHIND", { reason: "opening" });
+    return this.damaged(errorMessage(cause), cause);
+  }
+
+  private damaged(reason: string, cause?: unknown): IndexError {
+    return new IndexError(
+      "INDEX_CORRUPT",
+      `the index in ${this.folder} is damaged (${reason}): delete it and it is built anew`,
+      { details: { folder: this.folder }, cause },
+    );
   }
 
   private async openLevel(): Promise<void> {

@@ -207,7 +207,9 @@ export function toldTokens(
     .filter((contract) => {
       const from = heightOf(contract);
       return from === height || (from < height && moves.contracts.has(contract));
-    });
+    })
+    // Not the registry's order: the same tokens in another order make the same blocks.
+    .toSorted();
   const isLeftOut = (contract: Address) => heightOf(contract) <= height;
   return { moves: withoutTokens(moves, isLeftOut), leftOut };
 }

@@ -5,8 +5,14 @@ import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { SidecarError } from "../errors.js";
 
-/** Journals in flight: enough to keep the node busy, and of full blocks below 100 MB. */
+/** Journals in flight: enough to keep the node busy. */
 const MAX_IN_FLIGHT = 8;
+
+/** At first, and of full blocks: those have 40 MB each, and all must come before the time-out. */
+const MIN_IN_FLIGHT = 2;
+
+/** Transactions in flight when the next blocks are like the last one: about one full block's. */
+const MAX_TRANSACTIONS_IN_FLIGHT = 30_000;
 
 /** What is read: all blocks above `above` up to the target. */
 export interface JournalRange {
@@ -26,8 +32,9 @@ export async function* readJournals(
   const headers = await readHeaders(client, range, rpc);
   const inFlight: Promise<JournaledBlock>[] = [];
   let started = 0;
+  let most = MIN_IN_FLIGHT;
   for (let done = 0; done < headers.length; done++) {
-    while (started < headers.length && inFlight.length < MAX_IN_FLIGHT) {
+    while (started < headers.length && inFlight.length < most) {
       const header = headers[started++];
       if (header === undefined) continue;
       const journal = readJournal(client, header, rpc);
@@ -36,8 +43,16 @@ export async function* readJournals(
       inFlight.push(journal);
     }
     const next = await inFlight.shift();
-    if (next !== undefined) yield next;
+    if (next === undefined) continue;
+    most = readsFor(next);
+    yield next;
   }
+}
+
+/** How many journals like this one may be on their way. */
+function readsFor({ transactions }: JournaledBlock): number {
+  const fitting = Math.floor(MAX_TRANSACTIONS_IN_FLIGHT / (transactions.length + 1));
+  return Math.max(MIN_IN_FLIGHT, Math.min(MAX_IN_FLIGHT, fitting));
 }
 
 async function readHeaders(

@@ -1,10 +1,12 @@
 /**
  * Whether tokens did what their logs say: before a block is served, the balances that operations
- * add up to are held against `balanceOf` after that block. The verdict depends on the chain and
- * the registry alone, so that two servers, or one that begins anew, come to the same.
+ * add up to are held against `balanceOf` after that block. The verdict depends on the chain, the
+ * registry and `verifyHolders` alone, so that two servers, or one that begins anew, come to the
+ * same.
  */
-import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import { type Address, addressToBytes } from "../../chain/address.js";
+import { keccak256Hex } from "../../chain/crypto.js";
+import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
@@ -14,6 +16,16 @@ import { type BlockTokenMoves, forEachSide } from "./token-operations.js";
 
 /** Holders checked per block and token when there are more than are always checked. */
 const HOLDERS_PER_PART = 64;
+
+/**
+ * Accounts checked per block and token of those that its logs and callers name: both sides of all
+ * token transfers that a block has call gas for. Of more, a sample is checked that nobody can
+ * foresee: to ask about everybody would hold up all other tokens and the coins for minutes.
+ */
+const MAX_NAMED_ACCOUNTS = 256;
+
+/** What no balance reaches. */
+const BALANCE_LIMIT = 1n << 256n;
 
 /** What the check works with. */
 export interface TokenCheckOptions {
@@ -119,20 +131,41 @@ async function claimsOf(
       deltas.set(account, (deltas.get(account) ?? 0n) + delta);
     });
   }
-  const accounts = new Set(deltas.keys());
-  // Whoever calls or creates a token is the likeliest to gain by what it does not log.
-  for (const { from, to, contractAddress } of journal.transactions) {
-    if (to === contract || contractAddress === contract) accounts.add(from);
-  }
-  const others = await otherHolders(ledger, contract, verifyHolders);
-  for (const account of others.accounts) accounts.add(account);
-  const claims = [...accounts].map((account) => ({
+  const claimOf = (account: Address): Claim => ({
     contract,
     account,
     units: ledger.balance(contract, account) + (deltas.get(account) ?? 0n),
     isNamed: deltas.has(account) || ledger.isHolder(contract, account),
-  }));
-  return { claims, cursor: others.cursor };
+  });
+  for (const account of deltas.keys()) {
+    const claim = claimOf(account);
+    // Nobody can have that, whatever the contract answers; nothing else need be asked.
+    if (claim.units < 0n || claim.units >= BALANCE_LIMIT) {
+      return { claims: [claim], cursor: undefined };
+    }
+  }
+  const named = new Set(deltas.keys());
+  // Whoever calls or creates a token is the likeliest to gain by what it does not log.
+  for (const { from, to, contractAddress } of journal.transactions) {
+    if (to === contract || contractAddress === contract) named.add(from);
+  }
+  const others = await otherHolders(ledger, contract, verifyHolders);
+  const accounts = new Set([...sampleOf([...named], journal.hash), ...others.accounts]);
+  return { claims: [...accounts].map(claimOf), cursor: others.cursor };
+}
+
+/** All accounts where they are few, else some: which ones, the block's hash decides. */
+function sampleOf(accounts: readonly Address[], blockHash: Hash32): readonly Address[] {
+  if (accounts.length <= MAX_NAMED_ACCOUNTS) return accounts;
+  const seed = hexToBytes(blockHash);
+  return accounts
+    .map((account) => {
+      const order = keccak256Hex(Buffer.concat([seed, addressToBytes(account)]));
+      return { account, order };
+    })
+    .toSorted((left, right) => (left.order < right.order ? -1 : 1))
+    .slice(0, MAX_NAMED_ACCOUNTS)
+    .map(({ account }) => account);
 }
 
 /** All holders where they are few; else the next part of them, beginning again at the end. */

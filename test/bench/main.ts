@@ -14,7 +14,7 @@ const HELP = `Usage: npm run bench [-- OPTIONS]
 
 Measures this build beside anvil and beside plain ethers loops, one after the other in one run.
 
-  --quick          shorter trials, about two minutes in all; figures are rougher
+  --quick          shorter trials, about three minutes in all; figures are rougher
   --only ROW,...   only these rows: ${[...CHAIN_ROWS, ...STACK_ROWS].join(", ")}
   --out FILE       also write everything as JSON
   --profile DIR    write V8 CPU profiles of our processes, a folder for each part; they cost time
@@ -25,7 +25,7 @@ const BUSY_LOAD_AVERAGE = 3;
 
 const LENGTHS: Readonly<Record<"full" | "quick", RunLength>> = {
   full: { quick: false, trials: 8, blocksPerTrial: 6, readMs: 5_000 },
-  quick: { quick: true, trials: 2, blocksPerTrial: 3, readMs: 1_500 },
+  quick: { quick: true, trials: 4, blocksPerTrial: 3, readMs: 1_500 },
 };
 
 interface Arguments {

@@ -154,6 +154,14 @@ describe("the recovery thread", () => {
     await thread.close();
   });
 
+  it("answers from the main thread when no thread can be made", async () => {
+    // Refused by the constructor itself, as it is where the system has no more threads.
+    const thread = open(new URL("http://nowhere.invalid/"));
+    expect(await recoverAll(thread)).toEqual(senders);
+    expect(await thread.recover(signed)).toEqual(senders);
+    await thread.close();
+  });
+
   it("answers what is under way when it is closed, and what comes later", async () => {
     const { file, source } = mark("silent");
     // It takes calls and never answers.

@@ -32,6 +32,11 @@ class HeldRecovery implements SenderRecovery {
   }
 }
 
+/** Code of a refusal; undefined for a hash. */
+function codeOf(answer: unknown): unknown {
+  return answer instanceof Error ? refusal(answer).code : undefined;
+}
+
 /** An unsigned look-alike: r is the x coordinate of no point, so that nobody signed it. */
 function signedByNobody(tx: SignedTransaction): Uint8Array {
   const digits = tx.r.toString(16).padStart(64, "0");
@@ -76,6 +81,36 @@ describe("calls under recovery together", () => {
     recovery.calls[0]?.answer();
     expect(await first).toEqual([transfer(alice, 0).hash]);
     expect(refusal((await second)[0]).code).toBe("REPLACEMENT_UNDERPRICED");
+  });
+
+  it("admit what comes in all of them once, and tell the others that it is known", async () => {
+    const recovery = new HeldRecovery();
+    const { pool, journal } = await createFixture({ recovery });
+    const lists = Array.from({ length: 12 }, () => [transfer(alice, 0), transfer(alice, 1)]);
+    const answers = lists.map((list) => submit(pool, ...list));
+    await recovery.held(12);
+    for (const { answer } of recovery.calls.toReversed()) answer();
+    const codes = (await Promise.all(answers)).map((list) => list.map(codeOf));
+    expect(codes[0]).toEqual([undefined, undefined]);
+    for (const list of codes.slice(1)) expect(list).toEqual(["ALREADY_KNOWN", "ALREADY_KNOWN"]);
+    expect(journal.entries.size).toBe(2);
+    expect(pool.stats()).toMatchObject({ pendingCount: 2, admittedTotal: 2 });
+  });
+
+  it("replace in the order of receipt, whichever is recovered first", async () => {
+    const recovery = new HeldRecovery();
+    const { pool, journal } = await createFixture({ recovery });
+    const prices = [10n, 11n, 13n, 12n, 15n];
+    const list = prices.map((priceAtoken) => transfer(alice, 0, { priceAtoken }));
+    const answers = list.map((tx) => submit(pool, tx));
+    await recovery.held(list.length);
+    for (const { answer } of recovery.calls.toReversed()) answer();
+    const codes = (await Promise.all(answers)).map(([item]) => codeOf(item));
+    const late = "REPLACEMENT_UNDERPRICED";
+    expect(codes).toEqual([undefined, undefined, undefined, late, undefined]);
+    expect(drain(pool).map(({ tx }) => tx.hash)).toEqual([list[4]?.hash]);
+    await pool.close();
+    expect([...journal.entries.keys()]).toEqual([list[4]?.hash]);
   });
 
   it("stand apart: a failed recovery is its own caller's fault", async () => {

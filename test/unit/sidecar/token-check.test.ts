@@ -4,12 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Address, parseAddress } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
 import type { JournaledBlock } from "../../../rpc-client/journal-codec.js";
 import type { TokenBalanceQuery } from "../../../rpc-client/token-balances.js";
 import { IndexStore } from "../../../sidecar/index/index-store.js";
 import { checkTokens, readContractChanges } from "../../../sidecar/index/token-check.js";
 import { TokenLedger } from "../../../sidecar/index/token-ledger.js";
 import type { BlockTokenMoves, TokenMove } from "../../../sidecar/index/token-operations.js";
+import { hashOf } from "./fake-chain.js";
 import { GOLD, REGISTRY } from "./known-tokens.js";
 
 const gold = parseAddress(GOLD.metadata.contractAddress.toLowerCase());
@@ -20,6 +22,7 @@ let folder: string;
 let store: IndexStore;
 let ledger: TokenLedger;
 let asked: Address[];
+let blockHash: Hash32;
 /** What the contract says; everybody not named has what the ledger has. */
 let said: Map<Address, bigint | undefined>;
 
@@ -30,6 +33,7 @@ beforeEach(async () => {
   ledger = new TokenLedger(store);
   asked = [];
   said = new Map();
+  blockHash = hashOf("block 9");
 });
 
 afterEach(async () => {
@@ -72,7 +76,7 @@ async function check(
 ) {
   asked = [];
   const options = { registry: REGISTRY, ledger, client, verifyHolders: 256 };
-  const journal = { height: 9, transactions } as unknown as JournaledBlock;
+  const journal = { height: 9, hash: blockHash, transactions } as unknown as JournaledBlock;
   const changed = new Set([gold]);
   const verdict = await checkTokens(options, { journal, moves, changed }, rpc);
   ledger.apply(9, [], verdict);
@@ -158,6 +162,34 @@ describe("the check of a token that changed", () => {
     asked = [];
     expect((await check()).lies.size).toBe(0);
     expect(asked).toEqual([]);
+  });
+
+  it("asks about a sample of very many that are named, which the block's hash decides", async () => {
+    const named = (moves: readonly TokenMove[]) => ({
+      ...NO_MOVES,
+      byTransaction: [moves],
+      contracts: new Set([gold]),
+    });
+    const many = holders(1_000).map((to) => mintTo(to, 0n));
+    expect((await check([], named(many))).lies.size).toBe(0);
+    const first = asked;
+    expect(first.length).toBe(256);
+    expect(new Set(first).size).toBe(256);
+    await check([], named(many.toReversed()));
+    expect(asked).toEqual(first);
+    blockHash = hashOf("another block 9");
+    await check([], named(many));
+    expect(asked.filter((one) => first.includes(one)).length).toBeLessThan(128);
+    // What nobody can have is found among any number.
+    const stolen = { ...mintTo(account(2)), type: "ERC20_TRANSFER" as const, from: account(1) };
+    expect((await check([], named([...many, stolen]))).lies.size).toBe(1);
+  });
+
+  it("does not believe more than 256 bits can count", async () => {
+    said.set(account(1), undefined);
+    const moves = [mintTo(account(1), 2n ** 255n), mintTo(account(1), 2n ** 255n)];
+    const told = { ...NO_MOVES, byTransaction: [moves], contracts: new Set([gold]) };
+    expect((await check([], told)).lies.size).toBe(1);
   });
 
   it("does not believe more given than there was", async () => {
