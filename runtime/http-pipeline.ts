@@ -3,7 +3,8 @@
  * without an answer. Node itself only waits for a client that does not read what it is sent.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+
+type Socket = IncomingMessage["socket"];
 
 /**
  * Requests of one connection that are answered at the same time: far more than the browsers and
