@@ -1,6 +1,26 @@
 /** Settings of the node: config.toml (consensus side) and app.toml (chain and EVM side). */
 import { minimumGasPriceAtoken, parseMinimumGasPrices } from "../chain/units.js";
 import { type ConfigOf, defineConfigFile, field } from "../runtime/config.js";
+import { P2P_SECTION } from "./p2p/p2p-config.js";
+
+const DURATION = /^([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)$/;
+const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000 };
+
+/** A time limit of consensus, as CometBFT writes durations. */
+function duration(defaultText: string, help: string) {
+  return field.string({
+    default: defaultText,
+    pattern: DURATION,
+    allowed: 'a number and a unit of time, for example "500ms" or "3s"',
+    help,
+  });
+}
+
+/** Milliseconds of a duration that the schema let pass. */
+function durationMs(text: string): number {
+  const [, amount, unit] = DURATION.exec(text) ?? [];
+  return Math.round(Number(amount) * (MS_PER_UNIT[unit ?? ""] ?? Number.NaN));
+}
 
 /** `<home>/config/config.toml`; key names as operators of CometBFT nodes know them. */
 export const CONFIG_FILE = defineConfigFile(
@@ -16,6 +36,33 @@ export const CONFIG_FILE = defineConfigFile(
         help: "Where the consensus RPC listens.",
       }),
     },
+    p2p: P2P_SECTION,
+    consensus: {
+      timeout_propose: duration("3s", "How long a proposal is waited for before voting nil."),
+      timeout_propose_delta: duration("500ms", "What each further round adds to timeout_propose."),
+      timeout_prevote: duration(
+        "1s",
+        "How long to wait for more prevotes after two thirds of any.",
+      ),
+      timeout_prevote_delta: duration("500ms", "What each further round adds to timeout_prevote."),
+      timeout_precommit: duration(
+        "1s",
+        "How long to wait for more precommits after two thirds of any.",
+      ),
+      timeout_precommit_delta: duration(
+        "500ms",
+        "What each further round adds to timeout_precommit.",
+      ),
+      double_sign_check_height: field.integer({
+        default: 0,
+        min: 0,
+        max: 100_000,
+        unit: "blocks",
+        help:
+          "Refuse to start when this validator's key signed one of so many last blocks: another " +
+          "process may be using it. 0 does not look.",
+      }),
+    },
     instrumentation: {
       prometheus: field.boolean({ default: true, help: "Whether metrics are served." }),
       prometheus_listen_addr: field.listenAddress({
@@ -24,7 +71,16 @@ export const CONFIG_FILE = defineConfigFile(
       }),
     },
   },
-  { inertKeys: ["p2p.laddr", "p2p.persistent_peers", "p2p.seeds", "p2p.pex"] },
+  {
+    inertKeys: [
+      // Blocks come on the schedule of the genesis, empty ones too.
+      "consensus.timeout_commit",
+      "consensus.skip_timeout_commit",
+      "consensus.create_empty_blocks",
+      "consensus.create_empty_blocks_interval",
+      "consensus.wal_file",
+    ],
+  },
 );
 
 const POSITIVE_GAS_PRICE = /^[0-9]{1,30}(\.[0-9]{1,18})?atoken$/;
@@ -125,4 +181,16 @@ export type AppConfig = ConfigOf<typeof APP_FILE>;
 /** Lowest whole gas price that the pool takes, in atoken (D1). */
 export function gasPriceFloorAtoken(app: AppConfig): bigint {
   return minimumGasPriceAtoken(parseMinimumGasPrices(app[""]["minimum-gas-prices"]));
+}
+
+/** Time limits of consensus as its scheduler takes them. */
+export function consensusTimeouts({ consensus }: NodeConfig) {
+  return {
+    proposeMs: durationMs(consensus.timeout_propose),
+    proposeDeltaMs: durationMs(consensus.timeout_propose_delta),
+    prevoteMs: durationMs(consensus.timeout_prevote),
+    prevoteDeltaMs: durationMs(consensus.timeout_prevote_delta),
+    precommitMs: durationMs(consensus.timeout_precommit),
+    precommitDeltaMs: durationMs(consensus.timeout_precommit_delta),
+  };
 }

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { z } from "zod";
 import { type Address, BURN_ADDRESS, parseAddress } from "../chain/address.js";
+import { validatorAddress } from "../chain/consensus/validator-set.js";
 import { AppError, errorMessage } from "../chain/errors.js";
 import { type Hash32, type Hex, parseHash32, parseHex } from "../chain/hex.js";
 import {
@@ -86,7 +87,8 @@ function feeCollectorCode(): Hex {
 export interface LocalGenesisOptions {
   readonly network: NetworkName;
   readonly faucet: Address;
-  readonly hotWallet: Address;
+  /** Of the exchange side; a network of nodes alone has none. */
+  readonly hotWallet?: Address;
   readonly genesisTimeMs: number;
   readonly validators: readonly GenesisValidator[];
   readonly blockIntervalMs?: number;
@@ -94,6 +96,7 @@ export interface LocalGenesisOptions {
 
 /** Fresh local genesis (D18): a funded faucet, a funded hot wallet, the FeeCollector predeploy. */
 export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
+  const { hotWallet } = options;
   const network = NETWORKS[options.network];
   const system = {
     feeCollector: parseAddress(SYSTEM_ADDRESSES.feeCollector),
@@ -122,7 +125,7 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
     },
     alloc: new Map([
       [options.faucet, plain(FAUCET_ATOKEN)],
-      [options.hotWallet, plain(HOT_WALLET_ATOKEN)],
+      ...(hotWallet === undefined ? [] : [[hotWallet, plain(HOT_WALLET_ATOKEN)] as const]),
       [
         system.feeCollector,
         {
@@ -222,6 +225,10 @@ export function parseGenesis(text: string): Genesis {
     const network = NETWORKS[parsed.network];
     if (parsed.evmChainId !== network.evmChainId) {
       throw new Error(`evmChainId must be ${network.evmChainId} on ${network.name}`);
+    }
+    for (const { address, publicKey } of parsed.validators) {
+      const expected = validatorAddress(Buffer.from(publicKey, "base64"));
+      if (address !== expected) throw new Error(`validator ${address} has the key of ${expected}`);
     }
     const alloc = new Map<Address, GenesisAccount>();
     for (const [key, account] of Object.entries(parsed.alloc)) {

@@ -5,27 +5,36 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { type Address } from "../chain/address.js";
-import { errorMessage } from "../chain/errors.js";
 import { EMPTY_CODE_HASH } from "../chain/hex.js";
 import { NETWORKS } from "../chain/networks.js";
 import { systemClock } from "../runtime/clock.js";
 import type { Service } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/logger.js";
 import { createMetrics } from "../runtime/metrics.js";
+import { createCometChain } from "./comet-chain.js";
 import { CommittedView } from "./committed-view.js";
-import { type AppConfig, gasPriceFloorAtoken, type NodeConfig } from "./config.js";
+import {
+  type AppConfig,
+  consensusTimeouts,
+  gasPriceFloorAtoken,
+  type NodeConfig,
+} from "./config.js";
 import { createBlockApplication } from "./consensus/application.js";
-import { runSolo } from "./consensus/solo.js";
-import { loadNodeId, loadValidatorIdentity } from "./consensus/validator-key.js";
+import { Consensus } from "./consensus/consensus.js";
+import { PrivateValidator } from "./consensus/private-validator.js";
+import { loadValidatorIdentity } from "./consensus/validator-key.js";
 import { EventBus } from "./event-bus.js";
 import { CallPool } from "./execution/call-pool.js";
 import { PRECOMPILES } from "./execution/evm.js";
 import { createGenesisBlock } from "./execution/genesis-block.js";
 import type { Genesis } from "./genesis.js";
+import type { PoolRules, StateAtHead } from "./mempool/admission.js";
 import { Mempool } from "./mempool/mempool.js";
 import { RecoveryThread } from "./mempool/recovery-thread.js";
 import type { SenderRecovery } from "./mempool/sender-recovery.js";
+import { openNetwork, runConsensus } from "./node-network.js";
 import { registerNodeMetrics } from "./node-metrics.js";
+import { openNodeKey } from "./p2p/node-key.js";
 import { startServers } from "./servers.js";
 import { TrieCache } from "./state/trie-cache.js";
 import { openStores, type OpenStores } from "./store/open-store.js";
@@ -66,7 +75,8 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
   });
   const poolStore = new PoolStore(stores.database, (hash) => view.locate(hash) !== undefined);
   const recovery = new RecoveryThread({ log });
-  const poolParts = { stores, view, bus, poolStore, recovery, haltReason: halt.reason };
+  const [rules, state] = [poolRules(options), stateAtHead(stores)];
+  const poolParts = { state, rules, view, bus, poolStore, recovery, haltReason: halt.reason };
   const pool = await openPool(options, poolParts);
   const calls = new CallPool({
     view,
@@ -78,7 +88,22 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     timeoutMs: app["json-rpc"]["evm-timeout-ms"],
     log,
   });
-  const production = startProduction(options, { stores, view, tries, pool, poolStore, bus, halt });
+  const parts = { stores, view, tries, pool, poolStore, recovery, bus, halt };
+  const signer = await openSigner(options);
+  const consensus = await openConsensus(options, parts, signer);
+  const nodeKey = openNodeKey(path.join(options.home, "config", "node_key.json"));
+  const chainId = genesis.cosmosChainId;
+  const network = await openNetwork({ ...options, ...parts, chainId, nodeKey, consensus });
+  const production = runConsensus({
+    ...options,
+    network,
+    consensus,
+    mayBeFirst: () => {
+      const set = consensus.validators(consensus.height() + 1);
+      return (set?.indexOf(signer.address) ?? -1) >= 0;
+    },
+    halt: halt.set,
+  });
   const metrics = createMetrics();
   registerNodeMetrics(metrics, {
     view,
@@ -95,8 +120,19 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     pool,
     calls,
     metrics,
+    comet: createCometChain({
+      genesis,
+      view,
+      consensus,
+      pool,
+      bus,
+      database: stores.database,
+      rules,
+      state,
+      network: { listeners: network.listeners(), peers: () => network.peers() },
+    }),
     identity: loadValidatorIdentity(path.join(options.home, "config", "priv_validator_key.json")),
-    nodeId: loadNodeId(path.join(options.home, "config", "node_key.json")),
+    nodeId: nodeKey.nodeId,
   });
   log.info({ height: view.head().height, genesis: view.genesis().block.hash }, "node started");
   return [
@@ -104,6 +140,7 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     { name: "sender recovery", stop: () => recovery.close() },
     { name: "mempool", stop: () => pool.close() },
     { name: "call workers", stop: () => calls.close() },
+    { name: "network", stop: () => network.stop() },
     { name: "block production", stop: () => production },
     ...servers,
   ];
@@ -129,8 +166,29 @@ function createHalt(): Halt {
   };
 }
 
+function poolRules({ genesis, app }: NodeOptions): PoolRules {
+  return {
+    chainId: genesis.evmChainId,
+    minGasPriceAtoken: gasPriceFloorAtoken(app),
+    // D21: no transaction names more than this, whether it enters code or not.
+    maxGas: genesis.params.maxCallGas,
+    maxCallGas: genesis.params.maxCallGas,
+    isPrecompile: (address) => PRECOMPILES.has(address),
+  };
+}
+
+function stateAtHead({ state }: OpenStores): StateAtHead {
+  return {
+    nonce: (address: Address) => state.account(address)?.nonce ?? 0n,
+    balanceAtoken: (address: Address) => state.account(address)?.balanceAtoken ?? 0n,
+    hasCode: (address: Address) =>
+      (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
+  };
+}
+
 interface PoolParts {
-  readonly stores: OpenStores;
+  readonly state: StateAtHead;
+  readonly rules: PoolRules;
   readonly view: CommittedView;
   readonly bus: EventBus;
   readonly poolStore: PoolStore;
@@ -139,28 +197,15 @@ interface PoolParts {
 }
 
 function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
-  const { stores, view, bus, poolStore, recovery, haltReason } = parts;
-  const { genesis, app, log } = options;
-  const { state } = stores;
+  const { state, rules, view, bus, poolStore, recovery, haltReason } = parts;
+  const { app, log } = options;
   return Mempool.open({
-    state: {
-      nonce: (address: Address) => state.account(address)?.nonce ?? 0n,
-      balanceAtoken: (address: Address) => state.account(address)?.balanceAtoken ?? 0n,
-      hasCode: (address: Address) =>
-        (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
-    },
+    state,
     journal: poolStore,
     recovery,
     bus,
     clock: systemClock,
-    rules: {
-      chainId: genesis.evmChainId,
-      minGasPriceAtoken: gasPriceFloorAtoken(app),
-      // D21: no transaction names more than this, whether it enters code or not.
-      maxGas: genesis.params.maxCallGas,
-      maxCallGas: genesis.params.maxCallGas,
-      isPrecompile: (address) => PRECOMPILES.has(address),
-    },
+    rules,
     limits: { totalCount: app.mempool["global-slots"] },
     locate: (hash) => view.locate(hash),
     haltReason,
@@ -171,26 +216,35 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
   });
 }
 
-interface ProductionParts {
+interface ConsensusParts {
   readonly stores: OpenStores;
   readonly view: CommittedView;
   readonly tries: TrieCache;
   readonly pool: Mempool;
   readonly poolStore: PoolStore;
+  readonly recovery: SenderRecovery;
   readonly bus: EventBus;
   readonly halt: Halt;
 }
 
-/** Starts the block loop; the promise resolves when it has ended. */
-function startProduction(options: NodeOptions, parts: ProductionParts): Promise<void> {
-  const { genesis, log } = options;
+function openSigner({ home, genesis }: NodeOptions): Promise<PrivateValidator> {
+  return PrivateValidator.open({
+    keyFile: path.join(home, "config", "priv_validator_key.json"),
+    stateFile: path.join(home, "data", "priv_validator_state.json"),
+    chainId: genesis.cosmosChainId,
+  });
+}
+
+async function openConsensus(
+  options: NodeOptions,
+  parts: ConsensusParts,
+  signer: PrivateValidator,
+): Promise<Consensus> {
+  const { genesis, log, home, config } = options;
   const { stores, view, tries, halt, bus } = parts;
-  const [validator] = genesis.validators;
-  if (validator === undefined) throw new RangeError("the genesis names no validator");
   const application = createBlockApplication({
     ...parts,
     ...stores,
-    coinbase: validator.address,
     log,
     executor: {
       chainId: genesis.evmChainId,
@@ -206,20 +260,21 @@ function startProduction(options: NodeOptions, parts: ProductionParts): Promise<
       monotonicMs: () => systemClock.monotonicMs(),
     },
   });
-  const solo = {
+  return Consensus.open({
+    home,
+    genesis,
+    database: stores.database,
+    blocks: stores.blocks,
     application,
-    blockIntervalMs: genesis.params.blockIntervalMs,
-    lastTimeMs: () => view.head().timeMs,
+    headHeight: () => view.head().height,
+    signer,
+    timeouts: consensusTimeouts(config),
+    doubleSignCheckBlocks: config.consensus.double_sign_check_height,
     clock: systemClock,
     log,
     onHalt: (reason: string) => {
       halt.set(reason);
       bus.emit("halted", { reason });
     },
-  };
-  return runSolo(solo, options.signal).catch((error: unknown) => {
-    log.error({ err: error }, "block production failed");
-    halt.set(errorMessage(error));
-    options.fatal(error);
   });
 }

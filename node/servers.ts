@@ -11,6 +11,7 @@ import type { ValidatorIdentity } from "./consensus/validator-key.js";
 import type { EventBus } from "./event-bus.js";
 import type { CallWorkers } from "./execution/call-port.js";
 import type { TransactionPool } from "./mempool/pool-port.js";
+import type { CometChain } from "./rpc/comet/ports.js";
 import { startCometServer } from "./rpc/comet/server.js";
 import { createEvmApi } from "./rpc/evm/api.js";
 import { startEvmHttpServer } from "./rpc/evm/http-server.js";
@@ -34,6 +35,8 @@ export interface ServerParts {
   readonly pool: TransactionPool;
   readonly calls: CallWorkers;
   readonly metrics: Metrics;
+  /** What the consensus RPC shows. */
+  readonly comet: CometChain;
   readonly identity: ValidatorIdentity;
   readonly nodeId: string;
   readonly log: Logger;
@@ -66,8 +69,8 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
   const api = createEvmApi({
     ...parts,
     suggestedGasPriceAtoken: rpc["suggested-gas-price"],
-    isCatchingUp: () => false,
-    peerCount: () => 0,
+    isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
+    peerCount: () => parts.comet.network.peers().length,
     clientVersion: clientVersion(),
     limits: {
       ...DEFAULT_EVM_RPC_LIMITS,
@@ -85,10 +88,12 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     moniker: config[""].moniker,
     nodeId: parts.nodeId,
     appVersion: APP_VERSION,
-    p2pListenAddress: "",
+    p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
     rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
-    isCatchingUp: () => false,
-    validator: { publicKey: Buffer.from(parts.identity.publicKey, "base64"), votingPower: 1n },
+    isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
+    validator: { publicKey: Buffer.from(parts.identity.publicKey, "base64"), votingPower: 0n },
+    version: NODE_VERSION,
+    chain: parts.comet,
     log,
   };
   const starts: (() => Promise<Service>)[] = [

@@ -63,20 +63,25 @@ const OFFSET_FILES = ["app", "sidecar", "watcher", "worker", "config"];
 const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"];
 
 /**
- * Runs one process from its arguments `[--home DIR] [--port-offset N]` (home: flag, else
+ * Runs one process from its arguments (`argv`, by default those of the command line)
+ * `[--home DIR] [--port-offset N]` (home: flag, else
  * `CAUSEWAY_HOME`, else `.causeway` in the working folder). Prints one line
  * `{"ready":true,"name":...}` (through IPC if there is a channel, else on stdout) when all has
  * started. A fault at the start prints one sentence and exits 1. SIGINT and SIGTERM stop the
  * services in reverse order and exit 0. With `CAUSEWAY_SUPERVISED=1` the process also ends when
  * its IPC channel, or without one its stdin, closes.
  */
-export function runProcess(definition: ProcessDefinition): void {
-  void new ProcessRun(definition).run();
+export function runProcess(
+  definition: ProcessDefinition,
+  argv: readonly string[] = process.argv.slice(2),
+): void {
+  void new ProcessRun(definition, argv).run();
 }
 
 /** State of the one process: what has started, and whether it is ending. */
 class ProcessRun {
   readonly #definition: ProcessDefinition;
+  readonly #argv: readonly string[];
   readonly #controller = new AbortController();
   readonly #env = processEnvironment();
   readonly #log: Logger;
@@ -84,8 +89,9 @@ class ProcessRun {
   #starting: Promise<void> = Promise.resolve();
   #exitCode = 0;
 
-  constructor(definition: ProcessDefinition) {
+  constructor(definition: ProcessDefinition, argv: readonly string[]) {
     this.#definition = definition;
+    this.#argv = argv;
     const level = LOG_LEVELS.find((name) => name === this.#env["CAUSEWAY_LOG_LEVEL"]);
     this.#log = createLogger({ component: definition.name, level: level ?? "info" });
   }
@@ -102,7 +108,7 @@ class ProcessRun {
 
   async #start(): Promise<void> {
     try {
-      const { home, portOffset } = parseProcessArguments(process.argv.slice(2), this.#env);
+      const { home, portOffset } = parseProcessArguments(this.#argv, this.#env);
       this.#services = await this.#definition.start({
         signal: this.#controller.signal,
         home,

@@ -1,5 +1,5 @@
 /** A whole consensus block, and its bytes in parts of 64 KiB as proposals travel. */
-import { createHash } from "node:crypto";
+import { sha256 } from "../crypto.js";
 import { bytesToHash32, type Hash32, hexToBytes } from "../hex.js";
 import type { BlockId, PartSetHeader } from "./block-id.js";
 import { type Commit, decodeCommit, encodeCommit } from "./commit.js";
@@ -44,8 +44,7 @@ export interface BlockPart {
 
 /** `data_hash`: Merkle root over the SHA-256 hashes of the transactions. */
 export function hashTransactions(transactions: readonly Uint8Array[]): Hash32 {
-  const leaves = transactions.map((bytes) => createHash("sha256").update(bytes).digest());
-  return bytesToHash32(merkleRootOf(leaves));
+  return bytesToHash32(merkleRootOf(transactions.map(sha256)));
 }
 
 /** `tendermint.types.Block`. */

@@ -1,8 +1,8 @@
 /** What execution did with each transaction, as `last_results_hash` of the next block covers it. */
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import type { Receipt } from "../receipt.js";
-import { merkleRoot } from "../sdk-transaction.js";
 import type { SignedTransaction } from "../transaction.js";
+import { leafHash, merkleRootOfHashes } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";
 
 /** The hashed fields of `tendermint.abci.ExecTxResult`; data is always empty. */
@@ -26,11 +26,19 @@ export function executionResult(
 }
 
 /** `ExecTxResult` with the deterministic fields only. */
-export function encodeExecutionResult({ code, gasWanted, gasUsed }: ExecutionResult): Buffer {
+function encodeExecutionResult({ code, gasWanted, gasUsed }: ExecutionResult): Buffer {
   return new ProtoWriter().integer(1, code).integer(5, gasWanted).integer(6, gasUsed).finish();
 }
 
 /** `last_results_hash` of the block after these. */
 export function hashExecutionResults(results: readonly ExecutionResult[]): Hash32 {
-  return bytesToHash32(merkleRoot(results.map(encodeExecutionResult)));
+  // Most transactions are transfers and have the same result.
+  const known = new Map<string, Uint8Array>();
+  const hashes = results.map((result) => {
+    const key = `${result.code}/${result.gasWanted}/${result.gasUsed}`;
+    const hash = known.get(key) ?? leafHash(encodeExecutionResult(result));
+    known.set(key, hash);
+    return hash;
+  });
+  return bytesToHash32(merkleRootOfHashes(hashes));
 }

@@ -1,12 +1,13 @@
 /** RFC 6962 Merkle trees as CometBFT builds them: leaves and inner nodes hashed apart. */
-import { createHash } from "node:crypto";
+import { sha256 } from "../crypto.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
 
-const LEAF_PREFIX = Uint8Array.of(0);
-const INNER_PREFIX = Uint8Array.of(1);
+const LEAF_PREFIX = 0;
+const INNER_PREFIX = 1;
+const HASH_BYTES = 32;
 
 /** Root of no leaves: SHA-256 of nothing. */
-export const EMPTY_MERKLE_ROOT: Uint8Array = createHash("sha256").digest();
+export const EMPTY_MERKLE_ROOT: Uint8Array = sha256(new Uint8Array(0));
 
 /** Shows that a leaf is the `index`-th of `total` under a root. */
 export interface MerkleProof {
@@ -22,16 +23,28 @@ const MAX_AUNTS = 64;
 
 /** SHA-256 of a leaf. */
 export function leafHash(leaf: Uint8Array): Uint8Array {
-  return createHash("sha256").update(LEAF_PREFIX).update(leaf).digest();
+  const bytes = Buffer.allocUnsafe(1 + leaf.length);
+  bytes[0] = LEAF_PREFIX;
+  bytes.set(leaf, 1);
+  return sha256(bytes);
 }
 
 function innerHash(left: Uint8Array, right: Uint8Array): Uint8Array {
-  return createHash("sha256").update(INNER_PREFIX).update(left).update(right).digest();
+  const bytes = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
+  bytes[0] = INNER_PREFIX;
+  bytes.set(left, 1);
+  bytes.set(right, 1 + HASH_BYTES);
+  return sha256(bytes);
 }
 
 /** Root over the leaves in order. */
 export function merkleRootOf(leaves: readonly Uint8Array[]): Uint8Array {
-  let level = leaves.map(leafHash);
+  return merkleRootOfHashes(leaves.map(leafHash));
+}
+
+/** Root over leaves whose hashes are known. */
+export function merkleRootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
+  let level = hashes;
   // Pairing from the left and carrying an odd last node up equals RFC 6962's split at the largest
   // power of two below the count.
   while (level.length > 1) level = pairUp(level);

@@ -88,12 +88,13 @@ export class ProtoReader {
   constructor(bytes: Uint8Array, known: readonly number[]) {
     const cursor = new Cursor(bytes);
     while (!cursor.isAtEnd) {
-      const tag = cursor.varint();
-      const field = Number(tag >> 3n);
+      const tag = cursor.size();
+      const field = Math.floor(tag / 8);
       if (!known.includes(field)) throw invalidMessage(`field ${field} is unknown`);
-      const list = this.fields.get(field) ?? [];
-      list.push(readField(cursor, Number(tag & 7n)));
-      this.fields.set(field, list);
+      const value = readField(cursor, tag % 8);
+      const list = this.fields.get(field);
+      if (list === undefined) this.fields.set(field, [value]);
+      else list.push(value);
     }
   }
 
@@ -167,6 +168,18 @@ class Cursor {
     return this.at >= this.bytes.length;
   }
 
+  /** A tag or a length: a varint of at most 49 bits, as a number because there are many. */
+  size(): number {
+    let value = 0;
+    for (let scale = 1; scale < 2 ** 49; scale *= 128) {
+      const byte = this.bytes[this.at++];
+      if (byte === undefined) break;
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+    }
+    throw invalidMessage("a tag or a length does not end");
+  }
+
   varint(): bigint {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
@@ -193,7 +206,5 @@ class Cursor {
 function readField(cursor: Cursor, wireType: number): WireField {
   if (wireType === VARINT) return { integer: cursor.varint(), bytes: undefined };
   if (wireType !== BYTES) throw invalidMessage(`wire type ${wireType} does not occur`);
-  const length = cursor.varint();
-  if (length > BigInt(Number.MAX_SAFE_INTEGER)) throw invalidMessage("a field is too long");
-  return { integer: undefined, bytes: cursor.take(Number(length)) };
+  return { integer: undefined, bytes: cursor.take(cursor.size()) };
 }

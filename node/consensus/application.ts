@@ -1,20 +1,26 @@
 /**
- * What consensus drives: build a block from the pool, and commit a decided one. The order here is
- * the promise "publish after durable": nothing outside sees a block before its atomic write.
+ * What consensus drives: build a block from the pool, execute a proposed one, and commit a decided
+ * one. The order here is the promise "publish after durable": nothing outside sees a block before
+ * its atomic write.
  */
 import type { Address } from "../../chain/address.js";
+import type { BlockTransaction } from "../../chain/block.js";
 import type { Logger } from "../../runtime/logger.js";
 import { failpoint } from "../../runtime/failpoint.js";
 import type { CommittedView } from "../committed-view.js";
 import type { EventBus } from "../event-bus.js";
 import { BlockExecution, type ExecutorOptions } from "../execution/block-executor.js";
+import { checkTransaction } from "../mempool/admission.js";
 import type { Mempool } from "../mempool/mempool.js";
+import type { SenderRecovery } from "../mempool/sender-recovery.js";
 import type { TrieCache } from "../state/trie-cache.js";
 import { commitBlock, type ExecutedBlock } from "../store/block-commit.js";
 import type { BlockStore } from "../store/block-store.js";
-import type { Database } from "../store/database.js";
+import type { Database, StoreWrite } from "../store/database.js";
 import type { PoolStore } from "../store/pool-store.js";
 import type { StateStore } from "../store/state-store.js";
+import { decodeAll } from "./block-transactions.js";
+import { blockInvalid } from "./consensus-error.js";
 
 /** Named crash points of the node, for the fault tests. */
 export const NODE_FAILPOINTS = [
@@ -36,39 +42,118 @@ export interface ApplicationParts {
   readonly pool: Mempool;
   readonly poolStore: PoolStore;
   readonly executor: ExecutorOptions;
-  readonly coinbase: Address;
+  /** Recovers the senders that the pool does not know. */
+  readonly recovery: SenderRecovery;
   readonly log: Logger;
 }
 
-/** The chain as consensus sees it. */
+/** What the consensus header says about the block that is executed. */
+export interface BlockPlace {
+  /** Block time, Unix milliseconds. */
+  readonly timeMs: number;
+  /** The proposer. */
+  readonly coinbase: Address;
+}
+
+/** The chain as consensus sees it; calls must not overlap. */
 export interface BlockApplication {
-  /** Builds the next block on the present head from the pool's executable transactions. */
-  build(timeMs: number): Promise<ExecutedBlock>;
-  /** Makes a decided block durable, then publishes it. */
-  commit(executed: ExecutedBlock): Promise<void>;
+  /**
+   * Builds the next block on the present head from the pool's executable transactions.
+   * @param maxBytes room for the SDK transactions
+   */
+  build(place: BlockPlace, maxBytes: number): Promise<ExecutedBlock>;
+  /**
+   * Executes a proposed block on the present head.
+   * @param transactions SDK transactions as the proposal has them
+   * @throws BLOCK_INVALID when one of them cannot be in the block
+   */
+  execute(place: BlockPlace, transactions: readonly Uint8Array[]): Promise<ExecutedBlock>;
+  /** Makes a decided block durable, with `writes` in the same write, then publishes it. */
+  commit(executed: ExecutedBlock, writes: readonly StoreWrite[]): Promise<void>;
 }
 
 /**
- * Connects pool, execution and store.
- * `build` throws BALANCE_JOURNAL_MISMATCH or SUPPLY_MISMATCH, `commit` STORE_WRITE_FAILED.
+ * Connects pool, execution and store. `build` and `execute` throw BALANCE_JOURNAL_MISMATCH or
+ * SUPPLY_MISMATCH, `commit` STORE_WRITE_FAILED.
  */
 export function createBlockApplication(parts: ApplicationParts): BlockApplication {
   return {
-    build: (timeMs) => buildBlock(parts, timeMs),
-    commit: (executed) => commitAndPublish(parts, executed),
+    build: (place, maxBytes) => buildBlock(parts, place, maxBytes),
+    execute: (place, transactions) => executeProposal(parts, place, transactions),
+    commit: (executed, writes) => commitAndPublish(parts, executed, writes),
   };
 }
 
-async function buildBlock(parts: ApplicationParts, timeMs: number): Promise<ExecutedBlock> {
-  failpoint("node.before-block-execution");
+function startBlock(parts: ApplicationParts, place: BlockPlace): BlockExecution {
   const parent = parts.view.head();
   const parentSupply = parts.blocks.supply(parent.height);
   if (parentSupply === undefined) throw new RangeError("the parent's supply is missing");
-  const { coinbase } = parts;
-  const start = { parent, parentSupply, timeMs, coinbase };
-  const execution = new BlockExecution(parts.executor, start);
+  return new BlockExecution(parts.executor, { parent, parentSupply, ...place });
+}
+
+/** The rules of a block's room (D21), as the pool's selection keeps them. */
+async function executeProposal(
+  parts: ApplicationParts,
+  place: BlockPlace,
+  transactions: readonly Uint8Array[],
+): Promise<ExecutedBlock> {
+  const { params } = parts.executor;
+  const execution = startBlock(parts, place);
+  let [gasLeft, callGasLeft] = [params.maxGas, params.maxCallGas];
+  for (const transaction of await recoverAll(parts, transactions)) {
+    const { gasLimit, hash } = transaction.tx;
+    const isCall = execution.entersCode(transaction.tx);
+    if (gasLimit > gasLeft || (isCall && gasLimit > callGasLeft)) {
+      throw blockInvalid(`transaction ${hash} does not fit`);
+    }
+    const outcome = await execution.add(transaction);
+    if (!outcome.included) {
+      throw blockInvalid(`transaction ${hash} cannot be executed: ${outcome.reason}`);
+    }
+    gasLeft -= outcome.receipt.gasUsed;
+    if (isCall) callGasLeft -= outcome.receipt.gasUsed;
+  }
+  return execution.seal();
+}
+
+/** Decodes and checks a proposal's transactions; senders that the pool knows are not recovered. */
+async function recoverAll(
+  parts: ApplicationParts,
+  transactions: readonly Uint8Array[],
+): Promise<BlockTransaction[]> {
+  const claimed = await decodeAll(transactions);
+  for (const { tx } of claimed) {
+    const refused = checkTransaction(tx, {
+      ...parts.executor.params,
+      chainId: parts.executor.chainId,
+      // The floor is each node's own; D21 binds all: no transaction names more than this.
+      minGasPriceAtoken: 0n,
+      maxGas: parts.executor.params.maxCallGas,
+      isPrecompile: () => false,
+    });
+    if (refused !== undefined) throw blockInvalid(`transaction ${tx.hash}: ${refused.code}`);
+  }
+  // Taken once: the pool may forget one while others are recovered.
+  const known = claimed.map(({ tx }) => parts.pool.get(tx.hash)?.from);
+  const unknown = claimed.filter((_, index) => known[index] === undefined);
+  const recovered = (await parts.recovery.recover(unknown.map(({ tx }) => tx))).values();
+  return claimed.map(({ tx, from: claimedFrom }, index) => {
+    const from = known[index] ?? recovered.next().value;
+    if (from !== claimedFrom) throw blockInvalid(`transaction ${tx.hash} has another sender`);
+    return { tx, from };
+  });
+}
+
+async function buildBlock(
+  parts: ApplicationParts,
+  place: BlockPlace,
+  maxBytes: number,
+): Promise<ExecutedBlock> {
+  failpoint("node.before-block-execution");
+  const execution = startBlock(parts, place);
   const selection = parts.pool.takeForBlock({
     ...parts.executor.params,
+    maxBytes,
     entersCode: (tx) => execution.entersCode(tx),
   });
   for (let next = selection.next(); next !== undefined; next = selection.next()) {
@@ -89,10 +174,14 @@ async function buildBlock(parts: ApplicationParts, timeMs: number): Promise<Exec
   return execution.seal();
 }
 
-async function commitAndPublish(parts: ApplicationParts, executed: ExecutedBlock): Promise<void> {
+async function commitAndPublish(
+  parts: ApplicationParts,
+  executed: ExecutedBlock,
+  writes: readonly StoreWrite[],
+): Promise<void> {
   const { block } = executed.committed;
   failpoint("node.before-block-write");
-  await commitBlock(parts, executed);
+  await commitBlock(parts, executed, { writes });
   failpoint("node.after-block-write");
   parts.state.publish(executed.changes);
   parts.tries.apply(executed.trieWrites);

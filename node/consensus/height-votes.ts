@@ -54,6 +54,12 @@ export class HeightVotes {
     return [...this.rounds.keys()].toSorted((a, b) => a - b);
   }
 
+  /** Whether `add` would count a vote: others are not worth a signature check or a log entry. */
+  isOfUse(vote: Vote, currentRound: number): boolean {
+    const isTooFar = this.aheadWith(vote.validatorIndex, vote.round, currentRound) === undefined;
+    return !isTooFar && this.of(vote.type, vote.round).isOfUse(vote);
+  }
+
   /** Counts a vote; `currentRound` decides what is far ahead. */
   add(
     vote: Vote,

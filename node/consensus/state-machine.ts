@@ -132,7 +132,10 @@ class Transition {
     if (vote.type !== VOTE_TYPE.precommit || step !== STEP.newHeight) return;
     if (lastCommit?.round !== vote.round) return;
     const { round, precommits } = lastCommit;
-    this.update({ lastCommit: { round, precommits: precommits.add(vote).set } });
+    const { set, result } = precommits.add(vote);
+    this.update({ lastCommit: { round, precommits: set } });
+    if (result.outcome !== "conflict") return;
+    this.effects.push({ type: "conflict", first: result.first, second: vote });
   }
 
   private onPrevote(round: number): void {

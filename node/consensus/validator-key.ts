@@ -81,6 +81,19 @@ export function loadValidatorIdentity(file: string): ValidatorIdentity {
 }
 
 /**
+ * Seed of the key in `priv_validator_key.json`, 32 bytes; the file holds seed and public key, 64.
+ * @throws KEY_FILE_INVALID
+ */
+export function loadValidatorSeed(file: string): Uint8Array {
+  const { value } = parseKeyFile(readText(file), file, nodeKeyFile).priv_key;
+  const bytes = Buffer.from(value, "base64");
+  if (bytes.length !== 64) {
+    throw new KeyFileError("KEY_FILE_INVALID", `cannot use ${file}: the key is not 64 bytes`);
+  }
+  return bytes.subarray(0, 32);
+}
+
+/**
  * Node id from `node_key.json`: 40 hex digits of SHA-256 of the public key (D24). The file holds
  * seed and public key, 64 bytes. Throws KEY_FILE_INVALID.
  */

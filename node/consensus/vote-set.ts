@@ -78,6 +78,12 @@ export class VoteSet {
     return { set, result: { outcome: "conflict", first, isCounted } };
   }
 
+  /** Whether a vote would be counted or is the first proof of a contradiction. */
+  isOfUse(vote: Vote): boolean {
+    if (!this.firsts.has(vote.validatorIndex)) return true;
+    return this.mayCountAgain(vote, this.tallies.get(blockIdKey(vote.blockId)));
+  }
+
   /** What more than two thirds voted for: `blockId` undefined is nil; undefined without any. */
   get majority(): { readonly blockId: BlockId | undefined } | undefined {
     for (const { blockId, power } of this.tallies.values()) {

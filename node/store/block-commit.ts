@@ -1,7 +1,7 @@
 /**
  * The one atomic, fsynced write of a block: read this to know what is durable when a block is
- * published. Block, receipts, journal, state, tries, indexes, supply, the pool entries that the
- * block consumed, and the tip go to disk together or not at all.
+ * published. Block, receipts, journal, state, tries, indexes, supply, what consensus decided, and
+ * the tip go to disk together or not at all.
  */
 import { heightBytes } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
@@ -10,6 +10,7 @@ import type { Supply } from "../chain-view.js";
 import type { CommittedBlock } from "../event-bus.js";
 import { encodeBlock, encodeJournal, encodeReceipts } from "./block-codec.js";
 import { type Database, STORE_FORMAT_VERSION, storeKey, type StoreWrite } from "./database.js";
+import { eventWrites } from "./event-store.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
 import { trieWritesOf } from "./trie-store.js";
@@ -61,20 +62,23 @@ function blockWrites(executed: ExecutedBlock): StoreWrite[] {
 
 /**
  * Makes a block durable. When the promise resolves the block survives a power cut; when it
- * rejects nothing of it was stored.
+ * rejects nothing of it was stored. `more.writes` go with it: the records of consensus.
  * @throws STORE_WRITE_FAILED (disk full, read-only)
  */
 export async function commitBlock(
   stores: { database: Database; state: StateStore; archive: boolean },
   executed: ExecutedBlock,
-  identity?: StoreIdentity,
+  more: { readonly identity?: StoreIdentity; readonly writes?: readonly StoreWrite[] } = {},
 ): Promise<void> {
   const { header, hash } = executed.committed.block;
   const writes = [
     ...blockWrites(executed),
+    ...eventWrites(executed.committed),
     ...stores.state.writesOf(executed.changes),
     ...trieWritesOf(header.height, executed.trieWrites, stores.archive),
+    ...(more.writes ?? []),
   ];
+  const { identity } = more;
   if (identity !== undefined) {
     const meta: Record<string, string> = {
       formatVersion: String(STORE_FORMAT_VERSION),

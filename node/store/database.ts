@@ -11,8 +11,8 @@ import {
   openLevelStore,
 } from "../../runtime/level-store.js";
 
-/** The version of this layout; a store written by a newer one is refused. */
-export const STORE_FORMAT_VERSION = 1;
+/** The version of this layout; a store written by another one is refused. */
+export const STORE_FORMAT_VERSION = 2;
 
 /**
  * Key spaces. Heights and indices are big-endian (8 and 4 bytes), addresses 20 bytes, hashes and
@@ -55,10 +55,26 @@ export const KEY_SPACE = {
   trieDiff: 0x29,
   /** height -> total supply, minted, burned after that block */
   supply: 0x2b,
+  /** kind of term, its length, term, height -> "": the event index */
+  event: 0x2c,
   /** sequence of the first -> transactions of one group commit: the mempool's journal */
   pool: 0x30,
   /** transaction hash -> "": left the pool otherwise than by a block */
   poolRemoved: 0x31,
+  /** height -> consensus header, block id, last commit, evidence (protobuf, as all below) */
+  consensusBlock: 0x40,
+  /** consensus block hash -> height */
+  consensusHash: 0x41,
+  /** "" -> the commit that this node saw for the newest block */
+  seenCommit: 0x42,
+  /** height -> validators with priorities and proposer; not of every height */
+  validatorSet: 0x43,
+  /** height -> height of the stored set that its validators follow from */
+  validatorsAt: 0x44,
+  /** height of the votes, evidence hash -> evidence that waits for a block */
+  pendingEvidence: 0x45,
+  /** evidence hash -> height of its votes: it is in a block */
+  committedEvidence: 0x46,
 } as const;
 
 /** Name of a key space. */
@@ -68,6 +84,7 @@ export type KeySpace = keyof typeof KEY_SPACE;
 export type StoreErrorCode =
   | "STORE_FOREIGN"
   | "STORE_NEWER"
+  | "STORE_OLDER"
   | "STORE_CORRUPT"
   | "STORE_LOCKED"
   | "STORE_WRITE_FAILED"

@@ -24,7 +24,7 @@ export interface StoreOptions {
 
 /**
  * Opens or creates the store.
- * @throws STORE_FOREIGN, STORE_NEWER, STORE_LOCKED, STORE_CORRUPT, STORE_WRITE_FAILED
+ * @throws STORE_FOREIGN, STORE_NEWER, STORE_OLDER, STORE_LOCKED, STORE_CORRUPT, STORE_WRITE_FAILED
  */
 export async function openStores(options: StoreOptions): Promise<OpenStores> {
   const database = await openDatabase(options.folder);
@@ -47,7 +47,7 @@ async function writeGenesis(database: Database, options: StoreOptions): Promise<
   const state = new StateStore(database, 0);
   const stores = { database, state, archive: options.archive };
   const { cosmosChainId } = options;
-  await commitBlock(stores, options.genesisBlock, { cosmosChainId });
+  await commitBlock(stores, options.genesisBlock, { identity: { cosmosChainId } });
   await state.close();
 }
 
@@ -58,6 +58,13 @@ function assertOurs(blocks: BlockStore, options: StoreOptions): void {
       "STORE_NEWER",
       `the store in ${options.folder} has format ${version}, this program knows up to ` +
         `${STORE_FORMAT_VERSION}: start the newer program, or move the folder away to sync again`,
+    );
+  }
+  if (version < STORE_FORMAT_VERSION) {
+    throw new StoreError(
+      "STORE_OLDER",
+      `the store in ${options.folder} has format ${version}, this program needs ` +
+        `${STORE_FORMAT_VERSION}: start the older program, or use another home`,
     );
   }
   const stored = blocks.meta("genesisHash");

@@ -17,10 +17,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cli: ["chain", "runtime", "rpc-client", "ledger"],
 };
 
-/** The CLI also reads every process' settings schema, and the node's genesis and keys. */
+/** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
   /^(node|sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
-  /^node\/genesis\.ts$/,
+  /^node\/(genesis|process)\.ts$/,
   /^node\/consensus\/validator-key\.ts$/,
 ];
 
@@ -33,6 +33,8 @@ const RPC_MAY_SEE = [
   /^node\/(chain-view|event-bus)\.ts$/,
   /^node\/mempool\/pool-port\.ts$/,
   /^node\/execution\/call-port\.ts$/,
+  /^node\/consensus\/consensus-ports\.ts$/,
+  /^node\/p2p\/network-port\.ts$/,
 ];
 
 /** Library -> who may import it. */
@@ -41,6 +43,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^(secp256k1|@bitauth\/libauth|hash-wasm)$/, [/^chain\/crypto\.ts$/]],
   [/^@ethereumjs\//, [/^node\/execution\//]],
   [/^level$/, [/^runtime\/level-store\.ts$/]],
+  [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql/, /^ledger\//, /^indexer\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\//]],

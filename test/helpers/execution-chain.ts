@@ -3,6 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { type Address, parseAddress } from "../../chain/address.js";
+import { validatorAddress } from "../../chain/consensus/validator-set.js";
 import { parseHexBytes } from "../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../chain/transaction.js";
 import { CommittedView } from "../../node/committed-view.js";
@@ -24,7 +25,7 @@ export function testGenesis(faucet: string): Genesis {
     genesisTimeMs: 1_750_000_000_000,
     validators: [
       {
-        address: parseAddress(`0x${"cd".repeat(20)}`),
+        address: validatorAddress(Buffer.alloc(32, 1)),
         publicKey: Buffer.alloc(32, 1).toString("base64"),
         power: 1,
       },

@@ -1,11 +1,13 @@
 /**
- * 26657: the part of CometBFT's RPC that says how the node is. `GET /status` and `GET /health`,
- * and the same two by `POST /` with JSON-RPC. Shapes and encodings are CometBFT's: 64-bit numbers
- * as strings, hashes in upper case.
+ * 26657: CometBFT's RPC. Every route by `GET /route?argument=`, by `POST /` as JSON-RPC (batches
+ * too), and over the WebSocket `/websocket`, where alone events can be subscribed to. Shapes and
+ * encodings are CometBFT's: 64-bit numbers as strings, hashes in upper case, bytes in base64.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { errorMessage } from "../../../chain/errors.js";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
 import type { Logger } from "../../../runtime/logger.js";
+import { isAllowedOrigin } from "../evm/origin.js";
 import {
   listen,
   type ListenAddress,
@@ -14,162 +16,256 @@ import {
   sendText,
   stopServer,
 } from "../http-listener.js";
+import { urlArguments } from "./arguments.js";
+import { blockRoutes } from "./block-routes.js";
+import { broadcastRoutes } from "./broadcast-routes.js";
+import { type Answer, answerBody, errorText, runRoute } from "./json-rpc.js";
+import { nodeRoutes } from "./node-routes.js";
+import type { CometChain } from "./ports.js";
+import { ResultTexts } from "./result-texts.js";
+import { type Route, type Routes, route } from "./route.js";
+import { CometConnection } from "./socket-connection.js";
 import { type CometStatusOptions, cometStatus } from "./status.js";
+import { SubscriptionHub } from "./subscriptions.js";
+import { transactionRoutes } from "./transaction-routes.js";
 
-/** What the server needs: the status' sources, and where to listen. */
+/** What the server needs: the status' sources, the chain, and where to listen. */
 export interface CometServerOptions extends CometStatusOptions {
   readonly listen: ListenAddress;
   readonly log: Logger;
+  /** Version of the program, shown by `abci_info`. */
+  readonly version?: string;
+  /** Without it only `health` and `status` are served. */
+  readonly chain?: CometChain;
+  /**
+   * Web pages that may call, "*" for all; none by default. Programs send no Origin and are not
+   * affected.
+   */
+  readonly allowedOrigins?: readonly string[];
 }
 
 /** Largest request body: CometBFT's `max_body_bytes`. */
 const MAX_BODY_BYTES = 1_000_000;
 
-/** Largest batch: as for the EVM JSON-RPC (D16). */
-const MAX_BATCH_ENTRIES = 1_000;
-
-/** Connections at once; integrators may hold at least 500. */
+/** Connections at once, WebSockets included; integrators may hold at least 500. */
 const MAX_CONNECTIONS = 1_024;
+
+/** Time between pings; a client that did not answer the last one is ended. */
+const PING_INTERVAL_MS = 20_000;
+
+/** Time that clients get to answer a close frame when the server stops. */
+const STOP_GRACE_MS = 1_000;
+
+/** WebSocket status "going away". */
+const GOING_AWAY = 1001;
 
 /** The id of answers to GET requests. */
 const URI_ID = -1;
-
-type RequestId = string | number | null;
-
-interface CometError {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: string;
-}
-
-type Handlers = ReadonlyMap<string, () => unknown>;
 
 /**
  * Starts the server.
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function startCometServer(options: CometServerOptions): Promise<RpcServer> {
-  const handlers: Handlers = new Map<string, () => unknown>([
-    ["health", () => ({})],
-    ["status", () => cometStatus(options)],
-  ]);
+  const { chain, log } = options;
+  const texts = new ResultTexts();
+  const hub = chain === undefined ? undefined : new SubscriptionHub(chain, texts, log);
+  const routes = routesOf(options, texts, hub);
+  const connections = new Map<WebSocket, CometConnection>();
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_BODY_BYTES,
+    clientTracking: false,
+  });
   const server = createServer((request, response) => {
-    if (request.method === "GET" || request.method === "HEAD") {
-      get(handlers, request, response, options.log);
-    } else if (request.method === "POST") {
-      post(handlers, request, response, options.log);
-    } else {
-      sendText(response, 405, "method not allowed\n", { Allow: "GET, HEAD, POST" });
-    }
+    new Exchange(request, response, options, routes).answer();
   });
   server.maxConnections = MAX_CONNECTIONS;
-  const address = await listen(server, "consensus RPC", options.listen);
-  return { name: "comet-rpc", address, stop: () => stopServer(server) };
-}
-
-function sendJson(response: ServerResponse, status: number, value: unknown): void {
-  sendText(response, status, JSON.stringify(value), { "Content-Type": "application/json" });
-}
-
-function answer(id: RequestId, body: { result: unknown } | { error: CometError }) {
-  return { jsonrpc: "2.0", id, ...body };
-}
-
-function run(handlers: Handlers, name: string, id: RequestId, log: Logger) {
-  const handler = handlers.get(name);
-  if (handler === undefined) {
-    return answer(id, { error: { code: -32601, message: "Method not found" } });
-  }
-  try {
-    return answer(id, { result: handler() });
-  } catch (error) {
-    log.error({ err: error, method: name }, "consensus RPC method failed");
-    const data = errorMessage(error);
-    return answer(id, { error: { code: -32603, message: "Internal error", data } });
-  }
-}
-
-function get(
-  handlers: Handlers,
-  request: IncomingMessage,
-  response: ServerResponse,
-  log: Logger,
-): void {
-  const name = (request.url ?? "/").split("?")[0]?.slice(1) ?? "";
-  if (name === "") {
-    const routes = [...handlers.keys()].map((route) => `/${route}`).join("\n");
-    sendText(response, 200, `Available endpoints:\n${routes}\n`);
-    return;
-  }
-  if (!handlers.has(name)) {
-    sendText(response, 404, "404 page not found\n");
-    return;
-  }
-  const reply = run(handlers, name, URI_ID, log);
-  sendJson(response, "error" in reply ? 500 : 200, reply);
-}
-
-function post(
-  handlers: Handlers,
-  request: IncomingMessage,
-  response: ServerResponse,
-  log: Logger,
-): void {
-  readBody(
-    request,
-    () => MAX_BODY_BYTES,
-    (body) => {
-      if (body === undefined) {
-        sendText(response, 413, "request body too large\n");
-        return;
-      }
-      const reply = answerBody(handlers, body, log);
-      if (reply === undefined) {
-        response.writeHead(204);
-        response.end();
-      } else {
-        sendJson(response, 200, reply);
-      }
-    },
-  );
-}
-
-function answerBody(handlers: Handlers, body: Buffer, log: Logger): unknown {
-  let message: unknown;
-  try {
-    message = JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    const data = `error unmarshaling request: ${errorMessage(error)}`;
-    return answer(null, { error: { code: -32700, message: "Parse error. Invalid JSON", data } });
-  }
-  if (!Array.isArray(message)) return answerEntry(handlers, message, log);
-  if (message.length > MAX_BATCH_ENTRIES) {
-    const data = `batch of more than ${MAX_BATCH_ENTRIES} requests`;
-    return answer(null, { error: { code: -32600, message: "Invalid Request", data } });
-  }
-  const replies = message.flatMap((entry: unknown) => {
-    const reply = answerEntry(handlers, entry, log);
-    return reply === undefined ? [] : [reply];
+  server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+    const refusal = upgradeRefusal(options, request);
+    if (refusal !== undefined) {
+      stream.on("error", () => stream.destroy());
+      stream.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      return;
+    }
+    sockets.handleUpgrade(request, stream, head, (socket) => {
+      connections.set(socket, new CometConnection(socket, routes, log));
+      socket.once("close", () => connections.delete(socket));
+    });
   });
-  return replies.length === 0 ? undefined : replies;
+  const address = await listen(server, "consensus RPC", options.listen).catch((error: unknown) => {
+    hub?.close();
+    throw error;
+  });
+  const pings = setInterval(() => {
+    for (const connection of connections.values()) connection.ping();
+  }, PING_INTERVAL_MS);
+  return {
+    name: "comet-rpc",
+    address,
+    async stop() {
+      clearInterval(pings);
+      hub?.close();
+      await closeAll([...connections.keys()]);
+      await stopServer(server);
+    },
+  };
 }
 
-function invalid(id: RequestId, data: string) {
-  return answer(id, { error: { code: -32600, message: "Invalid Request", data } });
+function routesOf(
+  options: CometServerOptions,
+  texts: ResultTexts,
+  hub: SubscriptionHub | undefined,
+): Routes {
+  const { chain, log, appVersion } = options;
+  const always = [
+    route("health", [], () => ({})),
+    route("status", [], () => cometStatus(options, chain?.consensus)),
+  ];
+  if (chain === undefined || hub === undefined) return new Map(always);
+  return new Map([
+    ...always,
+    ...nodeRoutes(chain, appVersion),
+    ...blockRoutes(chain, texts, appVersion),
+    ...transactionRoutes(chain, { version: options.version ?? "", appVersion }),
+    ...broadcastRoutes(chain, log),
+    ...hub.routes(),
+  ]);
 }
 
-/** The answer to one request; undefined for a notification. */
-function answerEntry(handlers: Handlers, message: unknown, log: Logger): unknown {
-  if (typeof message !== "object" || message === null || Array.isArray(message)) {
-    return invalid(null, "expected an object");
+/** Status line for an upgrade that is not accepted. */
+function upgradeRefusal(options: CometServerOptions, request: IncomingMessage): string | undefined {
+  const { origin } = request.headers;
+  if (origin !== undefined && !isAllowedOrigin(origin, options.allowedOrigins ?? [])) {
+    return "403 Forbidden";
   }
-  const id = "id" in message ? message.id : undefined;
-  if (id === undefined) return undefined;
-  if (id !== null && typeof id !== "string" && typeof id !== "number") {
-    return invalid(null, "id is no string or number");
+  if (pathOf(request) !== "/websocket") return "404 Not Found";
+  return options.chain === undefined ? "503 Service Unavailable" : undefined;
+}
+
+async function closeAll(sockets: readonly WebSocket[]): Promise<void> {
+  const closed = sockets.map(
+    (socket) =>
+      new Promise<void>((resolve) => {
+        socket.once("close", () => resolve());
+        socket.close(GOING_AWAY, "server stops");
+      }),
+  );
+  const timer = setTimeout(() => {
+    for (const socket of sockets) socket.terminate();
+  }, STOP_GRACE_MS);
+  await Promise.all(closed);
+  clearTimeout(timer);
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? "/").split("?")[0] ?? "/";
+}
+
+/** One HTTP request and its answer. */
+class Exchange {
+  private readonly ending = new AbortController();
+  private readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+    private readonly options: CometServerOptions,
+    private readonly routes: Routes,
+  ) {
+    response.once("close", () => this.ending.abort());
+    const { origin } = request.headers;
+    const isAllowed = origin !== undefined && isAllowedOrigin(origin, options.allowedOrigins ?? []);
+    this.headers = isAllowed ? { "Access-Control-Allow-Origin": origin, Vary: "Origin" } : {};
   }
-  if (!("method" in message) || typeof message.method !== "string") {
-    return invalid(id, "method is missing");
+
+  answer(): void {
+    const { method } = this.request;
+    const name = pathOf(this.request).slice(1);
+    if (method === "OPTIONS") this.preflight();
+    else if (method !== "GET" && method !== "HEAD" && method !== "POST") this.refuseMethod();
+    else if (name !== "") this.answerUrl(name);
+    else if (method === "POST") this.answerPost();
+    else this.listRoutes();
   }
-  return run(handlers, message.method, id, log);
+
+  private preflight(): void {
+    const isAllowed = "Access-Control-Allow-Origin" in this.headers;
+    const permissions = isAllowed
+      ? {
+          "Access-Control-Allow-Methods": "HEAD, GET, POST, OPTIONS",
+          "Access-Control-Allow-Headers": "Content-Type, Accept",
+        }
+      : {};
+    this.response.writeHead(204, { ...this.headers, ...permissions });
+    this.response.end();
+  }
+
+  private refuseMethod(): void {
+    sendText(this.response, 405, "method not allowed\n", { Allow: "GET, HEAD, POST, OPTIONS" });
+  }
+
+  private listRoutes(): void {
+    const lines = [...this.routes].map(([name, { parameters }]) =>
+      parameters.length === 0
+        ? `/${name}`
+        : `/${name}?${parameters.map((parameter) => `${parameter}=_`).join("&")}`,
+    );
+    const text = `Available endpoints:\n${lines.join("\n")}\n`;
+    sendText(this.response, 200, text, this.headers);
+  }
+
+  private answerUrl(name: string): void {
+    const found: Route | undefined = this.routes.get(name);
+    if (found === undefined) {
+      sendText(this.response, 404, "404 page not found\n", this.headers);
+      return;
+    }
+    if (found.isSocketOnly === true) {
+      this.send(404, errorText(URI_ID, "METHOD_NOT_FOUND", ""));
+      return;
+    }
+    const url = this.request.url ?? "/";
+    const at = url.indexOf("?");
+    const values = () => urlArguments(at < 0 ? "" : url.slice(at), found.parameters);
+    const context = { signal: this.ending.signal, client: undefined };
+    void runRoute(found, URI_ID, values, context, this.options.log).then(({ text, isError }) =>
+      this.send(isError ? 500 : 200, text),
+    );
+  }
+
+  private answerPost(): void {
+    readBody(
+      this.request,
+      () => MAX_BODY_BYTES,
+      (body) => {
+        if (body === undefined) {
+          sendText(this.response, 413, "request body too large\n", this.headers);
+        } else if (body.length === 0) {
+          this.listRoutes();
+        } else {
+          const { signal } = this.ending;
+          const scope = { routes: this.routes, log: this.options.log, signal };
+          void answerBody(body, { ...scope, client: () => undefined }).then((answer) =>
+            this.sendAnswer(answer),
+          );
+        }
+      },
+    );
+  }
+
+  private sendAnswer(answer: Answer | undefined): void {
+    if (answer !== undefined) {
+      this.send(200, answer.text);
+    } else if (!this.response.destroyed) {
+      this.response.writeHead(204, this.headers);
+      this.response.end();
+    }
+  }
+
+  private send(status: number, text: string): void {
+    if (this.response.destroyed) return;
+    const headers = { ...this.headers, "Content-Type": "application/json" };
+    sendText(this.response, status, text, headers);
+  }
 }

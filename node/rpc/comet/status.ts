@@ -1,14 +1,21 @@
-/** CometBFT's `status`, from the node's read model. */
-import { sha256 } from "../../../chain/crypto.js";
-import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
+/** CometBFT's `status`, from the node's read model and, where there is one, from consensus. */
+import { formatTime, msToNs } from "../../../chain/consensus/block-id.js";
+import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { Network } from "../../../chain/networks.js";
 import type { ChainView } from "../../chain-view.js";
+import type { ConsensusView } from "../../consensus/consensus-ports.js";
+import { summaryAt } from "./chain-reads.js";
+import { publicKeyJson, upperHex } from "./encode.js";
 
 /** Version that CosmJS recognises: it chooses its client by the leading "0.38.". */
 const COMET_VERSION = "0.38.17";
 
 /** CometBFT's protocol versions of that release. */
 const PROTOCOL_VERSION = { p2p: "8", block: "11" } as const;
+
+/** CometBFT's list of p2p channels; nothing reads it, but clients expect it. */
+const CHANNELS = "40202122233038606100";
 
 /** Where `status` comes from. */
 export interface CometStatusOptions {
@@ -30,58 +37,93 @@ export interface CometStatusOptions {
   };
 }
 
-/** Hash without prefix, in upper case, as CometBFT writes it. */
-function upperHex(hash: Hash32): string {
-  return hash.slice(2).toUpperCase();
-}
-
-/** Go's RFC3339Nano: no trailing zeros in the fraction, no fraction where it is zero. */
-function rfc3339(timeMs: number): string {
-  return new Date(timeMs).toISOString().replace(/\.?0+Z$/, "Z");
-}
-
-/** Address of a validator: the first 20 bytes of SHA-256 of its key, upper-case hex. */
-function validatorAddress(publicKey: Uint8Array): string {
-  return Buffer.from(sha256(publicKey).subarray(0, 20)).toString("hex").toUpperCase();
-}
-
-/** The `result` of `status`. `app_hash` of a height is the EVM block hash before it (D8). */
-export function cometStatus(options: CometStatusOptions): unknown {
-  const { view, validator } = options;
-  const head = view.head();
-  const latest = view.block(head.height);
-  const genesis = view.genesis();
-  const firstHeight = Math.min(1, head.height);
-  const first = (firstHeight === 0 ? genesis : view.block(firstHeight)) ?? genesis;
+/** What a node shows of itself and of its peers. */
+export function nodeInfoJson(node: {
+  readonly nodeId: string;
+  readonly listenAddress: string;
+  readonly cosmosChainId: string;
+  readonly moniker: string;
+  readonly rpcAddress: string;
+  readonly appVersion: string;
+}) {
   return {
-    node_info: {
-      protocol_version: { ...PROTOCOL_VERSION, app: options.appVersion },
-      id: options.nodeId,
-      listen_addr: options.p2pListenAddress,
-      network: options.network.cosmosChainId,
-      version: COMET_VERSION,
-      channels: "40202122233038606100",
+    protocol_version: { ...PROTOCOL_VERSION, app: node.appVersion },
+    id: node.nodeId,
+    listen_addr: node.listenAddress,
+    network: node.cosmosChainId,
+    version: COMET_VERSION,
+    channels: CHANNELS,
+    moniker: node.moniker,
+    other: { tx_index: "on", rpc_address: node.rpcAddress },
+  };
+}
+
+/** One end of the chain that the node has. */
+interface ChainEnd {
+  readonly height: Height;
+  readonly blockHash: string;
+  readonly appHash: string;
+  readonly time: string;
+}
+
+/**
+ * One height as `sync_info` shows it. Without consensus the block hash is the EVM's;
+ * `app_hash` of a height is the EVM block hash before it (D8) either way.
+ */
+function chainEnd(view: ChainView, consensus: ConsensusView | undefined, height: Height): ChainEnd {
+  const summary =
+    height === 0 || consensus === undefined ? undefined : summaryAt(consensus, height);
+  if (summary !== undefined) {
+    const { header, blockId } = summary;
+    const blockHash = upperHex(blockId.hash);
+    const time = formatTime(header.timeNs);
+    return { height, blockHash, appHash: upperHex(header.appHash), time };
+  }
+  const { block } = view.block(height) ?? view.genesis();
+  return {
+    height,
+    blockHash: upperHex(block.hash),
+    appHash: upperHex(height === 0 ? ZERO_HASH : block.header.parentHash),
+    time: formatTime(msToNs(block.timeMs)),
+  };
+}
+
+/** The `result` of `status`. */
+export function cometStatus(options: CometStatusOptions, consensus?: ConsensusView): unknown {
+  const { view, validator } = options;
+  const head = consensus === undefined ? view.head().height : consensus.height();
+  const height = Math.min(view.head().height, head);
+  const latest = chainEnd(view, consensus, height);
+  const earliest = chainEnd(view, consensus, Math.min(consensus?.base() ?? 1, height));
+  const address = validatorAddress(validator.publicKey);
+  const set = consensus?.validators(height + 1);
+  const power = set === undefined ? validator.votingPower : set.at(set.indexOf(address))?.power;
+  const isCatchingUp = consensus === undefined ? options.isCatchingUp() : consensus.isCatchingUp();
+  return {
+    node_info: nodeInfoJson({
+      nodeId: options.nodeId,
+      listenAddress: options.p2pListenAddress,
+      cosmosChainId: options.network.cosmosChainId,
       moniker: options.moniker,
-      other: { tx_index: "on", rpc_address: options.rpcListenAddress },
-    },
+      rpcAddress: options.rpcListenAddress,
+      appVersion: options.appVersion,
+    }),
     sync_info: {
-      latest_block_hash: upperHex(head.hash),
-      latest_app_hash: upperHex(latest?.block.header.parentHash ?? ZERO_HASH),
-      latest_block_height: head.height.toString(),
-      latest_block_time: rfc3339(head.timeMs),
-      earliest_block_hash: upperHex(first.block.hash),
-      earliest_app_hash: upperHex(first.block.header.parentHash),
-      earliest_block_height: firstHeight.toString(),
-      earliest_block_time: rfc3339(first.block.timeMs),
-      catching_up: options.isCatchingUp(),
+      latest_block_hash: latest.blockHash,
+      latest_app_hash: latest.appHash,
+      latest_block_height: latest.height.toString(),
+      latest_block_time: latest.time,
+      earliest_block_hash: earliest.blockHash,
+      earliest_app_hash: earliest.appHash,
+      earliest_block_height: earliest.height.toString(),
+      earliest_block_time: earliest.time,
+      catching_up: isCatchingUp,
     },
     validator_info: {
-      address: validatorAddress(validator.publicKey),
-      pub_key: {
-        type: "tendermint/PubKeyEd25519",
-        value: Buffer.from(validator.publicKey).toString("base64"),
-      },
-      voting_power: validator.votingPower.toString(),
+      address: upperHex(address),
+      pub_key: publicKeyJson(validator.publicKey),
+      // A full node has a key, but no power.
+      voting_power: (power ?? 0n).toString(),
     },
   };
 }

@@ -10,7 +10,7 @@ import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js"
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { encodeGenesis, parseGenesis } from "../../../node/genesis.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
-import { openDatabase } from "../../../node/store/database.js";
+import { openDatabase, STORE_FORMAT_VERSION } from "../../../node/store/database.js";
 import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
 
 const wallet = new Wallet(`0x${"33".repeat(32)}`);
@@ -109,7 +109,7 @@ describe("the node's store", () => {
     ).toBe(BigInt(treasury));
   });
 
-  it("refuses the store of another genesis and of a newer program", async () => {
+  it("refuses the store of another genesis, of a newer and of an older program", async () => {
     const genesis = testGenesis(wallet.address);
     const chain = await ExecutionChain.open(genesis);
     await chain.close({ keep: true });
@@ -117,13 +117,19 @@ describe("the node's store", () => {
     await expect(ExecutionChain.open(other, { folder: chain.folder })).rejects.toMatchObject({
       code: "STORE_FOREIGN",
     });
-    const database = await openDatabase(chain.folder);
     const key = Buffer.concat([Buffer.of(1), Buffer.from("formatVersion")]);
-    await database.write([{ key, value: Buffer.from("2") }], { durable: true });
-    await database.close();
-    await expect(ExecutionChain.open(genesis, { folder: chain.folder })).rejects.toMatchObject({
-      code: "STORE_NEWER",
-    });
+    for (const [step, code] of [
+      [1, "STORE_NEWER"],
+      [-1, "STORE_OLDER"],
+    ] as const) {
+      const database = await openDatabase(chain.folder);
+      const value = Buffer.from(String(STORE_FORMAT_VERSION + step));
+      await database.write([{ key, value }], { durable: true });
+      await database.close();
+      await expect(ExecutionChain.open(genesis, { folder: chain.folder })).rejects.toMatchObject({
+        code,
+      });
+    }
     fs.rmSync(chain.folder, { recursive: true });
   });
 
@@ -147,6 +153,10 @@ describe("the genesis", () => {
       createGenesisBlock(changed).committed.block.hash,
     );
     expect(() => parseGenesis("{}")).toThrow(expect.objectContaining({ code: "GENESIS_INVALID" }));
+    const [validator] = genesis.validators;
+    if (validator === undefined) throw new Error("no validator");
+    const mixedUp = encodeGenesis({ ...genesis, validators: [{ ...validator, address: faucet }] });
+    expect(() => parseGenesis(mixedUp)).toThrow(/has the key of/);
   });
 });
 

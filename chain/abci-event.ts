@@ -1,0 +1,214 @@
+/**
+ * ABCI events of a block: a pure function of the block, its receipts and its balance journal.
+ * Where the specification names attributes they come first and in its order, then those that
+ * wallets and explorers of SDK chains expect (D5). All values are text; amounts are
+ * `<integer>atoken`, accounts bech32, `msg_index` or `mode` is last.
+ */
+import { type Address, toBech32, toChecksumAddress } from "./address.js";
+import type { BalanceChange, BlockJournal } from "./balance-change.js";
+import type { Block } from "./block.js";
+import type { Log, Receipt } from "./receipt.js";
+import { sdkTransactionHash } from "./sdk-transaction.js";
+import { bytesToHex, type Hash32 } from "./hex.js";
+import { BASE_DENOM } from "./units.js";
+
+/** One attribute; `index` says whether searches can find the event by it. */
+export interface AbciAttribute {
+  readonly key: string;
+  readonly value: string;
+  readonly index: boolean;
+}
+
+/** One event. */
+export interface AbciEvent {
+  readonly type: string;
+  readonly attributes: readonly AbciAttribute[];
+}
+
+/** What events follow from: a block with everything that was stored with it. */
+export interface EventSource {
+  readonly block: Block;
+  readonly receipts: readonly Receipt[];
+  readonly journal: BlockJournal;
+}
+
+/** Type URL of the only message that transactions hold (D20). */
+const MESSAGE_ACTION = "/cosmos.evm.vm.v1.MsgEthereumTx";
+
+/** Bech32 texts that are kept: encoding one takes longer than the rest of an event. */
+const MAX_KNOWN_TEXTS = 20_000;
+const knownTexts = new Map<Address, string>();
+
+/** Amount as events write it. */
+function amountText(amountAtoken: bigint): string {
+  return `${amountAtoken}${BASE_DENOM}`;
+}
+
+/** Events of one transaction, in order: fee, messages, money moved, EVM result. */
+export function transactionEvents(source: EventSource, index: number): AbciEvent[] {
+  const mined = source.block.transactions[index];
+  const receipt = source.receipts[index];
+  if (mined === undefined || receipt === undefined) return [];
+  const { tx, from } = mined;
+  const changes = source.journal.transactions[index]?.changes ?? [];
+  const sender = accountText(from);
+  const fees = changes.filter(({ reason }) => reason === "FEE");
+  const feeAtoken = fees.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  const moves = changes.filter(({ reason }) => reason !== "FEE").flatMap(moneyEvents);
+  const hash = { ethereumTxHash: tx.hash };
+  const isFailed = receipt.status === 0;
+  const message: AbciEvent[] = [
+    event("message", { action: MESSAGE_ACTION, sender, module: "evm" }),
+    ...moves,
+    ...(moves.length === 0 ? [] : [event("message", { module: "bank", sender })]),
+    event("ethereum_tx", {
+      amount: tx.valueAtoken.toString(),
+      ...hash,
+      txIndex: index.toString(),
+      txGasUsed: receipt.gasUsed.toString(),
+      txHash: upperHex(sdkTransactionHash(tx, from)),
+      ...(tx.to === undefined ? {} : { recipient: toChecksumAddress(tx.to) }),
+      ...(isFailed ? { ethereumTxFailed: "execution reverted" } : {}),
+    }),
+    ...logEvents(receipt.logs),
+    event("message", {
+      module: "evm",
+      sender: toChecksumAddress(from),
+      txType: tx.type.toString(),
+    }),
+  ];
+  return [
+    ...fees.flatMap(moneyEvents),
+    event("tx", { fee: amountText(feeAtoken), fee_payer: sender }),
+    event("ethereum_tx", { ...hash, txIndex: index.toString() }),
+    ...message.map((one) => withLast(one, "msg_index", "0")),
+  ];
+}
+
+/** Events that no transaction made: the split of the fees, then the mint. */
+export function blockEvents(source: Pick<EventSource, "journal">): AbciEvent[] {
+  const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(source.journal);
+  const events = source.journal.blockChanges.flatMap(moneyEvents);
+  if (feesAtoken > 0n) {
+    events.push(
+      event("fee_burn", {
+        amount: amountText(feesAtoken),
+        burned: amountText(burnedAtoken),
+        proposer_reward: amountText(0n),
+        treasury: amountText(treasuryAtoken),
+      }),
+    );
+  }
+  if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
+  return events.map((one) => withLast(one, "mode", "EndBlock"));
+}
+
+/** What a block can be found by beside the accounts and hashes in it. */
+export interface SearchTerms {
+  /** Types of the events that occur. */
+  readonly types: ReadonlySet<string>;
+  /** Amounts in attributes of `<integer>atoken`, atoken; zero is left out. */
+  readonly amounts: ReadonlySet<bigint>;
+}
+
+/** Terms of a block, from its journal: cheaper than building its events. */
+export function searchTerms(source: EventSource): SearchTerms {
+  const { block, receipts, journal } = source;
+  const types = new Set<string>();
+  const amounts = new Set<bigint>();
+  const addMoves = (changes: readonly BalanceChange[]) => {
+    for (const { from, to, amountAtoken, effective } of changes) {
+      if (!effective || amountAtoken === 0n) continue;
+      amounts.add(amountAtoken);
+      for (const type of typesOfMove(from !== undefined, to !== undefined)) types.add(type);
+    }
+  };
+  for (const { changes } of journal.transactions) addMoves(changes);
+  addMoves(journal.blockChanges);
+  if (block.transactions.length > 0) for (const type of TRANSACTION_TYPES) types.add(type);
+  if (receipts.some(({ logs }) => logs.length > 0)) types.add("tx_log");
+  const { feesAtoken, mintedAtoken } = blockTotals(journal);
+  if (feesAtoken > 0n) types.add("fee_burn");
+  if (mintedAtoken > 0n) types.add("mint");
+  amounts.add(feesAtoken).add(mintedAtoken).delete(0n);
+  return { types, amounts };
+}
+
+/** Types that every transaction's events have. */
+const TRANSACTION_TYPES = ["tx", "ethereum_tx", "message"] as const;
+
+function blockTotals({ blockChanges }: BlockJournal) {
+  const sum = (reason: BalanceChange["reason"]) =>
+    blockChanges
+      .filter((change) => change.reason === reason && change.effective)
+      .reduce((total, { amountAtoken }) => total + amountAtoken, 0n);
+  const burnedAtoken = sum("FEE_BURN");
+  const treasuryAtoken = sum("TREASURY");
+  const feesAtoken = burnedAtoken + treasuryAtoken;
+  return { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken: sum("MINT") };
+}
+
+function typesOfMove(hasPayer: boolean, hasReceiver: boolean): readonly string[] {
+  if (!hasPayer) return ["coin_received", "coinbase"];
+  return hasReceiver
+    ? ["coin_spent", "coin_received", "transfer", "message"]
+    : ["coin_spent", "burn"];
+}
+
+/** What the SDK's bank says about one movement; nothing about those that did not happen. */
+function moneyEvents(change: BalanceChange): AbciEvent[] {
+  const { from, to, amountAtoken, effective } = change;
+  if (!effective || amountAtoken === 0n) return [];
+  const amount = amountText(amountAtoken);
+  if (from === undefined) {
+    if (to === undefined) return [];
+    const receiver = accountText(to);
+    return [
+      event("coin_received", { receiver, amount }),
+      event("coinbase", { minter: receiver, amount }),
+    ];
+  }
+  const spender = accountText(from);
+  const spent = event("coin_spent", { spender, amount });
+  if (to === undefined) return [spent, event("burn", { burner: spender, amount })];
+  const recipient = accountText(to);
+  return [
+    spent,
+    event("coin_received", { receiver: recipient, amount }),
+    event("transfer", { sender: spender, recipient, amount }),
+    event("message", { sender: spender }),
+  ];
+}
+
+/** Logs as JSON texts; too long and too many to be searched by: that is what topics are for. */
+function logEvents(logs: readonly Log[]): AbciEvent[] {
+  if (logs.length === 0) return [];
+  const attributes = logs.map(({ address, topics, data }) => ({
+    key: "txLog",
+    value: JSON.stringify({ address: toChecksumAddress(address), topics, data: bytesToHex(data) }),
+    index: false,
+  }));
+  return [{ type: "tx_log", attributes }];
+}
+
+function event(type: string, values: Readonly<Record<string, string>>): AbciEvent {
+  const attributes = Object.entries(values).map(([key, value]) => ({ key, value, index: true }));
+  return { type, attributes };
+}
+
+function withLast({ type, attributes }: AbciEvent, key: string, value: string): AbciEvent {
+  return { type, attributes: [...attributes, { key, value, index: true }] };
+}
+
+function accountText(address: Address): string {
+  const known = knownTexts.get(address);
+  if (known !== undefined) return known;
+  const text = toBech32(address);
+  if (knownTexts.size >= MAX_KNOWN_TEXTS) knownTexts.clear();
+  knownTexts.set(address, text);
+  return text;
+}
+
+function upperHex(hash: Hash32): string {
+  return hash.slice(2).toUpperCase();
+}

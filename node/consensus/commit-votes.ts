@@ -1,0 +1,99 @@
+/** Between precommits and commits, and what a commit proves. */
+import { type BlockId, isSameBlockId } from "../../chain/consensus/block-id.js";
+import {
+  type Commit,
+  COMMIT_FLAG,
+  type CommitSignature,
+  voteOfCommit,
+} from "../../chain/consensus/commit.js";
+import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
+import { voteSignBytes } from "../../chain/consensus/vote.js";
+import type { Height } from "../../chain/hex.js";
+import { blockInvalid } from "./consensus-error.js";
+import type { DecidingVotes } from "./consensus-state.js";
+import { verifySignature } from "./ed25519.js";
+import { VoteSet } from "./vote-set.js";
+
+/** The commit that a decided round's precommits make; votes for other blocks count as absent. */
+export function makeCommit(
+  height: Height,
+  { round, precommits }: DecidingVotes,
+  validators: ValidatorSet,
+): Commit {
+  const blockId = precommits.majority?.blockId;
+  if (blockId === undefined) throw new RangeError("a commit needs two thirds for a block");
+  const signatures = validators.validators.map((_, index): CommitSignature => {
+    const forBlock = precommits.voteFor(index, blockId);
+    const vote = forBlock ?? precommits.voteFor(index, undefined);
+    if (vote === undefined) return { flag: COMMIT_FLAG.absent };
+    const flag = forBlock === undefined ? COMMIT_FLAG.nil : COMMIT_FLAG.commit;
+    const { validatorAddress, timeNs, signature } = vote;
+    return { flag, validatorAddress, timeNs, signature };
+  });
+  return { height, round, blockId, signatures };
+}
+
+/** A verified commit as the votes it was made of: what the next height starts with. */
+export function decidingVotesOf(commit: Commit, validators: ValidatorSet): DecidingVotes {
+  let precommits = VoteSet.empty(validators);
+  for (const index of commit.signatures.keys()) {
+    const vote = voteOfCommit(commit, index);
+    if (vote !== undefined) precommits = precommits.add(vote).set;
+  }
+  return { round: commit.round, precommits };
+}
+
+/**
+ * Verifies all signatures of a commit and that more than two thirds are for the block, as
+ * CometBFT's VerifyCommit.
+ * @throws BLOCK_INVALID
+ */
+export function verifyCommit(
+  commit: Commit,
+  expected: {
+    readonly chainId: string;
+    readonly height: Height;
+    readonly blockId: BlockId;
+    readonly validators: ValidatorSet;
+  },
+): void {
+  const { chainId, height, blockId, validators } = expected;
+  if (commit.height !== height) throw blockInvalid("the commit is for another height");
+  if (!isSameBlockId(commit.blockId, blockId)) {
+    throw blockInvalid("the commit is for another block");
+  }
+  if (commit.signatures.length !== validators.size) {
+    throw blockInvalid("the commit has another number of validators");
+  }
+  let power = 0n;
+  for (const [index, validator] of validators.validators.entries()) {
+    const vote = voteOfCommit(commit, index);
+    if (vote === undefined) continue;
+    if (vote.validatorAddress !== validator.address) {
+      throw blockInvalid(`signature ${index} of the commit names another validator`);
+    }
+    if (!verifySignature(validator.publicKey, voteSignBytes(chainId, vote), vote.signature)) {
+      throw blockInvalid(`signature ${index} of the commit is false`);
+    }
+    if (vote.blockId !== undefined) power += validator.power;
+  }
+  if (!validators.isQuorum(power)) throw blockInvalid("the commit has no two thirds");
+}
+
+/** Time of a block: the median of its last commit's votes, weighted by power (BFT time). */
+export function medianTimeNs(commit: Commit, validators: ValidatorSet): bigint {
+  const weighted: { readonly timeNs: bigint; readonly power: bigint }[] = [];
+  let total = 0n;
+  for (const [index, entry] of commit.signatures.entries()) {
+    const power = validators.at(index)?.power;
+    if (entry.flag === COMMIT_FLAG.absent || power === undefined) continue;
+    weighted.push({ timeNs: entry.timeNs, power });
+    total += power;
+  }
+  let left = total / 2n;
+  for (const { timeNs, power } of weighted.toSorted((a, b) => (a.timeNs < b.timeNs ? -1 : 1))) {
+    if (left <= power) return timeNs;
+    left -= power;
+  }
+  throw blockInvalid("the commit has no signatures");
+}

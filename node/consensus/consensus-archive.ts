@@ -1,0 +1,173 @@
+/** Decided blocks and validators by height, put together from the stores: for peers and servers. */
+import { LRUCache } from "lru-cache";
+import { msToNs } from "../../chain/consensus/block-id.js";
+import { hashConsensusHeader } from "../../chain/consensus/consensus-header.js";
+import {
+  type ConsensusBlock,
+  encodeConsensusBlock,
+  type PartSet,
+  splitIntoParts,
+} from "../../chain/consensus/consensus-block.js";
+import { executionResult, hashExecutionResults } from "../../chain/consensus/execution-result.js";
+import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { CommittedBlock } from "../event-bus.js";
+import type { BlockStore } from "../store/block-store.js";
+import type { ConsensusRecord, ConsensusStore } from "../store/consensus-store.js";
+import type { StoreWrite } from "../store/database.js";
+import { encodeBlockTransactions } from "./block-transactions.js";
+import type { ChainTip } from "./chain-tip.js";
+import type { BlockArchive, ConsensusParams, DecidedBlock } from "./consensus-ports.js";
+import type { EvidencePool } from "./evidence-pool.js";
+
+/** Blocks kept in parts for peers that are some heights behind. */
+const CACHED_PART_SETS = 2;
+
+/** What the archive reads. */
+export interface ArchiveParts {
+  readonly store: ConsensusStore;
+  readonly blocks: BlockStore;
+  /** The newest published height. */
+  readonly height: () => Height;
+}
+
+/** Decided blocks over the stores. */
+export class ConsensusArchive implements BlockArchive {
+  private readonly partSets = new LRUCache<Height, PartSet>({ max: CACHED_PART_SETS });
+
+  constructor(private readonly parts: ArchiveParts) {}
+
+  height(): Height {
+    return this.parts.height();
+  }
+
+  /** Every block is kept. */
+  base(): Height {
+    return Math.min(1, this.height());
+  }
+
+  load(height: Height): DecidedBlock | undefined {
+    const record = this.record(height);
+    const commit = this.commitOf(height);
+    if (record === undefined || commit === undefined) return undefined;
+    return { block: this.blockOf(record), commit };
+  }
+
+  /** The commit of a block: the one in the next block, or what this node saw for the newest. */
+  commitOf(height: Height): DecidedBlock["commit"] | undefined {
+    const next = this.parts.store.record(height + 1);
+    if (next !== undefined) return next.lastCommit;
+    const seen = this.parts.store.seenCommit();
+    return seen?.height === height ? seen : undefined;
+  }
+
+  /** Header, block id, last commit and evidence of a published height. */
+  record(height: Height): ConsensusRecord | undefined {
+    const isPublished = height >= 1 && height <= this.height();
+    return isPublished ? this.parts.store.record(height) : undefined;
+  }
+
+  /** Height of a published block by its consensus hash. */
+  heightOf(hash: Hash32): Height | undefined {
+    const height = this.parts.store.heightOf(hash);
+    return height !== undefined && height <= this.height() ? height : undefined;
+  }
+
+  /** A block in parts, as it was proposed. */
+  partsOf(height: Height): PartSet | undefined {
+    const cached = this.partSets.get(height);
+    if (cached !== undefined) return cached;
+    const record = this.record(height);
+    if (record === undefined) return undefined;
+    const parts = splitIntoParts(encodeConsensusBlock(this.blockOf(record)));
+    this.partSets.set(height, parts);
+    return parts;
+  }
+
+  /** Validators of a height up to the newest + 2. */
+  validators(height: Height): ValidatorSet | undefined {
+    return height <= this.height() + 2 ? this.parts.store.validators(height) : undefined;
+  }
+
+  private blockOf({ header, evidence, lastCommit }: ConsensusRecord): ConsensusBlock {
+    const { block } = this.parts.blocks.block(header.height);
+    return { header, evidence, lastCommit, transactions: encodeBlockTransactions(block) };
+  }
+}
+
+/** `last_results_hash` of the block after this one. */
+export function resultsHashOf({ block, receipts }: CommittedBlock): Hash32 {
+  const results = receipts.flatMap((receipt, index) => {
+    const tx = block.transactions[index]?.tx;
+    return tx === undefined ? [] : [executionResult(tx, receipt)];
+  });
+  return hashExecutionResults(results);
+}
+
+/**
+ * The tip as the stores have it.
+ * @throws RangeError when a record is missing that the one atomic write made
+ */
+export function loadTip(
+  parts: Omit<ArchiveParts, "height">,
+  chain: {
+    readonly chainId: string;
+    readonly params: ConsensusParams;
+    readonly genesisTimeMs: number;
+    readonly height: Height;
+  },
+): ChainTip {
+  const { chainId, params, height } = chain;
+  const { store, blocks } = parts;
+  const committed = blocks.block(height);
+  const record = store.record(height);
+  const validators = store.validators(height + 1);
+  const nextValidators = store.validators(height + 2);
+  const isWhole = record !== undefined || height === 0;
+  if (!isWhole || validators === undefined || nextValidators === undefined) {
+    throw new RangeError(`the records of consensus at height ${height} are missing`);
+  }
+  const blockId = record?.blockId;
+  if (record !== undefined && hashConsensusHeader(record.header) !== blockId?.hash) {
+    throw new RangeError(`the stored header of height ${height} is damaged`);
+  }
+  return {
+    chainId,
+    params,
+    height,
+    lastBlockId: blockId,
+    timeNs: record?.header.timeNs ?? msToNs(chain.genesisTimeMs),
+    appHash: committed.block.hash,
+    lastResultsHash: resultsHashOf(committed),
+    lastValidators: height === 0 ? undefined : store.validators(height),
+    validators,
+    nextValidators,
+    seenCommit: height === 0 ? undefined : store.seenCommit(),
+  };
+}
+
+/** Writes of consensus for a decided height, to go with the block's. */
+export function decisionWrites(
+  parts: { readonly store: ConsensusStore; readonly evidence: EvidencePool },
+  change: { readonly tip: ChainTip; readonly next: ChainTip; readonly block: ConsensusBlock },
+): StoreWrite[] {
+  const { tip, next, block } = change;
+  const { lastBlockId, seenCommit, nextValidators } = next;
+  if (lastBlockId === undefined || seenCommit === undefined) {
+    throw new RangeError("a decided height has a block and a commit");
+  }
+  const { header, evidence, lastCommit } = block;
+  const isSetChanged = nextValidators.hash() !== tip.nextValidators.hash();
+  return [
+    ...parts.store.writesOf({
+      header,
+      evidence,
+      lastCommit,
+      blockId: lastBlockId,
+      seenCommit,
+      nextValidators,
+      isSetChanged,
+    }),
+    ...parts.evidence.writesOf(evidence, next),
+  ];
+}

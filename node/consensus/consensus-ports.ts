@@ -1,0 +1,118 @@
+/**
+ * Where consensus meets the network and the servers: the driver implements `ConsensusInbox`,
+ * `BlockArchive` and `ConsensusView`, the network implements `ConsensusBroadcast`. Everything that
+ * comes in is unverified until the driver has looked at it.
+ */
+import type { Address } from "../../chain/address.js";
+import type { PartSetHeader } from "../../chain/consensus/block-id.js";
+import type { Commit } from "../../chain/consensus/commit.js";
+import type { BlockPart, ConsensusBlock } from "../../chain/consensus/consensus-block.js";
+import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
+import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
+import type { Proposal, Vote } from "../../chain/consensus/vote.js";
+import type { Height } from "../../chain/hex.js";
+import type { MomentName, Step } from "./consensus-state.js";
+
+/** What a node has of a round, so that a peer can send what is missing. */
+export interface RoundStatus {
+  readonly height: Height;
+  readonly round: number;
+  readonly step: Step;
+  readonly hasProposal: boolean;
+  /** Parts that are being collected, and which of them are here. */
+  readonly parts: { readonly header: PartSetHeader; readonly have: readonly boolean[] } | undefined;
+  /** By validator index: whose votes of the round are here. */
+  readonly prevotes: readonly boolean[];
+  readonly precommits: readonly boolean[];
+  /** Votes of earlier rounds of the height that a proposal or a decision may rest on. */
+  readonly earlier: readonly {
+    readonly round: number;
+    readonly prevotes: readonly boolean[];
+    readonly precommits: readonly boolean[];
+  }[];
+}
+
+/** What travels between validators about the height that is being decided. */
+export type ConsensusMessage =
+  | { readonly type: "proposal"; readonly proposal: Proposal }
+  | {
+      readonly type: "part";
+      readonly height: Height;
+      readonly round: number;
+      readonly header: PartSetHeader;
+      readonly part: BlockPart;
+    }
+  | { readonly type: "vote"; readonly vote: Vote }
+  | { readonly type: "evidence"; readonly evidence: DuplicateVoteEvidence }
+  | { readonly type: "status"; readonly status: RoundStatus };
+
+/**
+ * What the driver made of a message: "new" is worth relaying, "known" and "useless" (another
+ * height or round) are not, "invalid" is the sender's fault and counts against it.
+ */
+export type Reception = "new" | "known" | "useless" | "invalid";
+
+/** The network as the driver sees it; never blocks, never throws. */
+export interface ConsensusBroadcast {
+  broadcast(message: ConsensusMessage): void;
+}
+
+/** The driver as the network sees it. */
+export interface ConsensusInbox {
+  receive(message: ConsensusMessage, peer: string): Promise<Reception>;
+  status(): RoundStatus;
+  /** What a peer at that place lacks and this node has; at most a bounded number of messages. */
+  repair(peer: RoundStatus): readonly ConsensusMessage[];
+}
+
+/** A decided block with the precommits that decided it. */
+export interface DecidedBlock {
+  readonly block: ConsensusBlock;
+  readonly commit: Commit;
+}
+
+/** Decided blocks, for peers that are behind. */
+export interface BlockArchive {
+  /** Height of the newest decided and stored block; 0 before the first. */
+  height(): Height;
+  /** Oldest height that `load` still has. */
+  base(): Height;
+  load(height: Height): DecidedBlock | undefined;
+}
+
+/** Takes decided blocks in order, while consensus is not running. */
+export interface BlockSyncTarget extends BlockArchive {
+  /**
+   * Verifies the commit against the validators of the height, executes and stores the block.
+   * @throws BLOCK_INVALID when the block or its commit is false: the sender's fault
+   */
+  apply(decided: DecidedBlock): Promise<void>;
+}
+
+/** One moment of the height in progress, for subscribers and metrics. */
+export interface ConsensusMoment {
+  readonly name: MomentName;
+  readonly height: Height;
+  readonly round: number;
+  readonly step: Step;
+}
+
+/** Parameters of consensus, as CometBFT shows and hashes them. */
+export interface ConsensusParams {
+  readonly blockMaxBytes: number;
+  readonly blockMaxGas: bigint;
+  readonly evidenceMaxAgeBlocks: number;
+  readonly evidenceMaxAgeNs: bigint;
+  readonly evidenceMaxBytes: number;
+}
+
+/** What the servers may read of consensus; heights from 1 to the newest stored block. */
+export interface ConsensusView extends BlockArchive {
+  /** Validators of a height; known up to the newest height + 2. */
+  validators(height: Height): ValidatorSet | undefined;
+  params(height: Height): ConsensusParams;
+  /** The height in progress, for `consensus_state`. */
+  progress(): { readonly status: RoundStatus; readonly proposer: Address | undefined };
+  /** Whether this node is catching up with the network. */
+  isCatchingUp(): boolean;
+}

@@ -1,0 +1,214 @@
+/**
+ * Proofs of double signing: made of conflicting votes, verified, kept over restarts, offered to
+ * blocks, and never accepted twice (CometBFT's evidence/pool.go and verify.go).
+ */
+import type { Address } from "../../chain/address.js";
+import { isSameBlockId } from "../../chain/consensus/block-id.js";
+import {
+  type DuplicateVoteEvidence,
+  encodeDuplicateVote,
+  hashEvidence,
+  orderVotes,
+} from "../../chain/consensus/evidence.js";
+import { type Vote, voteSignBytes } from "../../chain/consensus/vote.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { Logger } from "../../runtime/logger.js";
+import type { ConsensusStore } from "../store/consensus-store.js";
+import type { StoreWrite } from "../store/database.js";
+import type { ChainTip } from "./chain-tip.js";
+import { blockInvalid } from "./consensus-error.js";
+import type { ConsensusParams, Reception } from "./consensus-ports.js";
+import { verifySignature } from "./ed25519.js";
+
+/** Pieces that wait for a block; more than one liar can make in the time of a few blocks. */
+const MAX_PENDING = 1_000;
+/** Pairs of votes that wait for their height to be decided. */
+const MAX_REPORTED = 1_000;
+
+/** Evidence that waits for a block. */
+export class EvidencePool {
+  private readonly pending = new Map<Hash32, DuplicateVoteEvidence>();
+  private reported: (readonly [Vote, Vote])[] = [];
+
+  private constructor(
+    private readonly store: ConsensusStore,
+    private readonly log: Logger,
+  ) {}
+
+  /** Loads what was kept. */
+  static async open(store: ConsensusStore, log: Logger): Promise<EvidencePool> {
+    const pool = new EvidencePool(store, log);
+    for (const one of await store.pendingEvidence()) pool.pending.set(hashEvidence(one), one);
+    return pool;
+  }
+
+  /** Takes two votes that contradict each other; they become evidence once the height is decided. */
+  report(first: Vote, second: Vote): void {
+    if (this.reported.length < MAX_REPORTED) this.reported.push(orderVotes(first, second));
+  }
+
+  /** Evidence from a peer. */
+  async receive(evidence: DuplicateVoteEvidence, tip: ChainTip): Promise<Reception> {
+    const hash = hashEvidence(evidence);
+    if (this.pending.has(hash) || this.store.isCommitted(hash)) return "known";
+    // Not the sender's fault: this node is behind, or the sender was.
+    if (evidence.voteA.height > tip.height) return "useless";
+    if (this.isExpired(evidence, tip) || isPunished(evidence, tip)) return "useless";
+    if (this.faultOf(evidence, tip) !== undefined) return "invalid";
+    return (await this.keep(evidence, hash)) ? "new" : "useless";
+  }
+
+  /** What the next block may take: one piece for each validator that is to be removed. */
+  forBlock(tip: ChainTip): DuplicateVoteEvidence[] {
+    const taken = new Map<Address, DuplicateVoteEvidence>();
+    let leftBytes = tip.params.evidenceMaxBytes;
+    for (const evidence of this.pending.values()) {
+      const { validatorAddress } = evidence.voteA;
+      if (taken.has(validatorAddress)) continue;
+      if (isPunished(evidence, tip) || this.isExpired(evidence, tip)) continue;
+      leftBytes -= encodeDuplicateVote(evidence).length;
+      if (leftBytes < 0) break;
+      taken.set(validatorAddress, evidence);
+    }
+    return [...taken.values()];
+  }
+
+  /** Evidence that waits, oldest first: for peers that lack it. */
+  waiting(): DuplicateVoteEvidence[] {
+    return [...this.pending.values()];
+  }
+
+  /**
+   * Checks the evidence of a block.
+   * @throws BLOCK_INVALID when a piece is false, too old, there twice or in a block already
+   */
+  check(list: readonly DuplicateVoteEvidence[], tip: ChainTip): void {
+    const seen = new Set<Hash32>();
+    for (const evidence of list) {
+      const hash = hashEvidence(evidence);
+      if (seen.has(hash)) throw blockInvalid("evidence is there twice");
+      seen.add(hash);
+      if (this.store.isCommitted(hash)) throw blockInvalid("evidence is in a block already");
+      const fault = this.pending.has(hash) ? undefined : this.faultOf(evidence, tip);
+      if (fault !== undefined) throw blockInvalid(`evidence: ${fault}`);
+      if (this.isExpired(evidence, tip)) throw blockInvalid("evidence is too old");
+    }
+  }
+
+  /**
+   * Writes of a block that takes evidence; part of its one atomic write.
+   * @param tip the tip with the block
+   */
+  writesOf(committed: readonly DuplicateVoteEvidence[], tip: ChainTip): StoreWrite[] {
+    const expired = this.waiting().filter((one) => this.isOver(one, tip));
+    return this.store.evidenceWrites(committed.map(withHash), expired.map(withHash));
+  }
+
+  /**
+   * After a block: forgets what it took and what is too old, and makes evidence of the votes that
+   * were reported for decided heights.
+   * @returns the new evidence, for the peers
+   */
+  async afterBlock(
+    tip: ChainTip,
+    committed: readonly DuplicateVoteEvidence[],
+  ): Promise<DuplicateVoteEvidence[]> {
+    for (const one of committed) this.pending.delete(hashEvidence(one));
+    for (const [hash, one] of this.pending) {
+      if (this.isOver(one, tip)) this.pending.delete(hash);
+    }
+    const due = this.reported.filter(([{ height }]) => height <= tip.height);
+    this.reported = this.reported.filter(([{ height }]) => height > tip.height);
+    const fresh: DuplicateVoteEvidence[] = [];
+    for (const [voteA, voteB] of due) {
+      const evidence = this.evidenceOf(voteA, voteB);
+      const hash = evidence === undefined ? undefined : hashEvidence(evidence);
+      if (evidence === undefined || hash === undefined) continue;
+      if (this.pending.has(hash) || this.store.isCommitted(hash)) continue;
+      if (this.faultOf(evidence, tip) !== undefined || this.isOver(evidence, tip)) continue;
+      if (await this.keep(evidence, hash)) fresh.push(evidence);
+    }
+    return fresh;
+  }
+
+  private async keep(evidence: DuplicateVoteEvidence, hash: Hash32): Promise<boolean> {
+    if (this.pending.size >= MAX_PENDING) return false;
+    await this.store.keepEvidence(evidence, hash);
+    this.pending.set(hash, evidence);
+    const { height, round, validatorAddress } = evidence.voteA;
+    this.log.warn({ height, round, validatorAddress }, "a validator signed twice");
+    return true;
+  }
+
+  private evidenceOf(voteA: Vote, voteB: Vote): DuplicateVoteEvidence | undefined {
+    const validators = this.store.validators(voteA.height);
+    const timeNs = this.store.record(voteA.height)?.header.timeNs;
+    const validator = validators?.at(voteA.validatorIndex);
+    if (validators === undefined || validator === undefined || timeNs === undefined) {
+      return undefined;
+    }
+    const { totalPower } = validators;
+    return { voteA, voteB, totalPower, validatorPower: validator.power, timeNs };
+  }
+
+  /** Nothing follows from it any more. */
+  private isOver(evidence: DuplicateVoteEvidence, tip: ChainTip): boolean {
+    return this.isExpired(evidence, tip) || isPunished(evidence, tip);
+  }
+
+  /** Too old only by blocks and by time. */
+  private isExpired({ voteA, timeNs }: DuplicateVoteEvidence, tip: ChainTip): boolean {
+    return isEvidenceExpired({ height: voteA.height, timeNs }, tip, tip.params);
+  }
+
+  private faultOf(evidence: DuplicateVoteEvidence, tip: ChainTip): string | undefined {
+    const { height } = evidence.voteA;
+    const validators = this.store.validators(height);
+    const timeNs = this.store.record(height)?.header.timeNs;
+    if (validators === undefined || timeNs === undefined) return "of an unknown height";
+    if (evidence.timeNs !== timeNs) return "not of the block's time";
+    if (evidence.totalPower !== validators.totalPower) return "another total power";
+    const index = validators.indexOf(evidence.voteA.validatorAddress);
+    const validator = validators.at(index);
+    if (validator === undefined) return "not of a validator";
+    if (evidence.validatorPower !== validator.power) return "another power";
+    const { voteA, voteB } = evidence;
+    // The index is not signed; a second copy with another one must not count as new.
+    if (voteA.validatorIndex !== index) return "another place in the set";
+    const pairFault = pairFaultOf(voteA, voteB);
+    if (pairFault !== undefined) return pairFault;
+    const isSigned = [voteA, voteB].every((vote) =>
+      verifySignature(validator.publicKey, voteSignBytes(tip.chainId, vote), vote.signature),
+    );
+    return isSigned ? undefined : "a signature is false";
+  }
+}
+
+/** Whether the validator is out of the set already: more pieces would only fill blocks. */
+function isPunished({ voteA }: DuplicateVoteEvidence, tip: ChainTip): boolean {
+  return tip.nextValidators.indexOf(voteA.validatorAddress) < 0;
+}
+
+/** Whether evidence is older than both limits, seen from the last decided block. */
+export function isEvidenceExpired(
+  evidence: { readonly height: number; readonly timeNs: bigint },
+  now: { readonly height: number; readonly timeNs: bigint },
+  params: Pick<ConsensusParams, "evidenceMaxAgeBlocks" | "evidenceMaxAgeNs">,
+): boolean {
+  const isOldByBlocks = now.height - evidence.height > params.evidenceMaxAgeBlocks;
+  return isOldByBlocks && now.timeNs - evidence.timeNs > params.evidenceMaxAgeNs;
+}
+
+function pairFaultOf(voteA: Vote, voteB: Vote): string | undefined {
+  for (const name of ["height", "round", "type", "validatorAddress", "validatorIndex"] as const) {
+    if (voteA[name] !== voteB[name]) return `the votes differ in ${name}`;
+  }
+  return isSameBlockId(voteA.blockId, voteB.blockId) ? "the votes agree" : undefined;
+}
+
+function withHash(evidence: DuplicateVoteEvidence): {
+  evidence: DuplicateVoteEvidence;
+  hash: Hash32;
+} {
+  return { evidence, hash: hashEvidence(evidence) };
+}

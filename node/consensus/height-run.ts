@@ -1,0 +1,422 @@
+/**
+ * One height's consensus: feeds the machine and does what it asks for. Everything that comes in is
+ * checked, then logged, then handled; everything that is signed is logged and forced to disk
+ * before it is handled and sent. Calls must not overlap.
+ */
+import { type BlockId, msToNs } from "../../chain/consensus/block-id.js";
+import { EMPTY_COMMIT } from "../../chain/consensus/commit.js";
+import { PART_BYTES } from "../../chain/consensus/consensus-block.js";
+import {
+  type Proposal,
+  proposalSignBytes,
+  type Vote,
+  VOTE_TYPE,
+  voteSignBytes,
+} from "../../chain/consensus/vote.js";
+import type { Height } from "../../chain/hex.js";
+import type { Clock } from "../../runtime/clock.js";
+import { makeCommit } from "./commit-votes.js";
+import type { ChainTip } from "./chain-tip.js";
+import { ConsensusError } from "./consensus-error.js";
+import type { ConsensusBroadcast, ConsensusMoment, Reception } from "./consensus-ports.js";
+import {
+  type ConsensusState,
+  type DecidingVotes,
+  type Effect,
+  type Input,
+  startHeight,
+  STEP,
+  type TimeoutStep,
+} from "./consensus-state.js";
+import { verifySignature } from "./ed25519.js";
+import { type Candidate, HeightBlocks } from "./height-blocks.js";
+import type { RoundMessage } from "./message-codec.js";
+import type { PartCollector } from "./part-collector.js";
+import type { PrivateValidator } from "./private-validator.js";
+import { type BlockMakerParts, buildCandidate, judgeCandidate } from "./proposal-block.js";
+import { advance } from "./state-machine.js";
+import type { Wal } from "./wal.js";
+
+/** Named crash points of consensus, for the fault tests; `node.*` ones lie between. */
+export const CONSENSUS_FAILPOINTS = [
+  "consensus.before-proposal-signature",
+  "consensus.after-proposal-signature",
+  "consensus.after-own-proposal-logged",
+  "consensus.after-prevote-signature",
+  "consensus.after-own-prevote-logged",
+  "consensus.after-precommit-signature",
+  "consensus.after-own-precommit-logged",
+  "consensus.before-commit",
+  "consensus.after-block-write",
+  "consensus.after-end-height",
+] as const;
+
+/** One of `CONSENSUS_FAILPOINTS`. */
+export type ConsensusFailpoint = (typeof CONSENSUS_FAILPOINTS)[number];
+
+/** What a height's consensus works with. */
+export interface HeightContext extends BlockMakerParts {
+  readonly wal: Wal;
+  /** Undefined for a node without a key. */
+  readonly signer: PrivateValidator | undefined;
+  readonly clock: Clock;
+  readonly broadcast: ConsensusBroadcast;
+  /** Asks for a timeout of the height in progress. */
+  readonly schedule: (step: Exclude<TimeoutStep, typeof STEP.newHeight>, round: number) => void;
+  readonly onMoment: (moment: ConsensusMoment) => void;
+  readonly onVote: (vote: Vote) => void;
+  readonly failpoint: (name: ConsensusFailpoint) => void;
+}
+
+/** A decided block with the votes that decided it. */
+export interface Decision {
+  readonly candidate: Candidate;
+  readonly votes: DecidingVotes;
+}
+
+/** What this node says to itself, handled before anything else. */
+type OwnInput =
+  | { readonly type: "message"; readonly message: RoundMessage }
+  | { readonly type: "block"; readonly candidate: Candidate };
+
+type ProposeEffect = Extract<Effect, { type: "propose" }>;
+
+/** Voting step names as failpoints have them. */
+const VOTE_NAME = { [VOTE_TYPE.prevote]: "prevote", [VOTE_TYPE.precommit]: "precommit" } as const;
+
+const NS_PER_MS = 1_000_000n;
+
+/** The height in progress. */
+export class HeightRun {
+  readonly blocks = new HeightBlocks();
+  /** Set once the height is decided; what comes later is of no use here. */
+  decision: Decision | undefined;
+  private current: ConsensusState;
+  private own: OwnInput[] = [];
+  /** True while the log is read back: nothing is logged, sent or newly proposed. */
+  private isReplaying = false;
+  private postponed: ProposeEffect | undefined;
+  /** Messages signed while the log is read back; most of them are in it further on. */
+  private held: OwnInput[] = [];
+
+  constructor(
+    private readonly context: HeightContext,
+    readonly tip: ChainTip,
+    lastCommit: DecidingVotes | undefined,
+  ) {
+    this.current = startHeight({
+      height: tip.height + 1,
+      validators: tip.validators,
+      own: context.signer?.address,
+      lastCommit,
+    });
+  }
+
+  /** What the machine knows. */
+  get state(): ConsensusState {
+    return this.current;
+  }
+
+  get height(): Height {
+    return this.current.height;
+  }
+
+  /** A timeout of this height. */
+  async onTimeout(step: TimeoutStep, round: number): Promise<void> {
+    await this.log({ type: "timeout", height: this.height, round, step });
+    await this.feed({ type: "timeout", step, round });
+    await this.drain();
+  }
+
+  /** A message from a peer, or one of a peer's out of the log. */
+  async onMessage(message: RoundMessage): Promise<Reception> {
+    const reception = this.judge(message);
+    if (reception !== "new") return reception;
+    await this.log({ type: "message", isOwn: false, message });
+    await this.take(message);
+    await this.drain();
+    return "new";
+  }
+
+  /** A message of this node's out of the log. */
+  async onOwnMessage(message: RoundMessage): Promise<void> {
+    if (message.type === "part") {
+      const done = this.blocks.addOwn(message.round, message.header, message.part);
+      if (done !== undefined) this.blocks.keepOwn(message.round, await this.assemble(done));
+      return;
+    }
+    if (this.judge(message) !== "new") return;
+    await this.take(message);
+    await this.drain();
+  }
+
+  /** Begins to read the log back. */
+  startReplay(): void {
+    this.isReplaying = true;
+  }
+
+  /** The log is read: what was asked for meanwhile and is not in it is done now. */
+  async endReplay(): Promise<void> {
+    this.isReplaying = false;
+    const { postponed } = this;
+    this.postponed = undefined;
+    this.own.push(...this.held);
+    this.held = [];
+    const isOpen = this.current.proposal === undefined && this.current.step <= STEP.propose;
+    if (postponed !== undefined && postponed.round === this.current.round && isOpen) {
+      await this.propose(postponed);
+    }
+    await this.drain();
+  }
+
+  private async log(record: Parameters<Wal["append"]>[0]): Promise<void> {
+    if (!this.isReplaying) await this.context.wal.append(record);
+  }
+
+  /** Verifies what can be verified without handling it; "new" is to be handled. */
+  private judge(message: RoundMessage): Reception {
+    switch (message.type) {
+      case "proposal":
+        return this.judgeProposal(message.proposal);
+      case "vote":
+        return this.judgeVote(message.vote);
+      default:
+        if (message.height !== this.height) return "useless";
+        return this.blocks.add(message.header, message.part) ?? "useless";
+    }
+  }
+
+  private judgeProposal(proposal: Proposal): Reception {
+    const { height, round, validators, proposal: known } = this.current;
+    if (proposal.height !== height || proposal.round !== round) return "useless";
+    if (known !== undefined) {
+      return Buffer.compare(known.signature, proposal.signature) === 0 ? "known" : "useless";
+    }
+    const { polRound, blockId, signature } = proposal;
+    const isRoundWrong = polRound < -1 || polRound >= round;
+    const maxParts = Math.ceil(this.tip.params.blockMaxBytes / PART_BYTES);
+    if (isRoundWrong || blockId.parts.total > maxParts) return "invalid";
+    const { publicKey } = validators.proposer;
+    const signBytes = proposalSignBytes(this.tip.chainId, proposal);
+    return verifySignature(publicKey, signBytes, signature) ? "new" : "invalid";
+  }
+
+  private judgeVote(vote: Vote): Reception {
+    const { height, lastCommit, step, votes } = this.current;
+    const isLate = vote.height + 1 === height;
+    if (!isLate && vote.height !== height) return "useless";
+    const isUseful =
+      !isLate ||
+      (vote.type === VOTE_TYPE.precommit &&
+        step === STEP.newHeight &&
+        lastCommit?.round === vote.round);
+    if (!isUseful) return "useless";
+    const validators = isLate ? this.tip.lastValidators : this.current.validators;
+    const validator = validators?.at(vote.validatorIndex);
+    if (validator?.address !== vote.validatorAddress) return "invalid";
+    const set = isLate ? lastCommit?.precommits : votes.of(vote.type, vote.round);
+    if (set?.voteFor(vote.validatorIndex, vote.blockId) !== undefined) return "known";
+    // Of a liar's votes only the first two are kept, and few rounds ahead: disk and time are bounded.
+    const isOfUse = isLate ? set?.isOfUse(vote) : votes.isOfUse(vote, this.current.round);
+    if (isOfUse !== true) return "useless";
+    const signBytes = voteSignBytes(this.tip.chainId, vote);
+    return verifySignature(validator.publicKey, signBytes, vote.signature) ? "new" : "invalid";
+  }
+
+  /** Handles a message that `judge` found new. */
+  private async take(message: RoundMessage): Promise<void> {
+    if (message.type !== "part") {
+      await this.feed(message);
+      if (message.type === "vote" && !this.isReplaying) this.context.onVote(message.vote);
+      return;
+    }
+    const { collecting } = this.blocks;
+    if (collecting?.isComplete !== true) return;
+    const candidate = await this.assemble(collecting);
+    this.blocks.keep(candidate);
+    this.own.push({ type: "block", candidate });
+  }
+
+  private assemble(parts: PartCollector): Promise<Candidate> {
+    const received = { header: parts.header, parts: parts.all(), bytes: parts.bytes() };
+    return judgeCandidate(this.context, this.tip, received);
+  }
+
+  private async feed(input: Input): Promise<void> {
+    const { state, effects } = advance(this.current, input);
+    this.current = state;
+    if (state.wantedParts === undefined) this.blocks.wantNone();
+    for (const effect of effects) await this.perform(effect);
+  }
+
+  /** Handles what this node said to itself; own messages of a replay come out of the log. */
+  private async drain(): Promise<void> {
+    for (let next = this.own.shift(); next !== undefined; next = this.own.shift()) {
+      if (next.type === "block") {
+        const { id, executed } = next.candidate;
+        await this.feed({ type: "block", block: { id, isValid: executed !== undefined } });
+      } else if (this.isReplaying) {
+        this.held.push(next);
+      } else {
+        await this.say(next.message);
+      }
+    }
+  }
+
+  /** Logs an own message, sends it and handles it, in this order. */
+  private async say(message: RoundMessage): Promise<void> {
+    const { wal, broadcast, failpoint } = this.context;
+    // After a restart it may have been read back already; then it is only sent again.
+    const isNew = this.judge(message) === "new";
+    if (isNew) {
+      await wal.append({ type: "message", isOwn: true, message });
+      await wal.sync();
+      if (message.type === "proposal") failpoint("consensus.after-own-proposal-logged");
+      if (message.type === "vote") {
+        failpoint(`consensus.after-own-${VOTE_NAME[message.vote.type]}-logged`);
+      }
+    }
+    broadcast.broadcast(message);
+    if (message.type === "proposal") this.sendParts(message.proposal);
+    if (isNew) await this.take(message);
+  }
+
+  private sendParts({ height, round, blockId }: Proposal): void {
+    const header = blockId.parts;
+    for (const part of this.blocks.byId(blockId)?.parts ?? []) {
+      this.context.broadcast.broadcast({ type: "part", height, round, header, part });
+    }
+  }
+
+  private async perform(effect: Effect): Promise<void> {
+    switch (effect.type) {
+      case "propose":
+        if (this.isReplaying) this.postponed = effect;
+        else await this.propose(effect);
+        return;
+      case "vote":
+        return this.vote(effect);
+      case "schedule":
+        if (effect.step !== STEP.newHeight) this.context.schedule(effect.step, effect.round);
+        return;
+      case "fetch": {
+        this.blocks.want(effect.parts);
+        const candidate = this.blocks.byParts(effect.parts);
+        if (candidate !== undefined) this.own.push({ type: "block", candidate });
+        return;
+      }
+      case "commit":
+        return this.decide(effect.blockId, effect.round);
+      case "conflict":
+        return this.reportConflict(effect.first, effect.second);
+      case "moment":
+        return this.onMoment(effect);
+      case "halt":
+        throw new ConsensusError("CONSENSUS_FAILURE", effect.reason);
+    }
+  }
+
+  private onMoment({ name, round, step }: Extract<Effect, { type: "moment" }>): void {
+    if (name === "NewRound") {
+      const { proposalBlock, lockedBlock, validBlock } = this.current;
+      this.blocks.retain([proposalBlock?.id, lockedBlock, validBlock]);
+    }
+    if (!this.isReplaying) this.context.onMoment({ name, height: this.height, round, step });
+  }
+
+  private reportConflict(first: Vote, second: Vote): void {
+    if (second.validatorAddress === this.context.signer?.address) {
+      const { height, round, type } = second;
+      this.context.log.error({ height, round, type }, "a conflicting vote by this validator's key");
+      return;
+    }
+    this.context.evidence.report(first, second);
+  }
+
+  private decide(blockId: BlockId, round: number): void {
+    const candidate = this.blocks.byId(blockId);
+    if (candidate?.executed === undefined) {
+      throw new ConsensusError("CONSENSUS_FAILURE", "the decided block is not here");
+    }
+    const precommits = this.current.votes.precommits(round);
+    this.decision = { candidate, votes: { round, precommits } };
+  }
+
+  private async vote(effect: Extract<Effect, { type: "vote" }>): Promise<void> {
+    const { signer, wal, failpoint } = this.context;
+    if (signer === undefined) return;
+    const { voteType: type, round, blockId } = effect;
+    // What led here must be read back before the same vote can be asked for again.
+    await wal.sync();
+    const content = { type, height: this.height, round, blockId, timeNs: this.voteTimeNs() };
+    const signed = await this.signedOrRefused(() => signer.signVote(content));
+    if (signed === undefined) return;
+    failpoint(`consensus.after-${VOTE_NAME[type]}-signature`);
+    const { address } = signer;
+    const validatorIndex = this.current.validators.indexOf(address);
+    const vote: Vote = { ...content, ...signed, validatorAddress: address, validatorIndex };
+    this.own.push({ type: "message", message: { type: "vote", vote } });
+  }
+
+  /** Not before the block that the round is about, so that block times never go back. */
+  private voteTimeNs(): bigint {
+    const { lockedBlock, proposalBlock } = this.current;
+    const block = this.blocks.byId(lockedBlock ?? proposalBlock?.id)?.block;
+    const nowNs = msToNs(this.context.clock.nowMs());
+    const leastNs = block === undefined ? nowNs : block.header.timeNs + NS_PER_MS;
+    return nowNs > leastNs ? nowNs : leastNs;
+  }
+
+  private async propose(effect: ProposeEffect): Promise<void> {
+    const { signer, wal, clock, failpoint } = this.context;
+    const { round, validBlock, polRound } = effect;
+    const candidate =
+      validBlock === undefined ? await this.ownCandidate(round) : this.blocks.byId(validBlock);
+    if (signer === undefined || candidate === undefined) return;
+    await wal.sync();
+    failpoint("consensus.before-proposal-signature");
+    const timeNs = msToNs(clock.nowMs());
+    const content = { height: this.height, round, polRound, blockId: candidate.id, timeNs };
+    const signed = await this.signedOrRefused(() => signer.signProposal(content));
+    if (signed === undefined) return;
+    failpoint("consensus.after-proposal-signature");
+    const proposal: Proposal = { ...content, ...signed };
+    this.own.push({ type: "message", message: { type: "proposal", proposal } });
+  }
+
+  /** The block to offer; a new one is logged, so that a restart offers the same. */
+  private async ownCandidate(round: number): Promise<Candidate | undefined> {
+    const known = this.blocks.ownOf(round);
+    if (known !== undefined) return known;
+    const { signer, wal } = this.context;
+    const { lastCommit } = this.current;
+    const { lastValidators, height } = this.tip;
+    if (signer === undefined) return undefined;
+    const commit =
+      lastCommit === undefined || lastValidators === undefined
+        ? EMPTY_COMMIT
+        : makeCommit(height, lastCommit, lastValidators);
+    const start = { lastCommit: commit, proposer: signer.address };
+    const candidate = await buildCandidate(this.context, this.tip, start);
+    const header = candidate.id.parts;
+    for (const part of candidate.parts) {
+      const message: RoundMessage = { type: "part", height: this.height, round, header, part };
+      await wal.append({ type: "message", isOwn: true, message });
+    }
+    this.blocks.keepOwn(round, candidate);
+    return candidate;
+  }
+
+  /** A refusal costs this node its say in the round and no more. */
+  private async signedOrRefused<T>(sign: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await sign();
+    } catch (error) {
+      const isRefusal = error instanceof ConsensusError && error.code === "SIGNATURE_REFUSED";
+      if (!isRefusal) throw error;
+      const place = { height: this.height, round: this.current.round };
+      if (!this.isReplaying) this.context.log.error({ ...place, err: error }, "nothing is signed");
+      return undefined;
+    }
+  }
+}

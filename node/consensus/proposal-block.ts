@@ -1,0 +1,146 @@
+/** Makes and judges blocks: the one that this node proposes, and those that come in. */
+import type { Address } from "../../chain/address.js";
+import { nsToMs, type PartSetHeader } from "../../chain/consensus/block-id.js";
+import { type Commit, hashCommit } from "../../chain/consensus/commit.js";
+import {
+  type BlockPart,
+  blockIdOf,
+  type ConsensusBlock,
+  decodeConsensusBlock,
+  encodeConsensusBlock,
+  splitIntoParts,
+} from "../../chain/consensus/consensus-block.js";
+import {
+  APP_PROTOCOL_VERSION,
+  BLOCK_PROTOCOL_VERSION,
+  hashConsensusHeader,
+} from "../../chain/consensus/consensus-header.js";
+import {
+  type DuplicateVoteEvidence,
+  encodeDuplicateVote,
+  hashEvidenceList,
+} from "../../chain/consensus/evidence.js";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import { ZERO_HASH } from "../../chain/hex.js";
+import type { Logger } from "../../runtime/logger.js";
+import type { BlockApplication } from "./application.js";
+import { encodeBlockTransactions } from "./block-transactions.js";
+import { validateBlock } from "./block-validation.js";
+import type { ChainTip } from "./chain-tip.js";
+import { medianTimeNs } from "./commit-votes.js";
+import { dataBytesOf, hashConsensusParams } from "./consensus-params.js";
+import type { EvidencePool } from "./evidence-pool.js";
+import type { Candidate } from "./height-blocks.js";
+
+/** What making and judging blocks needs. */
+export interface BlockMakerParts {
+  readonly application: BlockApplication;
+  readonly evidence: EvidencePool;
+  readonly log: Logger;
+}
+
+/** Faults that make a block invalid; all others are faults of this node. */
+const INVALID_CODES: ReadonlySet<string> = new Set(["BLOCK_INVALID", "INVALID_MESSAGE"]);
+
+/** Builds the block that follows the tip from pool and evidence, and executes it on the way. */
+export async function buildCandidate(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  start: { readonly lastCommit: Commit; readonly proposer: Address },
+): Promise<Candidate> {
+  const { lastCommit, proposer } = start;
+  const { lastValidators } = tip;
+  const timeNs =
+    lastValidators === undefined ? tip.timeNs : medianTimeNs(lastCommit, lastValidators);
+  const evidence = parts.evidence.forBlock(tip);
+  const room = dataBytesOf(tip.params, lastCommit.signatures.length, bytesOf(evidence));
+  const place = { timeMs: nsToMs(timeNs), coinbase: proposer };
+  const executed = await parts.application.build(place, room);
+  const block: ConsensusBlock = {
+    header: {
+      blockVersion: BLOCK_PROTOCOL_VERSION,
+      appVersion: APP_PROTOCOL_VERSION,
+      chainId: tip.chainId,
+      height: tip.height + 1,
+      timeNs,
+      lastBlockId: tip.lastBlockId,
+      lastCommitHash: hashCommit(lastCommit),
+      dataHash: executed.committed.block.dataHash,
+      validatorsHash: tip.validators.hash(),
+      nextValidatorsHash: tip.nextValidators.hash(),
+      consensusHash: hashConsensusParams(tip.params),
+      appHash: tip.appHash,
+      lastResultsHash: tip.lastResultsHash,
+      evidenceHash: hashEvidenceList(evidence),
+      proposerAddress: proposer,
+    },
+    transactions: encodeBlockTransactions(executed.committed.block),
+    evidence,
+    lastCommit,
+  };
+  const partSet = splitIntoParts(encodeConsensusBlock(block));
+  return { id: blockIdOf(block, partSet), parts: partSet.parts, block, executed };
+}
+
+/**
+ * Judges a block whose parts are all here, by executing it. A block that breaks a rule is a
+ * candidate without execution.
+ * @throws what is not the block's fault, for example BALANCE_JOURNAL_MISMATCH
+ */
+export async function judgeCandidate(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  received: {
+    readonly header: PartSetHeader;
+    readonly parts: readonly BlockPart[];
+    readonly bytes: Uint8Array;
+  },
+): Promise<Candidate> {
+  const block = decodeOrUndefined(received.bytes);
+  const hash = block === undefined ? ZERO_HASH : hashConsensusHeader(block.header);
+  const id = { hash, parts: received.header };
+  if (block === undefined) return { id, parts: received.parts, block, executed: undefined };
+  try {
+    const executed = await executeBlock(parts, tip, block);
+    return { id, parts: received.parts, block, executed };
+  } catch (error) {
+    if (!isBlocksFault(error)) throw error;
+    const { height, proposerAddress } = block.header;
+    const reason = errorMessage(error);
+    parts.log.warn({ height, proposerAddress, reason }, "a proposed block is not valid");
+    return { id, parts: received.parts, block, executed: undefined };
+  }
+}
+
+/**
+ * Validates a block against the tip and executes it.
+ * @throws BLOCK_INVALID, and what is not the block's fault
+ */
+export async function executeBlock(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  block: ConsensusBlock,
+): ReturnType<BlockApplication["execute"]> {
+  validateBlock(block, tip);
+  parts.evidence.check(block.evidence, tip);
+  const { timeNs, proposerAddress } = block.header;
+  const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress };
+  return parts.application.execute(place, block.transactions);
+}
+
+function decodeOrUndefined(bytes: Uint8Array): ConsensusBlock | undefined {
+  try {
+    return decodeConsensusBlock(bytes);
+  } catch (error) {
+    if (isBlocksFault(error)) return undefined;
+    throw error;
+  }
+}
+
+function isBlocksFault(error: unknown): boolean {
+  return error instanceof AppError && INVALID_CODES.has(error.code);
+}
+
+function bytesOf(evidence: readonly DuplicateVoteEvidence[]): number {
+  return evidence.reduce((sum, one) => sum + encodeDuplicateVote(one).length + 8, 0);
+}

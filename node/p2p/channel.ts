@@ -1,0 +1,110 @@
+/** Messages over one libp2p stream: length in front, bounded, with time limits on both sides. */
+import type { Stream } from "@libp2p/interface";
+import { lpStream } from "@libp2p/utils";
+import { encodeVarint } from "../../chain/consensus/protobuf.js";
+import { errorMessage } from "../../chain/errors.js";
+import { P2pError } from "./p2p-error.js";
+
+/** Bytes that may lie unread between two reads; the reader never waits for anything else. */
+const READ_SLACK_BYTES = 4 * 1024 * 1024;
+
+/** Length prefix of the longest message. */
+const MAX_PREFIX_BYTES = 5;
+
+/** A stream of messages. Faults are P2pErrors; after one the channel is of no use. */
+export class Channel {
+  private readonly frames;
+
+  /**
+   * @param maxMessageBytes a longer message is the peer's fault
+   * @param maxUnreadBytes what may arrive before it is read, where that is more than one message
+   */
+  constructor(
+    private readonly stream: Stream,
+    maxMessageBytes: number,
+    maxUnreadBytes = maxMessageBytes,
+  ) {
+    this.frames = lpStream(stream, {
+      maxDataLength: maxMessageBytes,
+      maxBufferSize: Math.max(maxUnreadBytes, maxMessageBytes) + READ_SLACK_BYTES,
+    });
+  }
+
+  /** Bytes that are waiting to be sent. */
+  get unsentBytes(): number {
+    return this.stream.writeBufferLength;
+  }
+
+  /** Whether the other side can still read what is sent. */
+  get isOpen(): boolean {
+    return this.stream.status === "open" && this.stream.writeStatus === "writable";
+  }
+
+  /**
+   * The next message; undefined when the peer has ended the stream.
+   * @throws PEER_PROTOCOL for a message that is too long, PEER_GONE, or the signal's reason
+   */
+  async read(signal: AbortSignal): Promise<Uint8Array | undefined> {
+    try {
+      return (await this.frames.read({ signal })).subarray();
+    } catch (error) {
+      signal.throwIfAborted();
+      const name = error instanceof Error ? error.name : "";
+      if (name === "UnexpectedEOFError") return undefined;
+      const isFault = FAULT_NAMES.has(name);
+      throw new P2pError(isFault ? "PEER_PROTOCOL" : "PEER_GONE", errorMessage(error), {
+        cause: error,
+      });
+    }
+  }
+
+  /** Sends without waiting; look at `unsentBytes` before. Does nothing once the stream is closed. */
+  send(message: Uint8Array): void {
+    if (!this.isOpen) return;
+    try {
+      this.stream.send(Buffer.concat([encodeVarint(message.length), message]));
+    } catch (error) {
+      // The stream broke between the look and the call; its reader is told.
+      this.abort(error);
+    }
+  }
+
+  /**
+   * Sends and waits until the peer takes it.
+   * @throws PEER_GONE, or the signal's reason
+   */
+  async write(message: Uint8Array, signal: AbortSignal): Promise<void> {
+    this.send(message);
+    while (this.unsentBytes > 0 && this.isOpen) {
+      try {
+        await this.stream.onDrain({ signal });
+      } catch (cause) {
+        signal.throwIfAborted();
+        throw new P2pError("PEER_GONE", "the peer closed the stream", { cause });
+      }
+    }
+    if (!this.isOpen) throw new P2pError("PEER_GONE", "the peer closed the stream");
+  }
+
+  /** Ends this side's part of the conversation. */
+  async close(signal: AbortSignal): Promise<void> {
+    await this.stream.close({ signal }).catch((error: unknown) => this.abort(error));
+  }
+
+  /** Ends the stream at once. */
+  abort(reason: unknown): void {
+    this.stream.abort(reason instanceof Error ? reason : new Error("closed"));
+  }
+}
+
+const FAULT_NAMES = new Set([
+  "InvalidMessageLengthError",
+  "InvalidDataLengthError",
+  "InvalidDataLengthLengthError",
+  "StreamBufferError",
+]);
+
+/** Bytes that a message of this size takes on the wire. */
+export function framedBytes(sizeBytes: number): number {
+  return sizeBytes + MAX_PREFIX_BYTES;
+}

@@ -1,0 +1,303 @@
+/**
+ * The libp2p node: TCP, noise, yamux, identify, gossipsub. It dials exactly the addresses that it
+ * is told to, knows peers by the hash of their key, and keeps one connection with each.
+ */
+import { generateKeyPairFromSeed } from "@libp2p/crypto/keys";
+import type { GossipSub } from "@libp2p/gossipsub";
+import { identify } from "@libp2p/identify";
+import type { Connection, Libp2p, MultiaddrConnection } from "@libp2p/interface";
+import { noise } from "@libp2p/noise";
+import { tcp } from "@libp2p/tcp";
+import { yamux } from "@libp2p/yamux";
+import { multiaddr } from "@multiformats/multiaddr";
+import { createLibp2p } from "libp2p";
+import { errorMessage } from "../../chain/errors.js";
+import type { Clock } from "../../runtime/clock.js";
+import type { ListenAddress } from "../../runtime/config-values.js";
+import type { Logger } from "../../runtime/logger.js";
+import { withTimeout } from "../../runtime/task.js";
+import { Channel } from "./channel.js";
+import { ConnectionGate, nodeIdOfPeer } from "./connection-gate.js";
+import { gossipService } from "./gossip-service.js";
+import { type NodeId, type NodeKey } from "./node-key.js";
+import { P2pError } from "./p2p-error.js";
+import { multiaddrTextOf, type PeerAddress } from "./peer-address.js";
+import { PeerLink } from "./peer-link.js";
+import { PeerScores } from "./peer-scores.js";
+import { providePromiseWithResolvers } from "./promise-with-resolvers.js";
+import { TrafficMeter } from "./traffic-meter.js";
+
+/** What a host is made of. */
+export interface HostOptions {
+  readonly key: NodeKey;
+  /** Undefined: this node only dials. */
+  readonly listen: ListenAddress | undefined;
+  readonly maxInboundPeers: number;
+  readonly maxOutboundPeers: number;
+  /** Ids for which there is always room: the persistent peers. */
+  readonly reservedIds: ReadonlySet<NodeId>;
+  /** Topics that peers may speak about. */
+  readonly topics: readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How a request/response protocol is served. */
+export interface ProtocolHandler {
+  readonly protocol: string;
+  readonly maxMessageBytes: number;
+  /** Streams that one peer may have open at once. */
+  readonly maxInboundStreams: number;
+  /** Gets each stream that a peer opens; a rejection aborts the stream. */
+  readonly serve: (link: PeerLink, channel: Channel) => Promise<void>;
+}
+
+/** Time for a connection to come up: TCP, noise and multiplexer on a slow line. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Time for a peer to agree on a stream's protocol. */
+const NEGOTIATION_TIMEOUT_MS = 10_000;
+
+/**
+ * Connections that one IP address may open in a second. Many nodes may live behind one address
+ * (a test network on one machine, an office); each handshake costs some milliseconds.
+ */
+const INBOUND_PER_SECOND = 30;
+
+/** Handshakes at once; what comes beyond is refused until some are done. */
+const MAX_PENDING_INBOUND = 64;
+
+/** Handshakes and replaced connections for a moment exist beside the peers. */
+const CONNECTION_SLACK = 32;
+
+/** Streams that one peer may have open in all, as many as honest ones come near. */
+const MAX_STREAMS_PER_PEER = 64;
+
+/** Bytes that a stream lets through before its reader has taken them; libp2p's default is 16 MiB. */
+const MAX_STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
+
+type Services = { identify: unknown; gossip: GossipSub };
+
+/** The node's end of all connections. */
+export class Host {
+  readonly scores: PeerScores;
+  private readonly links = new Map<NodeId, PeerLink>();
+  /** The meter of the connection that comes up next for a peer. */
+  private readonly freshMeters = new Map<NodeId, TrafficMeter>();
+  private readonly linkListeners = new Set<(link: PeerLink) => void>();
+  private readonly gate: ConnectionGate;
+  private libp2p: Libp2p<Services> | undefined;
+  /** What connections carried that are over. */
+  private readonly past = { receivedBytes: 0, sentBytes: 0 };
+
+  private constructor(private readonly options: HostOptions) {
+    this.scores = new PeerScores(options.clock);
+    this.scores.onBan((nodeId, offence) => {
+      options.log.warn({ peer: nodeId, offence }, "peer banned");
+      this.links.get(nodeId)?.close(`banned: ${offence}`);
+    });
+    this.gate = new ConnectionGate({
+      ownId: options.key.nodeId,
+      linkTo: (nodeId) => this.links.get(nodeId),
+      isBanned: (nodeId) => this.scores.isBanned(nodeId),
+      hasInboundRoom: (nodeId) => this.hasInboundRoom(nodeId),
+      onUpgraded: (nodeId, connection) => this.measure(nodeId, connection),
+    });
+  }
+
+  /** Starts the node. Throws LISTEN_FAILED. */
+  static async start(options: HostOptions): Promise<Host> {
+    providePromiseWithResolvers();
+    const host = new Host(options);
+    await host.open();
+    return host;
+  }
+
+  /** This node's id. */
+  get nodeId(): NodeId {
+    return this.options.key.nodeId;
+  }
+
+  /** The gossip router. */
+  get gossip(): GossipSub {
+    return this.node.services.gossip;
+  }
+
+  /** Peers that are connected now. */
+  peers(): readonly PeerLink[] {
+    return [...this.links.values()];
+  }
+
+  /** The connection with a peer. */
+  linkTo(nodeId: NodeId): PeerLink | undefined {
+    return this.links.get(nodeId);
+  }
+
+  /** Bytes since the start, handshakes left out. */
+  traffic(): { readonly receivedBytes: number; readonly sentBytes: number } {
+    let { receivedBytes, sentBytes } = this.past;
+    for (const { meter } of this.links.values()) {
+      receivedBytes += meter.receivedBytes;
+      sentBytes += meter.sentBytes;
+    }
+    return { receivedBytes, sentBytes };
+  }
+
+  /** Calls the listener with every new connection, present ones included. */
+  onLink(listener: (link: PeerLink) => void): void {
+    this.linkListeners.add(listener);
+    for (const link of this.links.values()) listener(link);
+  }
+
+  /** Serves a protocol to all peers. */
+  async handle(handler: ProtocolHandler): Promise<void> {
+    const { protocol, maxMessageBytes, maxInboundStreams, serve } = handler;
+    await this.node.handle(
+      protocol,
+      (stream, connection) => {
+        const link = this.linkOf(connection);
+        const channel = new Channel(stream, maxMessageBytes);
+        if (link === undefined) return channel.abort(new Error("not connected"));
+        serve(link, channel).catch((error: unknown) => {
+          this.options.log.debug({ peer: link.nodeId, protocol, err: error }, "stream failed");
+          if (error instanceof P2pError && error.code === "PEER_PROTOCOL") {
+            this.scores.report(link.nodeId, "malformed");
+          }
+          channel.abort(error);
+        });
+      },
+      { maxInboundStreams },
+    );
+  }
+
+  /**
+   * Connects to an address.
+   * @throws PEER_UNREACHABLE, WRONG_NODE_ID, PEER_REFUSED
+   */
+  async dial(address: PeerAddress, options: { readonly signal: AbortSignal }): Promise<PeerLink> {
+    const target = multiaddr(multiaddrTextOf(address));
+    const connect = async () => {
+      try {
+        // Never an existing connection: the address may belong to somebody else by now.
+        return await withTimeout((signal) => this.node.dial(target, { signal, force: true }), {
+          timeoutMs: CONNECT_TIMEOUT_MS,
+          signal: options.signal,
+          what: "connecting",
+        });
+      } catch (cause) {
+        options.signal.throwIfAborted();
+        throw new P2pError("PEER_UNREACHABLE", errorMessage(cause), { cause, retriable: true });
+      }
+    };
+    const connection = await this.gate.during(target.toString(), address.nodeId, connect);
+    const link = this.linkOf(connection);
+    if (link === undefined) {
+      throw new P2pError("PEER_UNREACHABLE", "the peer closed the connection", { retriable: true });
+    }
+    return link;
+  }
+
+  /** Ends all connections and stops listening. */
+  async stop(): Promise<void> {
+    const { libp2p } = this;
+    this.linkListeners.clear();
+    if (libp2p === undefined) return;
+    for (const link of this.links.values()) link.close("this node stops");
+    await libp2p.stop();
+  }
+
+  private get node(): Libp2p<Services> {
+    if (this.libp2p === undefined) throw new P2pError("LISTEN_FAILED", "the host is not started");
+    return this.libp2p;
+  }
+
+  private async open(): Promise<void> {
+    const { key, listen, maxInboundPeers, maxOutboundPeers, reservedIds, topics } = this.options;
+    const maxPeers = maxInboundPeers + maxOutboundPeers + reservedIds.size;
+    const listenAddresses = listen === undefined ? [] : [multiaddrTextOf(listen)];
+    const libp2p = await createLibp2p<Services>({
+      start: false,
+      privateKey: await generateKeyPairFromSeed("Ed25519", key.seed),
+      // Nothing of our own addresses goes into identify: peers are to dial what they are told.
+      addresses: { listen: listenAddresses, announceFilter: () => [] },
+      transports: [tcp()],
+      connectionEncrypters: [noise()],
+      streamMuxers: [
+        yamux({
+          maxInboundStreams: MAX_STREAMS_PER_PEER,
+          maxOutboundStreams: MAX_STREAMS_PER_PEER,
+          streamOptions: { maxStreamWindowSize: MAX_STREAM_WINDOW_BYTES },
+        }),
+      ],
+      connectionGater: this.gate,
+      connectionManager: {
+        maxConnections: maxPeers + CONNECTION_SLACK,
+        inboundConnectionThreshold: INBOUND_PER_SECOND,
+        maxIncomingPendingConnections: MAX_PENDING_INBOUND,
+        inboundStreamProtocolNegotiationTimeout: NEGOTIATION_TIMEOUT_MS,
+        reconnectRetries: 0,
+      },
+      // Sessions notice sooner that a peer has fallen silent.
+      connectionMonitor: { enabled: false },
+      services: { identify: identify(), gossip: gossipService(topics) },
+    });
+    libp2p.addEventListener("connection:open", ({ detail }) => this.onOpen(detail));
+    // libp2p's own book of peers would grow with every stranger that ever came by.
+    libp2p.addEventListener("peer:disconnect", ({ detail }) => {
+      libp2p.peerStore.delete(detail).catch(() => undefined);
+    });
+    this.libp2p = libp2p;
+    try {
+      await libp2p.start();
+    } catch (cause) {
+      throw new P2pError("LISTEN_FAILED", `cannot listen on ${listenAddresses.join(", ")}`, {
+        cause,
+      });
+    }
+  }
+
+  private onOpen(connection: Connection): void {
+    const nodeId = nodeIdOfPeer(connection.remotePeer);
+    const meter = nodeId === undefined ? undefined : this.freshMeters.get(nodeId);
+    if (nodeId === undefined || meter === undefined) {
+      return connection.abort(new Error("a connection that passed no gate"));
+    }
+    this.freshMeters.delete(nodeId);
+    this.links.get(nodeId)?.close("replaced");
+    const link = new PeerLink({ nodeId, connection, meter, clock: this.options.clock });
+    this.links.set(nodeId, link);
+    link.onClose((reason) => {
+      if (this.links.get(nodeId) === link) this.links.delete(nodeId);
+      this.past.receivedBytes += meter.receivedBytes;
+      this.past.sentBytes += meter.sentBytes;
+      this.options.log.debug({ peer: nodeId, reason }, "peer disconnected");
+    });
+    this.options.log.debug({ peer: nodeId, direction: link.direction }, "peer connected");
+    for (const listener of this.linkListeners) listener(link);
+  }
+
+  private linkOf(connection: Connection): PeerLink | undefined {
+    const nodeId = nodeIdOfPeer(connection.remotePeer);
+    const link = nodeId === undefined ? undefined : this.links.get(nodeId);
+    return link?.isOn(connection) === true ? link : undefined;
+  }
+
+  private measure(nodeId: NodeId, connection: MultiaddrConnection): void {
+    const meter = new TrafficMeter(this.options.clock, () => this.scores.report(nodeId, "flood"));
+    connection.addEventListener("message", ({ data }) => meter.received(data.byteLength));
+    const send = connection.send.bind(connection);
+    connection.send = (data) => {
+      meter.sent(data.byteLength);
+      return send(data);
+    };
+    this.freshMeters.set(nodeId, meter);
+  }
+
+  private hasInboundRoom(nodeId: NodeId): boolean {
+    if (this.options.reservedIds.has(nodeId)) return true;
+    const strangers = this.peers().filter(
+      ({ direction, nodeId: id }) => direction === "inbound" && !this.options.reservedIds.has(id),
+    );
+    return strangers.length < this.options.maxInboundPeers;
+  }
+}

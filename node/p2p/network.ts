@@ -1,0 +1,317 @@
+/** The node's place in the network: all parts of it, put together. */
+import type { Hash32 } from "../../chain/hex.js";
+import type { Clock } from "../../runtime/clock.js";
+import { formatListenAddress, type ListenAddress } from "../../runtime/config-values.js";
+import type { Logger } from "../../runtime/logger.js";
+import { TaskGroup } from "../../runtime/task.js";
+import type {
+  BlockSyncTarget,
+  ConsensusBroadcast,
+  ConsensusInbox,
+} from "../consensus/consensus-ports.js";
+import type { PendingTransaction } from "../event-bus.js";
+import type { TransactionPool } from "../mempool/pool-port.js";
+import { blockHandler, blockSource } from "./block-protocol.js";
+import { BlockSync, type CatchUpOptions, type SyncPeer } from "./block-sync.js";
+import { ConsensusReactor } from "./consensus-reactor.js";
+import { Discovery } from "./discovery.js";
+import { Gossip } from "./gossip.js";
+import { Host } from "./host.js";
+import type { NetworkPeer, NetworkStats, NetworkView } from "./network-port.js";
+import type { NodeId, NodeKey } from "./node-key.js";
+import type { KnownPeerAddress, PeerAddress } from "./peer-address.js";
+import { PeerBook } from "./peer-book.js";
+import type { Hello } from "./peer-codec.js";
+import { type PeerSession, PeerSessions } from "./peer-sessions.js";
+import { keepConnected } from "./persistent-dialer.js";
+import { TransactionGossip } from "./transaction-gossip.js";
+
+/** Who this node is and whom it talks to; the names are those of config.toml, section p2p. */
+export interface NetworkOptions {
+  readonly key: NodeKey;
+  readonly listen: ListenAddress | undefined;
+  /** What peers are told instead of the listen address, `host:port`; "" for that. */
+  readonly externalAddress: string;
+  /** Kept connected for ever. */
+  readonly persistentPeers: readonly KnownPeerAddress[];
+  /** Asked for addresses when nobody is known; only with `pex`. */
+  readonly seeds: readonly PeerAddress[];
+  /** Whether peers beyond the persistent ones are looked for. */
+  readonly pex: boolean;
+  /** Whether this node only collects and gives out addresses. */
+  readonly seedMode: boolean;
+  readonly maxInboundPeers: number;
+  readonly maxOutboundPeers: number;
+  /** Where known addresses are kept. */
+  readonly addressBookFile: string | undefined;
+  readonly moniker: string;
+  readonly version: string;
+  /** Where this node's consensus RPC listens, for `net_info` of others. */
+  readonly rpcAddress: string;
+  readonly chainId: string;
+  readonly genesisHash: Hash32;
+}
+
+/** What the network needs of the node. */
+export interface NetworkPorts {
+  readonly blocks: BlockSyncTarget;
+  readonly pool: Pick<TransactionPool, "submit" | "content">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Uniform in [0, 1). */
+  random(): number;
+  /** Told of a loop that died: the node cannot go on. */
+  onFault(error: unknown): void;
+}
+
+interface Parts {
+  readonly host: Host;
+  readonly sessions: PeerSessions;
+  readonly gossip: Gossip;
+  readonly reactor: ConsensusReactor;
+  readonly transactions: TransactionGossip;
+}
+
+/** The running network. */
+export class Network implements NetworkView {
+  private readonly syncPeers = new WeakMap<PeerSession, SyncPeer>();
+  private readonly sync: BlockSync;
+  /** Whether there is anybody to dial. */
+  private knowsAnybody = false;
+
+  private constructor(
+    private readonly options: NetworkOptions,
+    private readonly ports: NetworkPorts,
+    private readonly parts: Parts,
+    private readonly tasks: TaskGroup,
+  ) {
+    this.sync = new BlockSync({
+      target: ports.blocks,
+      peers: () => parts.sessions.all().map((session) => this.syncPeerOf(session)),
+      report: (nodeId, offence) => parts.host.scores.report(nodeId, offence),
+      clock: ports.clock,
+      log: ports.log,
+    });
+  }
+
+  /** Listens, dials and answers until `stop` or the signal. Throws LISTEN_FAILED. */
+  static async start(
+    options: NetworkOptions,
+    ports: NetworkPorts,
+    signal: AbortSignal,
+  ): Promise<Network> {
+    const topics = topicsOf(options.genesisHash);
+    const { clock, log } = ports;
+    const reservedIds = new Set(options.persistentPeers.map(({ nodeId }) => nodeId));
+    const host = await Host.start({
+      ...options,
+      reservedIds,
+      topics: Object.values(topics),
+      clock,
+      log,
+    });
+    const tasks = new TaskGroup({ signal, onFault: (_name, error) => ports.onFault(error) });
+    try {
+      const sessions = await PeerSessions.start({ host, hello: helloOf(options), clock, log });
+      const parts = connectParts({ host, sessions, topics, ports });
+      const network = new Network(options, ports, parts, tasks);
+      await host.handle(blockHandler(ports.blocks));
+      tasks.run("peers", (inner) => sessions.watch(inner));
+      tasks.run("consensus", (inner) => parts.reactor.run(inner));
+      tasks.run("transactions", (inner) => parts.transactions.run(inner));
+      await network.findPeers(reservedIds);
+      return network;
+    } catch (error) {
+      await tasks.stop();
+      await host.stop();
+      throw error;
+    }
+  }
+
+  /** The driver's way out. */
+  get broadcast(): ConsensusBroadcast {
+    return this.parts.reactor;
+  }
+
+  /** The driver runs: what peers say of the height in progress goes to it. */
+  attach(inbox: ConsensusInbox): void {
+    this.parts.reactor.attach(inbox);
+  }
+
+  /** The driver does not run. */
+  detach(): void {
+    this.parts.reactor.detach();
+  }
+
+  /** Transactions became executable here; give it the bus's `pendingTransactions`. */
+  onAdmitted(transactions: readonly PendingTransaction[]): void {
+    this.parts.transactions.onAdmitted(transactions);
+  }
+
+  /**
+   * Brings the node to the height of its peers, while the driver does not run. A node that may be
+   * the first and knows nobody who could be ahead has nothing to wait for.
+   */
+  catchUp(options: CatchUpOptions): Promise<void> {
+    const isAlone = options.mayBeFirst && !this.knowsAnybody && this.peers().length === 0;
+    return isAlone ? this.sync.skip() : this.sync.run(options);
+  }
+
+  /** Highest height that a peer is deciding; 0 when none has said. */
+  highestPeerHeight(): number {
+    return this.parts.reactor.highestPeerHeight();
+  }
+
+  /** See `NetworkView`. */
+  isCatchingUp(): boolean {
+    return this.sync.isCatchingUp();
+  }
+
+  /** See `NetworkView`. */
+  listeners(): readonly string[] {
+    const { listen } = this.options;
+    return listen === undefined ? [] : [formatListenAddress(listen)];
+  }
+
+  /** See `NetworkView`; peers that have said hello. */
+  peers(): readonly NetworkPeer[] {
+    const nowMs = this.ports.clock.monotonicMs();
+    return this.parts.sessions.all().map(({ link, hello }) => ({
+      nodeId: link.nodeId,
+      moniker: hello.moniker,
+      network: hello.network,
+      version: hello.version,
+      listenAddress: hello.listenAddress,
+      rpcAddress: hello.rpcAddress,
+      isOutbound: link.direction === "outbound",
+      remoteIp: link.remoteIp,
+      connectedMs: nowMs - link.connectedAtMs,
+      receivedBytes: link.meter.receivedBytes,
+      sentBytes: link.meter.sentBytes,
+    }));
+  }
+
+  /** See `NetworkView`. */
+  stats(): NetworkStats {
+    return { peers: this.parts.sessions.all().length, ...this.parts.host.traffic() };
+  }
+
+  /** Ends all connections and loops. */
+  async stop(): Promise<void> {
+    await this.tasks.stop();
+    await this.parts.host.stop();
+  }
+
+  private async findPeers(reservedIds: ReadonlySet<NodeId>): Promise<void> {
+    const { options, ports, tasks, parts } = this;
+    const { host, sessions } = parts;
+    const { clock, log } = ports;
+    const random = () => ports.random();
+    for (const address of options.persistentPeers) {
+      if (address.nodeId === options.key.nodeId) continue;
+      this.knowsAnybody = true;
+      const dial = {
+        clock,
+        log,
+        random,
+        linkTo: (nodeId: NodeId) => host.linkTo(nodeId),
+        dial: (to: PeerAddress, inner: { readonly signal: AbortSignal }) => host.dial(to, inner),
+      };
+      tasks.run(`peer ${address.nodeId}`, (inner) => keepConnected(address, dial, inner));
+    }
+    if (!options.pex) return;
+    const file = options.addressBookFile;
+    const book = new PeerBook({ file, ownId: options.key.nodeId, clock, log, random });
+    const { seeds, seedMode: isSeed, maxOutboundPeers } = options;
+    this.knowsAnybody ||= seeds.length > 0 || book.size > 0;
+    const discovery = await Discovery.start({
+      host,
+      sessions,
+      book,
+      seeds,
+      isSeed,
+      maxOutboundPeers,
+      reservedIds,
+      clock,
+      log,
+      random,
+    });
+    tasks.run("discovery", (inner) => discovery.run(inner));
+  }
+
+  private syncPeerOf(session: PeerSession): SyncPeer {
+    const known = this.syncPeers.get(session);
+    if (known !== undefined) return known;
+    const { nodeId, link } = session;
+    const peer = { nodeId, source: blockSource(link), signal: link.signal };
+    this.syncPeers.set(session, peer);
+    return peer;
+  }
+}
+
+interface Topics {
+  readonly consensus: string;
+  readonly transactions: string;
+}
+
+/** Chains do not hear each other, even where their nodes are connected. */
+function topicsOf(genesisHash: Hash32): Topics {
+  const prefix = `/causeway/${genesisHash.slice(2, 18)}`;
+  return { consensus: `${prefix}/consensus/1`, transactions: `${prefix}/transactions/1` };
+}
+
+function helloOf(options: NetworkOptions): Hello {
+  const { listen, externalAddress } = options;
+  const own = listen === undefined ? "" : formatListenAddress(listen);
+  return {
+    network: options.chainId,
+    genesisHash: options.genesisHash,
+    moniker: options.moniker,
+    version: options.version,
+    listenAddress: externalAddress === "" ? own : externalAddress,
+    rpcAddress: options.rpcAddress,
+  };
+}
+
+/** Makes the parts and tells each what the others hear. */
+function connectParts(made: {
+  readonly host: Host;
+  readonly sessions: PeerSessions;
+  readonly topics: Topics;
+  readonly ports: NetworkPorts;
+}): Parts {
+  const { host, sessions, topics, ports } = made;
+  const { clock, log, pool } = ports;
+  const report = host.scores.report.bind(host.scores);
+  const isReady = (nodeId: NodeId) => sessions.get(nodeId) !== undefined;
+  const gossip = new Gossip({ router: host.gossip, clock, log, isReady, report });
+  const publishTo = (topic: string) => (bytes: Uint8Array) => gossip.publish(topic, bytes);
+  const reactor = new ConsensusReactor({
+    publish: publishTo(topics.consensus),
+    report,
+    clock,
+    log,
+  });
+  const publish = publishTo(topics.transactions);
+  const transactions = new TransactionGossip({ pool, publish, report, clock });
+  gossip.subscribe(topics.consensus, (bytes, from) => reactor.onGossip(bytes, from));
+  gossip.subscribe(topics.transactions, (bytes) => transactions.onGossip(bytes));
+  sessions.onReady((session) => {
+    reactor.add(session);
+    transactions.add(session);
+  });
+  sessions.onGone((session) => {
+    reactor.remove(session);
+    transactions.remove(session);
+    gossip.remove(session.nodeId);
+  });
+  sessions.onFrame((frame, from) => {
+    const heard =
+      frame.type === "consensus"
+        ? reactor.onDirect(frame.message, from.nodeId)
+        : transactions.onDirect(frame.raws, from.nodeId);
+    // The driver and the pool answer faults of messages; whatever else fails is theirs to report.
+    heard.catch((error: unknown) => log.debug({ peer: from.nodeId, err: error }, "frame failed"));
+  });
+  return { host, sessions, gossip, reactor, transactions };
+}

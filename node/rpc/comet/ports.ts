@@ -1,0 +1,80 @@
+/** What the consensus RPC reads of the node, beside the status. */
+import type { Address } from "../../../chain/address.js";
+import type { DuplicateVoteEvidence } from "../../../chain/consensus/evidence.js";
+import type { Vote } from "../../../chain/consensus/vote.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import type { ChainView } from "../../chain-view.js";
+import type { ConsensusMoment, ConsensusView, Reception } from "../../consensus/consensus-ports.js";
+import type { EventBus } from "../../event-bus.js";
+import type { TransactionPool } from "../../mempool/pool-port.js";
+
+/** Consensus as this server reads it. */
+export interface CometConsensus extends ConsensusView {
+  /** Height of a consensus block hash. */
+  heightOfHash(hash: Hash32): Height | undefined;
+}
+
+/** The event index; heights ascend, both ends of a range are included. */
+export interface EventIndex {
+  heightsOfType(type: string, from: Height, to: Height): AsyncIterable<Height>;
+  heightsOfAmount(amountAtoken: bigint, from: Height, to: Height): AsyncIterable<Height>;
+}
+
+/** The genesis as CometBFT shows it. */
+export interface CometGenesis {
+  readonly timeMs: number;
+  readonly chainId: string;
+  readonly validators: readonly {
+    readonly address: Address;
+    /** 32 bytes, ed25519. */
+    readonly publicKey: Uint8Array;
+    readonly power: bigint;
+    readonly name: string;
+  }[];
+  /** EVM hash of block 0: what header 1 has as `app_hash`. */
+  readonly appHash: Hash32;
+  /** Our genesis file: a JSON object as text. */
+  readonly appState: string;
+}
+
+/** One connected peer. */
+export interface CometPeer {
+  /** 40 hex digits (D24). */
+  readonly nodeId: string;
+  readonly listenAddress: string;
+  readonly moniker: string;
+  readonly version: string;
+  readonly isOutbound: boolean;
+  readonly remoteIp: string;
+  readonly connectedMs: number;
+}
+
+/** The network as `net_info` shows it. */
+export interface CometNetwork {
+  /** Addresses this node listens at; empty while it does not. */
+  readonly listeners: readonly string[];
+  peers(): readonly CometPeer[];
+}
+
+/** What happens inside a height, for subscribers; each returns the end of the subscription. */
+export interface ConsensusEvents {
+  onMoment(listener: (moment: ConsensusMoment) => void): () => void;
+  onVote(listener: (vote: Vote) => void): () => void;
+}
+
+/** Everything behind the routes that show the chain. */
+export interface CometChain {
+  readonly view: ChainView;
+  readonly consensus: CometConsensus;
+  readonly pool: TransactionPool;
+  readonly bus: EventBus;
+  readonly events: EventIndex;
+  readonly genesis: CometGenesis;
+  readonly network: CometNetwork;
+  /** Why the pool would refuse a transaction now; nothing is admitted. */
+  checkTransaction(raw: Uint8Array): Promise<Error | undefined>;
+  /** Hands evidence to consensus, which verifies it. */
+  addEvidence(evidence: DuplicateVoteEvidence): Promise<Reception>;
+  /** Absent on a node that only follows. */
+  readonly consensusEvents?: ConsensusEvents;
+}

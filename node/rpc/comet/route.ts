@@ -1,0 +1,45 @@
+/** One route of the consensus RPC: its arguments in CometBFT's order, and what answers it. */
+import type { Arguments } from "./arguments.js";
+
+/** Who asks; only WebSocket clients can be told of events. */
+export interface RouteContext {
+  readonly signal: AbortSignal;
+  readonly client: RouteClient | undefined;
+}
+
+/** A WebSocket client as subscriptions see it. */
+export interface RouteClient {
+  /** The id of the request that is being answered: events carry it. */
+  readonly requestId: string | number | null;
+  readonly connection: EventReceiver;
+}
+
+/** Where events go. */
+export interface EventReceiver {
+  /** Sends a text, unless too much waits to be read already. */
+  push(text: string): "sent" | "slow" | "closed";
+  /** Ends a connection that does not read, with the reason as its last text. */
+  cutOff(reason: string): void;
+  onClose(callback: () => void): void;
+}
+
+/** A route; what it throws as CometFault is answered, anything else is a fault of ours. */
+export interface Route {
+  /** Names of the arguments, for arrays and for the page of routes. */
+  readonly parameters: readonly string[];
+  /** Served over WebSocket only. */
+  readonly isSocketOnly?: boolean;
+  run(values: Arguments, context: RouteContext): unknown;
+}
+
+/** Routes by name. */
+export type Routes = ReadonlyMap<string, Route>;
+
+/** A route's entry. */
+export function route(
+  name: string,
+  parameters: readonly string[],
+  run: Route["run"],
+): readonly [string, Route] {
+  return [name, { parameters, run }];
+}

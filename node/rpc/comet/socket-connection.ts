@@ -1,0 +1,111 @@
+/** One WebSocket client: its requests, its events, and what happens when it does not read. */
+import type { RawData, WebSocket } from "ws";
+import type { Logger } from "../../../runtime/logger.js";
+import { answerBody } from "./json-rpc.js";
+import type { EventReceiver, Routes } from "./route.js";
+
+/** Requests of one connection that run at once; reading pauses above it. */
+const MAX_IN_FLIGHT = 64;
+
+/**
+ * Unsent bytes after which a client counts as too slow. One event may be larger by itself: it is
+ * sent when less than this waits before it.
+ */
+const MAX_BACKLOG_BYTES = 16 * 1024 * 1024;
+
+/** WebSocket status "try again later". */
+const TOO_SLOW = 1013;
+
+/** Time for a slow client to take its close frame. */
+const CLOSE_GRACE_MS = 5_000;
+
+/** A connection as the routes see it. */
+export class CometConnection implements EventReceiver {
+  private readonly ending = new AbortController();
+  private readonly closeCallbacks: (() => void)[] = [];
+  private inFlight = 0;
+  private isAlive = true;
+  private isOpen = true;
+
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly routes: Routes,
+    private readonly log: Logger,
+  ) {
+    socket.on("message", (data) => void this.onMessage(data));
+    socket.on("pong", () => {
+      this.isAlive = true;
+    });
+    socket.on("error", (err) => log.debug({ err }, "WebSocket fault"));
+    socket.once("close", () => this.release());
+  }
+
+  /** Asks whether the client is there; ends the connection if it did not answer the last time. */
+  ping(): void {
+    if (!this.isAlive) {
+      this.socket.terminate();
+      return;
+    }
+    this.isAlive = false;
+    this.socket.ping();
+  }
+
+  push(text: string): "sent" | "slow" | "closed" {
+    if (!this.isOpen) return "closed";
+    if (this.socket.bufferedAmount > MAX_BACKLOG_BYTES) return "slow";
+    this.socket.send(text, this.onSent);
+    return "sent";
+  }
+
+  cutOff(reason: string): void {
+    if (!this.isOpen) return;
+    const { bufferedAmount } = this.socket;
+    this.log.warn({ bufferedAmount }, "consensus RPC subscriber dropped: too slow");
+    this.socket.send(reason);
+    // A paused socket would never see the client's close frame.
+    this.socket.resume();
+    this.socket.close(TOO_SLOW, "slow client");
+    const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
+    this.socket.once("close", () => clearTimeout(timer));
+    this.release();
+  }
+
+  onClose(callback: () => void): void {
+    this.closeCallbacks.push(callback);
+  }
+
+  private readonly onSent = (): void => this.updateReading();
+
+  private async onMessage(data: RawData): Promise<void> {
+    this.inFlight += 1;
+    this.updateReading();
+    const { signal } = this.ending;
+    const answer = await answerBody(asBuffer(data), {
+      routes: this.routes,
+      log: this.log,
+      signal,
+      client: (requestId) => ({ requestId, connection: this }),
+    });
+    this.inFlight -= 1;
+    if (this.isOpen && answer !== undefined) this.socket.send(answer.text, this.onSent);
+    this.updateReading();
+  }
+
+  /** Requests are read only as fast as they are answered and their answers are taken. */
+  private updateReading(): void {
+    const isBusy = this.inFlight >= MAX_IN_FLIGHT || this.socket.bufferedAmount > MAX_BACKLOG_BYTES;
+    if (isBusy && this.isOpen && !this.socket.isPaused) this.socket.pause();
+    if (!isBusy && this.socket.isPaused) this.socket.resume();
+  }
+
+  private release(): void {
+    this.isOpen = false;
+    this.ending.abort();
+    for (const callback of this.closeCallbacks.splice(0)) callback();
+  }
+}
+
+function asBuffer(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}

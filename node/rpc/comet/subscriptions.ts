@@ -1,0 +1,229 @@
+/**
+ * subscribe, unsubscribe, unsubscribe_all. A subscription gets every matching event of the heights
+ * after the one it was made at, in order. Equal queries of many clients are decided once.
+ */
+import { setImmediate as yieldToLoop } from "node:timers/promises";
+import type { Height } from "../../../chain/hex.js";
+import type { Logger } from "../../../runtime/logger.js";
+import { refused } from "./errors.js";
+import {
+  blockPublications,
+  momentPublication,
+  type PublishedEvent,
+  votePublication,
+} from "./event-data.js";
+import { errorText, type RequestId } from "./json-rpc.js";
+import type { CometChain } from "./ports.js";
+import { type EventQuery, parseQuery } from "./query.js";
+import type { ResultTexts } from "./result-texts.js";
+import { matchesQuery } from "./query-match.js";
+import type { EventReceiver, Route, RouteClient } from "./route.js";
+
+/** CometBFT's defaults: `max_subscription_clients` and `max_subscriptions_per_client`. */
+const MAX_CLIENTS = 100;
+const MAX_PER_CLIENT = 5;
+
+/** Work between two turns of the event loop: telling others must not delay a block. */
+const SLICE_MS = 5;
+
+interface Subscription {
+  readonly id: RequestId;
+  readonly receiver: EventReceiver;
+  /** As the client wrote it. */
+  readonly text: string;
+  readonly group: QueryGroup;
+  /** Heights up to this one were there before. */
+  readonly after: Height;
+}
+
+/** All subscriptions with equal queries. */
+interface QueryGroup {
+  readonly query: EventQuery;
+  /** The only kind of event that can match; undefined for any. */
+  readonly kind: string | undefined;
+  readonly members: Set<Subscription>;
+}
+
+/** All subscriptions of all clients. */
+export class SubscriptionHub {
+  private readonly clients = new Map<EventReceiver, Map<string, Subscription>>();
+  private readonly groups = new Map<string, QueryGroup>();
+  private readonly endings: (() => void)[];
+  /** First height that was not told yet. */
+  private next: Height;
+  private isTelling = false;
+  private isClosed = false;
+
+  constructor(
+    private readonly chain: CometChain,
+    private readonly texts: ResultTexts,
+    private readonly log: Logger,
+  ) {
+    this.next = chain.view.head().height + 1;
+    const { bus, consensusEvents } = chain;
+    this.endings = [bus.on("block", () => void this.tellBlocks())];
+    if (consensusEvents !== undefined) {
+      this.endings.push(
+        consensusEvents.onMoment((moment) => this.tellNow(() => momentPublication(chain, moment))),
+        consensusEvents.onVote((vote) => this.tellNow(() => votePublication(vote))),
+      );
+    }
+  }
+
+  /** The three routes. */
+  routes(): readonly (readonly [string, Route])[] {
+    const socketRoute = (
+      name: string,
+      parameters: readonly string[],
+      run: (query: string, client: RouteClient) => void,
+    ): readonly [string, Route] => [
+      name,
+      {
+        parameters,
+        isSocketOnly: true,
+        run: (values, { client }) => {
+          if (client === undefined) throw refused("subscriptions need a WebSocket");
+          run(values.text("query"), client);
+          return {};
+        },
+      },
+    ];
+    return [
+      socketRoute("subscribe", ["query"], (query, client) => this.subscribe(query, client)),
+      socketRoute("unsubscribe", ["query"], (query, client) => this.unsubscribe(query, client)),
+      socketRoute("unsubscribe_all", [], (_query, { connection }) => {
+        if (!this.clients.has(connection)) throw refused("subscription not found");
+        this.forget(connection);
+      }),
+    ];
+  }
+
+  /** Stops listening to the node. */
+  close(): void {
+    this.isClosed = true;
+    for (const end of this.endings) end();
+  }
+
+  private subscribe(text: string, { connection, requestId }: RouteClient): void {
+    const own = this.clients.get(connection) ?? new Map<string, Subscription>();
+    if (own.size === 0 && this.clients.size >= MAX_CLIENTS) {
+      throw refused(`max_subscription_clients ${MAX_CLIENTS} reached`);
+    }
+    if (own.size >= MAX_PER_CLIENT) {
+      throw refused(`max_subscriptions_per_client ${MAX_PER_CLIENT} reached`);
+    }
+    const query = parseQuery(text);
+    const { canonical } = query;
+    if (own.has(canonical)) throw refused("already subscribed");
+    const group = this.groups.get(canonical) ?? { query, kind: kindOf(query), members: new Set() };
+    const after = this.chain.view.head().height;
+    const subscription = { id: requestId, receiver: connection, text, group, after };
+    group.members.add(subscription);
+    this.groups.set(canonical, group);
+    own.set(canonical, subscription);
+    if (!this.clients.has(connection)) {
+      this.clients.set(connection, own);
+      connection.onClose(() => this.forget(connection));
+    }
+  }
+
+  private unsubscribe(text: string, { connection }: RouteClient): void {
+    const { canonical } = parseQuery(text);
+    const subscription = this.clients.get(connection)?.get(canonical);
+    if (subscription === undefined) throw refused("subscription not found");
+    this.end(subscription);
+  }
+
+  private forget(receiver: EventReceiver): void {
+    for (const subscription of this.clients.get(receiver)?.values() ?? []) this.end(subscription);
+  }
+
+  private end(subscription: Subscription): void {
+    const { receiver, group } = subscription;
+    const { canonical } = group.query;
+    group.members.delete(subscription);
+    if (group.members.size === 0) this.groups.delete(canonical);
+    const own = this.clients.get(receiver);
+    own?.delete(canonical);
+    if (own?.size === 0) this.clients.delete(receiver);
+  }
+
+  /** Tells all heights up to the head; one run at a time, so that their order is kept. */
+  private async tellBlocks(): Promise<void> {
+    if (this.isTelling) return;
+    this.isTelling = true;
+    try {
+      while (!this.isClosed && this.next <= this.chain.view.head().height) {
+        const height = this.next++;
+        if (this.groups.size > 0) await this.tellBlock(height);
+      }
+    } catch (err) {
+      this.log.error({ err }, "subscribers could not be told of a block");
+    } finally {
+      this.isTelling = false;
+    }
+  }
+
+  private async tellBlock(height: Height): Promise<void> {
+    // Whoever subscribed a moment ago has its answer before its first event.
+    await yieldToLoop();
+    const committed = this.chain.view.block(height);
+    if (committed === undefined) throw new RangeError(`block ${height} is missing`);
+    let sliceEndMs = performance.now() + SLICE_MS;
+    for (const event of blockPublications(this.chain, this.texts, committed)) {
+      await this.tell(event, height);
+      if (performance.now() < sliceEndMs) continue;
+      await yieldToLoop();
+      if (this.isClosed) return;
+      sliceEndMs = performance.now() + SLICE_MS;
+    }
+  }
+
+  private tellNow(publication: () => PublishedEvent): void {
+    // Moments and votes are frequent: nothing is made for nobody.
+    if (this.groups.size === 0) return;
+    const event = publication();
+    setImmediate(() => {
+      this.tell(event, Number.POSITIVE_INFINITY).catch((err: unknown) => {
+        this.log.error({ err }, "subscribers could not be told of a moment");
+      });
+    });
+  }
+
+  private async tell(event: PublishedEvent, height: Height): Promise<void> {
+    const groups = [...this.groups.values()].filter(
+      ({ kind, members }) =>
+        (kind === undefined || kind === event.kind) &&
+        [...members].some(({ after }) => after < height),
+    );
+    if (groups.length === 0) return;
+    const values = event.values();
+    let rest: string | undefined;
+    for (const group of groups) {
+      if (!matchesQuery(group.query, values)) continue;
+      rest ??= dataText(await event.data(), values);
+      for (const member of group.members) if (member.after < height) this.push(member, rest);
+    }
+  }
+
+  private push(subscription: Subscription, rest: string): void {
+    const { id, receiver, text } = subscription;
+    const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"query":`;
+    if (receiver.push(`${head}${JSON.stringify(text)},${rest}}}`) !== "slow") return;
+    this.forget(receiver);
+    const reason = "subscription was canceled (reason: slow client)";
+    receiver.cutOff(errorText(id, "SERVER_ERROR", reason));
+  }
+}
+
+/** The members of a result behind its query, which is each client's own. */
+function dataText(data: string, values: ReadonlyMap<string, readonly string[]>): string {
+  return `"data":${data},"events":${JSON.stringify(Object.fromEntries(values))}`;
+}
+
+function kindOf(query: EventQuery): string | undefined {
+  const condition = query.conditions.find(
+    ({ tag, operator }) => tag === "tm.event" && operator === "=",
+  );
+  return condition?.argument?.kind === "string" ? condition.argument.text : undefined;
+}

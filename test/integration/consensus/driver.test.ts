@@ -1,0 +1,302 @@
+/** The driver among signed messages of the test: what it takes, says, and refuses to go on from. */
+import fs from "node:fs";
+import path from "node:path";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
+import { Wal } from "../../../node/consensus/wal.js";
+import { type BlockChoice, idOf, SignedChain } from "../../helpers/signed-chain.js";
+import { until } from "../../helpers/until.js";
+import { ValidatorNetwork } from "../../helpers/validator-network.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+
+/** Long enough that no timeout moves the round while the test speaks. */
+const PATIENT = {
+  proposeMs: 60_000,
+  proposeDeltaMs: 0,
+  prevoteMs: 60_000,
+  prevoteDeltaMs: 0,
+  precommitMs: 60_000,
+  precommitDeltaMs: 0,
+};
+
+let cleanUp: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const step of cleanUp.toReversed()) await step();
+  cleanUp = [];
+});
+
+/** A validator that does not propose in round 0, and everything it says. */
+async function listener() {
+  const { genesis, seeds } = validatorGenesis(4);
+  const probe = new SignedChain(genesis, seeds, `0x${"00".repeat(32)}` as never);
+  const proposer = probe.proposerOf(1);
+  const own = (proposer + 1) % 4;
+  const others = [0, 1, 2, 3].filter((one) => one !== own);
+  const node = await ValidatorNode.open({ genesis, seed: seeds[own], timeouts: PATIENT });
+  cleanUp.push(() => node.stop());
+  const chain = new SignedChain(genesis, seeds, node.view.head().hash);
+  const said: ConsensusMessage[] = [];
+  node.start((message) => said.push(message));
+  await until(() => node.consensus.status().step >= 3, { timeoutMs: 10_000, what: "round 0" });
+  const tell = (message: ConsensusMessage) => node.consensus.receive(message, "peer");
+  /** Proposal and parts of a block, as its proposer sends them. */
+  const offer = (choice: BlockChoice = {}, who = proposer) => {
+    const block = chain.makeBlock(choice);
+    const blockId = idOf(block);
+    const content = { height: 1, round: 0, polRound: -1, blockId, timeNs: 5n };
+    const { header, parts } = splitIntoParts(encodeConsensusBlock(block));
+    const proposal: ConsensusMessage = {
+      type: "proposal",
+      proposal: chain.proposal(who, content),
+    };
+    const partMessages = parts.map((part): ConsensusMessage => {
+      return { type: "part", height: 1, round: 0, header, part };
+    });
+    return { block, blockId, proposal, parts: partMessages };
+  };
+  const vote = (who: number, change: Partial<Vote> = {}): Vote => {
+    const content = {
+      type: VOTE_TYPE.prevote,
+      height: 1,
+      round: 0,
+      blockId: undefined,
+      timeNs: 9n,
+    };
+    return { ...chain.vote(who, { ...content, ...change }) };
+  };
+  const votes = () => said.flatMap((one) => (one.type === "vote" ? [one.vote] : []));
+  return { node, chain, said, tell, offer, vote, votes, proposer, own, others };
+}
+
+describe("messages", () => {
+  it("are taken once, and judged by signature, place and proof", async () => {
+    const { tell, offer, vote, proposer, own, others } = await listener();
+    const [first = 0, second = 0] = others;
+    expect(await tell({ type: "vote", vote: vote(first) })).toBe("new");
+    expect(await tell({ type: "vote", vote: vote(first) })).toBe("known");
+    const broken = { ...vote(second), signature: vote(first).signature };
+    expect(await tell({ type: "vote", vote: broken })).toBe("invalid");
+    const strange = { ...vote(second), validatorIndex: 17 };
+    expect(await tell({ type: "vote", vote: strange })).toBe("invalid");
+    const foreign = { ...vote(second), validatorAddress: vote(first).validatorAddress };
+    expect(await tell({ type: "vote", vote: foreign })).toBe("invalid");
+    const far = vote(second);
+    expect(await tell({ type: "vote", vote: { ...far, height: 7 } })).toBe("useless");
+
+    const { proposal, parts } = offer();
+    const [part] = parts;
+    if (part?.type !== "part") throw new Error("no part");
+    expect(await tell(offer({}, own).proposal)).toBe("invalid");
+    expect(await tell({ ...part, height: 9 })).toBe("useless");
+    expect(await tell(proposal)).toBe("new");
+    expect(await tell(proposal)).toBe("known");
+    const damaged = { ...part, part: { ...part.part, bytes: Buffer.from("something else") } };
+    expect(await tell(damaged)).toBe("invalid");
+    expect(await tell({ ...part, header: { ...part.header, total: 9 } })).toBe("useless");
+    expect(await tell(part)).toBe("new");
+    expect(await tell(part)).toBe("known");
+    expect(proposer).not.toBe(own);
+  });
+
+  it("of a liar fill neither log nor memory", async () => {
+    const { node, tell, vote, others } = await listener();
+    const [liar = 0] = others;
+    const file = path.join(node.home, "data", "cs.wal", "wal");
+    const receptions: string[] = [];
+    for (let index = 0; index < 40; index++) {
+      const hash = `0x${index.toString(16).padStart(64, "0")}` as never;
+      const blockId = { hash, parts: { total: 1, hash } };
+      receptions.push(await tell({ type: "vote", vote: vote(liar, { blockId }) }));
+      receptions.push(await tell({ type: "vote", vote: vote(liar, { round: index + 2 }) }));
+    }
+    // Two votes of the round, and one each in two rounds far ahead.
+    expect(receptions.filter((one) => one === "new")).toHaveLength(4);
+    expect(receptions.filter((one) => one === "useless")).toHaveLength(76);
+    expect(fs.statSync(file).size).toBeLessThan(2_000);
+  });
+
+  it("beyond what may wait are turned away at once", async () => {
+    const { tell, vote, others } = await listener();
+    const [who = 0] = others;
+    const far = { ...vote(who), height: 99 };
+    const asked = Array.from({ length: 10_000 }, () => tell({ type: "vote", vote: far }));
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(["useless"]));
+    expect(await tell({ type: "vote", vote: vote(who) })).toBe("new");
+  });
+
+  it("of proposals with more parts than a block has are the proposer's fault", async () => {
+    const { tell, chain, proposer, offer } = await listener();
+    const { blockId } = offer();
+    const parts = { ...blockId.parts, total: 1_000_000 };
+    const content = {
+      height: 1,
+      round: 0,
+      polRound: -1,
+      blockId: { ...blockId, parts },
+      timeNs: 5n,
+    };
+    const proposal = chain.proposal(proposer, content);
+    expect(await tell({ type: "proposal", proposal })).toBe("invalid");
+  });
+
+  it("about what is to come are kept and taken when it begins", async () => {
+    const { node, tell, offer, vote, others, chain, votes } = await listener();
+    const { block, blockId, proposal, parts } = offer();
+    // Parts before their proposal.
+    for (const part of parts) expect(await tell(part)).toBe("useless");
+    await tell(proposal);
+    await until(() => votes().length > 0, { timeoutMs: 10_000, what: "its prevote" });
+    expect(votes()[0]?.blockId).toEqual(blockId);
+    for (const type of [VOTE_TYPE.prevote, VOTE_TYPE.precommit]) {
+      for (const who of others) await tell({ type: "vote", vote: vote(who, { type, blockId }) });
+    }
+    await until(() => node.height === 1, { timeoutMs: 10_000, what: "height 1" });
+    expect(node.consensus.load(1)?.block).toEqual(block);
+    expect(chain.height).toBe(0);
+  });
+});
+
+describe("votes", () => {
+  it("are for a good block, and later than its time", async () => {
+    const { tell, offer, votes } = await listener();
+    const { blockId, block, proposal, parts } = offer();
+    for (const message of [proposal, ...parts]) await tell(message);
+    await until(() => votes().length > 0, { timeoutMs: 10_000, what: "its prevote" });
+    const [prevote] = votes();
+    expect(prevote).toMatchObject({ type: VOTE_TYPE.prevote, blockId });
+    expect(prevote?.timeNs).toBeGreaterThanOrEqual(block.header.timeNs + 1_000_000n);
+  });
+
+  it.each<[string, BlockChoice]>([
+    ["another app hash", { header: { appHash: `0x${"99".repeat(32)}` as never } }],
+    ["a transaction that cannot be read", { transactions: [Buffer.from("00", "hex")] }],
+    ["another time", { header: { timeNs: 1n } }],
+  ])("are for nil at once where the block has %s", async (_, choice) => {
+    const { node, tell, offer, votes } = await listener();
+    const { proposal, parts } = offer(choice);
+    for (const message of [proposal, ...parts]) await tell(message);
+    await until(() => votes().length > 0, { timeoutMs: 10_000, what: "its prevote" });
+    expect(votes()[0]).toMatchObject({ type: VOTE_TYPE.prevote, blockId: undefined });
+    expect(node.halts).toEqual([]);
+  });
+
+  it("are for nil where the parts are no block at all", async () => {
+    const { tell, chain, proposer, votes } = await listener();
+    const { header, parts } = splitIntoParts(Buffer.from("no block"));
+    const [part] = parts;
+    if (part === undefined) throw new Error("no part");
+    const blockId = { hash: `0x${"12".repeat(32)}` as never, parts: header };
+    const content = { height: 1, round: 0, polRound: -1, blockId, timeNs: 5n };
+    await tell({ type: "proposal", proposal: chain.proposal(proposer, content) });
+    expect(await tell({ type: "part", height: 1, round: 0, header, part })).toBe("new");
+    await until(() => votes().length > 0, { timeoutMs: 10_000, what: "its prevote" });
+    expect(votes()[0]?.blockId).toBeUndefined();
+  });
+});
+
+describe("a halt", () => {
+  it("follows two thirds behind an invalid block, and nothing is said any more", async () => {
+    const { node, tell, offer, vote, others, said } = await listener();
+    const { blockId, proposal, parts } = offer({ header: { timeNs: 1n } });
+    for (const message of [proposal, ...parts]) await tell(message);
+    for (const who of others) await tell({ type: "vote", vote: vote(who, { blockId }) });
+    await until(() => node.halts.length > 0, { timeoutMs: 10_000, what: "the halt" });
+    expect(node.halts[0]).toMatch(/invalid block/);
+    await node.ended();
+    const before = said.length;
+    expect(await tell({ type: "vote", vote: vote(others[0] ?? 0, { round: 1 }) })).toBe("useless");
+    expect(said).toHaveLength(before);
+    expect(node.height).toBe(0);
+  });
+
+  it("is better than a store that lost heights which the log knows of", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
+    cleanUp.push(() => node.stop());
+    const { wal } = await Wal.open(path.join(node.home, "data", "cs.wal"));
+    await wal.endHeight(5);
+    await wal.close();
+    node.start(() => undefined);
+    await until(() => node.halts.length > 0, { timeoutMs: 10_000, what: "the halt" });
+    expect(node.halts[0]).toMatch(/has height 5, the store only 0/);
+    expect(node.height).toBe(0);
+  });
+});
+
+describe("double signing", () => {
+  it("by a copied home is proven, and its validator removed", async () => {
+    const { genesis, seeds } = validatorGenesis(4);
+    // The fifth node has the key of the fourth and an empty state file.
+    const net = new ValidatorNetwork(genesis, [...seeds, seeds[3]]);
+    cleanUp.push(() => net.close());
+    // Each half hears one of the two twins, so that both have their say.
+    net.passes = (from, to) => (from === 3 ? to < 2 : from === 4 ? to >= 2 : true);
+    for (const index of [0, 1, 2, 3]) await net.start(index);
+    await net.reach(2);
+    await net.start(4);
+    const removed = () => {
+      const { consensus } = net.nodes[0] ?? {};
+      const height = consensus?.height() ?? 0;
+      return consensus?.validators(height + 1)?.size === 3;
+    };
+    await until(removed, { timeoutMs: 60_000, what: "the validator is removed" });
+    await net.halt(3);
+    await net.halt(4);
+    const height = net.nodes[0]?.height ?? 0;
+    await net.reach(height + 4);
+    const { consensus } = net.nodes[0] ?? {};
+    const pieces = Array.from(
+      { length: height },
+      (_, at) => consensus?.load(at + 1)?.block.evidence,
+    );
+    const guilty = pieces.flat().map((one) => one?.voteA.validatorAddress);
+    expect(guilty.length).toBeGreaterThan(0);
+    expect(new Set(guilty)).toEqual(new Set([genesis.validators[3]?.address]));
+  });
+
+  it("is made unlikely by a look at the last blocks before the start", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
+    node.start(() => undefined);
+    await until(() => node.height >= 3, { timeoutMs: 20_000 });
+    await node.stop({ keep: true });
+    const options = { genesis, seed: seeds[0], home: node.home };
+    const careful = await ValidatorNode.open({ ...options, doubleSignCheckBlocks: 10 });
+    careful.start(() => undefined);
+    await expect(careful.ended()).rejects.toMatchObject({ code: "DOUBLE_SIGN_RISK" });
+    await careful.stop({ keep: true });
+    // Without the look it signs on: the state file knows what it signed.
+    const bold = await ValidatorNode.open(options);
+    cleanUp.push(() => bold.stop());
+    bold.start(() => undefined);
+    await until(() => bold.height > node.height, { timeoutMs: 20_000 });
+    expect(fs.existsSync(path.join(node.home, "data", "cs.wal", "wal"))).toBe(true);
+  });
+});
+
+describe("a bad network", () => {
+  it("is survived: a third of all messages lost, one validator cut off for a while", async () => {
+    const { genesis, seeds } = validatorGenesis(4);
+    const net = new ValidatorNetwork(genesis, seeds);
+    cleanUp.push(() => net.close());
+    let count = 0;
+    let isCutOff = false;
+    net.passes = (from, to) => {
+      if (isCutOff && (from === 2 || to === 2)) return false;
+      return ++count % 3 !== 0;
+    };
+    for (const index of [0, 1, 2, 3]) await net.start(index);
+    await net.reach(4);
+    isCutOff = true;
+    const before = net.nodes[0]?.height ?? 0;
+    const others = () => [0, 1, 3].every((index) => (net.nodes[index]?.height ?? 0) >= before + 5);
+    await until(others, { timeoutMs: 60_000, what: "three go on" });
+    isCutOff = false;
+    await net.reach(before + 8);
+    const hashes = net.nodes.map((node) => node?.view.block(before + 8)?.block.hash);
+    expect(new Set(hashes).size).toBe(1);
+  });
+});

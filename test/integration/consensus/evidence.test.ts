@@ -1,0 +1,156 @@
+/** The evidence pool on a real store (CometBFT 0.38.17's evidence/pool_test.go). */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { hashEvidence } from "../../../chain/consensus/evidence.js";
+import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import type { ChainTip } from "../../../node/consensus/chain-tip.js";
+import { loadTip } from "../../../node/consensus/consensus-archive.js";
+import { consensusParamsOf } from "../../../node/consensus/consensus-params.js";
+import { EvidencePool, isEvidenceExpired } from "../../../node/consensus/evidence-pool.js";
+import { ConsensusStore } from "../../../node/store/consensus-store.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { SignedChain } from "../../helpers/signed-chain.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+
+const { genesis, seeds } = validatorGenesis(4);
+const params = consensusParamsOf(genesis.params);
+const log = createLogger({ component: "test", level: "silent" });
+
+let node: ValidatorNode;
+let chain: SignedChain;
+let store: ConsensusStore;
+let pool: EvidencePool;
+
+beforeEach(async () => {
+  node = await ValidatorNode.open({ genesis, seed: undefined });
+  chain = new SignedChain(genesis, seeds, node.view.head().hash);
+  store = new ConsensusStore(node.stores.database);
+  pool = await EvidencePool.open(store, log);
+  for (let height = 1; height <= 3; height++) await take();
+});
+
+afterEach(() => node.stop());
+
+async function take(): Promise<void> {
+  const decided = chain.decide(chain.makeBlock());
+  await node.consensus.apply(decided);
+  chain.follow(decided, { appHash: node.view.head().hash });
+}
+
+function tip(): ChainTip {
+  const { height } = node;
+  const { genesisTimeMs, cosmosChainId: chainId } = genesis;
+  const { blocks } = node.stores;
+  return loadTip({ store, blocks }, { chainId, params, genesisTimeMs, height });
+}
+
+describe("evidence from peers", () => {
+  it("is kept once, offered to blocks, and known after a restart", async () => {
+    const evidence = chain.doubleVote(2, 2);
+    expect(await pool.receive(evidence, tip())).toBe("new");
+    expect(await pool.receive(evidence, tip())).toBe("known");
+    const again = await EvidencePool.open(store, log);
+    expect(again.waiting()).toEqual([evidence]);
+    expect(again.forBlock(tip())).toEqual([evidence]);
+    expect(await again.receive(evidence, tip())).toBe("known");
+  });
+
+  it("of a height to come is of no use yet, a false one is its sender's fault", async () => {
+    const good = chain.doubleVote(2, 3);
+    const early = {
+      ...good,
+      voteA: { ...good.voteA, height: 9 },
+      voteB: { ...good.voteB, height: 9 },
+    };
+    expect(await pool.receive(early, tip())).toBe("useless");
+    const { voteA, voteB } = good;
+    const other = chain.doubleVote(1, 3);
+    for (const bad of [
+      { ...good, timeNs: good.timeNs + 1n },
+      { ...good, validatorPower: 1n },
+      { ...good, voteB: { ...voteB, signature: voteA.signature } },
+      { ...good, voteB: other.voteB },
+      { ...good, voteA: { ...voteA, type: VOTE_TYPE.precommit } },
+      { ...good, voteB: voteA },
+    ]) {
+      expect(await pool.receive(bad, tip())).toBe("invalid");
+    }
+    expect(pool.waiting()).toEqual([]);
+  });
+
+  it("fills no more than a block's share", async () => {
+    for (const who of [0, 1, 2]) await pool.receive(chain.doubleVote(who, 2), tip());
+    expect(pool.forBlock(tip())).toHaveLength(3);
+    const small = { ...tip(), params: { ...params, evidenceMaxBytes: 800 } };
+    expect(pool.forBlock(small)).toHaveLength(2);
+  });
+});
+
+describe("a validator that signed twice again and again", () => {
+  it("costs a block one piece, and nothing once it is out of the set", async () => {
+    const pieces = ["1", "2", "3"].map((name) => chain.doubleVote(2, 2, name));
+    for (const one of pieces) expect(await pool.receive(one, tip())).toBe("new");
+    expect(pool.forBlock(tip())).toEqual(pieces.slice(0, 1));
+    const decided = chain.decide(chain.makeBlock({ evidence: pieces.slice(0, 1) }));
+    await node.consensus.apply(decided);
+    await pool.afterBlock(tip(), pieces.slice(0, 1));
+    expect(pool.waiting()).toEqual([]);
+    expect(await pool.receive(chain.doubleVote(2, 3), tip())).toBe("useless");
+  });
+});
+
+describe("conflicting votes", () => {
+  it("become evidence when their height is decided", async () => {
+    const content = { type: VOTE_TYPE.precommit, height: 4, round: 1, timeNs: 3n } as const;
+    const blockId = chain.lastBlockId;
+    pool.report(
+      chain.vote(1, { ...content, blockId }),
+      chain.vote(1, { ...content, blockId: undefined }),
+    );
+    expect(await pool.afterBlock(tip(), [])).toEqual([]);
+    await take();
+    const [fresh, ...others] = await pool.afterBlock(tip(), []);
+    expect(others).toEqual([]);
+    expect(fresh).toMatchObject({ totalPower: 40n, validatorPower: 10n, timeNs: chain.timeNs });
+    // Nil sorts first, as in CometBFT.
+    expect(fresh?.voteA.blockId).toBeUndefined();
+    expect(pool.waiting()).toEqual([fresh]);
+    expect(await pool.afterBlock(tip(), [])).toEqual([]);
+  });
+});
+
+describe("evidence in a block", () => {
+  it("waits no longer, and is refused from then on", async () => {
+    const evidence = chain.doubleVote(2, 2);
+    await pool.receive(evidence, tip());
+    await node.stores.database.write(pool.writesOf([evidence], tip()), { durable: true });
+    await pool.afterBlock(tip(), [evidence]);
+    expect(pool.waiting()).toEqual([]);
+    expect(store.isCommitted(hashEvidence(evidence))).toBe(true);
+    const again = await EvidencePool.open(store, log);
+    expect(again.waiting()).toEqual([]);
+    expect(await again.receive(evidence, tip())).toBe("known");
+    expect(() => again.check([evidence], tip())).toThrow(/in a block already/);
+  });
+});
+
+describe("age", () => {
+  it("counts only when evidence is too old by blocks and by time", async () => {
+    const evidence = { height: 10, timeNs: 0n };
+    const limits = { evidenceMaxAgeBlocks: 20, evidenceMaxAgeNs: 1_000n };
+    const at = (height: number, timeNs: bigint) =>
+      isEvidenceExpired(evidence, { height, timeNs }, limits);
+    expect(at(30, 1_000n)).toBe(false);
+    expect(at(31, 1_000n)).toBe(false);
+    expect(at(30, 1_001n)).toBe(false);
+    expect(at(31, 1_001n)).toBe(true);
+    // What is too old is dropped, from the store too.
+    await pool.receive(chain.doubleVote(2, 2), tip());
+    const late = { ...tip(), height: 200_000, timeNs: tip().timeNs + 10n ** 18n };
+    expect(pool.forBlock(late)).toEqual([]);
+    expect(() => pool.check(pool.waiting(), late)).toThrow(/too old/);
+    await node.stores.database.write(pool.writesOf([], late), { durable: true });
+    await pool.afterBlock(late, []);
+    expect(pool.waiting()).toEqual([]);
+    expect((await EvidencePool.open(store, log)).waiting()).toEqual([]);
+  });
+});

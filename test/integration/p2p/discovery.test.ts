@@ -1,0 +1,49 @@
+/** Finding peers through a seed, and finding none where that is not wanted. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "../../helpers/until.js";
+import { connected, startNode, stopNode, stopNodes } from "./support.js";
+
+afterEach(stopNodes);
+
+describe("discovery", () => {
+  it("connects nodes that know only a seed, which lets both go", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "p2p-"));
+    const seed = await startNode({ pex: true, seedMode: true, maxOutboundPeers: 0 });
+    const seeds = [{ ...seed.address, nodeId: undefined }];
+    const first = await startNode({ pex: true, seeds });
+    await until(() => first.network.stats().receivedBytes > 0, { timeoutMs: 5_000 });
+    const addressBookFile = join(folder, "addrbook.json");
+    const second = await startNode({ pex: true, seeds, addressBookFile });
+    await until(
+      () =>
+        first.network.peers().some(({ nodeId }) => nodeId === second.key.nodeId) &&
+        second.network.peers().some(({ nodeId }) => nodeId === first.key.nodeId),
+      { timeoutMs: 30_000, what: "the two find each other" },
+    );
+    await until(() => seed.network.peers().length === 0, { timeoutMs: 30_000 });
+    await stopNode(second);
+    expect(readFileSync(addressBookFile, "utf8")).toContain(first.key.nodeId);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("without peer exchange dials nobody but the persistent peers", async () => {
+    const hub = await startNode({ pex: true });
+    const hermit = await startNode({ persistentPeers: [hub.address], seeds: [] });
+    const other = await startNode({ pex: true, persistentPeers: [hub.address] });
+    await connected([hub, 2]);
+    // The other one learns of the hermit from the hub and dials it; not the other way round.
+    await until(() => hermit.network.peers().length === 2, { timeoutMs: 30_000 });
+    const directions = new Map(
+      hermit.network.peers().map(({ nodeId, isOutbound }) => [nodeId, isOutbound]),
+    );
+    expect(directions).toEqual(
+      new Map([
+        [hub.key.nodeId, true],
+        [other.key.nodeId, false],
+      ]),
+    );
+  });
+});

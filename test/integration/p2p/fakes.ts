@@ -1,0 +1,214 @@
+/** Stand-ins for the node's parts that the network talks to, with real encodings. */
+import { createHash } from "node:crypto";
+import type { Address } from "../../../chain/address.js";
+import { COMMIT_FLAG, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
+import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
+import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import { blockInvalid } from "../../../node/consensus/consensus-error.js";
+import type {
+  BlockSyncTarget,
+  ConsensusInbox,
+  ConsensusMessage,
+  DecidedBlock,
+  Reception,
+  RoundStatus,
+} from "../../../node/consensus/consensus-ports.js";
+import { STEP } from "../../../node/consensus/consensus-state.js";
+import type { PendingTransaction } from "../../../node/event-bus.js";
+import type { SenderContent, TransactionPool } from "../../../node/mempool/pool-port.js";
+import { PoolError } from "../../../node/mempool/pool-error.js";
+import { keccak256Hex } from "../../../chain/crypto.js";
+import { encodeConsensusMessage } from "../../../node/p2p/peer-codec.js";
+
+/** A hash that is a function of the text. */
+export function hashOf(text: string): Hash32 {
+  return `0x${createHash("sha256").update(text).digest("hex")}` as Hash32;
+}
+
+const ADDRESS = `0x${"11".repeat(20)}` as Address;
+
+/** The chain's one true block of a height. */
+export function trueBlock(height: Height, payloadBytes = 200): DecidedBlock {
+  const hash = hashOf("x");
+  const blockId = { hash: hashOf(`block ${height}`), parts: { total: 1, hash } };
+  const transaction = Buffer.alloc(payloadBytes, `payload of ${height} `);
+  return {
+    block: {
+      header: {
+        blockVersion: 11,
+        appVersion: 1,
+        chainId: "test",
+        height,
+        timeNs: BigInt(height) * 1_000_000_000n,
+        lastBlockId: height === 1 ? undefined : blockId,
+        lastCommitHash: hash,
+        dataHash: hash,
+        validatorsHash: hash,
+        nextValidatorsHash: hash,
+        consensusHash: hash,
+        appHash: hashOf(`app ${height}`),
+        lastResultsHash: hash,
+        evidenceHash: hash,
+        proposerAddress: ADDRESS,
+      },
+      transactions: [transaction],
+      evidence: [],
+      lastCommit: EMPTY_COMMIT,
+    },
+    commit: {
+      height,
+      round: 0,
+      blockId,
+      signatures: [
+        {
+          flag: COMMIT_FLAG.commit,
+          validatorAddress: ADDRESS,
+          timeNs: 1n,
+          signature: new Uint8Array(64).fill(7),
+        },
+      ],
+    },
+  };
+}
+
+/** A store of such blocks; takes only true ones, in order. */
+export class FakeChain implements BlockSyncTarget {
+  readonly blocks: DecidedBlock[] = [];
+  /** Heights that were given to peers, in order. */
+  readonly served: Height[] = [];
+  /** Blocks that were given to be applied, false ones included. */
+  appliedCount = 0;
+
+  constructor(
+    height: Height,
+    private readonly options: {
+      /** What the store gives to peers instead of the true block. */
+      readonly lie?: (decided: DecidedBlock) => DecidedBlock;
+      readonly applyMs?: number;
+    } = {},
+  ) {
+    for (let one = 1; one <= height; one++) this.blocks.push(trueBlock(one));
+  }
+
+  height(): Height {
+    return this.blocks.length;
+  }
+
+  base(): Height {
+    return 1;
+  }
+
+  load(height: Height): DecidedBlock | undefined {
+    const decided = this.blocks[height - 1];
+    this.served.push(height);
+    return decided === undefined ? undefined : (this.options.lie?.(decided) ?? decided);
+  }
+
+  async apply(decided: DecidedBlock): Promise<void> {
+    const { height, appHash } = decided.block.header;
+    this.appliedCount++;
+    if (height !== this.height() + 1) throw new Error(`block ${height} out of turn`);
+    if (appHash !== hashOf(`app ${height}`)) throw blockInvalid("the app hash is another");
+    const { applyMs = 0 } = this.options;
+    await new Promise((resolve) => setTimeout(resolve, applyMs));
+    this.blocks.push(decided);
+  }
+}
+
+/** A vote whose first signature byte says what a fake driver makes of it: 0 is invalid. */
+export function vote(options: { height?: Height; index?: number; mark?: number }): Vote {
+  const { height = 1, index = 0, mark = 1 } = options;
+  const signature = new Uint8Array(64).fill(3);
+  signature[0] = mark;
+  return {
+    type: VOTE_TYPE.prevote,
+    height,
+    round: 0,
+    blockId: undefined,
+    timeNs: 5n,
+    validatorAddress: ADDRESS,
+    validatorIndex: index,
+    signature,
+  };
+}
+
+/** A block part message of 64 KiB. */
+export function part(height: Height): ConsensusMessage {
+  const { header, parts } = splitIntoParts(Buffer.alloc(200_000, `${height}`));
+  const [first] = parts;
+  if (first === undefined) throw new Error("parts");
+  return { type: "part", height, round: 0, header, part: first };
+}
+
+/** A status of a node that has the first `prevotes` of four prevotes. */
+export function statusAt(height: Height, prevotes = 0): RoundStatus {
+  return {
+    height,
+    round: 0,
+    step: STEP.prevote,
+    hasProposal: false,
+    parts: undefined,
+    prevotes: [0, 1, 2, 3].map((index) => index < prevotes),
+    precommits: [false, false, false, false],
+    earlier: [],
+  };
+}
+
+/** Collects what it hears; votes and parts are new once. */
+export class FakeDriver implements ConsensusInbox {
+  readonly heard: { readonly message: ConsensusMessage; readonly peer: string }[] = [];
+  current = statusAt(1);
+  repairs: (peer: RoundStatus) => readonly ConsensusMessage[] = () => [];
+  private readonly known = new Set<string>();
+
+  receive(message: ConsensusMessage, peer: string): Promise<Reception> {
+    this.heard.push({ message, peer });
+    const isInvalid = message.type === "vote" && message.vote.signature[0] === 0;
+    if (isInvalid) return Promise.resolve("invalid");
+    const key = createHash("sha256").update(encodeConsensusMessage(message)).digest("hex");
+    if (this.known.has(key)) return Promise.resolve("known");
+    this.known.add(key);
+    return Promise.resolve("new");
+  }
+
+  status(): RoundStatus {
+    return this.current;
+  }
+
+  repair(peer: RoundStatus): readonly ConsensusMessage[] {
+    return this.repairs(peer);
+  }
+}
+
+/** A pool whose transactions are any bytes; those that begin with 0 are invalid. */
+export class FakePool implements Pick<TransactionPool, "submit" | "content"> {
+  readonly admitted = new Map<Hash32, Uint8Array>();
+  submitCount = 0;
+  onAdmitted: (transactions: readonly PendingTransaction[]) => void = () => undefined;
+
+  submit(raws: readonly Uint8Array[]): Promise<readonly (Hash32 | Error)[]> {
+    this.submitCount++;
+    const fresh: PendingTransaction[] = [];
+    const answers = raws.map((raw) => {
+      if (raw[0] === 0) return new PoolError("INVALID_TRANSACTION", "bad");
+      const hash = keccak256Hex(raw);
+      if (this.admitted.has(hash)) return new PoolError("ALREADY_KNOWN", "already known");
+      this.admitted.set(hash, raw);
+      fresh.push(pending(raw));
+      return hash;
+    });
+    this.onAdmitted(fresh);
+    return Promise.resolve(answers);
+  }
+
+  content(): ReadonlyMap<Address, SenderContent> {
+    const list = [...this.admitted.values()].map(pending);
+    return new Map([[ADDRESS, { pending: list, queued: [] }]]);
+  }
+}
+
+function pending(raw: Uint8Array): PendingTransaction {
+  // Only hash and bytes are looked at by the network.
+  return { tx: { hash: keccak256Hex(raw), raw }, from: ADDRESS } as unknown as PendingTransaction;
+}

@@ -1,0 +1,109 @@
+/** Connections between real hosts: who may connect to whom, and which connection stays. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { randomBytes } from "node:crypto";
+import { nodeKeyOf } from "../../../node/p2p/node-key.js";
+import { until } from "../../helpers/until.js";
+import { startHost, stopHost, stopHosts } from "./support.js";
+
+const { signal } = new AbortController();
+
+afterEach(stopHosts);
+
+describe("a host", () => {
+  it("connects to a node id and shows who is connected", async () => {
+    const [a, b] = [await startHost(), await startHost()];
+    const link = await a.host.dial(b.address, { signal });
+    expect(link.nodeId).toBe(b.key.nodeId);
+    expect([link.direction, link.remoteIp]).toEqual(["outbound", "127.0.0.1"]);
+    await until(() => b.host.peers().length === 1, { timeoutMs: 5_000 });
+    expect(b.host.peers()[0]?.nodeId).toBe(a.key.nodeId);
+    expect(b.host.peers()[0]?.direction).toBe("inbound");
+  });
+
+  it("refuses whoever answers with another key, and dials a seed without one", async () => {
+    const [a, b] = [await startHost(), await startHost()];
+    const wrong = { ...b.address, nodeId: nodeKeyOf(randomBytes(32)).nodeId };
+    await expect(a.host.dial(wrong, { signal })).rejects.toMatchObject({ code: "WRONG_NODE_ID" });
+    expect(a.host.peers()).toEqual([]);
+    await until(() => b.host.peers().length === 0, { timeoutMs: 5_000 });
+    const link = await a.host.dial({ ...b.address, nodeId: undefined }, { signal });
+    expect(link.nodeId).toBe(b.key.nodeId);
+  });
+
+  it("says so when nobody answers", async () => {
+    const [a, b] = [await startHost(), await startHost()];
+    await stopHost(b);
+    await expect(a.host.dial(b.address, { signal })).rejects.toMatchObject({
+      code: "PEER_UNREACHABLE",
+    });
+  });
+
+  it("takes many peers from one address at once", async () => {
+    const hub = await startHost();
+    const others = await Promise.all(Array.from({ length: 12 }, () => startHost()));
+    await Promise.all(others.map(({ host }) => host.dial(hub.address, { signal })));
+    await until(() => hub.host.peers().length === 12, { timeoutMs: 5_000 });
+    const ids = new Set(hub.host.peers().map(({ nodeId }) => nodeId));
+    expect(ids).toEqual(new Set(others.map(({ key }) => key.nodeId)));
+  });
+
+  it("keeps one connection, the lower id's, when two dial each other", async () => {
+    const pair = [await startHost(), await startHost()];
+    pair.sort((left, right) => (left.key.nodeId < right.key.nodeId ? -1 : 1));
+    const [low, high] = pair;
+    if (low === undefined || high === undefined) throw new Error("two hosts");
+    await Promise.allSettled([
+      low.host.dial(high.address, { signal }),
+      high.host.dial(low.address, { signal }),
+    ]);
+    await until(() => low.host.peers().length === 1 && high.host.peers().length === 1, {
+      timeoutMs: 5_000,
+    });
+    await until(() => high.host.peers()[0]?.direction === "inbound", { timeoutMs: 5_000 });
+    expect(low.host.peers()[0]?.direction).toBe("outbound");
+    await expect(high.host.dial(low.address, { signal })).rejects.toMatchObject({
+      code: "PEER_REFUSED",
+    });
+    expect(low.host.peers()).toHaveLength(1);
+  });
+
+  it("leaves no more room than it was given, but always for its own", async () => {
+    const friend = nodeKeyOf(randomBytes(32));
+    const hub = await startHost({ maxInboundPeers: 1, reservedIds: new Set([friend.nodeId]) });
+    const [first, second] = [await startHost(), await startHost()];
+    const third = await startHost({ key: friend });
+    await first.host.dial(hub.address, { signal });
+    await until(() => hub.host.peers().length === 1, { timeoutMs: 5_000 });
+    await second.host.dial(hub.address, { signal }).catch(() => undefined);
+    await third.host.dial(hub.address, { signal });
+    await until(() => hub.host.peers().length === 2, { timeoutMs: 5_000 });
+    const ids = new Set(hub.host.peers().map(({ nodeId }) => nodeId));
+    expect(ids).toEqual(new Set([first.key.nodeId, friend.nodeId]));
+    await until(() => second.host.peers().length === 0, { timeoutMs: 5_000 });
+  });
+
+  it("hangs up on a banned peer and lets it in no more", async () => {
+    const [a, b] = [await startHost(), await startHost()];
+    await a.host.dial(b.address, { signal });
+    await until(() => b.host.peers().length === 1, { timeoutMs: 5_000 });
+    expect(b.host.scores.report(a.key.nodeId, "falseBlock")).toBe(true);
+    await until(() => b.host.peers().length === 0 && a.host.peers().length === 0, {
+      timeoutMs: 5_000,
+    });
+    await a.host.dial(b.address, { signal }).catch(() => undefined);
+    await until(() => a.host.peers().length === 0, { timeoutMs: 5_000 });
+    expect(b.host.peers()).toEqual([]);
+    await expect(b.host.dial(a.address, { signal })).rejects.toMatchObject({
+      code: "PEER_REFUSED",
+    });
+  });
+
+  it("is found again under the same id after a restart on another port", async () => {
+    const [a, b] = [await startHost(), await startHost()];
+    await a.host.dial(b.address, { signal });
+    await stopHost(b);
+    await until(() => a.host.peers().length === 0, { timeoutMs: 5_000 });
+    const again = await startHost({ key: b.key });
+    expect((await a.host.dial(again.address, { signal })).nodeId).toBe(b.key.nodeId);
+  });
+});

@@ -1,0 +1,198 @@
+/** Peers that do what no honest node does: the answer is bounded and the peer is gone. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { blockHandler, blockSource } from "../../../node/p2p/block-protocol.js";
+import { Gossip } from "../../../node/p2p/gossip.js";
+import type { Host } from "../../../node/p2p/host.js";
+import { encodeFrame, type Hello } from "../../../node/p2p/peer-codec.js";
+import type { PeerLink } from "../../../node/p2p/peer-link.js";
+import { PeerSessions } from "../../../node/p2p/peer-sessions.js";
+import { systemClock as clock } from "../../../runtime/clock.js";
+import { until } from "../../helpers/until.js";
+import { FakeChain, hashOf } from "./fakes.js";
+import { startHost, stopHosts, type TestHost, testLog as log } from "./support.js";
+
+const hello: Hello = {
+  network: "test-1",
+  genesisHash: hashOf("genesis"),
+  moniker: "",
+  version: "",
+  listenAddress: "",
+  rpcAddress: "",
+};
+const PEER_PROTOCOL = "/causeway/peer/1";
+const BLOCK_PROTOCOL = "/causeway/blocks/1";
+const LARGE = { maxMessageBytes: 64 * 1024 * 1024 };
+
+let stopping = new AbortController();
+
+afterEach(async () => {
+  stopping.abort(new Error("test over"));
+  stopping = new AbortController();
+  await stopHosts();
+});
+
+interface Scene {
+  readonly victim: TestHost;
+  readonly sessions: PeerSessions;
+  readonly attacker: TestHost;
+  /** The attacker's connection. */
+  readonly link: PeerLink;
+}
+
+/** A victim with short patience, and an attacker that is connected with it. */
+async function scene(): Promise<Scene> {
+  const [victim, attacker] = [await startHost(), await startHost()];
+  const limits = { helloMs: 500, silenceMs: 500 };
+  const sessions = await PeerSessions.start({ host: victim.host, hello, clock, log, limits });
+  const handler = blockHandler(new FakeChain(9), { requestMs: 500 });
+  await victim.host.handle(handler);
+  sessions.watch(stopping.signal).catch(() => undefined);
+  const link = await attacker.host.dial(victim.address, { signal: stopping.signal });
+  await until(() => victim.host.peers().length === 1, { timeoutMs: 5_000 });
+  return { victim, sessions, attacker, link };
+}
+
+/** Opens the stream of the conversation as the dialler does. */
+const openPeerStream = ({ link }: Scene) =>
+  link.open(PEER_PROTOCOL, { ...LARGE, signal: stopping.signal });
+
+const isGone = (host: Host) => host.peers().length === 0;
+
+/** Whether the victim has counted a fault: one more of the gravest kind is then a ban. */
+const hasPoints = ({ victim, attacker }: Scene) =>
+  victim.host.scores.report(attacker.key.nodeId, "malformed");
+
+describe("a peer that", () => {
+  it("never says hello is let go", async () => {
+    const { victim } = await scene();
+    await until(() => isGone(victim.host), { timeoutMs: 5_000 });
+  });
+
+  it("opens the conversation and says half a hello is let go", async () => {
+    const all = await scene();
+    const channel = await openPeerStream(all);
+    const bytes = encodeFrame({ type: "hello", hello });
+    channel.send(bytes.subarray(0, 10));
+    await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
+    expect(all.sessions.all()).toEqual([]);
+  });
+
+  it("falls silent after its hello is let go", async () => {
+    const all = await scene();
+    const channel = await openPeerStream(all);
+    channel.send(encodeFrame({ type: "hello", hello }));
+    await until(() => all.sessions.all().length === 1, { timeoutMs: 5_000 });
+    await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
+  });
+
+  it("has lost its gossip stream gets a new connection, with new streams", async () => {
+    const [one, other] = [await startHost(), await startHost()];
+    const limits = { gossipMs: 500 };
+    const sessions = await PeerSessions.start({ host: one.host, hello, clock, log, limits });
+    await PeerSessions.start({ host: other.host, hello, clock, log });
+    const link = await other.host.dial(one.address, { signal: stopping.signal });
+    await until(() => sessions.all().length === 1, { timeoutMs: 5_000 });
+    await until(() => one.host.peers()[0]?.hasGossip === true, { timeoutMs: 5_000 });
+    sessions.watch(stopping.signal).catch(() => undefined);
+    let reason = "";
+    one.host.peers()[0]?.onClose((why) => (reason = why));
+    // The router aborts a stream by itself when a peer does not read.
+    const router = one.host.gossip as unknown as {
+      streamsOutbound: Map<string, { rawStream: { abort(error: Error): void } }>;
+    };
+    for (const { rawStream } of router.streamsOutbound.values()) rawStream.abort(new Error("full"));
+    await until(() => link.signal.aborted, { timeoutMs: 5_000 });
+    expect(reason).toBe("lost its gossip stream");
+  });
+
+  it("announces a frame of 20 MB is let go before it has sent it", async () => {
+    const all = await scene();
+    const channel = await openPeerStream(all);
+    channel.send(encodeFrame({ type: "hello", hello }));
+    await until(() => all.sessions.all().length === 1, { timeoutMs: 5_000 });
+    channel.send(Buffer.alloc(20_000_000));
+    await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
+    expect(all.victim.host.traffic().receivedBytes).toBeLessThan(6_000_000);
+    expect(hasPoints(all)).toBe(true);
+  });
+
+  it("says something unreadable is let go and pays for it", async () => {
+    const all = await scene();
+    const channel = await openPeerStream(all);
+    channel.send(encodeFrame({ type: "hello", hello }));
+    await until(() => all.sessions.all().length === 1, { timeoutMs: 5_000 });
+    channel.send(Buffer.from("ff00ff00", "hex"));
+    await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
+    expect(hasPoints(all)).toBe(true);
+  });
+
+  it("sends pings without end is banned", async () => {
+    const all = await scene();
+    const channel = await openPeerStream(all);
+    channel.send(encodeFrame({ type: "hello", hello }));
+    const ping = encodeFrame({ type: "ping" });
+    for (let count = 0; count < 14_000; count++) channel.send(ping);
+    await until(() => all.victim.host.scores.isBanned(all.attacker.key.nodeId), {
+      timeoutMs: 10_000,
+    });
+    await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
+  });
+
+  it("opens a request and does not say what it wants loses the stream", async () => {
+    const { link } = await scene();
+    const channel = await link.open(BLOCK_PROTOCOL, { ...LARGE, signal: stopping.signal });
+    await expect(channel.read(stopping.signal)).rejects.toMatchObject({ code: "PEER_GONE" });
+  });
+
+  it("asks for a million blocks gets none and pays for it", async () => {
+    const all = await scene();
+    const source = blockSource(all.link);
+    const request = source.blocks(
+      { from: 1, count: 1_000_000 },
+      { signal: stopping.signal, onBlock: () => undefined },
+    );
+    await expect(request).rejects.toMatchObject({ code: "PEER_GONE" });
+    expect(hasPoints(all)).toBe(true);
+  });
+
+  it("opens a hundred requests at once gets a few", async () => {
+    const { link } = await scene();
+    const source = blockSource(link);
+    const answers = await Promise.allSettled(
+      Array.from({ length: 60 }, () => source.range(stopping.signal)),
+    );
+    const count = answers.filter(({ status }) => status === "fulfilled").length;
+    expect(count).toBeGreaterThan(0);
+    // Those that were refused left the connection and the others alone.
+    expect(await source.range(stopping.signal)).toEqual({ base: 1, height: 9 });
+  });
+
+  it("gossips what is too large is not heard and pays for it", async () => {
+    const [victim, attacker] = [await startHost(), await startHost()];
+    const heard: number[] = [];
+    const faults: string[] = [];
+    const options = { clock, log, isReady: () => true };
+    const gossip = new Gossip({
+      ...options,
+      router: victim.host.gossip,
+      report: (_nodeId, offence) => faults.push(offence),
+    });
+    gossip.subscribe("a", async (bytes) => {
+      heard.push(bytes.length);
+      return "relay";
+    });
+    const router = attacker.host.gossip;
+    const other = new Gossip({ ...options, router, report: () => undefined });
+    await attacker.host.dial(victim.address, { signal: stopping.signal });
+    let size = 300_000;
+    await until(
+      () => {
+        other.publish("a", Buffer.alloc(size++));
+        return faults.length > 0;
+      },
+      { timeoutMs: 10_000 },
+    );
+    expect(faults[0]).toBe("malformed");
+    expect(heard).toEqual([]);
+  });
+});

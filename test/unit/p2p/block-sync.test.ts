@@ -1,0 +1,209 @@
+/** Catching up from peers that are silent, slow, boastful or lying. */
+import { describe, expect, it } from "@jest/globals";
+import type { Height } from "../../../chain/hex.js";
+import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
+import type { BlockSource } from "../../../node/p2p/block-protocol.js";
+import { BlockQueue } from "../../../node/p2p/block-queue.js";
+import { BlockSync, type SyncPeer } from "../../../node/p2p/block-sync.js";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import { P2pError } from "../../../node/p2p/p2p-error.js";
+import { systemClock } from "../../../runtime/clock.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { until } from "../../helpers/until.js";
+import { FakeChain, hashOf, trueBlock } from "../../integration/p2p/fakes.js";
+
+/** A peer in this process; `mode` is what it does when it is asked for blocks. */
+class FakePeer implements SyncPeer {
+  readonly nodeId: NodeId;
+  readonly source: BlockSource;
+  readonly asked: Height[] = [];
+  private readonly gone = new AbortController();
+
+  constructor(
+    readonly name: string,
+    options: {
+      readonly height: Height;
+      readonly mode?: "honest" | "silent" | "empty" | "lying" | "garbled";
+    },
+  ) {
+    const { height, mode = "honest" } = options;
+    this.nodeId = name as NodeId;
+    this.source = {
+      range: async () => ({ base: 1, height }),
+      blocks: async (request, { signal, onBlock }) => {
+        this.asked.push(request.from);
+        if (mode === "empty") return 0;
+        if (mode === "garbled") throw new P2pError("PEER_PROTOCOL", "garbled");
+        if (mode === "silent") {
+          await new Promise((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(signal.reason));
+          });
+        }
+        for (let index = 0; index < request.count; index++) {
+          await new Promise((resolve) => setImmediate(resolve));
+          signal.throwIfAborted();
+          onBlock(blockOf(request.from + index, mode === "lying"), 500);
+        }
+        return request.count;
+      },
+    };
+  }
+
+  get signal(): AbortSignal {
+    return this.gone.signal;
+  }
+
+  leave(): void {
+    this.gone.abort(new Error("gone"));
+  }
+}
+
+function blockOf(height: Height, isFalse: boolean): DecidedBlock {
+  const decided = trueBlock(height);
+  if (!isFalse) return decided;
+  const { block, commit } = decided;
+  return { commit, block: { ...block, header: { ...block.header, appHash: hashOf("lie") } } };
+}
+
+function stage(peers: readonly FakePeer[], chain = new FakeChain(0)) {
+  const reports: string[] = [];
+  const connected = new Set(peers);
+  const sync = new BlockSync({
+    target: chain,
+    peers: () => [...connected],
+    report: (nodeId, offence) => {
+      reports.push(`${nodeId} ${offence}`);
+      if (offence !== "falseBlock") return;
+      for (const peer of connected) {
+        if (peer.nodeId !== nodeId) continue;
+        connected.delete(peer);
+        peer.leave();
+      }
+    },
+    clock: systemClock,
+    log: createLogger({ component: "test", level: "silent" }),
+    limits: { settleMs: 20, lonelyMs: 50, stallMs: 100, answerMs: 1_000, passedOverMs: 300 },
+  });
+  const run = (mayBeFirst = false, signal = new AbortController().signal) =>
+    sync.run({ signal, mayBeFirst });
+  return { sync, chain, reports, connected, run };
+}
+
+describe("catching up", () => {
+  it("gets past a silent peer and asks others for what it kept back", async () => {
+    const silent = new FakePeer("silent", { height: 300, mode: "silent" });
+    const { chain, reports, run } = stage([silent, new FakePeer("honest", { height: 300 })]);
+    await run();
+    expect(chain.height()).toBe(300);
+    expect(reports).toContain("silent unanswered");
+    expect(reports.filter((report) => report.startsWith("honest"))).toEqual([]);
+  });
+
+  it("bans who sends a false block, and takes nothing else from it", async () => {
+    const liar = new FakePeer("liar", { height: 200, mode: "lying" });
+    const { chain, reports, connected, run } = stage([liar]);
+    const honest = new FakePeer("honest", { height: 200 });
+    const done = run();
+    await until(() => reports.includes("liar falseBlock"), { timeoutMs: 5_000 });
+    connected.add(honest);
+    await done;
+    expect(chain.blocks).toEqual(Array.from({ length: 200 }, (_, i) => trueBlock(i + 1)));
+    expect(chain.appliedCount).toBeLessThanOrEqual(202);
+  });
+
+  it("is not held up by a peer that boasts of blocks it does not give", async () => {
+    const boaster = new FakePeer("boaster", { height: 1_000_000, mode: "empty" });
+    const { chain, reports, run } = stage([boaster, new FakePeer("honest", { height: 100 })]);
+    await run();
+    expect(chain.height()).toBe(100);
+    expect(reports).toContain("boaster unanswered");
+  });
+
+  it("holds garbled answers against the sender", async () => {
+    const garbled = new FakePeer("garbled", { height: 50, mode: "garbled" });
+    const { chain, reports, run } = stage([garbled, new FakePeer("honest", { height: 50 })]);
+    await run();
+    expect(chain.height()).toBe(50);
+    expect(reports).toContain("garbled malformed");
+  });
+
+  it("waits for a first peer when it may not be the first, and not when it may", async () => {
+    const alone = stage([]);
+    await alone.run(true);
+    expect(alone.sync.isCatchingUp()).toBe(false);
+    const follower = stage([]);
+    const stopping = new AbortController();
+    const run = follower.run(false, stopping.signal);
+    const late = new FakePeer("late", { height: 5 });
+    await new Promise((resolve) => setTimeout(resolve, 120));
+    expect(follower.sync.isCatchingUp()).toBe(true);
+    follower.connected.add(late);
+    await run;
+    expect(follower.chain.height()).toBe(5);
+  });
+
+  it("stops with the node's own fault", async () => {
+    const chain = new FakeChain(0);
+    chain.apply = () => Promise.reject(new Error("disk full"));
+    const { run, reports, sync } = stage([new FakePeer("honest", { height: 5 })], chain);
+    await expect(run()).rejects.toThrow("disk full");
+    expect(reports).toEqual([]);
+    expect(sync.isCatchingUp()).toBe(true);
+  });
+
+  it("can run again after it has ended", async () => {
+    const { chain, connected, run, sync } = stage([new FakePeer("first", { height: 10 })]);
+    await run();
+    connected.clear();
+    connected.add(new FakePeer("second", { height: 30 }));
+    await run();
+    expect([chain.height(), sync.isCatchingUp()]).toEqual([30, false]);
+  });
+});
+
+describe("the queue of blocks", () => {
+  const from = "peer" as NodeId;
+  const range = { base: 1, height: 100_000 };
+
+  it("asks for each height once, in order, and no further than a window", () => {
+    const queue = new BlockQueue(1);
+    const heights: Height[] = [];
+    for (let request = queue.take(range); request !== undefined; request = queue.take(range)) {
+      for (let index = 0; index < request.count; index++) heights.push(request.from + index);
+    }
+    expect(heights).toEqual(Array.from({ length: 512 }, (_, index) => index + 1));
+  });
+
+  it("asks again for what did not come, and for what a liar sent", () => {
+    const queue = new BlockQueue(1);
+    const request = queue.take({ base: 1, height: 4 });
+    expect(request).toEqual({ from: 1, count: 4 });
+    queue.put(trueBlock(1), { from, sizeBytes: 1 });
+    queue.put(trueBlock(2), { from: "other" as NodeId, sizeBytes: 1 });
+    queue.release({ from: 1, count: 4 });
+    expect(queue.take({ base: 1, height: 4 })).toEqual({ from: 3, count: 2 });
+    queue.dropFrom(from);
+    expect(queue.next()).toBeUndefined();
+    expect(queue.take({ base: 1, height: 4 })).toEqual({ from: 1, count: 1 });
+  });
+
+  it("asks only for what holds it up while much waits", () => {
+    const queue = new BlockQueue(1);
+    queue.take(range);
+    queue.put(trueBlock(3), { from, sizeBytes: 65 * 1024 * 1024 });
+    queue.release({ from: 1, count: 512 });
+    expect(queue.take(range)).toEqual({ from: 1, count: 1 });
+    expect(queue.take(range)).toBeUndefined();
+  });
+
+  it("keeps nothing that nobody asked for", () => {
+    const queue = new BlockQueue(10);
+    queue.put(trueBlock(9), { from, sizeBytes: 1 });
+    queue.put(trueBlock(600), { from, sizeBytes: 1 });
+    queue.put(trueBlock(10), { from, sizeBytes: 1 });
+    expect(queue.next()?.decided.block.header.height).toBe(10);
+    queue.advance();
+    expect(queue.next()).toBeUndefined();
+    expect(queue.take({ base: 1, height: 600 })?.from).toBe(11);
+  });
+});

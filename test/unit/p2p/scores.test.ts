@@ -1,0 +1,84 @@
+/** Points, bans and budgets on a clock that the test moves. */
+import { describe, expect, it } from "@jest/globals";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import { PeerScores } from "../../../node/p2p/peer-scores.js";
+import { TokenBucket, TrafficMeter } from "../../../node/p2p/traffic-meter.js";
+import { TestClock } from "./clock.js";
+
+const peer = "aa".repeat(20) as NodeId;
+const other = "bb".repeat(20) as NodeId;
+
+describe("scores", () => {
+  it("ban at the third invalid message, only that peer, and forgive after the ban", () => {
+    const clock = new TestClock();
+    const scores = new PeerScores(clock);
+    const bans: string[] = [];
+    scores.onBan((nodeId, offence) => bans.push(`${nodeId} ${offence}`));
+    expect([1, 2, 3].map(() => scores.report(peer, "invalidMessage"))).toEqual([
+      false,
+      false,
+      true,
+    ]);
+    expect([scores.isBanned(peer), scores.isBanned(other)]).toEqual([true, false]);
+    expect(bans).toEqual([`${peer} invalidMessage`]);
+    clock.timeMs += 599_000;
+    expect(scores.isBanned(peer)).toBe(true);
+    clock.timeMs += 2_000;
+    expect(scores.isBanned(peer)).toBe(false);
+    expect(scores.report(peer, "invalidMessage")).toBe(false);
+  });
+
+  it("forget what happened long ago", () => {
+    const clock = new TestClock();
+    const scores = new PeerScores(clock);
+    for (let count = 0; count < 10; count++) {
+      expect(scores.report(peer, "invalidMessage")).toBe(false);
+      clock.timeMs += 500_000;
+    }
+  });
+
+  it("ban at once for a false block or a flood", () => {
+    const scores = new PeerScores(new TestClock());
+    expect(scores.report(peer, "falseBlock")).toBe(true);
+    expect(scores.report(other, "flood")).toBe(true);
+  });
+});
+
+describe("a budget", () => {
+  it("allows a burst, then the steady rate", () => {
+    const clock = new TestClock();
+    const bucket = new TokenBucket({ perSecond: 10, burst: 100, clock });
+    expect(bucket.take(100)).toBe(true);
+    expect(bucket.take(1)).toBe(false);
+    clock.timeMs += 1_000;
+    expect(bucket.take(9)).toBe(true);
+    expect(bucket.take(1)).toBe(false);
+    clock.timeMs += 3_600_000;
+    expect(bucket.take(100)).toBe(true);
+    expect(bucket.take(1)).toBe(false);
+  });
+
+  it("lets through what was asked for", () => {
+    const bucket = new TokenBucket({ perSecond: 1, burst: 10, clock: new TestClock() });
+    bucket.give(1_000);
+    expect(bucket.take(1_010)).toBe(true);
+    expect(bucket.take(1)).toBe(false);
+  });
+
+  it("reports a peer that sends more than any honest one", () => {
+    const clock = new TestClock();
+    let floods = 0;
+    const meter = new TrafficMeter(clock, () => floods++);
+    // A block of four megabytes twice a second, for a minute.
+    for (let half = 0; half < 120; half++) {
+      meter.received(4 * 1024 * 1024);
+      clock.timeMs += 500;
+    }
+    expect(floods).toBe(0);
+    for (let half = 0; half < 3; half++) {
+      meter.received(64 * 1024 * 1024);
+      clock.timeMs += 500;
+    }
+    expect(floods).toBe(1);
+  });
+});

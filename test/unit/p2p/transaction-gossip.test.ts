@@ -1,0 +1,123 @@
+/** Batches of transactions: when they go out, what is relayed, who is greeted. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peer-codec.js";
+import { TransactionGossip } from "../../../node/p2p/transaction-gossip.js";
+import { until } from "../../helpers/until.js";
+import { FakePool } from "../../integration/p2p/fakes.js";
+import { TestClock } from "./clock.js";
+
+const peer = "aa".repeat(20) as NodeId;
+
+let published: (readonly Uint8Array[])[];
+let reports: string[];
+let pool: FakePool;
+let gossip: TransactionGossip;
+let stopping: AbortController;
+let clock: TestClock;
+
+beforeEach(() => {
+  published = [];
+  reports = [];
+  pool = new FakePool();
+  clock = new TestClock();
+  gossip = new TransactionGossip({
+    pool,
+    publish: (bytes) => published.push(decodeTransactions(bytes)),
+    report: (_nodeId, offence) => reports.push(offence),
+    clock,
+  });
+  pool.onAdmitted = (transactions) => gossip.onAdmitted(transactions);
+  stopping = new AbortController();
+  gossip.run(stopping.signal).catch(() => undefined);
+});
+
+afterEach(() => stopping.abort(new Error("test over")));
+
+const raw = (text: string, size = text.length) => Buffer.alloc(size, text);
+
+describe("gossip of transactions", () => {
+  it("collects what comes within a moment", async () => {
+    await pool.submit([raw("a")]);
+    await pool.submit([raw("b")]);
+    expect(published).toEqual([]);
+    await until(() => published.length > 0, { timeoutMs: 5_000 });
+    expect(published).toEqual([[raw("a"), raw("b")]]);
+  });
+
+  it("sends out what is large enough at once", async () => {
+    await pool.submit([raw("a", 40_000), raw("b", 40_000), raw("c", 100_000), raw("d")]);
+    expect(published.map((batch) => batch.length)).toEqual([1, 1, 1]);
+    await until(() => published.length === 4, { timeoutMs: 5_000 });
+    for (const batch of published.filter(({ length }) => length > 1)) {
+      expect(encodeTransactions(batch).length).toBeLessThan(66_000);
+    }
+  });
+
+  it("relays what the pool took something of, and does not publish it again", async () => {
+    await pool.submit([raw("known")]);
+    await until(() => published.length === 1, { timeoutMs: 5_000 });
+    const known = encodeTransactions([raw("known")]);
+    expect(await gossip.onGossip(known)).toBe("drop");
+    expect(await gossip.onGossip(encodeTransactions([raw("known"), raw("new")]))).toBe("relay");
+    await pool.submit([raw("own")]);
+    await until(() => published.length === 2, { timeoutMs: 5_000 });
+    expect(published[1]).toEqual([raw("own")]);
+  });
+
+  it("publishes a transaction that was refused before and is sent here again", async () => {
+    const refused = raw("later");
+    const submit = pool.submit.bind(pool);
+    pool.submit = async (raws) => raws.map(() => new Error("full"));
+    expect(await gossip.onGossip(encodeTransactions([refused]))).toBe("drop");
+    pool.submit = submit;
+    await pool.submit([refused]);
+    await until(() => published.length === 1, { timeoutMs: 5_000 });
+  });
+
+  it("calls a batch invalid for what no state can explain", async () => {
+    expect(await gossip.onGossip(encodeTransactions([raw("fine"), Buffer.from([0])]))).toBe(
+      "invalid",
+    );
+    expect(await gossip.onGossip(Buffer.from("junk"))).toBe("invalid");
+    await gossip.onDirect([Buffer.from([0])], peer);
+    expect(reports).toEqual(["invalidMessage"]);
+  });
+
+  it("passes on what a peer sent to this node alone", async () => {
+    await gossip.onDirect([raw("missed")], peer);
+    await until(() => published.length === 1, { timeoutMs: 5_000 });
+    expect(published).toEqual([[raw("missed")]]);
+  });
+
+  it("greets a newcomer with the beginning of what is pending, once gossip reaches it", async () => {
+    const batches: (readonly Uint8Array[])[] = [];
+    const newcomer = {
+      nodeId: peer,
+      unsentBytes: 0,
+      send: ({ raws }: { readonly raws: readonly Uint8Array[] }) => batches.push(raws),
+    };
+    gossip.add(newcomer);
+    clock.timeMs += 1_900;
+    await pool.submit(Array.from({ length: 5_000 }, (_, index) => raw(`${index} `, 1_000)));
+    await until(() => published.flat().length === 5_000, { timeoutMs: 5_000 });
+    expect(batches).toEqual([]);
+    clock.timeMs += 200;
+    await until(() => batches.length > 0, { timeoutMs: 5_000 });
+    const sizeBytes = batches.flat().reduce((sum, { length }) => sum + length, 0);
+    expect(sizeBytes).toBeGreaterThan(4_000_000);
+    expect(sizeBytes).toBeLessThanOrEqual(4 * 1024 * 1024);
+    expect(Math.max(...batches.map((batch) => encodeTransactions(batch).length))).toBeLessThan(
+      70_000,
+    );
+    // One that comes back at once waits longer.
+    batches.length = 0;
+    gossip.add(newcomer);
+    clock.timeMs += 2_100;
+    await pool.submit([raw("more")]);
+    await until(() => published.flat().length === 5_001, { timeoutMs: 5_000 });
+    expect(batches).toEqual([]);
+    clock.timeMs += 3_000;
+    await until(() => batches.length > 0, { timeoutMs: 5_000 });
+  });
+});
