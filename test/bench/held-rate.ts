@@ -87,8 +87,12 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
+/**
+ * Between blocks under load, where there are two: the mark before them is an empty block, which is
+ * made in no time, and would count the making of the last one as stretching.
+ */
 function meanInterval(blocks: readonly SeenBlock[]): number {
-  const [first, last] = [blocks[0], blocks.at(-1)];
+  const [first, last] = [blocks.length > 2 ? blocks[1] : blocks[0], blocks.at(-1)];
   if (first === undefined || last === undefined || last.height === first.height) return 0;
   return (last.atMs - first.atMs) / (last.height - first.height);
 }
