@@ -56,7 +56,7 @@ export function transactionEvents(source: EventSource, index: number): AbciEvent
   const feeAtoken = fees.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
   const moves = changes.filter(({ reason }) => reason !== "FEE").flatMap(moneyEvents);
   const hash = { ethereumTxHash: tx.hash };
-  const isFailed = receipt.status === 0;
+  const failure = failureOf(source, index);
   const message: AbciEvent[] = [
     event("message", { action: MESSAGE_ACTION, sender, module: "evm" }),
     ...moves,
@@ -68,7 +68,7 @@ export function transactionEvents(source: EventSource, index: number): AbciEvent
       txGasUsed: receipt.gasUsed.toString(),
       txHash: upperHex(sdkTransactionHash(tx, from)),
       ...(tx.to === undefined ? {} : { recipient: toChecksumAddress(tx.to) }),
-      ...(isFailed ? { ethereumTxFailed: "execution reverted" } : {}),
+      ...(failure === undefined ? {} : { ethereumTxFailed: failure }),
     }),
     ...logEvents(receipt.logs),
     event("message", {
@@ -83,6 +83,13 @@ export function transactionEvents(source: EventSource, index: number): AbciEvent
     event("ethereum_tx", { ...hash, txIndex: index.toString() }),
     ...message.map((one) => withLast(one, "msg_index", "0")),
   ];
+}
+
+/** Why a mined transaction failed, as its outermost call ended; undefined when it did not. */
+export function failureOf(source: EventSource, index: number): string | undefined {
+  if (source.receipts[index]?.status !== 0) return undefined;
+  const changes = source.journal.transactions[index]?.changes ?? [];
+  return changes.find(({ tracePath }) => tracePath === "")?.error ?? "execution reverted";
 }
 
 /** Events that no transaction made: the split of the fees, then the mint. */

@@ -35,6 +35,10 @@ export const CONFIG_FILE = defineConfigFile(
         scheme: "tcp://",
         help: "Where the consensus RPC listens.",
       }),
+      cors_allowed_origins: field.list({
+        default: [],
+        help: "Web origins whose pages may use the consensus RPC; * for all.",
+      }),
     },
     p2p: P2P_SECTION,
     consensus: {

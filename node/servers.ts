@@ -93,6 +93,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
     validator: { publicKey: Buffer.from(parts.identity.publicKey, "base64"), votingPower: 0n },
     version: NODE_VERSION,
+    allowedOrigins: config.rpc.cors_allowed_origins,
     chain: parts.comet,
     log,
   };

@@ -1,5 +1,5 @@
 /** What execution did with a block's transactions, and the block's events, as ABCI has them. */
-import { blockEvents, transactionEvents } from "../../../chain/abci-event.js";
+import { blockEvents, failureOf, transactionEvents } from "../../../chain/abci-event.js";
 import type { AbciEvent } from "../../../chain/abci-event.js";
 import { executionResult } from "../../../chain/consensus/execution-result.js";
 import type { Validator } from "../../../chain/consensus/validator-set.js";
@@ -19,7 +19,7 @@ export function transactionResultJson(committed: CommittedBlock, index: number) 
   const { code, gasWanted, gasUsed } = executionResult(mined.tx, receipt);
   return resultJson({
     code,
-    log: code === 0 ? "" : "execution reverted",
+    log: failureOf(committed, index) ?? "",
     gasWanted,
     gasUsed,
     events: transactionEvents(committed, index),

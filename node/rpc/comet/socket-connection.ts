@@ -16,8 +16,8 @@ const MAX_BACKLOG_BYTES = 16 * 1024 * 1024;
 /** WebSocket status "try again later". */
 const TOO_SLOW = 1013;
 
-/** Time for a slow client to take its close frame. */
-const CLOSE_GRACE_MS = 5_000;
+/** Time for a slow client to take what waits for it, and its close frame. */
+const CLOSE_GRACE_MS = 15_000;
 
 /** A connection as the routes see it. */
 export class CometConnection implements EventReceiver {

@@ -131,7 +131,7 @@ describe("encodings", () => {
 
   it("show failed transactions with a code, evidence, and validators that leave", async () => {
     expect((await get("block_results?height=4")).result).toMatchObject({
-      txs_results: [{ code: 4, log: "execution reverted", gas_wanted: "100000" }],
+      txs_results: [{ code: 4, log: "invalid opcode", gas_wanted: "100000" }],
     });
     expect((await get("block_results?height=3")).result).toMatchObject({
       validator_updates: [{ pub_key: { Sum: { type: "tendermint.crypto.PublicKey_Ed25519" } } }],

@@ -123,11 +123,12 @@ describe("events of a transaction", () => {
   });
 
   it("do not tell of coins that did not move, and say that execution failed", () => {
-    const reverted = { ...CALL, effective: false, error: "execution reverted" };
+    const reverted = { ...CALL, effective: false, error: "out of gas" };
     const events = transactionEvents(source([FEE, reverted], { status: 0 }), 0);
     expect(plain(events).filter(([type]) => type === "transfer")).toHaveLength(1);
     const result = events.findLast(({ type }) => type === "ethereum_tx");
-    expect(result?.attributes.map(({ key }) => key)).toContain("ethereumTxFailed");
+    const failed = result?.attributes.find(({ key }) => key === "ethereumTxFailed");
+    expect(failed?.value).toBe("out of gas");
     const empty = transactionEvents(source([FEE, { ...CALL, amountAtoken: 0n }]), 0);
     expect(plain(empty).filter(([type]) => type === "transfer")).toHaveLength(1);
   });
