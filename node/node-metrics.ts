@@ -2,14 +2,18 @@
 import { secp256k1 } from "../chain/crypto.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { ChainView } from "./chain-view.js";
+import type { ConsensusView } from "./consensus/consensus-ports.js";
 import type { EventBus } from "./event-bus.js";
 import type { Mempool } from "./mempool/mempool.js";
+import type { NetworkView } from "./p2p/network-port.js";
 
 /** What the metrics are read from. */
 export interface NodeMetricSources {
   readonly view: ChainView;
   readonly pool: Mempool;
   readonly bus: EventBus;
+  readonly consensus: ConsensusView;
+  readonly network: NetworkView;
   readonly haltReason: () => string | undefined;
   readonly trieCacheBytes: () => number;
 }
@@ -18,14 +22,29 @@ const TOKEN_IN_ATOKEN = 1e18;
 
 /** Registers the node's metrics; gauges are read when the page is asked for. */
 export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources): void {
-  const { view, pool } = sources;
+  const { view, pool, consensus, network } = sources;
+  const validators = () => consensus.validators(consensus.height() + 1);
   const read = (name: string, help: string, value: () => number) =>
     metrics.gauge(name, help, [], (gauge) => gauge.set(value()));
   read("cometbft_consensus_height", "Height of the last block.", () => view.head().height);
   read("cometbft_consensus_latest_block_height", "Same.", () => view.head().height);
-  read("cometbft_consensus_validators", "Validators in the set.", () => 1);
-  read("cometbft_p2p_peers", "Connected peers.", () => 0);
-  read("cometbft_blocksync_syncing", "1 while block sync runs.", () => 0);
+  read("cometbft_consensus_validators", "Validators in the set.", () => validators()?.size ?? 0);
+  read("cometbft_consensus_validators_power", "Their power together.", () =>
+    Number(validators()?.totalPower ?? 0n),
+  );
+  read("cometbft_consensus_rounds", "Round of the height in progress.", () => {
+    return consensus.progress().status.round;
+  });
+  read("cometbft_p2p_peers", "Connected peers.", () => network.stats().peers);
+  read("causeway_p2p_received_bytes", "Bytes from peers since the start.", () => {
+    return network.stats().receivedBytes;
+  });
+  read("causeway_p2p_sent_bytes", "Bytes to peers since the start.", () => {
+    return network.stats().sentBytes;
+  });
+  read("cometbft_blocksync_syncing", "1 while block sync runs.", () =>
+    network.isCatchingUp() ? 1 : 0,
+  );
   read("cometbft_mempool_size", "Transactions in the pool.", () => {
     const { pending, queued } = pool.counts();
     return pending + queued;

@@ -109,6 +109,8 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     view,
     pool,
     bus,
+    consensus,
+    network,
     haltReason: halt.reason,
     trieCacheBytes: () => tries.sizeBytes,
   });

@@ -101,7 +101,7 @@ export function blockSource(link: PeerLink): BlockSource {
       const channel = await open(link, { request: { from: 0, count: 0 }, signal });
       try {
         const bytes = await channel.read(signal);
-        if (bytes === undefined) throw new P2pError("PEER_PROTOCOL", "no answer");
+        if (bytes === undefined) throw new P2pError("PEER_GONE", "no answer");
         return parsed(() => decodeRange(bytes));
       } finally {
         channel.abort(new Error("done"));

@@ -58,7 +58,7 @@ export class Channel {
     }
   }
 
-  /** Sends without waiting; look at `unsentBytes` before. Does nothing once the stream is closed. */
+  /** Sends without waiting: look at `unsentBytes` before. Nothing happens on a closed stream. */
   send(message: Uint8Array): void {
     if (!this.isOpen) return;
     try {

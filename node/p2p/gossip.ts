@@ -10,7 +10,7 @@ import type { NodeId } from "./node-key.js";
 import type { Offence } from "./peer-scores.js";
 import { TokenBucket } from "./traffic-meter.js";
 
-/** What becomes of a message: passed on, dropped in silence, or dropped and held against the sender. */
+/** What becomes of a message: passed on, dropped, or dropped and held against the sender. */
 export type Verdict = "relay" | "drop" | "invalid";
 
 /** Looks at one message; called before anybody else hears of it. */

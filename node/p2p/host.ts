@@ -13,7 +13,7 @@ import { multiaddr } from "@multiformats/multiaddr";
 import { createLibp2p } from "libp2p";
 import { errorMessage } from "../../chain/errors.js";
 import type { Clock } from "../../runtime/clock.js";
-import type { ListenAddress } from "../../runtime/config-values.js";
+import { formatListenAddress, type ListenAddress } from "../../runtime/config-values.js";
 import type { Logger } from "../../runtime/logger.js";
 import { withTimeout } from "../../runtime/task.js";
 import { Channel } from "./channel.js";
@@ -73,7 +73,7 @@ const CONNECTION_SLACK = 32;
 /** Streams that one peer may have open in all, as many as honest ones come near. */
 const MAX_STREAMS_PER_PEER = 64;
 
-/** Bytes that a stream lets through before its reader has taken them; libp2p's default is 16 MiB. */
+/** Bytes that a stream lets through before they are read; libp2p's default is 16 MiB. */
 const MAX_STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
 
 type Services = { identify: unknown; gossip: GossipSub };
@@ -250,9 +250,8 @@ export class Host {
     try {
       await libp2p.start();
     } catch (cause) {
-      throw new P2pError("LISTEN_FAILED", `cannot listen on ${listenAddresses.join(", ")}`, {
-        cause,
-      });
+      const place = listen === undefined ? "nothing" : formatListenAddress(listen);
+      throw new P2pError("LISTEN_FAILED", `cannot listen on ${place}`, { cause });
     }
   }
 

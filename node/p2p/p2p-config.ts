@@ -1,4 +1,4 @@
-/** The section `p2p` of config.toml, with the key names of CometBFT, and what the network makes of it. */
+/** The section `p2p` of config.toml, with the key names of CometBFT. */
 import type { ListenAddress } from "../../runtime/config-values.js";
 import { field } from "../../runtime/config.js";
 import type { NetworkOptions } from "./network.js";

@@ -20,6 +20,10 @@ export interface KnownPeerAddress extends PeerAddress {
 
 const MAX_PORT = 65_535;
 
+/** Id, IPv6 address in brackets or other host, port. */
+const ADDRESS =
+  /^(?:tcp:\/\/)?(?:([0-9a-fA-F]*)@)?(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+)):([0-9]{1,5})$/;
+
 /** Longest name that DNS has. */
 const MAX_HOST_LENGTH = 253;
 
@@ -28,10 +32,7 @@ const MAX_HOST_LENGTH = 253;
  * @throws PEER_ADDRESS_INVALID
  */
 export function parsePeerAddress(text: string): PeerAddress {
-  const match =
-    /^(?:tcp:\/\/)?(?:([0-9a-fA-F]*)@)?(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/.exec(
-      text.trim(),
-    );
+  const match = ADDRESS.exec(text.trim());
   const host = match?.[2] ?? match?.[3] ?? "";
   const port = Number(match?.[4] ?? "NaN");
   const isIp6 = match?.[2] === undefined || isIP(host) === 6;

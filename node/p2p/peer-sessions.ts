@@ -21,11 +21,11 @@ export interface SessionOptions {
   readonly hello: Hello;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Other time limits than the usual ones. */
+  /** Other limits than the usual ones. */
   readonly limits?: Partial<SessionLimits>;
 }
 
-/** Time limits of a conversation, milliseconds. */
+/** Limits of a conversation; times in milliseconds. */
 export interface SessionLimits {
   /** Time for a new connection to come to its hello. */
   readonly helloMs: number;
@@ -33,25 +33,30 @@ export interface SessionLimits {
   readonly silenceMs: number;
   /** Time for the gossip router's streams to come up beside the session. */
   readonly gossipMs: number;
+  /** Frames that a peer may send, mean and burst; statuses come twenty times a second. */
+  readonly framesPerSecond: number;
+  readonly frameBurst: number;
 }
 
-const USUAL_LIMITS: SessionLimits = { helloMs: 10_000, silenceMs: 10_000, gossipMs: 10_000 };
+const USUAL_LIMITS: SessionLimits = {
+  helloMs: 10_000,
+  silenceMs: 10_000,
+  gossipMs: 10_000,
+  framesPerSecond: 1_000,
+  frameBurst: 10_000,
+};
 
 /** The protocol's name for libp2p. */
 const PROTOCOL = "/causeway/peer/1";
 
 /** Largest frame: the largest transaction, or a block part with its proof, with room to spare. */
-export const MAX_FRAME_BYTES = 192 * 1024;
+const MAX_FRAME_BYTES = 192 * 1024;
 
 /** A peer hears something at least this often. */
 const PING_INTERVAL_MS = 1_000;
 
 /** How often connections are looked at. */
 const WATCH_INTERVAL_MS = 250;
-
-/** Frames that a peer may send, mean and burst: statuses come twenty times a second at most. */
-const FRAMES_PER_SECOND = 1_000;
-const FRAME_BURST = 10_000;
 
 /** Bytes that may wait for a peer that reads slowly; beyond that it is let go. */
 const MAX_UNSENT_BYTES = 16 * 1024 * 1024;
@@ -248,11 +253,8 @@ export class PeerSessions {
 
   private async listen(session: PeerSession, channel: Channel): Promise<void> {
     const { clock } = this.options;
-    const budget = new TokenBucket({
-      perSecond: FRAMES_PER_SECOND,
-      burst: FRAME_BURST,
-      clock,
-    });
+    const { framesPerSecond: perSecond, frameBurst: burst } = this.limits;
+    const budget = new TokenBucket({ perSecond, burst, clock });
     for (;;) {
       const bytes = await channel.read(session.link.signal);
       if (bytes === undefined) return;

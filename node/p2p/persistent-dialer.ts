@@ -24,7 +24,7 @@ export interface DialPorts {
 /** First pause after a connection was lost, or could not be made. */
 const MIN_PAUSE_MS = 100;
 
-/** Longest pause: a peer that comes back is found again within seconds, however long it was away. */
+/** Longest pause: a peer that comes back is found within seconds, however long it was away. */
 const MAX_PAUSE_MS = 5_000;
 
 /** A connection that lived this long was a good one: the pauses begin anew. */

@@ -30,6 +30,15 @@ describe("a host", () => {
     expect(link.nodeId).toBe(b.key.nodeId);
   });
 
+  it("names the address that it cannot listen on", async () => {
+    const { address } = await startHost();
+    const listen = { host: "127.0.0.1", port: address.port };
+    await expect(startHost({ listen })).rejects.toMatchObject({
+      code: "LISTEN_FAILED",
+      message: `cannot listen on 127.0.0.1:${address.port}`,
+    });
+  });
+
   it("says so when nobody answers", async () => {
     const [a, b] = [await startHost(), await startHost()];
     await stopHost(b);

@@ -90,7 +90,7 @@ describe("gossip of transactions", () => {
     expect(published).toEqual([[raw("missed")]]);
   });
 
-  it("greets a newcomer with the beginning of what is pending, once gossip reaches it", async () => {
+  it("greets a newcomer with what is pending, once gossip reaches it", async () => {
     const batches: (readonly Uint8Array[])[] = [];
     const newcomer = {
       nodeId: peer,
