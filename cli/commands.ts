@@ -3,7 +3,7 @@ import { toChecksumAddress } from "../chain/address.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/clock.js";
-import type { Environment } from "../runtime/config.js";
+import { type CommandContext, printJson } from "./command-context.js";
 import { runDoctorChecks } from "./doctor-checks.js";
 import { createHomeFolders, homePaths } from "./home.js";
 import { lockHome } from "./home-lock.js";
@@ -13,20 +13,6 @@ import { readKitStatus } from "./kit-status.js";
 import { withLedger } from "./ledger-tools.js";
 import { writeRoleHomes } from "./role-homes.js";
 import { formatStatusLine } from "./status-line.js";
-
-/** What every command is given. */
-export interface CommandContext {
-  readonly home: string;
-  readonly portOffset: number;
-  /** Print one JSON document instead of text. */
-  readonly json: boolean;
-  readonly env: Environment;
-  readonly signal: AbortSignal;
-  readonly print: (line: string) => void;
-}
-
-/** Version of the JSON documents; a change that breaks readers raises it. */
-const SCHEMA_VERSION = 1;
 
 /** `causeway init`: makes the home, or completes it; a complete one is left as it is. */
 export async function runInit(
@@ -122,10 +108,6 @@ export async function runMigrate(context: CommandContext): Promise<number> {
   if (context.json) printJson(context, { migrated: true });
   else context.print("The ledger's tables are up to date.");
   return 0;
-}
-
-function printJson(context: CommandContext, value: Readonly<Record<string, unknown>>): void {
-  context.print(JSON.stringify({ schemaVersion: SCHEMA_VERSION, ...value }));
 }
 
 function nodeClient(url: string): { evm: EvmClient; close: () => void } {

@@ -2,7 +2,7 @@
 import { atokenToToken } from "../chain/units.js";
 import { parseAddress } from "../chain/address.js";
 import { readSecretFile } from "../runtime/secret-file.js";
-import type { CommandContext } from "./commands.js";
+import type { CommandContext } from "./command-context.js";
 import { createExchangeClient } from "./exchange-client.js";
 import { homePaths } from "./home.js";
 import { loadKitConfig } from "./kit-config.js";

@@ -6,6 +6,7 @@ import { AppError, errorMessage } from "../chain/errors.js";
 export type CliErrorCode =
   | "HOME_LOCKED"
   | "HOME_UNUSABLE"
+  | "HOME_EXISTS"
   | "HOME_INCOMPLETE"
   | "HOME_ORPHANS"
   | "PORT_TAKEN"

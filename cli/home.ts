@@ -80,12 +80,23 @@ export function resolveHome(flag: string | undefined, env: Environment): string 
  */
 export async function createHomeFolders(paths: HomePaths): Promise<void> {
   const passable = process.getuid?.() === 0 ? 0o711 : 0o700;
-  const folders: readonly (readonly [string, number])[] = [
+  await createFolders([
     [paths.home, passable],
     [paths.config, 0o700],
     [paths.data, passable],
     [paths.logs, 0o700],
-  ];
+  ]);
+}
+
+/**
+ * Creates the folders of a node's home, which has no database and no log files.
+ * @throws HOME_UNUSABLE naming folder and cause
+ */
+export async function createNodeFolders(paths: HomePaths): Promise<void> {
+  await createFolders([paths.home, paths.config, paths.data].map((folder) => [folder, 0o700]));
+}
+
+async function createFolders(folders: readonly (readonly [string, number])[]): Promise<void> {
   for (const [folder, mode] of folders) {
     try {
       if (await createFolder(folder)) await chmod(folder, mode);

@@ -10,15 +10,19 @@ import { join } from "node:path";
 import { type Address, privateKeyToAddress } from "../chain/address.js";
 import type { NetworkName } from "../chain/networks.js";
 import { parseValidatorIdentity } from "../node/consensus/validator-key.js";
-import { createLocalGenesis, encodeGenesis } from "../node/genesis.js";
+import { createLocalGenesis, encodeGenesis, type GenesisValidator } from "../node/genesis.js";
 import type { Clock } from "../runtime/clock.js";
 import { type ConfigFile, renderToml } from "../runtime/config.js";
 import { createFileOnce, PLAIN_MODE, readTextIfPresent, SECRET_MODE } from "./durable-file.js";
 import { CliError } from "./errors.js";
-import { createHomeFolders, type HomePaths, inHome } from "./home.js";
+import { createHomeFolders, homePaths, type HomePaths, inHome } from "./home.js";
+import { createNetworkKeys, writeNetworkHomes } from "./kit-network.js";
+import { type KitNode, kitNodes } from "./kit-nodes.js";
 import { encryptKeystore, type ScryptCost, STANDARD_SCRYPT } from "./keystore.js";
+import { NODE_CONFIG_FILES } from "./node-home.js";
+import { VALIDATOR_POWER } from "./testnet.js";
 import {
-  createNodeKeyFile,
+  createNodeKey,
   createValidatorKeyFile,
   createValidatorStateFile,
 } from "./validator-keys.js";
@@ -39,6 +43,8 @@ export interface InitOptions {
   readonly network: NetworkName;
   /** Time between blocks of the new chain; the network's own when absent. */
   readonly blockIntervalMs?: number;
+  /** How many validators decide a new chain; 1 when absent. An existing one keeps its number. */
+  readonly validators?: number;
   /** Schemas of the settings files to write. */
   readonly configFiles: readonly ConfigFile[];
   readonly clock: Clock;
@@ -68,14 +74,18 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   const { paths } = options;
   await createHomeFolders(paths);
   const complete = await isInitialised(paths);
+  const nodes = kitNodes(paths.home, options.validators);
+  const isNetwork = nodes.length > 1;
   // A chain without its genesis file: a new one would be refused by the store, and hide the loss.
-  if (complete || existsSync(join(paths.data, "chain"))) await assertKeysPresent(paths);
-  else await createKeys(options);
+  if (complete || existsSync(join(paths.data, "chain"))) {
+    await assertKeysPresent(paths, nodes);
+  } else await createKeys(options);
   // Nothing of value hangs on these: one that is missing is made anew at any start.
   await createFileOnce(paths.apiKey, createSecretLine(), SECRET_MODE);
-  await createFileOnce(paths.nodeKey, createNodeKeyFile(), SECRET_MODE);
   await createFileOnce(paths.tokens, "[]\n", PLAIN_MODE);
   for (const file of options.configFiles) {
+    // The validators of a network have settings of their own, in their homes.
+    if (isNetwork && NODE_CONFIG_FILES.includes(file)) continue;
     const text = renderToml(file, {}, { portOffset: options.portOffset });
     await createFileOnce(join(paths.config, `${file.name}.toml`), text, SECRET_MODE);
   }
@@ -84,7 +94,10 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
     faucetAddress: privateKeyToAddress(faucetKey),
     hotWalletAddress: await hotWalletAddress(paths),
   };
-  if (!complete) await createGenesis(options, addresses);
+  if (!complete) await createGenesis(options, nodes, addresses);
+  for (const { home } of nodes) {
+    await createFileOnce(homePaths(home).nodeKey, createNodeKey().text, SECRET_MODE);
+  }
   return { created: !complete, ...addresses };
 }
 
@@ -93,14 +106,14 @@ export async function hotWalletAddress(paths: HomePaths): Promise<Address> {
   return parseKeystoreAddress(await readFile(paths.hotWallet, "utf8"), paths.hotWallet);
 }
 
-async function assertKeysPresent(paths: HomePaths): Promise<void> {
+async function assertKeysPresent(paths: HomePaths, nodes: readonly KitNode[]): Promise<void> {
   const needed = [
     paths.genesis,
     paths.faucetKey,
     paths.hotWallet,
     paths.hotWalletPassphrase,
     paths.depositXpub,
-    paths.validatorKey,
+    ...nodes.map(({ home }) => homePaths(home).validatorKey),
   ];
   const missing: string[] = [];
   for (const path of needed) {
@@ -132,27 +145,35 @@ async function createKeys(options: InitOptions): Promise<void> {
   const seed = await readFile(paths.depositSeed, "utf8");
   const xpub = await seedToXpub(seed, paths.depositSeed);
   await createFileOnce(paths.depositXpub, `${xpub}\n`, SECRET_MODE);
+}
+
+/** The one validator, whose key lies in the kit's own home. */
+async function createValidator(paths: HomePaths): Promise<GenesisValidator> {
   await createFileOnce(paths.validatorKey, createValidatorKeyFile(), SECRET_MODE);
   // A state file that is there tells what this key has signed: it is never reset.
   await createFileOnce(paths.validatorState, createValidatorStateFile(), SECRET_MODE);
+  const text = await readFile(paths.validatorKey, "utf8");
+  return { ...parseValidatorIdentity(text, paths.validatorKey), power: VALIDATOR_POWER };
 }
 
 async function createGenesis(
   options: InitOptions,
+  nodes: readonly KitNode[],
   addresses: { readonly faucetAddress: Address; readonly hotWalletAddress: Address },
 ): Promise<void> {
-  const { paths, network, clock, blockIntervalMs } = options;
-  const keyText = await readFile(paths.validatorKey, "utf8");
-  const validator = parseValidatorIdentity(keyText, paths.validatorKey);
+  const { paths, network, portOffset, clock, blockIntervalMs } = options;
+  const isNetwork = nodes.length > 1;
   const genesis = createLocalGenesis({
     network,
     faucet: addresses.faucetAddress,
     hotWallet: addresses.hotWalletAddress,
     genesisTimeMs: clock.nowMs(),
     blockIntervalMs,
-    validators: [{ ...validator, power: 10 }],
+    validators: isNetwork ? await createNetworkKeys(nodes) : [await createValidator(paths)],
   });
-  await createFileOnce(paths.genesis, encodeGenesis(genesis), PLAIN_MODE);
+  const made = encodeGenesis(genesis);
+  const text = isNetwork ? await writeNetworkHomes(nodes, { genesis: made, portOffset }) : made;
+  await createFileOnce(paths.genesis, text, PLAIN_MODE);
 }
 
 /** Drafts of an init that was cut off hold secrets under names that nobody looks for. */

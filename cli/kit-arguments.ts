@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { type ConfigFault, MAX_PORT_OFFSET } from "../runtime/config.js";
 import { CliError } from "./errors.js";
+import { MAX_KIT_VALIDATORS } from "./kit-nodes.js";
 
 /** What the reader asked for. */
 export interface KitArguments {
@@ -13,6 +14,8 @@ export interface KitArguments {
   readonly noDemo: boolean;
   /** Block interval of a chain that is made now. */
   readonly blockIntervalMs: number | undefined;
+  /** Validators of a chain that is made now; an existing chain keeps its own. */
+  readonly validators: number | undefined;
   readonly help: boolean;
 }
 
@@ -28,6 +31,7 @@ is paid. The next start continues the same chain and the same ledger.
   --once                 do the main job, check it against chain and ledger, then end
   --no-demo              only start
   --block-interval-ms N  time between blocks of a new chain (default 2000)
+  --validators N         validators of a new chain, each a node process (default 1)
   --help                 show this text
 
 Environment: DATABASE_URL uses that PostgreSQL, REDIS_URL puts the queue on that Redis.
@@ -41,6 +45,7 @@ const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
   home: "string",
   "port-offset": "string",
   "block-interval-ms": "string",
+  validators: "string",
   once: "boolean",
   "no-demo": "boolean",
   help: "boolean",
@@ -74,6 +79,7 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
     once,
     noDemo,
     blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_MS),
+    validators: whole("validators", { min: 1, max: MAX_KIT_VALIDATORS }),
     help: given.has("help"),
   };
   return { args, faults };

@@ -1,7 +1,6 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
 import { DEFAULT_PORTS, type PortName } from "../chain/networks.js";
 import { watcherConfigFile } from "../deposit-watcher/config.js";
-import { APP_FILE, CONFIG_FILE } from "../node/config.js";
 import {
   ConfigError,
   type ConfigFault,
@@ -13,16 +12,15 @@ import { formatListenAddress, type ListenAddress } from "../runtime/config-value
 import { serviceUrlFaults } from "../runtime/service-urls.js";
 import { sidecarConfig } from "../sidecar/config.js";
 import { workerConfigFile } from "../withdrawal-worker/config.js";
+import { type KitNode, kitNodes } from "./kit-nodes.js";
+import { NODE_CONFIG_FILES } from "./node-home.js";
 import type { WantedPort } from "./ports.js";
 
+/** Settings files of the exchange side. */
+const EXCHANGE_FILES: readonly ConfigFile[] = [sidecarConfig, watcherConfigFile, workerConfigFile];
+
 /** Every settings file of a home, in the order in which they are written. */
-export const KIT_CONFIG_FILES: readonly ConfigFile[] = [
-  CONFIG_FILE,
-  APP_FILE,
-  sidecarConfig,
-  watcherConfigFile,
-  workerConfigFile,
-];
+export const KIT_CONFIG_FILES: readonly ConfigFile[] = [...NODE_CONFIG_FILES, ...EXCHANGE_FILES];
 
 /** Names of the settings files: where a home tells its port offset. */
 export const KIT_CONFIG_NAMES: readonly string[] = KIT_CONFIG_FILES.map(({ name }) => name);
@@ -37,17 +35,21 @@ export interface KitEndpoints {
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
   readonly withdrawalUrl: string;
+  /** Further validators of the kit's network; the URLs above are those of the first. */
+  readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
 
 /** What the kit needs to know of its processes' settings. */
 export interface KitConfig {
   readonly endpoints: KitEndpoints;
+  readonly nodes: readonly KitNode[];
   /** Ports of all processes; not that of the embedded database. */
   readonly wantedPorts: readonly WantedPort[];
 }
 
 /** Who listens on a port, for people. */
 const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
+  p2p: "the node's peers",
   cometRpc: "the node's consensus RPC",
   metrics: "the node's metrics",
   jsonRpc: "the node's JSON-RPC",
@@ -60,40 +62,61 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
 
 /** A place that some setting tells to listen on. */
 interface Listener {
+  /** The node whose setting it is, when there are several. */
+  readonly node: string | undefined;
   /** Which part this is, known by the default port of the setting. */
   readonly name: string;
   readonly setting: string;
   readonly address: ListenAddress;
 }
 
-/**
- * Reads and checks the settings of every process.
- * @throws ConfigError with the faults of all files together
- */
-export function loadKitConfig(sources: {
+/** Where settings are read from. */
+interface KitConfigSources {
   readonly home: string;
   readonly env: Environment;
   readonly portOffset: number;
-}): KitConfig {
+}
+
+/**
+ * Reads and checks the settings of every process.
+ * @param sources `validators` is how many nodes a home without a chain is going to have
+ * @throws ConfigError with the faults of all files together
+ */
+export function loadKitConfig(
+  sources: KitConfigSources & { readonly validators?: number },
+): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
-  for (const file of KIT_CONFIG_FILES) {
+  const read = (from: KitConfigSources, file: ConfigFile, node?: string): void => {
     try {
-      listeners.push(...listenersOf(file, loadConfig(sources, file)));
+      listeners.push(...listenersOf(file, loadConfig(from, file), node));
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       faults.push(...error.faults);
     }
+  };
+  const nodes = kitNodes(sources.home, sources.validators);
+  for (const { home, name, portStep } of nodes) {
+    const own = { ...sources, home, portOffset: sources.portOffset + portStep };
+    for (const file of NODE_CONFIG_FILES) read(own, file, nodes.length === 1 ? undefined : name);
   }
-  if (faults.length > 0) throw new ConfigError(faults);
+  for (const file of EXCHANGE_FILES) read(sources, file);
+  if (faults.length > 0) throw new ConfigError(withoutDoubles(faults));
   return {
-    endpoints: endpointsOf(listeners),
+    nodes,
+    endpoints: endpointsOf(listeners, nodes),
     wantedPorts: listeners.map((listener) => ({
       part: partOf(listener),
       host: listener.address.host,
       port: listener.address.port,
     })),
   };
+}
+
+/** A wrong variable is wrong for each node, and told once. */
+function withoutDoubles(faults: readonly ConfigFault[]): readonly ConfigFault[] {
+  const lines = faults.map((fault) => JSON.stringify(fault));
+  return faults.filter((_, index) => lines.indexOf(lines[index] ?? "") === index);
 }
 
 function isListenAddress(value: unknown): value is ListenAddress {
@@ -114,6 +137,7 @@ function portNameOf(port: number): string {
 function listenersOf(
   file: ConfigFile,
   values: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  node: string | undefined,
 ): Listener[] {
   const listeners: Listener[] = [];
   for (const [section, fields] of Object.entries(file.sections)) {
@@ -121,21 +145,24 @@ function listenersOf(
       const address = values[section]?.[key];
       if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
       const name = portNameOf(defaultValue.port);
-      listeners.push({ name, setting: `${file.name}.toml ${section}.${key}`, address });
+      listeners.push({ node, name, setting: `${file.name}.toml ${section}.${key}`, address });
     }
   }
   return listeners;
 }
 
 /** Host to call for a host that is listened on: "all interfaces" is no destination. */
-function callableHost(host: string): string {
+export function callableHost(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
 }
 
-function endpointsOf(listeners: readonly Listener[]): KitEndpoints {
-  const url = (name: PortName, scheme = "http"): string => {
-    const found = listeners.find((listener) => listener.name === name)?.address;
+function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]): KitEndpoints {
+  // Without a node's name the first one's: it serves the kit's ports.
+  const url = (name: PortName, scheme = "http", node?: string): string => {
+    const found = listeners.find(
+      (listener) => listener.name === name && (node === undefined || listener.node === node),
+    )?.address;
     const { host, port } = found ?? { host: "127.0.0.1", port: DEFAULT_PORTS[name] };
     return formatListenAddress({ host: callableHost(host), port }, `${scheme}://`);
   };
@@ -148,10 +175,15 @@ function endpointsOf(listeners: readonly Listener[]): KitEndpoints {
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
+    otherNodes: nodes.slice(1).map(({ name }) => ({
+      name,
+      cometRpcUrl: url("cometRpc", "http", name),
+    })),
   };
 }
 
 function partOf(listener: Listener): string {
   const known = Object.entries(PART_OF_PORT).find(([name]) => name === listener.name)?.[1];
-  return known ?? listener.setting;
+  const part = known ?? listener.setting;
+  return listener.node === undefined ? part : `${listener.node}, ${part}`;
 }

@@ -1,4 +1,5 @@
 /** The life of `npm start`, from the lock of the home to the last process gone. */
+import { setMaxListeners } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { toChecksumAddress } from "../chain/address.js";
@@ -95,10 +96,18 @@ function checkSettings(
   flagFaults: readonly ConfigFault[],
   sources: { readonly home: string; readonly env: Environment },
 ): void {
+  const { validators } = args;
   const faults = [...flagFaults];
   try {
     const portOffset = args.portOffset ?? readPortOffset(sources.home, KIT_CONFIG_NAMES);
-    loadKitConfig({ ...sources, portOffset });
+    const { nodes } = loadKitConfig({ ...sources, portOffset, validators });
+    if (validators !== undefined && nodes.length !== validators) {
+      const allowed =
+        `${nodes.length}, as this home's chain was made, or no such flag; a chain with ` +
+        `${validators} needs another --home`;
+      const value = JSON.stringify(String(validators));
+      faults.push({ file: "flag", key: "--validators", value, allowed });
+    }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     faults.push(...error.faults);
@@ -122,6 +131,8 @@ class KitRun {
     private readonly tookOver: boolean,
   ) {
     this.say = context.print;
+    // Every request of the live line hangs on this one signal; Node warns at eleven by default.
+    setMaxListeners(0, this.ending.signal);
     this.portOffset = args.portOffset ?? readPortOffset(paths.home, KIT_CONFIG_NAMES);
     const destination = createLogFile(paths.logs, "kit");
     this.log = createLogger({
@@ -140,6 +151,7 @@ class KitRun {
     const children = createChildRecord(this.paths.children);
     const kit = createKit({
       paths: this.paths,
+      nodes: config.nodes,
       portOffset: this.portOffset,
       env: this.context.env,
       guardian,
@@ -170,7 +182,8 @@ class KitRun {
   private async prepare(): Promise<KitConfig> {
     const { paths, portOffset, context } = this;
     const { signal } = this.ending;
-    const config = loadKitConfig({ home: paths.home, env: context.env, portOffset });
+    const { validators } = this.args;
+    const config = loadKitConfig({ home: paths.home, env: context.env, portOffset, validators });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {
       hadOrphans = true;
@@ -184,6 +197,7 @@ class KitRun {
       portOffset,
       network: "testnet",
       blockIntervalMs: this.args.blockIntervalMs,
+      validators,
       configFiles: KIT_CONFIG_FILES,
       clock: this.clock,
     });

@@ -5,6 +5,7 @@ import type { Clock } from "../runtime/clock.js";
 import { sentenceOf } from "./errors.js";
 import { httpRequest } from "./exchange-client.js";
 import type { KitEndpoints } from "./kit-config.js";
+import { readNodeStatus } from "./node-status.js";
 
 /** Readiness of one part. */
 export interface PartStatus {
@@ -64,8 +65,9 @@ export function parseMetricsPage(text: string): ReadonlyMap<string, number> {
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
-  const [node, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
+  const [node, others, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
     readNode(probe, signal),
+    Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
     probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
     probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
     probePart("deposit-watcher", endpoints.depositUrl, signal),
@@ -79,8 +81,25 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     watcherLagBlocks: watcher.get(LAG_METRIC),
     creditedDeposits: watcher.get(CREDITED_METRIC),
     withdrawalsInFlight: worker.get(IN_FLIGHT_METRIC),
-    parts: [node.part, online, offline, deposit, withdrawal],
+    parts: [node.part, ...others, online, offline, deposit, withdrawal],
   };
+}
+
+/** A further validator: it answers, and has caught up. */
+async function probeNode(
+  node: KitEndpoints["otherNodes"][number],
+  { clock }: KitProbe,
+  signal: AbortSignal,
+): Promise<PartStatus> {
+  const base = { part: node.name, url: node.cometRpcUrl };
+  try {
+    const status = await readNodeStatus(node.cometRpcUrl, { clock, signal });
+    const reason = status.catching_up ? "it is catching up with the others" : "";
+    return { ...base, ready: reason === "", reason };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ...base, ready: false, reason: sentenceOf(error) };
+  }
 }
 
 function readReason(body: string): string {
@@ -121,7 +140,8 @@ async function readMetrics(url: string, signal: AbortSignal): Promise<ReadonlyMa
 }
 
 async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReading> {
-  const base = { part: "node", url: probe.endpoints.jsonRpcUrl };
+  const { jsonRpcUrl, otherNodes } = probe.endpoints;
+  const base = { part: otherNodes.length === 0 ? "node" : "node0", url: jsonRpcUrl };
   try {
     const header = await probe.evm.getBlockHeader("latest", { signal });
     if (header === undefined) throw new Error("it has no block");

@@ -7,6 +7,8 @@ import type { Logger } from "../runtime/logger.js";
 import { EMBEDDED_POSTGRES_PORT } from "../runtime/service-urls.js";
 import type { CliError } from "./errors.js";
 import type { HomePaths } from "./home.js";
+import { nodeEnvironment } from "./kit-network.js";
+import type { KitNode } from "./kit-nodes.js";
 import { createLogFile } from "./log-file.js";
 import type { ChildRecord } from "./orphans.js";
 import { STILL_WAITING_MS } from "./waiting.js";
@@ -46,6 +48,8 @@ const READY_TIMEOUT_MS = 90_000;
 /** What the kit is started with. */
 export interface KitOptions {
   readonly paths: HomePaths;
+  /** One node, or the validators of the kit's network. */
+  readonly nodes: readonly KitNode[];
   readonly portOffset: number;
   readonly env: Environment;
   readonly guardian: Guardian;
@@ -108,7 +112,9 @@ class KitRun implements Kit {
     }
     for (const { parts, stopMs } of STAGES) {
       signal.throwIfAborted();
-      const processes = parts.map((part) => this.createProcess(part));
+      const processes = parts.flatMap((part) =>
+        part === "node" ? this.createNodes() : [this.createProcess(part)],
+      );
       this.stages.push({ stopMs, processes });
       await Promise.all(
         processes.map((process) => this.step(process.name, () => process.start({ signal }))),
@@ -153,12 +159,33 @@ class KitRun implements Kit {
     this.postgres = await superviseEmbeddedPostgres(options, signal);
   }
 
-  private createProcess(part: KitPart): SupervisedProcess {
-    const { paths, portOffset, env, clock, scripts = kitScripts() } = this.options;
-    const args = ["--home", paths.home, "--port-offset", String(portOffset)];
+  private createNodes(): SupervisedProcess[] {
+    const { nodes, portOffset } = this.options;
+    return nodes.map((node) =>
+      this.createProcess("node", {
+        name: node.name,
+        home: node.home,
+        portOffset: portOffset + node.portStep,
+        env: nodeEnvironment(nodes, node, this.options),
+      }),
+    );
+  }
+
+  private createProcess(
+    part: KitPart,
+    run: {
+      readonly name: string;
+      readonly home: string;
+      readonly portOffset: number;
+      readonly env: Environment;
+    } = { ...this.options, name: part, home: this.options.paths.home },
+  ): SupervisedProcess {
+    const { paths, clock, scripts = kitScripts() } = this.options;
+    const { name, home, portOffset, env } = run;
+    const args = ["--home", home, "--port-offset", String(portOffset)];
     return createSupervisedProcess(
-      { name: part, script: scripts[part], args, env, readyTimeoutMs: READY_TIMEOUT_MS },
-      { log: createLogFile(paths.logs, part), events: this.events(), clock },
+      { name, script: scripts[part], args, env, readyTimeoutMs: READY_TIMEOUT_MS },
+      { log: createLogFile(paths.logs, name), events: this.events(), clock },
     );
   }
 

@@ -1,4 +1,5 @@
 /** Entry of the `causeway` command. */
+import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { processEnvironment } from "../runtime/config.js";
@@ -19,6 +20,8 @@ function packageVersion(): string {
 process.stdout.on("error", () => undefined);
 
 const stopping = new AbortController();
+// Every request of the command hangs on this one signal; Node warns at eleven by default.
+setMaxListeners(0, stopping.signal);
 const stop = (): void => stopping.abort(new DOMException("the command was stopped", "AbortError"));
 process.on("SIGINT", stop);
 process.on("SIGTERM", stop);
@@ -29,6 +32,7 @@ try {
     env: processEnvironment(),
     signal: stopping.signal,
     print: (line) => process.stdout.write(`${line}\n`),
+    warn: (line) => process.stderr.write(`causeway: ${line}\n`),
     setExitCode: (code) => {
       process.exitCode = code;
     },

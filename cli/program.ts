@@ -2,15 +2,26 @@
 import { Command, Option } from "commander";
 import { type Environment, readPortOffset } from "../runtime/config.js";
 import { parsePortOffset } from "../runtime/lifecycle.js";
-import { type CommandContext, runDoctor, runInit, runMigrate, runStatus } from "./commands.js";
+import type { CommandContext } from "./command-context.js";
+import { runDoctor, runInit, runMigrate, runStatus } from "./commands.js";
 import { runListDeposits } from "./deposit-list.js";
 import { runDepositsResume, runDepositsStatus } from "./deposits.js";
-import { resolveHome } from "./home.js";
+import { CliError } from "./errors.js";
+import { homePaths, resolveHome } from "./home.js";
 import { parseBlockInterval } from "./kit-arguments.js";
 import { KIT_CONFIG_NAMES } from "./kit-config.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/command.js";
 import { runMeshCheckOfHome } from "./mesh-check/of-home.js";
+import {
+  parseNetworkFlag,
+  runInitNetwork,
+  runNodeStatus,
+  runTestnet,
+  type TestnetFlags,
+} from "./network-commands.js";
+import { assertNoHome, isKitHome, isNodeHome } from "./node-home.js";
 import { runReconcile } from "./reconcile.js";
+import { runStart } from "./start.js";
 import { runCheckTokens } from "./token-check.js";
 import { type AddTokenOptions, runAddToken, runListTokens } from "./tokens.js";
 import {
@@ -27,6 +38,8 @@ export interface ProgramOptions {
   readonly env: Environment;
   readonly signal: AbortSignal;
   readonly print: (line: string) => void;
+  /** A line beside the output, on standard error. */
+  readonly warn: (line: string) => void;
   readonly setExitCode: (code: number) => void;
 }
 
@@ -61,6 +74,8 @@ export function createProgram(options: ProgramOptions): Command {
     async (own: O): Promise<void> => {
       options.setExitCode(await work(contextOf(own), own));
     };
+  addInitCommands(program, run);
+  addNodeCommands(program, run, options);
   addKitCommands(program, run);
   addTokenCommands(program, run);
   addDepositCommands(program, run);
@@ -75,23 +90,89 @@ function addShared(command: Command): Command {
     .addOption(new Option("--json", "print one JSON document"));
 }
 
-function addKitCommands(program: Command, run: Runner): void {
+/** Flags of `causeway init`. */
+interface InitFlags extends SharedOptions {
+  readonly network?: string;
+  readonly moniker?: string;
+  readonly blockIntervalMs?: string;
+  readonly roleHomes?: string;
+}
+
+function addInitCommands(program: Command, run: Runner): void {
   addShared(program.command("init"))
-    .description("write keys, settings and the genesis of a local chain; never overwrites")
-    .option("--block-interval-ms <n>", "time between blocks of the new chain")
+    .description(
+      "write keys, settings and genesis; without --network the kit's home on a local chain, which " +
+        "a second run completes and never overwrites",
+    )
+    .option("--network <name>", "mainnet or testnet: a full node's home; local: the kit's home")
+    .option("--moniker <name>", "name of the node on mainnet or testnet")
+    .option("--block-interval-ms <n>", "time between blocks of the new local chain")
     .option("--role-homes <dir>", "also write one home per process, each with its own files only")
+    .action(run<InitFlags>((context, own) => init(context, own)));
+  program
+    .command("testnet")
+    .description(
+      "write the homes of a network of its own: DIR/node0.., DIR/full0.. and DIR/faucet.key; ports " +
+        "of each are the defaults + the offset + 100 x index",
+    )
+    .requiredOption("--validators <n>", "validators, all of the same power")
+    .option("--full-nodes <n>", "nodes that only follow (default 0)")
+    .requiredOption("--out <dir>", "folder for the network")
+    .option("--port-offset <n>", "added to every port (default 0)")
+    .option("--hosts <list>", "one host per node, separated by commas, instead of 127.0.0.1")
+    .option("--block-interval-ms <n>", "time between blocks (default 2000)")
+    .option("--json", "print one JSON document")
+    .action(run<SharedOptions & TestnetFlags>((context, own) => runTestnet(context, own)));
+}
+
+/** A public network's home is a full node's; everything else is the kit's. */
+async function init(context: CommandContext, own: InitFlags): Promise<number> {
+  const { blockIntervalMs, roleHomes, moniker = "causeway" } = own;
+  const network = own.network === undefined ? undefined : parseNetworkFlag(own.network);
+  if (network === undefined || network === "local") {
+    // Who names a network wants a new home; without the flag a complete one is only checked.
+    if (network !== undefined) assertNoHome(homePaths(context.home));
+    return runInit(context, {
+      blockIntervalMs:
+        blockIntervalMs === undefined ? undefined : parseBlockInterval(blockIntervalMs),
+      roleHomes,
+    });
+  }
+  if (blockIntervalMs !== undefined || roleHomes !== undefined) {
+    const message = "--block-interval-ms and --role-homes belong to a local chain.";
+    throw new CliError("USAGE", message);
+  }
+  return runInitNetwork(context, { network, moniker });
+}
+
+function addNodeCommands(program: Command, run: Runner, options: ProgramOptions): void {
+  addShared(program.command("status"))
+    .description(
+      "of a kit: what runs, how high the chain is, how far the watcher is behind; of a node's " +
+        "home: height, whether it is catching up, peers, validator, age of the newest block",
+    )
     .action(
-      run<SharedOptions & { blockIntervalMs?: string; roleHomes?: string }>((context, own) => {
-        const interval = own.blockIntervalMs;
-        return runInit(context, {
-          blockIntervalMs: interval === undefined ? undefined : parseBlockInterval(interval),
-          roleHomes: own.roleHomes,
-        });
+      run((context) => {
+        const paths = homePaths(context.home);
+        const isNodeAlone = isNodeHome(paths) && !isKitHome(paths);
+        return isNodeAlone ? runNodeStatus(context) : runStatus(context);
       }),
     );
-  addShared(program.command("status"))
-    .description("what runs, how high the chain is, how far the watcher is behind")
-    .action(run((context) => runStatus(context)));
+  program
+    .command("start")
+    .description("run the node of a home in the foreground; its log goes to standard output")
+    .option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)")
+    .option("--port-offset <n>", "moves the ports that were never edited (else as in the home)")
+    .action((own: SharedOptions) =>
+      runStart({
+        home: resolveHome(own.home, options.env),
+        portOffset: own.portOffset,
+        warn: options.warn,
+      }),
+    );
+}
+
+function addKitCommands(program: Command, run: Runner): void {
   addShared(program.command("doctor"))
     .description("check settings, keys, disk and every part; says what to do about findings")
     .option("--strict", "warnings fail too")

@@ -4,7 +4,7 @@ import type { TokenEntry } from "../chain/token-list.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { loadConfig } from "../runtime/config.js";
 import { sidecarConfig } from "../sidecar/config.js";
-import type { CommandContext } from "./commands.js";
+import type { CommandContext } from "./command-context.js";
 import { loadKitConfig } from "./kit-config.js";
 import { type ContractFacts, readContracts } from "./token-contract.js";
 import { readTokenStandings, type TokenStanding } from "./token-status.js";

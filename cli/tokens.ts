@@ -12,7 +12,7 @@ import {
   type TokenListFault,
   TokenListError,
 } from "../chain/token-list.js";
-import type { CommandContext } from "./commands.js";
+import type { CommandContext } from "./command-context.js";
 import { PLAIN_MODE, replaceFile } from "./durable-file.js";
 import { CliError, systemCode } from "./errors.js";
 import { homePaths } from "./home.js";

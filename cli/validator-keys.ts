@@ -20,9 +20,18 @@ export function createValidatorKeyFile(): string {
   });
 }
 
-/** Text of a new `node_key.json`; the node id is SHA-256(public key)[0..20] as hex (D24). */
-export function createNodeKeyFile(): string {
-  return toText({ priv_key: encodePrivate(createPair()) });
+/** A new `node_key.json` and the node id that peers know it by. */
+export interface NewNodeKey {
+  readonly text: string;
+  /** 40 hex digits: SHA-256(public key)[0..20] (D24). */
+  readonly nodeId: string;
+}
+
+/** A new node key. */
+export function createNodeKey(): NewNodeKey {
+  const pair = createPair();
+  const nodeId = addressBytes(pair.publicKey).toString("hex");
+  return { text: toText({ priv_key: encodePrivate(pair) }), nodeId };
 }
 
 /** Text of `priv_validator_state.json` of a key that has signed nothing yet. */

@@ -1,19 +1,5 @@
 /** Entry of the node's process. */
-import path from "node:path";
-import { loadConfig } from "../runtime/config.js";
 import { runProcess } from "../runtime/lifecycle.js";
-import { APP_FILE, CONFIG_FILE } from "./config.js";
-import { loadGenesis } from "./genesis.js";
-import { startNode } from "./node.js";
+import { NODE_PROCESS } from "./process.js";
 
-runProcess({
-  name: "node",
-  start: ({ home, portOffset, env, log, signal, fatal }) => {
-    const onWarning = (message: string) => log.warn({ message }, "setting without effect");
-    const sources = { home, env, portOffset, onWarning };
-    const config = loadConfig(sources, CONFIG_FILE);
-    const app = loadConfig(sources, APP_FILE);
-    const genesis = loadGenesis(path.join(home, "config", "genesis.json"));
-    return startNode({ home, genesis, config, app, log, signal, fatal });
-  },
-});
+runProcess(NODE_PROCESS);

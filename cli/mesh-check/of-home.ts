@@ -1,6 +1,6 @@
 /** `causeway mesh-check`: the check of the kit that belongs to a home. */
 import { systemClock } from "../../runtime/clock.js";
-import type { CommandContext } from "../commands.js";
+import type { CommandContext } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { type KitEndpoints, loadKitConfig } from "../kit-config.js";
 import { MESH_CHECK_EXIT, type MeshCheckOptions, runMeshCheck } from "./command.js";

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HDNodeWallet, Wallet } from "ethers";
 import { homePaths, type HomePaths, resolveHome } from "../../../cli/home.js";
+import { KIT_CONFIG_FILES } from "../../../cli/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../cli/init.js";
 import { parseGenesis } from "../../../node/genesis.js";
 import { defineConfigFile, field, readPortOffset } from "../../../runtime/config.js";
@@ -137,6 +138,43 @@ describe("init", () => {
       const keystore = readFileSync(complete.hotWallet, "utf8");
       await expect(Wallet.fromEncryptedJson(keystore, passphrase)).resolves.toBeDefined();
     }
+  });
+
+  it("makes the validators of a network, and completes them with the one genesis", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES, validators: 3 };
+    await initHome(options);
+    const homes = [0, 1, 2].map((index) => homePaths(join(paths.home, "nodes", `node${index}`)));
+    const text = readFileSync(paths.genesis, "utf8");
+    const keys = homes.map(({ validatorKey }) =>
+      String(JSON.parse(readFileSync(validatorKey, "utf8")).pub_key.value),
+    );
+    expect(parseGenesis(text).validators.map(({ publicKey }) => publicKey)).toEqual(keys);
+    expect(existsSync(paths.validatorKey)).toBe(false);
+    expect(homes.map(({ home }) => readPortOffset(home, ["config"]))).toEqual([100, 200, 300]);
+    const [first, second, third] = homes.map((home) => contentsOf(home));
+
+    // Cut off after the first node's genesis; the clock has moved on when it is called again.
+    for (const file of [paths.genesis, homes[1]?.genesis, homes[2]?.genesis]) rmSync(file ?? "");
+    rmSync(join(homes[2]?.config ?? "", "config.toml"));
+    const clock = { nowMs: () => 1_800_000_000_000, monotonicMs: () => 0 };
+    const again = { ...options, clock, validators: undefined };
+    expect(await initHome(again)).toMatchObject({ created: true });
+    expect(readFileSync(paths.genesis, "utf8")).toBe(text);
+    expect(homes.map((home) => contentsOf(home))).toEqual([first, second, third]);
+  });
+
+  it("refuses a network that lost a validator's key", async () => {
+    const paths = newPaths();
+    const options = { ...optionsFor(paths), configFiles: KIT_CONFIG_FILES, validators: 2 };
+    await initHome(options);
+    const lost = homePaths(join(paths.home, "nodes", "node1"));
+    rmSync(lost.validatorKey);
+    // The number of the chain counts, not the one that is asked for.
+    await expect(initHome({ ...options, validators: undefined })).rejects.toMatchObject({
+      code: "HOME_INCOMPLETE",
+      message: expect.stringContaining(lost.validatorKey),
+    });
   });
 
   it("refuses to replace a lost key of a chain that exists", async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
-import { createPrivateKey as createNodeKey, createPublicKey } from "node:crypto";
+import { createPrivateKey as readPrivateKey, createPublicKey } from "node:crypto";
 import { HDNodeWallet, Wallet } from "ethers";
 import { privateKeyToAddress, toChecksumAddress } from "../../../chain/address.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { encryptKeystore } from "../../../cli/keystore.js";
 import {
-  createNodeKeyFile,
+  createNodeKey,
   createValidatorKeyFile,
   createValidatorStateFile,
 } from "../../../cli/validator-keys.js";
@@ -102,7 +102,7 @@ describe("the validator's files", () => {
       Buffer.from("302e020100300506032b657004220420", "hex"),
       raw.subarray(0, 32),
     ]);
-    const priv = createNodeKey({ key: pkcs8, format: "der", type: "pkcs8" });
+    const priv = readPrivateKey({ key: pkcs8, format: "der", type: "pkcs8" });
     const jwk = createPublicKey(priv).export({ format: "jwk" });
     expect(Buffer.from(String(jwk.x), "base64url").toString("base64")).toBe(file.pub_key.value);
     expect(parseValidatorIdentity(text, "f").address).toBe(`0x${file.address.toLowerCase()}`);
@@ -110,7 +110,7 @@ describe("the validator's files", () => {
 
   it("start from nothing signed, with a node key of their own", () => {
     expect(JSON.parse(createValidatorStateFile())).toEqual({ height: "0", round: 0, step: 0 });
-    expect(JSON.parse(createNodeKeyFile()).priv_key.type).toBe("tendermint/PrivKeyEd25519");
+    expect(JSON.parse(createNodeKey().text).priv_key.type).toBe("tendermint/PrivKeyEd25519");
     expect(() => parseValidatorIdentity("{}", "f")).toThrow("CometBFT");
   });
 

@@ -2,7 +2,8 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runInit, type CommandContext } from "../../../cli/commands.js";
+import type { CommandContext } from "../../../cli/command-context.js";
+import { runInit } from "../../../cli/commands.js";
 import { checkDisk, checkKeyModes, checkSettings } from "../../../cli/doctor-checks.js";
 import { homePaths } from "../../../cli/home.js";
 import { parseKitArguments } from "../../../cli/kit-arguments.js";
@@ -37,7 +38,7 @@ describe("the settings of the kit", () => {
       portOffset: 1_000,
     });
     expect(new Set(wantedPorts.map(({ port }) => port))).toEqual(
-      new Set([27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083]),
+      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083]),
     );
     expect(new Set(wantedPorts.map(({ host }) => host))).toEqual(new Set(["127.0.0.1"]));
     expect(endpoints).toMatchObject({
@@ -46,6 +47,24 @@ describe("the settings of the kit", () => {
       depositUrl: "http://127.0.0.1:9082",
       withdrawalUrl: "http://127.0.0.1:9083",
     });
+  });
+
+  it("know the ports of every validator of a network, the first on the kit's own", () => {
+    const sources = { home: "/nonexistent", env: {}, portOffset: 1_000, validators: 4 };
+    const { wantedPorts, endpoints, nodes } = loadKitConfig(sources);
+    const of = (name: string): number[] =>
+      wantedPorts.filter(({ part }) => part.startsWith(`${name},`)).map(({ port }) => port);
+    expect(new Set(of("node0"))).toEqual(new Set([27656, 27657, 27660, 9545, 9546]));
+    expect(new Set(of("node3"))).toEqual(new Set([27956, 27957, 27960, 9845, 9846]));
+    expect(wantedPorts).toHaveLength(4 * 5 + 4);
+    expect(endpoints.jsonRpcUrl).toBe("http://127.0.0.1:9545");
+    expect(endpoints.otherNodes[2]?.cometRpcUrl).toBe("http://127.0.0.1:27957");
+    expect(nodes.map(({ home }) => home)).toContain("/nonexistent/nodes/node3");
+    // A wrong variable is wrong for all of them, and told once.
+    const env = { CAUSEWAY_CONFIG_RPC_LADDR: "nonsense" };
+    expect(() => loadKitConfig({ ...sources, env })).toThrow(
+      /^settings are wrong:\n[^\n]+CAUSEWAY_CONFIG_RPC_LADDR[^\n]+$/,
+    );
   });
 
   it("calls a part that listens on all interfaces through the loopback", () => {
@@ -179,6 +198,7 @@ describe("the causeway command", () => {
       env: {},
       signal,
       print: (line) => lines.push(line),
+      warn: () => undefined,
       setExitCode: (code) => {
         exitCode = code;
       },
@@ -198,6 +218,7 @@ describe("the causeway command", () => {
       env: {},
       signal,
       print: () => undefined,
+      warn: () => undefined,
       setExitCode: () => undefined,
     });
     const names = program.commands.map((command) => command.name());

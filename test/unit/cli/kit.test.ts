@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CliError } from "../../../cli/errors.js";
@@ -37,7 +37,10 @@ interface Trial {
 }
 
 /** A kit of tiny children that write down when they start and stop; `broken` ones exit at once. */
-async function createTrial(broken: readonly KitPart[] = []): Promise<Trial> {
+async function createTrial(
+  broken: readonly KitPart[] = [],
+  nodeNames: readonly string[] = ["node"],
+): Promise<Trial> {
   const folder = mkdtempSync(join(tmpdir(), "causeway-kit-"));
   folders.push(folder);
   const paths = homePaths(join(folder, "home"));
@@ -49,7 +52,11 @@ async function createTrial(broken: readonly KitPart[] = []): Promise<Trial> {
     const body = broken.includes(part)
       ? `console.error("${part} is broken on purpose"); process.exitCode = 1;`
       : `import { appendFileSync } from "node:fs";
-         const note = (what) => appendFileSync(${JSON.stringify(record)}, what + " ${part}\\n");
+         import { basename } from "node:path";
+         // Several nodes run the same script; each is known by its home.
+         const home = process.argv[process.argv.indexOf("--home") + 1];
+         const name = "${part}" === "node" ? basename(home) : "${part}";
+         const note = (what) => appendFileSync(${JSON.stringify(record)}, what + " " + name + "\\n");
          process.on("SIGTERM", () => { note("stop"); process.exit(0); });
          process.on("disconnect", () => process.exit(0));
          note("start");
@@ -66,8 +73,15 @@ async function createTrial(broken: readonly KitPart[] = []): Promise<Trial> {
     close: () => undefined,
   };
   const faults: CliError[] = [];
+  const nodes = nodeNames.map((name, index) => {
+    const node = { name, home: join(paths.home, "nodes", name), portStep: 100 * index };
+    mkdirSync(join(node.home, "config"), { recursive: true });
+    writeFileSync(join(node.home, "config", "config.toml"), `port-offset = ${node.portStep}\n`);
+    return node;
+  });
   const kit = createKit({
     paths,
+    nodes,
     portOffset: 0,
     env: { ...process.env, DATABASE_URL: "postgres://nowhere/none" },
     guardian,
@@ -108,6 +122,19 @@ describe("the kit", () => {
     expect(place("stop deposit-watcher")).toBe(PARTS.length + 1);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
+  });
+
+  it("starts the nodes of a network before all that needs one, and stops them last", async () => {
+    const nodeNames = ["node0", "node1", "node2", "node3"];
+    const { kit, watched, events } = await createTrial([], nodeNames);
+    await kit.start();
+    expect(watched.size).toBe(PARTS.length - 1 + nodeNames.length);
+    await kit.stop();
+    expect(watched.size).toBe(0);
+    const order = events();
+    const started = nodeNames.map((name) => `start ${name}`);
+    expect(new Set(order.slice(0, 4))).toEqual(new Set(started));
+    expect(new Set(order.slice(-4))).toEqual(new Set(nodeNames.map((name) => `stop ${name}`)));
   });
 
   it("records its children, so that the next start can wait for orphans", async () => {

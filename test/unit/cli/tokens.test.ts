@@ -30,6 +30,7 @@ async function tokens(...words: string[]): Promise<void> {
     env,
     signal: new AbortController().signal,
     print: (line) => void printed.push(line),
+    warn: () => undefined,
     setExitCode: (code) => {
       exitCode = code;
     },

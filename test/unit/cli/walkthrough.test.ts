@@ -334,6 +334,7 @@ async function shownOn(columns: number): Promise<string> {
     sidecarOfflineUrl: url,
     depositUrl: url,
     withdrawalUrl: url,
+    otherNodes: [],
   };
   const output = {
     isTty: true,

@@ -1,0 +1,196 @@
+import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { DEFAULT_PORTS } from "../../../chain/networks.js";
+import { createTestnet } from "../../../cli/testnet.js";
+import { systemClock } from "../../../runtime/clock.js";
+import { kitOffset, runCauseway } from "../../helpers/kit.js";
+import { type NodeProcess, nodeReport, startNodeProcess } from "../../helpers/node-process.js";
+import { compiledFolder } from "../../helpers/services.js";
+import { until } from "../../helpers/until.js";
+
+/** Kits lie 20 apart: 7 beside them no port of a network meets one of a kit. */
+const OFFSET = kitOffset(0) + 7;
+const TIMEOUT_MS = 180_000;
+
+const folders: string[] = [];
+const running: NodeProcess[] = [];
+
+function newFolder(): string {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-nodes-"));
+  folders.push(folder);
+  return folder;
+}
+
+async function start(home: string, args: readonly string[] = []): Promise<NodeProcess> {
+  const node = await startNodeProcess(home, args);
+  running.push(node);
+  return node;
+}
+
+/** Resolves when the node at this offset has that height. */
+async function untilHeight(node: NodeProcess, offset: number, height: number): Promise<void> {
+  const port = DEFAULT_PORTS.cometRpc + offset;
+  await until(
+    async () => {
+      if (node.process.exitCode !== null) throw new Error(`it ended: ${node.errors()}`);
+      const report = await nodeReport(port);
+      return report !== undefined && report.height >= height && !report.isCatchingUp;
+    },
+    { timeoutMs: 60_000, what: `a node of height ${height} on port ${port}` },
+  );
+}
+
+/** One validator and one full node, 200 ms blocks; written, not started. */
+async function writeNetwork(): Promise<{ readonly validator: string; readonly full: string }> {
+  const out = newFolder();
+  const { nodes } = await createTestnet({
+    out,
+    validators: 1,
+    fullNodes: 1,
+    portOffset: OFFSET,
+    blockIntervalMs: 200,
+    clock: systemClock,
+  });
+  expect(nodes.map(({ name }) => name)).toEqual(["node0", "full0"]);
+  return { validator: path.join(out, "node0"), full: path.join(out, "full0") };
+}
+
+async function statusOf(home: string): Promise<Record<string, unknown> & { code: number | null }> {
+  const { code, stdout } = await runCauseway({ home }, ["status", "--json"]);
+  return { ...(JSON.parse(stdout) as Record<string, unknown>), code };
+}
+
+function nodeIdIn(home: string): string {
+  return fs.readFileSync(path.join(home, "config", "node_key.json"), "utf8");
+}
+
+beforeAll(() => compiledFolder(), TIMEOUT_MS);
+
+afterEach(async () => {
+  for (const node of running.splice(0)) {
+    node.process.kill("SIGKILL");
+    await node.ended;
+  }
+  for (const folder of folders.splice(0)) fs.rmSync(folder, { recursive: true, force: true });
+}, TIMEOUT_MS);
+
+describe("causeway start", () => {
+  it(
+    "runs nodes that find each other, each in one process, and status tells of both",
+    async () => {
+      const homes = await writeNetwork();
+      const validator = await start(homes.validator);
+      const full = await start(homes.full);
+      await untilHeight(full, OFFSET + 100, 3);
+      const children = fs.readFileSync(
+        `/proc/${full.process.pid}/task/${full.process.pid}/children`,
+        "utf8",
+      );
+      expect(children).toBe("");
+
+      const power = (votingPower: string) => ({ address: expect.any(String), votingPower });
+      const common = { ready: true, code: 0, network: "chain_6940-1", catching_up: false };
+      expect(await statusOf(homes.validator)).toMatchObject({
+        ...common,
+        moniker: "node0",
+        peers: 1,
+        validator: power("10"),
+      });
+      const follower = await statusOf(homes.full);
+      expect(follower).toMatchObject({ ...common, peers: 1, validator: power("0") });
+      expect(follower["height"]).toBeGreaterThanOrEqual(3);
+      expect(follower["blockAgeSeconds"]).toBeLessThan(30);
+
+      const second = await start(homes.full);
+      expect(await second.ended).toBe(1);
+      expect(second.errors()).toMatch(/^node: .+\n$/);
+
+      const stoppedMs = performance.now();
+      validator.process.kill("SIGTERM");
+      expect(await validator.ended).toBe(0);
+      expect(performance.now() - stoppedMs).toBeLessThan(10_000);
+      expect(await statusOf(homes.validator)).toMatchObject({ ready: false, code: 1 });
+      const lines = validator.output().trim().split("\n");
+      expect(lines.length).toBeGreaterThan(3);
+      for (const line of lines) expect(() => JSON.parse(line) as unknown).not.toThrow();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "goes on after SIGKILL; a full node without data and node key syncs again as a new peer",
+    async () => {
+      const homes = await writeNetwork();
+      const first = await start(homes.validator);
+      await untilHeight(first, OFFSET, 3);
+      first.process.kill("SIGKILL");
+      expect(await first.ended).toBe("SIGKILL");
+      await untilHeight(await start(homes.validator), OFFSET, 5);
+
+      const full = await start(homes.full);
+      await untilHeight(full, OFFSET + 100, 5);
+      full.process.kill("SIGTERM");
+      expect(await full.ended).toBe(0);
+
+      // The copy, and then the original: without what a node makes itself, on other ports.
+      const copy = path.join(newFolder(), "copy");
+      fs.mkdirSync(copy);
+      fs.cpSync(path.join(homes.full, "config"), path.join(copy, "config"), { recursive: true });
+      const formerKey = nodeIdIn(homes.full);
+      fs.rmSync(path.join(copy, "config", "node_key.json"));
+      for (const file of ["config.toml", "app.toml"]) {
+        const name = path.join(copy, "config", file);
+        const text = fs.readFileSync(name, "utf8");
+        const moved = text.replace(/127\.0\.0\.1:([0-9]+)"/g, (_, port: string) =>
+          file === "config.toml" && Number(port) === DEFAULT_PORTS.p2p + OFFSET
+            ? `127.0.0.1:${port}"`
+            : `127.0.0.1:${Number(port) - 5}"`,
+        );
+        fs.writeFileSync(name, moved);
+      }
+      const copied = await start(copy);
+      await untilHeight(copied, OFFSET + 95, 6);
+      expect(nodeIdIn(copy)).not.toBe(formerKey);
+      expect(fs.statSync(path.join(copy, "config", "node_key.json")).mode & 0o777).toBe(0o600);
+      expect(fs.readdirSync(copy).toSorted()).toEqual(["config", "data"]);
+
+      fs.rmSync(path.join(homes.full, "data"), { recursive: true });
+      await untilHeight(await start(homes.full), OFFSET + 100, 6);
+      expect(nodeIdIn(homes.full)).toBe(formerKey);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "starts the node of a kit's home alone, says so, and keeps the kit out meanwhile",
+    async () => {
+      const home = path.join(newFolder(), "kit");
+      const init = ["init", "--port-offset", String(OFFSET), "--block-interval-ms", "200"];
+      expect(await runCauseway({ home }, init)).toMatchObject({ code: 0 });
+      const node = await start(home);
+      await untilHeight(node, OFFSET, 2);
+      expect(node.errors()).toContain("is a kit's home: this starts its node alone");
+      expect(await runCauseway({ home }, ["init"])).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("already running on the home"),
+      });
+      node.process.kill("SIGTERM");
+      expect(await node.ended).toBe(0);
+      expect(fs.existsSync(path.join(home, "kit.lock"))).toBe(false);
+      expect(await runCauseway({ home }, ["init"])).toMatchObject({ code: 0 });
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "refuses a folder that is no home, and says how to make one",
+    async () => {
+      const node = await start(newFolder());
+      expect(await node.ended).toBe(1);
+      expect(node.errors()).toMatch(/is no node's home .*causeway testnet/);
+    },
+    TIMEOUT_MS,
+  );
+});
