@@ -18,7 +18,8 @@ function ask(path: string, key: string): Promise<string> {
     throw new Error("the helper of jest's globalSetup is not running");
   }
   return new Promise((resolve, reject) => {
-    const request = get({ host: "127.0.0.1", port, path }, (response) => {
+    // A connection of its own: a kept one may be closed by the helper just as it is used again.
+    const request = get({ host: "127.0.0.1", port, path, agent: false }, (response) => {
       let text = "";
       response.setEncoding("utf8");
       response.on("data", (chunk: string) => {
