@@ -1,4 +1,4 @@
-/** Builds rosetta-cli, Coinbase's own judge of Data and Construction APIs; needs Go. */
+/** Builds the foreign programs that judge this project: rosetta-cli and CometBFT; needs Go. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -18,32 +18,63 @@ const BUILD_TIMEOUT_MS = 900_000;
 /** Progress lines: no command is silent for longer than 30 s. */
 const REPORT_MS = 20_000;
 
-/** Where the program lies; ignored by git. */
+/** Where the programs lie; ignored by git. */
 const FOLDER = join(ROOT, ".cache", "judge");
 
-/** Its module pins the version; `go install rosetta-cli@v0.10.4` is refused. */
-const MODULE = join(ROOT, "test", "mesh", "judge");
-const PACKAGE = "github.com/coinbase/rosetta-cli";
+/** Each has a module of its own that pins the version; `go install` of rosetta-cli is refused. */
+const PROGRAMS = {
+  "rosetta-cli": {
+    version: "v0.10.4",
+    module: join(ROOT, "test", "mesh", "judge"),
+    package: "github.com/coinbase/rosetta-cli",
+  },
+  cometbft: {
+    version: "v0.38.17",
+    module: join(ROOT, "test", "network", "light"),
+    package: "github.com/cometbft/cometbft/cmd/cometbft",
+  },
+};
 
 /**
- * Builds the program, in a second where Go's own cache has it.
+ * Builds rosetta-cli, Coinbase's own judge of Data and Construction APIs.
  * @param {{say: (text: string) => void}} options
  * @returns {Promise<string>} path of the program
  * @throws {SetupError}
  */
-export async function buildJudge({ say }) {
-  assertGo();
-  const program = join(FOLDER, "rosetta-cli");
+export function buildJudge({ say }) {
+  return buildProgram("rosetta-cli", say);
+}
+
+/**
+ * Builds CometBFT's program, for its light client.
+ * @param {{say: (text: string) => void}} options
+ * @returns {Promise<string>} path of the program
+ * @throws {SetupError}
+ */
+export function buildLightClient({ say }) {
+  return buildProgram("cometbft", say);
+}
+
+/** Whether Go is here at all. */
+export function hasGo() {
+  return spawnSync("go", ["env", "GOVERSION"]).status === 0;
+}
+
+/** In a second where Go's own cache has it. */
+async function buildProgram(name, say) {
+  assertGo(name);
+  const { version, module, package: path } = PROGRAMS[name];
+  const program = join(FOLDER, name);
   mkdirSync(FOLDER, { recursive: true });
   let output = "";
-  const ticker = setInterval(() => say("still building rosetta-cli"), REPORT_MS);
+  const ticker = setInterval(() => say(`still building ${name}`), REPORT_MS);
   const code = await withLock(join(FOLDER, "build.lock"), { say }, () => {
-    say("building rosetta-cli v0.10.4");
+    say(`building ${name} ${version}`);
     return runChild({
       command: "go",
       // -mod=readonly: nothing but what go.sum names.
-      args: ["build", "-buildvcs=false", "-mod=readonly", "-o", program, PACKAGE],
-      cwd: MODULE,
+      args: ["build", "-buildvcs=false", "-mod=readonly", "-o", program, path],
+      cwd: module,
       recordPath: join(FOLDER, "build-child.json"),
       timeoutMs: BUILD_TIMEOUT_MS,
       onOutput(text) {
@@ -51,12 +82,12 @@ export async function buildJudge({ say }) {
       },
     });
   }).finally(() => clearInterval(ticker));
-  if (code !== 0) throw new SetupError(`rosetta-cli cannot be built:\n${output.slice(-4_000)}`);
+  if (code !== 0) throw new SetupError(`${name} cannot be built:\n${output.slice(-4_000)}`);
   return program;
 }
 
-function assertGo() {
-  const wanted = `Go ${MINIMUM_GO.join(".")} or newer is needed to build rosetta-cli`;
+function assertGo(name) {
+  const wanted = `Go ${MINIMUM_GO.join(".")} or newer is needed to build ${name}`;
   const found = spawnSync("go", ["env", "GOVERSION"], { encoding: "utf8" });
   if (found.error !== undefined || found.status !== 0) {
     throw new SetupError(`${wanted}, and there is no "go" here: install it from https://go.dev/dl`);

@@ -1,9 +1,11 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/faults and test/mesh
+ *   (no flag)    everything below test/ except test/faults, test/mesh and test/network
  *   --services   test/integration on a private PostgreSQL and Redis
  *   --faults     test/faults: kill -9 at every durable step and the like
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
+ *   --network    test/network: networks of processes, followed by CometBFT's light client where Go
+ *                is there to build it. With --long, also their perturbations and a run at 2 s
  *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run)
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
@@ -12,7 +14,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { buildJudge } from "./judge.mjs";
+import { buildJudge, buildLightClient, hasGo } from "./judge.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
 
@@ -23,10 +25,15 @@ const REPORT_MS = 25_000;
 
 /** Which tests each mode runs, as jest's path patterns. */
 const MODES = {
-  usual: { paths: [], ignored: ["/node_modules/", "/test/faults/", "/test/mesh/"] },
+  usual: {
+    paths: [],
+    ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/"],
+  },
   services: { paths: ["test/integration/", "test/faults/redis"], ignored: ["/node_modules/"] },
   faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
   mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
+  // One after the other: each network has the cores for itself.
+  network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },
   fuzz: {
     paths: ["test/integration/sidecar/fuzz"],
     ignored: ["/node_modules/"],
@@ -49,8 +56,14 @@ const totals = { passed: 0, failed: 0, exitCode: 0 };
 for (const mode of modes.length === 0 ? ["usual"] : modes) {
   const services = mode === "services" ? await startOrExit() : undefined;
   const judge = mode === "mesh" ? await judgeOrExit() : undefined;
+  const light = mode === "network" ? await lightOrExit() : undefined;
   try {
-    await runJest(MODES[mode], { ...MODES[mode].environment, ...services?.environment, ...judge });
+    await runJest(mode === "network" ? networkMode(light) : MODES[mode], {
+      ...MODES[mode].environment,
+      ...services?.environment,
+      ...judge,
+      ...light,
+    });
   } finally {
     await services?.stop();
   }
@@ -75,6 +88,32 @@ async function judgeOrExit() {
   return { ROSETTA_CLI: program, MESH_FORM: given.includes("--long") ? "long" : "short" };
 }
 
+/** What the tests with the light client are told; undefined where nothing can build it. */
+async function lightOrExit() {
+  if (!hasGo()) {
+    say("NOT RUN: the test with CometBFT's light client, which needs Go from https://go.dev/dl");
+    return undefined;
+  }
+  let program;
+  await runSetup(async () => {
+    program = await buildLightClient({ say });
+  });
+  return { COMETBFT: program };
+}
+
+/** The tests of networks that are asked for and possible. */
+function networkMode(light) {
+  const { ignored, ...mode } = MODES.network;
+  return {
+    ...mode,
+    ignored: [
+      ...ignored,
+      ...(given.includes("--long") ? [] : ["/test/network/long/"]),
+      ...(light === undefined ? ["/test/network/light"] : []),
+    ],
+  };
+}
+
 /** Runs jest as a child and adds its figures to the totals. */
 async function runJest(mode, environment) {
   const folder = mkdtempSync(join(tmpdir(), "causeway-jest-"));
@@ -88,6 +127,7 @@ async function runJest(mode, environment) {
       join(ROOT, "node_modules", "jest", "bin", "jest.js"),
       "--json",
       `--outputFile=${resultPath}`,
+      ...(mode.flags ?? []),
       ...(hasOwnPaths ? [] : mode.paths),
       ...jestArguments,
       // Last, because jest takes every plain word after it for a further pattern.
