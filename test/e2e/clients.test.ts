@@ -34,7 +34,8 @@ describe("real clients", () => {
     kit = await startKit({ portOffset: kitOffset(0) });
     rpc = kit.url("jsonRpc");
     ws = `ws://127.0.0.1:${kit.port("webSocket")}`;
-    provider = new JsonRpcProvider(rpc);
+    // Without this ethers gives a nonce that it read before the last block.
+    provider = new JsonRpcProvider(rpc, undefined, { cacheTimeout: -1 });
     provider.pollingInterval = 100;
   }, 150_000);
   afterAll(async () => {
