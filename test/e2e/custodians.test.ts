@@ -130,7 +130,7 @@ async function fund(): Promise<void> {
   const payments = [CUSTODIAN, ISSUER].map(({ address }, index) =>
     faucet.sendTransaction({ to: address, value: parseEther("1"), nonce: nonce + index }),
   );
-  for (const payment of await Promise.all(payments)) await payment.wait();
+  for (const payment of await Promise.all(payments)) await payment.wait(1, 60_000);
   const { abi, bytecode } = compileSolidity({ "Gold.sol": GOLD_SOURCE })["Gold"] ?? {
     abi: [],
     bytecode: "0x",

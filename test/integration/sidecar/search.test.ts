@@ -170,6 +170,7 @@ describe("over a real chain", () => {
     await online.rpc.close();
     for (let left = 3; left > 0; left -= 1) await served.mine([await randomTransaction()]);
     online = onlineServer(served.url, { registry, folder, storedBlocksBytes: 20_000 });
+    await online.indexed(BLOCKS + 4);
     seen = await readBlocks();
     expect(seen).toHaveLength(BLOCKS + 5);
     await compare(60);
