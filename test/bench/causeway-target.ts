@@ -10,6 +10,7 @@ import { homePaths } from "../../cli/home.js";
 import { initHome } from "../../cli/init.js";
 import { KIT_CONFIG_FILES } from "../../cli/kit-config.js";
 import { type KitPart, kitScripts } from "../../cli/kit.js";
+import { NODE_FLAGS } from "../../cli/node-flags.js";
 import { assertPortsFree } from "../../cli/ports.js";
 import { encodeGenesis, type Genesis, loadGenesis } from "../../node/genesis.js";
 import { systemClock } from "../../runtime/clock.js";
@@ -120,7 +121,12 @@ export function startPart(
   return startProcess({
     name: part,
     command: process.execPath,
-    args: [...profileFlags(profileFolder, part), kitScripts()[part], ...place],
+    args: [
+      ...(part === "node" ? NODE_FLAGS : []),
+      ...profileFlags(profileFolder, part),
+      kitScripts()[part],
+      ...place,
+    ],
     env: { CAUSEWAY_SUPERVISED: "1" },
   });
 }

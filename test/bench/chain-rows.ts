@@ -366,7 +366,7 @@ function toRows(
 
 function heldDetail(name: string, result: HeldResult, memoryMib: number | undefined): string {
   const { verdict, cpuMicroseconds, burstPerSecond } = result;
-  const parts = [`burst accepted at ${formatFigure(burstPerSecond)}/s`];
+  const parts = [`burst accepted at ${formatFigure(burstPerSecond ?? 0)}/s`];
   if (verdict !== undefined) {
     const [p50, p99] = [verdict.inclusionP50Ms, verdict.inclusionP99Ms].map((ms) =>
       (ms / 1_000).toFixed(2),

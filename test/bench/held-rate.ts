@@ -59,7 +59,8 @@ export function judgeTrial(record: TrialRecord): TrialVerdict {
   const mined = sum(blocks.map(({ transactions }) => transactions));
   const lastMs = accepted.at(-1)?.atMs ?? startMs;
   const sentPerSecond = total / Math.max(0.001, (lastMs - startMs) / 1_000);
-  const meanIntervalMs = meanInterval(blocks);
+  const fullCount = (record.wantedPerSecond * record.intervalMs) / 1_000;
+  const meanIntervalMs = meanInterval(blocks, fullCount);
   const off = Math.abs(meanIntervalMs - record.intervalMs) / record.intervalMs;
   const backlog = worstBacklog(accepted, blocks);
   const limits = { untilMs: lastMs, intervalMs: record.intervalMs };
@@ -89,10 +90,13 @@ function sum(values: readonly number[]): number {
 
 /**
  * Between blocks under load, where there are two: the mark before them is an empty block, which is
- * made in no time, and would count the making of the last one as stretching.
+ * made in no time, and would count the making of the last one as stretching; the last ones take
+ * what is left, and would hide some of it.
  */
-function meanInterval(blocks: readonly SeenBlock[]): number {
-  const [first, last] = [blocks.length > 2 ? blocks[1] : blocks[0], blocks.at(-1)];
+function meanInterval(blocks: readonly SeenBlock[], fullCount: number): number {
+  let count = blocks.length;
+  while (count > 3 && (blocks[count - 1]?.transactions ?? 0) < fullCount / 2) count -= 1;
+  const [first, last] = [blocks[count > 2 ? 1 : 0], blocks[count - 1]];
   if (first === undefined || last === undefined || last.height === first.height) return 0;
   return (last.atMs - first.atMs) / (last.height - first.height);
 }

@@ -7,6 +7,7 @@ import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./chain-rows.js";
+import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./stack-rows.js";
 
@@ -14,8 +15,8 @@ const HELP = `Usage: npm run bench [-- OPTIONS]
 
 Measures this build beside anvil and beside plain ethers loops, one after the other in one run.
 
-  --quick          shorter trials, about three minutes in all; figures are rougher
-  --only ROW,...   only these rows: ${[...CHAIN_ROWS, ...STACK_ROWS].join(", ")}
+  --quick          shorter trials, about eight minutes in all; figures are rougher
+  --only ROW,...   only these rows: ${[...CHAIN_ROWS, ...STACK_ROWS, ...NETWORK_ROWS].join(", ")}
   --out FILE       also write everything as JSON
   --profile DIR    write V8 CPU profiles of our processes, a folder for each part; they cost time
   --help           show this text`;
@@ -32,6 +33,7 @@ interface Arguments {
   readonly length: RunLength;
   readonly chain: readonly ChainRowName[];
   readonly stack: readonly StackRowName[];
+  readonly network: readonly NetworkRowName[];
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -52,7 +54,7 @@ function readArguments(): Arguments {
     say(HELP);
     process.exit(0);
   }
-  const known: readonly string[] = [...CHAIN_ROWS, ...STACK_ROWS];
+  const known: readonly string[] = [...CHAIN_ROWS, ...STACK_ROWS, ...NETWORK_ROWS];
   const wanted = values.only?.split(",") ?? known;
   const unknown = wanted.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`no row ${unknown.join(", ")}; see --help`);
@@ -60,13 +62,14 @@ function readArguments(): Arguments {
     length: values.quick === true ? LENGTHS.quick : LENGTHS.full,
     chain: CHAIN_ROWS.filter((name) => wanted.includes(name)),
     stack: STACK_ROWS.filter((name) => wanted.includes(name)),
+    network: NETWORK_ROWS.filter((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
 }
 
 async function run(): Promise<void> {
-  const { length, chain, stack, out, profileFolder } = readArguments();
+  const { length, chain, stack, network, out, profileFolder } = readArguments();
   const machine = describeMachine();
   say(
     `${machine.cores} cores (${machine.cpu}), ${machine.memoryGib} GiB, ${machine.platform}, ` +
@@ -92,6 +95,10 @@ async function run(): Promise<void> {
   if (stack.length > 0) {
     const options = { rows: stack, length, profileFolder, say };
     await collect("the rows of the whole kit", () => runStackRows(options));
+  }
+  if (network.length > 0) {
+    const options = { length, profileFolder, say };
+    await collect("the row of a network", () => runNetworkRows(options));
   }
   say("");
   for (const line of [...renderTable(rows), ...faults]) say(line);

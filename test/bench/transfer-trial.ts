@@ -9,6 +9,9 @@ import type { Turns } from "./turns.js";
 /** Connections that send; each waits for its answer before the next batch. */
 const CONNECTIONS = 4;
 
+/** The same for each node of a network: one waits while the other is answered. */
+const CONNECTIONS_PER_NODE = 2;
+
 /** Transactions in one JSON-RPC batch. */
 const BATCH_SIZE = 100;
 
@@ -33,6 +36,9 @@ const BURST_COUNT = 20_000;
  */
 const TRIALS_TO_FIND_ONE = 6;
 
+/** Blocks of the trial that does not count. */
+const WARM_UP_BLOCKS = 6;
+
 /** Most trials of a search. */
 export function maxTrials(trials: number): number {
   return trials + TRIALS_TO_FIND_ONE;
@@ -50,6 +56,14 @@ export interface TrialPlan {
   readonly trials: number;
   /** Rate that the chain's rules allow at most, where they are what bounds it. */
   readonly ceilingPerSecond?: number;
+  /** Where the search begins; without it a burst finds that out. */
+  readonly firstPerSecond?: number;
+  /** Rate of a trial before all others that does not count: V8 compiles in the first blocks. */
+  readonly warmUpPerSecond?: number;
+  /** Told when a trial's transactions are signed and the first is about to be sent. */
+  readonly onStart?: () => void;
+  /** Told when a trial is the best so far, while what it left is still there to be read. */
+  readonly onBest?: () => void;
   readonly say: (line: string) => void;
 }
 
@@ -59,17 +73,24 @@ export interface HeldResult {
   readonly verdict: TrialVerdict | undefined;
   /** Processor time of the server for each transaction at that rate, microseconds. */
   readonly cpuMicroseconds: number | undefined;
-  readonly burstPerSecond: number;
+  /** Undefined where the search began without one. */
+  readonly burstPerSecond: number | undefined;
+  /** Blocks of the trial at that rate. */
+  readonly blocks: readonly SeenBlock[];
 }
 
 /** Finds the highest rate that a chain holds. */
 export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
-  const burst = await plan.turns.take(() => runTrial(plan, undefined));
-  const { say, target } = plan;
-  const burstPerSecond = burst.verdict.sentPerSecond;
-  say(`${target.name}: a burst is accepted at ${Math.round(burstPerSecond)}/s`);
+  const { say, target, warmUpPerSecond } = plan;
+  if (warmUpPerSecond !== undefined) {
+    await plan.turns.take(() =>
+      runTrial({ ...plan, blocksPerTrial: WARM_UP_BLOCKS }, warmUpPerSecond),
+    );
+  }
+  const burstPerSecond = plan.firstPerSecond === undefined ? await runBurst(plan) : undefined;
+  const first = plan.firstPerSecond ?? (burstPerSecond ?? 0) * 0.8;
   const ceiling = plan.ceilingPerSecond ?? Number.POSITIVE_INFINITY;
-  const search = new RateSearch(Math.min(burstPerSecond * 0.8, ceiling * 0.95));
+  const search = new RateSearch(Math.min(first, ceiling * 0.95));
   let best: Trial | undefined;
   for (let trial = 0; trial < maxTrials(plan.trials); trial += 1) {
     // Beyond the plan only to have a rate that holds at all, and one step closer to the limit.
@@ -78,7 +99,10 @@ export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
     if (perSecond === undefined || perSecond > ceiling * 1.5) break;
     const outcome = await plan.turns.take(() => runTrial(plan, perSecond));
     search.learn(perSecond, outcome.verdict.held);
-    if (outcome.verdict.held && perSecond >= search.held) best = outcome;
+    if (outcome.verdict.held && perSecond >= search.held) {
+      best = outcome;
+      plan.onBest?.();
+    }
     const { held, reason } = outcome.verdict;
     say(`${target.name}: ${perSecond}/s ${held ? "held" : `not held: ${reason}`}`);
   }
@@ -87,12 +111,21 @@ export async function findHeldRate(plan: TrialPlan): Promise<HeldResult> {
     verdict: best?.verdict,
     cpuMicroseconds: best?.cpuMicroseconds,
     burstPerSecond,
+    blocks: best?.blocks ?? [],
   };
+}
+
+/** How fast transactions are accepted when they all come at once. */
+async function runBurst(plan: TrialPlan): Promise<number> {
+  const { verdict } = await plan.turns.take(() => runTrial(plan, undefined));
+  plan.say(`${plan.target.name}: a burst is accepted at ${Math.round(verdict.sentPerSecond)}/s`);
+  return verdict.sentPerSecond;
 }
 
 interface Trial {
   readonly verdict: TrialVerdict;
   readonly cpuMicroseconds: number | undefined;
+  readonly blocks: readonly SeenBlock[];
 }
 
 /** One trial at a rate, or without one as fast as the server takes them. */
@@ -103,20 +136,22 @@ async function runTrial(plan: TrialPlan, perSecond: number | undefined): Promise
   const count = Math.ceil(
     perSecond === undefined ? Math.min(BURST_COUNT, ceiling) : perSecond * seconds,
   );
+  const urls = target.urls ?? [target.url];
   const lanes = createBatches({
     url: target.url,
     senders: plan.senders(),
     count,
     batchSize: BATCH_SIZE,
-    connections: CONNECTIONS,
+    connections: Math.max(CONNECTIONS, urls.length * CONNECTIONS_PER_NODE),
     payment: plan.payment,
   });
   const observer = new BlockObserver(target.url);
   try {
     await observer.nextBlock();
     const cpuBefore = target.process.cpuSeconds();
+    plan.onStart?.();
     const startMs = performance.now();
-    const { accepted, refused } = await sendLanes(target.url, lanes, { startMs, perSecond });
+    const { accepted, refused } = await sendLanes(urls, lanes, { startMs, perSecond });
     const total = accepted.reduce((sum, one) => sum + one.count, 0);
     await observer.drained(total);
     const cpuAfter = target.process.cpuSeconds();
@@ -135,6 +170,7 @@ async function runTrial(plan: TrialPlan, perSecond: number | undefined): Promise
     return {
       verdict: judgeTrial(record),
       cpuMicroseconds: cpu === undefined ? undefined : (cpu * 1e6) / Math.max(1, total),
+      blocks,
     };
   } finally {
     await observer.close();
@@ -148,14 +184,14 @@ interface Schedule {
 }
 
 async function sendLanes(
-  url: string,
+  urls: readonly string[],
   lanes: readonly (readonly Batch[])[],
   { startMs, perSecond }: Schedule,
 ): Promise<{ accepted: Accepted[]; refused: number }> {
   const accepted: Accepted[] = [];
   let refused = 0;
   const sendLane = async (batches: readonly Batch[], lane: number) => {
-    const connection = new LoadConnection(url);
+    const connection = new LoadConnection(urls[lane % urls.length] ?? "");
     try {
       for (const [turn, { bytes, count }] of batches.entries()) {
         if (perSecond !== undefined) {

@@ -1,0 +1,177 @@
+/**
+ * Four validators as four processes on this machine: the rate of transfers that they hold with
+ * their own 2 s blocks, sent to all of them, while single reads are timed at every node.
+ */
+import { callRpc } from "./json-rpc.js";
+import type { RunLength } from "./chain-rows.js";
+import { type NetworkTarget, startNetworkTarget } from "./network-target.js";
+import { type ProbeFigures, ReadProbe } from "./read-probe.js";
+import { type BenchRow, formatFigure } from "./report.js";
+import { createRecipients, createSenders, type Sender } from "./senders.js";
+import { findHeldRate, type HeldResult, maxTrials, SENDERS_PER_TRIAL } from "./transfer-trial.js";
+import { Turns } from "./turns.js";
+
+/** Names of the rows here, for `--only`. */
+export const NETWORK_ROWS = ["network"] as const;
+
+/** A row of a network of validators. */
+export type NetworkRowName = (typeof NETWORK_ROWS)[number];
+
+/** What the rows are run with. */
+export interface NetworkRowsOptions {
+  readonly length: RunLength;
+  readonly profileFolder: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+const VALIDATORS = 4;
+
+/**
+ * What a user might take instead, evmd of cosmos/evm with four validators, is a Go program that no
+ * package brings. Measured in 2026 on 2 cores like this row (200 senders, batches to all nodes,
+ * client included) it held 300/s, with blocks stretched to 2.4 s and 4,455 us of processor time
+ * per transfer. A published figure near it: CometBFT's own tests, "QA results v1", 300 to 400 tx/s.
+ */
+const YARDSTICK = { perSecond: 300, name: "evmd, 4 validators, measured before" };
+
+/** What the network is wanted to hold. */
+const AIM_PER_SECOND = 1_500;
+
+/** Rates at which the search begins: the least that is wanted; far below one validator's best. */
+const FIRST_PER_SECOND = { network: AIM_PER_SECOND, alone: 4_000 };
+
+/** What the network does before it is measured. */
+const WARM_UP_PER_SECOND = 1_200;
+
+/** Blocks of a trial: enough that a backlog which grows shows itself. */
+const BLOCKS_PER_TRIAL = 10;
+
+/** Trials of a search; the steps from one rate to the next are large. */
+const TRIALS = { quick: 2, full: 6 };
+
+/** Accounts that receive the transfers. */
+const RECIPIENT_COUNT = 10_000;
+
+/** Figures of one network. */
+interface NetworkFigures {
+  readonly held: HeldResult;
+  readonly probe: readonly ProbeFigures[];
+  /** Differences of the block times that the validators signed, at the rate that held. */
+  readonly intervalsMs: readonly number[];
+  readonly memoryMib: number | undefined;
+}
+
+/** Runs the row: the network, then one validator by the same method. */
+export async function runNetworkRows(options: NetworkRowsOptions): Promise<BenchRow[]> {
+  const network = await measure(VALIDATORS, FIRST_PER_SECOND.network, options);
+  const alone = await measure(1, FIRST_PER_SECOND.alone, options);
+  const share = network.held.perSecond / Math.max(1, alone.held.perSecond);
+  return [
+    {
+      title: `transfers held by ${VALIDATORS} validators on this machine, 2 s blocks`,
+      unit: "tx/s",
+      ours: network.held.perSecond,
+      peer: YARDSTICK.perSecond,
+      peerName: YARDSTICK.name,
+      aim: { value: AIM_PER_SECOND },
+      details: [
+        ...detailsOf(`${VALIDATORS} validators`, network),
+        ...detailsOf("1 validator", alone),
+        `the network holds ${formatFigure(share)} of what one validator holds: each transfer is ` +
+          `checked and executed ${VALIDATORS} times on the same cores`,
+        "the peer's figure is not of this run",
+      ],
+    },
+  ];
+}
+
+async function measure(
+  validators: number,
+  firstPerSecond: number,
+  { length, profileFolder, say }: NetworkRowsOptions,
+): Promise<NetworkFigures> {
+  const trials = length.quick ? TRIALS.quick : TRIALS.full;
+  const groups = senderGroups(maxTrials(trials) + 1);
+  const [[watched] = []] = groups;
+  if (watched === undefined) throw new Error("no senders");
+  const funded = groups.flat().map(({ address }) => address);
+  const target = await startNetworkTarget({ validators, funded, profileFolder });
+  const probe = new ReadProbe(target.urls, watched.address);
+  try {
+    const recipients = createRecipients(RECIPIENT_COUNT);
+    let figures: readonly ProbeFigures[] = [];
+    const held = await findHeldRate({
+      target,
+      turns: new Turns(),
+      senders: () => groups.shift() ?? [],
+      payment: (index) => ({ to: recipients[index % recipients.length] }),
+      blocksPerTrial: BLOCKS_PER_TRIAL,
+      trials,
+      firstPerSecond,
+      warmUpPerSecond: WARM_UP_PER_SECOND,
+      onStart: () => probe.restart(),
+      onBest: () => {
+        figures = probe.figures();
+      },
+      say,
+    });
+    const intervalsMs = await intervalsOf(target, held);
+    await assertAgreed(target);
+    const memoryMib = target.process.memoryMib();
+    await probe.stop();
+    return { held, probe: figures, intervalsMs, memoryMib };
+  } finally {
+    await target.stop();
+  }
+}
+
+function senderGroups(count: number): Sender[][] {
+  const senders = createSenders(count * SENDERS_PER_TRIAL, "network");
+  return Array.from({ length: count }, (_, group) =>
+    senders.slice(group * SENDERS_PER_TRIAL, (group + 1) * SENDERS_PER_TRIAL),
+  );
+}
+
+/** Intervals of the blocks that held transactions, by the times in their signed headers. */
+async function intervalsOf(target: NetworkTarget, { blocks }: HeldResult): Promise<number[]> {
+  const loaded = blocks.filter(({ transactions }) => transactions > 0);
+  const times: number[] = [];
+  for (const { height } of loaded) {
+    const response = await fetch(`${target.cometUrl}/header?height=${height}`);
+    const { result } = (await response.json()) as { result: { header: { time: string } } };
+    times.push(Date.parse(result.header.time));
+  }
+  return times.slice(1).map((timeMs, index) => timeMs - (times[index] ?? timeMs));
+}
+
+/** All nodes have the same block at the height that every one of them has. */
+async function assertAgreed({ urls }: NetworkTarget): Promise<void> {
+  const heads = await Promise.all(urls.map((url) => callRpc<string>(url, "eth_blockNumber", [])));
+  const height = `0x${Math.min(...heads.map(Number)).toString(16)}`;
+  const blocks = await Promise.all(
+    urls.map((url) => callRpc<{ hash: string }>(url, "eth_getBlockByNumber", [height, false])),
+  );
+  const hashes = new Set(blocks.map(({ hash }) => hash));
+  if (hashes.size !== 1) throw new Error(`the nodes disagree at height ${height}`);
+}
+
+function detailsOf(name: string, figures: NetworkFigures): string[] {
+  const { held, probe, intervalsMs, memoryMib } = figures;
+  const { verdict, cpuMicroseconds } = held;
+  if (verdict === undefined) return [`${name}: no rate was held`];
+  const seconds = (ms: number) => (ms / 1_000).toFixed(2);
+  const cpu = cpuMicroseconds === undefined ? "?" : formatFigure(cpuMicroseconds);
+  const { inclusionP50Ms, inclusionP99Ms, meanIntervalMs } = verdict;
+  return [
+    `${name}: ${formatFigure(held.perSecond)}/s; inclusion p50 ${seconds(inclusionP50Ms)} s, ` +
+      `p99 ${seconds(inclusionP99Ms)} s; blocks every ${seconds(meanIntervalMs)} s, ` +
+      `signed times ${seconds(Math.min(...intervalsMs))} to ` +
+      `${seconds(Math.max(...intervalsMs))} s apart; ${cpu} us of processor time per transfer in ` +
+      `all; ${formatFigure(memoryMib ?? 0)} MiB in all`,
+    `    reads at that rate: ${probe
+      .map(({ method, p50Ms, p99Ms }) => {
+        return `${method} p50 ${formatFigure(p50Ms)} ms, p99 ${formatFigure(p99Ms)} ms`;
+      })
+      .join("; ")}`,
+  ];
+}
