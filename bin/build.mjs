@@ -141,6 +141,8 @@ function removeLeftovers(final) {
 }
 
 if (isMain(import.meta.url)) {
-  const { prepare, runSetup } = await import("./prepare.mjs");
-  await runSetup(() => prepare({ isDevWanted: false, say: (text) => console.log(text) }));
+  // Not awaited here: that file imports this one, and each would wait for the other.
+  void import("./prepare.mjs").then(({ prepare, runSetup }) =>
+    runSetup(() => prepare({ isDevWanted: false, say: (text) => console.log(text) })),
+  );
 }

@@ -33,6 +33,11 @@ const PROGRAMS = {
     module: join(ROOT, "test", "network", "light"),
     package: "github.com/cometbft/cometbft/cmd/cometbft",
   },
+  "rpc-client": {
+    version: "v0.38.17",
+    module: join(ROOT, "test", "network", "rpc-client"),
+    package: ".",
+  },
 };
 
 /**
@@ -53,6 +58,16 @@ export function buildJudge({ say }) {
  */
 export function buildLightClient({ say }) {
   return buildProgram("cometbft", say);
+}
+
+/**
+ * Builds the judge of the consensus RPC: CometBFT's Go client.
+ * @param {{say: (text: string) => void}} options
+ * @returns {Promise<string>} path of the program
+ * @throws {SetupError}
+ */
+export function buildRpcClient({ say }) {
+  return buildProgram("rpc-client", say);
 }
 
 /** Whether Go is here at all. */

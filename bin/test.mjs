@@ -4,8 +4,10 @@
  *   --services   test/integration on a private PostgreSQL and Redis
  *   --faults     test/faults: kill -9 at every durable step and the like
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
- *   --network    test/network: networks of processes, followed by CometBFT's light client where Go
- *                is there to build it. With --long, also their perturbations and a run at 2 s
+ *   --network    test/network: networks of processes, followed by CometBFT's light client and asked
+ *                by its Go client where Go is there to build them. With --long, also 500 blocks
+ *                at 200 ms, 100 at 2 s, nodes that are killed, frozen, cut off, run twice or come
+ *                back, and what outsiders ask of a network
  *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run)
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
@@ -14,7 +16,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { buildJudge, buildLightClient, hasGo } from "./judge.mjs";
+import { buildJudge, buildLightClient, buildRpcClient, hasGo } from "./judge.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
 
@@ -56,13 +58,13 @@ const totals = { passed: 0, failed: 0, exitCode: 0 };
 for (const mode of modes.length === 0 ? ["usual"] : modes) {
   const services = mode === "services" ? await startOrExit() : undefined;
   const judge = mode === "mesh" ? await judgeOrExit() : undefined;
-  const light = mode === "network" ? await lightOrExit() : undefined;
+  const comet = mode === "network" ? await cometOrExit() : undefined;
   try {
-    await runJest(mode === "network" ? networkMode(light) : MODES[mode], {
+    await runJest(mode === "network" ? networkMode(comet) : MODES[mode], {
       ...MODES[mode].environment,
       ...services?.environment,
       ...judge,
-      ...light,
+      ...comet,
     });
   } finally {
     await services?.stop();
@@ -88,28 +90,29 @@ async function judgeOrExit() {
   return { ROSETTA_CLI: program, MESH_FORM: given.includes("--long") ? "long" : "short" };
 }
 
-/** What the tests with the light client are told; undefined where nothing can build it. */
-async function lightOrExit() {
+/** What the tests with CometBFT's programs are told; undefined where nothing can build them. */
+async function cometOrExit() {
   if (!hasGo()) {
-    say("NOT RUN: the test with CometBFT's light client, which needs Go from https://go.dev/dl");
+    say("NOT RUN: tests with CometBFT's programs, which need Go from https://go.dev/dl");
     return undefined;
   }
-  let program;
+  const programs = {};
   await runSetup(async () => {
-    program = await buildLightClient({ say });
+    programs.COMETBFT = await buildLightClient({ say });
+    programs.RPC_CLIENT = await buildRpcClient({ say });
   });
-  return { COMETBFT: program };
+  return programs;
 }
 
 /** The tests of networks that are asked for and possible. */
-function networkMode(light) {
+function networkMode(comet) {
   const { ignored, ...mode } = MODES.network;
   return {
     ...mode,
     ignored: [
       ...ignored,
       ...(given.includes("--long") ? [] : ["/test/network/long/"]),
-      ...(light === undefined ? ["/test/network/light"] : []),
+      ...(comet === undefined ? ["/test/network/light", "/test/network/rpc-client"] : []),
     ],
   };
 }

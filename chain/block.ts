@@ -34,6 +34,8 @@ export interface BlockHeader {
 export interface BlockTransaction {
   readonly tx: SignedTransaction;
   readonly from: Address;
+  /** SHA-256 of the SDK Tx around it, where that has been worked out already. */
+  readonly sdkHash?: Hash32;
 }
 
 /** A block as decided; receipts and journal are stored beside it. */

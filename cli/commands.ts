@@ -4,7 +4,7 @@ import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { type CommandContext, printJson } from "./command-context.js";
-import { runDoctorChecks } from "./doctor-checks.js";
+import { runDoctorChecks } from "./doctor.js";
 import { createHomeFolders, homePaths } from "./home.js";
 import { lockHome } from "./home-lock.js";
 import { initHome } from "./init.js";

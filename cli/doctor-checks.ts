@@ -61,16 +61,20 @@ export function checkSettings(context: DoctorContext): {
     return { findings: [finding("settings", "pass", "all settings are valid")], config };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const findings = error.faults.map((fault) =>
-      finding(
-        "settings",
-        "fail",
-        `${fault.file}: ${fault.key} = ${fault.value}`,
-        `set it to ${fault.allowed}`,
-      ),
-    );
-    return { findings, config: undefined };
+    return { findings: settingsFindings(error), config: undefined };
   }
+}
+
+/** One finding for each wrong setting. */
+export function settingsFindings({ faults }: ConfigError): readonly Finding[] {
+  return faults.map((fault) =>
+    finding(
+      "settings",
+      "fail",
+      `${fault.file}: ${fault.key} = ${fault.value}`,
+      `set it to ${fault.allowed}`,
+    ),
+  );
 }
 
 /** Secrets that others than their owner could read. */
@@ -153,24 +157,13 @@ export async function checkParts(
   return findings;
 }
 
-/** Runs every check. */
-export async function runDoctorChecks(context: DoctorContext): Promise<readonly Finding[]> {
-  const { findings, config } = checkSettings(context);
-  const local = [
-    ...findings,
-    ...checkKeyModes(context.paths),
-    checkDisk(context.paths),
-    checkCrypto(),
-  ];
-  return config === undefined ? local : [...local, ...(await checkParts(context, config))];
-}
-
-function finding(id: string, severity: Severity, value: string, remedy = ""): Finding {
+/** A finding; without a remedy all is well. */
+export function finding(id: string, severity: Severity, value: string, remedy = ""): Finding {
   return { id, severity, value, remedy };
 }
 
 /** Whether the node that answers is the one of this home. */
-async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Finding> {
+export async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Finding> {
   const genesis = loadGenesis(context.paths.genesis);
   const expected = NETWORKS[genesis.network].evmChainId;
   const chainId = await evm.chainId({ signal: context.signal });
@@ -179,13 +172,14 @@ async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Findi
     : finding("chain-id", "fail", `${chainId}, expected ${expected}`, "check --port-offset");
 }
 
-function checkBlockAge(ageSeconds: number | undefined): Finding {
+/** The age of the newest block: the core signal of a live chain. */
+export function checkBlockAge(ageSeconds: number | undefined, log = "logs/node.log"): Finding {
   if (ageSeconds === undefined) {
-    return finding("block-age", "fail", "the node does not answer", "start it; see logs/node.log");
+    return finding("block-age", "fail", "the node does not answer", `start it; see ${log}`);
   }
   const value = `${Math.round(ageSeconds)} s`;
   if (ageSeconds > BLOCK_AGE_FAIL_SECONDS) {
-    return finding("block-age", "fail", value, "the chain stands still; see logs/node.log");
+    return finding("block-age", "fail", value, `the chain stands still; see ${log}`);
   }
   return ageSeconds > BLOCK_AGE_WARN_SECONDS
     ? finding("block-age", "warn", value, "blocks are late; look at the machine's load")

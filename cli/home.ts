@@ -96,6 +96,14 @@ export async function createNodeFolders(paths: HomePaths): Promise<void> {
   await createFolders([paths.home, paths.config, paths.data].map((folder) => [folder, 0o700]));
 }
 
+/**
+ * Creates a folder that anybody may list, with those above it.
+ * @throws HOME_UNUSABLE naming folder and cause
+ */
+export async function createOpenFolder(folder: string): Promise<void> {
+  await createFolders([[folder, 0o755]]);
+}
+
 async function createFolders(folders: readonly (readonly [string, number])[]): Promise<void> {
   for (const [folder, mode] of folders) {
     try {
@@ -127,7 +135,7 @@ export async function inHome<T>(path: string, work: () => Promise<T>): Promise<T
 async function createFolder(folder: string): Promise<boolean> {
   if (existsSync(folder)) {
     if ((await stat(folder)).isDirectory()) return false;
-    throw new CliError("HOME_UNUSABLE", `${folder} is not a folder; choose another --home.`);
+    throw new CliError("HOME_UNUSABLE", `${folder} is not a folder; choose another one.`);
   }
   if (dirname(folder) !== folder) await createFolder(dirname(folder));
   try {

@@ -13,6 +13,7 @@ import { createLogFile } from "./log-file.js";
 import type { ChildRecord } from "./orphans.js";
 import { STILL_WAITING_MS } from "./waiting.js";
 import { superviseEmbeddedPostgres, type SupervisedPostgres } from "./supervised-postgres.js";
+import { NODE_FLAGS } from "./node-flags.js";
 import {
   createSupervisedProcess,
   type ProcessEvents,
@@ -183,8 +184,9 @@ class KitRun implements Kit {
     const { paths, clock, scripts = kitScripts() } = this.options;
     const { name, home, portOffset, env } = run;
     const args = ["--home", home, "--port-offset", String(portOffset)];
+    const flags = part === "node" ? NODE_FLAGS : [];
     return createSupervisedProcess(
-      { name, script: scripts[part], args, env, readyTimeoutMs: READY_TIMEOUT_MS },
+      { name, script: scripts[part], flags, args, env, readyTimeoutMs: READY_TIMEOUT_MS },
       { log: createLogFile(paths.logs, name), events: this.events(), clock },
     );
   }

@@ -15,6 +15,8 @@ export interface NodeStatus {
   /** Chain id of the consensus layer. */
   readonly network: string;
   readonly height: number;
+  /** Oldest block that it has; 0 while it has none. */
+  readonly oldestHeight: number;
   /** CometBFT's name, which operators look for. */
   readonly catching_up: boolean;
   readonly peers: number;
@@ -33,6 +35,7 @@ const statusAnswer = z.object({
     node_info: z.object({ id: z.string(), network: z.string(), moniker: z.string() }),
     sync_info: z.object({
       latest_block_height: decimal.transform(Number),
+      earliest_block_height: decimal.transform(Number),
       latest_block_time: z.iso.datetime(),
       catching_up: z.boolean(),
     }),
@@ -74,6 +77,7 @@ export async function readNodeStatus(
     moniker: node.moniker,
     network: node.network,
     height: sync.latest_block_height,
+    oldestHeight: sync.earliest_block_height,
     catching_up: sync.catching_up,
     peers: peers.result.n_peers,
     blockAgeSeconds: Math.max(0, ageMs / 1_000),
@@ -87,7 +91,7 @@ export function formatNodeStatus(status: NodeStatus): readonly string[] {
   const role = validator.votingPower === "0" ? "no (full node)" : `power ${validator.votingPower}`;
   const rows: readonly (readonly [string, string])[] = [
     ["node", `${status.moniker} ${status.nodeId} on ${status.network}`],
-    ["height", String(status.height)],
+    ["height", `${status.height}, blocks from ${status.oldestHeight} on`],
     ["block age", `${status.blockAgeSeconds.toFixed(1)} s`],
     ["catching up", status.catching_up ? "yes" : "no"],
     ["peers", String(status.peers)],

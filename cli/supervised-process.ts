@@ -21,6 +21,8 @@ export interface ProcessSpec {
   readonly name: string;
   /** Absolute path of the script that Node runs. */
   readonly script: string;
+  /** Flags for Node itself. */
+  readonly flags?: readonly string[];
   readonly args: readonly string[];
   readonly env: Environment;
   /** Longest time from start to the ready message. */
@@ -96,7 +98,7 @@ function isReadyMessage(message: unknown): boolean {
 }
 
 function spawnOnce(spec: ProcessSpec, log: LogFile, onReady: () => void): Incarnation {
-  const child = spawn(process.execPath, [spec.script, ...spec.args], {
+  const child = spawn(process.execPath, [...(spec.flags ?? []), spec.script, ...spec.args], {
     env: { ...spec.env, CAUSEWAY_SUPERVISED: "1" },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     detached: true,

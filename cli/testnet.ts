@@ -1,6 +1,5 @@
 /** A network of its own on one or many hosts: a home for every node, one genesis, one faucet. */
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Address, privateKeyToAddress } from "../chain/address.js";
 import { DEFAULT_PORTS } from "../chain/networks.js";
@@ -9,7 +8,7 @@ import { createLocalGenesis, encodeGenesis, type GenesisValidator } from "../nod
 import type { Clock } from "../runtime/clock.js";
 import { createFileOnce, SECRET_MODE } from "./durable-file.js";
 import { CliError } from "./errors.js";
-import { homePaths, inHome } from "./home.js";
+import { createOpenFolder, homePaths } from "./home.js";
 import { writeNodeHome } from "./node-home.js";
 import { createNodeKey, createValidatorKeyFile, type NewNodeKey } from "./validator-keys.js";
 import { createPrivateKey, encodeKeyFile } from "./wallet-keys.js";
@@ -74,7 +73,7 @@ export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
   assertUnused([faucetKeyFile, ...nodes.map(({ home }) => home)]);
   const faucetKey = createPrivateKey();
   const faucetAddress = privateKeyToAddress(faucetKey);
-  await inHome(out, () => mkdir(out, { recursive: true }));
+  await createOpenFolder(out);
   // Two runs on one folder: the first one takes the key's name, and the other leaves.
   if (!(await createFileOnce(faucetKeyFile, encodeKeyFile(faucetKey), SECRET_MODE))) {
     assertUnused([faucetKeyFile]);

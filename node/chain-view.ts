@@ -19,6 +19,18 @@ export interface Head {
   readonly timeMs: number;
 }
 
+/** The oldest heights that a node has, of each kind of data; block 0 is there besides. */
+export interface OldestHeights {
+  /** Blocks, receipts, logs and transactions. */
+  readonly block: Height;
+  /** Balance journals, and the events made of them. */
+  readonly journal: Height;
+  /** Balances, nonces, code and storage. */
+  readonly state: Height;
+  /** Proofs. */
+  readonly proof: Height;
+}
+
 /** EIP-1186 proof of one account and some of its slots, RLP nodes as hex. */
 export interface AccountProof {
   readonly account: AccountState;
@@ -56,11 +68,18 @@ export interface AccountJournalEntry {
  */
 export interface ChainView {
   head(): Head;
-  /** Block 0. */
+  /** The oldest heights that are there: the others were pruned, or never came. */
+  oldest(): OldestHeights;
+  /** Block 0: on every node, pruned or not. */
   genesis(): CommittedBlock;
-  /** Block, receipts and journal; decoded blocks are cached, so a repeated read is cheap. */
+  /**
+   * Block, receipts and journal; decoded blocks are cached, so a repeated read is cheap. Below
+   * `oldest().journal` the journal of a block is empty.
+   */
   block(height: Height): CommittedBlock | undefined;
   heightOfHash(hash: Hash32): Height | undefined;
+  /** For BLOCKHASH: there for the 256 heights below the oldest block as well. */
+  blockHash(height: Height): Hash32 | undefined;
   /** Location by keccak256 hash of the raw transaction. */
   locate(hash: Hash32): TransactionLocation | undefined;
   /** Location by SHA-256 of the SDK transaction (consensus hash). */

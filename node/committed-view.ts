@@ -15,6 +15,7 @@ import type {
   AccountState,
   ChainView,
   Head,
+  OldestHeights,
   Supply,
 } from "./chain-view.js";
 import type { CommittedBlock, TransactionLocation } from "./event-bus.js";
@@ -24,6 +25,7 @@ import { proveKey } from "./state/trie-proof.js";
 import type { BlockStore } from "./store/block-store.js";
 import type { Database } from "./store/database.js";
 import type { StateStore } from "./store/state-store.js";
+import type { StoreBase } from "./store/store-base.js";
 import { loadTriePath } from "./store/trie-store.js";
 
 /** Stores behind the view. */
@@ -31,8 +33,7 @@ export interface CommittedStores {
   readonly database: Database;
   readonly blocks: BlockStore;
   readonly state: StateStore;
-  /** True when proofs are kept for every height. */
-  readonly archive: boolean;
+  readonly base: StoreBase;
 }
 
 /** ChainView whose head is moved by the committer after each durable write. */
@@ -53,6 +54,11 @@ export class CommittedView implements ChainView {
 
   head(): Head {
     return this.current;
+  }
+
+  oldest(): OldestHeights {
+    const { base, journalBase, historyBase, proofBase } = this.stores.base.get();
+    return { block: base, journal: journalBase, state: historyBase, proof: proofBase };
   }
 
   genesis(): CommittedBlock {
@@ -120,10 +126,13 @@ export class CommittedView implements ChainView {
   private async prove(owner: string, preimage: Uint8Array, height: Height) {
     const key = keccak256(preimage);
     const nibbles = Uint8Array.from([...key].flatMap((byte) => [byte >> 4, byte & 15]));
-    const { database, archive } = this.stores;
-    const at = { height, head: this.current.height, keepAll: archive };
-    const reader = await loadTriePath(database, owner, nibbles, at);
+    const { database, base } = this.stores;
+    const reader = await loadTriePath(database, owner, nibbles, { height, base });
     return proveKey(reader, owner, key).map((node) => bytesToHex(node));
+  }
+
+  blockHash(height: Height): Hash32 | undefined {
+    return this.isCommitted(height) ? this.stores.blocks.hashOf(height) : undefined;
   }
 
   supply(height: Height): Supply | undefined {
@@ -134,7 +143,12 @@ export class CommittedView implements ChainView {
     return this.stores.state.heightsOf(address, from, Math.min(to, this.current.height));
   }
 
-  async *accountJournal(
+  accountJournal(address: Address, from: Height, to: Height): AsyncIterable<AccountJournalEntry> {
+    if (from <= to) this.stores.base.assertJournal(to === 0 ? 0 : Math.max(from, 1));
+    return this.readJournal(address, from, to);
+  }
+
+  private async *readJournal(
     address: Address,
     from: Height,
     to: Height,

@@ -1,10 +1,8 @@
 /** What the node tells its servers after the fact: committed blocks and admitted transactions. */
-import type { Address } from "../chain/address.js";
 import type { BlockJournal } from "../chain/balance-change.js";
-import type { Block } from "../chain/block.js";
+import type { Block, BlockTransaction } from "../chain/block.js";
 import type { Hash32 } from "../chain/hex.js";
 import type { Receipt } from "../chain/receipt.js";
-import type { SignedTransaction } from "../chain/transaction.js";
 
 /** A block with everything that became durable in the same atomic write. */
 export interface CommittedBlock {
@@ -15,10 +13,7 @@ export interface CommittedBlock {
 }
 
 /** A transaction that became executable in the pool, after its journal write. */
-export interface PendingTransaction {
-  readonly tx: SignedTransaction;
-  readonly from: Address;
-}
+export type PendingTransaction = BlockTransaction;
 
 /** Events and their payloads. */
 export interface NodeEvents {

@@ -12,6 +12,7 @@ import {
   SYSTEM_ADDRESSES,
 } from "../chain/networks.js";
 import { ATOKEN_PER_TOKEN } from "../chain/units.js";
+import { schemaFaultText } from "../runtime/schema-faults.js";
 
 /** Codes of faults in a genesis file. */
 export type GenesisErrorCode = "GENESIS_INVALID";
@@ -35,6 +36,9 @@ export interface ChainParams {
   readonly maxCallGas: bigint;
   /** Bytes of all raw transactions of a block. */
   readonly maxBytes: number;
+  /** Double signing is punished until it is older than both; CometBFT's limits where absent. */
+  readonly evidenceMaxAgeBlocks?: number | undefined;
+  readonly evidenceMaxAgeMs?: number | undefined;
   readonly feeCollector: Address;
   readonly treasury: Address;
   readonly validatorsPool: Address;
@@ -190,6 +194,8 @@ const genesisSchema = z.strictObject({
     maxGas: amountSchema,
     maxCallGas: amountSchema,
     maxBytes: z.number().int().min(1_024),
+    evidenceMaxAgeBlocks: z.number().int().positive().optional(),
+    evidenceMaxAgeMs: z.number().int().positive().optional(),
     feeCollector: addressSchema,
     treasury: addressSchema,
     validatorsPool: addressSchema,
@@ -241,7 +247,7 @@ export function parseGenesis(text: string): Genesis {
     }
     return { ...parsed, alloc };
   } catch (cause) {
-    throw new GenesisError("GENESIS_INVALID", `genesis is not valid: ${errorMessage(cause)}`, {
+    throw new GenesisError("GENESIS_INVALID", `genesis is not valid: ${schemaFaultText(cause)}`, {
       cause,
     });
   }

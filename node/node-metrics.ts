@@ -2,9 +2,11 @@
 import { secp256k1 } from "../chain/crypto.js";
 import type { Metrics } from "../runtime/metrics.js";
 import type { ChainView } from "./chain-view.js";
+import { type ConsensusReports, registerConsensusMetrics } from "./consensus-metrics.js";
 import type { ConsensusView } from "./consensus/consensus-ports.js";
 import type { EventBus } from "./event-bus.js";
 import type { Mempool } from "./mempool/mempool.js";
+import type { PoolErrorCode } from "./mempool/pool-port.js";
 import type { NetworkView } from "./p2p/network-port.js";
 
 /** What the metrics are read from. */
@@ -12,13 +14,22 @@ export interface NodeMetricSources {
   readonly view: ChainView;
   readonly pool: Mempool;
   readonly bus: EventBus;
-  readonly consensus: ConsensusView;
+  readonly consensus: ConsensusView & ConsensusReports;
   readonly network: NetworkView;
+  /** Whether the node has no chain yet and restores one. */
+  readonly isStateSyncing: boolean;
   readonly haltReason: () => string | undefined;
   readonly trieCacheBytes: () => number;
 }
 
 const TOKEN_IN_ATOKEN = 1e18;
+
+/** Refusals that say nothing about the transaction. */
+const RESOURCE_REFUSALS: ReadonlySet<PoolErrorCode> = new Set([
+  "POOL_FULL",
+  "ACCOUNT_LIMIT",
+  "NODE_HALTED",
+]);
 
 /** Registers the node's metrics; gauges are read when the page is asked for. */
 export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources): void {
@@ -43,7 +54,10 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
     return network.stats().sentBytes;
   });
   read("cometbft_blocksync_syncing", "1 while block sync runs.", () =>
-    network.isCatchingUp() ? 1 : 0,
+    network.isCatchingUp() && !sources.isStateSyncing ? 1 : 0,
+  );
+  read("cometbft_statesync_syncing", "1 while state sync runs.", () =>
+    sources.isStateSyncing ? 1 : 0,
   );
   read("cometbft_mempool_size", "Transactions in the pool.", () => {
     const { pending, queued } = pool.counts();
@@ -56,6 +70,12 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   read("causeway_halted", "1 when block production stopped because an invariant broke.", () =>
     sources.haltReason() === undefined ? 0 : 1,
   );
+  read("causeway_oldest_block_height", "Oldest block that was not pruned.", () => {
+    return view.oldest().block;
+  });
+  read("causeway_oldest_state_height", "Oldest height with balances and storage.", () => {
+    return view.oldest().state;
+  });
   read("causeway_trie_cache_bytes", "Memory held by trie nodes.", sources.trieCacheBytes);
   read("causeway_supply_tokens", "Total supply in TOKEN, rounded.", () => {
     const supply = view.supply(view.head().height);
@@ -64,7 +84,19 @@ export function registerNodeMetrics(metrics: Metrics, sources: NodeMetricSources
   metrics
     .gauge("causeway_secp256k1_backend", "Signature recovery in use.", ["backend"])
     .set({ backend: secp256k1.backend }, 1);
+  read("cometbft_mempool_failed_txs", "Transactions refused because they are not valid.", () =>
+    refusedCount(pool, (code) => !RESOURCE_REFUSALS.has(code) && code !== "ALREADY_KNOWN"),
+  );
+  read("cometbft_mempool_rejected_txs", "Transactions refused because there was no room.", () =>
+    refusedCount(pool, (code) => RESOURCE_REFUSALS.has(code)),
+  );
   registerBlockMetrics(metrics, sources);
+  registerConsensusMetrics(metrics, consensus);
+}
+
+function refusedCount(pool: Mempool, isCounted: (code: PoolErrorCode) => boolean): number {
+  const counted = [...pool.stats().refusedTotal].filter(([code]) => isCounted(code));
+  return counted.reduce((sum, [, count]) => sum + count, 0);
 }
 
 function registerBlockMetrics(metrics: Metrics, { bus }: NodeMetricSources): void {

@@ -9,10 +9,11 @@ import type { Consensus } from "./consensus/consensus.js";
 import type { EventBus } from "./event-bus.js";
 import type { ChainView } from "./chain-view.js";
 import type { TransactionPool } from "./mempool/pool-port.js";
+import type { ProtocolHandler } from "./p2p/host.js";
 import { Network } from "./p2p/network.js";
 import type { NodeKey } from "./p2p/node-key.js";
 import { networkSettings } from "./p2p/p2p-config.js";
-import { NODE_VERSION } from "./servers.js";
+import { COMET_VERSION } from "./rpc/comet/status.js";
 
 /** What the network of a node is made of. */
 export interface NodeNetworkParts {
@@ -24,6 +25,8 @@ export interface NodeNetworkParts {
   readonly consensus: Consensus;
   readonly pool: TransactionPool;
   readonly bus: EventBus;
+  /** Further protocols that peers may speak with this node. */
+  readonly handlers?: readonly ProtocolHandler[];
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Ends the process: a loop of the network died. */
@@ -32,14 +35,14 @@ export interface NodeNetworkParts {
 
 /** Listens for peers and dials them. Throws LISTEN_FAILED, PEER_ADDRESS_INVALID. */
 export async function openNetwork(parts: NodeNetworkParts): Promise<Network> {
-  const { home, config, view, consensus, pool, bus, log, signal } = parts;
+  const { home, config, view, consensus, pool, bus, handlers = [], log, signal } = parts;
   const network = await Network.start(
     {
       ...networkSettings(config.p2p),
       key: parts.nodeKey,
       addressBookFile: path.join(home, "config", "addrbook.json"),
       moniker: config[""].moniker,
-      version: NODE_VERSION,
+      version: COMET_VERSION,
       rpcAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
       chainId: parts.chainId,
       genesisHash: view.genesis().block.hash,
@@ -50,6 +53,7 @@ export async function openNetwork(parts: NodeNetworkParts): Promise<Network> {
       clock: systemClock,
       log,
       random: Math.random,
+      handlers,
       onFault: parts.fatal,
     },
     signal,
@@ -58,11 +62,8 @@ export async function openNetwork(parts: NodeNetworkParts): Promise<Network> {
   return network;
 }
 
-/**
- * Follows the network to its height, then takes part in deciding until the signal fires; resolves
- * when that has ended. What must not happen halts the node or ends the process.
- */
-export async function runConsensus(parts: {
+/** What consensus is run with. */
+export interface ConsensusRunParts {
   readonly network: Network;
   readonly consensus: Consensus;
   /** Whether this node may be the first of its network: it has a vote in the next height. */
@@ -71,18 +72,57 @@ export async function runConsensus(parts: {
   readonly signal: AbortSignal;
   readonly halt: (reason: string) => void;
   readonly fatal: (error: unknown) => void;
-}): Promise<void> {
-  const { network, consensus, log, signal } = parts;
+}
+
+/**
+ * Follows the network to its height, then takes part in deciding, and follows again when the
+ * network has gone on without this node; until the signal fires. Resolves when all has ended. What
+ * must not happen halts the node or ends the process.
+ */
+export async function runConsensus(parts: ConsensusRunParts): Promise<void> {
+  const { network, log, signal } = parts;
   try {
-    await network.catchUp({ signal, mayBeFirst: parts.mayBeFirst() });
-    network.attach(consensus);
-    await consensus.start(network.broadcast, signal);
+    do await network.catchUp({ signal, mayBeFirst: parts.mayBeFirst() });
+    while (await takePart(parts));
   } catch (error) {
     if (signal.aborted) return;
     log.error({ err: error }, "block production failed");
     parts.halt(errorMessage(error));
     parts.fatal(error);
+  }
+}
+
+/** Takes part; true when that ended because the network is far ahead. */
+async function takePart({ network, consensus, signal }: ConsensusRunParts): Promise<boolean> {
+  const ending = new AbortController();
+  const inner = AbortSignal.any([signal, ending.signal]);
+  const watching = fallsBehind(network, consensus, inner);
+  // Its result is awaited below, when consensus has ended in whatever way.
+  void watching
+    .catch(() => undefined)
+    .finally(() => ending.abort(new Error("the watch has ended")));
+  network.attach(consensus);
+  try {
+    const end = await consensus.start(network.broadcast, inner);
+    ending.abort(new Error("consensus has ended"));
+    return (await watching) && end === "stopped" && !signal.aborted;
   } finally {
     network.detach();
+    ending.abort(new Error("consensus has failed"));
+  }
+}
+
+/** True when the node fell behind, false when the signal fired before. */
+async function fallsBehind(
+  network: Network,
+  consensus: Consensus,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await network.fallenBehind(consensus, signal);
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
   }
 }

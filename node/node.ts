@@ -2,12 +2,12 @@
  * The composition root of the full node, built in the order in which a block flows. Read this
  * first: store -> view -> pool -> execution -> consensus -> servers.
  */
-import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { type Address } from "../chain/address.js";
 import { EMPTY_CODE_HASH } from "../chain/hex.js";
 import { NETWORKS } from "../chain/networks.js";
 import { systemClock } from "../runtime/clock.js";
+import { ensureFolder } from "../runtime/folder.js";
 import type { Service } from "../runtime/lifecycle.js";
 import type { Logger } from "../runtime/logger.js";
 import { createMetrics } from "../runtime/metrics.js";
@@ -34,7 +34,11 @@ import { RecoveryThread } from "./mempool/recovery-thread.js";
 import type { SenderRecovery } from "./mempool/sender-recovery.js";
 import { openNetwork, runConsensus } from "./node-network.js";
 import { registerNodeMetrics } from "./node-metrics.js";
+import { haltAtHeight, startPruning } from "./node-pruning.js";
+import { openSnapshots } from "./node-snapshots.js";
+import type { Network } from "./p2p/network.js";
 import { openNodeKey } from "./p2p/node-key.js";
+import { keepsProofsByWindow } from "./pruning-config.js";
 import { startServers } from "./servers.js";
 import { TrieCache } from "./state/trie-cache.js";
 import { openStores, type OpenStores } from "./store/open-store.js";
@@ -43,6 +47,9 @@ import { createTrieReader } from "./store/trie-store.js";
 
 /** Memory for trie nodes; the nodes near the root are touched by every block. */
 const TRIE_CACHE_BYTES = 192 * 1024 * 1024;
+
+/** Why no transaction is taken before there is a state to hold it against. */
+const JOINING_REASON = "state sync is going on";
 
 /** What a node is started with. */
 export interface NodeOptions {
@@ -54,21 +61,41 @@ export interface NodeOptions {
   readonly signal: AbortSignal;
   /** Ends the process: the store cannot be written, or a loop died. */
   readonly fatal: (error: unknown) => void;
+  /** Ends the process because its work is done. */
+  readonly finish: (reason: string) => void;
+  /** What a node without blocks does instead of following them; one with blocks ignores it. */
+  readonly join?: (node: JoiningNode) => Promise<void>;
+}
+
+/** A node that has no chain yet. */
+export interface JoiningNode {
+  readonly network: Network;
+  /** Shows why it cannot go on. */
+  readonly halt: (reason: string) => void;
 }
 
 /** Starts a node; the services are to be stopped in reverse order. */
 export async function startNode(options: NodeOptions): Promise<readonly Service[]> {
   const { genesis, app, log } = options;
   const folder = path.join(options.home, "data", "chain");
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  ensureFolder(folder);
   const stores = await openStores({
     folder,
     genesisBlock: createGenesisBlock(genesis),
     cosmosChainId: genesis.cosmosChainId,
-    archive: app[""].pruning === "nothing",
+    archive: !keepsProofsByWindow(app[""]),
   });
+  const join = stores.head.height === 0 ? options.join : undefined;
+  if (options.join !== undefined && join === undefined) {
+    log.info({ height: stores.head.height }, "state sync is ignored: this node has blocks");
+  }
   const halt = createHalt();
+  const refusal = () => halt.reason() ?? (join === undefined ? undefined : JOINING_REASON);
   const bus = new EventBus((error) => log.error({ err: error }, "event listener failed"));
+  if (haltAtHeight({ ...options, bus, height: stores.head.height })) {
+    await closeStores(stores);
+    return [];
+  }
   const view = new CommittedView(stores, stores.head);
   const tries = new TrieCache(createTrieReader(stores.database), {
     maxSizeBytes: TRIE_CACHE_BYTES,
@@ -76,7 +103,7 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
   const poolStore = new PoolStore(stores.database, (hash) => view.locate(hash) !== undefined);
   const recovery = new RecoveryThread({ log });
   const [rules, state] = [poolRules(options), stateAtHead(stores)];
-  const poolParts = { state, rules, view, bus, poolStore, recovery, haltReason: halt.reason };
+  const poolParts = { state, rules, view, bus, poolStore, recovery, haltReason: refusal };
   const pool = await openPool(options, poolParts);
   const calls = new CallPool({
     view,
@@ -93,17 +120,35 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
   const consensus = await openConsensus(options, parts, signer);
   const nodeKey = openNodeKey(path.join(options.home, "config", "node_key.json"));
   const chainId = genesis.cosmosChainId;
-  const network = await openNetwork({ ...options, ...parts, chainId, nodeKey, consensus });
-  const production = runConsensus({
+  const snapshots = await openSnapshots({ ...options, ...parts });
+  const pruning = startPruning({
     ...options,
-    network,
+    ...parts,
     consensus,
-    mayBeFirst: () => {
-      const set = consensus.validators(consensus.height() + 1);
-      return (set?.indexOf(signer.address) ?? -1) >= 0;
-    },
-    halt: halt.set,
+    blockIntervalMs: genesis.params.blockIntervalMs,
+    oldestSnapshot: () => snapshots.folder.oldestHeight,
   });
+  const handlers = [snapshots.handler];
+  const network = await openNetwork({
+    ...options,
+    ...parts,
+    chainId,
+    nodeKey,
+    consensus,
+    handlers,
+  });
+  const follow = () =>
+    runConsensus({
+      ...options,
+      network,
+      consensus,
+      mayBeFirst: () => {
+        const set = consensus.validators(consensus.height() + 1);
+        return (set?.indexOf(signer.address) ?? -1) >= 0;
+      },
+      halt: halt.set,
+    });
+  const production = join === undefined ? follow() : join({ network, halt: halt.set });
   const metrics = createMetrics();
   registerNodeMetrics(metrics, {
     view,
@@ -111,6 +156,7 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     bus,
     consensus,
     network,
+    isStateSyncing: join !== undefined,
     haltReason: halt.reason,
     trieCacheBytes: () => tries.sizeBytes,
   });
@@ -142,6 +188,8 @@ export async function startNode(options: NodeOptions): Promise<readonly Service[
     { name: "sender recovery", stop: () => recovery.close() },
     { name: "mempool", stop: () => pool.close() },
     { name: "call workers", stop: () => calls.close() },
+    pruning,
+    { name: "snapshots", stop: () => snapshots.close() },
     { name: "network", stop: () => network.stop() },
     { name: "block production", stop: () => production },
     ...servers,
@@ -270,7 +318,7 @@ async function openConsensus(
     application,
     headHeight: () => view.head().height,
     signer,
-    timeouts: consensusTimeouts(config),
+    timeouts: consensusTimeouts(config, genesis.params.blockIntervalMs),
     doubleSignCheckBlocks: config.consensus.double_sign_check_height,
     clock: systemClock,
     log,

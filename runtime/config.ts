@@ -13,6 +13,7 @@ import {
   shiftUrlPort,
   tomlString,
 } from "./config-values.js";
+import { type ForeignKeys, judgeForeignKey, type NeutralValues } from "./foreign-keys.js";
 
 /** Environment variables as the process got them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -42,23 +43,23 @@ export interface Field<T> {
 /** Sections of a file; "" holds the keys above the first table. Keys are written as in TOML. */
 export type Sections = Readonly<Record<string, Readonly<Record<string, Field<unknown>>>>>;
 
+/** Values of sections, by section and key as written in the TOML. */
+export type ValuesOf<S> = {
+  readonly [Section in keyof S]: {
+    readonly [Key in keyof S[Section]]: S[Section][Key] extends Field<infer T> ? T : never;
+  };
+};
+
 /** Schema of one settings file `<home>/config/<name>.toml`. Made by `defineConfigFile`. */
-export interface ConfigFile<S extends Sections = Sections> {
+export interface ConfigFile<S extends Sections = Sections> extends ForeignKeys {
   readonly name: string;
   readonly sections: S;
-  /** Known keys of other software ("section.key") that are accepted and have no effect here. */
-  readonly inertKeys: ReadonlySet<string>;
+  /** Faults of values that are right one by one and wrong together. */
+  combinationFaults(values: ValuesOf<S>): readonly Omit<ConfigFault, "file">[];
 }
 
 /** Values of a file, frozen, by section and key as written in the TOML. */
-export type ConfigOf<F> =
-  F extends ConfigFile<infer S>
-    ? {
-        readonly [Section in keyof S]: {
-          readonly [Key in keyof S[Section]]: S[Section][Key] extends Field<infer T> ? T : never;
-        };
-      }
-    : never;
+export type ConfigOf<F> = F extends ConfigFile<infer S> ? ValuesOf<S> : never;
 
 /** One wrong setting. */
 export interface ConfigFault {
@@ -163,9 +164,7 @@ export const field = {
     return makeField(options, {
       allowed: "true or false",
       parse(raw) {
-        if (raw === true || raw === "true") {
-          return true;
-        }
+        if (raw === true || raw === "true") return true;
         return raw === false || raw === "false" ? false : refuse("true or false");
       },
       format: String,
@@ -230,9 +229,7 @@ export const field = {
     return makeField(options, {
       allowed,
       parse(raw) {
-        if (typeof raw !== "string") {
-          return refuse(allowed);
-        }
+        if (typeof raw !== "string") return refuse(allowed);
         return isOptional && raw === "" ? raw : parseUrl(raw, schemes);
       },
       format: tomlString,
@@ -254,9 +251,15 @@ export const MAX_PORT_OFFSET = 38_000;
 export function defineConfigFile<const S extends Sections>(
   name: string,
   sections: S,
-  options: { readonly inertKeys?: readonly string[] } = {},
+  options: {
+    readonly inertKeys?: readonly string[];
+    readonly neutralValues?: NeutralValues;
+    readonly combinationFaults?: ConfigFile<S>["combinationFaults"];
+  } = {},
 ): ConfigFile<S> {
-  return Object.freeze({ name, sections, inertKeys: new Set(options.inertKeys ?? []) });
+  const { inertKeys = [], neutralValues = {}, combinationFaults = () => [] } = options;
+  const foreign = { inertKeys: new Set(inertKeys), neutralValues };
+  return Object.freeze({ name, sections, ...foreign, combinationFaults });
 }
 
 /** Where settings come from. */
@@ -297,10 +300,13 @@ export function loadConfig<F extends ConfigFile>(sources: ConfigSources, file: F
     result[section] = Object.freeze(values);
   }
   reportUnknown(reader);
-  if (faults.length > 0) {
-    throw new ConfigError(faults);
+  const values = Object.freeze(result) as ConfigOf<F>;
+  for (const fault of file.combinationFaults(values)) {
+    // What cannot be read at all has been reported, and stands at its default here.
+    if (!faults.some(({ key }) => key === fault.key)) faults.push({ file: path, ...fault });
   }
-  return Object.freeze(result) as ConfigOf<F>;
+  if (faults.length > 0) throw new ConfigError(faults);
+  return values;
 }
 
 /** Values that `renderToml` writes instead of the defaults, by section and key. */
@@ -401,9 +407,7 @@ function readSetting(reader: SettingReader, dottedKey: string, setting: Field<un
     const isFromFile = found.file === reader.path;
     return isFromFile && isAtDefault(setting, value, reader.fileOffset) ? shiftedDefault : value;
   } catch (error) {
-    if (!(error instanceof InvalidValueError)) {
-      throw error;
-    }
+    if (!(error instanceof InvalidValueError)) throw error;
     reader.faults.push({
       file: found.file,
       key: found.key,
@@ -431,10 +435,11 @@ function reportUnknown(reader: SettingReader): void {
   );
   const knownKeys = new Set([...known, OFFSET_KEY]);
   for (const [key, raw] of reader.table) {
-    if (file.inertKeys.has(key)) {
-      sources.onWarning?.(`${reader.path}: ${key} has no effect here`);
-    } else if (!knownKeys.has(key)) {
-      faults.push({ file: reader.path, key, value: showValue(raw), allowed: "no such key" });
+    if (knownKeys.has(key)) continue;
+    const verdict = judgeForeignKey(file, key, raw);
+    if (verdict === "inert") sources.onWarning?.(`${reader.path}: ${key} has no effect here`);
+    else if (verdict !== "neutral") {
+      faults.push({ file: reader.path, key, value: showValue(raw), ...verdict });
     }
   }
   const prefix = environmentName(file.name, "");
@@ -456,9 +461,7 @@ function fileOffsetOf(raw: unknown, path: string, faults: ConfigFault[]): number
     return 0;
   }
   const offset = typeof raw === "bigint" ? Number(raw) : Number.NaN;
-  if (offset >= 0 && offset <= MAX_PORT_OFFSET) {
-    return offset;
-  }
+  if (offset >= 0 && offset <= MAX_PORT_OFFSET) return offset;
   const allowed = `a whole number from 0 to ${MAX_PORT_OFFSET}`;
   faults.push({ file: path, key: OFFSET_KEY, value: showValue(raw), allowed });
   return 0;

@@ -35,7 +35,16 @@ export interface LevelStore {
    */
   write(writes: readonly LevelWrite[], options: { durable: boolean }): Promise<void>;
   entries(range: LevelRange): AsyncIterable<[Buffer, Buffer]>;
+  /** Keys alone, where values are large and not needed. */
+  keys(range: LevelRange): AsyncIterable<Buffer>;
   snapshot(): LevelSnapshot;
+  /** About how many bytes the disk holds between two keys, deleted ones included. */
+  diskBytes(from: Buffer, to: Buffer): Promise<number>;
+  /**
+   * Gives the space of deleted keys between two keys back to the disk, in level's own thread;
+   * without it that may take until as much again has been written. It cannot be interrupted.
+   */
+  compact(from: Buffer, to: Buffer): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -65,7 +74,7 @@ export async function openLevelStore(
     await level.open();
   } catch (cause) {
     const reason = reasonOf(cause);
-    const isLocked = /lock/i.test(reason);
+    const isLocked = LOCKED_REASON.test(reason);
     throw new LevelStoreError(
       isLocked ? "LOCKED" : "CORRUPT",
       isLocked
@@ -95,20 +104,47 @@ export async function openLevelStore(
         });
       }
     },
-    entries: ({ from, to, reverse, limit, snapshot }) =>
-      level.iterator({
-        gte: from,
-        lte: to,
-        reverse: reverse ?? false,
-        limit: limit ?? -1,
-        ...(snapshot === undefined ? {} : { snapshot }),
-      }),
+    entries: (range) => level.iterator(rangeOptions(range)),
+    keys: (range) => level.keys(rangeOptions(range)),
     snapshot: () => level.snapshot(),
+    diskBytes: (from, to) => onNode(level).approximateSize(from, to),
+    compact: (from, to) => onNode(level).compactRange(from, to),
     close: () => level.close(),
   };
 }
 
+/** What level is on Node, and what its types leave out. */
+interface NodeLevel {
+  approximateSize(from: Buffer, to: Buffer): Promise<number>;
+  compactRange(from: Buffer, to: Buffer): Promise<void>;
+}
+
+function isNodeLevel(level: object): level is NodeLevel {
+  return "approximateSize" in level && "compactRange" in level;
+}
+
+function onNode(level: object): NodeLevel {
+  if (!isNodeLevel(level)) throw new TypeError("level is not what it is on Node");
+  return level;
+}
+
+function rangeOptions({ from, to, reverse, limit, snapshot }: LevelRange) {
+  return {
+    gte: from,
+    lte: to,
+    reverse: reverse ?? false,
+    limit: limit ?? -1,
+    ...(snapshot === undefined ? {} : { snapshot }),
+  };
+}
+
 /** What level says lies in the cause of its own error. */
+/**
+ * How level says that somebody has the store. Not any "lock": the path in the text may have one
+ * (/srv/blockchain), and so may the lock file that a read-only disk refuses.
+ */
+const LOCKED_REASON = /^IO error: lock |already held by process/;
+
 function reasonOf(cause: unknown): string {
   return errorMessage(cause instanceof Error ? (cause.cause ?? cause) : cause);
 }

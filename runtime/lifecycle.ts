@@ -34,6 +34,8 @@ export interface ProcessContext {
    * a loop that died). Returns at once; services are stopped in order.
    */
   readonly fatal: (error: unknown) => void;
+  /** Ends the process with exit code 0 because its work is done; returns at once. */
+  readonly finish: (reason: string) => void;
 }
 
 /** One process of the kit. */
@@ -116,6 +118,7 @@ class ProcessRun {
         env: this.#env,
         log: this.#log,
         fatal: (error) => this.#fail(error, "stopping after a fault"),
+        finish: (reason) => this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason }),
       });
       if (!this.#controller.signal.aborted) {
         announce({ ready: true, name: this.#definition.name });

@@ -33,6 +33,12 @@ export function blockIdKey(blockId: BlockId | undefined): string {
   return `${blockId.hash}:${blockId.parts.total}:${blockId.parts.hash}`;
 }
 
+/** What CometBFT sorts block ids by (BlockID.Key), as hex: the hash, then the part set's bytes. */
+export function blockIdSortKey(blockId: BlockId | undefined): string {
+  if (blockId === undefined) return "";
+  return blockId.hash.slice(2) + encodePartSetHeader(blockId.parts).toString("hex");
+}
+
 function encodePartSetHeader(parts: PartSetHeader | undefined): Buffer {
   if (parts === undefined) return Buffer.alloc(0);
   return new ProtoWriter().integer(1, parts.total).bytes(2, hexToBytes(parts.hash)).finish();

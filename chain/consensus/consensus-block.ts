@@ -12,7 +12,7 @@ import {
 import { decodeDuplicateVote, type DuplicateVoteEvidence } from "./evidence.js";
 import { encodeDuplicateVote } from "./evidence.js";
 import { type MerkleProof, merkleProofs, merkleRootOf, verifyMerkleProof } from "./merkle.js";
-import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
+import { invalidMessage, ProtoReader, ProtoWriter, varintBytes } from "./protobuf.js";
 
 /** A block as consensus decides it. */
 export interface ConsensusBlock {
@@ -51,13 +51,26 @@ export function hashTransactions(transactions: readonly Uint8Array[]): Hash32 {
 export function encodeConsensusBlock(block: ConsensusBlock): Buffer {
   const data = new ProtoWriter();
   for (const transaction of block.transactions) data.message(1, transaction);
+  return encodeAround(block, data.finish());
+}
+
+/** Length of `encodeConsensusBlock`; the transactions are not written out for it. */
+export function consensusBlockBytes(block: ConsensusBlock): number {
+  let dataBytes = 0;
+  for (const { length } of block.transactions) dataBytes += 1 + varintBytes(length) + length;
+  const withoutData = encodeAround(block, new Uint8Array(0)).length;
+  // The empty data's length takes one byte, as does a tag.
+  return withoutData - 1 + varintBytes(dataBytes) + dataBytes;
+}
+
+function encodeAround(block: ConsensusBlock, data: Uint8Array): Buffer {
   const evidence = new ProtoWriter();
   for (const one of block.evidence) {
     evidence.message(1, new ProtoWriter().message(1, encodeDuplicateVote(one)).finish());
   }
   return new ProtoWriter()
     .message(1, encodeConsensusHeader(block.header))
-    .message(2, data.finish())
+    .message(2, data)
     .message(3, evidence.finish())
     .message(4, encodeCommit(block.lastCommit))
     .finish();

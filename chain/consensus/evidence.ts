@@ -1,7 +1,7 @@
 /** Proof that a validator signed two different votes in the same step. */
 import { sha256 } from "../crypto.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
-import { blockIdKey, decodeTime, encodeTime } from "./block-id.js";
+import { blockIdSortKey, decodeTime, encodeTime } from "./block-id.js";
 import { merkleRootOf } from "./merkle.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
 import { decodeVote, encodeVote, type Vote } from "./vote.js";
@@ -20,12 +20,11 @@ export interface DuplicateVoteEvidence {
 
 /** Puts two votes in the order in which evidence has them. */
 export function orderVotes(one: Vote, other: Vote): readonly [voteA: Vote, voteB: Vote] {
-  return sortKey(one) < sortKey(other) ? [one, other] : [other, one];
+  return isBefore(one, other) ? [one, other] : [other, one];
 }
 
-/** As CometBFT's BlockID.Key: the hash, then the part set's; nil sorts first. */
-function sortKey({ blockId }: Vote): string {
-  return blockId === undefined ? "" : blockIdKey(blockId);
+function isBefore(one: Vote, other: Vote): boolean {
+  return blockIdSortKey(one.blockId) < blockIdSortKey(other.blockId);
 }
 
 /** `tendermint.types.DuplicateVoteEvidence`. */
@@ -44,7 +43,7 @@ export function decodeDuplicateVote(bytes: Uint8Array): DuplicateVoteEvidence {
   const reader = new ProtoReader(bytes, [1, 2, 3, 4, 5]);
   const voteA = decodeVote(reader.bytes(1));
   const voteB = decodeVote(reader.bytes(2));
-  if (sortKey(voteA) >= sortKey(voteB)) throw invalidMessage("votes are out of order");
+  if (!isBefore(voteA, voteB)) throw invalidMessage("votes are out of order");
   return {
     voteA,
     voteB,

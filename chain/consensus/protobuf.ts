@@ -32,15 +32,25 @@ export function delimited(bytes: Uint8Array): Buffer {
   return Buffer.concat([encodeVarint(bytes.length), bytes]);
 }
 
-/** Builds one message; fields must be added in the order of their numbers. */
+/** Bytes of a length or a tag as a varint. */
+export function varintBytes(value: number): number {
+  let size = 1;
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) size++;
+  return size;
+}
+
+/**
+ * Builds one message; fields must be added in the order of their numbers. Tags and lengths are
+ * kept as numbers until everything is written at once: a block has thousands of them.
+ */
 export class ProtoWriter {
-  private readonly parts: Uint8Array[] = [];
+  private readonly parts: (number | Uint8Array)[] = [];
+  private sizeBytes = 0;
 
   /** int64, uint64, int32, uint32, enum or bool; zero is left out. */
   integer(field: number, value: bigint | number): this {
     const wire = toUint64(BigInt(value));
-    if (wire !== 0n) this.parts.push(encodeVarint((field << 3) | VARINT), encodeVarint(wire));
-    return this;
+    return wire === 0n ? this : this.varint((field << 3) | VARINT).raw(encodeVarint(wire));
   }
 
   /** sfixed64; zero is left out. */
@@ -49,8 +59,7 @@ export class ProtoWriter {
     if (wire === 0n) return this;
     const bytes = Buffer.alloc(8);
     bytes.writeBigInt64LE(wire);
-    this.parts.push(encodeVarint((field << 3) | FIXED64), bytes);
-    return this;
+    return this.varint((field << 3) | FIXED64).raw(bytes);
   }
 
   /** bytes or string; empty is left out. */
@@ -61,13 +70,41 @@ export class ProtoWriter {
 
   /** An embedded message, or an element of a repeated field: present even when it is empty. */
   message(field: number, content: Uint8Array): this {
-    this.parts.push(encodeVarint((field << 3) | BYTES), encodeVarint(content.length), content);
-    return this;
+    return this.varint((field << 3) | BYTES)
+      .varint(content.length)
+      .raw(content);
   }
 
   /** The message's bytes. */
   finish(): Buffer {
-    return Buffer.concat(this.parts);
+    const target = Buffer.allocUnsafe(this.sizeBytes);
+    let at = 0;
+    for (const part of this.parts) {
+      if (typeof part !== "number") {
+        target.set(part, at);
+        at += part.length;
+        continue;
+      }
+      let rest = part;
+      while (rest >= 0x80) {
+        target[at++] = (rest % 0x80) | 0x80;
+        rest = Math.floor(rest / 0x80);
+      }
+      target[at++] = rest;
+    }
+    return target;
+  }
+
+  private varint(value: number): this {
+    this.parts.push(value);
+    this.sizeBytes += varintBytes(value);
+    return this;
+  }
+
+  private raw(content: Uint8Array): this {
+    this.parts.push(content);
+    this.sizeBytes += content.length;
+    return this;
   }
 }
 

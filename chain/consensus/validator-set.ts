@@ -57,11 +57,13 @@ export class ValidatorSet {
   static restore(validators: readonly Validator[], proposer: Address): ValidatorSet {
     const set = new ValidatorSet(validators, proposer);
     assertUsable(set);
+    if (set.indexOf(proposer) < 0) throw invalid("the proposer is not in it");
     return set;
   }
 
   /** The first set of a chain, its first proposer chosen. Throws INVALID_VALIDATORS. */
   static genesis(updates: readonly ValidatorUpdate[]): ValidatorSet {
+    if (updates.length === 0) throw invalid("the set would be empty");
     return new ValidatorSet([]).update(updates).advance(1);
   }
 

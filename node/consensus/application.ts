@@ -5,6 +5,8 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import { sha256 } from "../../chain/crypto.js";
+import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/logger.js";
 import { failpoint } from "../../runtime/failpoint.js";
 import type { CommittedView } from "../committed-view.js";
@@ -19,6 +21,7 @@ import type { BlockStore } from "../store/block-store.js";
 import type { Database, StoreWrite } from "../store/database.js";
 import type { PoolStore } from "../store/pool-store.js";
 import type { StateStore } from "../store/state-store.js";
+import type { StoreBase } from "../store/store-base.js";
 import { decodeAll } from "./block-transactions.js";
 import { blockInvalid } from "./consensus-error.js";
 
@@ -36,6 +39,7 @@ export interface ApplicationParts {
   readonly blocks: BlockStore;
   readonly state: StateStore;
   readonly tries: TrieCache;
+  readonly base: StoreBase;
   readonly archive: boolean;
   readonly view: CommittedView;
   readonly bus: EventBus;
@@ -53,15 +57,24 @@ export interface BlockPlace {
   readonly timeMs: number;
   /** The proposer. */
   readonly coinbase: Address;
+  /** Of a proposal, whose transactions were held against it. */
+  readonly dataHash?: Hash32;
+}
+
+/** What a new block may hold. */
+export interface BlockRoom {
+  /** For the SDK transactions. */
+  readonly maxBytes: number;
+  /** At most the chain's limit. */
+  readonly maxGas: bigint;
 }
 
 /** The chain as consensus sees it; calls must not overlap. */
 export interface BlockApplication {
   /**
    * Builds the next block on the present head from the pool's executable transactions.
-   * @param maxBytes room for the SDK transactions
    */
-  build(place: BlockPlace, maxBytes: number): Promise<ExecutedBlock>;
+  build(place: BlockPlace, room: BlockRoom): Promise<ExecutedBlock>;
   /**
    * Executes a proposed block on the present head.
    * @param transactions SDK transactions as the proposal has them
@@ -78,7 +91,7 @@ export interface BlockApplication {
  */
 export function createBlockApplication(parts: ApplicationParts): BlockApplication {
   return {
-    build: (place, maxBytes) => buildBlock(parts, place, maxBytes),
+    build: (place, room) => buildBlock(parts, place, room),
     execute: (place, transactions) => executeProposal(parts, place, transactions),
     commit: (executed, writes) => commitAndPublish(parts, executed, writes),
   };
@@ -116,43 +129,64 @@ async function executeProposal(
   return execution.seal();
 }
 
-/** Decodes and checks a proposal's transactions; senders that the pool knows are not recovered. */
+/**
+ * A proposal's transactions with their senders. What the pool holds under the hash of the very
+ * same bytes was decoded, checked and recovered when it came in, by rules no milder than these.
+ */
 async function recoverAll(
   parts: ApplicationParts,
   transactions: readonly Uint8Array[],
 ): Promise<BlockTransaction[]> {
+  // Taken once: the pool may forget one while others are recovered.
+  const known = transactions.map((bytes) => {
+    return parts.pool.getBySdkHash(bytesToHash32(sha256(bytes)));
+  });
+  const unknown = transactions.filter((_, index) => known[index] === undefined);
+  const recovered = (await recoverUnknown(parts, unknown)).values();
+  return known.map((transaction) => {
+    const one = transaction ?? recovered.next().value;
+    if (one === undefined) throw new RangeError("a transaction was lost");
+    return one;
+  });
+}
+
+async function recoverUnknown(
+  { executor, recovery }: ApplicationParts,
+  transactions: readonly Uint8Array[],
+): Promise<BlockTransaction[]> {
+  if (transactions.length === 0) return [];
+  const rules = {
+    ...executor.params,
+    chainId: executor.chainId,
+    // The floor is each node's own; D21 binds all: no transaction names more than this.
+    minGasPriceAtoken: 0n,
+    maxGas: executor.params.maxCallGas,
+    isPrecompile: () => false,
+  };
   const claimed = await decodeAll(transactions);
   for (const { tx } of claimed) {
-    const refused = checkTransaction(tx, {
-      ...parts.executor.params,
-      chainId: parts.executor.chainId,
-      // The floor is each node's own; D21 binds all: no transaction names more than this.
-      minGasPriceAtoken: 0n,
-      maxGas: parts.executor.params.maxCallGas,
-      isPrecompile: () => false,
-    });
+    const refused = checkTransaction(tx, rules);
     if (refused !== undefined) throw blockInvalid(`transaction ${tx.hash}: ${refused.code}`);
   }
-  // Taken once: the pool may forget one while others are recovered.
-  const known = claimed.map(({ tx }) => parts.pool.get(tx.hash)?.from);
-  const unknown = claimed.filter((_, index) => known[index] === undefined);
-  const recovered = (await parts.recovery.recover(unknown.map(({ tx }) => tx))).values();
-  return claimed.map(({ tx, from: claimedFrom }, index) => {
-    const from = known[index] ?? recovered.next().value;
-    if (from !== claimedFrom) throw blockInvalid(`transaction ${tx.hash} has another sender`);
-    return { tx, from };
+  const senders = await recovery.recover(claimed.map(({ tx }) => tx));
+  return claimed.map(({ tx, from }, index) => {
+    if (senders[index] === from) return { tx, from };
+    throw blockInvalid(`transaction ${tx.hash} has another sender`);
   });
 }
 
 async function buildBlock(
   parts: ApplicationParts,
   place: BlockPlace,
-  maxBytes: number,
+  { maxBytes, maxGas }: BlockRoom,
 ): Promise<ExecutedBlock> {
   failpoint("node.before-block-execution");
   const execution = startBlock(parts, place);
+  const { params } = parts.executor;
   const selection = parts.pool.takeForBlock({
-    ...parts.executor.params,
+    ...params,
+    maxGas,
+    maxCallGas: maxGas < params.maxCallGas ? maxGas : params.maxCallGas,
     maxBytes,
     entersCode: (tx) => execution.entersCode(tx),
   });

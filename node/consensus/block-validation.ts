@@ -6,7 +6,7 @@ import { isSameBlockId } from "../../chain/consensus/block-id.js";
 import { EMPTY_COMMIT, hashCommit } from "../../chain/consensus/commit.js";
 import {
   type ConsensusBlock,
-  encodeConsensusBlock,
+  consensusBlockBytes,
   hashTransactions,
 } from "../../chain/consensus/consensus-block.js";
 import {
@@ -74,7 +74,7 @@ function checkSizes(block: ConsensusBlock, tip: ChainTip): void {
     0,
   );
   require(evidenceBytes <= tip.params.evidenceMaxBytes, "the evidence's size");
-  require(encodeConsensusBlock(block).length <= tip.params.blockMaxBytes, "the block's size");
+  require(consensusBlockBytes(block) <= tip.params.blockMaxBytes, "the block's size");
 }
 
 function require(isTrue: boolean, what: string): void {

@@ -1,4 +1,5 @@
 /** Between precommits and commits, and what a commit proves. */
+import type { Address } from "../../chain/address.js";
 import { type BlockId, isSameBlockId } from "../../chain/consensus/block-id.js";
 import {
   type Commit,
@@ -78,6 +79,30 @@ export function verifyCommit(
     if (vote.blockId !== undefined) power += validator.power;
   }
   if (!validators.isQuorum(power)) throw blockInvalid("the commit has no two thirds");
+}
+
+/**
+ * Whether more than one third of known validators signed a commit: then an honest one did, and an
+ * honest validator signs only where all heights before are decided. The rule by which CometBFT's
+ * light client skips heights (VerifyCommitLightTrusting, trust level 1/3).
+ * @param known validators of an earlier height than the commit's
+ */
+export function isSignedByThird(commit: Commit, chainId: string, known: ValidatorSet): boolean {
+  const counted = new Set<Address>();
+  let power = 0n;
+  for (const index of commit.signatures.keys()) {
+    const vote = voteOfCommit(commit, index);
+    if (vote?.blockId === undefined || counted.has(vote.validatorAddress)) continue;
+    const validator = known.at(known.indexOf(vote.validatorAddress));
+    if (validator === undefined) continue;
+    const signBytes = voteSignBytes(chainId, vote);
+    // One false signature is enough: nobody honest hands on such a commit.
+    if (!verifySignature(validator.publicKey, signBytes, vote.signature)) return false;
+    counted.add(vote.validatorAddress);
+    power += validator.power;
+    if (power * 3n > known.totalPower) return true;
+  }
+  return false;
 }
 
 /** Time of a block: the median of its last commit's votes, weighted by power (BFT time). */

@@ -41,9 +41,9 @@ export class ConsensusArchive implements BlockArchive {
     return this.parts.height();
   }
 
-  /** Every block is kept. */
+  /** The oldest block that is kept; 0 only where there is none yet. */
   base(): Height {
-    return Math.min(1, this.height());
+    return Math.min(Math.max(1, this.parts.blocks.oldest()), this.height());
   }
 
   load(height: Height): DecidedBlock | undefined {
@@ -61,10 +61,10 @@ export class ConsensusArchive implements BlockArchive {
     return seen?.height === height ? seen : undefined;
   }
 
-  /** Header, block id, last commit and evidence of a published height. */
+  /** Header, block id, last commit and evidence of a published height that is kept. */
   record(height: Height): ConsensusRecord | undefined {
-    const isPublished = height >= 1 && height <= this.height();
-    return isPublished ? this.parts.store.record(height) : undefined;
+    const isKept = height >= Math.max(1, this.parts.blocks.oldest()) && height <= this.height();
+    return isKept ? this.parts.store.record(height) : undefined;
   }
 
   /** Height of a published block by its consensus hash. */

@@ -5,6 +5,8 @@ import { AppError } from "../../chain/errors.js";
 export type ConsensusErrorCode =
   /** The key's state file cannot be read as CometBFT's. */
   | "VALIDATOR_STATE_INVALID"
+  /** The state file of a validator's key is missing: what the key signed is not known. */
+  | "VALIDATOR_STATE_MISSING"
   /** The signer will not sign: it signed something later, or something else in the same step. */
   | "SIGNATURE_REFUSED"
   /** What was signed last cannot be written down, so nothing may be signed. */

@@ -7,7 +7,8 @@ import type { ConsensusParams } from "./consensus-ports.js";
 
 /** CometBFT's defaults: evidence counts until it is older than both. */
 const EVIDENCE_MAX_AGE_BLOCKS = 100_000;
-const EVIDENCE_MAX_AGE_NS = 48n * 3_600n * 1_000_000_000n;
+const EVIDENCE_MAX_AGE_MS = 48 * 3_600 * 1_000;
+const NS_PER_MS = 1_000_000n;
 const EVIDENCE_MAX_BYTES = 1_048_576;
 
 /** Bytes of a header and of the fields around data, evidence and commit, rounded up. */
@@ -20,8 +21,8 @@ export function consensusParamsOf(params: ChainParams): ConsensusParams {
   return {
     blockMaxBytes: params.maxBytes,
     blockMaxGas: params.maxGas,
-    evidenceMaxAgeBlocks: EVIDENCE_MAX_AGE_BLOCKS,
-    evidenceMaxAgeNs: EVIDENCE_MAX_AGE_NS,
+    evidenceMaxAgeBlocks: params.evidenceMaxAgeBlocks ?? EVIDENCE_MAX_AGE_BLOCKS,
+    evidenceMaxAgeNs: BigInt(params.evidenceMaxAgeMs ?? EVIDENCE_MAX_AGE_MS) * NS_PER_MS,
     evidenceMaxBytes: Math.min(EVIDENCE_MAX_BYTES, Math.floor(params.maxBytes / 16)),
   };
 }

@@ -4,7 +4,7 @@
  * comes in is unverified until the driver has looked at it.
  */
 import type { Address } from "../../chain/address.js";
-import type { PartSetHeader } from "../../chain/consensus/block-id.js";
+import type { BlockId, PartSetHeader } from "../../chain/consensus/block-id.js";
 import type { Commit } from "../../chain/consensus/commit.js";
 import type { BlockPart, ConsensusBlock } from "../../chain/consensus/consensus-block.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
@@ -89,13 +89,46 @@ export interface BlockSyncTarget extends BlockArchive {
   apply(decided: DecidedBlock): Promise<void>;
 }
 
+/** Tells a claim about the network's height from a proof. */
+export interface HeightWitness {
+  /** Whether a peer's commit shows that the network has come to the commit's height. */
+  isProof(commit: Commit): boolean;
+}
+
+/** How taking part ended: because it was told to, or for good because an invariant broke. */
+export type ConsensusEnd = "stopped" | "halted";
+
 /** One moment of the height in progress, for subscribers and metrics. */
 export interface ConsensusMoment {
   readonly name: MomentName;
+  /** The block that the proposal of the round names; undefined while there is none. */
+  readonly blockId?: BlockId | undefined;
   readonly height: Height;
   readonly round: number;
   readonly step: Step;
 }
+
+/** What consensus did, for metrics. */
+export type ConsensusReport =
+  | {
+      readonly type: "decided";
+      readonly block: ConsensusBlock;
+      /** Of the block as it travels. */
+      readonly sizeBytes: number;
+      /** Time of the block before. */
+      readonly lastTimeNs: bigint;
+      /** Validators of the block's height, and of the one before; none before the first. */
+      readonly validators: ValidatorSet;
+      readonly lastValidators: ValidatorSet | undefined;
+    }
+  | { readonly type: "proposal"; readonly isAccepted: boolean }
+  | { readonly type: "late vote"; readonly voteType: Vote["type"] }
+  | {
+      readonly type: "timing";
+      /** The method of ABCI that does the same. */
+      readonly method: "prepare_proposal" | "process_proposal" | "commit";
+      readonly durationMs: number;
+    };
 
 /** Parameters of consensus, as CometBFT shows and hashes them. */
 export interface ConsensusParams {

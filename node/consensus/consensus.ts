@@ -3,10 +3,11 @@
  * one driver that starts when the node has caught up.
  */
 import path from "node:path";
+import type { Address } from "../../chain/address.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Vote } from "../../chain/consensus/vote.js";
-import { COMMIT_FLAG } from "../../chain/consensus/commit.js";
+import { type Commit, COMMIT_FLAG } from "../../chain/consensus/commit.js";
 import {
   blockIdOf,
   encodeConsensusBlock,
@@ -21,29 +22,33 @@ import { ConsensusStore } from "../store/consensus-store.js";
 import type { Database } from "../store/database.js";
 import type { BlockApplication } from "./application.js";
 import { type ChainTip, nextTip } from "./chain-tip.js";
-import { decidingVotesOf, verifyCommit } from "./commit-votes.js";
+import { decidingVotesOf, isSignedByThird, verifyCommit } from "./commit-votes.js";
 import { ConsensusArchive, decisionWrites, loadTip, resultsHashOf } from "./consensus-archive.js";
 import { ConsensusError } from "./consensus-error.js";
 import { consensusParamsOf } from "./consensus-params.js";
 import type {
   BlockSyncTarget,
   ConsensusBroadcast,
+  ConsensusEnd,
   ConsensusInbox,
   ConsensusMessage,
   ConsensusMoment,
+  ConsensusReport,
   ConsensusView,
   DecidedBlock,
+  HeightWitness,
   Reception,
   RoundStatus,
 } from "./consensus-ports.js";
 import { ConsensusDriver } from "./driver.js";
-import { EvidencePool } from "./evidence-pool.js";
+import { EvidencePool, isEvidenceExpired } from "./evidence-pool.js";
 import type { ConsensusFailpoint } from "./height-run.js";
 import { Listeners } from "./listeners.js";
 import type { PrivateValidator } from "./private-validator.js";
 import { executeBlock } from "./proposal-block.js";
 import { idleStatus } from "./round-status.js";
 import type { ConsensusTimeouts } from "./schedule.js";
+import { timedApplication } from "./timed-application.js";
 import { Wal } from "./wal.js";
 
 /** What consensus is opened with. */
@@ -68,12 +73,15 @@ export interface ConsensusOptions {
   readonly failpoint?: (name: ConsensusFailpoint) => void;
 }
 
-/** Consensus of one node: follows decided blocks until it is started, then takes part. */
-export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView {
+/** Consensus of one node: follows decided blocks, takes part, and follows again when it is behind. */
+export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView, HeightWitness {
   private driver: ConsensusDriver | undefined;
   private isApplying = false;
+  private hasTakenPart = false;
   private readonly moments: Listeners<ConsensusMoment>;
   private readonly votes: Listeners<Vote>;
+  private readonly reports: Listeners<ConsensusReport>;
+  private readonly application: BlockApplication;
 
   private constructor(
     private readonly options: ConsensusOptions,
@@ -85,6 +93,10 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     const report = (err: unknown) => options.log.error({ err }, "consensus listener failed");
     this.moments = new Listeners(report);
     this.votes = new Listeners(report);
+    this.reports = new Listeners(report);
+    this.application = timedApplication(options.application, options.clock, (timing) =>
+      this.reports.emit(timing),
+    );
   }
 
   /** Opens the records of consensus, making those of the genesis. Throws STORE_WRITE_FAILED. */
@@ -107,22 +119,28 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /**
-   * Takes part until the signal fires or consensus halts. From here on `apply` is refused.
-   * @throws DOUBLE_SIGN_RISK, SIGNER_WRITE_FAILED, WAL_WRITE_FAILED, STORE_WRITE_FAILED
+   * Takes part until the signal fires or consensus halts; meanwhile, and after a halt, `apply` is
+   * refused. Once stopped, blocks may be followed and consensus started again.
+   * @throws DOUBLE_SIGN_RISK, VALIDATOR_STATE_MISSING, SIGNER_WRITE_FAILED, WAL_WRITE_FAILED,
+   * STORE_WRITE_FAILED
    */
-  async start(broadcast: ConsensusBroadcast, signal: AbortSignal): Promise<void> {
+  async start(broadcast: ConsensusBroadcast, signal: AbortSignal): Promise<ConsensusEnd> {
     if (this.isApplying) throw new RangeError("blocks are still being followed");
+    if (this.driver !== undefined) throw new RangeError("consensus has started");
     const { options, store, archive, evidence } = this;
     const tip = this.followed;
-    this.assertNotSignedElsewhere();
+    // Later on the last signatures are this process' own.
+    if (!this.hasTakenPart) this.assertMaySign();
+    this.hasTakenPart = true;
     const { wal, tail } = await Wal.open(path.join(options.home, "data", "cs.wal"));
     const { seenCommit, lastValidators } = tip;
     const lastCommit =
       seenCommit === undefined || lastValidators === undefined
         ? undefined
         : decidingVotesOf(seenCommit, lastValidators);
-    this.driver = new ConsensusDriver({
+    const driver = new ConsensusDriver({
       ...options,
+      application: this.application,
       store,
       archive,
       evidence,
@@ -133,8 +151,26 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
       broadcast,
       onMoment: (moment) => this.moments.emit(moment),
       onVote: (vote) => this.votes.emit(vote),
+      onReport: (report) => this.reports.emit(report),
     });
-    await this.driver.start(tail, signal);
+    this.driver = driver;
+    const end = await driver.start(tail, signal);
+    if (end === "stopped") {
+      this.followed = driver.tip;
+      this.driver = undefined;
+    }
+    return end;
+  }
+
+  /**
+   * See `HeightWitness`. Holds the commit against the newest validators that this node knows; where
+   * nearly all of them were replaced since, a true commit is no proof.
+   */
+  isProof(commit: Commit): boolean {
+    const known = this.validators(this.height() + 2);
+    return (
+      known !== undefined && isSignedByThird(commit, this.options.genesis.cosmosChainId, known)
+    );
   }
 
   /** See `ConsensusInbox`. */
@@ -155,6 +191,16 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   /** Tells of each vote that is counted; returns the end of the subscription. */
   onVote(listener: (vote: Vote) => void): () => void {
     return this.votes.add(listener);
+  }
+
+  /** Tells what metrics are made of; returns the end of the subscription. */
+  onReport(listener: (report: ConsensusReport) => void): () => void {
+    return this.reports.add(listener);
+  }
+
+  /** Address of this node's key; undefined for a node without one. */
+  ownAddress(): Address | undefined {
+    return this.options.signer?.address;
   }
 
   /** Height of a consensus block hash. */
@@ -194,11 +240,16 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     if (this.isApplying) throw new RangeError("a block is being applied");
     this.isApplying = true;
     try {
-      const blockId = blockIdOf(block, splitIntoParts(encodeConsensusBlock(block)));
+      const bytes = encodeConsensusBlock(block);
+      const blockId = blockIdOf(block, splitIntoParts(bytes));
       const { chainId, validators } = tip;
       // First what costs little and only the validators can make.
       verifyCommit(commit, { chainId, height: tip.height + 1, blockId, validators });
-      const parts = { ...this.options, evidence: this.evidence };
+      const parts = {
+        ...this.options,
+        application: this.application,
+        evidence: this.evidence,
+      };
       const executed = await executeBlock(parts, tip, block);
       const appHash = executed.committed.block.hash;
       const resultsHash = resultsHashOf(executed.committed);
@@ -207,8 +258,16 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
         { store: this.store, evidence: this.evidence },
         { tip, next, block },
       );
-      await this.options.application.commit(executed, writes);
+      await this.application.commit(executed, writes);
       this.followed = next;
+      this.reports.emit({
+        type: "decided",
+        block,
+        sizeBytes: bytes.length,
+        lastTimeNs: tip.timeNs,
+        validators,
+        lastValidators: tip.lastValidators,
+      });
       await this.evidence.afterBlock(next, block.evidence);
     } finally {
       this.isApplying = false;
@@ -218,6 +277,13 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   /** See `ConsensusView`. */
   validators(height: Height): ValidatorSet | undefined {
     return this.archive.validators(height);
+  }
+
+  /** Whether double signing at a stored height is too old to be punished. */
+  isPastEvidence(height: Height): boolean {
+    const tip = this.driver?.tip ?? this.followed;
+    const timeNs = this.store.header(height)?.timeNs;
+    return timeNs === undefined || isEvidenceExpired({ height, timeNs }, tip, tip.params);
   }
 
   /** See `ConsensusView`; the parameters never change. */
@@ -230,9 +296,26 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return { status: this.status(), proposer: this.driver?.proposer };
   }
 
-  /** See `ConsensusView`: until consensus has started. */
+  /** See `ConsensusView`: while consensus does not run. */
   isCatchingUp(): boolean {
     return this.driver === undefined;
+  }
+
+  /** A key whose past is unknown, or that another process may be using, must not sign. */
+  private assertMaySign(): void {
+    const { signer } = this.options;
+    const set = this.validators(this.height() + 1);
+    const hasPower = signer !== undefined && (set?.indexOf(signer.address) ?? -1) >= 0;
+    // At the very beginning nobody can have signed anything.
+    if (hasPower && signer.isStateMissing && this.height() > 0) {
+      throw new ConsensusError(
+        "VALIDATOR_STATE_MISSING",
+        `${signer.stateFile} is missing, so that nobody knows what this validator's key has ` +
+          "signed: restore it. Only if the key has signed nothing since at least the newest block " +
+          'and is used nowhere else, write {"height": "0", "round": 0, "step": 0} into it',
+      );
+    }
+    this.assertNotSignedElsewhere();
   }
 
   /**

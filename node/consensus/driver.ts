@@ -14,12 +14,15 @@ import { sleep } from "../../runtime/task.js";
 import { type ConsensusArchive, decisionWrites, resultsHashOf } from "./consensus-archive.js";
 import { type ChainTip, nextTip } from "./chain-tip.js";
 import { makeCommit } from "./commit-votes.js";
+import { Congestion } from "./congestion.js";
 import { ConsensusError } from "./consensus-error.js";
 import type {
   ConsensusBroadcast,
+  ConsensusEnd,
   ConsensusInbox,
   ConsensusMessage,
   ConsensusMoment,
+  ConsensusReport,
   Reception,
   RoundStatus,
 } from "./consensus-ports.js";
@@ -68,6 +71,7 @@ export interface DriverParts extends BlockMakerParts {
   readonly broadcast: ConsensusBroadcast;
   readonly onMoment: (moment: ConsensusMoment) => void;
   readonly onVote: (vote: Vote) => void;
+  readonly onReport: (report: ConsensusReport) => void;
   /** Told once when consensus stops because an invariant broke; the process stays up for reading. */
   readonly onHalt: (reason: string) => void;
   /** Dies at named places; the runtime's own by default. */
@@ -91,6 +95,7 @@ type QueueItem =
 /** The running consensus of a node. */
 export class ConsensusDriver implements ConsensusInbox {
   private readonly queue = new InputQueue<QueueItem>(MAX_WAITING_WEIGHT);
+  private readonly congestion = new Congestion();
   private run: HeightRun;
   /** Ends the timers of the height in progress. */
   private timers = new AbortController();
@@ -115,11 +120,11 @@ export class ConsensusDriver implements ConsensusInbox {
 
   /**
    * Reads the log back, then decides heights until the signal fires; resolves then, or after a
-   * halt. What is under way is finished first.
+   * halt. What is under way is finished first; afterwards nothing is signed, and the log is closed.
    * @param tail what the log held when it was opened
    * @throws SIGNER_WRITE_FAILED, WAL_WRITE_FAILED, STORE_WRITE_FAILED
    */
-  async start(tail: WalTail, signal: AbortSignal): Promise<void> {
+  async start(tail: WalTail, signal: AbortSignal): Promise<ConsensusEnd> {
     this.isRunning = true;
     try {
       await this.replay(tail);
@@ -128,10 +133,11 @@ export class ConsensusDriver implements ConsensusInbox {
         await this.yieldIfDue();
       }
     } catch (error) {
-      if (signal.aborted && error === signal.reason) return;
+      if (signal.aborted && error === signal.reason) return "stopped";
       if (error instanceof AppError && FATAL_CODES.has(error.code)) throw error;
       this.parts.log.error({ err: error }, "block production halted");
       this.parts.onHalt(errorMessage(error));
+      return "halted";
     } finally {
       this.isRunning = false;
       this.timers.abort();
@@ -174,6 +180,7 @@ export class ConsensusDriver implements ConsensusInbox {
     const { parts } = this;
     const context = {
       ...parts,
+      congestion: this.congestion,
       failpoint: parts.failpoint ?? failpoint,
       schedule: (step: Exclude<TimeoutStep, typeof STEP.newHeight>, round: number) =>
         this.schedule(step, round, timeoutMs(parts.timeouts, step, round)),
@@ -250,10 +257,17 @@ export class ConsensusDriver implements ConsensusInbox {
     if (message.type === "evidence") {
       return this.parts.evidence.receive(message.evidence, this.tip);
     }
+    if (message.type === "vote") this.noteIfLate(message.vote);
     const reception = await this.run.onMessage(message);
     if (reception === "useless" && this.isEarly(message)) this.keepEarly({ message, peer });
     if (reception === "invalid") this.parts.log.debug({ peer, type: message.type }, "invalid");
     return reception;
+  }
+
+  private noteIfLate({ height, round, type }: Vote): void {
+    const { state } = this.run;
+    const isLate = height < state.height || (height === state.height && round < state.round);
+    if (isLate) this.parts.onReport({ type: "late vote", voteType: type });
   }
 
   /** Whether a message is about the next height, a later round, or parts not yet asked for. */
@@ -313,7 +327,16 @@ export class ConsensusDriver implements ConsensusInbox {
     await parts.application.commit(executed, decisionWrites(parts, { tip, next, block }));
     pass("consensus.after-block-write");
     await parts.wal.endHeight(next.height);
+    this.congestion.onDecided(votes.round);
     pass("consensus.after-end-height");
+    parts.onReport({
+      type: "decided",
+      block,
+      sizeBytes: candidate.parts.reduce((sum, { bytes }) => sum + bytes.length, 0),
+      lastTimeNs: tip.timeNs,
+      validators: tip.validators,
+      lastValidators: tip.lastValidators,
+    });
     await this.begin(next, votes, block.evidence);
     parts.log.info(
       {

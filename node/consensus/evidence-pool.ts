@@ -142,7 +142,7 @@ export class EvidencePool {
 
   private evidenceOf(voteA: Vote, voteB: Vote): DuplicateVoteEvidence | undefined {
     const validators = this.store.validators(voteA.height);
-    const timeNs = this.store.record(voteA.height)?.header.timeNs;
+    const timeNs = this.store.header(voteA.height)?.timeNs;
     const validator = validators?.at(voteA.validatorIndex);
     if (validators === undefined || validator === undefined || timeNs === undefined) {
       return undefined;
@@ -164,7 +164,7 @@ export class EvidencePool {
   private faultOf(evidence: DuplicateVoteEvidence, tip: ChainTip): string | undefined {
     const { height } = evidence.voteA;
     const validators = this.store.validators(height);
-    const timeNs = this.store.record(height)?.header.timeNs;
+    const timeNs = this.store.header(height)?.timeNs;
     if (validators === undefined || timeNs === undefined) return "of an unknown height";
     if (evidence.timeNs !== timeNs) return "not of the block's time";
     if (evidence.totalPower !== validators.totalPower) return "another total power";

@@ -17,8 +17,14 @@ import type { Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/clock.js";
 import { makeCommit } from "./commit-votes.js";
 import type { ChainTip } from "./chain-tip.js";
+import type { Congestion } from "./congestion.js";
 import { ConsensusError } from "./consensus-error.js";
-import type { ConsensusBroadcast, ConsensusMoment, Reception } from "./consensus-ports.js";
+import type {
+  ConsensusBroadcast,
+  ConsensusMoment,
+  ConsensusReport,
+  Reception,
+} from "./consensus-ports.js";
 import {
   type ConsensusState,
   type DecidingVotes,
@@ -60,11 +66,13 @@ export interface HeightContext extends BlockMakerParts {
   /** Undefined for a node without a key. */
   readonly signer: PrivateValidator | undefined;
   readonly clock: Clock;
+  readonly congestion: Congestion;
   readonly broadcast: ConsensusBroadcast;
   /** Asks for a timeout of the height in progress. */
   readonly schedule: (step: Exclude<TimeoutStep, typeof STEP.newHeight>, round: number) => void;
   readonly onMoment: (moment: ConsensusMoment) => void;
   readonly onVote: (vote: Vote) => void;
+  readonly onReport: (report: ConsensusReport) => void;
   readonly failpoint: (name: ConsensusFailpoint) => void;
 }
 
@@ -234,6 +242,9 @@ export class HeightRun {
     if (collecting?.isComplete !== true) return;
     const candidate = await this.assemble(collecting);
     this.blocks.keep(candidate);
+    if (!this.isReplaying) {
+      this.context.onReport({ type: "proposal", isAccepted: candidate.executed !== undefined });
+    }
     this.own.push({ type: "block", candidate });
   }
 
@@ -277,7 +288,11 @@ export class HeightRun {
       }
     }
     broadcast.broadcast(message);
-    if (message.type === "proposal") this.sendParts(message.proposal);
+    if (message.type === "proposal") {
+      this.sendParts(message.proposal);
+      // As CometBFT counts it: a proposer receives its own, too.
+      this.context.onReport({ type: "proposal", isAccepted: true });
+    }
     if (isNew) await this.take(message);
   }
 
@@ -321,7 +336,9 @@ export class HeightRun {
       const { proposalBlock, lockedBlock, validBlock } = this.current;
       this.blocks.retain([proposalBlock?.id, lockedBlock, validBlock]);
     }
-    if (!this.isReplaying) this.context.onMoment({ name, height: this.height, round, step });
+    if (this.isReplaying) return;
+    const blockId = this.current.proposal?.blockId;
+    this.context.onMoment({ name, height: this.height, round, step, blockId });
   }
 
   private reportConflict(first: Vote, second: Vote): void {
@@ -396,7 +413,8 @@ export class HeightRun {
       lastCommit === undefined || lastValidators === undefined
         ? EMPTY_COMMIT
         : makeCommit(height, lastCommit, lastValidators);
-    const start = { lastCommit: commit, proposer: signer.address };
+    const maxGas = this.context.congestion.gasOf(round, this.tip.params.blockMaxGas);
+    const start = { lastCommit: commit, proposer: signer.address, maxGas };
     const candidate = await buildCandidate(this.context, this.tip, start);
     const header = candidate.id.parts;
     for (const part of candidate.parts) {

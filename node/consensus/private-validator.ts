@@ -50,7 +50,7 @@ export interface PrivateValidatorOptions {
   readonly chainId: string;
 }
 
-const NOTHING_SIGNED: LastSigned = {
+const NOTHING_WRITTEN: LastSigned = {
   height: 0,
   round: 0,
   step: 0,
@@ -82,12 +82,23 @@ export class PrivateValidator {
   }
 
   /**
-   * Loads key and state. A missing state file is that of a key which signed nothing.
+   * Loads key and state. Without a state file, as on a node that never signs, the signer begins
+   * with nothing: see `isStateMissing`.
    * @throws KEY_FILE_INVALID, VALIDATOR_STATE_INVALID
    */
   static async open(options: PrivateValidatorOptions): Promise<PrivateValidator> {
     const key = signingKeyOf(loadValidatorSeed(options.keyFile));
     return new PrivateValidator(options, key, await readState(options.stateFile));
+  }
+
+  /** Whether there was no state file, and nothing has been signed since. */
+  get isStateMissing(): boolean {
+    return this.last === NOTHING_WRITTEN;
+  }
+
+  /** Where the state is kept. */
+  get stateFile(): string {
+    return this.options.stateFile;
   }
 
   /** 32-byte ed25519 key. */
@@ -165,7 +176,7 @@ async function readState(file: string): Promise<LastSigned> {
   try {
     text = await readFile(file, "utf8");
   } catch (cause) {
-    if (errorCode(cause) === "ENOENT") return NOTHING_SIGNED;
+    if (errorCode(cause) === "ENOENT") return NOTHING_WRITTEN;
     throw stateInvalid(file, cause);
   }
   try {

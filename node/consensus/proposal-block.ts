@@ -46,16 +46,21 @@ const INVALID_CODES: ReadonlySet<string> = new Set(["BLOCK_INVALID", "INVALID_ME
 export async function buildCandidate(
   parts: BlockMakerParts,
   tip: ChainTip,
-  start: { readonly lastCommit: Commit; readonly proposer: Address },
+  start: {
+    readonly lastCommit: Commit;
+    readonly proposer: Address;
+    /** Most gas that the block may hold. */
+    readonly maxGas: bigint;
+  },
 ): Promise<Candidate> {
-  const { lastCommit, proposer } = start;
+  const { lastCommit, proposer, maxGas } = start;
   const { lastValidators } = tip;
   const timeNs =
     lastValidators === undefined ? tip.timeNs : medianTimeNs(lastCommit, lastValidators);
   const evidence = parts.evidence.forBlock(tip);
-  const room = dataBytesOf(tip.params, lastCommit.signatures.length, bytesOf(evidence));
+  const maxBytes = dataBytesOf(tip.params, lastCommit.signatures.length, bytesOf(evidence));
   const place = { timeMs: nsToMs(timeNs), coinbase: proposer };
-  const executed = await parts.application.build(place, room);
+  const executed = await parts.application.build(place, { maxBytes, maxGas });
   const block: ConsensusBlock = {
     header: {
       blockVersion: BLOCK_PROTOCOL_VERSION,
@@ -123,8 +128,8 @@ export async function executeBlock(
 ): ReturnType<BlockApplication["execute"]> {
   validateBlock(block, tip);
   parts.evidence.check(block.evidence, tip);
-  const { timeNs, proposerAddress } = block.header;
-  const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress };
+  const { timeNs, proposerAddress, dataHash } = block.header;
+  const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress, dataHash };
   return parts.application.execute(place, block.transactions);
 }
 

@@ -247,6 +247,8 @@ class Transition {
 
   private enterPrecommit(round: number): void {
     if (!this.isAhead(round, STEP.precommit)) return;
+    // A decided block is only waited for; who went on to a later round would never take it.
+    if (this.state.step === STEP.commit) return;
     this.vote(VOTE_TYPE.precommit, round, this.precommitChoice(round));
     this.enter(round, STEP.precommit);
   }

@@ -83,9 +83,14 @@ export class Wal {
     }
   }
 
-  /** Adds a record; it is on disk after the next `sync`. Throws WAL_WRITE_FAILED. */
+  /**
+   * Adds a record; it is on disk after the next `sync`. Throws WAL_WRITE_FAILED, and a RangeError
+   * for a record so long that it would be read back as damage.
+   */
   async append(record: WalRecord): Promise<void> {
-    const bytes = frame(encodeRecord(record));
+    const data = encodeRecord(record);
+    if (data.length > MAX_RECORD_BYTES) throw new RangeError("a record of the log is too long");
+    const bytes = frame(data);
     this.buffered.push(bytes);
     this.bufferedBytes += bytes.length;
     if (this.bufferedBytes >= FLUSH_BYTES) await this.flush();

@@ -39,6 +39,8 @@ export interface BlockStart {
   readonly parentSupply: Supply;
   readonly timeMs: number;
   readonly coinbase: Address;
+  /** Hash over the SDK transactions, where a proposal has brought them and it. */
+  readonly dataHash?: Hash32;
 }
 
 /** What execution reads, and the chain's fixed parameters. */
@@ -172,8 +174,8 @@ export class BlockExecution {
 
   private async sdkHashes(): Promise<Hash32[]> {
     const hashes: Hash32[] = [];
-    for (const { tx, from } of this.transactions) {
-      hashes.push(sdkTransactionHash(tx, from));
+    for (const { tx, from, sdkHash } of this.transactions) {
+      hashes.push(sdkHash ?? sdkTransactionHash(tx, from));
       await this.yieldIfDue();
     }
     return hashes;
@@ -198,7 +200,7 @@ export class BlockExecution {
       moduleRoot: roots.moduleRoot,
       mixHash: context.mixHash,
     };
-    const dataHash = bytesToHash32(merkleRoot(sdkHashes.map(hexToBytes)));
+    const dataHash = this.start.dataHash ?? bytesToHash32(merkleRoot(sdkHashes.map(hexToBytes)));
     return { header, hash: hashHeader(header), timeMs: this.start.timeMs, transactions, dataHash };
   }
 }

@@ -2,8 +2,7 @@
  * The call workers as the servers see them: a bounded queue before a fixed number of threads.
  * Whatever a client asks, the main thread only passes messages and answers small reads.
  */
-import type { Hash32, Height } from "../../chain/hex.js";
-import { ZERO_HASH } from "../../chain/hex.js";
+import { type Height, ZERO_HASH } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/logger.js";
 import type { ChainView } from "../chain-view.js";
 import type { ChainParams } from "../genesis.js";
@@ -19,8 +18,8 @@ const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "block">;
-  /** Committed state at a height. */
+  readonly view: Pick<ChainView, "block" | "blockHash">;
+  /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
   readonly params: Pick<ChainParams, "maxCallGas" | "feeCollector">;
@@ -152,6 +151,7 @@ export class CallPool implements CallWorkers {
   }
 
   private enqueue(job: Job, stateHeight: Height, signal: AbortSignal): Promise<unknown> {
+    const answer = this.answererAt(stateHeight);
     return new Promise((resolve, reject) => {
       const onAbort = () => {
         const position = this.queue.findIndex((queued) => queued.job === job);
@@ -163,7 +163,7 @@ export class CallPool implements CallWorkers {
       this.queue.push({
         job,
         signal,
-        answer: this.answererAt(stateHeight),
+        answer,
         resolve: (result) => {
           settled();
           resolve(result);
@@ -198,29 +198,22 @@ export class CallPool implements CallWorkers {
     this.queue.shift()?.reject(cause);
   }
 
-  /** Answers reads at the height; the reader is made when the first read comes. */
+  /** Answers reads at the height; a height whose state is gone is refused before it is queued. */
   private answererAt(height: Height): (request: ReadRequest) => MaybePromise<unknown> {
     const { view, stateReaderAt } = this.options;
-    let reader: StateReader | undefined;
-    return (request) => {
-      reader ??= stateReaderAt(height);
-      return answerRead(request, reader, view);
-    };
+    const reader = stateReaderAt(height);
+    return (request) => answerRead(request, reader, view);
   }
 }
 
 function answerRead(
   request: ReadRequest,
   reader: StateReader,
-  view: Pick<ChainView, "block">,
+  view: Pick<ChainView, "blockHash">,
 ): MaybePromise<unknown> {
   if (request.kind === "account") return reader.account(request.address);
   if (request.kind === "storage") return reader.storage(request.address, request.slot);
   if (request.kind === "code") return reader.code(request.codeHash);
-  if (request.kind === "blockHash") return blockHashAt(view, request.height);
+  if (request.kind === "blockHash") return view.blockHash(request.height) ?? ZERO_HASH;
   return Promise.all(request.addresses.map(async (address) => reader.account(address)));
-}
-
-function blockHashAt(view: Pick<ChainView, "block">, height: Height): Hash32 {
-  return view.block(height)?.block.hash ?? ZERO_HASH;
 }

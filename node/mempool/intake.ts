@@ -16,14 +16,18 @@ import type { Clock } from "../../runtime/clock.js";
 import { checkSize, checkTransaction, type PoolRules } from "./admission.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
 import { alreadyKnown, fromChainError, PoolError } from "./pool-error.js";
+import type { TransactionOrigin } from "./pool-port.js";
 import type { SenderRecovery } from "./sender-recovery.js";
 
 /** What the intake needs from its pool. */
 export interface IntakePorts {
   readonly clock: Clock;
   readonly rules: PoolRules;
-  /** True for transactions in the pool: the answer is known before the costly recovery. */
-  isKnown(hash: Hash32): boolean;
+  /**
+   * True for transactions that the pool has, and has journalled where the origin asks for that:
+   * the answer is known before the costly recovery.
+   */
+  isKnown(hash: Hash32, origin: TransactionOrigin): boolean;
   readonly recovery: SenderRecovery;
 }
 
@@ -64,11 +68,12 @@ export class Intake {
    */
   take<Result>(
     raws: readonly Uint8Array[],
+    origin: TransactionOrigin,
     use: (prepared: readonly (PoolEntry | PoolError)[]) => Result,
   ): Promise<Result> {
     const receivedAtMs = this.ports.clock.nowMs();
     const before = this.last;
-    const decoded = this.decoding.then(() => this.decodeAll(raws, before));
+    const decoded = this.decoding.then(() => this.decodeAll(raws, origin, before));
     const recovered = decoded.then((items) => this.recoverAll(items));
     // Each fault is thrown in its call's own turn; until then it must not count as unhandled.
     this.decoding = decoded.catch(() => undefined);
@@ -91,25 +96,26 @@ export class Intake {
 
   private async decodeAll(
     raws: readonly Uint8Array[],
+    origin: TransactionOrigin,
     before: Promise<unknown>,
   ): Promise<(SignedTransaction | PoolError)[]> {
     if (this.decodedAhead + raws.length > MAX_DECODED_AHEAD) await before;
     this.decodedAhead += raws.length;
     const decoded: (SignedTransaction | PoolError)[] = [];
     for (const raw of raws) {
-      decoded.push(this.decode(raw));
+      decoded.push(this.decode(raw, origin));
       // Counted over all calls: many small ones would hold up the process like one large one.
       if (++this.sinceTurn % DECODED_PER_TURN === 0) await nextTurn();
     }
     return decoded;
   }
 
-  private decode(raw: Uint8Array): SignedTransaction | PoolError {
+  private decode(raw: Uint8Array, origin: TransactionOrigin): SignedTransaction | PoolError {
     const oversized = checkSize(raw);
     if (oversized !== undefined) return oversized;
     try {
       const tx = decodeTransaction(raw);
-      if (this.ports.isKnown(tx.hash)) return alreadyKnown();
+      if (this.ports.isKnown(tx.hash, origin)) return alreadyKnown();
       return checkTransaction(tx, this.ports.rules) ?? tx;
     } catch (error) {
       if (error instanceof ChainError) return fromChainError(error);

@@ -16,13 +16,14 @@ import { OutcomeHistory } from "./outcome-history.js";
 import { PoolContents } from "./pool-contents.js";
 import { PoolDraft } from "./pool-draft.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
-import { nodeHalted, PoolError, poolFull } from "./pool-error.js";
+import { nodeHalted, PoolError, poolFull, shortfallText } from "./pool-error.js";
 import type { PoolJournal } from "./pool-journal.js";
 import { DEFAULT_POOL_LIMITS, type PoolLimits } from "./pool-limits.js";
 import type { PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
-import type { TransactionStatus } from "./pool-port.js";
+import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
 import { removalOf, type MinedTransaction } from "./removal.js";
 import type { RemovedEntry } from "./sender-draft.js";
+import type { SenderBounds } from "./sender-queue.js";
 import { InlineRecovery, type SenderRecovery } from "./sender-recovery.js";
 
 /** What the pool needs from the node. */
@@ -74,15 +75,23 @@ const GROUP_SIZE = 4_096;
 
 type Answer = Hash32 | PoolError;
 
+/** An entry on its way into the pool. */
+interface Admission {
+  readonly entry: PoolEntry;
+  readonly origin: TransactionOrigin;
+}
+
 /** The node's only pool. Reads are synchronous and show durable transactions only. */
 export class Mempool implements TransactionPool {
   private readonly limits: PoolLimits;
   private readonly contents = new PoolContents();
   private readonly history: OutcomeHistory;
   private readonly intake: Intake;
-  private readonly commits: GroupCommit<PoolEntry, Answer>;
+  private readonly commits: GroupCommit<Admission, Answer>;
   /** Left the pool outside a block; their journal entries are still to be deleted. */
   private readonly unjournal = new Set<Hash32>();
+  /** In the pool and not in the journal: peers sent them. */
+  private readonly unwritten = new Set<Hash32>();
   private readonly refusedTotal = new Map<PoolErrorCode, number>();
   /** Rises with every change of the contents; a draft of another revision is stale. */
   private revision = 0;
@@ -100,10 +109,13 @@ export class Mempool implements TransactionPool {
     this.intake = new Intake({
       clock: ports.clock,
       rules: ports.rules,
-      isKnown: (hash) => this.contents.get(hash) !== undefined,
+      isKnown: (hash, origin) => {
+        const isJournalled = !this.unwritten.has(hash);
+        return this.contents.get(hash) !== undefined && (isJournalled || origin === "peer");
+      },
       recovery: ports.recovery ?? new InlineRecovery(),
     });
-    this.commits = new GroupCommit((entries) => this.commitGroup(entries), GROUP_SIZE);
+    this.commits = new GroupCommit((group) => this.commitGroup(group), GROUP_SIZE);
   }
 
   /**
@@ -117,17 +129,21 @@ export class Mempool implements TransactionPool {
   }
 
   /** See `TransactionPool`. */
-  async submit(raws: readonly Uint8Array[]): Promise<readonly Answer[]> {
+  async submit(
+    raws: readonly Uint8Array[],
+    origin: TransactionOrigin = "client",
+  ): Promise<readonly Answer[]> {
     const sizeBytes = raws.reduce((sum, raw) => sum + raw.length, 0);
     const refusal = this.refusal(raws.length, sizeBytes);
     if (refusal !== undefined) return raws.map(() => this.counted(refusal));
     this.waitingCount += raws.length;
     this.waitingBytes += sizeBytes;
     try {
-      const { prepared, committed } = await this.intake.take(raws, (items) => {
+      const { prepared, committed } = await this.intake.take(raws, origin, (items) => {
         const entries = items.filter((item): item is PoolEntry => !(item instanceof PoolError));
+        const admissions = entries.map((entry) => ({ entry, origin }));
         // The promise travels in an object: the next call need not wait for this one's commit.
-        return { prepared: items, committed: this.commits.add(entries) };
+        return { prepared: items, committed: this.commits.add(admissions) };
       });
       const answers = (await committed).values();
       return prepared.map((item) => {
@@ -146,6 +162,11 @@ export class Mempool implements TransactionPool {
     return this.contents.get(hash);
   }
 
+  /** The same by the SHA-256 of the SDK Tx around it. */
+  getBySdkHash(sdkHash: Hash32): PendingTransaction | undefined {
+    return this.contents.getBySdkHash(sdkHash);
+  }
+
   /** See `TransactionPool`; the account's own nonce when the pool holds nothing executable. */
   pendingNonce(address: Address): bigint {
     const nonce = this.ports.state.nonce(address);
@@ -157,9 +178,11 @@ export class Mempool implements TransactionPool {
   status(hash: Hash32): TransactionStatus {
     const entry = this.contents.get(hash);
     if (entry !== undefined) {
-      const missingNonce = this.contents.sender(entry.from)?.bounds.pendingEnd ?? entry.tx.nonce;
+      const bounds = this.contents.sender(entry.from)?.bounds;
+      const missingNonce = bounds?.pendingEnd ?? entry.tx.nonce;
       if (entry.tx.nonce < missingNonce) return { status: "pending" };
-      return { status: "queued", missingNonce };
+      const reason = entry.tx.nonce === missingNonce ? this.waitsFor(entry, bounds) : undefined;
+      return { status: "queued", missingNonce, ...(reason === undefined ? {} : { reason }) };
     }
     const outcome = this.history.get(hash);
     if (outcome !== undefined) return outcome;
@@ -254,22 +277,41 @@ export class Mempool implements TransactionPool {
     return tooMany || tooLarge ? poolFull() : undefined;
   }
 
+  /** Why a transaction whose turn it is does not become executable. */
+  private waitsFor(entry: PoolEntry, bounds: SenderBounds | undefined): string {
+    const { costAtoken } = entry;
+    const queuedCostAtoken = bounds?.pendingCostAtoken ?? 0n;
+    const balanceAtoken = this.ports.state.balanceAtoken(entry.from);
+    if (queuedCostAtoken + costAtoken <= balanceAtoken) return "the account's limit is reached";
+    const replacedCostAtoken = undefined;
+    return shortfallText({ balanceAtoken, costAtoken, queuedCostAtoken, replacedCostAtoken });
+  }
+
   private counted(error: PoolError): PoolError {
     this.refusedTotal.set(error.code, (this.refusedTotal.get(error.code) ?? 0) + 1);
     return error;
   }
 
   /** One journal write for the whole group; nothing of it is visible before that is durable. */
-  private async commitGroup(entries: readonly PoolEntry[]): Promise<readonly Answer[]> {
+  private async commitGroup(group: readonly Admission[]): Promise<readonly Answer[]> {
     await this.flushRemovals();
-    if (entries.length === 0) return [];
+    if (group.length === 0) return [];
+    const entries = group.map(({ entry }) => entry);
     try {
       let staged = this.stage(entries);
-      const accepted = entries.filter((_, index) => !(staged.answers[index] instanceof PoolError));
-      if (accepted.length > 0) await this.append(accepted);
-      for (const { tx } of accepted) this.unjournal.delete(tx.hash);
+      const written = toBeWritten(group, staged.answers, this.unwritten);
+      if (written.size > 0) await this.append([...written.values()]);
+      for (const [index, { tx }] of entries.entries()) {
+        if (!(staged.answers[index] instanceof PoolError)) this.unjournal.delete(tx.hash);
+      }
       if (staged.revision !== this.revision) staged = this.restage(entries, staged.answers);
+      this.noteUnwritten(entries, staged.answers, written);
       this.apply(staged.draft, []);
+      for (const hash of written.keys()) {
+        // Refused at a newer head, or a peer's that left while it was written for a client.
+        if (this.contents.get(hash) === undefined) this.unjournal.add(hash);
+      }
+      if (this.unjournal.size > 0) this.commits.wake();
       this.admittedTotal += staged.answers.filter((item) => !(item instanceof PoolError)).length;
       return staged.answers;
     } catch (error) {
@@ -282,6 +324,19 @@ export class Mempool implements TransactionPool {
       const answer = nodeHalted("the pool cannot write its journal", error);
       return entries.map(() => answer);
     }
+  }
+
+  /** Keeps account of what the journal does not have. */
+  private noteUnwritten(
+    entries: readonly PoolEntry[],
+    answers: readonly Answer[],
+    written: ReadonlyMap<Hash32, PoolEntry>,
+  ): void {
+    for (const [index, { tx }] of entries.entries()) {
+      const isNew = !(answers[index] instanceof PoolError);
+      if (isNew && !written.has(tx.hash)) this.unwritten.add(tx.hash);
+    }
+    for (const hash of written.keys()) this.unwritten.delete(hash);
   }
 
   private append(entries: readonly PoolEntry[]): Promise<void> {
@@ -310,8 +365,7 @@ export class Mempool implements TransactionPool {
   }
 
   /**
-   * A block came in during the journal write: what was accepted is judged again at the new head,
-   * and its journal entry is taken back where it no longer holds.
+   * A block came in during the journal write: what was accepted is judged again at the new head.
    */
   private restage(
     entries: readonly PoolEntry[],
@@ -324,9 +378,7 @@ export class Mempool implements TransactionPool {
       if (answer === undefined || answer instanceof PoolError) {
         return answer ?? nodeHalted("no answer from the group commit");
       }
-      const refused = draft.admit(entry);
-      if (refused !== undefined) this.unjournal.add(entry.tx.hash);
-      return refused ?? entry.tx.hash;
+      return draft.admit(entry) ?? entry.tx.hash;
     });
     return { draft, revision, answers };
   }
@@ -354,7 +406,8 @@ export class Mempool implements TransactionPool {
         if (removal.outcome.status === "replaced") this.replacedTotal++;
         else this.droppedTotal++;
       }
-      if (!removal.unjournalled) this.unjournal.add(hash);
+      const isWritten = !this.unwritten.delete(hash);
+      if (isWritten && !removal.unjournalled) this.unjournal.add(hash);
     }
     if (this.unjournal.size > 0) this.commits.wake();
   }
@@ -368,7 +421,7 @@ export class Mempool implements TransactionPool {
     const hashes = [...this.unjournal];
     if (hashes.length === 0) return;
     try {
-      await this.ports.journal.remove(hashes);
+      await this.ports.journal.remove(hashes, this.history.outcomesOf(hashes));
       for (const hash of hashes) this.unjournal.delete(hash);
     } catch (error) {
       this.ports.onJournalFault(error);
@@ -397,6 +450,9 @@ export class Mempool implements TransactionPool {
         entries.set(hash, createPoolEntry(tx, from, { sequence, receivedAtMs }));
       }
     }
+    for (const [hash, outcome] of this.ports.journal.outcomes()) {
+      if (!entries.has(hash)) this.history.set(hash, outcome);
+    }
     const bySender = new Map<Address, PoolEntry[]>();
     const inOrder = [...entries.values()].toSorted((left, right) => left.sequence - right.sequence);
     for (const entry of inOrder) {
@@ -408,4 +464,27 @@ export class Mempool implements TransactionPool {
     for (const [from, own] of bySender) draft.restore(from, own);
     this.apply(draft, []);
   }
+}
+
+/**
+ * What a group has to bring into the journal: what clients sent and is admitted, and what they
+ * sent and the pool has so far only from peers.
+ */
+function toBeWritten(
+  group: readonly Admission[],
+  answers: readonly Answer[],
+  unwritten: ReadonlySet<Hash32>,
+): ReadonlyMap<Hash32, PoolEntry> {
+  const written = new Map<Hash32, PoolEntry>();
+  const fromPeers = new Set<Hash32>();
+  for (const [index, { entry, origin }] of group.entries()) {
+    const { hash } = entry.tx;
+    const isAdmitted = !(answers[index] instanceof PoolError);
+    if (origin === "peer") {
+      if (isAdmitted) fromPeers.add(hash);
+    } else if (isAdmitted || fromPeers.has(hash) || unwritten.has(hash)) {
+      written.set(hash, entry);
+    }
+  }
+  return written;
 }

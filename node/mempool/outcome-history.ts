@@ -12,6 +12,16 @@ export class OutcomeHistory {
     return this.outcomes.get(hash);
   }
 
+  /** Those of these hashes that are known. */
+  outcomesOf(hashes: Iterable<Hash32>): ReadonlyMap<Hash32, PoolOutcome> {
+    const known = new Map<Hash32, PoolOutcome>();
+    for (const hash of hashes) {
+      const outcome = this.outcomes.get(hash);
+      if (outcome !== undefined) known.set(hash, outcome);
+    }
+    return known;
+  }
+
   set(hash: Hash32, outcome: PoolOutcome): void {
     this.outcomes.delete(hash);
     this.outcomes.set(hash, outcome);

@@ -15,6 +15,7 @@ export interface QueuedSince {
 export class PoolContents {
   private readonly senders = new Map<Address, SenderQueue>();
   private readonly byHash = new Map<Hash32, PoolEntry>();
+  private readonly bySdkHash = new Map<Hash32, PoolEntry>();
   /** In the order in which they became gapped: the oldest first. */
   private readonly queuedByAge = new Map<PoolEntry, QueuedSince>();
   private bytes = 0;
@@ -36,6 +37,10 @@ export class PoolContents {
     return this.byHash.get(hash);
   }
 
+  getBySdkHash(sdkHash: Hash32): PoolEntry | undefined {
+    return this.bySdkHash.get(sdkHash);
+  }
+
   sender(address: Address): SenderQueue | undefined {
     return this.senders.get(address);
   }
@@ -54,11 +59,13 @@ export class PoolContents {
     const { base, bounds } = draft;
     for (const { entry } of draft.removed) {
       this.byHash.delete(entry.tx.hash);
+      this.bySdkHash.delete(entry.sdkHash);
       this.queuedByAge.delete(entry);
     }
     base.apply(draft.changes, bounds);
     for (const entry of draft.moved) {
       this.byHash.set(entry.tx.hash, entry);
+      this.bySdkHash.set(entry.sdkHash, entry);
       if (entry.tx.nonce < bounds.pendingEnd) this.queuedByAge.delete(entry);
       else if (!this.queuedByAge.has(entry)) this.queuedByAge.set(entry, { entry, sinceMs: nowMs });
     }

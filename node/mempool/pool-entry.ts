@@ -1,10 +1,14 @@
 /** A transaction in the pool, with everything about it that is computed once. */
 import type { Address } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
 import type { PendingTransaction } from "../event-bus.js";
 
 /** One admitted transaction. Entries are compared by identity: the same object is the same one. */
 export interface PoolEntry extends PendingTransaction {
+  /** SHA-256 of the SDK Tx around it: how blocks name it, known before one comes. */
+  readonly sdkHash: Hash32;
   /** Price really paid per gas, atoken (D7). */
   readonly priceAtoken: bigint;
   /** Most that the transaction can take from its sender: gas limit x price + value. */
@@ -27,6 +31,7 @@ export function createPoolEntry(
   return {
     tx,
     from,
+    sdkHash: sdkTransactionHash(tx, from),
     priceAtoken,
     costAtoken: tx.gasLimit * priceAtoken + tx.valueAtoken,
     sizeBytes: tx.raw.length,

@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { TransactionStatus } from "./pool-port.js";
 
 /** One admitted transaction as the journal keeps it. */
 export interface PoolJournalEntry {
@@ -18,12 +19,23 @@ export interface PoolJournalEntry {
   readonly sequence: number;
 }
 
+/** Fate of a transaction that left the pool without being mined. */
+type PoolJournalOutcome = Extract<TransactionStatus, { status: "replaced" | "dropped" }>;
+
 /** Storage of the journal. */
 export interface PoolJournal {
   /** Adds the entries in one atomic write that is on disk when the promise resolves. */
   append(entries: readonly PoolJournalEntry[]): Promise<void>;
-  /** Deletes entries by hash; unknown hashes are ignored. */
-  remove(hashes: readonly Hash32[]): Promise<void>;
+  /**
+   * Deletes entries by hash; unknown hashes are ignored.
+   * @param outcomes what became of them, as far as it is known; the last ones are kept
+   */
+  remove(
+    hashes: readonly Hash32[],
+    outcomes: ReadonlyMap<Hash32, PoolJournalOutcome>,
+  ): Promise<void>;
+  /** What became of the last ones that were removed, oldest first; complete after `load`. */
+  outcomes(): ReadonlyMap<Hash32, PoolJournalOutcome>;
   /** Everything in the journal, in any order. */
   load(): AsyncIterable<PoolJournalEntry>;
 }

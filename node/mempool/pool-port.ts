@@ -6,7 +6,12 @@ import type { PendingTransaction } from "../event-bus.js";
 /** What became of a transaction hash, as far as the node knows. */
 export type TransactionStatus =
   | { readonly status: "pending" }
-  | { readonly status: "queued"; readonly missingNonce: bigint }
+  | {
+      readonly status: "queued";
+      readonly missingNonce: bigint;
+      /** Why it waits although no nonce before it is missing. */
+      readonly reason?: string;
+    }
   | { readonly status: "included"; readonly height: number; readonly index: number }
   | { readonly status: "replaced"; readonly by: Hash32 }
   | { readonly status: "dropped"; readonly reason: string }
@@ -43,14 +48,24 @@ export type PoolErrorCode =
   | "INVALID_TRANSACTION"
   | "NODE_HALTED";
 
+/**
+ * Who handed a transaction over. A client is promised that it survives this process; a peer keeps
+ * that promise to its own clients itself, and offers again what is pending when it is met again.
+ */
+export type TransactionOrigin = "client" | "peer";
+
 /** The mempool as the JSON-RPC servers see it. */
 export interface TransactionPool {
   /**
    * Admits raw transactions. Each answer is the hash, or an AppError with a PoolErrorCode; it is
-   * given only after the pool's journal is durable. One call is one group commit, so batches
-   * should be passed whole.
+   * given only after the pool's journal is durable, except for what peers sent, which is not
+   * journalled. One call is one group commit, so batches should be passed whole.
+   * @param origin a client when absent
    */
-  submit(raws: readonly Uint8Array[]): Promise<readonly (Hash32 | Error)[]>;
+  submit(
+    raws: readonly Uint8Array[],
+    origin?: TransactionOrigin,
+  ): Promise<readonly (Hash32 | Error)[]>;
   get(hash: Hash32): PendingTransaction | undefined;
   /** Next nonce of the sender, counting its contiguous pending transactions. */
   pendingNonce(address: Address): bigint;

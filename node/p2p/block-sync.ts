@@ -40,6 +40,8 @@ export interface BlockSyncLimits {
   readonly settleMs: number;
   /** How long a validator waits for the first peer. */
   readonly lonelyMs: number;
+  /** A peer that does not say within this how far it is does not hold up the others. */
+  readonly silentMs: number;
   /** Time for the next block of an answer; a peer that needs longer is silent. */
   readonly stallMs: number;
   /** Time for a whole answer; a peer that needs longer is slow. */
@@ -51,6 +53,7 @@ export interface BlockSyncLimits {
 const USUAL_LIMITS: BlockSyncLimits = {
   settleMs: 1_000,
   lonelyMs: 5_000,
+  silentMs: 1_000,
   stallMs: 5_000,
   answerMs: 20_000,
   passedOverMs: 15_000,
@@ -90,6 +93,7 @@ interface PeerState {
   range: ArchiveRange | undefined;
   rangeAtMs: number;
   isAsked: boolean;
+  askedAtMs: number;
   requests: number;
   passedOverUntilMs: number;
 }
@@ -101,6 +105,8 @@ export class BlockSync {
   private readonly limits: BlockSyncLimits;
   private queue: BlockQueue;
   private catchingUp = true;
+  /** When it may next be said that a block is nowhere to be had. */
+  private warnAtMs = 0;
 
   constructor(private readonly ports: BlockSyncPorts) {
     this.limits = { ...USUAL_LIMITS, ...ports.limits };
@@ -140,12 +146,14 @@ export class BlockSync {
     const { target, clock, log } = this.ports;
     const startMs = clock.monotonicMs();
     let [loggedAtMs, loggedHeight] = [startMs, target.height()];
+    this.warnAtMs = startMs + this.limits.settleMs;
     for (;;) {
       signal.throwIfAborted();
       this.lookAround(signal);
       if (this.isDone(startMs, mayBeFirst)) break;
       this.ask(signal);
       if (!(await this.applyNext())) await this.wakeup.wait({ signal, timeoutMs: TICK_MS });
+      this.warnOfPrunedPeers(clock.monotonicMs());
       const passedMs = clock.monotonicMs() - loggedAtMs;
       if (passedMs < LOG_INTERVAL_MS) continue;
       const height = target.height();
@@ -157,6 +165,20 @@ export class BlockSync {
       [loggedAtMs, loggedHeight] = [clock.monotonicMs(), height];
     }
     log.info({ height: target.height() }, "caught up");
+  }
+
+  /** Says what is wrong when everybody who is ahead has deleted the block that comes next here. */
+  private warnOfPrunedPeers(nowMs: number): void {
+    if (nowMs < this.warnAtMs) return;
+    const next = this.ports.target.height() + 1;
+    const ranges = [...this.states.values()].flatMap(({ range }) => range ?? []);
+    const bases = ranges.filter(({ height }) => height >= next).map(({ base }) => base);
+    if (bases.length === 0 || bases.some((base) => base <= next)) return;
+    this.warnAtMs = nowMs + LOG_INTERVAL_MS;
+    this.ports.log.warn(
+      { next, oldestOfPeers: Math.min(...bases), peers: bases.length },
+      "no peer has the next block any more: connect an archive node, or begin by state sync",
+    );
   }
 
   /** Follows who is connected, and asks how far they are. */
@@ -177,6 +199,7 @@ export class BlockSync {
       const isDue = nowMs - state.rangeAtMs >= intervalMs && nowMs >= state.passedOverUntilMs;
       if (!isDue || state.isAsked) continue;
       state.isAsked = true;
+      state.askedAtMs = nowMs;
       void this.askRange(state, signal);
     }
   }
@@ -200,8 +223,19 @@ export class BlockSync {
     const ranges = [...this.states.values()].filter(({ range }) => range !== undefined);
     if (ranges.length === 0) return mayBeFirst && nowMs - startMs >= this.limits.lonelyMs;
     if (nowMs - startMs < this.limits.settleMs) return false;
-    const isFresh = ranges.every(({ rangeAtMs }) => nowMs - rangeAtMs < RANGE_FRESH_MS);
-    return isFresh && this.ports.target.height() >= this.peerHeight();
+    // Whoever is frozen has nothing to give; it gets its turn when it answers again.
+    const speaking = ranges.filter((state) => !this.isSilent(state, nowMs));
+    const height = this.ports.target.height();
+    return (
+      speaking.length > 0 &&
+      speaking.every(({ rangeAtMs, range }) => {
+        return nowMs - rangeAtMs < RANGE_FRESH_MS && height >= (range?.height ?? 0);
+      })
+    );
+  }
+
+  private isSilent({ isAsked, askedAtMs }: PeerState, nowMs: number): boolean {
+    return isAsked && nowMs - askedAtMs >= this.limits.silentMs;
   }
 
   /** The greatest height that a peer in good standing claims. */
@@ -326,6 +360,7 @@ function newState(peer: SyncPeer): PeerState {
     range: undefined,
     rangeAtMs: Number.NEGATIVE_INFINITY,
     isAsked: false,
+    askedAtMs: Number.NEGATIVE_INFINITY,
     requests: 0,
     passedOverUntilMs: Number.NEGATIVE_INFINITY,
   };

@@ -75,15 +75,35 @@ export class Channel {
    */
   async write(message: Uint8Array, signal: AbortSignal): Promise<void> {
     this.send(message);
-    while (this.unsentBytes > 0 && this.isOpen) {
-      try {
-        await this.stream.onDrain({ signal });
-      } catch (cause) {
-        signal.throwIfAborted();
-        throw new P2pError("PEER_GONE", "the peer closed the stream", { cause });
-      }
-    }
+    while (this.unsentBytes > 0 && this.isOpen) await this.movement(signal);
     if (!this.isOpen) throw new P2pError("PEER_GONE", "the peer closed the stream");
+  }
+
+  /**
+   * Resolves when the stream takes more or has ended. Not libp2p's `onDrain`: after its first time
+   * that resolves at once, and waiting by it would keep the whole process from anything else.
+   */
+  private movement(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { stream } = this;
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        stream.removeEventListener("drain", onMovement);
+        stream.removeEventListener("close", onMovement);
+        signal.removeEventListener("abort", onAbort);
+      };
+      const onMovement = () => {
+        end();
+        resolve();
+      };
+      const onAbort = () => {
+        end();
+        reject(signal.reason);
+      };
+      stream.addEventListener("drain", onMovement);
+      stream.addEventListener("close", onMovement);
+      signal.addEventListener("abort", onAbort);
+    });
   }
 
   /** Ends this side's part of the conversation. */

@@ -3,6 +3,7 @@
  * tell each other what they have of the round, and each sends what the other still lacks after a
  * moment: messages that gossip lost, and all of a height that a peer has missed.
  */
+import type { Height } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { Logger } from "../../runtime/logger.js";
 import { sleep } from "../../runtime/task.js";
@@ -52,6 +53,9 @@ const HASTE_INTERVAL_MS = 20;
 /** The same message goes to the same peer again after this time. */
 const RESEND_MS = 1_000;
 
+/** A peer that has said nothing for so long takes no part, as while it catches up. */
+const STATUS_STALE_MS = 3_000;
+
 /** Nothing more is repaired while so much waits to be sent. */
 const MAX_UNSENT_BYTES = 1024 * 1024;
 
@@ -64,6 +68,7 @@ interface Known {
 interface PeerState {
   readonly neighbour: Neighbour;
   status: RoundStatus | undefined;
+  statusAtMs: number;
   isFresh: boolean;
   repairedAtMs: number;
   /** What the peer lacks, by message. Holds no more than one answer of `repair`. */
@@ -100,6 +105,7 @@ export class ConsensusReactor implements ConsensusBroadcast {
     this.peers.set(neighbour.nodeId, {
       neighbour,
       status: undefined,
+      statusAtMs: Number.NEGATIVE_INFINITY,
       isFresh: false,
       repairedAtMs: Number.NEGATIVE_INFINITY,
       lacks: new Map(),
@@ -114,10 +120,9 @@ export class ConsensusReactor implements ConsensusBroadcast {
     }
   }
 
-  /** Highest height that a peer is deciding; 0 when none has said. */
-  highestPeerHeight(): number {
-    const heights = [...this.peers.values()].map(({ status }) => status?.height ?? 0);
-    return heights.reduce((highest, height) => Math.max(highest, height), 0);
+  /** The height that a peer says it is deciding; 0 when it has not said. */
+  heightOf(nodeId: NodeId): Height {
+    return this.peers.get(nodeId)?.status?.height ?? 0;
   }
 
   /** A message that came by gossip. */
@@ -138,6 +143,7 @@ export class ConsensusReactor implements ConsensusBroadcast {
       if (peer === undefined) return;
       // Only the newest counts, and it is looked at on the next tick: a flood costs no repairs.
       peer.status = message.status;
+      peer.statusAtMs = this.ports.clock.monotonicMs();
       peer.isFresh = true;
       return this.hasten(peer);
     }
@@ -196,6 +202,10 @@ export class ConsensusReactor implements ConsensusBroadcast {
     const { status } = peer;
     if (status === undefined) return;
     const nowMs = this.ports.clock.monotonicMs();
+    if (nowMs - peer.statusAtMs > STATUS_STALE_MS) {
+      peer.lacks = new Map();
+      return;
+    }
     peer.isFresh = false;
     peer.repairedAtMs = nowMs;
     const isUrgent = isFarBehind(status, inbox.status());

@@ -24,6 +24,8 @@ export interface DiscoveryOptions {
   readonly isSeed: boolean;
   readonly maxOutboundPeers: number;
   /** Peers that are kept connected by others. */
+  readonly persistentIds: ReadonlySet<NodeId>;
+  /** Those, and others that count for no limit. */
   readonly reservedIds: ReadonlySet<NodeId>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,6 +41,9 @@ const THIN_BOOK = 100;
 /** How often one of the peers is asked, and when after one that gave no answer. */
 const ASK_INTERVAL_MS = 30_000;
 const ASK_AGAIN_MS = 6_000;
+
+/** With fewer than this they are asked again as soon: a seed that has just met us knows nobody. */
+const FEW_ADDRESSES = 8;
 
 /** How often seeds are asked while nobody is connected. */
 const SEED_INTERVAL_MS = 10_000;
@@ -69,7 +74,7 @@ export class Discovery {
     await host.handle(exchangeHandler({ book, clock, onServed }));
     sessions.onReady(({ link, hello }) => {
       const address = listenAddressOf(link, hello.listenAddress);
-      if (address !== undefined) book.add(address);
+      if (address !== undefined) book.add(address, link.nodeId);
     });
     return discovery;
   }
@@ -105,7 +110,8 @@ export class Discovery {
       const link = links[Math.floor(this.options.random() * links.length)];
       if (link !== undefined) {
         const isAnswered = await this.ask(link, signal);
-        this.askDueMs = nowMs + (isAnswered ? ASK_INTERVAL_MS : ASK_AGAIN_MS);
+        const isContent = isAnswered && book.size >= FEW_ADDRESSES;
+        this.askDueMs = nowMs + (isContent ? ASK_INTERVAL_MS : ASK_AGAIN_MS);
       }
     }
     for (let room = this.outboundRoom(); room > 0; room--) {
@@ -117,8 +123,8 @@ export class Discovery {
 
   /** Whether a stranger is worth a dial. */
   private isWanted(nodeId: NodeId): boolean {
-    const { host, reservedIds } = this.options;
-    const isKept = reservedIds.has(nodeId) || this.seedIds.has(nodeId);
+    const { host, persistentIds } = this.options;
+    const isKept = persistentIds.has(nodeId) || this.seedIds.has(nodeId);
     return !isKept && host.linkTo(nodeId) === undefined && !host.scores.isBanned(nodeId);
   }
 
@@ -146,12 +152,12 @@ export class Discovery {
 
   /** A seed is asked and let go: it has better things to do than to relay. */
   private async visit(seed: PeerAddress, signal: AbortSignal): Promise<void> {
-    const { host, log, reservedIds } = this.options;
+    const { host, log, persistentIds } = this.options;
     try {
       const link = await host.dial(seed, { signal });
       this.seedIds.add(link.nodeId);
       await this.ask(link, signal);
-      if (!reservedIds.has(link.nodeId)) link.close("asked for addresses");
+      if (!persistentIds.has(link.nodeId)) link.close("asked for addresses");
     } catch (error) {
       signal.throwIfAborted();
       log.info({ seed: seed.host, reason: errorMessage(error) }, "seed not reached");
@@ -163,7 +169,7 @@ export class Discovery {
       // The hello tells the other side where this node can be reached.
       await this.options.sessions.whenReady(link, signal);
       const addresses = await askForPeers(link);
-      for (const address of addresses) this.options.book.add(address);
+      for (const address of addresses) this.options.book.add(address, link.nodeId);
       return true;
     } catch (error) {
       signal.throwIfAborted();
@@ -177,7 +183,7 @@ export class Discovery {
       const servedMs = nowMs - (this.servedAtMs.get(link) ?? nowMs);
       const isOld = nowMs - link.connectedAtMs >= SEED_PATIENCE_MS;
       const isDone = isOld || servedMs >= SERVED_PATIENCE_MS;
-      if (isDone && !this.options.reservedIds.has(link.nodeId)) link.close("this is a seed");
+      if (isDone && !this.options.persistentIds.has(link.nodeId)) link.close("this is a seed");
     }
   }
 }

@@ -34,7 +34,7 @@ export interface HostOptions {
   readonly listen: ListenAddress | undefined;
   readonly maxInboundPeers: number;
   readonly maxOutboundPeers: number;
-  /** Ids for which there is always room: the persistent peers. */
+  /** Ids for which there is always room: persistent and unconditional peers. */
   readonly reservedIds: ReadonlySet<NodeId>;
   /** Topics that peers may speak about. */
   readonly topics: readonly string[];

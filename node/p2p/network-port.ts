@@ -26,7 +26,7 @@ export interface NetworkStats {
 
 /** The network as the servers see it. */
 export interface NetworkView {
-  /** Addresses that this node listens on, `host:port`; none when it only dials. */
+  /** As CometBFT's `net_info` shows where this node listens; none when it only dials. */
   listeners(): readonly string[];
   peers(): readonly NetworkPeer[];
   stats(): NetworkStats;

@@ -8,6 +8,7 @@ import type {
   BlockSyncTarget,
   ConsensusBroadcast,
   ConsensusInbox,
+  HeightWitness,
 } from "../consensus/consensus-ports.js";
 import type { PendingTransaction } from "../event-bus.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
@@ -16,11 +17,14 @@ import { BlockSync, type CatchUpOptions, type SyncPeer } from "./block-sync.js";
 import { ConsensusReactor } from "./consensus-reactor.js";
 import { Discovery } from "./discovery.js";
 import { Gossip } from "./gossip.js";
-import { Host } from "./host.js";
+import { Host, type ProtocolHandler } from "./host.js";
+import { LagWatch } from "./lag-watch.js";
 import type { NetworkPeer, NetworkStats, NetworkView } from "./network-port.js";
 import type { NodeId, NodeKey } from "./node-key.js";
 import type { KnownPeerAddress, PeerAddress } from "./peer-address.js";
 import { PeerBook } from "./peer-book.js";
+import type { PeerLink } from "./peer-link.js";
+import type { Offence } from "./peer-scores.js";
 import type { Hello } from "./peer-codec.js";
 import { type PeerSession, PeerSessions } from "./peer-sessions.js";
 import { keepConnected } from "./persistent-dialer.js";
@@ -42,6 +46,10 @@ export interface NetworkOptions {
   readonly seedMode: boolean;
   readonly maxInboundPeers: number;
   readonly maxOutboundPeers: number;
+  /** Beside the persistent peers, those for whom there is always room. */
+  readonly unconditionalPeerIds: readonly NodeId[];
+  /** Those whose addresses are told to nobody. */
+  readonly privatePeerIds: readonly NodeId[];
   /** Where known addresses are kept. */
   readonly addressBookFile: string | undefined;
   readonly moniker: string;
@@ -60,6 +68,8 @@ export interface NetworkPorts {
   readonly log: Logger;
   /** Uniform in [0, 1). */
   random(): number;
+  /** Further protocols that peers may speak with this node. */
+  readonly handlers?: readonly ProtocolHandler[];
   /** Told of a loop that died: the node cannot go on. */
   onFault(error: unknown): void;
 }
@@ -76,6 +86,7 @@ interface Parts {
 export class Network implements NetworkView {
   private readonly syncPeers = new WeakMap<PeerSession, SyncPeer>();
   private readonly sync: BlockSync;
+  private readonly lag: LagWatch;
   /** Whether there is anybody to dial. */
   private knowsAnybody = false;
 
@@ -92,6 +103,17 @@ export class Network implements NetworkView {
       clock: ports.clock,
       log: ports.log,
     });
+    this.lag = new LagWatch({
+      height: () => ports.blocks.height(),
+      claims: () =>
+        parts.sessions.all().map((session) => {
+          const { nodeId, source } = this.syncPeerOf(session);
+          return { nodeId, source, height: parts.reactor.heightOf(nodeId) };
+        }),
+      report: (nodeId, offence) => parts.host.scores.report(nodeId, offence),
+      clock: ports.clock,
+      log: ports.log,
+    });
   }
 
   /** Listens, dials and answers until `stop` or the signal. Throws LISTEN_FAILED. */
@@ -102,7 +124,8 @@ export class Network implements NetworkView {
   ): Promise<Network> {
     const topics = topicsOf(options.genesisHash);
     const { clock, log } = ports;
-    const reservedIds = new Set(options.persistentPeers.map(({ nodeId }) => nodeId));
+    const persistentIds = options.persistentPeers.map(({ nodeId }) => nodeId);
+    const reservedIds = new Set([...persistentIds, ...options.unconditionalPeerIds]);
     const host = await Host.start({
       ...options,
       reservedIds,
@@ -115,11 +138,13 @@ export class Network implements NetworkView {
       const sessions = await PeerSessions.start({ host, hello: helloOf(options), clock, log });
       const parts = connectParts({ host, sessions, topics, ports });
       const network = new Network(options, ports, parts, tasks);
-      await host.handle(blockHandler(ports.blocks));
+      for (const handler of [blockHandler(ports.blocks), ...(ports.handlers ?? [])]) {
+        await host.handle(handler);
+      }
       tasks.run("peers", (inner) => sessions.watch(inner));
       tasks.run("consensus", (inner) => parts.reactor.run(inner));
       tasks.run("transactions", (inner) => parts.transactions.run(inner));
-      await network.findPeers(reservedIds);
+      await network.findPeers({ persistentIds: new Set(persistentIds), reservedIds });
       return network;
     } catch (error) {
       await tasks.stop();
@@ -157,9 +182,12 @@ export class Network implements NetworkView {
     return isAlone ? this.sync.skip() : this.sync.run(options);
   }
 
-  /** Highest height that a peer is deciding; 0 when none has said. */
-  highestPeerHeight(): number {
-    return this.parts.reactor.highestPeerHeight();
+  /**
+   * Resolves when a peer has proved that the network is far ahead of this node, which takes part:
+   * then it should stop that and catch up. Rejects with the signal's reason.
+   */
+  fallenBehind(witness: HeightWitness, signal: AbortSignal): Promise<void> {
+    return this.lag.proved(witness, signal);
   }
 
   /** See `NetworkView`. */
@@ -169,8 +197,8 @@ export class Network implements NetworkView {
 
   /** See `NetworkView`. */
   listeners(): readonly string[] {
-    const { listen } = this.options;
-    return listen === undefined ? [] : [formatListenAddress(listen)];
+    const { listen, externalAddress } = this.options;
+    return listen === undefined ? [] : [`Listener(@${externalAddress})`];
   }
 
   /** See `NetworkView`; peers that have said hello. */
@@ -191,6 +219,16 @@ export class Network implements NetworkView {
     }));
   }
 
+  /** Connections with peers that have said hello, for other protocols. */
+  links(): readonly PeerLink[] {
+    return this.parts.sessions.all().map(({ link }) => link);
+  }
+
+  /** Counts what a peer did wrong in another protocol; enough of it is a ban. */
+  report(nodeId: NodeId, offence: Offence): void {
+    this.parts.host.scores.report(nodeId, offence);
+  }
+
   /** See `NetworkView`. */
   stats(): NetworkStats {
     return { peers: this.parts.sessions.all().length, ...this.parts.host.traffic() };
@@ -202,7 +240,10 @@ export class Network implements NetworkView {
     await this.parts.host.stop();
   }
 
-  private async findPeers(reservedIds: ReadonlySet<NodeId>): Promise<void> {
+  private async findPeers(ids: {
+    readonly persistentIds: ReadonlySet<NodeId>;
+    readonly reservedIds: ReadonlySet<NodeId>;
+  }): Promise<void> {
     const { options, ports, tasks, parts } = this;
     const { host, sessions } = parts;
     const { clock, log } = ports;
@@ -221,7 +262,8 @@ export class Network implements NetworkView {
     }
     if (!options.pex) return;
     const file = options.addressBookFile;
-    const book = new PeerBook({ file, ownId: options.key.nodeId, clock, log, random });
+    const unlistedIds = new Set([options.key.nodeId, ...options.privatePeerIds]);
+    const book = new PeerBook({ file, unlistedIds, clock, log, random });
     const { seeds, seedMode: isSeed, maxOutboundPeers } = options;
     this.knowsAnybody ||= seeds.length > 0 || book.size > 0;
     const discovery = await Discovery.start({
@@ -231,7 +273,7 @@ export class Network implements NetworkView {
       seeds,
       isSeed,
       maxOutboundPeers,
-      reservedIds,
+      ...ids,
       clock,
       log,
       random,
@@ -262,7 +304,7 @@ function topicsOf(genesisHash: Hash32): Topics {
 
 function helloOf(options: NetworkOptions): Hello {
   const { listen, externalAddress } = options;
-  const own = listen === undefined ? "" : formatListenAddress(listen);
+  const own = listen === undefined ? "" : formatListenAddress(listen, "tcp://");
   return {
     network: options.chainId,
     genesisHash: options.genesisHash,
@@ -295,7 +337,7 @@ function connectParts(made: {
   const publish = publishTo(topics.transactions);
   const transactions = new TransactionGossip({ pool, publish, report, clock });
   gossip.subscribe(topics.consensus, (bytes, from) => reactor.onGossip(bytes, from));
-  gossip.subscribe(topics.transactions, (bytes) => transactions.onGossip(bytes));
+  gossip.subscribe(topics.transactions, (bytes, from) => transactions.onGossip(bytes, from));
   sessions.onReady((session) => {
     reactor.add(session);
     transactions.add(session);

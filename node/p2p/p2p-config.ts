@@ -2,11 +2,13 @@
 import type { ListenAddress } from "../../runtime/config-values.js";
 import { field } from "../../runtime/config.js";
 import type { NetworkOptions } from "./network.js";
+import { parseNodeId } from "./node-key.js";
 import { parseKnownPeerAddress, parsePeerAddress } from "./peer-address.js";
 
 const HOST_AND_PORT = String.raw`(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253}):[0-9]{1,5}`;
 const KNOWN_PEER = new RegExp(`^(tcp://)?[0-9a-fA-F]{40}@${HOST_AND_PORT}$`);
 const SEED = new RegExp(`^(tcp://)?([0-9a-fA-F]{40}@)?${HOST_AND_PORT}$`);
+const NODE_ID = /^[0-9a-fA-F]{40}$/;
 const OPTIONAL_ADDRESS = new RegExp(`^((tcp://)?${HOST_AND_PORT})?$`);
 
 /** Keys of the section `p2p`. */
@@ -56,6 +58,22 @@ export const P2P_SECTION = {
     max: 1_000,
     help: "Most peers that this node looks for; persistent peers do not count.",
   }),
+  unconditional_peer_ids: field.list({
+    default: [],
+    style: "comma",
+    pattern: NODE_ID,
+    allowed: "a list of node ids of 40 hex digits, separated by commas",
+    help: "Nodes that may connect, and be connected to, beyond the two limits above.",
+  }),
+  private_peer_ids: field.list({
+    default: [],
+    style: "comma",
+    pattern: NODE_ID,
+    allowed: "a list of node ids of 40 hex digits, separated by commas",
+    help:
+      "Nodes whose addresses this one tells nobody and looks for nowhere, such as the validator " +
+      "behind a sentry.",
+  }),
 } as const;
 
 /** Values of the section. */
@@ -68,6 +86,8 @@ export interface P2pSettings {
   readonly seed_mode: boolean;
   readonly max_num_inbound_peers: number;
   readonly max_num_outbound_peers: number;
+  readonly unconditional_peer_ids: readonly string[];
+  readonly private_peer_ids: readonly string[];
 }
 
 /** The network's options that come from the section. Throws PEER_ADDRESS_INVALID. */
@@ -83,6 +103,8 @@ export function networkSettings(
   | "seedMode"
   | "maxInboundPeers"
   | "maxOutboundPeers"
+  | "unconditionalPeerIds"
+  | "privatePeerIds"
 > {
   return {
     listen: settings.laddr,
@@ -93,5 +115,7 @@ export function networkSettings(
     seedMode: settings.seed_mode,
     maxInboundPeers: settings.max_num_inbound_peers,
     maxOutboundPeers: settings.max_num_outbound_peers,
+    unconditionalPeerIds: settings.unconditional_peer_ids.map(parseNodeId),
+    privatePeerIds: settings.private_peer_ids.map(parseNodeId),
   };
 }

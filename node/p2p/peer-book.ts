@@ -12,7 +12,8 @@ import { formatPeerAddress, type KnownPeerAddress, parseKnownPeerAddress } from 
 export interface PeerBookOptions {
   /** Undefined keeps it in memory. */
   readonly file: string | undefined;
-  readonly ownId: NodeId;
+  /** Never in the book: this node itself, and nodes that are to be kept private. */
+  readonly unlistedIds: ReadonlySet<NodeId>;
   readonly clock: Clock;
   readonly log: Logger;
   /** Uniform in [0, 1). */
@@ -65,11 +66,14 @@ export class PeerBook {
   /**
    * Notes an address that somebody told. One that has proved good is not overwritten, and a full
    * book makes room only by dropping one that has not.
+   * @param source who told; what a private node tells is private too
    */
-  add(address: KnownPeerAddress): void {
+  add(address: KnownPeerAddress, source: NodeId): void {
     const { nodeId } = address;
+    const { unlistedIds } = this.options;
+    if (unlistedIds.has(nodeId) || unlistedIds.has(source)) return;
     const known = this.entries.get(nodeId);
-    if (nodeId === this.options.ownId || (known !== undefined && known.seenAtMs > 0)) return;
+    if (known !== undefined && known.seenAtMs > 0) return;
     if (known === undefined && this.entries.size >= MAX_ENTRIES && !this.makeRoom()) return;
     this.set({ seenAtMs: 0, failures: 0, triedAtMs: 0, ...known, address });
   }
@@ -142,13 +146,13 @@ export class PeerBook {
   }
 
   private load(): void {
-    const { file, log, ownId } = this.options;
+    const { file, log, unlistedIds } = this.options;
     if (file === undefined) return;
     try {
       const { addrs } = bookFile.parse(JSON.parse(readFileSync(file, "utf8")));
       for (const { addr, last_success_ms: seenAtMs, attempts } of addrs.slice(0, MAX_ENTRIES)) {
         const address = parseKnownPeerAddress(addr);
-        if (address.nodeId === ownId) continue;
+        if (unlistedIds.has(address.nodeId)) continue;
         this.entries.set(address.nodeId, { address, seenAtMs, failures: attempts, triedAtMs: 0 });
       }
     } catch (error) {

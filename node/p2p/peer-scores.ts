@@ -11,6 +11,8 @@ const OFFENCE_POINTS = {
   malformed: 60,
   /** A block that breaks a rule of the chain: nobody sends one by accident. */
   falseBlock: 100,
+  /** A chunk or manifest that is not the one it offered. */
+  falseSnapshot: 100,
   /** More traffic than a peer may cause. */
   flood: 100,
   /** A request that was not answered in time, or answered with less than promised. */

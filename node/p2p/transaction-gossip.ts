@@ -15,6 +15,7 @@ import type { Verdict } from "./gossip.js";
 import type { NodeId } from "./node-key.js";
 import { decodeTransactions, encodeTransactions, MAX_BATCH_COUNT } from "./peer-codec.js";
 import type { Offence } from "./peer-scores.js";
+import { TokenBucket } from "./traffic-meter.js";
 
 /** A peer as this part sees it. */
 export interface TransactionNeighbour {
@@ -74,6 +75,24 @@ const SENDERS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
   "INVALID_TRANSACTION",
 ]);
 
+/** Refusals that say nothing about the sender: the pool has it, or has no room. */
+const NOBODYS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
+  "ALREADY_KNOWN",
+  "POOL_FULL",
+  "ACCOUNT_LIMIT",
+  "NODE_HALTED",
+]);
+
+/**
+ * Transactions of one peer that may turn out useless, mean and burst. Each costs a signature's
+ * recovery. The burst is more than a whole greeting of a peer that was away, all of it mined since.
+ */
+const USELESS_PER_SECOND = 500;
+const USELESS_BURST = 30_000;
+
+/** Peers whose useless transactions are remembered, also while they are away. */
+const MAX_JUDGED = 1_000;
+
 interface Newcomer {
   readonly neighbour: TransactionNeighbour;
   readonly dueMs: number;
@@ -85,6 +104,7 @@ export class TransactionGossip {
   private readonly greetedAtMs = new LRUCache<NodeId, number>({ max: MAX_GREETED });
   /** Peers that are to be greeted. */
   private readonly newcomers = new Map<NodeId, Newcomer>();
+  private readonly budgets = new LRUCache<NodeId, TokenBucket>({ max: MAX_JUDGED });
   private readonly wakeup = createWakeup();
   private batch: Uint8Array[] = [];
   private batchBytes = 0;
@@ -103,8 +123,8 @@ export class TransactionGossip {
     if (this.batch.length > 0) this.wakeup.wake();
   }
 
-  /** A batch that came by gossip. */
-  async onGossip(bytes: Uint8Array): Promise<Verdict> {
+  /** A batch that came by gossip, from the peer that handed it on. */
+  async onGossip(bytes: Uint8Array, from: NodeId): Promise<Verdict> {
     let raws: readonly Uint8Array[];
     try {
       raws = decodeTransactions(bytes);
@@ -113,7 +133,7 @@ export class TransactionGossip {
     }
     const hashes = raws.map(keccak256Hex);
     for (const hash of hashes) this.heard.set(hash, true);
-    const answers = await this.ports.pool.submit(raws);
+    const answers = await this.submit(raws, from);
     // What was refused now may come again from one of this node's own clients.
     hashes.forEach((hash, index) => answers[index] instanceof Error && this.heard.delete(hash));
     if (answers.some(isSendersFault)) return "invalid";
@@ -125,7 +145,7 @@ export class TransactionGossip {
    * may have been apart from that peer, too.
    */
   async onDirect(raws: readonly Uint8Array[], from: NodeId): Promise<void> {
-    const answers = await this.ports.pool.submit(raws);
+    const answers = await this.submit(raws, from);
     if (answers.some(isSendersFault)) this.ports.report(from, "invalidMessage");
   }
 
@@ -155,6 +175,26 @@ export class TransactionGossip {
       this.flush();
       this.greetNewcomers();
     }
+  }
+
+  /** Hands a peer's transactions to the pool, unless it has sent too many useless ones. */
+  private async submit(raws: readonly Uint8Array[], from: NodeId): Promise<readonly unknown[]> {
+    const budget = this.budgets.get(from) ?? this.newBudget(from);
+    // Taken before the answers are here: batches must not overtake their judgement.
+    if (!budget.take(raws.length)) {
+      budget.give(raws.length);
+      return raws.map(() => overBudget);
+    }
+    const answers = await this.ports.pool.submit(raws, "peer");
+    budget.give(answers.filter((answer) => !isUseless(answer)).length);
+    return answers;
+  }
+
+  private newBudget(from: NodeId): TokenBucket {
+    const [perSecond, burst] = [USELESS_PER_SECOND, USELESS_BURST];
+    const budget = new TokenBucket({ perSecond, burst, clock: this.ports.clock });
+    this.budgets.set(from, budget);
+    return budget;
   }
 
   private greetNewcomers(): void {
@@ -199,6 +239,13 @@ function greetingOf(pool: Pick<TransactionPool, "content">): Uint8Array[][] {
     }
   }
   return batches;
+}
+
+/** Stands for the answer to what was not even looked at. */
+const overBudget = new Error("too many useless transactions");
+
+function isUseless(answer: unknown): boolean {
+  return answer instanceof Error && !NOBODYS_FAULT.has(errorCode(answer) ?? "");
 }
 
 function isSendersFault(answer: unknown): boolean {

@@ -22,8 +22,11 @@ import { StoreError } from "./database.js";
 
 const NOTHING = new Uint8Array(0);
 
+/** One array for each of the small numbers, of which a block has tens of thousands. */
+const SMALL = Array.from({ length: 16 }, (_, value) => bigintToBytes(BigInt(value)));
+
 function integer(value: number | bigint): Uint8Array {
-  return bigintToBytes(BigInt(value));
+  return (value < 16 ? SMALL[Number(value)] : undefined) ?? bigintToBytes(BigInt(value));
 }
 
 function safeInteger(item: RlpItem | undefined): number {
@@ -145,9 +148,16 @@ function encodeChange(change: BalanceChange): RlpInput {
     change.to === undefined ? NOTHING : addressToBytes(change.to),
     integer(change.amountAtoken),
     integer(change.effective ? 1 : 0),
-    path === undefined ? NOTHING : Buffer.from(`/${path}`, "ascii"),
+    path === undefined ? NOTHING : pathBytes(path),
     change.error === undefined ? NOTHING : Buffer.from(change.error, "utf8"),
   ];
+}
+
+/** A transfer has one change with the outermost path and none with another. */
+const OUTERMOST = Buffer.from("/", "ascii");
+
+function pathBytes(path: string): Uint8Array {
+  return path === "" ? OUTERMOST : Buffer.from(`/${path}`, "ascii");
 }
 
 function decodeChange(item: RlpItem): BalanceChange {

@@ -13,7 +13,8 @@ import { type Database, STORE_FORMAT_VERSION, storeKey, type StoreWrite } from "
 import { eventWrites } from "./event-store.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
-import { trieWritesOf } from "./trie-store.js";
+import type { StoreBase } from "./store-base.js";
+import { oldestProofAt, trieWritesOf } from "./trie-store.js";
 
 /** Everything that a block changes, as execution hands it over. */
 export interface ExecutedBlock {
@@ -66,11 +67,12 @@ function blockWrites(executed: ExecutedBlock): StoreWrite[] {
  * @throws STORE_WRITE_FAILED (disk full, read-only)
  */
 export async function commitBlock(
-  stores: { database: Database; state: StateStore; archive: boolean },
+  stores: { database: Database; state: StateStore; base: StoreBase; archive: boolean },
   executed: ExecutedBlock,
   more: { readonly identity?: StoreIdentity; readonly writes?: readonly StoreWrite[] } = {},
 ): Promise<void> {
   const { header, hash } = executed.committed.block;
+  if (!stores.archive) stores.base.raiseProofs(oldestProofAt(header.height));
   const writes = [
     ...blockWrites(executed),
     ...eventWrites(executed.committed),

@@ -65,6 +65,14 @@ export class ConsensusStore {
     return bytes === undefined ? undefined : decodeRecord(bytes);
   }
 
+  /** Header of a decided height, or one that was fetched for evidence from before state sync. */
+  header(height: Height): ConsensusHeader | undefined {
+    const record = this.record(height);
+    if (record !== undefined) return record.header;
+    const bytes = this.database.get(storeKey("backfilledHeader", heightBytes(height)));
+    return bytes === undefined ? undefined : decodeConsensusHeader(bytes);
+  }
+
   /** Height of a consensus block hash. */
   heightOf(hash: Hash32): Height | undefined {
     const bytes = this.database.get(storeKey("consensusHash", hexToBytes(hash)));
@@ -152,6 +160,37 @@ export class ConsensusStore {
       { key: storeKey("seenCommit"), value: encodeCommit(seenCommit) },
       ...this.setWrites(setHeight, nextValidators, base),
     ];
+  }
+
+  /**
+   * Writes for heights whose blocks this node does not have: headers, and the validators that
+   * signed them. Evidence is judged by them; priorities of the past are nobody's concern.
+   * @param backfill headers descending without a gap, sets where they differ from the height above
+   */
+  *backfillWrites(backfill: {
+    readonly headers: readonly ConsensusHeader[];
+    readonly sets: readonly { readonly height: Height; readonly validators: ValidatorSet }[];
+  }): Iterable<StoreWrite[]> {
+    const { headers, sets } = backfill;
+    const lowest = headers.at(-1)?.height ?? 0;
+    const firsts = sets.map((_, index) => (sets[index + 1]?.height ?? lowest - 1) + 1);
+    let at = 0;
+    for (const header of headers) {
+      const { height } = header;
+      while (at + 1 < sets.length && height < (firsts[at] ?? 0)) at++;
+      const set = sets[at];
+      const first = firsts[at];
+      if (set === undefined || first === undefined) throw new RangeError("validators are missing");
+      const base = Math.max(first, height - (height % SET_INTERVAL_BLOCKS));
+      const value = encodeConsensusHeader(header);
+      const key = storeKey("backfilledHeader", heightBytes(height));
+      yield [{ key, value }, ...this.setWrites(height, set.validators, base)];
+    }
+  }
+
+  /** Writes of the validators of a height that does not follow from the one before. */
+  wholeSetWrites(height: Height, set: ValidatorSet): StoreWrite[] {
+    return this.setWrites(height, set, height);
   }
 
   private setBase(height: Height): Height {

@@ -75,6 +75,8 @@ export const KEY_SPACE = {
   pendingEvidence: 0x45,
   /** evidence hash -> height of its votes: it is in a block */
   committedEvidence: 0x46,
+  /** height -> consensus header from before the height that the node began with (state sync) */
+  backfilledHeader: 0x47,
 } as const;
 
 /** Name of a key space. */

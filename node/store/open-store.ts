@@ -4,12 +4,16 @@ import { commitBlock, type ExecutedBlock } from "./block-commit.js";
 import { BlockStore } from "./block-store.js";
 import { type Database, openDatabase, STORE_FORMAT_VERSION, StoreError } from "./database.js";
 import { StateStore } from "./state-store.js";
+import { StoreBase } from "./store-base.js";
 
 /** The open stores and the last committed block. */
 export interface OpenStores {
   readonly database: Database;
   readonly blocks: BlockStore;
   readonly state: StateStore;
+  /** The oldest heights that are there. */
+  readonly base: StoreBase;
+  /** Whether reverse diffs of the tries are kept when a block is written. */
   readonly archive: boolean;
   readonly head: Head;
 }
@@ -19,6 +23,7 @@ export interface StoreOptions {
   readonly folder: string;
   readonly genesisBlock: ExecutedBlock;
   readonly cosmosChainId: string;
+  /** Keeps the reverse diffs of the tries; else those of the window for proofs. */
   readonly archive: boolean;
 }
 
@@ -29,23 +34,28 @@ export interface StoreOptions {
 export async function openStores(options: StoreOptions): Promise<OpenStores> {
   const database = await openDatabase(options.folder);
   try {
-    const blocks = new BlockStore(database);
-    if (blocks.tip() === undefined) await writeGenesis(database, options);
+    const base = await StoreBase.open(database);
+    const blocks = new BlockStore(database, base);
+    if (blocks.tip() === undefined) await writeGenesis(database, options, base);
     else assertOurs(blocks, options);
     const height = blocks.tip() ?? 0;
     const { block } = blocks.block(height);
     const head = { height, hash: block.hash, timeMs: block.timeMs };
-    const state = new StateStore(database, height);
-    return { database, blocks, state, archive: options.archive, head };
+    const state = new StateStore(database, height, base);
+    return { database, blocks, state, base, archive: options.archive, head };
   } catch (error) {
     await database.close();
     throw error;
   }
 }
 
-async function writeGenesis(database: Database, options: StoreOptions): Promise<void> {
-  const state = new StateStore(database, 0);
-  const stores = { database, state, archive: options.archive };
+async function writeGenesis(
+  database: Database,
+  options: StoreOptions,
+  base: StoreBase,
+): Promise<void> {
+  const state = new StateStore(database, 0, base);
+  const stores = { database, state, base, archive: options.archive };
   const { cosmosChainId } = options;
   await commitBlock(stores, options.genesisBlock, { identity: { cosmosChainId } });
   await state.close();

@@ -15,6 +15,7 @@ import {
   rlpList,
 } from "../../chain/rlp.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
+import { PoolOutcomes, type StoredPoolOutcome } from "./pool-outcomes.js";
 
 /** One journalled transaction; the same shape as the mempool's port asks for. */
 export interface StoredPoolEntry {
@@ -39,7 +40,10 @@ export class PoolStore {
   private readonly groups = new Map<Hash32, Group>();
   /** How many records on disk hold a transaction: it may be dropped and sent again. */
   private readonly recordCounts = new Map<Hash32, number>();
+  /** Transactions that a record on disk holds and that must not come back. */
   private readonly markers = new Set<Hash32>();
+  /** Whose markers stay when no record needs them any more. */
+  private readonly fates = new PoolOutcomes();
 
   /**
    * @param isMined whether the chain's index knows the transaction
@@ -55,7 +59,9 @@ export class PoolStore {
     if (first === undefined) return;
     const key = groupKey(first.sequence);
     // One that was removed before is in the pool again: its marker must go in the same write.
-    const returned = entries.map(({ hash }) => hash).filter((hash) => this.markers.has(hash));
+    const returned = entries
+      .map(({ hash }) => hash)
+      .filter((hash) => this.markers.has(hash) || this.fates.has(hash));
     await this.database.write(
       [
         { key, value: encodeRlp(entries.map(encodeEntry)) },
@@ -63,7 +69,10 @@ export class PoolStore {
       ],
       { durable: true },
     );
-    for (const hash of returned) this.markers.delete(hash);
+    for (const hash of returned) {
+      this.markers.delete(hash);
+      this.fates.delete(hash);
+    }
     this.track(key, entries, new Set(entries.map(({ hash }) => hash)));
   }
 
@@ -80,11 +89,22 @@ export class PoolStore {
   }
 
   /** Transactions left the pool otherwise than by a block; they must not come back. */
-  async remove(hashes: readonly Hash32[]): Promise<void> {
-    const marks = hashes.map((hash) => ({ key: markerKey(hash), value: ZERO_BYTES }));
+  async remove(
+    hashes: readonly Hash32[],
+    outcomes: ReadonlyMap<Hash32, StoredPoolOutcome> = new Map(),
+  ): Promise<void> {
+    const marks = hashes.map((hash) => {
+      return { key: markerKey(hash), value: this.fates.add(hash, outcomes.get(hash)) };
+    });
     await this.database.write(marks, { durable: true });
     for (const hash of hashes) this.markers.add(hash);
     await this.forget(hashes);
+    await this.forgetOldFates();
+  }
+
+  /** What became of the last ones that were removed, oldest first; `load` reads it. */
+  outcomes(): ReadonlyMap<Hash32, StoredPoolOutcome> {
+    return this.fates.all();
   }
 
   /** A committed block took these; records that are done with go away. */
@@ -113,7 +133,7 @@ export class PoolStore {
         const left = (this.recordCounts.get(hash) ?? 1) - 1;
         if (left > 0) this.recordCounts.set(hash, left);
         else this.recordCounts.delete(hash);
-        if (left > 0 || !this.markers.delete(hash)) continue;
+        if (left > 0 || !this.markers.delete(hash) || this.fates.has(hash)) continue;
         writes.push({ key: markerKey(hash), value: undefined });
       }
     }
@@ -122,9 +142,14 @@ export class PoolStore {
 
   /** Everything that is still to be mined, in the order of receipt; tidies up what is not. */
   async *load(): AsyncIterable<StoredPoolEntry> {
-    for await (const [key] of this.database.entries(spaceRange("poolRemoved"))) {
-      this.markers.add(bytesToHash32(key.subarray(1)));
+    const marked: (readonly [Hash32, Uint8Array])[] = [];
+    for await (const [key, value] of this.database.entries(spaceRange("poolRemoved"))) {
+      const hash = bytesToHash32(key.subarray(1));
+      this.markers.add(hash);
+      // The chain tells what became of one that was mined after all.
+      if (!this.isMined(hash)) marked.push([hash, value]);
     }
+    this.fates.restore(marked);
     const done: Group[] = [];
     for await (const [key, value] of this.database.entries(spaceRange("pool"))) {
       const entries = rlpList(decodeRlp(value)).map(decodeEntry);
@@ -136,13 +161,20 @@ export class PoolStore {
     }
     await this.deleteRecords(done);
     const stray = [...this.markers].filter((hash) => !this.recordCounts.has(hash));
-    const writes = stray.map((hash) => ({ key: markerKey(hash), value: undefined }));
-    if (writes.length > 0) await this.database.write(writes, { durable: false });
     for (const hash of stray) this.markers.delete(hash);
+    await this.deleteMarkers(stray.filter((hash) => !this.fates.has(hash)));
+    await this.forgetOldFates();
+  }
+
+  private async forgetOldFates(): Promise<void> {
+    await this.deleteMarkers(this.fates.evict().filter((hash) => !this.markers.has(hash)));
+  }
+
+  private async deleteMarkers(hashes: readonly Hash32[]): Promise<void> {
+    const writes = hashes.map((hash) => ({ key: markerKey(hash), value: undefined }));
+    if (writes.length > 0) await this.database.write(writes, { durable: false });
   }
 }
-
-const ZERO_BYTES = new Uint8Array(0);
 
 function markerKey(hash: Hash32): Buffer {
   return storeKey("poolRemoved", hexToBytes(hash));

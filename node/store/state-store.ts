@@ -9,6 +9,7 @@ import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../cha
 import { AccountHistory } from "./account-history.js";
 import { type AccountRecord, decodeAccount, encodeAccount } from "./account-record.js";
 import { type StateReader, ZERO_VALUE } from "./state-reader.js";
+import type { StoreBase } from "./store-base.js";
 import {
   type Database,
   StoreError,
@@ -49,10 +50,12 @@ export class StateStore {
   private readonly history: AccountHistory;
   private snapshot: StoreSnapshot;
   private headHeight: Height;
+  private written = 0;
 
   constructor(
     private readonly database: Database,
     headHeight: Height,
+    private readonly base: StoreBase,
   ) {
     this.headHeight = headHeight;
     this.history = new AccountHistory(database);
@@ -93,16 +96,18 @@ export class StateStore {
     return code;
   }
 
-  /** Account after a block of the past or the head. */
+  /** Account after a block of the past or the head. Throws HISTORY_PRUNED. */
   async accountAt(address: Address, height: Height): Promise<AccountRecord | undefined> {
     if (height === this.headHeight) return this.account(address);
+    this.base.assertState(height);
     const bytes = await this.history.versionAt(address, height, this.headHeight);
     return bytes === undefined || bytes.length === 0 ? undefined : decodeAccount(bytes);
   }
 
-  /** Storage slot after a block of the past or the head, without leading zeros. */
+  /** Storage slot after a block of the past or the head, without leading zeros. Throws HISTORY_PRUNED. */
   async storageAt(address: Address, slot: Hash32, height: Height): Promise<Uint8Array> {
     if (height === this.headHeight) return this.storage(address, slot);
+    this.base.assertState(height);
     const parts = [addressToBytes(address), hexToBytes(slot)];
     const range = {
       from: storeKey("storageHistory", ...parts, heightBytes(0)),
@@ -115,7 +120,13 @@ export class StateStore {
   }
 
   /** Heights at which an account changed or was named by the balance journal, ascending. */
-  async *heightsOf(address: Address, from: Height, to: Height): AsyncIterable<Height> {
+  heightsOf(address: Address, from: Height, to: Height): AsyncIterable<Height> {
+    // The version that is valid at the base stays under an older height.
+    if (from <= to) this.base.assertState(from);
+    return this.readHeights(address, from, to);
+  }
+
+  private async *readHeights(address: Address, from: Height, to: Height): AsyncIterable<Height> {
     const prefix = addressToBytes(address);
     const range = {
       from: storeKey("accountHistory", prefix, heightBytes(from)),
@@ -124,8 +135,12 @@ export class StateStore {
     for await (const [key] of this.database.entries(range)) yield readHeight(key, 21);
   }
 
-  /** State at a fixed height for executors; immediate where the height is the head. */
+  /**
+   * State at a fixed height for executors; immediate where the height is the head.
+   * @throws HISTORY_PRUNED
+   */
   readerAt(height: Height): StateReader {
+    if (height !== this.headHeight) this.base.assertState(height);
     return {
       account: (address) =>
         height === this.headHeight ? this.account(address) : this.accountAt(address, height),
@@ -135,6 +150,11 @@ export class StateStore {
           : this.storageAt(address, slot, height),
       code: (codeHash) => this.code(codeHash),
     };
+  }
+
+  /** Versions of accounts and slots that were handed out for writing since the start. */
+  get versionsWritten(): number {
+    return this.written;
   }
 
   /** The writes that make the changes durable; part of the block's one atomic write. */
@@ -156,6 +176,7 @@ export class StateStore {
         writes.push({ key: storeKey("storageHistory", owner, slotBytes, at), value });
       }
     }
+    this.written += writes.length / 2;
     for (const [codeHash, code] of changes.codes) {
       writes.push({ key: storeKey("code", hexToBytes(codeHash)), value: code });
     }

@@ -5,11 +5,17 @@
 import { heightBytes } from "../../chain/height-bytes.js";
 import type { Height } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
-import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
+import { type Database, storeKey, type StoreWrite } from "./database.js";
+import { baseWrites, type StoreBase } from "./store-base.js";
 import type { TrieNodeReader, TrieWrite } from "./trie-port.js";
 
-/** Blocks back from the head for which proofs are served, unless the node keeps an archive. */
-export const PROOF_WINDOW_BLOCKS = 1_024;
+/** Blocks for which proofs are served, the head included, unless the node keeps an archive. */
+const PROOF_WINDOW_BLOCKS = 1_024;
+
+/** The oldest height that can be proven with the window's reverse diffs, with that head. */
+export function oldestProofAt(head: Height): Height {
+  return Math.max(0, head - PROOF_WINDOW_BLOCKS + 1);
+}
 
 /** Ends the owner in keys; owners are printable, so it cannot occur in them. */
 const SEPARATOR = Uint8Array.of(0xff);
@@ -43,11 +49,20 @@ export function trieWritesOf(
   former.sort((left, right) => Buffer.compare(left.name, right.name));
   const diff = encodeRlp(former.map(({ name, previous }) => [name, previous]));
   writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: diff });
-  const oldest = height - PROOF_WINDOW_BLOCKS;
-  if (!keepAll && oldest >= 0) {
-    writes.push({ key: storeKey("trieDiff", heightBytes(oldest)), value: undefined });
+  const oldest = oldestProofAt(height);
+  if (!keepAll && oldest > 0) {
+    writes.push({ key: storeKey("trieDiff", heightBytes(oldest - 1)), value: undefined });
+    writes.push(...baseWrites({ proofBase: oldest }));
   }
   return writes;
+}
+
+/** The writes of new nodes alone, for tries that are built from nothing. */
+export function trieNodeWrites(changes: readonly TrieWrite[]): StoreWrite[] {
+  return changes.map(({ owner, path, node }) => ({
+    key: storeKey("trieNode", nodeName(owner, path)),
+    value: node,
+  }));
 }
 
 /** Nodes of one key's path, by depth in nibbles. */
@@ -56,20 +71,15 @@ type PathNodes = Map<number, Uint8Array>;
 /**
  * Loads the nodes on the way to a key as they were after a block, for proofs: the present ones,
  * with the reverse diffs of the blocks since then applied.
- * @param at.snapshot a view of the store whose tip is `at.head`
- * @throws HISTORY_PRUNED when the height is outside the window
+ * @throws HISTORY_PRUNED when the reverse diffs of the blocks since then are not all there
  */
 export async function loadTriePath(
   database: Database,
   owner: string,
   keyNibbles: Uint8Array,
-  at: { height: Height; head: Height; keepAll: boolean },
+  at: { height: Height; base: StoreBase },
 ): Promise<TrieNodeReader> {
-  if (!at.keepAll && at.head - at.height >= PROOF_WINDOW_BLOCKS) {
-    throw new StoreError("HISTORY_PRUNED", "pruned history unavailable", {
-      details: { height: at.height, oldest: at.head - PROOF_WINDOW_BLOCKS + 1 },
-    });
-  }
+  at.base.assertProof(at.height);
   const snapshot = database.snapshot();
   try {
     const nodes: PathNodes = new Map();
@@ -79,7 +89,7 @@ export async function loadTriePath(
       const node = database.get(storeKey("trieNode", name), snapshot);
       if (node !== undefined) nodes.set(depth, node);
     }
-    // Newest first; also blocks above `at.head` that became durable in the meantime.
+    // Newest first; also blocks above the head that became durable in the meantime.
     const range = {
       from: storeKey("trieDiff", heightBytes(at.height + 1)),
       to: storeKey("trieDiff", heightBytes(Number.MAX_SAFE_INTEGER)),

@@ -6,6 +6,7 @@
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
+import { RpcError } from "../../rpc-client/errors.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import type { Clock } from "../../runtime/clock.js";
 import { LevelStoreError } from "../../runtime/level-store.js";
@@ -47,6 +48,13 @@ const MAX_BLOCKS_TO_WAIT_FOR = 256;
 
 /** Blocks indexed at a stretch before the node's head is looked at again and progress is told. */
 const STRETCH_BLOCKS = 5_000;
+
+/** JSON-RPC's number for what a node has pruned. */
+const PRUNED_RPC_CODE = 4444;
+
+function isPruned(error: unknown): boolean {
+  return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
+}
 
 /** The loop, and what requests ask of it. */
 export class IndexFollower {
@@ -166,13 +174,28 @@ export class IndexFollower {
         this.assertSame(head);
         return;
       }
-      const target = await this.stretchOf(head);
       const startedMs = this.options.clock.monotonicMs();
       const before = this.tipHeight();
-      await indexer.indexTo(target, this.rpc);
+      const target = await this.stretchOf(head).catch((error) => this.rethrow(error));
+      await indexer.indexTo(target, this.rpc).catch((error) => this.rethrow(error));
       this.tellProgress(before, head.height, startedMs);
       if (target === head) return;
     }
+  }
+
+  /** @throws INDEX_NODE_PRUNED for what the node has deleted, else what was caught */
+  private rethrow(error: unknown): never {
+    if (!isPruned(error)) throw error;
+    // Every node has block 0.
+    const next = Math.max(1, this.tipHeight() + 1);
+    throw new IndexError(
+      "INDEX_NODE_PRUNED",
+      `block ${next} is the next that the index in ${this.options.store.folder} needs, and the ` +
+        "node has deleted it or its state: connect an archive node (app.toml: pruning = " +
+        '"default" or "nothing", min-retain-blocks = 0), or stop this process and take the data ' +
+        "folder of a sidecar that is further on",
+      { details: { height: next }, cause: error },
+    );
   }
 
   /** The head, or a block on the way to a far one. */
@@ -199,7 +222,11 @@ export class IndexFollower {
     }
     const tip = store.tip();
     if (tip !== undefined) {
-      const header = await client.getBlockHeader(tip.index, this.rpc);
+      // Where the node has deleted it, the next block's parent hash tells as much.
+      const header = await client.getBlockHeader(tip.index, this.rpc).catch((error) => {
+        if (!isPruned(error)) throw error;
+        return undefined;
+      });
       if (header !== undefined) this.assertSame(header);
     }
     await this.meetRegistry();
@@ -255,7 +282,8 @@ export class IndexFollower {
       );
     } else if (this.faults === 0) {
       const level = told.code === "NODE_FAULT" ? "error" : "warn";
-      log[level]({ reason: errorMessage(error), code: told.code }, "the index does not go on");
+      const code = error instanceof IndexError ? error.code : told.code;
+      log[level]({ reason: errorMessage(error), code }, "the index does not go on");
     }
     this.lastFault = isWrite ? told.message : errorMessage(error);
     this.waiters.rejectAll(told);

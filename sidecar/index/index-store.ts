@@ -34,7 +34,8 @@ export type IndexErrorCode =
   | "INDEX_CORRUPT"
   | "INDEX_NEWER"
   | "INDEX_FOREIGN"
-  | "INDEX_CONTRADICTED";
+  | "INDEX_CONTRADICTED"
+  | "INDEX_NODE_PRUNED";
 
 /** An index that cannot be used, with the remedy in its message. */
 export class IndexError extends AppError<IndexErrorCode> {}

@@ -22,6 +22,7 @@ export interface QueryAnswer {
 const UNKNOWN_REQUEST = 6;
 const INVALID_REQUEST = 18;
 const KEY_NOT_FOUND = 22;
+const NOT_FOUND = 38;
 
 /** Codes of faults in a query. */
 type QueryFaultCode = "NOT_FOUND" | "INVALID_ARGUMENT";
@@ -56,6 +57,12 @@ export async function queryModule(
     return { code: 0, log: "", codespace: "", value };
   } catch (error) {
     const code = error instanceof AppError ? error.code : "";
+    if (code === "HISTORY_PRUNED") {
+      const { height } = query;
+      const text = `failed to load state at height ${height}; version does not exist`;
+      const latest = view.head().height;
+      return failure(NOT_FOUND, `${text} (latest height: ${latest}): not found`);
+    }
     if (code === "NOT_FOUND") {
       const text = `rpc error: code = NotFound desc = ${errorMessage(error)}`;
       return failure(KEY_NOT_FOUND, `${text}: key not found`);

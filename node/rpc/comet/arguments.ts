@@ -10,7 +10,8 @@ export type ArgumentSource =
   | { readonly form: "url"; readonly values: ReadonlyMap<string, string> }
   | { readonly form: "json"; readonly values: ReadonlyMap<string, unknown> };
 
-const WHOLE_NUMBER = /^-?[0-9]{1,16}$/;
+const WHOLE_NUMBER = /^-?[0-9]{1,19}$/;
+const MAX_INT64 = 2n ** 63n - 1n;
 const HEX_BYTES = /^([0-9a-fA-F]{2})*$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
@@ -18,14 +19,19 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 export class Arguments {
   constructor(private readonly source: ArgumentSource) {}
 
-  /** A whole number, safe to compute with; undefined where absent. */
+  /**
+   * A whole number; undefined where absent. What only an int64 can hold becomes the nearest number
+   * that is safe to compute with: no height or page is that large, and clients ask for "all" so.
+   */
   integer(name: string): number | undefined {
     const value = this.source.form === "url" ? this.unquoted(name) : this.source.values.get(name);
     if (value === undefined || value === null) return undefined;
-    const isText = typeof value === "string" && WHOLE_NUMBER.test(value);
-    const number = isText || typeof value === "number" ? Number(value) : Number.NaN;
-    if (!Number.isSafeInteger(number)) throw invalidArgument(name, "a whole number");
-    return number;
+    if (typeof value === "string" && WHOLE_NUMBER.test(value)) {
+      const number = BigInt(value);
+      if (number <= MAX_INT64 && number >= -MAX_INT64 - 1n) return nearestSafe(number);
+    }
+    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+    throw invalidArgument(name, "a whole number");
   }
 
   /** False where absent. */
@@ -108,6 +114,11 @@ export class Arguments {
     }
     throw invalidArgument(name, "a quoted string");
   }
+}
+
+function nearestSafe(number: bigint): number {
+  const { MAX_SAFE_INTEGER, MIN_SAFE_INTEGER } = Number;
+  return Math.max(MIN_SAFE_INTEGER, Math.min(MAX_SAFE_INTEGER, Number(number)));
 }
 
 /** A piece of a URL's query whose key is no argument but the tag of an event. */

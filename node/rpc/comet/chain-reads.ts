@@ -83,9 +83,17 @@ function decidedAt(
 
 /** Block, receipts and journal of a height in range. Throws INTERNAL when they are gone. */
 export function committedAt(chain: CometChain, height: Height): CommittedBlock {
+  assertResults(chain, height);
   const committed = chain.view.block(height);
   if (committed === undefined) throw refused(`results of height ${height} are not available`);
   return committed;
+}
+
+/** Throws INTERNAL, in CometBFT's words, where the results of a height are not here any more. */
+export function assertResults({ view }: CometChain, height: Height): void {
+  const { journal } = view.oldest();
+  if (height >= journal) return;
+  throw refused(`height ${height} is not available, lowest height is ${journal}`);
 }
 
 /** `block_id` and `block` of a height. */

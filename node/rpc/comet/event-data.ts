@@ -133,12 +133,7 @@ export function momentPublication(chain: CometChain, moment: ConsensusMoment): P
     return plainEvent(name, name, () => value);
   }
   if (name === "CompleteProposal") {
-    const { parts } = chain.consensus.progress().status;
-    const none = blockIdJson(undefined);
-    const header = parts?.header;
-    // The header's hash is not known here; its parts' is.
-    const shown = header === undefined ? {} : { total: header.total, hash: upperHex(header.hash) };
-    const value = { ...place, block_id: { ...none, parts: { ...none.parts, ...shown } } };
+    const value = { ...place, block_id: blockIdJson(moment.blockId) };
     return plainEvent(name, name, () => value);
   }
   return plainEvent(name, "RoundState", () => place);

@@ -11,7 +11,7 @@ import { type Hash32, type Height, parseHash32 } from "../../../chain/hex.js";
 import { sdkTransactionHash } from "../../../chain/sdk-transaction.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import type { CommittedBlock } from "../../event-bus.js";
-import { latestHeight } from "./chain-reads.js";
+import { assertResults, latestHeight } from "./chain-reads.js";
 import { upperHex } from "./encode.js";
 import { refused } from "./errors.js";
 import type { CometChain } from "./ports.js";
@@ -122,6 +122,8 @@ class Search {
     const range = heightRange(query, HEIGHT_TAGS[kind], latestHeight(this.chain));
     const from = Math.max(range.from, only?.height ?? 0);
     const to = Math.min(range.to, only?.height ?? range.to);
+    // Whoever asks for a range that is not all here has to say so: nothing is left out silently.
+    if (from <= to) assertResults(this.chain, from);
     for await (const height of this.heights(query, kind, from, to)) {
       await this.breathe();
       const committed = this.chain.view.block(height);
@@ -162,7 +164,8 @@ class Search {
     if (from >= to) return from === to ? [from] : [];
     for (const condition of query.conditions) {
       const account = accountOf(condition);
-      if (account !== undefined) return view.accountHeights(account, from, to);
+      const isIndexed = account !== undefined && from >= view.oldest().state;
+      if (isIndexed) return view.accountHeights(account, from, to);
     }
     for (const condition of query.conditions) {
       const amountAtoken = amountOf(condition);

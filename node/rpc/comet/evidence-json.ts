@@ -8,34 +8,39 @@ import {
   encodeDuplicateVote,
 } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
-import { errorMessage } from "../../../chain/errors.js";
 import { bytesToHash32 } from "../../../chain/hex.js";
+import { schemaFaultText } from "../../../runtime/schema-faults.js";
 import { CometFault } from "./errors.js";
 import { timeOfDayMs } from "./query.js";
 
-const hexBytes = (size: number) =>
+/** Bytes of a fixed size in hex of either case, without prefix. */
+export const hexBytes = (size: number) =>
   z
     .string()
     .regex(new RegExp(`^[0-9A-Fa-f]{${size * 2}}$`))
     .transform((digits) => Buffer.from(digits, "hex"));
-const int64 = z
+/** An int64 of at least zero, as text. */
+export const int64 = z
   .string()
   .regex(/^[0-9]{1,19}$/)
   .transform(BigInt);
-const height = z
+/** A height from 1 on, as text. */
+export const height = z
   .string()
   .regex(/^[1-9][0-9]{0,14}$/)
   .transform(Number);
-const int32 = z.number().int().min(0).max(0x7fff_ffff);
-const time = z.string().transform((text, context) => {
+/** An int32 of at least zero. */
+export const int32 = z.number().int().min(0).max(0x7fff_ffff);
+/** An RFC 3339 time, as nanoseconds since 1970. */
+export const time = z.string().transform((text, context) => {
   const timeNs = parseTime(text);
   if (timeNs !== undefined) return timeNs;
   context.addIssue({ code: "custom", message: "expected an RFC 3339 time" });
   return z.NEVER;
 });
 
-/** A vote for nil has the zero id. */
-const blockId = z
+/** A block id; a vote for nil has the zero id. */
+export const blockId = z
   .object({ hash: z.string(), parts: z.object({ total: int32, hash: z.string() }) })
   .transform(({ hash, parts }): BlockId | undefined => {
     if (hash === "") return undefined;
@@ -94,7 +99,7 @@ export function parseEvidence(json: unknown): DuplicateVoteEvidence {
       }),
     );
   } catch (cause) {
-    throw new CometFault("INVALID_PARAMS", `evidence: ${errorMessage(cause)}`, { cause });
+    throw new CometFault("INVALID_PARAMS", `evidence: ${schemaFaultText(cause)}`, { cause });
   }
 }
 

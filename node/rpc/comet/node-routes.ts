@@ -52,13 +52,13 @@ export function nodeRoutes(
 
 /** CometBFT also shows rates of each connection; here they are metrics. */
 function peerJson(peer: CometPeer, cosmosChainId: string, appVersion: string) {
-  const { nodeId, listenAddress, moniker } = peer;
+  const { nodeId, listenAddress, moniker, rpcAddress } = peer;
   const info = nodeInfoJson({
     nodeId,
     listenAddress,
     cosmosChainId,
     moniker,
-    rpcAddress: "",
+    rpcAddress,
     appVersion,
   });
   return {

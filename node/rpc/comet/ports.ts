@@ -43,7 +43,9 @@ export interface CometPeer {
   readonly nodeId: string;
   readonly listenAddress: string;
   readonly moniker: string;
+  /** As the peer's own status shows them. */
   readonly version: string;
+  readonly rpcAddress: string;
   readonly isOutbound: boolean;
   readonly remoteIp: string;
   readonly connectedMs: number;

@@ -30,8 +30,7 @@ export function matchesQuery(query: EventQuery, values: EventValues): boolean {
 
 function holds(condition: Condition, values: EventValues): boolean {
   const { tag } = condition;
-  const found = values.get(tag);
-  if (found !== undefined) return found.some((value) => isMatch(condition, value));
+  if (values.get(tag)?.some((value) => isMatch(condition, value)) === true) return true;
   // A tag that is only an event's type stands for an empty value: for existence.
   const isType = [...values.keys()].some((key) => key.slice(0, key.lastIndexOf(".")) === tag);
   return isType && isMatch(condition, "");

@@ -43,7 +43,7 @@ const NUMBER = /[0-9]+(\.[0-9]*)?/y;
 const WORD = /[\p{L}\p{Nd}_][\p{L}\p{Nd}_.-]*/uy;
 const STRING = /'([^']*)'/y;
 const COMPARISON = /<=|>=|<|>|=/y;
-const MOMENT = / ([-0-9T:+Z]+)/y;
+const MOMENT = / ([-0-9T:+Z]*)/y;
 
 const DATE_TEXT = /^([0-9]{4})-([0-9]{2})-([0-9]{2})$/;
 const TIME_TEXT =

@@ -4,8 +4,6 @@
  * encodings are CometBFT's: 64-bit numbers as strings, hashes in upper case, bytes in base64.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
-import { type WebSocket, WebSocketServer } from "ws";
 import type { Logger } from "../../../runtime/logger.js";
 import { isAllowedOrigin } from "../evm/origin.js";
 import {
@@ -16,6 +14,7 @@ import {
   sendText,
   stopServer,
 } from "../http-listener.js";
+import { WebSockets } from "../web-sockets.js";
 import { urlArguments } from "./arguments.js";
 import { blockRoutes } from "./block-routes.js";
 import { broadcastRoutes } from "./broadcast-routes.js";
@@ -53,12 +52,6 @@ const MAX_CONNECTIONS = 1_024;
 /** Time between pings; a client that did not answer the last one is ended. */
 const PING_INTERVAL_MS = 20_000;
 
-/** Time that clients get to answer a close frame when the server stops. */
-const STOP_GRACE_MS = 1_000;
-
-/** WebSocket status "going away". */
-const GOING_AWAY = 1001;
-
 /** The id of answers to GET requests. */
 const URI_ID = -1;
 
@@ -71,42 +64,30 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
   const texts = new ResultTexts();
   const hub = chain === undefined ? undefined : new SubscriptionHub(chain, texts, log);
   const routes = routesOf(options, texts, hub);
-  const connections = new Map<WebSocket, CometConnection>();
-  const sockets = new WebSocketServer({
-    noServer: true,
-    maxPayload: MAX_BODY_BYTES,
-    clientTracking: false,
-  });
   const server = createServer((request, response) => {
     new Exchange(request, response, options, routes).answer();
   });
   server.maxConnections = MAX_CONNECTIONS;
-  server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-    const refusal = upgradeRefusal(options, request);
-    if (refusal !== undefined) {
-      stream.on("error", () => stream.destroy());
-      stream.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-      return;
-    }
-    sockets.handleUpgrade(request, stream, head, (socket) => {
-      connections.set(socket, new CometConnection(socket, routes, log));
-      socket.once("close", () => connections.delete(socket));
-    });
+  const sockets = new WebSockets(server, {
+    maxMessageBytes: MAX_BODY_BYTES,
+    pingIntervalMs: PING_INTERVAL_MS,
+    allowedOrigins: options.allowedOrigins ?? [],
+    refusal(request) {
+      if (pathOf(request) !== "/websocket") return "404 Not Found";
+      return chain === undefined ? "503 Service Unavailable" : undefined;
+    },
+    connect: (socket) => new CometConnection(socket, routes, log),
   });
   const address = await listen(server, "consensus RPC", options.listen).catch((error: unknown) => {
     hub?.close();
     throw error;
   });
-  const pings = setInterval(() => {
-    for (const connection of connections.values()) connection.ping();
-  }, PING_INTERVAL_MS);
   return {
     name: "comet-rpc",
     address,
     async stop() {
-      clearInterval(pings);
       hub?.close();
-      await closeAll([...connections.keys()]);
+      await sockets.close();
       await stopServer(server);
     },
   };
@@ -131,31 +112,6 @@ function routesOf(
     ...broadcastRoutes(chain, log),
     ...hub.routes(),
   ]);
-}
-
-/** Status line for an upgrade that is not accepted. */
-function upgradeRefusal(options: CometServerOptions, request: IncomingMessage): string | undefined {
-  const { origin } = request.headers;
-  if (origin !== undefined && !isAllowedOrigin(origin, options.allowedOrigins ?? [])) {
-    return "403 Forbidden";
-  }
-  if (pathOf(request) !== "/websocket") return "404 Not Found";
-  return options.chain === undefined ? "503 Service Unavailable" : undefined;
-}
-
-async function closeAll(sockets: readonly WebSocket[]): Promise<void> {
-  const closed = sockets.map(
-    (socket) =>
-      new Promise<void>((resolve) => {
-        socket.once("close", () => resolve());
-        socket.close(GOING_AWAY, "server stops");
-      }),
-  );
-  const timer = setTimeout(() => {
-    for (const socket of sockets) socket.terminate();
-  }, STOP_GRACE_MS);
-  await Promise.all(closed);
-  clearTimeout(timer);
 }
 
 function pathOf(request: IncomingMessage): string {

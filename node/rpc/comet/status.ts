@@ -8,8 +8,11 @@ import type { ConsensusView } from "../../consensus/consensus-ports.js";
 import { summaryAt } from "./chain-reads.js";
 import { publicKeyJson, upperHex } from "./encode.js";
 
-/** Version that CosmJS recognises: it chooses its client by the leading "0.38.". */
-const COMET_VERSION = "0.38.17";
+/**
+ * Version that `status` shows and peers are told. CosmJS recognises it: it chooses its client by
+ * the leading "0.38.".
+ */
+export const COMET_VERSION = "0.38.17";
 
 /** CometBFT's protocol versions of that release. */
 const PROTOCOL_VERSION = { p2p: "8", block: "11" } as const;

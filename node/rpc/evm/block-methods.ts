@@ -11,7 +11,7 @@ import {
   parseHashParam,
   parseIndex,
 } from "./params.js";
-import { findHeight } from "./reads.js";
+import { findBlock } from "./reads.js";
 
 /** Reads of whole blocks; an unknown block is null, never an error. */
 export function blockMethods(view: ChainView, json: BlockJson): MethodEntries {
@@ -26,7 +26,7 @@ export function blockMethods(view: ChainView, json: BlockJson): MethodEntries {
   return [
     method("eth_blockNumber", 0, () => toQuantity(view.head().height)),
     method("eth_getBlockByNumber", 2, (params) => {
-      const height = findHeight(view, params.required(0, parseBlockNumberOrTag));
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       const full = params.optional(1, parseBoolean) ?? false;
       return height === undefined ? null : (json.block(height, full) ?? null);
     }),
@@ -36,23 +36,23 @@ export function blockMethods(view: ChainView, json: BlockJson): MethodEntries {
       return height === undefined ? null : (json.block(height, full) ?? null);
     }),
     method("eth_getBlockReceipts", 1, (params) => {
-      const height = findHeight(view, params.required(0, parseBlockRef));
+      const height = findBlock(view, params.required(0, parseBlockRef));
       return height === undefined ? null : (json.receipts(height) ?? null);
     }),
     method("eth_getHeaderByNumber", 1, (params) =>
-      header(findHeight(view, params.required(0, parseBlockNumberOrTag))),
+      header(findBlock(view, params.required(0, parseBlockNumberOrTag))),
     ),
     method("eth_getHeaderByHash", 1, (params) =>
       header(view.heightOfHash(params.required(0, parseHashParam))),
     ),
     method("eth_getBlockTransactionCountByNumber", 1, (params) =>
-      count(findHeight(view, params.required(0, parseBlockNumberOrTag))),
+      count(findBlock(view, params.required(0, parseBlockNumberOrTag))),
     ),
     method("eth_getBlockTransactionCountByHash", 1, (params) =>
       count(view.heightOfHash(params.required(0, parseHashParam))),
     ),
     method("eth_getUncleCountByBlockNumber", 1, (params) =>
-      uncles(findHeight(view, params.required(0, parseBlockNumberOrTag))),
+      uncles(findBlock(view, params.required(0, parseBlockNumberOrTag))),
     ),
     method("eth_getUncleCountByBlockHash", 1, (params) =>
       uncles(view.heightOfHash(params.required(0, parseHashParam))),

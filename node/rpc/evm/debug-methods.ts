@@ -23,7 +23,7 @@ import {
   parseHashParam,
   parseObject,
 } from "./params.js";
-import { findHeight, stateHeight } from "./reads.js";
+import { findBlock, stateHeight } from "./reads.js";
 
 /** What the debug methods read. */
 export interface DebugMethodPorts {
@@ -58,7 +58,7 @@ function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries
       return new RawJson(JSON.stringify(trace.result));
     }),
     method("debug_traceBlockByNumber", 2, (params, { signal }) => {
-      const height = findHeight(view, params.required(0, parseBlockNumberOrTag));
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       return traceBlock(height, params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE, signal);
     }),
     method("debug_traceBlockByHash", 2, (params, { signal }) => {
@@ -87,15 +87,15 @@ function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
   };
   return [
     method("debug_getRawHeader", 1, (params) => {
-      const { block } = committed(findHeight(view, params.required(0, parseBlockRef)));
+      const { block } = committed(findBlock(view, params.required(0, parseBlockRef)));
       return bytesToHex(encodeHeader(block.header));
     }),
     method("debug_getRawBlock", 1, (params) => {
-      const { block } = committed(findHeight(view, params.required(0, parseBlockRef)));
+      const { block } = committed(findBlock(view, params.required(0, parseBlockRef)));
       return bytesToHex(encodeRawBlock(block));
     }),
     method("debug_getRawReceipts", 1, (params) => {
-      const { receipts } = committed(findHeight(view, params.required(0, parseBlockRef)));
+      const { receipts } = committed(findBlock(view, params.required(0, parseBlockRef)));
       return receipts.map((receipt) => bytesToHex(encodeReceipt(receipt)));
     }),
     method("debug_getRawTransaction", 1, (params) => {

@@ -15,6 +15,7 @@ export const RPC_ERROR_NUMBERS = {
   RESPONSE_TOO_LARGE: -32003,
   LIMIT_EXCEEDED: -32005,
   EXECUTION_REVERTED: 3,
+  HISTORY_PRUNED: 4444,
 } as const;
 
 /** One of the codes of `RPC_ERROR_NUMBERS`. */
@@ -53,6 +54,11 @@ export function invalidParams(message: string): RpcFault {
 /** State of a block that this node does not have. */
 export function headerNotFound(): RpcFault {
   return new RpcFault("HEADER_NOT_FOUND", "header not found");
+}
+
+/** What this node had and has no more, or never got (EIP-4444, as go-ethereum answers it). */
+export function historyPruned(): RpcFault {
+  return new RpcFault("HISTORY_PRUNED", "pruned history unavailable");
 }
 
 /**
@@ -116,7 +122,7 @@ export function toRpcError(error: unknown): RpcErrorObject | undefined {
     case "HEADER_NOT_FOUND":
       return { code: RPC_ERROR_NUMBERS.HEADER_NOT_FOUND, message: "header not found" };
     case "HISTORY_PRUNED":
-      return { code: 4444, message: "pruned history unavailable" };
+      return { code: RPC_ERROR_NUMBERS.HISTORY_PRUNED, message: "pruned history unavailable" };
     case "TRACE_TOO_LARGE":
       return { code: RPC_ERROR_NUMBERS.RESPONSE_TOO_LARGE, message: errorMessage(error) };
     case "INSUFFICIENT_FUNDS":

@@ -5,7 +5,7 @@ import type { CommittedBlock } from "../../event-bus.js";
 import { invalidParams, RpcFault } from "./errors.js";
 import { type MethodEntries, method, type RpcResult } from "./method.js";
 import { ParamError, parseBlockNumberOrTag, parseIndex, parseList } from "./params.js";
-import { findHeight } from "./reads.js";
+import { assertBlocks, findHeight } from "./reads.js";
 
 /** Percentiles in one request, as in go-ethereum. */
 const MAX_PERCENTILES = 100;
@@ -64,6 +64,7 @@ export function feeMethods(
         );
       }
       const oldest = Math.max(0, newest - count + 1);
+      if (count > 0) assertBlocks(view, { from: oldest, to: newest });
       return feeHistory(view, { from: oldest, to: newest, count }, percentiles, signal);
     }),
   ];

@@ -6,7 +6,7 @@ import { type Operation, operationsOf } from "../../../chain/operations.js";
 import type { AccountJournalEntry, ChainView } from "../../chain-view.js";
 import type { TransactionPool, TransactionStatus } from "../../mempool/pool-port.js";
 import type { BlockJson } from "./block-json.js";
-import { invalidParams } from "./errors.js";
+import { historyPruned, invalidParams } from "./errors.js";
 import { changeJson } from "./journal-json.js";
 import { type JsonValue, type MethodEntries, method } from "./method.js";
 import { parseAddressParam, parseHashParam, parseIndex } from "./params.js";
@@ -35,7 +35,9 @@ export function journalMethods(
   return [
     method("causeway_getBlockJournal", 1, (params) => {
       const height = view.heightOfHash(params.required(0, parseHashParam));
-      return height === undefined ? null : (json.journal(height) ?? null);
+      if (height === undefined) return null;
+      if (height !== 0 && height < view.oldest().journal) throw historyPruned();
+      return json.journal(height) ?? null;
     }),
     method("causeway_getAccountJournal", 3, async (params, { signal }) => {
       const address = params.required(0, parseAddressParam);
@@ -63,8 +65,11 @@ export function journalMethods(
 /** Status with its numbers as quantities. */
 function statusJson(status: TransactionStatus): JsonValue {
   switch (status.status) {
-    case "queued":
-      return { status: status.status, missingNonce: toQuantity(status.missingNonce) };
+    case "queued": {
+      const { missingNonce, reason } = status;
+      const known = { status: status.status, missingNonce: toQuantity(missingNonce) };
+      return reason === undefined ? known : { ...known, reason };
+    }
     case "included": {
       const { height, index } = status;
       return { status: status.status, height: toQuantity(height), index: toQuantity(index) };

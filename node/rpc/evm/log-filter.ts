@@ -20,6 +20,7 @@ import {
   parseList,
   parseObject,
 } from "./params.js";
+import { assertBlocks } from "./reads.js";
 
 /** Addresses in a filter and alternatives at one topic position, as in go-ethereum. */
 const MAX_ALTERNATIVES = 1_000;
@@ -125,7 +126,7 @@ export interface HeightRange {
 /**
  * Heights that a filter covers now. Missing ends mean the head.
  * @throws INVALID_PARAMS for ranges that are reversed, too long or beyond the head;
- *   SERVER_ERROR for an unknown block hash
+ *   SERVER_ERROR for an unknown block hash; HISTORY_PRUNED
  */
 export function rangeOf(view: ChainView, filter: LogFilter, maxBlocks: number): HeightRange {
   if (filter.blockHash !== undefined) {
@@ -142,6 +143,7 @@ export function rangeOf(view: ChainView, filter: LogFilter, maxBlocks: number): 
   if (to - from + 1 > maxBlocks) {
     throw invalidParams(`exceed maximum block range: ${maxBlocks}`);
   }
+  assertBlocks(view, { from, to });
   return { from, to };
 }
 

@@ -22,6 +22,7 @@ import {
   parseBoolean,
   parseObject,
 } from "./params.js";
+import { assertBlocks } from "./reads.js";
 
 /** What is sent: `chain` kinds follow the heights, the others are events of the moment. */
 type Topic =
@@ -121,6 +122,7 @@ export class SubscriptionHub {
     if (head - from.height + 1 > maxBlocks) {
       throw invalidParams(`exceed maximum block range: ${maxBlocks}`);
     }
+    if (from.height <= head) assertBlocks(this.ports.view, { from: from.height, to: head });
     return from.height;
   }
 

@@ -7,7 +7,7 @@ import { receiptAt } from "./block-json.js";
 import { minedTransactionJson, pendingTransactionJson, placeOf } from "./encode.js";
 import { type MethodEntries, method, RawJson, type RpcResult } from "./method.js";
 import { parseBlockNumberOrTag, parseBytes, parseHashParam, parseIndex } from "./params.js";
-import { findHeight } from "./reads.js";
+import { findBlock } from "./reads.js";
 import type { SubmitQueue } from "./submit-queue.js";
 
 /** What these methods read and write. */
@@ -44,7 +44,7 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       return json === undefined ? null : new RawJson(json);
     }),
     method("eth_getTransactionByBlockNumberAndIndex", 2, (params) => {
-      const height = findHeight(view, params.required(0, parseBlockNumberOrTag));
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       return byPlace(height, params.required(1, parseIndex));
     }),
     method("eth_getTransactionByBlockHashAndIndex", 2, (params) => {
@@ -57,7 +57,7 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       return raw(location === undefined ? pool.get(hash) : at(location.height, location.index));
     }),
     method("eth_getRawTransactionByBlockNumberAndIndex", 2, (params) => {
-      const height = findHeight(view, params.required(0, parseBlockNumberOrTag));
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
       return raw(at(height, params.required(1, parseIndex)));
     }),
     method("eth_getRawTransactionByBlockHashAndIndex", 2, (params) => {

@@ -1,0 +1,95 @@
+/** What the node's WebSocket servers share: who may connect, pings, and how all are ended. */
+import type { IncomingMessage, Server } from "node:http";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+import { isAllowedOrigin } from "./evm/origin.js";
+
+/** Time that clients get to answer a close frame when the server stops. */
+const STOP_GRACE_MS = 1_000;
+
+/** WebSocket status "going away". */
+const GOING_AWAY = 1001;
+
+/** One client of a server. */
+export interface PingedConnection {
+  /** Asks whether the client is there; ends the connection if it did not answer the last time. */
+  ping(): void;
+}
+
+/** What a server makes of its clients. */
+export interface WebSocketOptions {
+  /** Largest message that is read. */
+  readonly maxMessageBytes: number;
+  readonly pingIntervalMs: number;
+  /** Web pages that may connect, "*" for all; programs send no Origin and are not affected. */
+  readonly allowedOrigins: readonly string[];
+  /** Status line for an upgrade that is not accepted. @param open clients that are connected */
+  refusal(request: IncomingMessage, open: number): string | undefined;
+  connect(socket: WebSocket): PingedConnection;
+}
+
+/** The WebSocket clients of an HTTP server. */
+export class WebSockets {
+  private readonly connections = new Map<WebSocket, PingedConnection>();
+  private readonly sockets: WebSocketServer;
+  private pings: NodeJS.Timeout | undefined;
+
+  constructor(
+    server: Server,
+    private readonly options: WebSocketOptions,
+  ) {
+    const maxPayload = options.maxMessageBytes;
+    this.sockets = new WebSocketServer({ noServer: true, maxPayload, clientTracking: false });
+    server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+      this.upgrade(request, stream, head);
+    });
+    server.once("listening", () => {
+      this.pings = setInterval(() => {
+        for (const connection of this.connections.values()) connection.ping();
+      }, options.pingIntervalMs);
+    });
+  }
+
+  /** Clients that are connected. */
+  get size(): number {
+    return this.connections.size;
+  }
+
+  /** Ends all connections, politely at first. */
+  async close(): Promise<void> {
+    clearInterval(this.pings);
+    const open = [...this.connections.keys()];
+    const closed = open.map(
+      (socket) =>
+        new Promise<void>((resolve) => {
+          socket.once("close", () => resolve());
+          socket.close(GOING_AWAY, "server stops");
+        }),
+    );
+    const timer = setTimeout(() => {
+      for (const socket of open) socket.terminate();
+    }, STOP_GRACE_MS);
+    await Promise.all(closed);
+    clearTimeout(timer);
+  }
+
+  private upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    const refusal = this.refusal(request);
+    if (refusal !== undefined) {
+      stream.on("error", () => stream.destroy());
+      stream.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      return;
+    }
+    this.sockets.handleUpgrade(request, stream, head, (socket) => {
+      this.connections.set(socket, this.options.connect(socket));
+      socket.once("close", () => this.connections.delete(socket));
+    });
+  }
+
+  private refusal(request: IncomingMessage): string | undefined {
+    const { origin } = request.headers;
+    const { allowedOrigins } = this.options;
+    if (origin !== undefined && !isAllowedOrigin(origin, allowedOrigins)) return "403 Forbidden";
+    return this.options.refusal(request, this.size);
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Headers and validators from before a restored height, down to where no evidence counts any more:
+ * each header is proven by the hash in the one above it.
+ */
+import type { ConsensusHeader } from "../../chain/consensus/consensus-header.js";
+import { LightError, verifyBackwards } from "../../chain/consensus/light.js";
+import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
+import type { Height } from "../../chain/hex.js";
+import type { Clock } from "../../runtime/clock.js";
+import type { Logger } from "../../runtime/logger.js";
+import { retry } from "../../runtime/task.js";
+import { fromAny, headersOfAny } from "./light-client.js";
+import { HEADERS_PER_PAGE } from "./light-json.js";
+import type { LightProvider } from "./light-rpc.js";
+import type { Backfill } from "./statesync-ports.js";
+
+/** How far back double signing is punished; evidence is too old only by both. */
+export interface EvidenceWindow {
+  readonly maxAgeBlocks: number;
+  readonly maxAgeNs: bigint;
+}
+
+/** What is needed to look back. */
+export interface BackfillOptions {
+  readonly providers: readonly LightProvider[];
+  readonly window: EvidenceWindow;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** BLOCKHASH reaches 256 blocks back, and the hash of one is in the header of the next. */
+const MIN_HEADERS = 257;
+
+/** Pages asked for at once: the way to a server is longer than its work. */
+const PAGES_AT_ONCE = 4;
+
+/** Tries of a page, and the pauses between them. */
+const PAGE_RETRY = { attempts: 3, minDelayMs: 500, maxDelayMs: 2_000 };
+
+/** How often progress is logged. */
+const LOG_INTERVAL_MS = 10_000;
+
+/**
+ * Everything before a verified header that a node must know.
+ * @param top header of the restored height
+ * @throws LIGHT_INVALID, SERVER_UNAVAILABLE, SERVER_ANSWER_INVALID, or the signal's reason
+ */
+export async function fetchBackfill(
+  top: ConsensusHeader,
+  options: BackfillOptions,
+  signal: AbortSignal,
+): Promise<Backfill> {
+  const { providers, window, clock, log } = options;
+  const headers: ConsensusHeader[] = [];
+  const sets: { height: Height; validators: ValidatorSet }[] = [];
+  let above = top;
+  let loggedAtMs = clock.monotonicMs();
+  while (above.height > 1 && !isEnough(top, above, window)) {
+    const ranges = nextRanges(above.height - 1);
+    const pages = await Promise.all(
+      ranges.map((range, turn) => fetchPage(turned(providers, turn), range, signal)),
+    );
+    for (const header of pages.flat()) {
+      verifyBackwards(header, above);
+      if (headers.length === 0 || header.validatorsHash !== above.validatorsHash) {
+        sets.push({ height: header.height, validators: await setOf(header, options, signal) });
+      }
+      headers.push(header);
+      above = header;
+      if (isEnough(top, above, window)) break;
+    }
+    if (clock.monotonicMs() - loggedAtMs < LOG_INTERVAL_MS) continue;
+    loggedAtMs = clock.monotonicMs();
+    log.info({ headers: headers.length, height: above.height }, "state sync reads headers");
+  }
+  return { headers, sets };
+}
+
+/** Whether nothing older can matter. */
+function isEnough(top: ConsensusHeader, lowest: ConsensusHeader, window: EvidenceWindow): boolean {
+  const ageBlocks = top.height - lowest.height;
+  const isOld = ageBlocks > window.maxAgeBlocks && top.timeNs - lowest.timeNs > window.maxAgeNs;
+  return isOld && ageBlocks >= MIN_HEADERS;
+}
+
+/** One page; hours of headers must not be fetched anew because servers were busy for a moment. */
+function fetchPage(
+  providers: readonly LightProvider[],
+  range: { readonly from: Height; readonly to: Height },
+  signal: AbortSignal,
+): Promise<readonly ConsensusHeader[]> {
+  return retry(() => headersOfAny(providers, range, signal), { ...PAGE_RETRY, signal });
+}
+
+/** Another server first in each turn: the work is shared, and hashes prove what comes. */
+function turned(providers: readonly LightProvider[], turn: number): readonly LightProvider[] {
+  const at = turn % providers.length;
+  return [...providers.slice(at), ...providers.slice(0, at)];
+}
+
+/** The next pages downwards from a height. */
+function nextRanges(from: Height): { from: Height; to: Height }[] {
+  const ranges = [];
+  for (let top = from; top >= 1 && ranges.length < PAGES_AT_ONCE; top -= HEADERS_PER_PAGE) {
+    ranges.push({ from: top, to: Math.max(1, top - HEADERS_PER_PAGE + 1) });
+  }
+  return ranges;
+}
+
+/** The validators of a proven header, from whichever server has the right ones. */
+function setOf(
+  header: ConsensusHeader,
+  { providers }: BackfillOptions,
+  signal: AbortSignal,
+): Promise<ValidatorSet> {
+  const ask = async (provider: LightProvider) => {
+    const set = await provider.validators(header.height, signal);
+    if (set.hash() === header.validatorsHash) return set;
+    throw new LightError("LIGHT_INVALID", `server ${provider.name} lists other validators`, {
+      details: { height: header.height },
+    });
+  };
+  return fromAny(providers, ask, signal);
+}

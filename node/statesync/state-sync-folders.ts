@@ -1,0 +1,83 @@
+/**
+ * Where a state is restored, and how it takes the place of the chain's folder; every step may be
+ * the last one before a crash.
+ */
+import { existsSync } from "node:fs";
+import { open, readdir, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { restoredHeight } from "./snapshot-restore.js";
+
+/** Names in the node's `data` folder. */
+const NAMES = {
+  /** What the node works on. */
+  chain: "chain",
+  /** A store that is being restored; complete when it says so itself. */
+  restoring: "chain.restoring",
+  /** The chain that it takes the place of: height 0, to be deleted. */
+  replaced: "chain.replaced",
+  /** Fetched chunks, a folder for each snapshot. */
+  chunks: "statesync",
+} as const;
+
+/** The folders of a node that state sync touches. */
+export class StateSyncFolders {
+  constructor(private readonly data: string) {}
+
+  /** Where a store is restored. */
+  get restoring(): string {
+    return path.join(this.data, NAMES.restoring);
+  }
+
+  /** Where the chunks of a snapshot are kept. */
+  chunksOf(name: string): string {
+    return path.join(this.data, NAMES.chunks, name);
+  }
+
+  /** Deletes the chunks of all snapshots but one. */
+  async keepOnlyChunks(name: string | undefined): Promise<void> {
+    const folder = path.join(this.data, NAMES.chunks);
+    for (const other of await readdir(folder).catch(() => [])) {
+      if (other !== name) await rm(path.join(folder, other), { recursive: true, force: true });
+    }
+    if (name === undefined) await rm(folder, { recursive: true, force: true });
+  }
+
+  /**
+   * With no store open: a complete restored store takes the place of the chain, a part of one is
+   * deleted.
+   * @returns whether there was a complete one
+   */
+  async adopt(): Promise<boolean> {
+    const isComplete = (await restoredHeight(this.restoring)) !== undefined;
+    if (isComplete) await this.replaceChain();
+    else await rm(this.restoring, { recursive: true, force: true });
+    if (existsSync(this.at("chain"))) {
+      await rm(this.at("replaced"), { recursive: true, force: true });
+    }
+    return isComplete;
+  }
+
+  private async replaceChain(): Promise<void> {
+    if (existsSync(this.at("chain"))) {
+      await rm(this.at("replaced"), { recursive: true, force: true });
+      await rename(this.at("chain"), this.at("replaced"));
+    }
+    await rename(this.restoring, this.at("chain"));
+    await this.sync();
+    await this.keepOnlyChunks(undefined);
+  }
+
+  private at(name: keyof typeof NAMES): string {
+    return path.join(this.data, NAMES[name]);
+  }
+
+  /** Renames are on disk only when their folder is. */
+  private async sync(): Promise<void> {
+    const folder = await open(this.data, "r");
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+  }
+}

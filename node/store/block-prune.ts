@@ -1,0 +1,98 @@
+/**
+ * Everything that is stored of a block, as deletions: the counterpart of `block-commit.ts`, where
+ * a new record of a block has to be named as well.
+ */
+import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { type Height, hexToBytes } from "../../chain/hex.js";
+import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
+import { type BlockStore, HASHES_BELOW_BASE } from "./block-store.js";
+import type { ConsensusStore } from "./consensus-store.js";
+import { type Database, type KeySpace, storeKey, type StoreWrite } from "./database.js";
+import { eventWrites } from "./event-store.js";
+
+/** Records with the height alone as their key. */
+export const BY_HEIGHT: readonly KeySpace[] = [
+  "block",
+  "receipts",
+  "journal",
+  "bloom",
+  "supply",
+  "consensusBlock",
+];
+
+/** Where a block's records lie. */
+export interface PrunedStores {
+  readonly database: Database;
+  readonly blocks: BlockStore;
+  readonly consensus: ConsensusStore;
+}
+
+/**
+ * Deletions of a block and its indexes; the hash of the block that falls out of BLOCKHASH's reach
+ * goes with it. Block 0 stays for ever.
+ * @param breathe called between parts of the work, to let others run
+ */
+export async function blockDeletions(
+  { blocks, consensus }: PrunedStores,
+  height: Height,
+  breathe: () => Promise<void>,
+): Promise<StoreWrite[]> {
+  const committed = await blocks.load(height, breathe);
+  const { block } = committed;
+  const at = heightBytes(height);
+  const keys = BY_HEIGHT.map((space) => storeKey(space, at));
+  keys.push(storeKey("blockHash", hexToBytes(block.hash)));
+  if (height > HASHES_BELOW_BASE) {
+    keys.push(storeKey("heightHash", heightBytes(height - HASHES_BELOW_BASE)));
+  }
+  const record = consensus.record(height);
+  if (record !== undefined) {
+    keys.push(storeKey("consensusHash", hexToBytes(record.blockId.hash)));
+  }
+  await breathe();
+  for (const { key } of eventWrites(committed)) keys.push(key);
+  for (const { tx, from } of block.transactions) {
+    await breathe();
+    keys.push(storeKey("transaction", hexToBytes(tx.hash)));
+    keys.push(storeKey("sdkTransaction", hexToBytes(sdkTransactionHash(tx, from))));
+  }
+  return keys.map((key) => ({ key, value: undefined }));
+}
+
+/**
+ * Deletions of validators and of headers fetched by state sync that no height from the base on
+ * needs, at most `limit` of each kind; none when there are no more.
+ * @param range.from where to begin to look: deleted keys are dear to walk over
+ */
+export async function validatorDeletions(
+  database: Database,
+  range: { readonly from: Height; readonly base: Height; readonly limit: number },
+): Promise<StoreWrite[]> {
+  const { from, base, limit } = range;
+  const pointer = database.get(storeKey("validatorsAt", heightBytes(base)));
+  const oldestSet = pointer === undefined ? 0 : readHeight(pointer, 0);
+  const bounds = [
+    ["validatorsAt", base],
+    ["validatorSet", oldestSet],
+    ["backfilledHeader", base],
+  ] as const;
+  const writes: StoreWrite[] = [];
+  for (const [space, bound] of bounds) {
+    for await (const key of keysBelow(database, space, { from, bound, limit })) {
+      writes.push({ key, value: undefined });
+    }
+  }
+  return writes;
+}
+
+/** Keys of a space that is ordered by height, between two heights, the upper one not included. */
+export function keysBelow(
+  database: Database,
+  space: KeySpace,
+  range: { readonly from: Height; readonly bound: Height; readonly limit: number },
+): AsyncIterable<Buffer> | readonly Buffer[] {
+  const { from, bound, limit } = range;
+  if (bound <= from) return [];
+  const to = storeKey(space, heightBytes(bound - 1));
+  return database.keys({ from: storeKey(space, heightBytes(from)), to, limit });
+}

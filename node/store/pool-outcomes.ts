@@ -1,0 +1,87 @@
+/**
+ * What became of transactions that left the pool without being mined, as the value of their
+ * markers: the last ones are known over a restart. Value: empty where nobody knows, else
+ * RLP[order, kind, hash or reason].
+ */
+import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
+
+/** The same shape as the mempool's port has. */
+export type StoredPoolOutcome =
+  | { readonly status: "replaced"; readonly by: Hash32 }
+  | { readonly status: "dropped"; readonly reason: string };
+
+/** Some days of a busy exchange; read in a tenth of a second at a start. */
+const MAX_OUTCOMES = 20_000;
+
+const KIND = { replaced: 1n, dropped: 2n } as const;
+
+const NOTHING = new Uint8Array(0);
+
+/** The last outcomes in the order in which they happened. */
+export class PoolOutcomes {
+  private readonly outcomes = new Map<Hash32, StoredPoolOutcome>();
+  private nextOrder = 0n;
+
+  /** @param capacity outcomes that are kept */
+  constructor(private readonly capacity = MAX_OUTCOMES) {}
+
+  /** All of them, oldest first. */
+  all(): ReadonlyMap<Hash32, StoredPoolOutcome> {
+    return this.outcomes;
+  }
+
+  has(hash: Hash32): boolean {
+    return this.outcomes.has(hash);
+  }
+
+  /** Forgets one; true when it was known. */
+  delete(hash: Hash32): boolean {
+    return this.outcomes.delete(hash);
+  }
+
+  /** Remembers an outcome and gives the value of its marker. */
+  add(hash: Hash32, outcome: StoredPoolOutcome | undefined): Uint8Array {
+    this.outcomes.delete(hash);
+    if (outcome === undefined) return NOTHING;
+    this.outcomes.set(hash, outcome);
+    const { status } = outcome;
+    const what =
+      status === "replaced" ? hexToBytes(outcome.by) : Buffer.from(outcome.reason, "utf8");
+    return encodeRlp([bigintToBytes(this.nextOrder++), bigintToBytes(KIND[status]), what]);
+  }
+
+  /** Takes the oldest out while there are too many. */
+  evict(): readonly Hash32[] {
+    const evicted: Hash32[] = [];
+    for (const hash of this.outcomes.keys()) {
+      if (this.outcomes.size <= this.capacity) break;
+      this.outcomes.delete(hash);
+      evicted.push(hash);
+    }
+    return evicted;
+  }
+
+  /** Takes back what the markers say, in any order. */
+  restore(markers: Iterable<readonly [Hash32, Uint8Array]>): void {
+    const read: { hash: Hash32; order: bigint; outcome: StoredPoolOutcome }[] = [];
+    for (const [hash, value] of markers) {
+      if (value.length > 0) read.push({ hash, ...decodeOutcome(value) });
+    }
+    read.sort((left, right) => (left.order < right.order ? -1 : 1));
+    for (const { hash, order, outcome } of read) {
+      this.outcomes.set(hash, outcome);
+      this.nextOrder = order + 1n;
+    }
+  }
+}
+
+function decodeOutcome(value: Uint8Array): { order: bigint; outcome: StoredPoolOutcome } {
+  const [order, kind, what] = rlpList(decodeRlp(value));
+  const content = rlpBytes(what);
+  const outcome: StoredPoolOutcome =
+    rlpInteger(kind) === KIND.replaced
+      ? { status: "replaced", by: bytesToHash32(content) }
+      : { status: "dropped", reason: Buffer.from(content).toString("utf8") };
+  return { order: rlpInteger(order), outcome };
+}
