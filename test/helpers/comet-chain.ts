@@ -274,6 +274,7 @@ export class CometTestChain {
             listenAddress: "tcp://127.0.0.1:26756",
             moniker: "peer",
             version: "0.38.17",
+            rpcAddress: "tcp://127.0.0.1:26757",
             isOutbound: true,
             remoteIp: "127.0.0.1",
             connectedMs: 5_000,

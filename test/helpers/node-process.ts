@@ -13,14 +13,16 @@ export interface NodeProcess {
   readonly ended: Promise<number | string>;
 }
 
-/** Starts the node of a home in this process' own group. */
+/** Starts the node of a home in this process' own group; `env` is added to its environment. */
 export async function startNodeProcess(
   home: string,
   args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<NodeProcess> {
   const main = path.join(await compiledFolder(), "cli", "main.js");
   const child = spawn(process.execPath, [main, "start", "--home", home, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
   });
   let [output, errors] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));

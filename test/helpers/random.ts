@@ -29,3 +29,8 @@ export function createRandom(seed: number): Random {
     },
   };
 }
+
+/** True in this share of the cases, from 0 to 1. */
+export function chance(random: Random, share: number): boolean {
+  return random.integer(1_000_000) < share * 1_000_000;
+}

@@ -20,7 +20,7 @@ import { EventBus } from "../../node/event-bus.js";
 import { createGenesisBlock } from "../../node/execution/genesis-block.js";
 import { createLocalGenesis, type Genesis } from "../../node/genesis.js";
 import { Mempool } from "../../node/mempool/mempool.js";
-import { InlineRecovery } from "../../node/mempool/sender-recovery.js";
+import { InlineRecovery, type SenderRecovery } from "../../node/mempool/sender-recovery.js";
 import { TrieCache } from "../../node/state/trie-cache.js";
 import { openStores, type OpenStores } from "../../node/store/open-store.js";
 import { PoolStore } from "../../node/store/pool-store.js";
@@ -85,12 +85,14 @@ export interface ValidatorNodeOptions {
   readonly failpoint?: (name: ConsensusFailpoint) => void;
   readonly timeouts?: ConsensusTimeouts;
   readonly doubleSignCheckBlocks?: number;
+  /** Recovers what a proposal brings and the pool does not know. */
+  readonly recovery?: SenderRecovery;
 }
 
 /** One node; `stop` and `open` with the same home is a restart. */
 export class ValidatorNode {
   private readonly controller = new AbortController();
-  private running: Promise<void> = Promise.resolve();
+  private running: Promise<unknown> = Promise.resolve();
 
   private constructor(
     readonly home: string,
@@ -132,7 +134,7 @@ export class ValidatorNode {
       pool,
       poolStore,
       bus,
-      recovery: new InlineRecovery(),
+      recovery: options.recovery ?? new InlineRecovery(),
       log,
       executor: {
         chainId: genesis.evmChainId,
@@ -180,8 +182,14 @@ export class ValidatorNode {
     this.running.catch(() => undefined);
   }
 
+  /** Leaves it to `work` when consensus runs, until `stop`. */
+  run(work: (signal: AbortSignal) => Promise<void>): void {
+    this.running = work(this.controller.signal);
+    this.running.catch(() => undefined);
+  }
+
   /** Resolves when consensus has ended by itself or by `stop`; rejects with its fault. */
-  ended(): Promise<void> {
+  ended(): Promise<unknown> {
     return this.running;
   }
 

@@ -4,6 +4,7 @@ import { heightBytes } from "../../chain/height-bytes.js";
 import { encodeJournal } from "../../node/store/block-codec.js";
 import { BlockStore } from "../../node/store/block-store.js";
 import { openDatabase, storeKey } from "../../node/store/database.js";
+import { StoreBase } from "../../node/store/store-base.js";
 
 /** Rewrites the journal of one block; throws when no change of it became another. */
 export async function changeStoredJournal(
@@ -13,7 +14,7 @@ export async function changeStoredJournal(
 ): Promise<void> {
   const database = await openDatabase(folder);
   try {
-    const { journal } = new BlockStore(database).block(height);
+    const { journal } = new BlockStore(database, await StoreBase.open(database)).block(height);
     let edits = 0;
     const transactions = journal.transactions.map((transaction) => ({
       ...transaction,

@@ -119,16 +119,46 @@ export function compareMined(
   };
 }
 
-/** Mean distance between the times of blocks, milliseconds. */
-export function meanIntervalMs(blocks: readonly AuditedBlock[]): number {
-  const [first, last] = [blocks.at(0), blocks.at(-1)];
-  if (first === undefined || last === undefined || first === last) return Number.NaN;
-  return (last.timeMs - first.timeMs) / (blocks.length - 1);
+/** How evenly blocks follow each other, milliseconds. */
+export interface Pace {
+  readonly meanMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly deviationMs: number;
+  /** Mean of the second half less the mean of the first: it grows when nodes get slower. */
+  readonly driftMs: number;
+}
+
+/** Distances between the times of blocks that follow each other. */
+export function paceOf(blocks: readonly AuditedBlock[]): Pace {
+  const intervals = blocks.slice(1).map(({ timeMs }, at) => timeMs - (blocks[at]?.timeMs ?? 0));
+  const sorted = intervals.toSorted((left, right) => left - right);
+  const half = Math.floor(intervals.length / 2);
+  const meanMs = mean(intervals);
+  return {
+    meanMs,
+    p50Ms: quantile(sorted, 0.5),
+    p99Ms: quantile(sorted, 0.99),
+    deviationMs: Math.sqrt(mean(intervals.map((one) => (one - meanMs) ** 2))),
+    driftMs: mean(intervals.slice(half)) - mean(intervals.slice(0, half)),
+  };
+}
+
+/** One line of text. */
+export function paceText(pace: Pace): string {
+  const { meanMs, p50Ms, p99Ms, deviationMs, driftMs } = pace;
+  const [exact, drift] = [meanMs, driftMs].map((value) => value.toFixed(1));
+  const spread = `p50 ${p50Ms}, p99 ${p99Ms}, deviation ${Math.round(deviationMs)}`;
+  return `blocks every ${exact} ms (${spread}, second half ${drift} slower)`;
 }
 
 /** The value below which a part of the sorted values lies. */
 export function quantile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, one) => sum + one, 0) / values.length;
 }
 
 function blockOf(

@@ -25,6 +25,9 @@ const STOP_TIMEOUT_MS = 10_000;
 /** Pause between two looks at all nodes. */
 const POLL_MS = 150;
 
+/** Share of time that nodes may wait for a processor before their pace is no longer their own. */
+export const MOST_STARVED = 0.3;
+
 /** What a network is made of. */
 export interface NetworkOptions {
   readonly validators: number;
@@ -34,6 +37,11 @@ export interface NetworkOptions {
   readonly hasShortTimeouts?: boolean;
   /** Where `from` reaches `to`, instead of its port. */
   readonly peerPort?: (link: { from: number; to: number; port: number }) => Promise<number>;
+  /** Keys of config.toml that are not as `testnet` writes them, with their TOML text. */
+  readonly settings?: (
+    node: TestnetNode,
+    all: readonly TestnetNode[],
+  ) => Readonly<Record<string, string>>;
 }
 
 /** A node of the network; it may be down. */
@@ -71,6 +79,11 @@ export class NetworkNode {
     return this.text;
   }
 
+  /** Its log lines about faults, over all of its lives. */
+  get faults(): readonly string[] {
+    return this.text.match(/"level":"(error|fatal)".*/g) ?? [];
+  }
+
   /** Starts the process and resolves when it serves; it may be far behind then. */
   async start(): Promise<void> {
     const child = spawn(process.execPath, [this.main, "start", "--home", this.home], {
@@ -99,6 +112,11 @@ export class NetworkNode {
   async kill(): Promise<void> {
     this.child?.kill("SIGKILL");
     await this.exited;
+  }
+
+  /** Resolves with the exit code when it has ended by itself. */
+  ended(): Promise<number | null> {
+    return this.exited;
   }
 
   /** SIGTERM; rejects when it does not end in time, or not with 0. */
@@ -132,6 +150,12 @@ export class NetworkNode {
     return Number((await this.status()).sync_info.latest_block_height);
   }
 
+  /** Height of its head; -1 where a busy machine let it not answer. Rejects when it ended. */
+  async heightIfAnswered(): Promise<number> {
+    if (this.child !== undefined) this.assertRuns(this.child);
+    return this.height().catch(() => -1);
+  }
+
   /**
    * How long its main thread was ready to run and had no processor, over this life, milliseconds;
    * undefined where the system does not tell.
@@ -148,15 +172,16 @@ export class NetworkNode {
 
   /** What it said of faults, and its last lines. */
   lastWords(): string {
-    const lines = this.text.split("\n");
-    const faults = lines.filter((line) => /"level":"(error|fatal)"/.test(line));
-    return [...faults.slice(-10), ...lines.slice(-15)].join("\n");
+    return [...this.faults.slice(-10), ...this.text.split("\n").slice(-15)].join("\n");
+  }
+
+  private assertRuns(child: ChildProcess): void {
+    if (child.exitCode === null && child.signalCode === null) return;
+    throw new Error(`${this.name} ended:\n${this.lastWords()}`);
   }
 
   private async answers(child: ChildProcess): Promise<boolean> {
-    if (child.exitCode !== null || child.signalCode !== null) {
-      throw new Error(`${this.name} ended:\n${this.lastWords()}`);
-    }
+    this.assertRuns(child);
     await pause(POLL_MS);
     return this.status().then(
       () => true,
@@ -171,6 +196,11 @@ export interface RunningNetwork {
   readonly faucetKey: string;
   readonly validators: readonly NetworkNode[];
   readonly fullNodes: readonly NetworkNode[];
+  /**
+   * Copies the home of a node, which is down, as an operator does who moves it: on other ports,
+   * `data/priv_validator_state.json` at height "0", `node_key.json` left out. There is one.
+   */
+  copyOf(node: NetworkNode): NetworkNode;
   /** Kills what runs, deletes the homes. */
   remove(): Promise<void>;
 }
@@ -183,55 +213,73 @@ process.on("exit", () => {
 
 /** Writes the homes and starts the validators; full nodes are the test's to start. */
 export async function startNetwork(options: NetworkOptions): Promise<RunningNetwork> {
+  const network = await writeNetwork(options);
+  try {
+    await Promise.all(network.validators.map((node) => node.start()));
+    await untilDeciding(network.validators);
+    return network;
+  } catch (error) {
+    await network.remove();
+    throw error;
+  }
+}
+
+/** Writes the homes; what runs is the test's choice. */
+export async function writeNetwork(options: NetworkOptions): Promise<RunningNetwork> {
   const { validators, fullNodes = 0, blockIntervalMs } = options;
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-network-"));
   const main = path.join(await compiledFolder(), "cli", "main.js");
-  const portOffset = await findPortOffset(validators + fullNodes);
+  // One place more, for a copy.
+  const portOffset = await findPortOffset(validators + fullNodes + 1);
   const out = path.join(folder, "net");
   const clock = systemClock;
   const plan = { out, validators, fullNodes, portOffset, blockIntervalMs, clock };
   const written = await createTestnet(plan);
   await writeSettings(written.nodes, options);
   const nodes = written.nodes.map((node) => new NetworkNode(node, main));
-  const network: RunningNetwork = {
+  return {
     folder,
     faucetKey: fs.readFileSync(written.faucetKeyFile, "utf8").trim(),
     validators: nodes.filter(({ isValidator }) => isValidator),
     fullNodes: nodes.filter(({ isValidator }) => !isValidator),
+    copyOf(node) {
+      const offset = portOffset + PORT_STEP * (validators + fullNodes);
+      const home = path.join(out, "copy");
+      const copy = { ...node.written, name: "copy", home, portOffset: offset };
+      writeCopy(node.written, copy);
+      const started = new NetworkNode(copy, main);
+      nodes.push(started);
+      return started;
+    },
     async remove() {
       await Promise.all(nodes.map((node) => node.kill()));
       fs.rmSync(folder, { recursive: true, force: true });
     },
   };
-  try {
-    await Promise.all(network.validators.map((node) => node.start()));
-    await untilDeciding(network.validators);
-    return network;
-  } catch (error) {
-    const words = nodes.map((node) => `${node.name}:\n${node.lastWords()}`).join("\n");
-    await network.remove();
-    throw new Error(`the network did not start: ${String(error)}\n${words}`, { cause: error });
-  }
 }
 
 /** Resolves when all of these have decided two blocks more than they had. */
 export async function untilDeciding(nodes: readonly NetworkNode[]): Promise<void> {
-  const heights = await Promise.all(nodes.map((node) => node.height()));
+  const heights = await Promise.all(nodes.map((node) => node.heightIfAnswered()));
   await untilHeight(nodes, Math.max(...heights) + 2);
 }
 
 /** Resolves when all of these have a height; asks seldom, for the nodes have the same cores. */
-export async function untilHeight(nodes: readonly NetworkNode[], height: number): Promise<void> {
+export async function untilHeight(
+  nodes: readonly NetworkNode[],
+  height: number,
+  timeoutMs = START_TIMEOUT_MS,
+): Promise<void> {
   await until(
     async () => {
       await pause(POLL_MS);
-      const heights = await Promise.all(nodes.map((node) => node.height()));
+      const heights = await Promise.all(nodes.map((node) => node.heightIfAnswered()));
       return heights.every((one) => one >= height);
     },
-    { timeoutMs: START_TIMEOUT_MS, what: `height ${height} on all of ${nodes.length} nodes` },
+    { timeoutMs, what: `height ${height} on all of ${nodes.length} nodes` },
   ).catch((error: unknown) => {
     const words = nodes.map((node) => `${node.name}:\n${node.lastWords()}`).join("\n");
-    throw new Error(`${String(error)}\n${words}`, { cause: error });
+    throw new Error(`${String(error)}\n${words}`);
   });
 }
 
@@ -249,9 +297,9 @@ export function watchStarvation(nodes: readonly NetworkNode[]): () => number {
   };
 }
 
-/** Changes what `createTestnet` wrote: waits and the ways between the nodes. */
+/** Changes what `createTestnet` wrote: waits, the ways between the nodes, and single keys. */
 async function writeSettings(nodes: readonly TestnetNode[], options: NetworkOptions) {
-  const { hasShortTimeouts = false, peerPort } = options;
+  const { hasShortTimeouts = false, peerPort, settings } = options;
   for (const [from, node] of nodes.entries()) {
     const file = path.join(homePaths(node.home).config, "config.toml");
     let text = fs.readFileSync(file, "utf8");
@@ -267,6 +315,33 @@ async function writeSettings(nodes: readonly TestnetNode[], options: NetworkOpti
       const other = await peerPort?.({ from, to, port });
       text = text.replace(peer.peerAddress, `${peer.nodeId}@127.0.0.1:${other}`);
     }
+    fs.writeFileSync(file, text);
+    for (const [key, value] of Object.entries(settings?.(node, nodes) ?? {})) {
+      writeSetting(node, key, value);
+    }
+  }
+}
+
+/** Changes one key of the config.toml of a node that is down. @param value its TOML text */
+export function writeSetting(node: { readonly home: string }, key: string, value: string): void {
+  const file = path.join(homePaths(node.home).config, "config.toml");
+  const lines = fs.readFileSync(file, "utf8").split("\n");
+  const at = lines.findIndex((line) => line.startsWith(`${key} = `));
+  if (at < 0) throw new RangeError(`${file} has no ${key}`);
+  fs.writeFileSync(file, lines.with(at, `${key} = ${value}`).join("\n"));
+}
+
+function writeCopy(original: TestnetNode, copy: TestnetNode): void {
+  fs.cpSync(original.home, copy.home, { recursive: true });
+  const paths = homePaths(copy.home);
+  fs.rmSync(paths.nodeKey);
+  fs.writeFileSync(paths.validatorState, '{"height":"0","round":0,"step":0}\n');
+  const ports = Object.entries(nodePorts(copy.portOffset));
+  const before = new Map<string, number>(Object.entries(nodePorts(original.portOffset)));
+  for (const name of ["config.toml", "app.toml"]) {
+    const file = path.join(paths.config, name);
+    let text = fs.readFileSync(file, "utf8");
+    for (const [part, port] of ports) text = text.replaceAll(`:${before.get(part)}"`, `:${port}"`);
     fs.writeFileSync(file, text);
   }
 }

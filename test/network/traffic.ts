@@ -1,6 +1,9 @@
-/** Plain transfers at a steady rate, spread over nodes; each one's hash is kept. */
+/**
+ * Plain transfers at a steady rate, spread over nodes; each one's hash is kept. A node may go away:
+ * what it did not answer is sent to it again when it is back, as a careful client does.
+ */
 import { type Address, parseAddress, privateKeyToAddress } from "../../chain/address.js";
-import { sha256 } from "../../chain/crypto.js";
+import { keccak256Hex, sha256 } from "../../chain/crypto.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";
 import { setTimeout as pause } from "node:timers/promises";
@@ -12,13 +15,25 @@ import type { NetworkNode, RunningNetwork } from "./network.js";
 const TICK_MS = 100;
 
 /** Senders; each belongs to one node, so that its nonces arrive in order. */
-const SENDERS = 40;
+const SENDERS = 42;
+
+/** Most calls of one request; a node that was away is not sent more transfers at once. */
+const MOST_PER_REQUEST = 500;
+
+/**
+ * A client does not send for ever to a chain that does not mine: with so much of it under way it
+ * waits. Longer than a chain is halted here on purpose.
+ */
+const MOST_UNDER_WAY_MS = 8_000;
+
+/** Answers to a transfer that the node had taken before it went away. */
+const TAKEN_BEFORE = /already known|nonce too low/;
 
 /** Coins of each sender: far more than its transfers cost. */
 const FUNDED_ATOKEN = 10n ** 21n;
 
 /** Pause between two looks at all receipts. */
-const POLL_MS = 150;
+const POLL_MS = 250;
 
 /** Longest until what was accepted is mined everywhere, on a busy machine. */
 const MINED_TIMEOUT_MS = 60_000;
@@ -48,39 +63,32 @@ export interface RunningTraffic {
   stop(): Promise<TrafficReport>;
 }
 
-/** Funds fresh senders and begins. @param nodes those that are sent to; they stay up */
+/** Funds fresh senders and begins. @param nodes those that are sent to */
 export async function startTraffic(
   network: RunningNetwork,
   nodes: readonly NetworkNode[],
   perSecond: number,
 ): Promise<RunningTraffic> {
+  if (nodes.length > SENDERS) throw new RangeError(`at most ${SENDERS} nodes can be sent to`);
   const senders = createSenders(nodes);
   await fund(network, senders, nodes);
   const accepted: string[] = [];
   const receiptMs: number[] = [];
   const ending = new AbortController();
   const startMs = performance.now();
-  const run = async () => {
-    for (let sent = 0, tick = 1; !ending.signal.aborted; tick += 1) {
-      const due = Math.round((perSecond * tick * TICK_MS) / 1_000) - sent;
-      const turn = Array.from({ length: due }, (_, n) => senders[(sent + n) % senders.length]);
-      sent += due;
-      await Promise.all(nodes.map((node) => send(node, turn, accepted)));
-      const node = nodes[tick % nodes.length];
-      if (node !== undefined) await readReceipt(node, accepted, receiptMs);
-      const waitMs = startMs + tick * TICK_MS - performance.now();
-      if (waitMs > 0) await pause(waitMs);
-    }
-    return (accepted.length * 1_000) / (performance.now() - startMs);
-  };
-  const running = run();
+  const lanes = nodes.map((node) => {
+    const own = senders.filter((sender) => sender.node === node);
+    return new Lane(node, own, { perSecond: perSecond / nodes.length, accepted, receiptMs });
+  });
+  const running = Promise.all(lanes.map((lane) => lane.run(ending.signal)));
   // A refusal is thrown by `stop`; until then nobody waits for it.
   running.catch(() => undefined);
   return {
     accepted,
     async stop() {
       ending.abort();
-      const rate = await running;
+      await running;
+      const rate = (accepted.length * 1_000) / (performance.now() - startMs);
       return {
         accepted,
         perSecond: Math.round(rate),
@@ -88,6 +96,81 @@ export async function startTraffic(
       };
     },
   };
+}
+
+/** What is sent to one node. */
+class Lane {
+  private sent = 0;
+  /** Signed and not answered, oldest first. */
+  private open: string[] = [];
+  private isResending = false;
+  private readonly taken: string[] = [];
+  private isFarAhead = false;
+
+  constructor(
+    private readonly node: NetworkNode,
+    private readonly senders: readonly Sender[],
+    private readonly plan: {
+      readonly perSecond: number;
+      readonly accepted: string[];
+      readonly receiptMs: number[];
+    },
+  ) {}
+
+  /** Sends until the signal fires and everything has its answer. */
+  async run(signal: AbortSignal): Promise<void> {
+    const startMs = performance.now();
+    for (let tick = 1; !signal.aborted || this.open.length > 0; tick += 1) {
+      if (!signal.aborted && !this.isFarAhead) this.signDue(performance.now() - startMs);
+      await this.send();
+      const waitMs = startMs + tick * TICK_MS - performance.now();
+      if (waitMs > 0) await pause(waitMs);
+      else tick = Math.floor((performance.now() - startMs) / TICK_MS);
+    }
+  }
+
+  private signDue(elapsedMs: number): void {
+    const due = Math.round((this.plan.perSecond * elapsedMs) / 1_000) - this.sent;
+    const room = Math.max(0, MOST_PER_REQUEST - this.open.length);
+    for (let n = 0; n < Math.min(due, room); n += 1) {
+      const sender = this.senders[this.sent % this.senders.length];
+      if (sender === undefined) throw new RangeError("no sender");
+      const receiver = (0x10ad_0000n + (sender.nonce % 97n)).toString(16).padStart(40, "0");
+      const to = parseAddress(`0x${receiver}`);
+      this.open.push(sign(sender.key, { nonce: sender.nonce, to, valueAtoken: 7n }));
+      sender.nonce += 1n;
+      this.sent += 1;
+    }
+  }
+
+  private async send(): Promise<void> {
+    const raws = this.open;
+    try {
+      const hashes = await submit(this.node, raws, { isAgain: this.isResending });
+      this.open = [];
+      this.isResending = false;
+      this.plan.accepted.push(...hashes);
+      this.taken.push(...hashes);
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      // It is down, frozen, or its answer was lost with the connection.
+      this.isResending = true;
+      return;
+    }
+    this.isFarAhead = !(await this.isMining().catch(() => false));
+  }
+
+  /** Whether what was taken some time ago is mined; the answer's time is one of the figures. */
+  private async isMining(): Promise<boolean> {
+    const mostUnderWay = Math.ceil((this.plan.perSecond * MOST_UNDER_WAY_MS) / 1_000);
+    const hash = this.taken.at(-mostUnderWay) ?? this.taken[0];
+    if (hash === undefined) return true;
+    const startMs = performance.now();
+    const call = { method: "eth_getTransactionReceipt", params: [hash] };
+    const [answer] = await evmBatch<object | null>(this.node, [call]);
+    this.plan.receiptMs.push(performance.now() - startMs);
+    return this.taken.length < mostUnderWay || answer?.result != null;
+  }
 }
 
 /** Resolves when every hash has a receipt on every node. */
@@ -100,7 +183,7 @@ export async function untilMined(
     await until(
       async () => {
         await pause(POLL_MS);
-        missing = await withoutReceipt(node, missing);
+        missing = await withoutReceipt(node, missing).catch(() => missing);
         return missing.length === 0;
       },
       { timeoutMs: MINED_TIMEOUT_MS, what: `all accepted transfers are mined on ${node.name}` },
@@ -113,15 +196,16 @@ export async function untilMined(
   }
 }
 
+/** Those without a receipt; it stops at the first ones, to leave the node its processor. */
 async function withoutReceipt(node: NetworkNode, hashes: readonly string[]): Promise<string[]> {
-  const missing: string[] = [];
-  for (let start = 0; start < hashes.length; start += 500) {
-    const some = hashes.slice(start, start + 500);
+  for (let start = 0; start < hashes.length; start += MOST_PER_REQUEST) {
+    const some = hashes.slice(start, start + MOST_PER_REQUEST);
     const calls = some.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
     const answers = await evmBatch<object | null>(node, calls);
-    missing.push(...some.filter((_, index) => answers[index]?.result == null));
+    const missing = some.filter((_, index) => answers[index]?.result == null);
+    if (missing.length > 0) return [...missing, ...hashes.slice(start + MOST_PER_REQUEST)];
   }
-  return missing;
+  return [];
 }
 
 function createSenders(nodes: readonly NetworkNode[]): Sender[] {
@@ -147,41 +231,27 @@ async function fund(
   const raws = senders.map(({ address }, index) => {
     return sign(key, { nonce: nonce + BigInt(index), to: address, valueAtoken: FUNDED_ATOKEN });
   });
-  await untilMined(nodes, await submit(first, raws));
+  await untilMined(nodes, await submit(first, raws, { isAgain: false }));
 }
 
-async function send(
+/** A transfer that a node does not take. */
+class Refused extends Error {}
+
+/** @returns the hashes, in order. @throws Refused */
+async function submit(
   node: NetworkNode,
-  turn: readonly (Sender | undefined)[],
-  accepted: string[],
-): Promise<void> {
-  const raws = turn.flatMap((sender) => {
-    if (sender?.node !== node) return [];
-    const to = parseAddress(
-      `0x${(0x10ad_0000n + (sender.nonce % 97n)).toString(16).padStart(40, "0")}`,
-    );
-    const raw = sign(sender.key, { nonce: sender.nonce, to, valueAtoken: 7n });
-    sender.nonce += 1n;
-    return [raw];
-  });
-  accepted.push(...(await submit(node, raws)));
-}
-
-async function submit(node: NetworkNode, raws: readonly string[]): Promise<string[]> {
+  raws: readonly string[],
+  { isAgain }: { readonly isAgain: boolean },
+): Promise<string[]> {
   const calls = raws.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] }));
-  return (await evmBatch<string>(node, calls)).map(({ result, error }) => {
-    if (result === undefined) throw new Error(`${node.name} refused: ${JSON.stringify(error)}`);
-    return result;
+  return (await evmBatch<string>(node, calls)).map(({ result, error }, index) => {
+    const hash = keccak256Hex(hexToBytes(raws[index] ?? ""));
+    const isTaken = isAgain && TAKEN_BEFORE.test(error?.message ?? "");
+    if (result !== hash && !isTaken) {
+      throw new Refused(`${node.name} refused: ${JSON.stringify(error ?? result)}`);
+    }
+    return hash;
   });
-}
-
-async function readReceipt(node: NetworkNode, hashes: readonly string[], times: number[]) {
-  // One of the last second: mined or not, both are asked for in life.
-  const hash = hashes.at(-Math.min(hashes.length, 100));
-  if (hash === undefined) return;
-  const startMs = performance.now();
-  await evmBatch(node, [{ method: "eth_getTransactionReceipt", params: [hash] }]);
-  times.push(performance.now() - startMs);
 }
 
 function sign(

@@ -3,19 +3,10 @@
  * and crashes nodes at any moment. Durability is as the driver promises it: inputs are logged,
  * the log is on disk before a signature leaves, and what was signed last is never forgotten.
  */
-import { generateKeyPairSync } from "node:crypto";
 import { type BlockId, blockIdKey } from "../../chain/consensus/block-id.js";
-import {
-  validatorAddress,
-  ValidatorSet,
-  type ValidatorUpdate,
-} from "../../chain/consensus/validator-set.js";
+import { ValidatorSet, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { type Proposal, type Vote, VOTE_TYPE } from "../../chain/consensus/vote.js";
-import type { Address } from "../../chain/address.js";
-import type { Hash32 } from "../../chain/hex.js";
 import {
-  type ConsensusState,
-  type DecidingVotes,
   type Effect,
   type Input,
   startHeight,
@@ -23,65 +14,12 @@ import {
   type TimeoutStep,
 } from "../../node/consensus/consensus-state.js";
 import { advance as advanceMachine } from "../../node/consensus/state-machine.js";
-import type { Random } from "../helpers/random.js";
-
-/** The machine, replaceable so that a broken one can be shown to fail. */
-export type Machine = typeof advanceMachine;
-
-/** A run's shape. */
-export interface SimOptions {
-  readonly random: Random;
-  readonly validators: number;
-  /** How many of them lie: two proposals, two votes. */
-  readonly liars: number;
-  readonly heights: number;
-  readonly dropShare: number;
-  /** Share of (node, round, vote type) for which the node hears nothing at all. */
-  readonly deafShare: number;
-  /** A chosen deafness instead of the random one: true where the node never hears the message. */
-  readonly isDeaf?: (to: number, message: Heard) => boolean;
-  /** Whether those that decided cannot tell the others. */
-  readonly areDecisionsHidden: boolean;
-  readonly maxDelayMs: number;
-  readonly crashShare: number;
-  readonly partitionShare: number;
-  readonly machine?: Machine;
-}
-
-/** What a run came to. */
-export interface SimResult {
-  /** Decided blocks per node, by height. */
-  readonly decisions: readonly ReadonlyMap<number, string>[];
-  readonly honest: readonly number[];
-  readonly timeMs: number;
-  readonly isFinished: boolean;
-  readonly maxRound: number;
-  readonly conflicts: number;
-  readonly crashes: number;
-  readonly faults: readonly string[];
-}
-
-/** What a node may be kept from hearing. */
-export type Heard =
-  | { readonly kind: "vote"; readonly vote: Vote }
-  | { readonly kind: "proposal"; readonly proposal: Proposal };
-
-type Message =
-  | Heard
-  | { readonly kind: "block"; readonly blockId: BlockId; readonly height: number }
-  | { readonly kind: "vote"; readonly vote: Vote }
-  | {
-      readonly kind: "decided";
-      readonly height: number;
-      readonly blockId: BlockId;
-      readonly votes: readonly Vote[];
-    };
-
-interface SimEvent {
-  readonly atMs: number;
-  readonly order: number;
-  readonly run: () => void;
-}
+import { chance } from "../helpers/random.js";
+import { EventQueue } from "./event-queue.js";
+import { blockIdOf, identityOf } from "./sim-identities.js";
+import { SimLinks } from "./sim-links.js";
+import { SimNode } from "./sim-node.js";
+import type { Machine, Message, SimOptions, SimResult } from "./sim-options.js";
 
 const TIMEOUT_MS: Readonly<Record<TimeoutStep, number>> = {
   [STEP.newHeight]: 50,
@@ -94,86 +32,19 @@ const TIMEOUT_STEP_MS = 60;
 /** Everything is sent again at this pace: the reactor's gossip. */
 const GOSSIP_MS = 150;
 
-/** After this the network is perfect, so that every schedule must end. */
-const STABLE_AFTER_MS = 6_000;
-
 const MAX_TIME_MS = 90_000;
-
-let identities: readonly { readonly address: Address; readonly publicKey: Uint8Array }[] = [];
-
-function identityOf(index: number) {
-  if (identities.length <= index) {
-    identities = Array.from({ length: index + 1 }, (_, at) => {
-      const known = identities[at];
-      if (known !== undefined) return known;
-      const der = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "der" });
-      const publicKey = Uint8Array.from(der.subarray(-32));
-      return { address: validatorAddress(publicKey), publicKey };
-    });
-  }
-  const identity = identities[index];
-  if (identity === undefined) throw new RangeError("no such validator");
-  return identity;
-}
-
-/** Address of a node's validator. */
-export function simAddress(index: number): Address {
-  return identityOf(index).address;
-}
-
-function hashOf(text: string): Hash32 {
-  return `0x${Buffer.from(text).toString("hex").padEnd(64, "0").slice(0, 64)}` as Hash32;
-}
-
-function blockIdOf(height: number, round: number, proposer: number, variant: number): BlockId {
-  const hash = hashOf(`${height}/${round}/${proposer}/${variant}`);
-  return { hash, parts: { total: 1, hash } };
-}
-
-function chance(random: Random, share: number): boolean {
-  return random.integer(1_000_000) < share * 1_000_000;
-}
-
-/** One validator: volatile state, and what survives a crash. */
-class SimNode {
-  state!: ConsensusState;
-  isUp = true;
-  /** On disk: inputs since the height began; the tail after `durable` may be lost. */
-  log: Input[] = [];
-  durable = 0;
-  /** On disk: what was signed last. */
-  signed:
-    | { height: number; round: number; step: number; key: string; vote: Vote | undefined }
-    | undefined;
-  readonly decided = new Map<
-    number,
-    { readonly blockId: BlockId; readonly votes: readonly Vote[] }
-  >();
-  readonly blocks = new Map<string, BlockId>();
-  lastCommit: DecidingVotes | undefined;
-  timers = 0;
-
-  constructor(
-    readonly index: number,
-    readonly address: Address,
-    readonly isLiar: boolean,
-  ) {}
-}
 
 /** A network of validators. */
 export class ConsensusNetwork {
   private readonly nodes: SimNode[];
   private readonly genesis: ValidatorSet;
-  private events: SimEvent[] = [];
-  private nowMs = 0;
-  private order = 0;
-  private groups: readonly number[] = [];
+  private readonly clock = new EventQueue();
+  private readonly links: SimLinks;
   private conflicts = 0;
   private crashes = 0;
   private maxRound = 0;
   private readonly faults: string[] = [];
   private readonly machine: Machine;
-  private readonly deaf = new Map<string, boolean>();
 
   constructor(private readonly options: SimOptions) {
     this.machine = options.machine ?? advanceMachine;
@@ -186,7 +57,7 @@ export class ConsensusNetwork {
     this.nodes = Array.from({ length: count }, (_, index) => {
       return new SimNode(index, identityOf(index).address, index < options.liars);
     });
-    this.groups = this.nodes.map(() => 0);
+    this.links = new SimLinks(options, this.clock);
   }
 
   /** Runs until every honest node decided all heights, or time is up. */
@@ -194,18 +65,15 @@ export class ConsensusNetwork {
     for (const node of this.nodes) this.begin(node, 1);
     for (const node of this.nodes) this.gossipLater(node);
     this.disturbLater();
-    while (!this.isFinished && this.nowMs < MAX_TIME_MS && this.faults.length === 0) {
-      const next = this.events.pop();
-      if (next === undefined) break;
-      this.nowMs = next.atMs;
-      next.run();
+    while (!this.isFinished && this.clock.nowMs < MAX_TIME_MS && this.faults.length === 0) {
+      if (!this.clock.step()) break;
     }
     return {
       decisions: this.nodes.map(({ decided }) => {
         return new Map([...decided].map(([height, { blockId }]) => [height, blockIdKey(blockId)]));
       }),
       honest: this.nodes.filter(({ isLiar }) => !isLiar).map(({ index }) => index),
-      timeMs: this.nowMs,
+      timeMs: this.clock.nowMs,
       isFinished: this.isFinished,
       maxRound: this.maxRound,
       conflicts: this.conflicts,
@@ -218,10 +86,6 @@ export class ConsensusNetwork {
     return this.nodes.every(
       ({ isLiar, decided }) => isLiar || decided.size >= this.options.heights,
     );
-  }
-
-  private get isStable(): boolean {
-    return this.nowMs > STABLE_AFTER_MS;
   }
 
   private validatorsAt(height: number): ValidatorSet {
@@ -241,26 +105,10 @@ export class ConsensusNetwork {
     this.schedule(node, STEP.newHeight, 0);
   }
 
-  private at(delayMs: number, run: () => void): void {
-    const event = { atMs: this.nowMs + delayMs, order: this.order++, run };
-    // Sorted from last to first; inserting by halves keeps long runs quick.
-    let [low, high] = [0, this.events.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const other = this.events[middle];
-      const isLater =
-        other !== undefined &&
-        (other.atMs > event.atMs || (other.atMs === event.atMs && other.order > event.order));
-      if (isLater) low = middle + 1;
-      else high = middle;
-    }
-    this.events.splice(low, 0, event);
-  }
-
   private schedule(node: SimNode, step: TimeoutStep, round: number): void {
     const { timers } = node;
     const delayMs = TIMEOUT_MS[step] + round * TIMEOUT_STEP_MS;
-    this.at(delayMs, () => {
+    this.clock.at(delayMs, () => {
       if (node.isUp && node.timers === timers) this.feed(node, { type: "timeout", step, round });
     });
   }
@@ -291,7 +139,9 @@ export class ConsensusNetwork {
           ({ parts }) => parts.hash === effect.parts.hash,
         );
         if (block !== undefined) {
-          this.at(0, () => this.feed(node, { type: "block", block: { id: block, isValid: true } }));
+          this.clock.at(0, () =>
+            this.feed(node, { type: "block", block: { id: block, isValid: true } }),
+          );
         }
         return;
       }
@@ -328,7 +178,7 @@ export class ConsensusNetwork {
       };
       if (
         !node.isLiar &&
-        !this.maySign(node, round, STEP.propose, blockIdKey(blockId), undefined)
+        !node.maySign({ round, step: STEP.propose, key: blockIdKey(blockId), vote: undefined })
       ) {
         return;
       }
@@ -370,33 +220,10 @@ export class ConsensusNetwork {
       return;
     }
     const step = type === VOTE_TYPE.prevote ? STEP.prevote : STEP.precommit;
-    if (!this.maySign(node, round, step, blockIdKey(blockId), vote)) return;
+    if (!node.maySign({ round, step, key: blockIdKey(blockId), vote })) return;
     // Before or after the signature left: both must be survivable.
     if (this.crashesNow()) return this.crash(node);
     for (const target of this.nodes) this.send(node, target, { kind: "vote", vote });
-  }
-
-  /** The signer's rule: never back, and never two different things in one step. */
-  private maySign(
-    node: SimNode,
-    round: number,
-    step: number,
-    key: string,
-    vote: Vote | undefined,
-  ): boolean {
-    const { height } = node.state;
-    node.durable = node.log.length;
-    const { signed } = node;
-    if (signed !== undefined) {
-      const before = [signed.height, signed.round, signed.step];
-      const now = [height, round, step];
-      const order = before.findIndex((value, index) => value !== now[index]);
-      const isBack = order >= 0 && (before[order] ?? 0) > (now[order] ?? 0);
-      if (isBack) return false;
-      if (order < 0) return signed.key === key;
-    }
-    node.signed = { height, round, step, key, vote };
-    return true;
   }
 
   private commit(node: SimNode, blockId: BlockId, round: number): void {
@@ -430,26 +257,9 @@ export class ConsensusNetwork {
   }
 
   private send(from: SimNode, to: SimNode, message: Message): void {
-    const { random, dropShare, maxDelayMs } = this.options;
-    if (from !== to && !this.isStable) {
-      if (this.groups[from.index] !== this.groups[to.index] || chance(random, dropShare)) return;
-      if (this.isDeaf(to, message)) return;
-    }
-    const delayMs = from === to ? 0 : 1 + random.integer(this.isStable ? 20 : maxDelayMs);
-    this.at(delayMs, () => this.receive(to, message));
-  }
-
-  /** Losses that gossip does not mend: the adversary of the proofs picks whom it keeps ignorant. */
-  private isDeaf(to: SimNode, message: Message): boolean {
-    if (message.kind === "decided") return this.options.areDecisionsHidden;
-    if (message.kind === "block") return false;
-    if (this.options.isDeaf !== undefined) return this.options.isDeaf(to.index, message);
-    if (message.kind === "proposal") return false;
-    const { height, type, round } = message.vote;
-    const key = `${to.index}/${height}/${round}/${type}`;
-    const isDeaf = this.deaf.get(key) ?? chance(this.options.random, this.options.deafShare);
-    this.deaf.set(key, isDeaf);
-    return isDeaf;
+    if (!this.links.passes(from.index, to.index, message)) return;
+    const delayMs = this.links.delayMs(from.index, to.index);
+    this.clock.at(delayMs, () => this.receive(to, message));
   }
 
   private receive(node: SimNode, message: Message): void {
@@ -478,7 +288,7 @@ export class ConsensusNetwork {
   }
 
   private gossipLater(node: SimNode): void {
-    this.at(GOSSIP_MS + this.options.random.integer(50), () => {
+    this.clock.at(GOSSIP_MS + this.options.random.integer(50), () => {
       if (node.isUp && !node.isLiar) this.gossip(node);
       this.gossipLater(node);
     });
@@ -512,22 +322,21 @@ export class ConsensusNetwork {
   }
 
   private disturbLater(): void {
-    this.at(200, () => {
-      if (!this.isStable) this.disturb();
+    this.clock.at(200, () => {
+      if (!this.links.isStable) this.disturb();
       this.disturbLater();
     });
   }
 
   private disturb(): void {
-    const { random, partitionShare } = this.options;
-    const isSplit = chance(random, partitionShare);
-    this.groups = this.nodes.map(() => (isSplit ? random.integer(2) : 0));
+    const { random } = this.options;
+    this.links.shuffle();
     const victim = this.nodes[random.integer(this.nodes.length)];
     if (victim?.isUp === true && this.crashesNow()) this.crash(victim);
   }
 
   private crashesNow(): boolean {
-    return !this.isStable && chance(this.options.random, this.options.crashShare);
+    return !this.links.isStable && chance(this.options.random, this.options.crashShare);
   }
 
   /** Power off: the log's tail that was not forced to disk may be gone. */
@@ -540,7 +349,7 @@ export class ConsensusNetwork {
     const log = node.log.slice(0, keep);
     const { height } = node.state;
     const isDecidedHeight = node.decided.has(height);
-    this.at(20 + random.integer(1_500), () =>
+    this.clock.at(20 + random.integer(1_500), () =>
       this.restart(node, isDecidedHeight ? height + 1 : height, log),
     );
   }

@@ -6,7 +6,9 @@ import { describe, expect, it } from "@jest/globals";
 import { VOTE_TYPE } from "../../chain/consensus/vote.js";
 import { advance } from "../../node/consensus/state-machine.js";
 import { createRandom } from "../helpers/random.js";
-import { ConsensusNetwork, type Machine, simAddress, type SimResult } from "./consensus-network.js";
+import { ConsensusNetwork } from "./consensus-network.js";
+import { simAddress } from "./sim-identities.js";
+import type { Machine, SimResult } from "./sim-options.js";
 
 const SCHEDULES = Number(process.env["CAUSEWAY_SIM_SCHEDULES"] ?? 300);
 const FIRST_SEED = Number(process.env["CAUSEWAY_SIM_SEED"] ?? 1);

@@ -95,8 +95,11 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     rmSync(clone, { recursive: true, force: true });
   });
 
-  async function runCommand(env: Record<string, string> = {}) {
-    const child = spawn(process.execPath, [join(clone, "bin", "causeway.mjs"), "status"], {
+  const runCommand = (env: Record<string, string> = {}) =>
+    runScript(["causeway.mjs", "status"], env);
+
+  async function runScript([name, ...words]: readonly [string, ...string[]], env = {}) {
+    const child = spawn(process.execPath, [join(clone, "bin", name), ...words], {
       env: {
         PATH: process.env["PATH"],
         npm_execpath: join(clone, "tools", "npm-cli.mjs"),
@@ -159,6 +162,12 @@ describe("bin/causeway.mjs in a fresh clone", () => {
     expect(readFileSync(join(clone, "dist", "openapi", "data.yaml"), "utf8")).toContain("3.0.3");
     const second = await runCommand();
     expect(second).toEqual({ code: 0, output: "ran status\n", errors: "" });
+  });
+
+  it("builds by itself, too, as `npm run build`", async () => {
+    expect((await runScript(["build.mjs"])).code).toBe(0);
+    expect(existsSync(join(clone, "dist", ".stamp"))).toBe(true);
+    expect(countOf("tsc-calls")).toBe(1);
   });
 
   it("builds again when a source changes, and leaves no drafts", async () => {

@@ -277,6 +277,32 @@ describe("double signing", () => {
   });
 });
 
+describe("a key whose state file is gone", () => {
+  it("does not sign where it may have signed, and the file's remedy is taken", async () => {
+    const { genesis, seeds } = validatorGenesis(1);
+    const node = await ValidatorNode.open({ genesis, seed: seeds[0] });
+    const stateFile = path.join(node.home, "data", "priv_validator_state.json");
+    // Nobody has signed anything on a chain without blocks.
+    fs.rmSync(stateFile);
+    node.start(() => undefined);
+    await until(() => node.height >= 2, { timeoutMs: 20_000 });
+    await node.stop({ keep: true });
+    fs.rmSync(stateFile);
+    const options = { genesis, seed: seeds[0], home: node.home };
+    const lost = await ValidatorNode.open(options);
+    const said: ConsensusMessage[] = [];
+    lost.start((message) => said.push(message));
+    await expect(lost.ended()).rejects.toMatchObject({ code: "VALIDATOR_STATE_MISSING" });
+    expect([said, fs.existsSync(stateFile)]).toEqual([[], false]);
+    await lost.stop({ keep: true });
+    fs.writeFileSync(stateFile, '{"height": "0", "round": 0, "step": 0}');
+    const told = await ValidatorNode.open(options);
+    cleanUp.push(() => told.stop());
+    told.start(() => undefined);
+    await until(() => told.height > node.height, { timeoutMs: 20_000 });
+  });
+});
+
 describe("a bad network", () => {
   it("is survived: a third of all messages lost, one validator cut off for a while", async () => {
     const { genesis, seeds } = validatorGenesis(4);

@@ -3,6 +3,8 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { nodeKeyOf } from "../../../node/p2p/node-key.js";
 import { until } from "../../helpers/until.js";
 import { connected, startNode, stopNode, stopNodes } from "./support.js";
 
@@ -26,6 +28,36 @@ describe("discovery", () => {
     await until(() => seed.network.peers().length === 0, { timeoutMs: 30_000 });
     await stopNode(second);
     expect(readFileSync(addressBookFile, "utf8")).toContain(first.key.nodeId);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("has room for an unconditional peer, and tells nobody of a private one", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "p2p-"));
+    const friend = nodeKeyOf(randomBytes(32));
+    const ids = [friend.nodeId];
+    const sentry = await startNode({
+      pex: true,
+      maxInboundPeers: 2,
+      unconditionalPeerIds: ids,
+      privatePeerIds: ids,
+    });
+    const persistentPeers = [sentry.address];
+    const other = await startNode({ persistentPeers });
+    const hidden = await startNode({ key: friend, persistentPeers });
+    await connected([sentry, 2]);
+    const addressBookFile = join(folder, "addrbook.json");
+    const stranger = await startNode({ pex: true, persistentPeers, addressBookFile });
+    // With the stranger there are as many as may come in, the unconditional one not counted.
+    await connected([sentry, 3]);
+    // The stranger asked the sentry: it knows the other one now.
+    await until(() => stranger.network.peers().some(({ nodeId }) => nodeId === other.key.nodeId), {
+      timeoutMs: 60_000,
+      what: "the two find each other",
+    });
+    expect(hidden.network.peers().map(({ nodeId }) => nodeId)).toEqual([sentry.key.nodeId]);
+    await stopNode(stranger);
+    const book = readFileSync(addressBookFile, "utf8");
+    expect([book.includes(other.key.nodeId), book.includes(friend.nodeId)]).toEqual([true, false]);
     rmSync(folder, { recursive: true });
   });
 

@@ -121,15 +121,21 @@ describe("peers", () => {
 
   it("tell each other how far they are", async () => {
     const [left, right] = await pair();
+    let told = 0;
+    left.driver.repairs = ({ height }) => {
+      told = height;
+      return [];
+    };
     right.driver.current = statusAt(42);
-    await until(() => left.network.highestPeerHeight() === 42, { timeoutMs: 5_000 });
+    await until(() => told === 42, { timeoutMs: 5_000 });
     const [peer] = left.network.peers();
     expect(peer).toMatchObject({
       nodeId: right.key.nodeId,
       moniker: "test",
       network: "test-1",
       version: "1.2.3",
-      listenAddress: `127.0.0.1:${right.address.port}`,
+      listenAddress: `tcp://127.0.0.1:${right.address.port}`,
+      rpcAddress: "tcp://127.0.0.1:26657",
       isOutbound: true,
       remoteIp: "127.0.0.1",
     });

@@ -87,6 +87,8 @@ export async function startNode(
       seedMode: false,
       maxInboundPeers: 20,
       maxOutboundPeers: 10,
+      unconditionalPeerIds: [],
+      privatePeerIds: [],
       addressBookFile: undefined,
       moniker: "test",
       version: "1.2.3",

@@ -164,7 +164,19 @@ describe("encodings", () => {
       round_state: { height: "8", step: 4 },
       peers: [{ node_address: `${"cd".repeat(20)}@127.0.0.1:26756` }],
     });
-    expect((await get("net_info")).result).toMatchObject({ n_peers: "1", listening: true });
+    expect((await get("net_info")).result).toMatchObject({
+      n_peers: "1",
+      listening: true,
+      peers: [
+        {
+          node_info: {
+            listen_addr: "tcp://127.0.0.1:26756",
+            version: "0.38.17",
+            other: { tx_index: "on", rpc_address: "tcp://127.0.0.1:26757" },
+          },
+        },
+      ],
+    });
   });
 });
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogFile } from "../../../cli/log-file.js";
+import { NODE_FLAGS } from "../../../cli/node-flags.js";
 import {
   createSupervisedProcess,
   MAX_QUICK_DEATHS,
@@ -22,7 +23,11 @@ interface Seen {
 
 function supervise(
   script: string,
-  options: { readonly readyTimeoutMs?: number; readonly env?: NodeJS.ProcessEnv } = {},
+  options: {
+    readonly readyTimeoutMs?: number;
+    readonly env?: NodeJS.ProcessEnv;
+    readonly flags?: readonly string[];
+  } = {},
 ): { child: SupervisedProcess; seen: Seen; folder: string; changed: () => Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), "causeway-child-"));
   const seen: Seen = { spawned: [], ended: [], restarts: [], gaveUp: [] };
@@ -53,6 +58,7 @@ function supervise(
     {
       name: script,
       script: join(fixtures, `${script}.mjs`),
+      flags: options.flags,
       args: [],
       env: { ...process.env, ...options.env },
       readyTimeoutMs: options.readyTimeoutMs ?? 10_000,
@@ -89,6 +95,16 @@ describe("a supervised process", () => {
     expect(seen.ended).toEqual(seen.spawned);
     expect(isAlive(seen.spawned[0] ?? 0)).toBe(false);
     expect(readFileSync(join(folder, "ready-child.log"), "utf8")).toContain("ready child is here");
+  });
+
+  it("is run with the flags for Node, which a node's command has in package.json too", async () => {
+    const { child, folder } = supervise("ready-child", { flags: NODE_FLAGS });
+    await child.start({ signal });
+    await child.stop({ graceMs: 5_000 });
+    const words = `ready child is here ${NODE_FLAGS.join(" ")}`;
+    expect(readFileSync(join(folder, "ready-child.log"), "utf8")).toContain(words);
+    const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
+    expect(manifest).toContain(`"causeway": "exec node ${NODE_FLAGS.join(" ")} bin/causeway.mjs"`);
   });
 
   it("is started again when it is killed", async () => {

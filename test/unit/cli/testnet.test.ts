@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
@@ -56,6 +56,18 @@ function idOf(keyFile: string): string {
 }
 
 describe("causeway testnet", () => {
+  it("refuses a file, and a file system that takes no folders, in a sentence and at once", async () => {
+    const file = join(newFolder(), "file");
+    writeFileSync(file, "");
+    for (const out of [file, "/proc/causeway-testnet"]) {
+      const refused = expect.objectContaining({
+        code: "HOME_UNUSABLE",
+        message: expect.stringContaining(out),
+      });
+      await expect(createTestnet(optionsFor(out))).rejects.toEqual(refused);
+    }
+  });
+
   it("writes a complete home for every node and nothing else", async () => {
     const out = newFolder();
     await createTestnet(optionsFor(out));

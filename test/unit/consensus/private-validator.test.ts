@@ -116,7 +116,14 @@ describe("the signer", () => {
     const proposal = { height: 10, round: 1, polRound: -1, blockId: block1, timeNs: 5n };
     const first = await signer.signProposal(proposal);
     expect(await signer.signProposal({ ...proposal, timeNs: 6n })).toEqual(first);
-    for (const change of [{ blockId: block2 }, { round: 0 }, { polRound: 0 }]) {
+    const changes = [
+      { blockId: block2 },
+      { polRound: 0 },
+      { round: 0 },
+      { height: 9 },
+      { height: 8, round: 5 },
+    ];
+    for (const change of changes) {
       await expect(signer.signProposal({ ...proposal, ...change })).rejects.toMatchObject({
         code: "SIGNATURE_REFUSED",
       });

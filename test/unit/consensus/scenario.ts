@@ -62,6 +62,7 @@ export class Scenario {
   readonly conflicts: (readonly [Vote, Vote])[] = [];
   halted: string | undefined;
   committed: { readonly block: Choice; readonly round: number } | undefined;
+  private readonly height: number;
   private readonly addresses: readonly Address[];
   private readonly known = new Map<string, boolean>();
   private readonly own: Input[] = [];
@@ -70,12 +71,15 @@ export class Scenario {
   constructor(options: {
     readonly validators: number;
     readonly own: number;
+    /** 1 by default. */
+    readonly height?: number;
     readonly lastCommit?: DecidingVotes;
   }) {
     const { set, addresses } = orderedValidators(options.validators);
     this.addresses = addresses;
+    this.height = options.height ?? 1;
     this.state = startHeight({
-      height: 1,
+      height: this.height,
       validators: set,
       own: addresses[options.own],
       lastCommit: options.lastCommit,
@@ -87,8 +91,11 @@ export class Scenario {
     return this.timeout("newHeight");
   }
 
-  timeout(step: "newHeight" | "propose" | "prevoteWait" | "precommitWait"): this {
-    const { round } = this.state;
+  /** The present round's timeout, or another's. */
+  timeout(
+    step: "newHeight" | "propose" | "prevoteWait" | "precommitWait",
+    round = this.state.round,
+  ): this {
     const number: TimeoutStep = STEP[step];
     return this.feed({ type: "timeout", step: number, round });
   }
@@ -100,6 +107,16 @@ export class Scenario {
 
   precommit(round: number, block: Choice, ...who: number[]): this {
     return this.vote(VOTE_TYPE.precommit, round, block, who);
+  }
+
+  /** Precommits of the height before, which come late. */
+  late(round: number, block: Choice, ...who: number[]): this {
+    const height = this.height - 1;
+    for (const one of who) {
+      const vote = { ...this.voteOf(VOTE_TYPE.precommit, round, block, one), height };
+      this.feed({ type: "vote", vote });
+    }
+    return this;
   }
 
   /** The proposal of a round's proposer, and the block unless it is held back. */
@@ -115,7 +132,7 @@ export class Scenario {
     const blockId = blockNamed(block);
     if (blockId === undefined) throw new RangeError("nil is not proposed");
     const polRound = options.polRound ?? -1;
-    const content = { height: 1, round, polRound, blockId, timeNs: 0n };
+    const content = { height: this.height, round, polRound, blockId, timeNs: 0n };
     this.feed({ type: "proposal", proposal: { ...content, signature: new Uint8Array(64) } });
     return options.held === true ? this : this.deliver(block, options.isValid ?? true);
   }
@@ -160,7 +177,7 @@ export class Scenario {
     if (address === undefined) throw new RangeError("no such validator");
     return {
       type,
-      height: 1,
+      height: this.height,
       round,
       blockId: blockNamed(block),
       timeNs: 0n,
@@ -198,7 +215,8 @@ export class Scenario {
         this.known.set(name, true);
         const blockId = blockNamed(name);
         if (blockId === undefined) return;
-        const content = { height: 1, round: effect.round, polRound, blockId, timeNs: 0n };
+        const place = { height: this.height, round: effect.round };
+        const content = { ...place, polRound, blockId, timeNs: 0n };
         const proposal = { ...content, signature: new Uint8Array(64) };
         this.own.push({ type: "proposal", proposal });
         return;

@@ -148,6 +148,21 @@ describe("the log", () => {
     expect(await reopen()).toMatchObject({ cutBytes: 8, records: [] });
   });
 
+  it("takes no record that it would read back as damage (WALWrite)", async () => {
+    const { wal } = await Wal.open(folder);
+    const message = partMessage(Buffer.from("a block"));
+    if (message.type !== "part") throw new Error("no part");
+    const ofLength = (length: number): WalRecord => {
+      const part = { ...message.part, bytes: new Uint8Array(length) };
+      return { type: "message", isOwn: false, message: { ...message, part } };
+    };
+    await wal.append(ofLength(1_048_000));
+    await expect(wal.append(ofLength(1_048_577))).rejects.toThrow(RangeError);
+    await wal.append({ type: "timeout", height: 3, round: 0, step: STEP.propose });
+    await wal.close();
+    expect(await reopen()).toMatchObject({ cutBytes: 0, records: [{}, { type: "timeout" }] });
+  });
+
   it("starts anew at the end of a height when it has become large", async () => {
     const { wal } = await Wal.open(folder);
     const message = partMessage(Buffer.alloc(65_536, 1));

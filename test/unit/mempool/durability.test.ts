@@ -279,6 +279,26 @@ describe("restart", () => {
     expect(pool.status(first.hash)).toEqual({ status: "replaced", by: dear.hash });
   });
 
+  it("still knows after restarts what was replaced and what was dropped", async () => {
+    const fixture = await createFixture();
+    const first = transfer(alice, 0, { priceAtoken: 10n });
+    const dear = transfer(alice, 0, { priceAtoken: 20n });
+    const gapped = transfer(bob, 5);
+    await submit(fixture.pool, first, gapped);
+    await submit(fixture.pool, dear);
+    fixture.pool.drop(gapped.hash, "some reason");
+    await fixture.pool.close();
+    const once = await fixture.restart();
+    const twice = await fixture.restart();
+    for (const pool of [once, twice]) {
+      expect(pool.status(first.hash)).toEqual({ status: "replaced", by: dear.hash });
+      expect(pool.status(gapped.hash)).toEqual({ status: "dropped", reason: "some reason" });
+      expect(pool.status(dear.hash)).toEqual({ status: "pending" });
+    }
+    await submit(twice, gapped);
+    expect(twice.status(gapped.hash).status).toBe("queued");
+  });
+
   it("keeps a later cheaper one when the dropped dearer one was still in the journal", async () => {
     const fixture = await createFixture();
     fixture.journal.failRemove = new Error("crash");

@@ -72,7 +72,13 @@ describe("nonces", () => {
     await submit(pool, second);
     await submit(pool, first);
     expect(pool.status(first.hash)).toEqual({ status: "pending" });
-    expect(pool.status(second.hash)).toEqual({ status: "queued", missingNonce: 1n });
+    expect(pool.status(second.hash)).toEqual({
+      status: "queued",
+      missingNonce: 1n,
+      reason:
+        "insufficient funds for gas * price + value: balance 210011, queued cost 210001, " +
+        "tx cost 210001, overshot 209991",
+    });
     state.balances.set(alice.address, TRANSFER_COST_ATOKEN * 2n);
     mine([], [alice.address]);
     expect(pool.status(second.hash)).toEqual({ status: "pending" });

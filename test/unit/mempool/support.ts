@@ -77,6 +77,9 @@ export class FakeState implements StateAtHead {
   }
 }
 
+type Outcomes = ReturnType<PoolJournal["outcomes"]>;
+type Outcome = Outcomes extends ReadonlyMap<Hash32, infer Item> ? Item : never;
+
 /** A journal in memory. `hold` keeps the next appends open until `release`. */
 export class FakeJournal implements PoolJournal {
   readonly entries = new Map<Hash32, PoolJournalEntry>();
@@ -115,10 +118,17 @@ export class FakeJournal implements PoolJournal {
     if (this.failAppend !== undefined) throw this.failAppend;
   }
 
-  async remove(hashes: readonly Hash32[]): Promise<void> {
+  async remove(hashes: readonly Hash32[], outcomes: Outcomes): Promise<void> {
     if (this.failRemove !== undefined) throw this.failRemove;
     this.removals.push(hashes);
     for (const hash of hashes) this.entries.delete(hash);
+    for (const [hash, outcome] of outcomes) this.kept.set(hash, outcome);
+  }
+
+  private readonly kept = new Map<Hash32, Outcome>();
+
+  outcomes(): Outcomes {
+    return this.kept;
   }
 
   /** Entries that a store by group may have kept beside the newer ones of the same hash. */

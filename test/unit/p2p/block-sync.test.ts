@@ -4,7 +4,7 @@ import type { Height } from "../../../chain/hex.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
 import type { BlockSource } from "../../../node/p2p/block-protocol.js";
 import { BlockQueue } from "../../../node/p2p/block-queue.js";
-import { BlockSync, type SyncPeer } from "../../../node/p2p/block-sync.js";
+import { BlockSync, type BlockSyncLimits, type SyncPeer } from "../../../node/p2p/block-sync.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
 import { systemClock } from "../../../runtime/clock.js";
@@ -18,27 +18,29 @@ class FakePeer implements SyncPeer {
   readonly source: BlockSource;
   readonly asked: Height[] = [];
   private readonly gone = new AbortController();
+  private isRangeKnown = false;
 
   constructor(
     readonly name: string,
     options: {
       readonly height: Height;
-      readonly mode?: "honest" | "silent" | "empty" | "lying" | "garbled";
+      readonly mode?: "honest" | "frozen" | "silent" | "empty" | "lying" | "garbled";
     },
   ) {
     const { height, mode = "honest" } = options;
     this.nodeId = name as NodeId;
     this.source = {
-      range: async () => ({ base: 1, height }),
+      range: async (signal) => {
+        // A frozen peer has said how far it is, and then nothing more.
+        if (mode === "frozen" && this.isRangeKnown) await ended(signal);
+        this.isRangeKnown = true;
+        return { base: 1, height };
+      },
       blocks: async (request, { signal, onBlock }) => {
         this.asked.push(request.from);
         if (mode === "empty") return 0;
         if (mode === "garbled") throw new P2pError("PEER_PROTOCOL", "garbled");
-        if (mode === "silent") {
-          await new Promise((_resolve, reject) => {
-            signal.addEventListener("abort", () => reject(signal.reason));
-          });
-        }
+        if (mode === "silent" || mode === "frozen") await ended(signal);
         for (let index = 0; index < request.count; index++) {
           await new Promise((resolve) => setImmediate(resolve));
           signal.throwIfAborted();
@@ -58,6 +60,12 @@ class FakePeer implements SyncPeer {
   }
 }
 
+function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
+}
+
 function blockOf(height: Height, isFalse: boolean): DecidedBlock {
   const decided = trueBlock(height);
   if (!isFalse) return decided;
@@ -65,7 +73,11 @@ function blockOf(height: Height, isFalse: boolean): DecidedBlock {
   return { commit, block: { ...block, header: { ...block.header, appHash: hashOf("lie") } } };
 }
 
-function stage(peers: readonly FakePeer[], chain = new FakeChain(0)) {
+function stage(
+  peers: readonly FakePeer[],
+  chain = new FakeChain(0),
+  limits: Partial<BlockSyncLimits> = {},
+) {
   const reports: string[] = [];
   const connected = new Set(peers);
   const sync = new BlockSync({
@@ -82,7 +94,14 @@ function stage(peers: readonly FakePeer[], chain = new FakeChain(0)) {
     },
     clock: systemClock,
     log: createLogger({ component: "test", level: "silent" }),
-    limits: { settleMs: 20, lonelyMs: 50, stallMs: 100, answerMs: 1_000, passedOverMs: 300 },
+    limits: {
+      settleMs: 20,
+      lonelyMs: 50,
+      stallMs: 100,
+      answerMs: 1_000,
+      passedOverMs: 300,
+      ...limits,
+    },
   });
   const run = (mayBeFirst = false, signal = new AbortController().signal) =>
     sync.run({ signal, mayBeFirst });
@@ -125,6 +144,27 @@ describe("catching up", () => {
     await run();
     expect(chain.height()).toBe(50);
     expect(reports).toContain("garbled malformed");
+  });
+
+  it("does not wait for a peer that froze, as long as another one speaks", async () => {
+    const frozen = new FakePeer("frozen", { height: 100, mode: "frozen" });
+    const peers = [frozen, new FakePeer("honest", { height: 100 })];
+    // The chain is complete: only the ranges are waited for, and for 5 s where one does not come.
+    const { chain, run } = stage(peers, new FakeChain(100), { settleMs: 1_300, silentMs: 200 });
+    const startMs = performance.now();
+    await run();
+    expect(chain.height()).toBe(100);
+    expect(performance.now() - startMs).toBeLessThan(4_000);
+  });
+
+  it("does not end while a peer that speaks has more", async () => {
+    const frozen = new FakePeer("frozen", { height: 10, mode: "frozen" });
+    const { chain, run } = stage(
+      [frozen, new FakePeer("ahead", { height: 40 })],
+      new FakeChain(10),
+    );
+    await run();
+    expect(chain.height()).toBe(40);
   });
 
   it("waits for a first peer when it may not be the first, and not when it may", async () => {

@@ -28,16 +28,20 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const open = (file?: string) => new PeerBook({ file, ownId: idOf(0), clock, log, random: () => 0 });
+const open = (file?: string, privateIds: readonly NodeId[] = []) => {
+  const unlistedIds = new Set([idOf(0), ...privateIds]);
+  return new PeerBook({ file, unlistedIds, clock, log, random: () => 0 });
+};
+const SOURCE = idOf(9_999);
 const pickAny = (book: PeerBook) => book.pick(() => true);
 
 describe("the address book", () => {
   it("keeps what it knows over a restart, and begins anew when the file is damaged", () => {
     const file = join(folder, "addrbook.json");
     const book = open(file);
-    book.add(addressOf(1));
+    book.add(addressOf(1), SOURCE);
     book.markGood(addressOf(2));
-    book.add(addressOf(0));
+    book.add(addressOf(0), SOURCE);
     book.save();
     const again = open(file);
     expect(again.size).toBe(2);
@@ -50,14 +54,27 @@ describe("the address book", () => {
   it("lets nobody overwrite an address that has proved good", () => {
     const book = open();
     book.markGood(addressOf(1, 1));
-    book.add(addressOf(1, 2));
+    book.add(addressOf(1, 2), SOURCE);
     expect(book.sample(1)).toEqual([addressOf(1, 1)]);
+  });
+
+  it("holds no private node, nor what a private node tells, nor one from the file", () => {
+    const file = join(folder, "addrbook.json");
+    const before = open(file);
+    before.markGood(addressOf(7));
+    before.markGood(addressOf(8));
+    before.save();
+    const book = open(file, [idOf(7)]);
+    book.add(addressOf(7), SOURCE);
+    book.add(addressOf(5), idOf(7));
+    book.add(addressOf(6), SOURCE);
+    expect(new Set(book.sample(10))).toEqual(new Set([addressOf(8), addressOf(6)]));
   });
 
   it("is bounded, and a flood of strangers drives out no good address", () => {
     const book = open();
     for (let index = 1; index <= 900; index++) book.markGood(addressOf(index));
-    for (let index = 1_001; index <= 5_000; index++) book.add(addressOf(index));
+    for (let index = 1_001; index <= 5_000; index++) book.add(addressOf(index), SOURCE);
     expect(book.size).toBe(1_000);
     const known = new Set(book.sample(1_000).map(({ nodeId }) => nodeId));
     for (let index = 1; index <= 900; index++) expect(known.has(idOf(index))).toBe(true);
@@ -65,7 +82,7 @@ describe("the address book", () => {
 
   it("waits longer after each failure, and drops what never answers", () => {
     const book = open();
-    book.add(addressOf(1));
+    book.add(addressOf(1), SOURCE);
     for (let failures = 1; failures < 10; failures++) {
       expect(pickAny(book)).toEqual(addressOf(1));
       book.markFailed(idOf(1));

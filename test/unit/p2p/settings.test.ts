@@ -31,6 +31,8 @@ describe("the settings of the network", () => {
       'seeds = "seed1.example.org:26656"',
       "pex = false",
       "max_num_inbound_peers = 3",
+      `unconditional_peer_ids = "${ID},${ID.toUpperCase()}"`,
+      `private_peer_ids = "${ID}"`,
     ]);
     expect(settings).toEqual({
       listen: { host: "0.0.0.0", port: 26_656 },
@@ -44,6 +46,8 @@ describe("the settings of the network", () => {
       seedMode: false,
       maxInboundPeers: 3,
       maxOutboundPeers: 10,
+      unconditionalPeerIds: [ID, ID],
+      privatePeerIds: [ID],
     });
   });
 
@@ -54,6 +58,8 @@ describe("the settings of the network", () => {
       'seeds = "/ip4/127.0.0.1/tcp/1"',
       'external_address = "nowhere"',
       "max_num_outbound_peers = -1",
+      `unconditional_peer_ids = "${ID.slice(1)}"`,
+      `private_peer_ids = "${ID}@127.0.0.1:26656"`,
     ];
     for (const line of wrong) {
       expect(() => load([line])).toThrow(expect.objectContaining({ code: "INVALID_CONFIG" }));

@@ -1,5 +1,6 @@
 /** Batches of transactions: when they go out, what is relayed, who is greeted. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peer-codec.js";
 import { TransactionGossip } from "../../../node/p2p/transaction-gossip.js";
@@ -58,8 +59,10 @@ describe("gossip of transactions", () => {
     await pool.submit([raw("known")]);
     await until(() => published.length === 1, { timeoutMs: 5_000 });
     const known = encodeTransactions([raw("known")]);
-    expect(await gossip.onGossip(known)).toBe("drop");
-    expect(await gossip.onGossip(encodeTransactions([raw("known"), raw("new")]))).toBe("relay");
+    expect(await gossip.onGossip(known, peer)).toBe("drop");
+    expect(await gossip.onGossip(encodeTransactions([raw("known"), raw("new")]), peer)).toBe(
+      "relay",
+    );
     await pool.submit([raw("own")]);
     await until(() => published.length === 2, { timeoutMs: 5_000 });
     expect(published[1]).toEqual([raw("own")]);
@@ -69,19 +72,51 @@ describe("gossip of transactions", () => {
     const refused = raw("later");
     const submit = pool.submit.bind(pool);
     pool.submit = async (raws) => raws.map(() => new Error("full"));
-    expect(await gossip.onGossip(encodeTransactions([refused]))).toBe("drop");
+    expect(await gossip.onGossip(encodeTransactions([refused]), peer)).toBe("drop");
     pool.submit = submit;
     await pool.submit([refused]);
     await until(() => published.length === 1, { timeoutMs: 5_000 });
   });
 
   it("calls a batch invalid for what no state can explain", async () => {
-    expect(await gossip.onGossip(encodeTransactions([raw("fine"), Buffer.from([0])]))).toBe(
+    expect(await gossip.onGossip(encodeTransactions([raw("fine"), Buffer.from([0])]), peer)).toBe(
       "invalid",
     );
-    expect(await gossip.onGossip(Buffer.from("junk"))).toBe("invalid");
+    expect(await gossip.onGossip(Buffer.from("junk"), peer)).toBe("invalid");
     await gossip.onDirect([Buffer.from([0])], peer);
     expect(reports).toEqual(["invalidMessage"]);
+  });
+
+  it("does not look at what comes from a peer that sent too much that is useless", async () => {
+    const submit = pool.submit.bind(pool);
+    const unfunded = new PoolError("INSUFFICIENT_FUNDS", "no funds");
+    let seen = 0;
+    pool.submit = async (raws) => {
+      seen += raws.length;
+      return raws.map(() => unfunded);
+    };
+    const batch = Array.from({ length: 1_000 }, (_, index) => raw(`useless ${index}`));
+    for (let count = 0; count < 40; count++) await gossip.onDirect(batch, peer);
+    expect(await gossip.onGossip(encodeTransactions(batch), peer)).toBe("drop");
+    expect(seen).toBe(30_000);
+    // Others are heard, and the peer itself again after a while; nobody is banned for it.
+    const other = "bb".repeat(20) as NodeId;
+    await gossip.onDirect(batch, other);
+    expect(seen).toBe(31_000);
+    clock.timeMs += 2_000;
+    await gossip.onDirect(batch, peer);
+    await gossip.onDirect(batch, peer);
+    expect(seen).toBe(32_000);
+    expect(reports).toEqual([]);
+    // What the pool takes, knows or has no room for costs nothing.
+    clock.timeMs += 2_000;
+    pool.submit = submit;
+    for (let count = 0; count < 3; count++) await gossip.onDirect(batch, peer);
+    const full = new PoolError("POOL_FULL", "full");
+    pool.submit = async (raws) => raws.map(() => full);
+    for (let count = 0; count < 3; count++) await gossip.onDirect(batch, peer);
+    pool.submit = submit;
+    expect(await gossip.onGossip(encodeTransactions([raw("new")]), peer)).toBe("relay");
   });
 
   it("passes on what a peer sent to this node alone", async () => {

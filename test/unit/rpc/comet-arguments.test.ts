@@ -67,6 +67,17 @@ describe("arguments in JSON", () => {
     expect(values.boolean("prove")).toBe(false);
   });
 
+  it("take every int64: clients ask for the highest height when they mean all", () => {
+    for (const [text, number] of [
+      ["9007199254740991", Number.MAX_SAFE_INTEGER],
+      ["9223372036854775807", Number.MAX_SAFE_INTEGER],
+      ["-9223372036854775808", Number.MIN_SAFE_INTEGER],
+    ] as const) {
+      expect(jsonArguments({ maxHeight: text }, []).integer("maxHeight")).toBe(number);
+      expect(urlArguments(`maxHeight="${text}"`, []).integer("maxHeight")).toBe(number);
+    }
+  });
+
   it("come by position too, all of them or none", () => {
     const values = jsonArguments(["a.b=1", true, "2", null, "asc"], SEARCH);
     expect([values.text("query"), values.integer("page"), values.text("order_by")]).toEqual([
@@ -84,7 +95,9 @@ describe("arguments in JSON", () => {
       ["height", 1.5],
       ["height", "0x5"],
       ["height", {}],
-      ["height", "9999999999999999"],
+      ["height", "9223372036854775808"],
+      ["height", "-9223372036854775809"],
+      ["height", 2 ** 53],
     ] as const) {
       const values = jsonArguments({ [name]: value }, []);
       expect(() => values.integer(name)).toThrow(expect.objectContaining(INVALID));

@@ -160,6 +160,8 @@ export class FakeChain implements ChainView {
     const { block } = this.at(this.blocks.length - 1);
     return { height: block.header.height, hash: block.hash, timeMs: block.timeMs };
   }
+  oldest = () => ({ block: 0, journal: 0, state: 0, proof: 0 });
+  blockHash = (height: Height) => this.blocks[height]?.block.hash;
   genesis = () => this.at(0);
   block = (height: Height) => this.blocks[height];
   heightOfHash = (hash: Hash32) => this.byHash.get(hash);

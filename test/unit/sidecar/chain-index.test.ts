@@ -11,7 +11,7 @@ import { indexKey } from "../../../sidecar/index/key-spaces.js";
 import { TokenRegistry } from "../../../sidecar/token-registry.js";
 import { until } from "../../helpers/until.js";
 import { ALICE, change, CONTRACT, hashOf, journals, POOL, startFakeChain } from "./fake-chain.js";
-import type { FakeNode } from "./fake-node.js";
+import { type FakeNode, RpcFault } from "./fake-node.js";
 import { GOLD, SILVER } from "./known-tokens.js";
 import { call, type Online, type OnlineOptions, onlineServer } from "./servers.js";
 
@@ -147,6 +147,39 @@ describe("a node that contradicts the index", () => {
     blocks.splice(2, 2, ...own);
     await until(() => online.index.follower.halted() === undefined, { timeoutMs: 10_000 });
     expect((await call(online.server, "/block", { block_identifier: {} })).text).toBe(known.text);
+  });
+
+  it("halts it when it has deleted the next block, and says what to do; an archive mends it", async () => {
+    const blocks = journals();
+    extend(blocks, 20);
+    const folder = newFolder();
+    const first = start(await startNode({}, blocks.slice(0, 5)), { folder });
+    await first.indexed(4);
+    await first.rpc.close();
+    const node = await startNode({}, blocks);
+    const whole = node.methods.get("eth_getBlockByNumber");
+    let base = 9;
+    node.methods.set("eth_getBlockByNumber", (params) => {
+      const height = String(params[0]).startsWith("0x") ? Number(params[0]) : undefined;
+      const isGone = height !== undefined && height > 0 && height < base;
+      if (isGone) throw new RpcFault(4444, "pruned history unavailable");
+      return whole?.(params);
+    });
+    const second = start(node, { folder });
+    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const { reason } = await ready(second);
+    expect(reason).toContain("block 5 is the next that the index in");
+    expect(reason).toContain("connect an archive node");
+    expect(reason).toContain("min-retain-blocks = 0");
+    // What is indexed is served all the same; what is missing is never just "not there yet".
+    expect((await block(second, 4)).status).toBe(200);
+    expect((await block(second, 6)).body.code).toBe(106);
+    expect((await call(second.server, "/network/status")).body.code).toBe(106);
+    base = 5;
+    await second.indexed(22);
+    expect(second.index.follower.halted()).toBeUndefined();
+    const { body } = await call(second.server, "/network/status");
+    expect(body).toMatchObject({ oldest_block_identifier: { index: 0 } });
   });
 
   it("halts it when a new block has another parent", async () => {

@@ -187,6 +187,50 @@ describe("the pool's journal", () => {
     await chain.close();
   });
 
+  it("knows over restarts what became of removed ones, unless they come back or are mined", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    const entry = async (nonce: number, sequence: number) => {
+      const { raw, hash } = decodeTransaction(parseHexBytes(await transfer(nonce, payee(1))));
+      return { hash, raw, from: faucet, receivedAtMs: 1_000, sequence };
+    };
+    const [a, b, c, d] = [
+      await entry(0, 0),
+      await entry(1, 1),
+      await entry(2, 2),
+      await entry(3, 3),
+    ];
+    const replaced = { status: "replaced", by: d.hash } as const;
+    const dropped = { status: "dropped", reason: "nonce too low: 5" } as const;
+    const open = async (mined: readonly Hash32[] = []) => {
+      const store = new PoolStore(chain.stores.database, (hash) => mined.includes(hash));
+      for await (const one of store.load()) expect(one.hash).toBe(d.hash);
+      return store;
+    };
+    const store = await open();
+    await store.append([a, b, c, d]);
+    await store.remove([b.hash], new Map([[b.hash, dropped]]));
+    await store.remove([a.hash], new Map([[a.hash, replaced]]));
+    await store.remove([c.hash]);
+    const expected = [
+      [b.hash, dropped],
+      [a.hash, replaced],
+    ];
+    expect([...(await open()).outcomes()]).toEqual(expected);
+    // The record goes away, and what is known of its transactions stays, in the same order.
+    await store.mined([d.hash]);
+    const later = await open();
+    expect([...later.outcomes()]).toEqual(expected);
+    expect([...(await open([b.hash])).outcomes()]).toEqual([[a.hash, replaced]]);
+    await later.append([{ ...a, sequence: 9 }]);
+    expect([...later.outcomes().keys()]).not.toContain(a.hash);
+    const left: Hash32[] = [];
+    const last = new PoolStore(chain.stores.database, () => false);
+    for await (const { hash } of last.load()) left.push(hash);
+    expect(left).toEqual([a.hash]);
+    expect(last.outcomes().has(a.hash)).toBe(false);
+    await chain.close();
+  });
+
   it("forgets what was mined or removed and keeps the rest over a restart", async () => {
     const chain = await ExecutionChain.open(testGenesis(wallet.address));
     const entries = await Promise.all(

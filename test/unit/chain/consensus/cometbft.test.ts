@@ -5,6 +5,7 @@ import { type BlockId, formatTime } from "../../../../chain/consensus/block-id.j
 import { hashCommit } from "../../../../chain/consensus/commit.js";
 import {
   blockIdOf,
+  consensusBlockBytes,
   decodeConsensusBlock,
   encodeConsensusBlock,
   hashTransactions,
@@ -133,6 +134,14 @@ describe("votes and proposals", () => {
     const unknown = Buffer.concat([bytes, Buffer.from([0x7a, 0x00])]);
     expect(() => decodeVote(unknown)).toThrow(/field 15 is unknown/);
   });
+
+  it("have no extensions, which are disabled (VoteExtensionEnableHeight)", () => {
+    const bytes = hexToBytes(vectors.votes[0]?.bytes ?? "0x");
+    for (const [field, tag] of [[9, 0x4a] as const, [10, 0x52] as const]) {
+      const extended = Buffer.concat([bytes, Buffer.from([tag, 1, 7])]);
+      expect(() => decodeVote(extended)).toThrow(`field ${field} is unknown`);
+    }
+  });
 });
 
 describe("Merkle trees", () => {
@@ -211,6 +220,7 @@ describe("blocks", () => {
       expect(hashCommit(block.lastCommit)).toBe(vector.lastCommitHash);
       expect(hashEvidenceList(block.evidence)).toBe(vector.evidenceHash);
       expect(formatTime(block.header.timeNs)).toBe(vector.time);
+      expect(consensusBlockBytes(block)).toBe(bytes.length);
       const [first] = block.evidence;
       expect(first && hashEvidence(first)).toBe(vector.firstEvidenceHash);
       expect(parts.parts.every((part) => isPartOf(part, parts.header))).toBe(true);
@@ -231,6 +241,23 @@ describe("blocks", () => {
     expect(isPartOf({ ...first, bytes: altered }, header)).toBe(false);
     expect(isPartOf({ ...first, index: 1 }, header)).toBe(false);
     expect(isPartOf({ ...second, bytes: first.bytes }, header)).toBe(false);
+  });
+
+  it("are measured rightly where lengths take one more byte", () => {
+    const block = decodeConsensusBlock(hexToBytes(vectors.blocks[0]?.bytes ?? "0x"));
+    for (const size of [0, 1, 127, 128, 16_383, 16_384, 2_097_152]) {
+      for (const transactions of [
+        [],
+        [new Uint8Array(size)],
+        [new Uint8Array(size), new Uint8Array(1)],
+      ]) {
+        const other = { ...block, transactions };
+        expect([size, consensusBlockBytes(other)]).toEqual([
+          size,
+          encodeConsensusBlock(other).length,
+        ]);
+      }
+    }
   });
 
   it("refuse other encodings of the same block", () => {

@@ -1,0 +1,97 @@
+/** Blocks shrink while rounds fail, so that a starved network gets out of its own backlog. */
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { Wallet } from "ethers";
+import { decodeConsensusBlock } from "../../../chain/consensus/consensus-block.js";
+import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
+import { parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
+import { Congestion } from "../../../node/consensus/congestion.js";
+import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
+import { SignedChain } from "../../helpers/signed-chain.js";
+import { until } from "../../helpers/until.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+
+const FULL = 600_000_000n;
+const faucet = new Wallet(`0x${"11".repeat(32)}`);
+
+describe("the room of a new block", () => {
+  it("halves with each round, to a least", () => {
+    const congestion = new Congestion();
+    const rooms = [0, 1, 2, 8, 9, 100].map((round) => congestion.gasOf(round, FULL));
+    expect(rooms).toEqual([FULL, FULL / 2n, FULL / 4n, FULL / 256n, 2_100_000n, 2_100_000n]);
+    expect(congestion.gasOf(5, 1_000_000n)).toBe(1_000_000n);
+  });
+
+  it("stays small after a height that took rounds, and grows back with each that took none", () => {
+    const congestion = new Congestion();
+    congestion.onDecided(2);
+    expect(congestion.gasOf(0, FULL)).toBe(FULL / 4n);
+    expect(congestion.gasOf(1, FULL)).toBe(FULL / 8n);
+    congestion.onDecided(0);
+    expect(congestion.gasOf(0, FULL)).toBe(FULL / 2n);
+    congestion.onDecided(0);
+    congestion.onDecided(0);
+    expect(congestion.gasOf(0, FULL)).toBe(FULL);
+  });
+
+  it("is full again soon where one of four proposers is dead", () => {
+    const congestion = new Congestion();
+    const rooms = Array.from({ length: 40 }, (_, height) => {
+      const room = congestion.gasOf(0, FULL);
+      congestion.onDecided(height % 4 === 0 ? 1 : 0);
+      return room;
+    });
+    expect(rooms.filter((room) => room === FULL)).toHaveLength(30);
+    expect(rooms.filter((room) => room === FULL / 2n)).toHaveLength(10);
+  });
+});
+
+describe("a proposer in a round after a failed one", () => {
+  const transactions = 300;
+  const chosen = validatorGenesis(4, { faucet: faucet.address });
+  const { seeds } = chosen;
+  // Round 0 has room for 400 transfers.
+  const params = { ...chosen.genesis.params, maxGas: 8_400_000n, maxCallGas: 8_400_000n };
+  const genesis = { ...chosen.genesis, params };
+  let node: ValidatorNode | undefined;
+
+  afterEach(() => node?.stop());
+
+  it("offers half of what a block may hold", async () => {
+    const chain = new SignedChain(genesis, seeds, ZERO_HASH);
+    const own = chain.proposerOf(1, 1);
+    const others = [0, 1, 2, 3].filter((one) => one !== own);
+    node = await ValidatorNode.open({ genesis, seed: seeds[own] });
+    const raws = await Promise.all(
+      Array.from({ length: transactions }, (_, nonce) =>
+        faucet.signTransaction({
+          type: 0,
+          chainId: genesis.evmChainId,
+          nonce,
+          gasPrice: 25_000_000n,
+          gasLimit: 21_000n,
+          to: `0x${"77".repeat(20)}`,
+          value: 1n,
+        }),
+      ),
+    );
+    const answers = await node.pool.submit(raws.map(parseHexBytes));
+    expect(answers.filter((answer) => answer instanceof Error)).toEqual([]);
+    const said: ConsensusMessage[] = [];
+    node.start((message) => said.push(message));
+    const { consensus } = node;
+    await until(() => consensus.status().step >= 3, { timeoutMs: 20_000, what: "round 0" });
+    for (const who of others) {
+      for (const type of [VOTE_TYPE.prevote, VOTE_TYPE.precommit]) {
+        const content = { type, height: 1, round: 0, blockId: undefined, timeNs: 9n };
+        const vote: Vote = chain.vote(who, content);
+        await consensus.receive({ type: "vote", vote }, "peer");
+      }
+    }
+    const parts = () => said.flatMap((one) => (one.type === "part" ? [one] : []));
+    const isWhole = () => parts().length > 0 && parts().length === parts()[0]?.header.total;
+    await until(isWhole, { timeoutMs: 20_000, what: "an own proposal" });
+    expect(parts()[0]?.round).toBe(1);
+    const bytes = Buffer.concat(parts().map(({ part }) => part.bytes));
+    expect(decodeConsensusBlock(bytes).transactions).toHaveLength(transactions - 100);
+  });
+});

@@ -1,0 +1,291 @@
+/** Snapshots on disk: taken at the right moment, kept, pruned, and whole whatever happens. */
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/crypto.js";
+import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
+import { SNAPSHOT_FAILPOINTS, SnapshotFolder } from "../../../node/statesync/snapshot-folder.js";
+import { restoreSnapshot } from "../../../node/statesync/snapshot-restore.js";
+import { SnapshotService } from "../../../node/statesync/snapshot-service.js";
+import { storeKey } from "../../../node/store/database.js";
+import {
+  makeHistory,
+  quietLog,
+  readFiles,
+  SnapshotChain,
+  temporaryFolder,
+  words,
+} from "../../helpers/snapshot-chain.js";
+import { until } from "../../helpers/until.js";
+import { ValidatorNode } from "../../helpers/validator-node.js";
+
+let chain: SnapshotChain;
+let made: Awaited<ReturnType<typeof makeHistory>>;
+let folder: string;
+let genesisHash: Hash32;
+
+beforeAll(async () => {
+  chain = await SnapshotChain.open();
+  made = await makeHistory(chain);
+  genesisHash = chain.hash(0);
+}, 60_000);
+
+beforeEach(() => {
+  folder = temporaryFolder("snapshots");
+});
+
+afterEach(() => {
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+afterAll(() => chain.close());
+
+type Failpoint = (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
+
+const open = (failpoint?: Failpoint) =>
+  SnapshotFolder.open({
+    folder,
+    genesisHash,
+    log: quietLog,
+    ...(failpoint === undefined ? {} : { failpoint }),
+  });
+
+function service(files: SnapshotFolder, intervalBlocks: number, keepRecent: number) {
+  const { stores, bus } = chain.node;
+  return new SnapshotService({
+    folder: files,
+    database: stores.database,
+    blocks: stores.blocks,
+    bus,
+    genesisHash,
+    intervalBlocks,
+    keepRecent,
+    log: quietLog,
+    signal: new AbortController().signal,
+  });
+}
+
+const heightsOf = (files: SnapshotFolder) => files.list().map(({ height }) => height);
+
+describe("a snapshot", () => {
+  it("is the same whatever the store knew before, and however often it is taken", async () => {
+    const first = await chain.snapshot();
+    const again = await chain.snapshot();
+    expect(again.manifestBytes).toEqual(first.manifestBytes);
+    const { database } = chain.node.stores;
+    const code = Buffer.from("600160015500", "hex");
+    const key = storeKey("code", keccak256(code));
+    await database.write([{ key, value: code }], { durable: true });
+    expect((await chain.snapshot()).manifestBytes).toEqual(first.manifestBytes);
+    const counts = { accounts: expect.any(Number), slots: expect.any(Number), codes: 6 };
+    // Three contracts and the genesis' predeploys; two contracts share their code.
+    expect({ ...first.manifest.counts, codes: 6 }).toEqual(counts);
+    await chain.take([{ to: made.keeper, data: words(77, 1) }]);
+    const next = await chain.snapshot();
+    expect(next.manifest.counts.slots).toBe(first.manifest.counts.slots + 1);
+    expect(next.manifestBytes).not.toEqual(first.manifestBytes);
+  });
+
+  it("of a restored node is the original's", async () => {
+    const { height } = chain.node;
+    const files = await chain.snapshot();
+    await chain.take();
+    await chain.take([{ to: made.keeper, data: words(78, 1) }]);
+    const home = temporaryFolder("restored");
+    await restoreSnapshot({
+      ...chain.restoreBase(path.join(home, "data", "chain")),
+      manifest: files.manifest,
+      trusted: chain.trusted(height),
+      readChunk: async (index) => files.chunks[index] ?? new Uint8Array(0),
+    });
+    const node = await ValidatorNode.open({ genesis: chain.genesis, seed: undefined, home });
+    try {
+      for (const at of [height + 1, height + 2]) {
+        const decided = chain.node.consensus.load(at);
+        if (decided === undefined) throw new Error("no block");
+        await node.consensus.apply(decided);
+      }
+      const mine = await open();
+      const view = node.stores.database.snapshot();
+      const supply = node.view.supply(node.height);
+      if (supply === undefined) throw new Error("no head");
+      const { database } = node.stores;
+      const input = { database, view, height: node.height, supply, genesisHash };
+      await mine.add(input, new AbortController().signal);
+      await view.close();
+      const original = await chain.snapshot();
+      expect((await readFiles(mine)).manifestBytes).toEqual(original.manifestBytes);
+    } finally {
+      await node.stop();
+    }
+  });
+});
+
+describe("the service", () => {
+  it("takes the state of each multiple of the interval, although the chain goes on", async () => {
+    const files = await open();
+    const running = service(files, 2, 0);
+    const expected = new Map<number, Uint8Array>();
+    try {
+      for (let index = 0; index < 6; index++) {
+        await chain.take([{ to: made.keeper, data: words(500 + index, 1) }]);
+        const { height } = chain.node;
+        if (height % 2 !== 0) continue;
+        expected.set(height, (await chain.snapshot()).manifestBytes);
+        // At once, without waiting for the files.
+        await chain.take([{ to: made.keeper, data: words(600 + index, 1) }]);
+        await until(() => heightsOf(files).includes(height), { timeoutMs: 5_000 });
+      }
+      expect(heightsOf(files)).toEqual([...expected.keys()].toReversed());
+      for (const { height, id } of files.list()) {
+        expect(await files.manifest(height, id)).toEqual(Buffer.from(expected.get(height) ?? []));
+      }
+    } finally {
+      await running.close();
+    }
+  });
+
+  it("keeps the newest ones only, and writes none with interval 0", async () => {
+    const files = await open();
+    const running = service(files, 1, 2);
+    const off = service(files, 0, 1);
+    try {
+      for (let index = 0; index < 5; index++) {
+        await chain.take();
+        const { height } = chain.node;
+        await until(() => heightsOf(files)[0] === height, { timeoutMs: 5_000 });
+      }
+      await until(() => fs.readdirSync(folder).length === 2, { timeoutMs: 5_000 });
+      const { height } = chain.node;
+      expect(heightsOf(files)).toEqual([height, height - 1]);
+      expect(files.oldestHeight).toBe(height - 1);
+      expect(fs.readdirSync(folder).toSorted()).toEqual([`${height - 1}`, `${height}`].toSorted());
+    } finally {
+      await running.close();
+      await off.close();
+    }
+  });
+
+  it("leaves out a height while the last one is being written, and nothing when it is closed", async () => {
+    const files = await open();
+    const running = service(files, 1, 0);
+    await chain.take();
+    const first = chain.node.height;
+    // Published in the same turn, before anything could be written.
+    const committed = chain.node.view.block(first);
+    if (committed === undefined) throw new Error("no block");
+    chain.node.bus.emit("block", committed);
+    await until(() => heightsOf(files).length > 0, { timeoutMs: 5_000 });
+    expect(heightsOf(files)).toEqual([first]);
+    let closing: Promise<void> | undefined;
+    const unsubscribe = chain.node.bus.on("block", () => {
+      closing = running.close();
+    });
+    await chain.take();
+    unsubscribe();
+    await closing;
+    expect(closing).toBeDefined();
+    expect(fs.readdirSync(folder)).toEqual([`${first}`]);
+    await chain.take();
+    expect(heightsOf(files)).toEqual([first]);
+  });
+});
+
+describe("the folder", () => {
+  it("has what is asked for by height, id and index, and nothing else", async () => {
+    const files = await open();
+    await chain.addTo(files);
+    await chain.addTo(files);
+    const [offer] = files.list();
+    if (offer === undefined) throw new Error("no snapshot");
+    const { height, id, chunks } = offer;
+    expect(files.list()).toHaveLength(1);
+    expect(chunks).toBe((await readFiles(files)).chunks.length);
+    expect(await files.manifest(height, ZERO_HASH)).toBeUndefined();
+    expect(await files.manifest(height + 1, id)).toBeUndefined();
+    expect(await files.chunk(height, id, chunks)).toBeUndefined();
+    expect(await files.chunk(height, id, -1)).toBeUndefined();
+    expect(await files.chunk(height, id, 0.5)).toBeUndefined();
+    expect(await files.chunk(height, ZERO_HASH, 0)).toBeUndefined();
+    expect(await files.chunk(height, id, 0)).toBeDefined();
+  });
+
+  it("does not hand out what is damaged on disk", async () => {
+    const files = await open();
+    await chain.addTo(files);
+    const [offer] = files.list();
+    if (offer === undefined) throw new Error("no snapshot");
+    const { height, id } = offer;
+    const file = path.join(folder, `${height}`, "chunk-0");
+    const bytes = fs.readFileSync(file);
+    bytes[100] = (bytes[100] ?? 0) ^ 1;
+    fs.writeFileSync(file, bytes);
+    expect(await files.chunk(height, id, 0)).toBeUndefined();
+    fs.truncateSync(file, 10);
+    expect(await files.chunk(height, id, 0)).toBeUndefined();
+    fs.rmSync(file);
+    expect(await files.chunk(height, id, 0)).toBeUndefined();
+    fs.writeFileSync(path.join(folder, `${height}`, "manifest"), "no manifest");
+    expect(await files.manifest(height, id)).toBeUndefined();
+    // A damaged one is gone after the next start, as one of another chain.
+    expect((await open()).list()).toEqual([]);
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+
+  it("throws away snapshots of another chain and what has no height for a name", async () => {
+    await chain.addTo(await open());
+    fs.mkdirSync(path.join(folder, "writing-7"));
+    fs.mkdirSync(path.join(folder, "retired-8"));
+    fs.writeFileSync(path.join(folder, "notes.txt"), "of the operator");
+    expect((await open()).list()).toHaveLength(1);
+    const foreign = await SnapshotFolder.open({ folder, genesisHash: ZERO_HASH, log: quietLog });
+    expect(foreign.list()).toEqual([]);
+    expect(fs.readdirSync(folder)).toEqual(["notes.txt"]);
+  });
+
+  it.each(SNAPSHOT_FAILPOINTS)("is whole after a crash at %s", async (name) => {
+    await chain.addTo(await open());
+    const former = chain.node.height;
+    await chain.take();
+    const image = `${folder}.image`;
+    const files = await open((reached) => {
+      if (reached === name) fs.cpSync(folder, image, { recursive: true });
+    });
+    await chain.addTo(files);
+    await files.prune(1);
+    fs.rmSync(folder, { recursive: true, force: true });
+    fs.renameSync(image, folder);
+    const after = await open();
+    const [newest] = after.list();
+    const isThere = name === "snapshot.after-rename" || name === "snapshot.after-retire";
+    expect(newest?.height).toBe(isThere ? chain.node.height : former);
+    expect(after.list()).toHaveLength(name === "snapshot.after-rename" ? 2 : 1);
+    expect(fs.readdirSync(folder)).toHaveLength(after.list().length);
+    expect((await readFiles(after)).chunks.length).toBeGreaterThan(0);
+  });
+
+  it("says that a disk is full, leaves nothing of the snapshot, and works on with space", async () => {
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "none", folder]);
+    if (mounted.status !== 0) {
+      process.stdout.write("left out: no tmpfs can be mounted here\n");
+      return;
+    }
+    try {
+      const files = await open();
+      const ballast = path.join(folder, "ballast");
+      fs.writeFileSync(ballast, Buffer.alloc(60 * 1024));
+      await expect(chain.addTo(files)).rejects.toMatchObject({
+        code: "SNAPSHOT_WRITE_FAILED",
+        details: { folder, height: chain.node.height, reason: expect.stringContaining("ENOSPC") },
+      });
+      expect(fs.readdirSync(folder)).toEqual(["ballast"]);
+      expect(files.list()).toEqual([]);
+      fs.rmSync(ballast);
+      await chain.addTo(files);
+      expect(files.list()).toHaveLength(1);
+    } finally {
+      await until(() => spawnSync("umount", [folder]).status === 0, { timeoutMs: 10_000 });
+    }
+  });
+});

@@ -1,0 +1,93 @@
+/** What clients sent survives the process; what peers sent is theirs to keep. */
+import { describe, expect, it } from "@jest/globals";
+import { createHash } from "node:crypto";
+import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
+
+const alice = account(1);
+const bob = account(2);
+
+describe("a transaction of a peer", () => {
+  it("is admitted, announced and offered, and not journalled", async () => {
+    const { pool, journal, announced } = await createFixture();
+    const tx = transfer(alice, 0);
+    expect(await pool.submit([tx.raw], "peer")).toEqual([tx.hash]);
+    expect(announced).toEqual([tx.hash]);
+    expect(drain(pool).map((entry) => entry.tx.hash)).toEqual([tx.hash]);
+    expect(journal.appends).toEqual([]);
+  });
+
+  it("shares a group with a client's, which alone is written", async () => {
+    const { pool, journal, restart } = await createFixture();
+    const [own, foreign] = [transfer(alice, 0), transfer(bob, 0)];
+    await Promise.all([submit(pool, own), pool.submit([foreign.raw], "peer")]);
+    expect([...journal.entries.keys()]).toEqual([own.hash]);
+    const again = await restart();
+    expect(again.status(own.hash)).toEqual({ status: "pending" });
+    expect(again.status(foreign.hash)).toEqual({ status: "unknown" });
+  });
+
+  it("is journalled before a client who sends it too is answered", async () => {
+    const { pool, journal, restart } = await createFixture();
+    const tx = transfer(alice, 0);
+    await pool.submit([tx.raw], "peer");
+    expect(refusal((await submit(pool, tx))[0]).code).toBe("ALREADY_KNOWN");
+    expect([...journal.entries.keys()]).toEqual([tx.hash]);
+    // Once is enough.
+    expect(refusal((await submit(pool, tx))[0]).code).toBe("ALREADY_KNOWN");
+    expect(journal.appends).toEqual([1]);
+    expect((await restart()).status(tx.hash)).toEqual({ status: "pending" });
+  });
+
+  it("is journalled for a client who sends it in the same moment, in either order", async () => {
+    for (const isPeerFirst of [true, false]) {
+      const { pool, journal } = await createFixture();
+      const tx = transfer(alice, 0);
+      const calls = [() => pool.submit([tx.raw], "peer"), () => submit(pool, tx)];
+      const ordered = isPeerFirst ? calls : calls.toReversed();
+      await Promise.all(ordered.map((call) => call()));
+      expect([isPeerFirst, ...journal.entries.keys()]).toEqual([isPeerFirst, tx.hash]);
+      expect(pool.counts()).toEqual({ pending: 1, queued: 0 });
+    }
+  });
+
+  it("leaves nothing to delete when it is replaced, dropped or mined", async () => {
+    const { pool, journal, mine } = await createFixture();
+    const dear = transfer(alice, 0, { priceAtoken: 20n });
+    await pool.submit([transfer(alice, 0, { priceAtoken: 10n }).raw, dear.raw], "peer");
+    await pool.submit([transfer(bob, 0).raw], "peer");
+    pool.drop(transfer(bob, 0).hash, "a test");
+    mine([{ tx: dear, from: alice.address }]);
+    await pool.close();
+    expect(pool.counts()).toEqual({ pending: 0, queued: 0 });
+    expect(journal.removals).toEqual([]);
+  });
+
+  it("is taken back from the journal when it leaves while it is written for a client", async () => {
+    const { pool, journal, mine } = await createFixture();
+    const tx = transfer(alice, 0);
+    await pool.submit([tx.raw], "peer");
+    const { appendStarted } = journal.hold();
+    const answer = submit(pool, tx);
+    await appendStarted;
+    mine([{ tx, from: alice.address }]);
+    journal.release();
+    expect(refusal((await answer)[0]).code).toBe("ALREADY_KNOWN");
+    await pool.close();
+    expect([...journal.entries.keys()]).toEqual([]);
+  });
+});
+
+describe("a transaction in the pool", () => {
+  it("is found by the SHA-256 of the SDK Tx around it, as long as it is there", async () => {
+    const { pool, mine } = await createFixture();
+    const tx = transfer(alice, 0);
+    await submit(pool, tx);
+    const bytes = encodeSdkTransaction(tx, alice.address);
+    const hash = `0x${createHash("sha256").update(bytes).digest("hex")}` as never;
+    expect(pool.getBySdkHash(hash)).toBe(pool.get(tx.hash));
+    expect(pool.getBySdkHash(tx.hash)).toBeUndefined();
+    mine([{ tx, from: alice.address }]);
+    expect(pool.getBySdkHash(hash)).toBeUndefined();
+  });
+});

@@ -1,0 +1,97 @@
+/** How a restored store takes the place of the chain, whatever step a crash leaves it at. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { openDatabase, storeKey } from "../../../node/store/database.js";
+import { StateSyncFolders } from "../../../node/statesync/state-sync-folders.js";
+
+let data: string;
+let folders: StateSyncFolders;
+
+beforeEach(() => {
+  data = mkdtempSync(path.join(tmpdir(), "folders-"));
+  folders = new StateSyncFolders(data);
+});
+
+afterEach(() => rmSync(data, { recursive: true, force: true }));
+
+/** A folder with a file that tells whose it is. */
+function put(name: string, owner = path.basename(name)): void {
+  mkdirSync(path.join(data, name), { recursive: true });
+  writeFileSync(path.join(data, name, owner), "");
+}
+
+/** A store that the restore has marked. */
+async function putRestored(): Promise<void> {
+  const folder = path.join(data, "chain.restoring");
+  mkdirSync(folder);
+  const database = await openDatabase(folder);
+  const key = storeKey("meta", Buffer.from("restored", "ascii"));
+  await database.write([{ key, value: Buffer.from("7") }], { durable: true });
+  await database.close();
+  writeFileSync(path.join(folder, "restored"), "");
+}
+
+const names = () => readdirSync(data).toSorted();
+const isIn = (folder: string, file: string) => existsSync(path.join(data, folder, file));
+
+describe("a start", () => {
+  it("changes nothing where nothing was restored", async () => {
+    expect(await folders.adopt()).toBe(false);
+    expect(names()).toEqual([]);
+    put("chain");
+    put("statesync/9-ab");
+    expect(await folders.adopt()).toBe(false);
+    expect(names()).toEqual(["chain", "statesync"]);
+  });
+
+  it("takes a complete store, and deletes the old one and the chunks", async () => {
+    put("chain");
+    put("statesync/9-ab");
+    await putRestored();
+    expect(await folders.adopt()).toBe(true);
+    expect(names()).toEqual(["chain"]);
+    expect(isIn("chain", "restored")).toBe(true);
+    expect(await folders.adopt()).toBe(false);
+    expect(isIn("chain", "restored")).toBe(true);
+  });
+
+  it("goes on after a crash between the two renames", async () => {
+    put("chain.replaced", "old");
+    await putRestored();
+    expect(await folders.adopt()).toBe(true);
+    expect(names()).toEqual(["chain"]);
+    expect(isIn("chain", "restored")).toBe(true);
+  });
+
+  it("cleans up after a crash behind them", async () => {
+    put("chain", "restored");
+    put("chain.replaced", "old");
+    expect(await folders.adopt()).toBe(false);
+    expect(names()).toEqual(["chain"]);
+    expect(isIn("chain", "restored")).toBe(true);
+  });
+
+  it("deletes a part of a store, and keeps the chain and the chunks", async () => {
+    put("chain", "old");
+    put("statesync/9-ab");
+    const folder = path.join(data, "chain.restoring");
+    mkdirSync(folder);
+    await (await openDatabase(folder)).close();
+    expect(await folders.adopt()).toBe(false);
+    expect(names()).toEqual(["chain", "statesync"]);
+    expect(isIn("chain", "old")).toBe(true);
+  });
+});
+
+describe("chunks", () => {
+  it("of other snapshots are deleted", async () => {
+    put("statesync/9-ab");
+    put("statesync/10-cd");
+    await folders.keepOnlyChunks("10-cd");
+    expect(readdirSync(path.join(data, "statesync"))).toEqual(["10-cd"]);
+    await folders.keepOnlyChunks(undefined);
+    expect(names()).toEqual([]);
+  });
+});

@@ -1,0 +1,271 @@
+/** Snapshots from peers that are slow, wrong or gone. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
+import { sha256 } from "../../../chain/crypto.js";
+import { bytesToHash32, ZERO_HASH } from "../../../chain/hex.js";
+import { verifySignature } from "../../../node/consensus/ed25519.js";
+import { createGenesisBlock } from "../../../node/execution/genesis-block.js";
+import { type NodeId, nodeKeyOf } from "../../../node/p2p/node-key.js";
+import { P2pError } from "../../../node/p2p/p2p-error.js";
+import type { Offence } from "../../../node/p2p/peer-scores.js";
+import type { SnapshotManifest } from "../../../node/statesync/snapshot-manifest.js";
+import { ChunkFetch, ChunkFolder } from "../../../node/statesync/state-sync-chunks.js";
+import { StateSync } from "../../../node/statesync/state-sync.js";
+import { StateSyncFolders } from "../../../node/statesync/state-sync-folders.js";
+import { SnapshotOffers, type SnapshotPeer } from "../../../node/statesync/state-sync-offers.js";
+import type { SnapshotOffer } from "../../../node/statesync/statesync-ports.js";
+import { systemClock } from "../../../runtime/clock.js";
+import { createLogger } from "../../../runtime/logger.js";
+import { LIGHT_CHAIN_ID, lightChain, START_NS } from "../../helpers/light-blocks.js";
+import { FakeLightServer } from "../../helpers/light-server.js";
+import { until } from "../../helpers/until.js";
+import { validatorGenesis } from "../../helpers/validator-node.js";
+
+const log = createLogger({ component: "statesync", level: "silent" });
+
+const CHUNKS = Array.from({ length: 12 }, (_, index) => Buffer.from(`chunk ${index}`));
+const MANIFEST: SnapshotManifest = {
+  format: 1,
+  genesisHash: ZERO_HASH,
+  height: 7,
+  chunkHashes: CHUNKS.map((chunk) => bytesToHash32(sha256(chunk))),
+  counts: { accounts: 0, slots: 0, codes: 0 },
+  supply: { totalAtoken: 0n, mintedAtoken: 0n, burnedAtoken: 0n },
+};
+const OFFER: SnapshotOffer = { height: 7, format: 1, chunks: CHUNKS.length, id: ZERO_HASH };
+
+type ChunkAnswer = (index: number, signal: AbortSignal) => Promise<Uint8Array | undefined>;
+
+/** Names of peers by their ids. */
+const names = new Map<NodeId, string>();
+
+/** A peer that answers as it is told. */
+class FakePeer implements SnapshotPeer {
+  readonly nodeId: NodeId;
+  readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+  readonly asked: number[] = [];
+  busy = 0;
+  mostBusy = 0;
+  readonly source = {
+    list: async () => this.offers,
+    manifest: async (offer: SnapshotOffer) => this.manifestOf(offer),
+    chunk: async (_offer: SnapshotOffer, index: number, signal: AbortSignal) => {
+      this.asked.push(index);
+      this.busy++;
+      this.mostBusy = Math.max(this.mostBusy, this.busy);
+      try {
+        return await this.answer(index, signal);
+      } finally {
+        this.busy--;
+      }
+    },
+  };
+
+  constructor(
+    readonly name: string,
+    private readonly answer: ChunkAnswer,
+    public offers: readonly SnapshotOffer[] = [OFFER],
+    private readonly manifestOf: (offer: SnapshotOffer) => Uint8Array | undefined = () => undefined,
+  ) {
+    this.nodeId = nodeKeyOf(sha256(Buffer.from(name))).nodeId;
+    names.set(this.nodeId, name);
+  }
+}
+
+const honest: ChunkAnswer = async (index) => CHUNKS[index];
+/** Answers only to the end of the caller's patience. */
+const silent: ChunkAnswer = (_index, signal) =>
+  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+let folder: string;
+let reports: [string, Offence][];
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "chunks-"));
+  reports = [];
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const report = (nodeId: NodeId, offence: Offence) => {
+  reports.push([names.get(nodeId) ?? nodeId, offence]);
+};
+
+/** Offers that are what the peers say now. */
+function offersOf(peers: readonly FakePeer[]) {
+  const forgotten = new Set<SnapshotPeer>();
+  return {
+    holders: () => peers.filter((peer) => !forgotten.has(peer) && !peer.signal.aborted),
+    forget: (peer: SnapshotPeer) => void forgotten.add(peer),
+  };
+}
+
+async function fetchAll(peers: readonly FakePeer[], clock = systemClock): Promise<void> {
+  const chunks = new ChunkFolder(folder, MANIFEST);
+  const ports = { offers: offersOf(peers), report, timeoutMs: 300, fetchers: 4, clock, log };
+  await new ChunkFetch(OFFER, chunks, ports).run(new AbortController().signal);
+  for (const [index, chunk] of CHUNKS.entries()) {
+    expect([index, Buffer.from((await chunks.read(index)) ?? [])]).toEqual([index, chunk]);
+  }
+}
+
+describe("chunks", () => {
+  it("come from all who have them", async () => {
+    const peers = ["a", "b", "c"].map((name) => new FakePeer(name, honest));
+    await fetchAll(peers);
+    expect(peers.map(({ asked }) => asked.length > 0)).toEqual([true, true, true]);
+    expect(peers.flatMap(({ asked }) => asked)).toHaveLength(CHUNKS.length);
+    expect(reports).toEqual([]);
+  });
+
+  it("that are false ban their sender, and are asked elsewhere", async () => {
+    const liar = new FakePeer("liar", async () => Buffer.from("another"));
+    await fetchAll([liar, new FakePeer("honest", honest)]);
+    expect(liar.asked.length).toBeLessThanOrEqual(4);
+    expect(reports.length).toBeGreaterThan(0);
+    expect(reports.every(([id, offence]) => id === "liar" && offence === "falseSnapshot")).toBe(
+      true,
+    );
+  });
+
+  it("are not waited for where a peer is slow, gone or without them", async () => {
+    const slow = new FakePeer("slow", silent);
+    const gone = new FakePeer("gone", async () => {
+      gone.controller.abort(new Error("gone"));
+      throw new P2pError("PEER_GONE", "gone");
+    });
+    const without = new FakePeer("without", async () => undefined);
+    const malformed = new FakePeer("malformed", async () => {
+      throw new P2pError("PEER_PROTOCOL", "unreadable");
+    });
+    const startedMs = performance.now();
+    await fetchAll([slow, gone, without, malformed, new FakePeer("honest", honest)]);
+    expect(performance.now() - startedMs).toBeLessThan(15_000);
+    expect(new Set(reports.map((one) => one.join(" ")))).toEqual(
+      new Set(["slow unanswered", "malformed malformed"]),
+    );
+    expect(slow.asked.length).toBeLessThanOrEqual(4);
+  });
+
+  it("of one peer are asked a few at a time", async () => {
+    const peer = new FakePeer("peer", honest);
+    const chunks = new ChunkFolder(folder, MANIFEST);
+    const parts = { offers: offersOf([peer]), report, timeoutMs: 1_000, fetchers: 30 };
+    const fetching = new ChunkFetch(OFFER, chunks, { ...parts, clock: systemClock, log });
+    await fetching.run(new AbortController().signal);
+    expect(peer.mostBusy).toBe(4);
+  });
+
+  it("that are on disk are not fetched again, damaged ones are", async () => {
+    await fetchAll([new FakePeer("first", honest)]);
+    const files = readdirSync(folder).toSorted();
+    writeFileSync(path.join(folder, files[3] ?? ""), "damaged");
+    rmSync(path.join(folder, files[5] ?? ""));
+    const second = new FakePeer("second", honest);
+    await fetchAll([second]);
+    expect(second.asked).toHaveLength(2);
+  });
+
+  it("that nobody has any more end the fetching", async () => {
+    let nowMs = 0;
+    const clock = { nowMs: () => nowMs, monotonicMs: () => (nowMs += 10_000) };
+    const fetching = fetchAll([new FakePeer("without", async () => undefined)], clock);
+    await expect(fetching).rejects.toMatchObject({ code: "SNAPSHOT_UNAVAILABLE" });
+  });
+});
+
+describe("offers", () => {
+  const offer = (height: number, id: number, format = 1): SnapshotOffer => ({
+    height,
+    format,
+    chunks: 1,
+    id: bytesToHash32(Buffer.alloc(32, id)),
+  });
+
+  it("are ordered by height, then by the number of peers that have them", async () => {
+    const peers = [
+      new FakePeer("a", honest, [offer(10, 1), offer(20, 2)]),
+      new FakePeer("b", honest, [offer(20, 3), offer(30, 9, 2)]),
+      new FakePeer("c", honest, [offer(20, 3), offer(40, 4)]),
+      new FakePeer("d", silent),
+    ];
+    peers[3]?.controller.abort();
+    const offers = new SnapshotOffers({ peers: () => peers, report, clock: systemClock, log });
+    const ending = new AbortController();
+    const watching = offers.watch(ending.signal).catch(() => undefined);
+    await until(async () => offers.candidates(() => false).length === 5, { timeoutMs: 10_000 });
+    const rejected = new Set([offer(40, 4).id, OFFER.id]);
+    const found = offers
+      .candidates((id) => rejected.has(id))
+      .map(({ height, id }) => [height, id.slice(2, 4)]);
+    expect(found).toEqual([
+      [20, "03"],
+      [20, "02"],
+      [10, "01"],
+    ]);
+    expect(offers.holders(offer(20, 3)).map(({ nodeId }) => names.get(nodeId))).toEqual(["b", "c"]);
+    peers.splice(1, 1);
+    await until(async () => offers.holders(offer(20, 3)).length === 1, { timeoutMs: 10_000 });
+    ending.abort();
+    await watching;
+  });
+});
+
+describe("a snapshot that is not valid", () => {
+  it("is never tried again, and whoever offers it is reported; older ones come next", async () => {
+    const { genesis } = validatorGenesis(1);
+    const garbage = (height: number) => Buffer.from(`no manifest of ${height}`);
+    const offered = [5, 6].map((height) => ({
+      height,
+      format: 1,
+      chunks: 1,
+      id: bytesToHash32(sha256(garbage(height))),
+    }));
+    const tried: number[] = [];
+    const manifestOf = ({ height }: SnapshotOffer) => {
+      tried.push(height);
+      return garbage(height);
+    };
+    const peers = ["a", "b"].map((name) => new FakePeer(name, honest, offered, manifestOf));
+    const liar = new FakePeer("liar", honest, offered.slice(1), () => Buffer.from("another"));
+    const chain = lightChain(9, { validators: 3, change: 0 });
+    const trusted = chain.get(2);
+    if (trusted === undefined) throw new Error("no chain");
+    const ending = new AbortController();
+    const sync = new StateSync({
+      settings: {
+        servers: [],
+        trustHeight: 2,
+        trustHash: hashConsensusHeader(trusted.header),
+        trustPeriodMs: 3_600_000,
+        discoveryMs: 600,
+        chunkTimeoutMs: 1_000,
+        chunkFetchers: 2,
+      },
+      folders: new StateSyncFolders(folder),
+      providers: [new FakeLightServer("one", chain), new FakeLightServer("two", chain)],
+      verifySignature,
+      chainId: LIGHT_CHAIN_ID,
+      genesisBlock: createGenesisBlock(genesis),
+      window: { maxAgeBlocks: 1, maxAgeNs: 1n },
+      peers: () => [liar, ...peers],
+      report,
+      clock: { ...systemClock, nowMs: () => Number(START_NS / 1_000_000n) + 600_000 },
+      log,
+    });
+    const running = sync.run(ending.signal).catch(() => undefined);
+    try {
+      await until(async () => tried.includes(5) && reports.length >= 4, { timeoutMs: 20_000 });
+    } finally {
+      ending.abort(new Error("enough"));
+      await running;
+    }
+    expect(tried).toEqual([6, 5]);
+    expect(reports.every(([, offence]) => offence === "falseSnapshot")).toBe(true);
+    expect(new Set(reports.map(([id]) => id))).toEqual(new Set(["liar", "a", "b"]));
+  });
+});
