@@ -25,7 +25,16 @@ const CLI_ALSO = [
 ];
 
 /** Layers inside node/: a file imports from its own or an earlier one. */
-const NODE_LAYERS = ["store", "state", "modules", "execution", "mempool", "consensus", "p2p"];
+const NODE_LAYERS = [
+  "store",
+  "state",
+  "modules",
+  "execution",
+  "mempool",
+  "consensus",
+  "p2p",
+  "statesync",
+];
 
 /** What the servers below node/rpc may see of the node beside each other. */
 const RPC_MAY_SEE = [
