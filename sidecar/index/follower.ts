@@ -307,7 +307,8 @@ export class IndexFollower {
     if (error instanceof LevelStoreError) return new SidecarError("INDEX_WRITE_FAILED", {}, error);
     if (!(error instanceof IndexError)) return toSidecarError(error);
     this.haltReason = error.message;
-    return new SidecarError("NODE_FAULT", { reason: error.message }, error);
+    const code = error.code === "INDEX_NODE_PRUNED" ? "BLOCK_PRUNED" : "NODE_FAULT";
+    return new SidecarError(code, { reason: error.message }, error);
   }
 
   private tellProgress(before: Height, head: Height, startedMs: number): void {

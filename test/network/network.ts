@@ -86,6 +86,7 @@ export class NetworkNode {
 
   /** Starts the process and resolves when it serves; it may be far behind then. */
   async start(): Promise<void> {
+    if (this.child !== undefined && isAlive(this.child)) throw new Error(`${this.name} runs`);
     const child = spawn(process.execPath, [this.main, "start", "--home", this.home], {
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -176,7 +177,7 @@ export class NetworkNode {
   }
 
   private assertRuns(child: ChildProcess): void {
-    if (child.exitCode === null && child.signalCode === null) return;
+    if (isAlive(child)) return;
     throw new Error(`${this.name} ended:\n${this.lastWords()}`);
   }
 
@@ -329,6 +330,10 @@ export function writeSetting(node: { readonly home: string }, key: string, value
   const at = lines.findIndex((line) => line.startsWith(`${key} = `));
   if (at < 0) throw new RangeError(`${file} has no ${key}`);
   fs.writeFileSync(file, lines.with(at, `${key} = ${value}`).join("\n"));
+}
+
+function isAlive({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
 }
 
 function writeCopy(original: TestnetNode, copy: TestnetNode): void {
