@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
  *   (no flag)    everything below test/ except test/faults, test/mesh and test/network
- *   --services   test/integration on a private PostgreSQL and Redis
+ *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
  *   --faults     test/faults: kill -9 at every durable step and the like
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
  *   --network    test/network: networks of processes, followed by CometBFT's light client and asked
@@ -31,7 +31,14 @@ const MODES = {
     paths: [],
     ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/"],
   },
-  services: { paths: ["test/integration/", "test/faults/redis"], ignored: ["/node_modules/"] },
+  // What touches SQL or the queue; the node's and the sidecar's tests would only run a second time.
+  services: {
+    paths: [
+      "test/integration/(bin|cli|compose|deposit-watcher|ledger|runtime|withdrawal-worker)/",
+      "test/faults/redis",
+    ],
+    ignored: ["/node_modules/"],
+  },
   faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
   mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
   // One after the other: each network has the cores for itself.
