@@ -18,7 +18,8 @@ const BLOCKS = 2_000;
 const BLOCK_INTERVAL_MS = 50;
 const SNAPSHOT_INTERVAL = 500;
 const TRANSFERS_PER_SECOND = 40;
-const CONTRACTS = 200;
+/** Five questions about each go in one batch of at most 1,000. */
+const CONTRACTS = 150;
 
 /** Time for all blocks on a busy machine, where the interval is not held. */
 const CHAIN_TIMEOUT_MS = 1_200_000;
