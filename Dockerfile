@@ -2,14 +2,17 @@
 # one data volume, `docker run -e MODE=ONLINE -e NETWORK=testnet -e PORT=8080 -p 8080:8080 -v
 # causeway:/data IMAGE` (MODE=OFFLINE: the offline API alone, no volume needed, no network either).
 # docker-compose.yml says which single process a container runs instead.
-FROM node:24-bookworm-slim AS build
+# By digest where the build names one: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:...
+ARG NODE_IMAGE=node:24-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY test/foundry/package.json ./test/foundry/
 RUN npm ci --no-audit --no-fund
 COPY . .
 RUN node bin/build.mjs && npm prune --omit=dev --omit=optional --no-audit --no-fund
 
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 # 999 is also the user of the PostgreSQL and Redis images, so that all of them can own their volumes
 # without any container ever running as root. The folders exist here, because a new volume takes
@@ -18,7 +21,7 @@ RUN groupadd --system --gid 999 causeway \
   && useradd --system --uid 999 --gid 999 --home-dir /home/causeway --no-create-home causeway \
   && install --directory --owner=999 --group=999 --mode=700 \
     /data /home/causeway /homes /homes/operator /homes/node /homes/sidecar /homes/deposit-watcher \
-    /homes/withdrawal-worker /homes/postgres
+    /homes/withdrawal-worker /homes/migrate /homes/desk /homes/postgres /homes/redis
 WORKDIR /app
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules

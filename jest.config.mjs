@@ -8,6 +8,7 @@ export default {
   testMatch: ["<rootDir>/test/**/*.test.ts"],
   modulePathIgnorePatterns: ["<rootDir>/dist", "<rootDir>/\\.causeway", "<rootDir>/\\.cache"],
   transform: { "^.+\\.ts$": ["@swc/jest", swcOptions] },
+  testSequencer: "<rootDir>/test/helpers/longest-first.mjs",
   globalSetup: "<rootDir>/test/helpers/global-setup.mjs",
   globalTeardown: "<rootDir>/test/helpers/global-teardown.mjs",
   // Databases and child processes on a busy machine: slow is not broken.

@@ -39,8 +39,19 @@ export function listFiles(root, folder) {
     .toSorted((left, right) => (left.name < right.name ? -1 : 1))
     .flatMap((entry) => {
       const path = `${folder}/${entry.name}`;
-      return statSync(join(root, path)).isDirectory() ? listFiles(root, path) : [path];
+      // Asked of the system only where the entry does not tell: every command walks all sources.
+      const isFolder = entry.isSymbolicLink()
+        ? statSync(join(root, path)).isDirectory()
+        : entry.isDirectory();
+      return isFolder ? listFiles(root, path) : [path];
     });
+}
+
+/** Source files and files to copy in one list, relative to `root`. */
+export function productFiles(root) {
+  return SOURCE_FOLDERS.flatMap((folder) => listFiles(root, folder)).filter(
+    (path) => path.endsWith(".ts") || isAsset(path),
+  );
 }
 
 /** Source files of the product, relative to `root`. */
@@ -52,7 +63,9 @@ export function sourceFiles(root) {
 
 /** Files to copy into the build, relative to `root`. */
 export function assetFiles(root) {
-  return SOURCE_FOLDERS.flatMap((folder) => listFiles(root, folder)).filter((path) =>
-    ASSET_PATTERNS.some((pattern) => pattern.test(path)),
-  );
+  return SOURCE_FOLDERS.flatMap((folder) => listFiles(root, folder)).filter(isAsset);
+}
+
+function isAsset(path) {
+  return ASSET_PATTERNS.some((pattern) => pattern.test(path));
 }

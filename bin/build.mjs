@@ -8,11 +8,12 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { assetFiles, listFiles, sourceFiles } from "./assets.mjs";
+import { assetFiles, listFiles, productFiles } from "./assets.mjs";
 import { runChild } from "./child.mjs";
 import { SetupError } from "./install.mjs";
 import { isAlive, isMain, withLock } from "./lock.mjs";
@@ -49,26 +50,69 @@ export async function build({ target = PRODUCT, say }) {
   });
 }
 
+/**
+ * Whether the build is of the present sources. Every command asks this, so files that look as they
+ * did at the last answer (name, size, time of change) are not read again.
+ */
 function isBuilt(target) {
+  const folder = join(ROOT, target.folder);
   try {
-    return readFileSync(join(ROOT, target.folder, ".stamp"), "utf8") === stampOf(target);
+    const look = lookOf(target);
+    if (readIfPresent(join(folder, ".look")) === look) return true;
+    if (readFileSync(join(folder, ".stamp"), "utf8") !== stampOf(target)) return false;
+    writeLook(folder, look);
+    return true;
   } catch {
     return false;
   }
 }
 
-/** Hash over everything that decides the build's content. */
-function stampOf(target) {
-  const hash = createHash("sha256");
+/** Everything that decides the build's content, relative to the clone. */
+function inputs(target) {
   const settings = ["package.json", "package-lock.json", "tsconfig.json", target.project];
   const extra = target.extraSources.flatMap((folder) => listFiles(ROOT, folder));
-  for (const path of [...settings, ...sourceFiles(ROOT), ...assetFiles(ROOT), ...extra]) {
+  return [...settings, ...productFiles(ROOT), ...extra];
+}
+
+/** Hash over names and contents. */
+function stampOf(target) {
+  const hash = createHash("sha256");
+  for (const path of inputs(target)) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(ROOT, path)))
       .update("\0");
   }
   return hash.digest("hex");
+}
+
+/** Hash over names, sizes and times of change, which cannot be set. */
+function lookOf(target) {
+  const hash = createHash("sha256");
+  for (const path of inputs(target)) {
+    const { size, mtimeMs, ctimeMs, ino } = statSync(join(ROOT, path));
+    hash.update(`${path}\0${size} ${mtimeMs} ${ctimeMs} ${ino}\0`);
+  }
+  return hash.digest("hex");
+}
+
+function readIfPresent(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined; // A build of an older version, or of another clone.
+  }
+}
+
+/** Only saves time: a folder that cannot be written is read in full at every start. */
+function writeLook(folder, look) {
+  const draft = join(folder, `.look.${process.pid}`);
+  try {
+    writeFileSync(draft, look);
+    renameSync(draft, join(folder, ".look"));
+  } catch {
+    rmSync(draft, { force: true });
+  }
 }
 
 async function buildNow(target) {

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** `npm run causeway -- COMMAND`: the operator's command; quiet unless something is missing. */
 import { prepare, runSetup } from "./prepare.mjs";
 

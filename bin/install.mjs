@@ -48,7 +48,7 @@ export function missingPackages({ root = ROOT, isDevWanted }) {
     Object.entries(wanted)
       .filter(([path]) => path.startsWith("node_modules/"))
       // npm marks leftovers of an edit of package.json as extraneous and does not install them.
-      .filter(([, entry]) => entry.extraneous !== true && (isDevWanted || entry.dev !== true))
+      .filter(([, entry]) => entry.extraneous !== true && (isDevWanted || !isDev(entry, wanted)))
       .filter(([path, entry]) => !isInstalled(root, path, entry, present[path]))
       .map(([path]) => path)
   );
@@ -78,6 +78,11 @@ export async function install({ isDevWanted, say }) {
       }
     }
   });
+}
+
+/** True for what only development needs; a linked folder says so where it lies, not at its link. */
+function isDev(entry, wanted) {
+  return entry.dev === true || (entry.link === true && wanted[entry.resolved]?.dev === true);
 }
 
 /** True when a package is there in the wanted version, or may be missing. */

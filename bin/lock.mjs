@@ -58,7 +58,10 @@ export function isMain(moduleUrl) {
   return program !== undefined && realpathSync(program) === fileURLToPath(moduleUrl);
 }
 
-/** Start time of a process in clock ticks; tells a reused process id from the first owner. */
+/**
+ * Start time of a process in clock ticks; tells a reused process id from the first owner. Here once
+ * more, because this file runs before `runtime/process/process-identity.ts` is built.
+ */
 export function startTicks(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");

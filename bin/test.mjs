@@ -1,6 +1,7 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
  *   (no flag)    everything below test/ except test/faults, test/mesh and test/network
+ *   --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
  *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
  *   --faults     test/faults: kill -9 at every durable step and the like
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
@@ -30,6 +31,10 @@ const MODES = {
   usual: {
     paths: [],
     ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/"],
+  },
+  unit: {
+    paths: ["test/(unit|architecture|sim)/"],
+    ignored: ["/node_modules/"],
   },
   // What touches SQL or the queue; the node's and the sidecar's tests would only run a second time.
   services: {

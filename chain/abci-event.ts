@@ -6,7 +6,7 @@
  */
 import { type Address, toBech32, toChecksumAddress } from "./address.js";
 import type { BalanceChange, BlockJournal } from "./balance-change.js";
-import type { Block } from "./block.js";
+import type { Block, BlockTransaction } from "./block.js";
 import type { Log, Receipt } from "./receipt.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "./hex.js";
@@ -32,6 +32,27 @@ export interface EventSource {
   readonly journal: BlockJournal;
 }
 
+/** A mined transaction with what execution made of it. */
+export interface ExecutedTransaction extends BlockTransaction {
+  /** Place in the block. */
+  readonly index: number;
+  readonly receipt: Receipt;
+  readonly changes: readonly BalanceChange[];
+}
+
+/**
+ * One transaction of a block in memory.
+ * @throws RangeError where the block has no such one
+ */
+export function executedTransaction(source: EventSource, index: number): ExecutedTransaction {
+  const mined = source.block.transactions[index];
+  const receipt = source.receipts[index];
+  if (mined === undefined || receipt === undefined) {
+    throw new RangeError("a block has no such transaction");
+  }
+  return { ...mined, index, receipt, changes: source.journal.transactions[index]?.changes ?? [] };
+}
+
 /** Type URL of the only message that transactions hold (D20). */
 const MESSAGE_ACTION = "/cosmos.evm.vm.v1.MsgEthereumTx";
 
@@ -45,18 +66,14 @@ function amountText(amountAtoken: bigint): string {
 }
 
 /** Events of one transaction, in order: fee, messages, money moved, EVM result. */
-export function transactionEvents(source: EventSource, index: number): AbciEvent[] {
-  const mined = source.block.transactions[index];
-  const receipt = source.receipts[index];
-  if (mined === undefined || receipt === undefined) return [];
-  const { tx, from } = mined;
-  const changes = source.journal.transactions[index]?.changes ?? [];
+export function transactionEvents(executed: ExecutedTransaction): AbciEvent[] {
+  const { tx, from, index, receipt, changes } = executed;
   const sender = accountText(from);
   const fees = changes.filter(({ reason }) => reason === "FEE");
   const feeAtoken = fees.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
   const moves = changes.filter(({ reason }) => reason !== "FEE").flatMap(moneyEvents);
   const hash = { ethereumTxHash: tx.hash };
-  const failure = failureOf(source, index);
+  const failure = failureOf(executed);
   const message: AbciEvent[] = [
     event("message", { action: MESSAGE_ACTION, sender, module: "evm" }),
     ...moves,
@@ -86,16 +103,15 @@ export function transactionEvents(source: EventSource, index: number): AbciEvent
 }
 
 /** Why a mined transaction failed, as its outermost call ended; undefined when it did not. */
-export function failureOf(source: EventSource, index: number): string | undefined {
-  if (source.receipts[index]?.status !== 0) return undefined;
-  const changes = source.journal.transactions[index]?.changes ?? [];
+export function failureOf({ receipt, changes }: ExecutedTransaction): string | undefined {
+  if (receipt.status !== 0) return undefined;
   return changes.find(({ tracePath }) => tracePath === "")?.error ?? "execution reverted";
 }
 
 /** Events that no transaction made: the split of the fees, then the mint. */
-export function blockEvents(source: Pick<EventSource, "journal">): AbciEvent[] {
-  const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(source.journal);
-  const events = source.journal.blockChanges.flatMap(moneyEvents);
+export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEvent[] {
+  const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
+  const events = journal.blockChanges.flatMap(moneyEvents);
   if (feesAtoken > 0n) {
     events.push(
       event("fee_burn", {
@@ -144,7 +160,7 @@ export function searchTerms(source: EventSource): SearchTerms {
 /** Types that every transaction's events have. */
 const TRANSACTION_TYPES = ["tx", "ethereum_tx", "message"] as const;
 
-function blockTotals({ blockChanges }: BlockJournal) {
+function blockTotals({ blockChanges }: Pick<BlockJournal, "blockChanges">) {
   const sum = (reason: BalanceChange["reason"]) =>
     blockChanges
       .filter((change) => change.reason === reason && change.effective)

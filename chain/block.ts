@@ -2,7 +2,7 @@
 import { type Address, addressToBytes } from "./address.js";
 import { keccak256Hex } from "./crypto.js";
 import { bigintToBytes, type Hash32, type Height, hexToBytes } from "./hex.js";
-import { encodeRlp } from "./rlp.js";
+import { encodeRlp, rlpSizeBytes } from "./rlp.js";
 import type { SignedTransaction } from "./transaction.js";
 
 /** `keccak256(rlp([]))`: the hash of the empty list of uncles. */
@@ -69,6 +69,14 @@ export function encodeHeader(header: BlockHeader): Uint8Array {
     hexToBytes(header.mixHash),
     new Uint8Array(8),
   ]);
+}
+
+/**
+ * Length of a transaction as an item of a block's RLP: a typed envelope is a byte string in the
+ * list, a legacy one is a list itself.
+ */
+export function rlpTransactionBytes({ type, raw }: SignedTransaction): number {
+  return type === 0 ? raw.length : rlpSizeBytes(raw.length);
 }
 
 /** Block hash: keccak256(rlp(header)) (D8). */

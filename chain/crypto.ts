@@ -1,14 +1,15 @@
 /**
- * Hashes and secp256k1. Hot paths use hash-wasm and the fastest secp256k1 back-end that works on
- * this machine; @noble stays the reference that tests compare with. Loading is asynchronous
- * (wasm), so this module completes its own top-level await before anyone can call it.
+ * Hashes, secp256k1 and the rule of Ed25519 that Node lacks. Hot paths use hash-wasm and the
+ * fastest secp256k1 back-end that works on this machine; @noble stays the reference that tests
+ * compare with. Loading is asynchronous (wasm), so this module completes its own top-level await
+ * before anyone can call it.
  */
+import { present, ChainError } from "./errors.js";
 import { hash } from "node:crypto";
 import { createRequire } from "node:module";
-import { instantiateSecp256k1 } from "@bitauth/libauth";
+import { ed25519 } from "@noble/curves/ed25519.js";
 import { secp256k1 as noble } from "@noble/curves/secp256k1.js";
 import { createKeccak } from "hash-wasm";
-import { ChainError } from "./errors.js";
 import type { Hash32 } from "./hex.js";
 
 /** Which secp256k1 implementation is in use, fastest first. */
@@ -45,6 +46,25 @@ interface NativeBinding {
   ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
 }
 
+/**
+ * RFC 6979 over secp256k1, the vector that Trezor's and Bitcoin Core's tests share: SHA-256 of
+ * "Satoshi Nakamoto" signed by the key 1, whose public key is the generator (SEC 2).
+ */
+const KNOWN_SIGNATURE = {
+  privateKey: Buffer.from(`${"00".repeat(31)}01`, "hex"),
+  digest: Buffer.from("a0dc65ffca799873cbea0ac274015b9526505daaaed385155425f7337704883e", "hex"),
+  compact: Buffer.from(
+    "934b1ea10a4b3c1757e2b0c017d0b6143ce3c9a7e6a4a49860d7a6ab210ee3d8" +
+      "2442ce9d2b916064108014783e923ec36b49743e2ffa1c4496f01a512aafd9e5",
+    "hex",
+  ),
+  publicKey: Buffer.from(
+    "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798" +
+      "483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8",
+    "hex",
+  ),
+};
+
 const keccakHasher = await createKeccak(256);
 
 /** keccak256 of the bytes, 32 bytes. */
@@ -59,6 +79,20 @@ export function keccak256Hex(bytes: Uint8Array): Hash32 {
   keccakHasher.init();
   keccakHasher.update(bytes);
   return `0x${keccakHasher.digest("hex")}` as Hash32;
+}
+
+/**
+ * Whether an Ed25519 signature counts by ZIP-215: points of small order and encodings beyond the
+ * field count, the equation is the cofactored one, `s` must be below the group's order. A key or
+ * signature of another length counts for nothing.
+ */
+export function verifyEd25519Zip215(
+  publicKey: Uint8Array,
+  message: Uint8Array,
+  signature: Uint8Array,
+): boolean {
+  if (publicKey.length !== 32 || signature.length !== 64) return false;
+  return ed25519.verify(signature, message, publicKey, { zip215: true });
 }
 
 /** SHA-256 of the bytes, 32 bytes. */
@@ -84,7 +118,7 @@ function createNative(): Secp256k1 | undefined {
         return { r: signature.slice(0, 32), s: signature.slice(32, 64), recoveryId: recid };
       },
     };
-    return worksLikeReference(self) ? self : undefined;
+    return isSound(self) ? self : undefined;
   } catch {
     return undefined; // No prebuilt binary for this platform: the next back-end is tried.
   }
@@ -92,6 +126,8 @@ function createNative(): Secp256k1 | undefined {
 
 async function createWasm(): Promise<Secp256k1 | undefined> {
   try {
+    // Loaded where the binding does not work only: it takes longer than most commands.
+    const { instantiateSecp256k1 } = await import("@bitauth/libauth");
     const wasm = await instantiateSecp256k1();
     const self: Secp256k1 = {
       backend: "wasm",
@@ -107,7 +143,7 @@ async function createWasm(): Promise<Secp256k1 | undefined> {
         return { r: signature.slice(0, 32), s: signature.slice(32, 64), recoveryId };
       },
     };
-    return worksLikeReference(self) ? self : undefined;
+    return isSound(self) ? self : undefined;
   } catch {
     return undefined; // WebAssembly refused by the host: the reference still works.
   }
@@ -126,23 +162,24 @@ export const nobleSecp256k1: Secp256k1 = {
   },
   sign(digest, privateKey) {
     const bytes = noble.sign(digest, privateKey, { prehash: false, format: "recovered" });
-    return { r: bytes.slice(1, 33), s: bytes.slice(33, 65), recoveryId: bytes[0] ?? 0 };
+    return {
+      r: bytes.slice(1, 33),
+      s: bytes.slice(33, 65),
+      recoveryId: present(bytes[0], "recovery id"),
+    };
   },
 };
 
-/** A back-end is used only if it signs and recovers as the reference does on this machine. */
-function worksLikeReference(candidate: Secp256k1): boolean {
-  const key = new Uint8Array(32).fill(7);
-  const digest = new Uint8Array(32).fill(9);
-  const expected = nobleSecp256k1.sign(digest, key);
-  const got = candidate.sign(digest, key);
-  const compact = Buffer.concat([got.r, got.s]);
-  const publicKey = candidate.recover(digest, compact, got.recoveryId);
+/** A back-end is used only if it signs and recovers a published vector on this machine. */
+function isSound(candidate: Secp256k1): boolean {
+  const { privateKey, digest, publicKey } = KNOWN_SIGNATURE;
+  const { r, s, recoveryId } = candidate.sign(digest, privateKey);
+  const compact = Buffer.concat([r, s]);
+  const recovered = candidate.recover(digest, compact, recoveryId);
   return (
-    publicKey !== undefined &&
-    Buffer.compare(got.r, expected.r) === 0 &&
-    Buffer.compare(got.s, expected.s) === 0 &&
-    Buffer.compare(publicKey, publicKeyOf(key)) === 0
+    recovered !== undefined &&
+    compact.equals(KNOWN_SIGNATURE.compact) &&
+    publicKey.equals(recovered)
   );
 }
 

@@ -29,7 +29,10 @@ export class AppError<Code extends string = string> extends Error {
   }
 }
 
-/** Codes of faults in the pure primitives of `chain/`. */
+/**
+ * Codes of faults in the pure primitives of `chain/`. IMPLEMENTATIONS_DISAGREE: @ethereumjs/tx and
+ * our own encoding made different transactions of one intent.
+ */
 export type ChainErrorCode =
   | "INVALID_HEX"
   | "INVALID_QUANTITY"
@@ -39,11 +42,16 @@ export type ChainErrorCode =
   | "INVALID_TRANSACTION"
   | "UNSUPPORTED_TRANSACTION_TYPE"
   | "UNPROTECTED_TRANSACTION"
+  | "IMPLEMENTATIONS_DISAGREE"
   | "WRONG_CHAIN_ID"
   | "INVALID_SIGNATURE"
   | "INVALID_KEY"
   | "INVALID_MESSAGE"
-  | "INVALID_VALIDATORS";
+  | "INVALID_VALIDATORS"
+  | "HEIGHT_BEFORE_RECEIPT"
+  | "KEYSTORE_MALFORMED"
+  | "KEYSTORE_WRONG_PASSPHRASE"
+  | "KEYSTORE_WRONG_ADDRESS";
 
 /** Malformed or unacceptable chain data. */
 export class ChainError extends AppError<ChainErrorCode> {}
@@ -61,4 +69,17 @@ export function errorCode(error: unknown): string {
 /** Message of any thrown value, for logs and last-resort reports. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** An answer that must exist is missing; the process that meets it cannot be trusted to go on. */
+export class MissingAnswer extends AppError<"MISSING_ANSWER"> {}
+
+/**
+ * The value itself.
+ * @param what names it in the fault, for example "balance of an asked account"
+ * @throws MISSING_ANSWER when it is undefined
+ */
+export function present<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new MissingAnswer("MISSING_ANSWER", `there is no ${what}`);
+  return value;
 }

@@ -9,8 +9,13 @@ export interface Network {
   /** EIP-155 chain id. */
   readonly evmChainId: bigint;
   readonly cosmosChainId: string;
-  /** Seed nodes, host:port without node id (placeholder zone). */
+  /** Seed nodes, host:port without node id (placeholder zone until the launch). */
   readonly seeds: readonly string[];
+  /**
+   * False while the seeds above and the genesis in `cli/home/genesis` are placeholders, with which
+   * no node can join anything. Whoever launches a network replaces both and sets it.
+   */
+  readonly isLaunched: boolean;
 }
 
 /** Rosetta's `blockchain` field (D12). */
@@ -23,12 +28,14 @@ export const NETWORKS: Readonly<Record<NetworkName, Network>> = {
     evmChainId: 6941n,
     cosmosChainId: "chain_6941-1",
     seeds: [1, 2, 3].map((index) => `seed${index}.mainnet.example:26656`),
+    isLaunched: false,
   },
   testnet: {
     name: "testnet",
     evmChainId: 6940n,
     cosmosChainId: "chain_6940-1",
     seeds: [1, 2, 3].map((index) => `seed${index}.testnet.example:26656`),
+    isLaunched: false,
   },
 };
 

@@ -17,7 +17,8 @@ function lengthOfLength(length: number): number {
   return 4;
 }
 
-function sizeWithHeader(payload: number): number {
+/** Length of the encoding of a list, or of a string of two bytes or more, of so many bytes. */
+export function rlpSizeBytes(payload: number): number {
   return payload < 56 ? 1 + payload : 1 + lengthOfLength(payload) + payload;
 }
 
@@ -27,13 +28,13 @@ function sizeWithHeader(payload: number): number {
  */
 function measure(input: RlpInput, listSizes: number[]): number {
   if (input instanceof Uint8Array) {
-    return input.length === 1 && (input[0] ?? 0) < 0x80 ? 1 : sizeWithHeader(input.length);
+    return input.length === 1 && (input[0] ?? 0) < 0x80 ? 1 : rlpSizeBytes(input.length);
   }
   const slot = listSizes.push(0) - 1;
   let payload = 0;
   for (const item of input) payload += measure(item, listSizes);
   listSizes[slot] = payload;
-  return sizeWithHeader(payload);
+  return rlpSizeBytes(payload);
 }
 
 function writeHeader(target: Uint8Array, at: number, length: number, offset: number): number {
@@ -97,7 +98,7 @@ export function encodeRlp(input: RlpInput): Uint8Array {
 export function encodeRlpListOfEncoded(items: readonly Uint8Array[]): Uint8Array {
   let payload = 0;
   for (const item of items) payload += item.length;
-  const target = new Uint8Array(sizeWithHeader(payload));
+  const target = new Uint8Array(rlpSizeBytes(payload));
   let next = writeHeader(target, 0, payload, 0xc0);
   for (const item of items) {
     target.set(item, next);
@@ -127,28 +128,31 @@ function readLength(bytes: Uint8Array, at: number, width: number, end: number): 
   return length;
 }
 
-function readItem(bytes: Uint8Array, at: number, end: number, depth: number): [RlpItem, number] {
+/** Where the content of the item at a place begins and ends. */
+function readSpan(bytes: Uint8Array, at: number, end: number): { start: number; stop: number } {
   if (at >= end) throw new ChainError("INVALID_RLP", "item is missing");
-  if (depth > MAX_DEPTH) throw new ChainError("INVALID_RLP", "lists are nested too deeply");
   const first = bytes[at] ?? 0;
-  if (first < 0x80) return [bytes.subarray(at, at + 1), at + 1];
+  if (first < 0x80) return { start: at, stop: at + 1 };
   const isList = first >= 0xc0;
-  const short = first - (isList ? 0xc0 : 0x80);
+  let length = first - (isList ? 0xc0 : 0x80);
   let start = at + 1;
-  let length = short;
-  if (short >= 56) {
-    const width = short - 55;
+  if (length >= 56) {
+    const width = length - 55;
     length = readLength(bytes, start, width, end);
     start += width;
   }
   const stop = start + length;
   if (stop > end) throw new ChainError("INVALID_RLP", "item is cut short");
-  if (!isList) {
-    if (length === 1 && (bytes[start] ?? 0) < 0x80) {
-      throw new ChainError("INVALID_RLP", "single byte is not minimal");
-    }
-    return [bytes.subarray(start, stop), stop];
+  if (!isList && length === 1 && (bytes[start] ?? 0) < 0x80) {
+    throw new ChainError("INVALID_RLP", "single byte is not minimal");
   }
+  return { start, stop };
+}
+
+function readItem(bytes: Uint8Array, at: number, end: number, depth: number): [RlpItem, number] {
+  if (depth > MAX_DEPTH) throw new ChainError("INVALID_RLP", "lists are nested too deeply");
+  const { start, stop } = readSpan(bytes, at, end);
+  if ((bytes[at] ?? 0) < 0xc0) return [bytes.subarray(start, stop), stop];
   const items: RlpItem[] = [];
   let next = start;
   while (next < stop) {
@@ -157,6 +161,25 @@ function readItem(bytes: Uint8Array, at: number, end: number, depth: number): [R
     next = after;
   }
   return [items, stop];
+}
+
+/**
+ * The items of one list, each as it is encoded, with nothing inside them read: who wants one of
+ * many decodes that one. The bytes are in place, not copied.
+ * @throws INVALID_RLP unless the input is exactly one list whose items lie end to end
+ */
+export function encodedRlpItems(bytes: Uint8Array): Uint8Array[] {
+  const first = bytes[0] ?? 0;
+  if (first < 0xc0) throw new ChainError("INVALID_RLP", "expected a list");
+  const list = readSpan(bytes, 0, bytes.length);
+  if (list.stop !== bytes.length) throw new ChainError("INVALID_RLP", "bytes follow the item");
+  const items: Uint8Array[] = [];
+  for (let at = list.start; at < list.stop; ) {
+    const { stop } = readSpan(bytes, at, list.stop);
+    items.push(bytes.subarray(at, stop));
+    at = stop;
+  }
+  return items;
 }
 
 /** The item as bytes. Throws INVALID_RLP if it is a list. */

@@ -2,12 +2,21 @@
  * Ethereum transactions of types 0, 1 and 2: decode, hash, recover, build and sign.
  * Sources: EIP-155, EIP-2718, EIP-2930, EIP-1559; decision D7 (types 3 and 4 refused).
  */
+import { present, ChainError } from "./errors.js";
 import { type Address, addressToBytes, bytesToAddress } from "./address.js";
 import { keccak256, keccak256Hex, SECP256K1_ORDER, secp256k1 } from "./crypto.js";
-import { ChainError } from "./errors.js";
 import { bigintToBytes, bigintToWord, bytesToHash32, type Hash32, hexToBytes } from "./hex.js";
-import { decodeRlp, encodeRlp, encodeRlpListOfEncoded, FlatList } from "./rlp.js";
-import { type RlpInput, type RlpItem, rlpBytes, rlpInteger, rlpList } from "./rlp.js";
+import {
+  decodeRlp,
+  encodeRlp,
+  encodeRlpListOfEncoded,
+  FlatList,
+  type RlpInput,
+  type RlpItem,
+  rlpBytes,
+  rlpInteger,
+  rlpList,
+} from "./rlp.js";
 
 /** Transaction types that the chain executes. */
 export type TransactionType = 0 | 1 | 2;
@@ -43,11 +52,16 @@ export interface SignedTransaction {
   readonly hash: Hash32;
 }
 
-/** Price that is really paid with base fee 0: the price, or min(maxFee, tip) for type 2 (D7). */
-export function effectiveGasPriceAtoken(tx: SignedTransaction): bigint {
-  return tx.maxFeePerGasAtoken < tx.maxPriorityFeePerGasAtoken
-    ? tx.maxFeePerGasAtoken
-    : tx.maxPriorityFeePerGasAtoken;
+/** What a transaction is willing to pay for its gas. */
+export type GasFees = Pick<SignedTransaction, "maxFeePerGasAtoken" | "maxPriorityFeePerGasAtoken">;
+
+/**
+ * Price that is really paid: the price, or min(maxFee, base fee + tip) for type 2 (EIP-1559).
+ * @param baseFeeAtoken 0 in every block of this chain (D7); simulations may name another
+ */
+export function effectiveGasPriceAtoken(fees: GasFees, baseFeeAtoken = 0n): bigint {
+  const wantedAtoken = baseFeeAtoken + fees.maxPriorityFeePerGasAtoken;
+  return fees.maxFeePerGasAtoken < wantedAtoken ? fees.maxFeePerGasAtoken : wantedAtoken;
 }
 
 /** Fields of a legacy transaction before it is signed. */
@@ -98,6 +112,41 @@ function stripLeadingZeros(bytes: Uint8Array): Uint8Array {
   let start = 0;
   while (start < bytes.length && bytes[start] === 0) start++;
   return bytes.subarray(start);
+}
+
+/** What is known of a transaction before it is signed. */
+export type UnsignedTransaction = Omit<SignedTransaction, "v" | "r" | "s" | "raw" | "hash">;
+
+/** `v`, `r` and `s` of a transaction without a signature. */
+const NO_SIGNATURE: readonly RlpInput[] = [0n, 0n, 0n].map(bigintToBytes);
+
+/**
+ * The transaction with zeros for its signature, as go-ethereum encodes an unsigned one. Nothing
+ * accepts these bytes; they are what a signer starts from, and their hash names a simulated one.
+ */
+export function withoutSignature(fields: UnsignedTransaction): SignedTransaction {
+  const raw = encodeUnsigned(fields);
+  return { ...fields, v: 0n, r: 0n, s: 0n, raw, hash: keccak256Hex(raw) };
+}
+
+function encodeUnsigned(tx: UnsignedTransaction): Uint8Array {
+  const nonce = bigintToBytes(tx.nonce);
+  const maxFee = bigintToBytes(tx.maxFeePerGasAtoken);
+  const message: RlpInput[] = [
+    bigintToBytes(tx.gasLimit),
+    tx.to === undefined ? new Uint8Array(0) : addressToBytes(tx.to),
+    bigintToBytes(tx.valueAtoken),
+    tx.data,
+  ];
+  if (tx.type === 0) return encodeRlp([nonce, maxFee, ...message, ...NO_SIGNATURE]);
+  const fees = tx.type === 1 ? [maxFee] : [bigintToBytes(tx.maxPriorityFeePerGasAtoken), maxFee];
+  const accessList = tx.accessList.map(({ address, storageKeys }) => [
+    addressToBytes(address),
+    storageKeys.map((key) => hexToBytes(key)),
+  ]);
+  const chainId = bigintToBytes(tx.chainId);
+  const payload = [chainId, nonce, ...fees, ...message, accessList, ...NO_SIGNATURE];
+  return Buffer.concat([Uint8Array.of(tx.type), encodeRlp(payload)]);
 }
 
 /**
@@ -317,7 +366,11 @@ export function recoverPacked(
 ): Uint8Array | undefined {
   const digest = packed.subarray(at, at + 32);
   const compact = packed.subarray(at + 32, at + 96);
-  const publicKey = backend.recover(digest, compact, packed[at + 96] ?? 0);
+  const publicKey = backend.recover(
+    digest,
+    compact,
+    present(packed[at + 96], "recovery id of a packed signature"),
+  );
   return publicKey === undefined ? undefined : keccak256(publicKey).subarray(12);
 }
 

@@ -1,5 +1,5 @@
 /** What every command of `causeway` is given, and the one form of its JSON documents. */
-import type { Environment } from "../runtime/config.js";
+import type { Environment } from "../runtime/config/config.js";
 
 /** What every command is given. */
 export interface CommandContext {

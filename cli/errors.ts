@@ -11,6 +11,8 @@ export type CliErrorCode =
   | "HOME_ORPHANS"
   | "PORT_TAKEN"
   | "SERVICE_UNREACHABLE"
+  | "NODE_FOREIGN"
+  | "NODE_UNFIT"
   | "CONFIG_INVALID"
   | "CHILD_FAILED"
   | "CLIENT_FAILED"

@@ -2,8 +2,8 @@
  * Entry of `npm start`: takes the home, starts the kit, does the main job once before the reader's
  * eyes and stays up with a live line, or with --once checks all that was printed and ends.
  */
-import { processEnvironment } from "../runtime/config.js";
-import { runKitProcess } from "./kit-process.js";
+import { processEnvironment } from "../runtime/config/config.js";
+import { runKitProcess } from "./supervisor/kit-process.js";
 
 const print = (line: string): void => {
   process.stdout.write(`${line}\n`);

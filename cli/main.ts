@@ -1,20 +1,9 @@
 /** Entry of the `causeway` command. */
 import { setMaxListeners } from "node:events";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { processEnvironment } from "../runtime/config.js";
+import { KIT_VERSION } from "../chain/version.js";
+import { processEnvironment } from "../runtime/config/config.js";
 import { createProgram } from "./program.js";
-import { CliError, sentenceOf } from "./errors.js";
-import { cloneFolder } from "./home.js";
-
-/** Version of the package that this file belongs to. */
-function packageVersion(): string {
-  const value: unknown = JSON.parse(readFileSync(join(cloneFolder(), "package.json"), "utf8"));
-  if (typeof value === "object" && value !== null && "version" in value) {
-    return String(value.version);
-  }
-  throw new CliError("USAGE", "package.json names no version.");
-}
+import { sentenceOf } from "./errors.js";
 
 // A reader that went away (`causeway ... | head`) ends the output, not the command.
 process.stdout.on("error", () => undefined);
@@ -28,7 +17,7 @@ process.on("SIGTERM", stop);
 
 try {
   const program = createProgram({
-    version: packageVersion(),
+    version: KIT_VERSION,
     env: processEnvironment(),
     signal: stopping.signal,
     print: (line) => process.stdout.write(`${line}\n`),

@@ -1,36 +1,18 @@
-/** The `causeway` command's tree: options that all commands share, and the commands. */
+/**
+ * The `causeway` command's tree: options that all commands share, and the commands. What a command
+ * runs is loaded when it is run: nobody waits for the code of the others.
+ */
 import { Command, Option } from "commander";
-import { type Environment, readPortOffset } from "../runtime/config.js";
-import { parsePortOffset } from "../runtime/lifecycle.js";
+import { type Environment, readPortOffset } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
-import { runDoctor, runInit, runMigrate, runStatus } from "./commands.js";
-import { runListDeposits } from "./deposit-list.js";
-import { runDepositsResume, runDepositsStatus } from "./deposits.js";
-import { CliError } from "./errors.js";
-import { homePaths, resolveHome } from "./home.js";
-import { parseBlockInterval } from "./kit-arguments.js";
-import { KIT_CONFIG_NAMES } from "./kit-config.js";
-import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/command.js";
-import { runMeshCheckOfHome } from "./mesh-check/of-home.js";
-import {
-  parseNetworkFlag,
-  runInitNetwork,
-  runNodeStatus,
-  runTestnet,
-  type TestnetFlags,
-} from "./network-commands.js";
-import { assertNoHome, isKitHome, isNodeHome } from "./node-home.js";
-import { runReconcile } from "./reconcile.js";
-import { runStart } from "./start.js";
-import { runCheckTokens } from "./token-check.js";
-import { type AddTokenOptions, runAddToken, runListTokens } from "./tokens.js";
-import {
-  type ListWithdrawalsOptions,
-  runFreezeWithdrawals,
-  runListWithdrawals,
-  runShowWithdrawal,
-} from "./withdrawals.js";
-import { type ReleaseOptions, runReleaseWithdrawals } from "./withdrawals-release.js";
+import { type AuditExecutionOptions, describeAuditExecution } from "./audit/words.js";
+import type { InitFlags } from "./commands/init.js";
+import type { TestnetFlags } from "./commands/testnet.js";
+import type { AddTokenOptions } from "./commands/tokens.js";
+import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
+import type { ReleaseOptions } from "./commands/withdrawals-release.js";
+import { resolveHome } from "./home/home.js";
+import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -60,27 +42,35 @@ export function createProgram(options: ProgramOptions): Command {
     .description("Operates a Causeway kit; works beside a running one.")
     .version(options.version)
     .showHelpAfterError("(see --help)");
-  const contextOf = (shared: SharedOptions): CommandContext => {
+  const contextOf = async (shared: SharedOptions): Promise<CommandContext> => {
     const home = resolveHome(shared.home, options.env);
-    const portOffset =
-      shared.portOffset === undefined
-        ? readPortOffset(home, KIT_CONFIG_NAMES)
-        : parsePortOffset(shared.portOffset);
+    const portOffset = await portOffsetOf(home, shared.portOffset);
     const { env, signal, print } = options;
     return { home, portOffset, json: shared.json === true, env, signal, print };
   };
   const run =
     <O extends SharedOptions>(work: (context: CommandContext, own: O) => Promise<number>) =>
     async (own: O): Promise<void> => {
-      options.setExitCode(await work(contextOf(own), own));
+      options.setExitCode(await work(await contextOf(own), own));
     };
   addInitCommands(program, run);
   addNodeCommands(program, run, options);
   addKitCommands(program, run);
+  addAuditCommands(program, run, options);
   addTokenCommands(program, run);
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   return program;
+}
+
+/** The flag, else what the home's files were written with. */
+async function portOffsetOf(home: string, flag: string | undefined): Promise<number> {
+  if (flag === undefined) {
+    const { KIT_CONFIG_NAMES } = await import("./home/kit-config.js");
+    return readPortOffset(home, KIT_CONFIG_NAMES);
+  }
+  const { parsePortOffset } = await import("../runtime/process/lifecycle.js");
+  return parsePortOffset(flag);
 }
 
 function addShared(command: Command): Command {
@@ -88,14 +78,6 @@ function addShared(command: Command): Command {
     .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
     .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
     .addOption(new Option("--json", "print one JSON document"));
-}
-
-/** Flags of `causeway init`. */
-interface InitFlags extends SharedOptions {
-  readonly network?: string;
-  readonly moniker?: string;
-  readonly blockIntervalMs?: string;
-  readonly roleHomes?: string;
 }
 
 function addInitCommands(program: Command, run: Runner): void {
@@ -106,9 +88,18 @@ function addInitCommands(program: Command, run: Runner): void {
     )
     .option("--network <name>", "mainnet or testnet: a full node's home; local: the kit's home")
     .option("--moniker <name>", "name of the node on mainnet or testnet")
+    .option("--genesis <file>", "genesis of a network that exists: a full node's home on it")
+    .option("--seeds <list>", "nodes that tell that node its peers, separated by commas")
+    .option("--node-url <url>", "the kit's home on somebody's node, without one of its own")
+    .option("--node-ws-url <url>", "WebSocket of that node (default: one port above)")
     .option("--block-interval-ms <n>", "time between blocks of the new local chain")
     .option("--role-homes <dir>", "also write one home per process, each with its own files only")
-    .action(run<InitFlags>((context, own) => init(context, own)));
+    .action(
+      run<SharedOptions & InitFlags>(async (context, own) => {
+        const { runInitCommand } = await import("./commands/init.js");
+        return runInitCommand(context, own);
+      }),
+    );
   program
     .command("testnet")
     .description(
@@ -122,27 +113,12 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--hosts <list>", "one host per node, separated by commas, instead of 127.0.0.1")
     .option("--block-interval-ms <n>", "time between blocks (default 2000)")
     .option("--json", "print one JSON document")
-    .action(run<SharedOptions & TestnetFlags>((context, own) => runTestnet(context, own)));
-}
-
-/** A public network's home is a full node's; everything else is the kit's. */
-async function init(context: CommandContext, own: InitFlags): Promise<number> {
-  const { blockIntervalMs, roleHomes, moniker = "causeway" } = own;
-  const network = own.network === undefined ? undefined : parseNetworkFlag(own.network);
-  if (network === undefined || network === "local") {
-    // Who names a network wants a new home; without the flag a complete one is only checked.
-    if (network !== undefined) assertNoHome(homePaths(context.home));
-    return runInit(context, {
-      blockIntervalMs:
-        blockIntervalMs === undefined ? undefined : parseBlockInterval(blockIntervalMs),
-      roleHomes,
-    });
-  }
-  if (blockIntervalMs !== undefined || roleHomes !== undefined) {
-    const message = "--block-interval-ms and --role-homes belong to a local chain.";
-    throw new CliError("USAGE", message);
-  }
-  return runInitNetwork(context, { network, moniker });
+    .action(
+      run<SharedOptions & TestnetFlags>(async (context, own) => {
+        const { runTestnet } = await import("./commands/testnet.js");
+        return runTestnet(context, own);
+      }),
+    );
 }
 
 function addNodeCommands(program: Command, run: Runner, options: ProgramOptions): void {
@@ -151,25 +127,17 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
       "of a kit: what runs, how high the chain is, how far the watcher is behind; of a node's " +
         "home: height, whether it is catching up, peers, validator, age of the newest block",
     )
-    .action(
-      run((context) => {
-        const paths = homePaths(context.home);
-        const isNodeAlone = isNodeHome(paths) && !isKitHome(paths);
-        return isNodeAlone ? runNodeStatus(context) : runStatus(context);
-      }),
-    );
+    .action(run(async (context) => (await import("./commands/status.js")).runStatus(context)));
   program
     .command("start")
     .description("run the node of a home in the foreground; its log goes to standard output")
     .option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)")
     .option("--port-offset <n>", "moves the ports that were never edited (else as in the home)")
-    .action((own: SharedOptions) =>
-      runStart({
-        home: resolveHome(own.home, options.env),
-        portOffset: own.portOffset,
-        warn: options.warn,
-      }),
-    );
+    .action(async (own: SharedOptions) => {
+      const { runStart } = await import("./commands/start.js");
+      const home = resolveHome(own.home, options.env);
+      return runStart({ home, portOffset: own.portOffset, warn: options.warn });
+    });
 }
 
 function addKitCommands(program: Command, run: Runner): void {
@@ -177,18 +145,34 @@ function addKitCommands(program: Command, run: Runner): void {
     .description("check settings, keys, disk and every part; says what to do about findings")
     .option("--strict", "warnings fail too")
     .action(
-      run<SharedOptions & { strict?: boolean }>((context, own) =>
-        runDoctor(context, { strict: own.strict === true }),
-      ),
+      run<SharedOptions & { strict?: boolean }>(async (context, own) => {
+        const { runDoctor } = await import("./commands/doctor.js");
+        return runDoctor(context, { strict: own.strict === true });
+      }),
     );
   addShared(program.command("migrate"))
     .description("bring the ledger's tables to this version")
-    .action(run((context) => runMigrate(context)));
+    .action(run(async (context) => (await import("./commands/migrate.js")).runMigrate(context)));
   addShared(program.command("reconcile"))
     .description("compare ledger and chain at one height, tolerance 0; exit 1 on a break")
-    .action(run((context) => runReconcile(context)));
+    .action(
+      run(async (context) => (await import("./commands/reconcile.js")).runReconcile(context)),
+    );
   addShared(describeMeshCheck(program.command("mesh-check"))).action(
-    run<SharedOptions & MeshCheckOptions>((context, own) => runMeshCheckOfHome(context, own)),
+    run<SharedOptions & MeshCheckOptions>(async (context, own) => {
+      const { runMeshCheckOfHome } = await import("./mesh-check/of-home.js");
+      return runMeshCheckOfHome(context, own);
+    }),
+  );
+}
+
+function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOptions): void {
+  const audits = program.command("audit").description("a second opinion on what the chain says");
+  addShared(describeAuditExecution(audits.command("execution"))).action(
+    run<SharedOptions & AuditExecutionOptions>(async (context, own) => {
+      const { runAuditExecution } = await import("./commands/audit.js");
+      return runAuditExecution(context, own, warn);
+    }),
   );
 }
 
@@ -202,16 +186,19 @@ function addTokenCommands(program: Command, run: Runner): void {
     .requiredOption("--symbol <symbol>", "what it is called here, for ever")
     .requiredOption("--decimals <n>", "0 to 255, as the contract has them")
     .action(
-      run<SharedOptions & AddTokenOptions>((context, { address, symbol, decimals }) =>
-        runAddToken(context, { address, symbol, decimals }),
-      ),
+      run<SharedOptions & AddTokenOptions>(async (context, { address, symbol, decimals }) => {
+        const { runAddToken } = await import("./commands/tokens.js");
+        return runAddToken(context, { address, symbol, decimals });
+      }),
     );
   addShared(tokens.command("list"))
     .description("the pinned tokens")
-    .action(run((context) => runListTokens(context)));
+    .action(run(async (context) => (await import("./commands/tokens.js")).runListTokens(context)));
   addShared(tokens.command("check"))
     .description("hold the list against the contracts and the sidecar; exit 1 when a token fails")
-    .action(run((context) => runCheckTokens(context)));
+    .action(
+      run(async (context) => (await import("./commands/token-check.js")).runCheckTokens(context)),
+    );
 }
 
 function addDepositCommands(program: Command, run: Runner): void {
@@ -220,16 +207,23 @@ function addDepositCommands(program: Command, run: Runner): void {
     .description("deposits to an address")
     .requiredOption("--address <address>", "deposit address, 0x hex")
     .action(
-      run<SharedOptions & { address: string }>((context, own) => runListDeposits(context, own)),
+      run<SharedOptions & { address: string }>(async (context, own) => {
+        const { runListDeposits } = await import("./commands/deposits.js");
+        return runListDeposits(context, own);
+      }),
     );
   addShared(deposits.command("status"))
     .description(
       "how far deposits are booked, and what halts crediting; exit 1 when something does",
     )
-    .action(run((context) => runDepositsStatus(context)));
+    .action(
+      run(async (context) => (await import("./commands/deposits.js")).runDepositsStatus(context)),
+    );
   addShared(deposits.command("resume"))
     .description("go on crediting after the cause of an incident is gone")
-    .action(run((context) => runDepositsResume(context)));
+    .action(
+      run(async (context) => (await import("./commands/deposits.js")).runDepositsResume(context)),
+    );
 }
 
 function addWithdrawalCommands(program: Command, run: Runner): void {
@@ -243,23 +237,28 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--limit <n>", "rows at most (default 100)")
     .option("--after <position>", "only behind this position")
     .action(
-      run<SharedOptions & ListWithdrawalsOptions>((context, own) =>
-        runListWithdrawals(context, own),
-      ),
+      run<SharedOptions & ListWithdrawalsOptions>(async (context, own) => {
+        const { runListWithdrawals } = await import("./commands/withdrawals.js");
+        return runListWithdrawals(context, own);
+      }),
     );
   addShared(withdrawals.command("show"))
     .description("everything about one withdrawal")
     .argument("<id>", "id of the withdrawal")
     .action((id: string, own: SharedOptions) =>
-      run((context) => runShowWithdrawal(context, id))(own),
+      run(async (context) => {
+        const { runShowWithdrawal } = await import("./commands/withdrawals.js");
+        return runShowWithdrawal(context, id);
+      })(own),
     );
   addShared(withdrawals.command("freeze"))
     .description("sign nothing more until release")
     .option("--reason <text>", "why, for the record")
     .action(
-      run<SharedOptions & { reason?: string }>((context, own) =>
-        runFreezeWithdrawals(context, { reason: own.reason }),
-      ),
+      run<SharedOptions & { reason?: string }>(async (context, own) => {
+        const { runFreezeWithdrawals } = await import("./commands/withdrawals.js");
+        return runFreezeWithdrawals(context, { reason: own.reason });
+      }),
     );
   addShared(withdrawals.command("release"))
     .description("let signing go on after you looked; receipts are checked first")
@@ -268,7 +267,8 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--not-paid", "with an id: it was never paid, pay it")
     .option("--accept-foreign", "go on behind transactions that the ledger does not know")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
-      run<SharedOptions & Omit<ReleaseOptions, "id">>((context, { paidBy, ...rest }) => {
+      run<SharedOptions & Omit<ReleaseOptions, "id">>(async (context, { paidBy, ...rest }) => {
+        const { runReleaseWithdrawals } = await import("./commands/withdrawals-release.js");
         const { notPaid, acceptForeign } = rest;
         return runReleaseWithdrawals(context, { id, paidBy, notPaid, acceptForeign });
       })(own),

@@ -1,8 +1,8 @@
 /** The watched addresses in memory: every registered one, in the order of their indexes. */
 import type { Address } from "../chain/address.js";
-import type { CustomerId } from "../ledger/accounts.js";
-import { addressesFrom, type DepositAddress } from "../ledger/deposit-addresses.js";
-import type { Sql } from "../runtime/sql.js";
+import type { CustomerId } from "../ledger/books/accounts.js";
+import { addressesFrom, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
+import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";
 
 /** Rows per read: large enough for few round trips, small enough for one message. */

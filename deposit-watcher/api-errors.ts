@@ -1,8 +1,8 @@
 /** The one place where faults become the deposit API's error bodies. */
 import { AppError } from "../chain/errors.js";
-import { HttpError } from "../runtime/http-errors.js";
-import type { ErrorReply } from "../runtime/http-server.js";
-import { SqlError } from "../runtime/sql-errors.js";
+import { HttpError } from "../runtime/http/http-errors.js";
+import type { ErrorReply } from "../runtime/http/http-server.js";
+import { SqlError } from "../runtime/sql/sql-errors.js";
 import { DepositError } from "./errors.js";
 
 /** Stable codes of faults that the HTTP server finds, by status. */

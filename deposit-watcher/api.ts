@@ -1,21 +1,21 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
-import { parseCustomerId } from "../ledger/accounts.js";
-import { registerAddress } from "../ledger/deposit-addresses.js";
+import { parseCustomerId } from "../ledger/books/accounts.js";
+import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
 import {
   customerBalances,
   DEPOSIT_STATUSES,
   findDeposit,
   listDeposits,
   type StoredDeposit,
-} from "../ledger/deposit-queries.js";
+} from "../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../ledger/events.js";
-import { failpoint } from "../runtime/failpoint.js";
-import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http-server.js";
-import type { SqlDatabase } from "../runtime/sql.js";
+import { failpoint } from "../runtime/process/failpoint.js";
+import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
 import type { AddressDerivation } from "./address-derivation.js";
-import { confirmationsOf } from "./confirmations.js";
+import { confirmationsOf } from "../chain/confirmations.js";
 import { DepositError } from "./errors.js";
 
 /** What the API needs. */

@@ -2,11 +2,11 @@
  * The past of newly registered addresses: coins that came before the address was given to a
  * customer go to suspense, one deposit row per operation, proven against the balance.
  */
-import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits.js";
-import { addressesToBackfill, type DepositAddress } from "../ledger/deposit-addresses.js";
+import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
+import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
-import type { SqlDatabase } from "../runtime/sql.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { IncidentFound } from "./errors.js";
 
 /** Addresses looked at in one round. */

@@ -2,9 +2,10 @@
  * What the chain itself says against what we were told: the node's identity before the first
  * credit, the blocks we booked, and the balances behind every operation that concerns us.
  */
+import { present } from "../chain/errors.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import type { WatchCursor } from "../ledger/watch-cursor.js";
+import type { WatchCursor } from "../ledger/deposits/watch-cursor.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Touch } from "./deposit-match.js";
 import { DepositError, IncidentFound } from "./errors.js";
@@ -44,29 +45,34 @@ export async function assertTrustworthy(
   }
 }
 
+/** Looks in a row that may show a head below the cursor: one node behind a balancer may be late. */
+export const STALE_HEADS_ALLOWED = 30;
+
 /**
  * Reads the head and makes sure that what is booked still stands.
+ * @param options.staleHeads looks before this one that showed a head below the cursor
  * @returns height of the head, >= the cursor's
- * @throws IncidentFound when the head is below the cursor or the cursor's block changed
+ * @throws STALE_HEAD while a head below the cursor may be one late node's; IncidentFound when it was
+ *   seen too often in a row, or when the cursor's block changed
  */
 export async function readHead(
   node: CheckedNode,
   cursor: WatchCursor,
-  options: Waiting,
+  options: Waiting & { readonly staleHeads: number; readonly staleHeadsAllowed: number },
 ): Promise<Height> {
-  const headHeight = await node.blockNumber(options);
+  const { signal, staleHeads, staleHeadsAllowed } = options;
+  const headHeight = await node.blockNumber({ signal });
   if (headHeight < cursor.height) {
-    throw new IncidentFound({
-      kind: "HEIGHT_WENT_BACK",
-      height: headHeight,
-      message: `the node's head ${headHeight} is below the booked block ${cursor.height}`,
-      details: { headHeight, cursorHeight: cursor.height },
-    });
+    const message = `the node's head ${headHeight} is below the booked block ${cursor.height}`;
+    const details = { headHeight, cursorHeight: cursor.height };
+    if (staleHeads < staleHeadsAllowed) {
+      throw new DepositError("STALE_HEAD", message, { details, retriable: true });
+    }
+    throw new IncidentFound({ kind: "HEIGHT_WENT_BACK", height: headHeight, message, details });
   }
-  if (cursor.blockHash !== undefined) {
-    await assertHash(node, { height: cursor.height, hash: cursor.blockHash }, "HASH_CHANGED", {
-      ...options,
-    });
+  const { blockHash } = cursor;
+  if (blockHash !== undefined) {
+    await assertHash(node, { height: cursor.height, hash: blockHash }, "HASH_CHANGED", { signal });
   }
   return headHeight;
 }
@@ -94,9 +100,10 @@ export async function verifyTouches(
     assertHash(node, run.last, "NODES_DISAGREE", options),
   ]);
   const balances = answers.values();
+  const nextBalance = () => present(balances.next().value, "balance of a touched address");
   for (const touch of run.touches) {
-    const beforeAtoken = touch.height === 0 ? 0n : (balances.next().value ?? 0n);
-    const afterAtoken = balances.next().value ?? 0n;
+    const beforeAtoken = touch.height === 0 ? 0n : nextBalance();
+    const afterAtoken = nextBalance();
     if (afterAtoken - beforeAtoken === touch.deltaAtoken) continue;
     throw new IncidentFound({
       kind: "BALANCE_MISMATCH",

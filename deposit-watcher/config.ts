@@ -1,6 +1,6 @@
 /** Settings of the deposit watcher: `<home>/config/watcher.toml`. */
 import { DEFAULT_PORTS } from "../chain/networks.js";
-import { type ConfigOf, defineConfigFile, field } from "../runtime/config.js";
+import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
 /** Schema of `watcher.toml`. */
 export const watcherConfigFile = defineConfigFile("watcher", {
@@ -53,6 +53,15 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       max: 60_000,
       unit: "ms",
       help: "Time between two looks at the head.",
+    }),
+    "start-height": field.string({
+      default: "genesis",
+      pattern: /^(genesis|head|[0-9]{1,15})$/,
+      allowed: '"genesis", "head" or a height',
+      help:
+        "First block that is watched by a ledger that has seen none yet: block 0, the one behind " +
+        "the newest at the first start, or this height. What the hot wallet holds before it is " +
+        "booked as opening capital. Without effect once a block is booked.",
     }),
     "reads-in-flight": field.integer({
       default: 192,

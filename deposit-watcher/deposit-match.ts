@@ -4,9 +4,9 @@
  */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
-import type { CustomerId } from "../ledger/accounts.js";
-import type { NewDeposit } from "../ledger/deposits.js";
-import type { Outflow, WalletInflow } from "../ledger/wallet-flows.js";
+import type { CustomerId } from "../ledger/books/accounts.js";
+import type { NewDeposit } from "../ledger/deposits/deposits.js";
+import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
 
 /** One operation, as far as matching needs it. */
 export interface MatchOperation {

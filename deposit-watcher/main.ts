@@ -8,14 +8,14 @@ import { createDataApiClient } from "../rpc-client/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
-import { loadConfig } from "../runtime/config.js";
-import { createHttpServer, type HttpServer } from "../runtime/http-server.js";
-import { type ProcessContext, runProcess, type Service } from "../runtime/lifecycle.js";
-import { createMetrics, type Metrics } from "../runtime/metrics.js";
-import { readSecretFile } from "../runtime/secret-file.js";
-import { databaseUrl } from "../runtime/service-urls.js";
-import type { SqlDatabase } from "../runtime/sql.js";
-import { TaskGroup } from "../runtime/task.js";
+import { loadConfig } from "../runtime/config/config.js";
+import { createHttpServer, type HttpServer } from "../runtime/http/http-server.js";
+import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
+import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
+import { readSecretFile } from "../runtime/config/secret-file.js";
+import { databaseUrl } from "../runtime/config/service-urls.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import { TaskGroup } from "../runtime/process/task.js";
 import { AddressBook } from "./address-book.js";
 import { type AddressDerivation, createAddressDerivation } from "./address-derivation.js";
 import { createDepositRoutes } from "./api.js";
@@ -23,8 +23,10 @@ import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { readinessOf } from "./readiness.js";
-import { readWalletAddress } from "../ledger/wallet-address.js";
+import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
+import { beginWatch } from "./watch-start.js";
 import { Watcher } from "./watcher.js";
+import { STALE_HEADS_ALLOWED } from "./chain-check.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
 
 runProcess({ name: "deposit-watcher", start });
@@ -53,6 +55,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const applicationName = "causeway-watcher";
   const database = await openLedger({ url, log, signal, identity, applicationName });
+  const startHeight = config.watcher["start-height"];
+  await beginWatch({ database, node, identity, hotWallet, startHeight, log, signal }).catch(
+    async (error: unknown) => {
+      await database.close();
+      throw error;
+    },
+  );
   const metrics = createMetrics();
   const watcher = new Watcher({
     database,
@@ -65,6 +74,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     options: {
       pollIntervalMs: config.watcher["poll-interval-ms"],
       readsInFlight: config.watcher["reads-in-flight"],
+      staleHeadsAllowed: STALE_HEADS_ALLOWED,
     },
   });
   const parts = { config, database, derivation, watcher, apiKey, metrics, context };

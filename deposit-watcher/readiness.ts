@@ -1,5 +1,5 @@
 /** Pure: whether the watcher does its work, and if not why. */
-import type { Readiness } from "../runtime/http-server.js";
+import type { Readiness } from "../runtime/http/http-server.js";
 import type { WatcherStatus } from "./watcher.js";
 
 /** `/ready`: halted, not connected or behind, each with its reason. */
@@ -7,7 +7,8 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number): Readin
   const { incident, problem, headHeight, cursorHeight } = status;
   if (incident !== undefined) {
     const reason =
-      `crediting is halted by incident ${incident.id} (${incident.kind}): ${incident.message}; ` +
+      `crediting and signing are halted by incident ${incident.id} (${incident.kind}): ` +
+      `${incident.message}; ` +
       "when its cause is gone: causeway deposits resume";
     return { ready: false, reason };
   }

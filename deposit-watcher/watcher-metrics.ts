@@ -1,5 +1,5 @@
 /** Figures of the watcher, for Prometheus. */
-import type { Metrics } from "../runtime/metrics.js";
+import type { Metrics } from "../runtime/process/metrics.js";
 
 /** What the watcher counts and shows. */
 export interface WatcherMetrics {

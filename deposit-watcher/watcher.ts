@@ -4,10 +4,10 @@
  * operator resumes; a broken invariant stops the process.
  */
 import assert from "node:assert/strict";
-import { AppError, errorMessage } from "../chain/errors.js";
+import { AppError, errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import { type BlockStepResult, commitBlockStep } from "../ledger/deposits.js";
+import { type BlockStepResult, commitBlockStep } from "../ledger/deposits/deposits.js";
 import { LedgerError } from "../ledger/errors.js";
 import {
   type Incident,
@@ -15,13 +15,13 @@ import {
   openIncident,
   recordIncident,
 } from "../ledger/incidents.js";
-import { readCursor, type WatchCursor } from "../ledger/watch-cursor.js";
+import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api-client.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
-import { failpoint } from "../runtime/failpoint.js";
-import type { Logger } from "../runtime/logger.js";
-import type { SqlDatabase } from "../runtime/sql.js";
-import { createWakeup } from "../runtime/task.js";
+import { failpoint } from "../runtime/process/failpoint.js";
+import type { Logger } from "../runtime/process/logger.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import { createWakeup } from "../runtime/process/task.js";
 import type { AddressBook } from "./address-book.js";
 import { runBackfill } from "./backfill.js";
 import { type BlockSource, type ReadRange, readRuns } from "./block-reader.js";
@@ -65,6 +65,8 @@ export interface WatcherParts {
   readonly options: {
     readonly pollIntervalMs: number;
     readonly readsInFlight: number;
+    /** Heads below the cursor, one after the other, that are not an incident yet. */
+    readonly staleHeadsAllowed: number;
   };
 }
 
@@ -100,6 +102,7 @@ export class Watcher {
   readonly #bell = createWakeup();
   readonly #backfillBell = createWakeup();
   #isTrusted = false;
+  #staleHeads = 0;
   #status: WatcherStatus = {
     headHeight: undefined,
     cursorHeight: -1,
@@ -177,7 +180,12 @@ export class Watcher {
       return options.pollIntervalMs;
     }
     if (!this.#isTrusted) await assertTrustworthy(node, identity, { signal });
-    const headHeight = await readHead(node, cursor, { signal });
+    const headHeight = await readHead(node, cursor, {
+      signal,
+      staleHeads: this.#staleHeads,
+      staleHeadsAllowed: options.staleHeadsAllowed,
+    });
+    this.#staleHeads = 0;
     this.#isTrusted = true;
     this.#seeHead(headHeight);
     await book.refresh(database);
@@ -282,6 +290,7 @@ export class Watcher {
   async #halt(incident: NewIncident): Promise<void> {
     const { database, log, metrics } = this.#parts;
     this.#isTrusted = false;
+    this.#staleHeads = 0;
     try {
       await recordIncident(database, incident);
       failpoint("watcher.after-incident");
@@ -292,12 +301,16 @@ export class Watcher {
       return;
     }
     metrics.halted(true);
-    log.error({ kind: incident.kind, height: incident.height }, "incident: crediting is halted");
+    log.error(
+      { kind: incident.kind, height: incident.height },
+      "incident: crediting and signing are halted",
+    );
   }
 
   /** Rethrows what waiting cannot cure. */
   #waitOut(error: unknown): void {
     if (!isCurable(error)) throw error;
+    if (errorCode(error) === "STALE_HEAD") this.#staleHeads += 1;
     const problem = errorMessage(error);
     const { log, metrics } = this.#parts;
     metrics.fault();
@@ -337,6 +350,7 @@ function toIncident(error: unknown): NewIncident | undefined {
 /** Codes of faults that pass by themselves, or once somebody repairs what they name. */
 const CURABLE_CODES: ReadonlySet<string> = new Set([
   "NOT_READY",
+  "STALE_HEAD",
   "TIMEOUT",
   "RPC_ERROR",
   "DATA_API_ERROR",

@@ -1,7 +1,8 @@
 /** Opens the ledger's database: migrations first, then proof that it belongs to this chain. */
 import type { Hash32 } from "../chain/hex.js";
-import type { Logger } from "../runtime/logger.js";
-import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { openDatabase, type Sql, type SqlDatabase } from "../runtime/sql/sql.js";
+import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
 import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
@@ -41,7 +42,7 @@ export interface OpenLedgerOptions {
 /**
  * Connects, checks that the database is empty or belongs to this chain, migrates, and writes the
  * identity on the first opening.
- * @throws FOREIGN_LEDGER, NEWER_LEDGER, and the driver's errors
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, MIGRATION_NEEDED, and the driver's errors
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<LedgerDatabase> {
   const { url, log, signal, identity } = options;
@@ -55,7 +56,11 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     await before.close();
   }
   const migrations = [...LEDGER_MIGRATIONS];
-  const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE });
+  const database = await openDatabase({ ...common, migrations, poolSize: POOL_SIZE }).catch(
+    (error: unknown) => {
+      throw migrationRefused(error) ?? error;
+    },
+  );
   try {
     await writeIdentity(database, identity);
     await checkIdentity(database, identity);
@@ -64,6 +69,18 @@ export async function openLedger(options: OpenLedgerOptions): Promise<LedgerData
     await database.close();
     throw error;
   }
+}
+
+/** PostgreSQL's `insufficient_privilege`. */
+const NO_PRIVILEGE = "42501";
+
+/** The role of a service met tables that are older than its program. */
+function migrationRefused(cause: unknown): LedgerError | undefined {
+  if (!(cause instanceof SqlError) || cause.details["sqlState"] !== NO_PRIVILEGE) return undefined;
+  const message =
+    "the ledger's tables are older than this program, and its role may not change them: " +
+    "run `causeway migrate` as the owner first";
+  return new LedgerError("MIGRATION_NEEDED", message, { cause });
 }
 
 /**

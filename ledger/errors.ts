@@ -3,15 +3,21 @@ import { AppError } from "../chain/errors.js";
 
 /**
  * Codes of the ledger. FOREIGN_LEDGER and NEWER_LEDGER: the database belongs to another chain or a
- * later version; JOURNAL_CONFLICT: a used idempotency key came with other postings;
- * INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the database refused a movement; CURSOR_MOVED:
- * another watcher advanced the cursor; DEPOSIT_CONFLICT: a deposit at this place is booked already;
- * INVALID_CUSTOMER_ID: not 1-64 of the allowed characters; INVALID_WALLET_FILE: the hot wallet's
- * keystore names no address; CORRUPT_ROW: a stored value is not what its column says.
+ * later version; MIGRATION_NEEDED: its tables are older than this program, whose role may not
+ * change them; ROLE_UNSAFE: a service's role may do more than a service should; JOURNAL_CONFLICT:
+ * a used idempotency key came with other postings; INSUFFICIENT_BALANCE and UNKNOWN_CUSTOMER: the
+ * database refused a movement; CURSOR_MOVED: another watcher advanced the cursor;
+ * DEPOSIT_CONFLICT: a deposit at this place is booked already; INVALID_CUSTOMER_ID: not 1-64 of
+ * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
+ * NOT_FROZEN: an operator decided about a withdrawal that is not frozen; NO_WALLET_TRANSACTION: a
+ * named payment is none of the hot wallet's; CORRUPT_ROW: a stored value is not what its column
+ * says.
  */
 export const LEDGER_ERROR_CODES = [
   "FOREIGN_LEDGER",
   "NEWER_LEDGER",
+  "MIGRATION_NEEDED",
+  "ROLE_UNSAFE",
   "JOURNAL_CONFLICT",
   "INSUFFICIENT_BALANCE",
   "UNKNOWN_CUSTOMER",
@@ -19,6 +25,8 @@ export const LEDGER_ERROR_CODES = [
   "DEPOSIT_CONFLICT",
   "INVALID_CUSTOMER_ID",
   "INVALID_WALLET_FILE",
+  "NOT_FROZEN",
+  "NO_WALLET_TRANSACTION",
   "CORRUPT_ROW",
 ] as const;
 

@@ -1,5 +1,5 @@
 /** The event stream of the exchange APIs: gapless sequence numbers in commit order. */
-import type { Sql } from "../runtime/sql.js";
+import type { Sql } from "../runtime/sql/sql.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events; `withdrawal.<status>` are written by the withdrawal side. */

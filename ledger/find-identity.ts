@@ -1,7 +1,7 @@
 /** Which chain a process keeps books for, also while its node is down. */
 import { errorMessage } from "../chain/errors.js";
-import type { Logger } from "../runtime/logger.js";
-import { retry } from "../runtime/task.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { retry } from "../runtime/process/task.js";
 import { type ChainIdentity, readStoredIdentity } from "./database.js";
 
 /** Waits between two questions. */

@@ -1,10 +1,11 @@
 /**
- * Incidents: facts that must not happen on this chain (D10). An open one stops crediting, also
- * across restarts, until an operator resumes; the watcher then looks again and opens a new one if
- * the cause is still there.
+ * Incidents: facts that must not happen on this chain (D10). An open one stops crediting and
+ * signing, also across restarts, until an operator resumes; the watcher then looks again and opens
+ * a new one if the cause is still there.
  */
+import { present } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
-import type { Sql } from "../runtime/sql.js";
+import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
 import { storedHeight, storedInteger, storedTime } from "./stored-values.js";
 
 /** What went wrong. */
@@ -40,7 +41,7 @@ export interface Incident {
   readonly openedAt: string;
 }
 
-/** The incident that stops crediting now; undefined when there is none. */
+/** The incident that stops crediting and signing now; undefined when there is none. */
 export async function openIncident(sql: Sql): Promise<Incident | undefined> {
   const rows = await sql.query<{
     id: string;
@@ -65,25 +66,32 @@ export async function openIncident(sql: Sql): Promise<Incident | undefined> {
   };
 }
 
-/** Writes an incident; while one is open, later ones change nothing: the first is the cause. */
-export async function recordIncident(sql: Sql, incident: NewIncident): Promise<void> {
-  await sql.query(
-    `INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)
-     ON CONFLICT ((resolved_at IS NULL)) WHERE resolved_at IS NULL DO NOTHING`,
-    [
-      incident.kind,
-      incident.height ?? null,
-      incident.message,
-      JSON.stringify(incident.details, (_key, value: unknown) =>
-        typeof value === "bigint" ? value.toString() : value,
-      ),
-    ],
-  );
+/**
+ * Writes an incident; while one is open, later ones change nothing: the first is the cause. The
+ * switches of all wallets are held meanwhile: a signature that is being stored is stored before the
+ * incident counts, and none is stored after.
+ */
+export async function recordIncident(database: SqlDatabase, incident: NewIncident): Promise<void> {
+  await database.transaction(async (tx) => {
+    await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
+    await tx.query(
+      `INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)
+       ON CONFLICT ((resolved_at IS NULL)) WHERE resolved_at IS NULL DO NOTHING`,
+      [
+        incident.kind,
+        incident.height ?? null,
+        incident.message,
+        JSON.stringify(incident.details, (_key, value: unknown) =>
+          typeof value === "bigint" ? value.toString() : value,
+        ),
+      ],
+    );
+  });
 }
 
 /**
- * An operator's word that the cause is gone: crediting goes on, after the watcher has checked
- * again.
+ * An operator's word that the cause is gone: signing goes on, and so does crediting after the
+ * watcher has checked again.
  * @returns how many incidents were open (0 or 1)
  */
 export async function resumeCrediting(sql: Sql, resolvedBy: string): Promise<number> {
@@ -94,5 +102,5 @@ export async function resumeCrediting(sql: Sql, resolvedBy: string): Promise<num
      ) SELECT count(*)::integer AS resolved FROM closed`,
     [resolvedBy],
   );
-  return rows[0]?.resolved ?? 0;
+  return present(rows[0], "count of resolved incidents").resolved;
 }

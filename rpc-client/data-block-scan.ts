@@ -4,6 +4,7 @@
  * them, which is a small part of a busy block. What this pass cannot read with certainty (escaped
  * text, spaces inside) is marked to be parsed in full, so that nothing is ever passed over.
  */
+import { present } from "../chain/errors.js";
 import type { Address } from "../chain/address.js";
 import { badAnswer } from "./errors.js";
 
@@ -65,7 +66,8 @@ export function scanBlockReply(body: Buffer): ScannedReply {
         const last = firstAccounts[position + 1] ?? accounts.length;
         let concerned = unclear.has(position);
         for (let at = firstAccounts[position] ?? last; at < last; at += 1) {
-          if (concerns(addressAt(body, accounts[at] ?? 0))) concerned = true;
+          if (concerns(addressAt(body, present(accounts[at], "account of a block"))))
+            concerned = true;
         }
         if (concerned) positions.push(position);
       }

@@ -27,6 +27,9 @@ export interface RpcErrorDetails {
   readonly data?: unknown;
 }
 
+/** JSON-RPC number of most refusals; what they mean is in their text. */
+export const SERVER_ERROR = -32000;
+
 /** The node understood the request and refused it: an answer, not a fault of the wire. */
 export class RpcError extends AppError<"RPC_ERROR"> {
   constructor(

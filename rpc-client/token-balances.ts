@@ -1,9 +1,11 @@
 /** ERC-20 balances by `balanceOf`, many in a batch, with contracts that may do anything. */
 import type { Address } from "../chain/address.js";
+import { decodeUnits, encodeBalanceOf } from "../chain/erc20.js";
+import { isEvmFailure } from "../chain/evm/evm-failure.js";
 import { toQuantity } from "../chain/hex.js";
 import { readHex } from "./answer-fields.js";
 import { type At, encodeAt } from "./at.js";
-import type { RpcError } from "./errors.js";
+import { type RpcError, SERVER_ERROR } from "./errors.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
 
 /** One balance to read. */
@@ -53,9 +55,6 @@ const RESPONSE_TOO_LARGE = -32003;
 /** Geth's number for a revert. */
 const EXECUTION_REVERTED = 3;
 
-/** Selector of `balanceOf(address)`, and the zeros before an address in its word. */
-const BALANCE_OF = `0x70a08231${"0".repeat(24)}`;
-
 /** The calls over a JSON-RPC client. */
 export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
   const ask = async (queries: readonly TokenBalanceQuery[], options: RpcOptions) => {
@@ -86,7 +85,7 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
 }
 
 function balanceOfCall({ token, account, at }: TokenBalanceQuery): RpcCall {
-  const data = `${BALANCE_OF}${account.slice(2)}`;
+  const data = encodeBalanceOf(account);
   const message = { to: token, gas: toQuantity(BALANCE_GAS), data };
   return { method: "eth_call", params: [message, encodeAt(at)] };
 }
@@ -95,8 +94,7 @@ type Outcome = Parameters<typeof resultOf>[0];
 
 function parseBalance(outcome: Outcome): bigint | undefined {
   if (outcome !== undefined && !outcome.ok && isExecutionFailure(outcome.error)) return undefined;
-  const answer = readHex(resultOf(outcome), "balanceOf");
-  return answer.length === 66 ? BigInt(answer) : undefined;
+  return decodeUnits(readHex(resultOf(outcome), "balanceOf"));
 }
 
 function hasNumber(outcome: Outcome, rpcCode: number): boolean {
@@ -104,12 +102,10 @@ function hasNumber(outcome: Outcome, rpcCode: number): boolean {
 }
 
 /**
- * True when a call was executed and did not succeed: it reverted, or ended in another way that
- * the node marks with EXECUTION_FAILED, because that number alone also means faults of the node.
+ * True when a call was executed and did not succeed: it reverted, or ended in another way, which
+ * only the text tells, because that number also means faults of the node.
  */
-export function isExecutionFailure({ rpc }: RpcError): boolean {
+export function isExecutionFailure({ rpc, nodeMessage }: RpcError): boolean {
   if (rpc.rpcCode === EXECUTION_REVERTED) return true;
-  const { data } = rpc;
-  const isMarked = typeof data === "object" && data !== null && "reason" in data;
-  return isMarked && data.reason === "EXECUTION_FAILED";
+  return rpc.rpcCode === SERVER_ERROR && isEvmFailure(nodeMessage);
 }

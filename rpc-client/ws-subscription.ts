@@ -4,7 +4,7 @@
  */
 import { WebSocket, type RawData } from "ws";
 import type { Hash32, Height } from "../chain/hex.js";
-import { createWakeup, sleep } from "../runtime/task.js";
+import { createWakeup, sleep } from "../runtime/process/task.js";
 import { readHash, readObject, readSafeQuantity } from "./answer-fields.js";
 import { badAnswer } from "./errors.js";
 

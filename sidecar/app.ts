@@ -1,15 +1,15 @@
 /** The HTTP server that both entries use: two API files on one port, Rosetta's errors. */
 import { fileURLToPath } from "node:url";
-import type { ListenAddress } from "../runtime/config-values.js";
+import type { ListenAddress } from "../runtime/config/config-values.js";
 import {
   createHttpServer,
   type HttpRoute,
   type HttpServer,
   type HttpServerOptions,
-} from "../runtime/http-server.js";
-import type { LogFields, Logger } from "../runtime/logger.js";
-import type { Metrics } from "../runtime/metrics.js";
-import { severityOf, toErrorResponse } from "./errors.js";
+} from "../runtime/http/http-server.js";
+import type { LogFields, Logger } from "../runtime/process/logger.js";
+import type { Metrics } from "../runtime/process/metrics.js";
+import { severityOf, toErrorResponse } from "./rosetta/errors.js";
 
 /** What a server of the sidecar is made of. */
 export interface SidecarServerOptions {

@@ -1,5 +1,5 @@
 /** `<home>/config/sidecar.toml`, read by the online and the offline server. */
-import { type ConfigOf, defineConfigFile, field } from "../runtime/config.js";
+import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
 /** Schema of the file. */
 export const sidecarConfig = defineConfigFile("sidecar", {

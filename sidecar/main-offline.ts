@@ -1,11 +1,11 @@
 /** Process entry of the offline Construction API: opens no connection, ever. */
 import { NETWORKS } from "../chain/networks.js";
-import { loadConfig } from "../runtime/config.js";
-import { runProcess } from "../runtime/lifecycle.js";
-import { createMetrics } from "../runtime/metrics.js";
+import { loadConfig } from "../runtime/config/config.js";
+import { runProcess } from "../runtime/process/lifecycle.js";
+import { createMetrics } from "../runtime/process/metrics.js";
 import { sidecarConfig } from "./config.js";
 import { createOfflineServer } from "./offline-server.js";
-import { loadTokenRegistry } from "./token-registry.js";
+import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
 runProcess({
   name: "sidecar-offline",

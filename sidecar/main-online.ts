@@ -4,18 +4,18 @@ import { NETWORKS } from "../chain/networks.js";
 import { createEvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
-import { compileResponseCheck } from "../runtime/api-schema.js";
-import { systemClock } from "../runtime/clock.js";
-import { loadConfig } from "../runtime/config.js";
-import { runProcess } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/logger.js";
-import { createMetrics } from "../runtime/metrics.js";
+import { compileResponseCheck } from "../runtime/http/api-schema.js";
+import { systemClock } from "../runtime/process/clock.js";
+import { loadConfig } from "../runtime/config/config.js";
+import { runProcess } from "../runtime/process/lifecycle.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { createMetrics } from "../runtime/process/metrics.js";
 import { sidecarConfig } from "./config.js";
 import { apiFile } from "./app.js";
 import { createChainIndex } from "./index/chain-index.js";
 import type { IndexFollower } from "./index/follower.js";
 import { createOnlineServer } from "./online-server.js";
-import { loadTokenRegistry } from "./token-registry.js";
+import { loadTokenRegistry } from "./rosetta/token-registry.js";
 
 const MIB = 1024 * 1024;
 

@@ -3,8 +3,8 @@ import { errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { Network } from "../chain/networks.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
-import type { Clock } from "../runtime/clock.js";
-import type { Readiness } from "../runtime/http-server.js";
+import type { Clock } from "../runtime/process/clock.js";
+import type { Readiness } from "../runtime/http/http-server.js";
 import type { IndexFollower } from "./index/follower.js";
 import type { IndexReader } from "./index/index-reader.js";
 

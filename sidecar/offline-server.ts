@@ -1,11 +1,11 @@
 /** The offline server: everything that needs no network, and a listed refusal for the rest. */
 import type { Network } from "../chain/networks.js";
-import type { HttpServer } from "../runtime/http-server.js";
+import type { HttpServer } from "../runtime/http/http-server.js";
 import { createSidecarServer, type SidecarServerOptions } from "./app.js";
 import { offlineRoutes } from "./construction-api/offline.js";
 import { networkRoutes } from "./data-api/network.js";
-import { unavailable } from "./endpoint.js";
-import type { TokenRegistry } from "./token-registry.js";
+import { unavailable } from "./rosetta/endpoint.js";
+import type { TokenRegistry } from "./rosetta/token-registry.js";
 
 /** Paths that need a node. */
 const ONLINE_DATA_PATHS = [

@@ -1,8 +1,8 @@
 /** The online server: Data API and Construction API over one node. */
 import type { Network } from "../chain/networks.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
-import type { Clock } from "../runtime/clock.js";
-import type { HttpServer } from "../runtime/http-server.js";
+import type { Clock } from "../runtime/process/clock.js";
+import type { HttpServer } from "../runtime/http/http-server.js";
 import { createSidecarServer, type SidecarServerOptions } from "./app.js";
 import { offlineRoutes } from "./construction-api/offline.js";
 import type { FeePolicy } from "./construction-api/metadata.js";
@@ -17,11 +17,11 @@ import { mempoolRoutes } from "./data-api/mempool.js";
 import { networkRoutes } from "./data-api/network.js";
 import { searchRoutes } from "./data-api/search.js";
 import { statusRoutes } from "./data-api/status.js";
-import { unavailable } from "./endpoint.js";
+import { unavailable } from "./rosetta/endpoint.js";
 import type { ChainIndex } from "./index/chain-index.js";
 import { createTransactionSearch } from "./index/search-query.js";
 import { createNodeReadiness } from "./node-readiness.js";
-import type { TokenRegistry } from "./token-registry.js";
+import type { TokenRegistry } from "./rosetta/token-registry.js";
 
 /** What the online server is made of. */
 export interface OnlineServerOptions

@@ -4,69 +4,56 @@ import {
   type AcceptOutcome,
   acceptWithdrawals,
   type WithdrawalRequest,
-} from "../ledger/withdrawals.js";
-import { failpoint } from "../runtime/failpoint.js";
-import type { SqlDatabase } from "../runtime/sql.js";
+} from "../ledger/withdrawals/withdrawals.js";
+import { failpoint } from "../runtime/process/failpoint.js";
+import { Batcher } from "../runtime/process/batcher.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
 
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;
 
-interface WaitingRequest {
-  readonly request: WithdrawalRequest;
-  readonly resolve: (outcome: AcceptOutcome) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** Accepts withdrawal requests; bounded by the HTTP server's open requests. */
 export class AcceptQueue {
   readonly #database: SqlDatabase;
   readonly #onAccepted: () => void;
-  #waiting: WaitingRequest[] = [];
-  #isRunning = false;
+  readonly #batcher: Batcher<WithdrawalRequest, AcceptOutcome | Error>;
 
   /** @param onAccepted told after a commit that holds at least one new withdrawal */
   constructor(database: SqlDatabase, onAccepted: () => void) {
     this.#database = database;
     this.#onAccepted = onAccepted;
-  }
-
-  /** Resolves when the request's outcome is committed. Rejects with the database's fault. */
-  accept(request: WithdrawalRequest): Promise<AcceptOutcome> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, resolve, reject });
-      if (!this.#isRunning) void this.#drain();
+    this.#batcher = new Batcher({
+      run: (requests) => this.#commit(requests),
+      maxBatchItems: MAX_BATCH,
     });
   }
 
-  async #drain(): Promise<void> {
-    this.#isRunning = true;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_BATCH);
-      await this.#commit(batch);
-    }
-    this.#isRunning = false;
+  /** Resolves when the request's outcome is committed. Rejects with the database's fault. */
+  async accept(request: WithdrawalRequest): Promise<AcceptOutcome> {
+    const outcome = await this.#batcher.addOne(request);
+    if (outcome instanceof Error) throw outcome;
+    return outcome;
   }
 
-  async #commit(batch: readonly WaitingRequest[]): Promise<void> {
+  async #commit(requests: readonly WithdrawalRequest[]): Promise<(AcceptOutcome | Error)[]> {
     try {
-      const outcomes = await acceptWithdrawals(
-        this.#database,
-        batch.map(({ request }) => request),
-      );
+      const outcomes = await acceptWithdrawals(this.#database, requests);
       if (outcomes.some(({ outcome }) => outcome === "accepted")) {
         failpoint(WORKER_FAILPOINTS.afterAcceptCommit);
         this.#onAccepted();
       }
-      outcomes.forEach((outcome, index) => batch[index]?.resolve(outcome));
+      return [...outcomes];
     } catch (error) {
       const isOutage = error instanceof AppError && error.retriable;
-      if (batch.length === 1 || isOutage) {
-        for (const { reject } of batch) reject(error);
-        return;
+      if (requests.length === 1 || isOutage) {
+        const fault = error instanceof Error ? error : new Error(String(error));
+        return requests.map(() => fault);
       }
       // One request must not take down those that happened to arrive with it.
-      for (const entry of batch) await this.#commit([entry]);
+      const outcomes: (AcceptOutcome | Error)[] = [];
+      for (const request of requests) outcomes.push(...(await this.#commit([request])));
+      return outcomes;
     }
   }
 }

@@ -1,7 +1,7 @@
 /** The one place where faults become the withdrawal API's error bodies. */
 import { AppError } from "../chain/errors.js";
-import { HttpError } from "../runtime/http-errors.js";
-import type { ErrorReply } from "../runtime/http-server.js";
+import { HttpError } from "../runtime/http/http-errors.js";
+import type { ErrorReply } from "../runtime/http/http-server.js";
 import { ApiError } from "./errors.js";
 
 /** Stable codes of faults that the HTTP server finds, by status; the deposit API has the same. */

@@ -2,8 +2,11 @@
 import { type Address, BURN_ADDRESS, parseStrictAddress, ZERO_ADDRESS } from "../chain/address.js";
 import { errorMessage } from "../chain/errors.js";
 import { parseAtoken } from "../chain/units.js";
-import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../ledger/accounts.js";
-import { isWithdrawalStatus, type WithdrawalStatus } from "../ledger/withdrawal-status.js";
+import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../ledger/books/accounts.js";
+import {
+  isWithdrawalStatus,
+  type WithdrawalStatus,
+} from "../ledger/withdrawals/withdrawal-status.js";
 import {
   type AcceptRefusal,
   findWithdrawal,
@@ -11,9 +14,9 @@ import {
   toWithdrawalId,
   type Withdrawal,
   type WithdrawalRequest,
-} from "../ledger/withdrawals.js";
-import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http-server.js";
-import type { SqlDatabase } from "../runtime/sql.js";
+} from "../ledger/withdrawals/withdrawals.js";
+import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
 import type { AcceptQueue } from "./accept-queue.js";
 import { ApiError } from "./errors.js";
 

@@ -1,8 +1,12 @@
 /** Signing: the first attempt of each slot, and corrected ones after a deterministic refusal. */
-import { type NewAttempt, readLiveSlots, storeAttempts } from "../ledger/nonce-slots.js";
-import { readFreeze } from "../ledger/signing-freeze.js";
-import type { LiveSlot } from "../ledger/slot-rows.js";
-import { failpoint } from "../runtime/failpoint.js";
+import {
+  type NewAttempt,
+  readLiveSlots,
+  storeAttempts,
+} from "../ledger/withdrawals/nonce-slots.js";
+import { readFreeze } from "../ledger/withdrawals/signing-freeze.js";
+import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import { failpoint } from "../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
 import { type AttemptGas, raiseGasLimit, raisePrice, estimateCeiling } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";

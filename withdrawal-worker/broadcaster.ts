@@ -1,9 +1,9 @@
 /** Sends stored bytes, the same ones as often as needed, in nonce order; answers decide what next. */
 import type { Hash32, Hex } from "../chain/hex.js";
-import { readLiveSlots } from "../ledger/nonce-slots.js";
-import type { LiveSlot } from "../ledger/slot-rows.js";
-import { moveWithdrawals } from "../ledger/withdrawal-steps.js";
-import { failpoint } from "../runtime/failpoint.js";
+import { readLiveSlots } from "../ledger/withdrawals/nonce-slots.js";
+import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import { moveWithdrawals } from "../ledger/withdrawals/withdrawal-steps.js";
+import { failpoint } from "../runtime/process/failpoint.js";
 import type { RefusedAttempt } from "./attempts.js";
 import { WorkerError } from "./errors.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";

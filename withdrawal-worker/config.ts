@@ -1,6 +1,6 @@
 /** Settings of the withdrawal worker: `<home>/config/worker.toml`. */
 import { DEFAULT_PORTS } from "../chain/networks.js";
-import { type ConfigOf, defineConfigFile, field } from "../runtime/config.js";
+import { type ConfigOf, defineConfigFile, field } from "../runtime/config/config.js";
 
 /** Schema of `worker.toml`. */
 export const workerConfigFile = defineConfigFile("worker", {

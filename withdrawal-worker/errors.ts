@@ -2,14 +2,11 @@
 import { AppError } from "../chain/errors.js";
 
 /**
- * Codes. KEYSTORE_*: the hot wallet's files are unusable; SIGNED_DIFFERENTLY: signed bytes do not
- * say what was intended (never sent); WRONG_NODE: the node belongs to another chain; NODE_BROKEN:
- * it answers what cannot be true; NODE_BEHIND: it is catching up or shows an older head.
+ * Codes. SIGNED_DIFFERENTLY: signed bytes do not say what was intended (never sent); WRONG_NODE:
+ * the node belongs to another chain; NODE_BROKEN: it answers what cannot be true; NODE_BEHIND: it is
+ * catching up or shows an older head.
  */
 export const WORKER_ERROR_CODES = [
-  "KEYSTORE_MALFORMED",
-  "KEYSTORE_WRONG_PASSPHRASE",
-  "KEYSTORE_WRONG_ADDRESS",
   "SIGNED_DIFFERENTLY",
   "WRONG_NODE",
   "NODE_BROKEN",

@@ -1,8 +1,8 @@
 /** What all steps of a lane share: the wallet, its lease, the node, the settings. */
 import type { LedgerDatabase } from "../ledger/database.js";
-import type { WalletLease } from "../ledger/wallet-lease.js";
-import type { Clock } from "../runtime/clock.js";
-import type { Logger } from "../runtime/logger.js";
+import type { WalletLease } from "../ledger/withdrawals/wallet-lease.js";
+import type { Clock } from "../runtime/process/clock.js";
+import type { Logger } from "../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
 import type { Signer } from "./signer.js";
 import type { WalletNode, WalletView } from "./wallet-node.js";

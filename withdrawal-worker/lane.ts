@@ -4,8 +4,8 @@
  * finds what a lost one left behind.
  */
 import { errorCode, errorMessage } from "../chain/errors.js";
-import { sumOpenSlots } from "../ledger/nonce-slots.js";
-import { freezeSigning, readFreeze } from "../ledger/signing-freeze.js";
+import { sumOpenSlots } from "../ledger/withdrawals/nonce-slots.js";
+import { freezeSigning, readFreeze } from "../ledger/withdrawals/signing-freeze.js";
 import {
   acquireLease,
   createHotWallet,
@@ -15,10 +15,10 @@ import {
   releaseLease,
   renewLease,
   type WalletLease,
-} from "../ledger/wallet-lease.js";
+} from "../ledger/withdrawals/wallet-lease.js";
 import { NodeFault, RpcError } from "../rpc-client/errors.js";
-import { SqlError } from "../runtime/sql-errors.js";
-import { createWakeup, sleep } from "../runtime/task.js";
+import { SqlError } from "../runtime/sql/sql-errors.js";
+import { createWakeup, sleep } from "../runtime/process/task.js";
 import { correctAttempts, signSlots } from "./attempts.js";
 import { Broadcaster } from "./broadcaster.js";
 import { WorkerError } from "./errors.js";

@@ -4,10 +4,11 @@
  * in Redis, else in the ledger's own PostgreSQL server.
  */
 import { createPostgresBackend, Queue, withBackend, Worker } from "bullmq";
+import { Redis } from "ioredis";
 import { errorMessage } from "../chain/errors.js";
-import type { Service } from "../runtime/lifecycle.js";
-import type { Logger } from "../runtime/logger.js";
-import { sleep, TaskGroup, withTimeout } from "../runtime/task.js";
+import type { Service } from "../runtime/process/lifecycle.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { sleep, TaskGroup, withTimeout } from "../runtime/process/task.js";
 
 /** A doorbell that reaches every worker process. */
 export interface WakeQueue extends Service {
@@ -124,13 +125,13 @@ async function openUntilDone(options: WakeQueueOptions, signal: AbortSignal): Pr
 function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<void> } {
   const name = options.name ?? QUEUE_NAME;
   const onWake = async (): Promise<void> => options.onWake();
-  const { queue, worker } =
-    options.redisUrl === undefined
-      ? buildOnPostgres(name, options.databaseUrl, onWake)
-      : buildOnRedis(name, options.redisUrl, onWake);
   // Without listeners a lost connection would end the process.
   const onError = (error: Error) =>
     options.log.debug({ reason: error.message }, "the queue's connection has a fault");
+  const { queue, worker, disconnect } =
+    options.redisUrl === undefined
+      ? buildOnPostgres(name, options.databaseUrl, onWake)
+      : buildOnRedis(name, connectRedis(options.redisUrl, { log: options.log, onError }), onWake);
   queue.on("error", onError);
   worker.on("error", onError);
   return {
@@ -145,6 +146,7 @@ function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<v
       // Forced: a wake-up in progress is worth nothing, the tables are scanned anyway.
       await closeQuietly(() => worker.close(true));
       await closeQuietly(() => queue.close());
+      disconnect();
     },
   };
 }
@@ -155,20 +157,59 @@ function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>)
   return {
     queue: new backend.Queue(name, { connection }),
     worker: new backend.Worker(name, onWake, { connection }),
+    // The backend's pools end with their queue and worker.
+    disconnect: () => undefined,
   };
 }
 
-function buildOnRedis(name: string, url: string, onWake: () => Promise<void>) {
+/** The two connections of the queue on Redis; the worker makes a third like its own to block on. */
+interface RedisConnections {
+  readonly ringing: Redis;
+  readonly working: Redis;
+}
+
+/** Name of the connections in `CLIENT LIST`. */
+const CONNECTION_NAME = "causeway-withdrawal-worker";
+
+function connectRedis(
+  url: string,
+  { log, onError }: { readonly log: Logger; readonly onError: (error: Error) => void },
+): RedisConnections {
+  const common = { connectionName: CONNECTION_NAME, connectTimeout: OPEN_TIMEOUT_MS };
+  // A ring that cannot be delivered now is worth nothing later: fail at once, do not queue up.
+  const ringing = new Redis(url, { ...common, enableOfflineQueue: false, maxRetriesPerRequest: 1 });
+  // BullMQ waits for jobs as long as it takes.
+  const working = new Redis(url, { ...common, maxRetriesPerRequest: null });
+  for (const connection of [ringing, working]) connection.on("error", onError);
+  working.once("ready", () => void warnOfEviction(working, log));
+  return { ringing, working };
+}
+
+/** Keys of a queue are no cache: a server that may evict them loses rings without a word. */
+async function warnOfEviction(connection: Redis, log: Logger): Promise<void> {
+  try {
+    const answer = await connection.config("GET", "maxmemory-policy");
+    const policy = Array.isArray(answer) ? String(answer[1]) : "unknown";
+    if (policy === "noeviction") return;
+    log.warn({ policy }, "Redis may evict the queue's keys: set maxmemory-policy to noeviction");
+  } catch (error) {
+    log.debug({ reason: errorMessage(error) }, "Redis does not tell its maxmemory-policy");
+  }
+}
+
+function buildOnRedis(
+  name: string,
+  { ringing, working }: RedisConnections,
+  onWake: () => Promise<void>,
+) {
   return {
-    queue: new Queue(name, {
-      // A ring that cannot be delivered now is worth nothing later: fail at once, do not queue up.
-      connection: { url, enableOfflineQueue: false, maxRetriesPerRequest: 1 },
-      prefix: REDIS_PREFIX,
-    }),
-    worker: new Worker(name, onWake, {
-      connection: { url, maxRetriesPerRequest: null },
-      prefix: REDIS_PREFIX,
-    }),
+    queue: new Queue(name, { connection: ringing, prefix: REDIS_PREFIX }),
+    worker: new Worker(name, onWake, { connection: working, prefix: REDIS_PREFIX }),
+    // BullMQ leaves connections alone that it did not make.
+    disconnect: () => {
+      ringing.disconnect();
+      working.disconnect();
+    },
   };
 }
 

@@ -3,15 +3,19 @@
  * slot's attempts decides it; a consumed nonce without one freezes and is never paid again.
  */
 import type { Hash32, Height } from "../chain/hex.js";
-import { readLiveSlots } from "../ledger/nonce-slots.js";
-import { freezeSigning } from "../ledger/signing-freeze.js";
-import { freezeWithdrawals, recordInclusions, settleSlots } from "../ledger/slot-outcomes.js";
-import type { SlotReceipt } from "../ledger/slot-outcomes.js";
-import type { Inclusion, LiveSlot } from "../ledger/slot-rows.js";
-import { failpoint } from "../runtime/failpoint.js";
+import { readLiveSlots } from "../ledger/withdrawals/nonce-slots.js";
+import { freezeSigning } from "../ledger/withdrawals/signing-freeze.js";
+import {
+  freezeWithdrawals,
+  receiptOfSlot,
+  recordInclusions,
+  settleSlots,
+  type SlotReceipt,
+} from "../ledger/withdrawals/slot-outcomes.js";
+import type { Inclusion, LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import { failpoint } from "../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
-import type { ReceiptsAtHeight } from "./wallet-node.js";
 import { verdictOnConsumedNonce } from "./withdrawal-state.js";
 
 /** Remembers since when receipts are missing; losing this memory only makes it more patient. */
@@ -60,7 +64,7 @@ export class Settler {
     for (const slot of slots) {
       // Frozen after its block had changed: only an operator may say what is true now.
       if (slot.status === "frozen" && slot.inclusion !== undefined) continue;
-      const receipt = findReceipt(slot, receipts);
+      const receipt = receiptOfSlot(slot, receipts.byHash);
       const verdict = verdictOnConsumedNonce({
         hasReceipt: receipt !== undefined,
         receiptsHeight: receipts.height,
@@ -122,7 +126,7 @@ export class Settler {
     const changed: LiveSlot[] = [];
     for (const slot of slots) {
       if (slot.inclusion === undefined) continue;
-      const receipt = findReceipt(slot, receipts);
+      const receipt = receiptOfSlot(slot, receipts.byHash);
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
       if (receipt === undefined || blockHash === undefined) continue;
       const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
@@ -158,25 +162,6 @@ export class Settler {
     );
     this.#context.log.error({ heights }, "signing is frozen: a published block changed");
   }
-}
-
-/** The receipt of whichever attempt of the slot was mined. */
-function findReceipt(slot: LiveSlot, receipts: ReceiptsAtHeight): SlotReceipt | undefined {
-  for (const { hash } of slot.attempts) {
-    const receipt = receipts.byHash.get(hash);
-    if (receipt === undefined || receipt.from !== slot.wallet) continue;
-    return {
-      slotId: slot.slotId,
-      withdrawalId: slot.withdrawalId,
-      isSuccess: receipt.status === 1,
-      hash,
-      blockNumber: receipt.height,
-      blockHash: receipt.blockHash,
-      gasUsed: receipt.gasUsed,
-      effectiveGasPriceAtoken: receipt.effectiveGasPriceAtoken,
-    };
-  }
-  return undefined;
 }
 
 function isSameInclusion(receipt: SlotReceipt, stored: Inclusion): boolean {

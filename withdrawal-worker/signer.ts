@@ -1,7 +1,11 @@
-/** Signs payments. Whoever signs, the bytes are decoded again and held against the intent. */
+/**
+ * Signs payments. @ethereumjs/tx builds and signs, our own code has to agree byte for byte; and
+ * whoever signs, the bytes are decoded again and held against the intent.
+ */
 import { type Address, privateKeyToAddress } from "../chain/address.js";
 import { bytesToHex, type Hash32, type Hex } from "../chain/hex.js";
-import { decodeTransaction, recoverSender, signLegacy } from "../chain/transaction.js";
+import { buildAndSign } from "../chain/signing/legacy-transaction.js";
+import { decodeTransaction, recoverSender, type SignedTransaction } from "../chain/transaction.js";
 import { WorkerError } from "./errors.js";
 
 /** A plain payment in a legacy transaction, without data. */
@@ -30,7 +34,7 @@ export interface SigningLimits {
 /** Holds a key, or asks one that does. */
 export interface Signer {
   readonly address: Address;
-  /** @throws SIGNED_DIFFERENTLY */
+  /** @throws SIGNED_DIFFERENTLY, IMPLEMENTATIONS_DISAGREE */
   sign(intent: PaymentIntent): SignedPayment;
 }
 
@@ -42,8 +46,8 @@ export function createKeySigner(
   return {
     address,
     sign(intent) {
-      const raw = signLegacy({ ...intent, data: new Uint8Array(0) }, options.privateKey);
-      return checkSigned(raw, intent, { ...options, signer: address });
+      const tx = buildAndSign({ ...intent, data: new Uint8Array(0) }, options.privateKey);
+      return checkTransaction(tx, intent, { ...options, signer: address });
     },
   };
 }
@@ -58,7 +62,14 @@ export function checkSigned(
   intent: PaymentIntent,
   limits: SigningLimits & { readonly signer: Address },
 ): SignedPayment {
-  const tx = decodeTransaction(raw);
+  return checkTransaction(decodeTransaction(raw), intent, limits);
+}
+
+function checkTransaction(
+  tx: SignedTransaction,
+  intent: PaymentIntent,
+  limits: SigningLimits & { readonly signer: Address },
+): SignedPayment {
   const checks: readonly (readonly [string, boolean])[] = [
     ["type", tx.type === 0],
     ["chainId", tx.chainId === intent.chainId],
@@ -77,5 +88,5 @@ export function checkSigned(
       details: { wrong, nonce: intent.nonce.toString() },
     });
   }
-  return { raw: bytesToHex(raw), hash: tx.hash };
+  return { raw: bytesToHex(tx.raw), hash: tx.hash };
 }

@@ -1,10 +1,10 @@
 /** Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. */
 import { parseAddress } from "../chain/address.js";
-import { readSlotQueue, type SlotCandidate, takeSlots } from "../ledger/nonce-slots.js";
-import { readFreeze } from "../ledger/signing-freeze.js";
-import { failBeforeSlot, postponeWithdrawals } from "../ledger/withdrawal-steps.js";
-import type { WithdrawalId } from "../ledger/withdrawals.js";
-import { failpoint } from "../runtime/failpoint.js";
+import { readSlotQueue, type SlotCandidate, takeSlots } from "../ledger/withdrawals/nonce-slots.js";
+import { readFreeze } from "../ledger/withdrawals/signing-freeze.js";
+import { failBeforeSlot, postponeWithdrawals } from "../ledger/withdrawals/withdrawal-steps.js";
+import type { WithdrawalId } from "../ledger/withdrawals/withdrawals.js";
+import { failpoint } from "../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
 import { choosePrice, estimateCeiling, withMargin } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";

@@ -1,10 +1,13 @@
 /** Metrics of the withdrawal worker. */
 import type { Address } from "../chain/address.js";
-import { type WithdrawalFigures, withdrawalFigures } from "../ledger/withdrawal-figures.js";
-import { WITHDRAWAL_STATUSES } from "../ledger/withdrawal-status.js";
-import type { Metrics } from "../runtime/metrics.js";
-import type { Sql } from "../runtime/sql.js";
-import { SqlError } from "../runtime/sql-errors.js";
+import {
+  type WithdrawalFigures,
+  withdrawalFigures,
+} from "../ledger/withdrawals/withdrawal-figures.js";
+import { WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdrawal-status.js";
+import type { Metrics } from "../runtime/process/metrics.js";
+import type { Sql } from "../runtime/sql/sql.js";
+import { SqlError } from "../runtime/sql/sql-errors.js";
 import type { LaneStatus } from "./lane.js";
 
 /** What the gauges read when a page is asked for. */

@@ -89,12 +89,12 @@ export function encodeCommit(commit: Commit): Buffer {
 
 /** Untrusted bytes to a commit; signatures are not checked here. Throws INVALID_MESSAGE. */
 export function decodeCommit(bytes: Uint8Array): Commit {
-  const reader = new ProtoReader(bytes, [1, 2, 3, 4]);
+  const reader = new ProtoReader(bytes, [1, 2, 3], { 4: MAX_VALIDATORS });
   return {
     height: reader.count(1),
     round: readInt32(reader, 2),
     blockId: decodeBlockId(reader.bytes(3)),
-    signatures: reader.repeated(4, MAX_VALIDATORS).map(decodeCommitSignature),
+    signatures: reader.repeated(4).map(decodeCommitSignature),
   };
 }
 

@@ -32,8 +32,18 @@ export const MAX_BLOCK_BYTES = 22_020_096;
 /** More transactions than fit into the largest block. */
 const MAX_TRANSACTIONS = 200_000;
 
+/** Most bytes of evidence in any block, as CometBFT's default. */
+export const MAX_EVIDENCE_BYTES = 1_048_576;
+
+/** Shortest piece of evidence: two votes with signatures. And what is around each in a block. */
+const MIN_EVIDENCE_BYTES = 200;
+const EVIDENCE_OVERHEAD_BYTES = 8;
+
 /** More pieces of evidence than fit into a block's share for it. */
-const MAX_EVIDENCE = 10_000;
+const MAX_EVIDENCE = Math.floor(MAX_EVIDENCE_BYTES / MIN_EVIDENCE_BYTES);
+
+/** Each piece takes a fifteenth of a millisecond to read: what is too long is not begun with. */
+const MAX_EVIDENCE_FIELD_BYTES = MAX_EVIDENCE_BYTES + MAX_EVIDENCE * EVIDENCE_OVERHEAD_BYTES;
 
 /** One part of a block with the proof that it belongs to it. */
 export interface BlockPart {
@@ -47,6 +57,11 @@ export function hashTransactions(transactions: readonly Uint8Array[]): Hash32 {
   return bytesToHash32(merkleRootOf(transactions.map(sha256)));
 }
 
+/** The same, where the hashes are known. */
+export function dataHashOf(transactionHashes: readonly Hash32[]): Hash32 {
+  return bytesToHash32(merkleRootOf(transactionHashes.map(hexToBytes)));
+}
+
 /** `tendermint.types.Block`. */
 export function encodeConsensusBlock(block: ConsensusBlock): Buffer {
   const data = new ProtoWriter();
@@ -57,13 +72,26 @@ export function encodeConsensusBlock(block: ConsensusBlock): Buffer {
 /** Length of `encodeConsensusBlock`; the transactions are not written out for it. */
 export function consensusBlockBytes(block: ConsensusBlock): number {
   let dataBytes = 0;
-  for (const { length } of block.transactions) dataBytes += 1 + varintBytes(length) + length;
+  for (const { length } of block.transactions) dataBytes += dataItemBytes(length);
+  return bytesAround(block, dataBytes);
+}
+
+/** What a transaction of so many bytes takes in a block. */
+export function dataItemBytes(length: number): number {
+  return 1 + varintBytes(length) + length;
+}
+
+/** Length of a block whose transactions take `dataBytes`: the sum of `dataItemBytes`. */
+export function bytesAround(
+  block: Omit<ConsensusBlock, "transactions">,
+  dataBytes: number,
+): number {
   const withoutData = encodeAround(block, new Uint8Array(0)).length;
   // The empty data's length takes one byte, as does a tag.
   return withoutData - 1 + varintBytes(dataBytes) + dataBytes;
 }
 
-function encodeAround(block: ConsensusBlock, data: Uint8Array): Buffer {
+function encodeAround(block: Omit<ConsensusBlock, "transactions">, data: Uint8Array): Buffer {
   const evidence = new ProtoWriter();
   for (const one of block.evidence) {
     evidence.message(1, new ProtoWriter().message(1, encodeDuplicateVote(one)).finish());
@@ -83,12 +111,13 @@ function encodeAround(block: ConsensusBlock, data: Uint8Array): Buffer {
  */
 export function decodeConsensusBlock(bytes: Uint8Array): ConsensusBlock {
   const reader = new ProtoReader(bytes, [1, 2, 3, 4]);
+  if (reader.bytes(3).length > MAX_EVIDENCE_FIELD_BYTES) throw invalidMessage("too much evidence");
   const block: ConsensusBlock = {
     header: decodeConsensusHeader(reader.bytes(1)),
-    transactions: new ProtoReader(reader.bytes(2), [1]).repeated(1, MAX_TRANSACTIONS),
-    evidence: new ProtoReader(reader.bytes(3), [1]).repeated(1, MAX_EVIDENCE).map((wrapped) => {
-      return decodeDuplicateVote(new ProtoReader(wrapped, [1]).bytes(1));
-    }),
+    transactions: new ProtoReader(reader.bytes(2), [], { 1: MAX_TRANSACTIONS }).repeated(1),
+    evidence: new ProtoReader(reader.bytes(3), [], { 1: MAX_EVIDENCE })
+      .repeated(1)
+      .map((wrapped) => decodeDuplicateVote(new ProtoReader(wrapped, [1]).bytes(1))),
     lastCommit: decodeCommit(reader.bytes(4)),
   };
   if (Buffer.compare(encodeConsensusBlock(block), bytes) !== 0) {

@@ -29,12 +29,13 @@ export function leafHash(leaf: Uint8Array): Uint8Array {
   return sha256(bytes);
 }
 
+/** What an inner node hashes; one for all, because a block's root has thousands of them. */
+const INNER = new Uint8Array(1 + 2 * HASH_BYTES).fill(INNER_PREFIX, 0, 1);
+
 function innerHash(left: Uint8Array, right: Uint8Array): Uint8Array {
-  const bytes = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
-  bytes[0] = INNER_PREFIX;
-  bytes.set(left, 1);
-  bytes.set(right, 1 + HASH_BYTES);
-  return sha256(bytes);
+  INNER.set(left, 1);
+  INNER.set(right, 1 + HASH_BYTES);
+  return sha256(INNER);
 }
 
 /** Root over the leaves in order. */
@@ -102,8 +103,8 @@ export function encodeMerkleProof(proof: MerkleProof): Buffer {
 
 /** Untrusted bytes to a proof. Throws INVALID_MESSAGE. */
 export function decodeMerkleProof(bytes: Uint8Array): MerkleProof {
-  const reader = new ProtoReader(bytes, [1, 2, 3, 4]);
-  const aunts = reader.repeated(4, MAX_AUNTS);
+  const reader = new ProtoReader(bytes, [1, 2, 3], { 4: MAX_AUNTS });
+  const aunts = reader.repeated(4);
   const hashes = [reader.bytes(3), ...aunts];
   if (hashes.some((hash) => hash.length !== 32)) throw invalidMessage("a hash is not 32 bytes");
   return {

@@ -1,6 +1,7 @@
 /**
- * Protobuf wire format, as much of it as consensus messages use. The writer leaves zero values
- * out, as proto3 does; the reader is for bytes from outside and throws on anything malformed.
+ * Protobuf wire format, as much of it as messages of consensus and SDK transactions use. The writer
+ * leaves zero values out, as proto3 does; the reader is for bytes from outside and throws on
+ * anything malformed.
  */
 import { ChainError } from "../errors.js";
 
@@ -40,17 +41,22 @@ export function varintBytes(value: number): number {
 }
 
 /**
- * Builds one message; fields must be added in the order of their numbers. Tags and lengths are
- * kept as numbers until everything is written at once: a block has thousands of them.
+ * Builds one message; fields must be added in the order of their numbers. Tags, lengths and
+ * messages inside are kept until everything is written at once: a block has thousands of them.
  */
 export class ProtoWriter {
-  private readonly parts: (number | Uint8Array)[] = [];
+  private readonly parts: (number | Uint8Array | ProtoWriter)[] = [];
+  /** Length of what `finish` gives. */
   private sizeBytes = 0;
 
   /** int64, uint64, int32, uint32, enum or bool; zero is left out. */
   integer(field: number, value: bigint | number): this {
+    if (value >= 0 && value <= Number.MAX_SAFE_INTEGER) {
+      const small = Number(value);
+      return small === 0 ? this : this.varint((field << 3) | VARINT).varint(small);
+    }
     const wire = toUint64(BigInt(value));
-    return wire === 0n ? this : this.varint((field << 3) | VARINT).raw(encodeVarint(wire));
+    return this.varint((field << 3) | VARINT).raw(encodeVarint(wire));
   }
 
   /** sfixed64; zero is left out. */
@@ -68,31 +74,49 @@ export class ProtoWriter {
     return content.length === 0 ? this : this.message(field, content);
   }
 
-  /** An embedded message, or an element of a repeated field: present even when it is empty. */
-  message(field: number, content: Uint8Array): this {
-    return this.varint((field << 3) | BYTES)
-      .varint(content.length)
-      .raw(content);
+  /**
+   * An embedded message, or an element of a repeated field: present even when it is empty. A writer
+   * must be complete; nothing may be added to it any more.
+   */
+  message(field: number, content: Uint8Array | ProtoWriter): this {
+    const sizeBytes = content instanceof ProtoWriter ? content.sizeBytes : content.length;
+    this.varint((field << 3) | BYTES).varint(sizeBytes);
+    this.parts.push(content);
+    this.sizeBytes += sizeBytes;
+    return this;
+  }
+
+  /** Fields that are encoded already, as constant ones are. */
+  encoded(fields: Uint8Array): this {
+    return this.raw(fields);
   }
 
   /** The message's bytes. */
   finish(): Buffer {
     const target = Buffer.allocUnsafe(this.sizeBytes);
-    let at = 0;
+    this.writeTo(target, 0);
+    return target;
+  }
+
+  /** @returns where the next byte goes */
+  private writeTo(target: Uint8Array, start: number): number {
+    let at = start;
     for (const part of this.parts) {
-      if (typeof part !== "number") {
+      if (typeof part === "number") {
+        let rest = part;
+        while (rest >= 0x80) {
+          target[at++] = (rest % 0x80) | 0x80;
+          rest = Math.floor(rest / 0x80);
+        }
+        target[at++] = rest;
+      } else if (part instanceof ProtoWriter) {
+        at = part.writeTo(target, at);
+      } else {
         target.set(part, at);
         at += part.length;
-        continue;
       }
-      let rest = part;
-      while (rest >= 0x80) {
-        target[at++] = (rest % 0x80) | 0x80;
-        rest = Math.floor(rest / 0x80);
-      }
-      target[at++] = rest;
     }
-    return target;
+    return at;
   }
 
   private varint(value: number): this {
@@ -114,30 +138,41 @@ interface WireField {
   readonly bytes: Uint8Array | undefined;
 }
 
+/** Repeated fields of a message by number, with the most elements that each may have. */
+export type RepeatedFields = Readonly<Record<number, number>>;
+
 /** A message's fields by number; only numbers that the message has are accepted. */
 export class ProtoReader {
-  private readonly fields = new Map<number, WireField[]>();
+  private readonly fields = new Map<number, WireField>();
+  private readonly lists = new Map<number, Uint8Array[]>();
 
   /**
-   * Reads untrusted bytes.
-   * @throws INVALID_MESSAGE on malformed bytes and on fields that are not `known`
+   * Reads untrusted bytes. What is one too many is refused when it is met, before anything more is
+   * kept: two bytes on the wire would otherwise become a hundred and fifty in memory.
+   * @param single fields that may occur once
+   * @param repeated fields of bytes or messages that may occur more often
+   * @throws INVALID_MESSAGE on malformed bytes, and on fields that are neither
    */
-  constructor(bytes: Uint8Array, known: readonly number[]) {
+  constructor(
+    bytes: Uint8Array,
+    single: readonly number[],
+    private readonly repeatedFields: RepeatedFields = {},
+  ) {
     const cursor = new Cursor(bytes);
     while (!cursor.isAtEnd) {
       const tag = cursor.size();
-      const field = Math.floor(tag / 8);
-      if (!known.includes(field)) throw invalidMessage(`field ${field} is unknown`);
-      const value = readField(cursor, tag % 8);
-      const list = this.fields.get(field);
-      if (list === undefined) this.fields.set(field, [value]);
-      else list.push(value);
+      const [field, wireType] = [Math.floor(tag / 8), tag % 8];
+      const max = repeatedFields[field];
+      if (max !== undefined) this.append(field, max, readField(cursor, wireType));
+      else if (!single.includes(field)) throw invalidMessage(`field ${field} is unknown`);
+      else if (this.fields.has(field)) throw invalidMessage(`field ${field} is repeated`);
+      else this.fields.set(field, readField(cursor, wireType));
     }
   }
 
   /** int64 (negative values included); 0 where absent. */
   int64(field: number): bigint {
-    return BigInt.asIntN(64, this.one(field)?.integer ?? this.absent(field, "integer"));
+    return BigInt.asIntN(64, this.fields.get(field)?.integer ?? this.absent(field, "integer"));
   }
 
   /** A whole number from 0 to 2^53 - 1; 0 where absent. */
@@ -151,7 +186,7 @@ export class ProtoReader {
 
   /** Bytes or an embedded message; empty where absent. */
   bytes(field: number): Uint8Array {
-    return this.one(field)?.bytes ?? this.noBytes(field);
+    return this.fields.get(field)?.bytes ?? this.noBytes(field);
   }
 
   /** Whether the field occurs. */
@@ -164,20 +199,19 @@ export class ProtoReader {
     return Buffer.from(this.bytes(field)).toString("utf8");
   }
 
-  /** All elements of a repeated field of bytes or messages, at most `max`. */
-  repeated(field: number, max: number): Uint8Array[] {
-    const list = this.fields.get(field) ?? [];
-    if (list.length > max) throw invalidMessage(`field ${field} occurs more than ${max} times`);
-    return list.map(({ bytes }) => {
-      if (bytes === undefined) throw invalidMessage(`field ${field} is not bytes`);
-      return bytes;
-    });
+  /** All elements of a field that was declared as repeated, in their order. */
+  repeated(field: number): Uint8Array[] {
+    if (this.repeatedFields[field] === undefined) {
+      throw new RangeError(`field ${field} is not declared as repeated`);
+    }
+    return this.lists.get(field) ?? [];
   }
 
-  private one(field: number): WireField | undefined {
-    const list = this.fields.get(field);
-    if (list !== undefined && list.length > 1) throw invalidMessage(`field ${field} is repeated`);
-    return list?.[0];
+  private append(field: number, max: number, { bytes }: WireField): void {
+    if (bytes === undefined) throw invalidMessage(`field ${field} is not bytes`);
+    const list = this.lists.get(field) ?? [];
+    if (list.length === max) throw invalidMessage(`field ${field} occurs more than ${max} times`);
+    if (list.push(bytes) === 1) this.lists.set(field, list);
   }
 
   private absent(field: number, kind: string): bigint {

@@ -2,9 +2,9 @@
  * Validators with their power and proposer priority, and who proposes: CometBFT's weighted round
  * robin. A set is immutable; each step gives a new one.
  */
+import { present, ChainError } from "../errors.js";
 import { type Address, bytesToAddress } from "../address.js";
 import { sha256 } from "../crypto.js";
-import { ChainError } from "../errors.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { merkleRootOf } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";
@@ -138,7 +138,11 @@ export class ValidatorSet {
     }
     const removedPower = [...changes]
       .filter(([, { power }]) => power === 0n)
-      .reduce((sum, [address]) => sum + (this.at(this.indexOf(address))?.power ?? 0n), 0n);
+      .reduce(
+        (sum, [address]) =>
+          sum + present(this.at(this.indexOf(address)), "removed validator").power,
+        0n,
+      );
     const kept = this.validators.flatMap((validator) => changed(validator, changes));
     const added = [...changes].filter(([address, { power }]) => {
       return power > 0n && this.indexOf(address) < 0;

@@ -1,4 +1,5 @@
 /** What every balance must be, from the operations alone; all that the walk keeps of the past. */
+import assert from "node:assert/strict";
 import { balanceKey, type BlockDelta } from "./block-check.js";
 import { MeshCheckError } from "./errors.js";
 import type { CurrencyIdentity, Identity } from "./identity.js";
@@ -79,8 +80,8 @@ export class BalanceBook {
 
   /** Applies a block's change of an open balance. */
   apply(index: number, { account, currency, delta }: BlockDelta): BalanceCheck {
-    const entry =
-      this.#entries.get(balanceKey(account, currency)) ?? this.open(account, currency, 0n);
+    const entry = this.#entries.get(balanceKey(account, currency));
+    assert(entry !== undefined, "a balance is opened before a change of it is applied");
     const before = entry.askedIndex < index - 1 ? entry.sum : undefined;
     entry.sum += delta;
     entry.askedIndex = index;

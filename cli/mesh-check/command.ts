@@ -1,10 +1,8 @@
 /** `mesh-check`: what check:data of rosetta-cli does, and what it misses, for users' CI. */
 import { randomInt } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import { type Command, Option } from "commander";
-import { DEFAULT_PORTS } from "../../chain/networks.js";
 import { readObject } from "../../rpc-client/answer-fields.js";
-import type { Clock } from "../../runtime/clock.js";
+import type { Clock } from "../../runtime/process/clock.js";
 import { sentenceOf } from "../errors.js";
 import { parseBlockId } from "./block-check.js";
 import { MeshCheckError } from "./errors.js";
@@ -13,6 +11,7 @@ import { connectMesh, type MeshClient } from "./mesh-client.js";
 import { createNodeWitness } from "./node-witness.js";
 import { parseOptions } from "./options-check.js";
 import { formatReport, toJsonReport } from "./report.js";
+import { DEFAULT_URL, type MeshCheckOptions } from "./words.js";
 import { createSeededRandom } from "./seeded-random.js";
 import { walk, type WalkProgress } from "./walk.js";
 
@@ -28,45 +27,13 @@ export interface MeshCheckContext {
 /** Exit codes: every balance is explained, a fault was found, the check could not be made. */
 export const MESH_CHECK_EXIT = { clean: 0, faults: 1, cannotRun: 2 } as const;
 
-/** The words of the command line. */
-export interface MeshCheckOptions {
-  readonly url?: string;
-  readonly node?: string;
-  readonly from: string;
-  readonly to: string;
-  readonly seed?: string;
-  readonly concurrency: string;
-  readonly json?: boolean;
-}
-
-/** Where the Data API of a kit without a port offset is. */
-const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORTS.sidecarOnline}`;
-
 /** Progress lines; no command of the kit is silent for longer than 30 s. */
 const PROGRESS_MS = 5_000;
-
-/** Requests at once by default: enough to keep a server on two cores busy. */
-const DEFAULT_CONCURRENCY = 16;
 
 const MAX_CONCURRENCY = 256;
 
 /** Largest seed of the generator. */
 const MAX_SEED = 2 ** 32 - 1;
-
-/** Gives a command its description, help and options; `--json` is left to the caller. */
-export function describeMeshCheck(command: Command): Command {
-  return command
-    .description("prove that a Data API explains every balance of its chain, from genesis to tip")
-    .addOption(new Option("--url <url>", `the Data API (else ${DEFAULT_URL})`))
-    .addOption(new Option("--node <url>", "the node's JSON-RPC, as an independent witness"))
-    .addOption(new Option("--from <index>", "first block").default("0"))
-    .addOption(new Option("--to <index>", 'last block, or "tip"').default("tip"))
-    .addOption(new Option("--seed <n>", "repeats the choice of idle balances"))
-    .addOption(
-      new Option("--concurrency <n>", "requests at once").default(String(DEFAULT_CONCURRENCY)),
-    )
-    .addHelpText("after", "\nExit code: 0 clean, 1 faults, 2 the check could not be made.");
-}
 
 /** Runs the check and returns its exit code; whatever hinders it is said and gives 2. */
 export async function runMeshCheck(

@@ -1,12 +1,8 @@
 /** Entry of `npm run mesh-check`. */
 import { Command } from "commander";
-import { systemClock } from "../../runtime/clock.js";
-import {
-  describeMeshCheck,
-  MESH_CHECK_EXIT,
-  type MeshCheckOptions,
-  runMeshCheck,
-} from "./command.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import { MESH_CHECK_EXIT, runMeshCheck } from "./command.js";
+import { describeMeshCheck, type MeshCheckOptions } from "./words.js";
 
 // A reader that went away ends the output, not the command.
 process.stdout.on("error", () => undefined);

@@ -10,7 +10,7 @@ import {
 } from "../../rpc-client/answer-fields.js";
 import { badAnswer, DataApiError, NodeFault } from "../../rpc-client/errors.js";
 import { createHttpPoster } from "../../rpc-client/http-post.js";
-import { retry } from "../../runtime/task.js";
+import { retry } from "../../runtime/process/task.js";
 import type { BlockId } from "./block-check.js";
 import type { CurrencyIdentity, Identity } from "./identity.js";
 import { createLimiter } from "./limiter.js";

@@ -1,4 +1,5 @@
 /** The node itself as a second witness: its blocks and balances, without the server on trial. */
+import { encodeBalanceOf } from "../../chain/erc20.js";
 import { type Address, parseAddress } from "../../chain/address.js";
 import { toQuantity } from "../../chain/hex.js";
 import {
@@ -16,7 +17,7 @@ import {
   type RpcOutcome,
 } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/token-balances.js";
-import { retry } from "../../runtime/task.js";
+import { retry } from "../../runtime/process/task.js";
 import type { BalanceCheck } from "./balance-book.js";
 import { createLimiter } from "./limiter.js";
 
@@ -36,9 +37,6 @@ export interface NodeWitness {
   balances(checks: readonly BalanceCheck[]): Promise<(bigint | undefined)[]>;
   close(): void;
 }
-
-/** First four bytes of keccak-256("balanceOf(address)"). Source: ERC-20. */
-const BALANCE_OF = "0x70a08231";
 
 /** Characters of one 32-byte word as hex with its prefix. */
 const WORD_CHARACTERS = 66;
@@ -80,7 +78,7 @@ function callOf({ entry, index }: BalanceCheck): RpcCall | undefined {
   const at = toQuantity(index);
   if (currency.isNative) return { method: "eth_getBalance", params: [address, at] };
   if (currency.contractAddress === undefined) return undefined;
-  const data = `${BALANCE_OF}${address.slice(2).padStart(64, "0")}`;
+  const data = encodeBalanceOf(address);
   return { method: "eth_call", params: [{ to: currency.contractAddress, data }, at] };
 }
 

@@ -1,9 +1,10 @@
 /** `causeway mesh-check`: the check of the kit that belongs to a home. */
-import { systemClock } from "../../runtime/clock.js";
+import { systemClock } from "../../runtime/process/clock.js";
 import type { CommandContext } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
-import { type KitEndpoints, loadKitConfig } from "../kit-config.js";
-import { MESH_CHECK_EXIT, type MeshCheckOptions, runMeshCheck } from "./command.js";
+import { type KitEndpoints, loadKitConfig } from "../home/kit-config.js";
+import { MESH_CHECK_EXIT, runMeshCheck } from "./command.js";
+import type { MeshCheckOptions } from "./words.js";
 
 /** Checks the home's own sidecar with its own node as witness, unless the words say otherwise. */
 export async function runMeshCheckOfHome(

@@ -213,18 +213,19 @@ class Walk {
     const fresh = [...block.deltas.values(), ...named].filter(
       ({ account, currency }) => !this.#book.has(account, currency),
     );
-    const sums = await Promise.all(fresh.map((one) => this.startingSum(one)));
-    fresh.forEach(({ account, currency }, position) => {
-      if (this.#book.has(account, currency)) return;
-      this.#book.open(account, currency, sums[position] ?? 0n);
-    });
+    const opened = fresh.map(async (one) => ({ ...one, sum: await this.startingSum(one) }));
+    for (const { account, currency, sum } of await Promise.all(opened)) {
+      if (!this.#book.has(account, currency)) this.#book.open(account, currency, sum);
+    }
   }
 
   private async startingSum(one: Pick<BlockDelta, "account" | "currency">): Promise<bigint> {
     const index = this.options.from - 1;
     if (index < 0) return 0n;
     const probe = new BalanceBook(index).open(one.account, one.currency, 0n);
-    return (await this.#reader.read([probe], { index }, index)).get(probe) ?? 0n;
+    const sums = await this.#reader.read([probe], { index }, index);
+    // A refusal is a fault of the report by now; from zero on the walk finds what else is wrong.
+    return sums.get(probe) ?? 0n;
   }
 
   private apply(block: CheckedBlock): BalanceCheck[] {

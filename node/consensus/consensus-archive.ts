@@ -8,20 +8,20 @@ import {
   type PartSet,
   splitIntoParts,
 } from "../../chain/consensus/consensus-block.js";
-import { executionResult, hashExecutionResults } from "../../chain/consensus/execution-result.js";
+import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { CommittedBlock } from "../event-bus.js";
 import type { BlockStore } from "../store/block-store.js";
 import type { ConsensusRecord, ConsensusStore } from "../store/consensus-store.js";
-import type { StoreWrite } from "../store/database.js";
-import { encodeBlockTransactions } from "./block-transactions.js";
-import type { ChainTip } from "./chain-tip.js";
-import type { BlockArchive, ConsensusParams, DecidedBlock } from "./consensus-ports.js";
-import type { EvidencePool } from "./evidence-pool.js";
+import { encodeBlockTransactions } from "../blocks/block-transactions.js";
+import { type ChainTip, resultsHashOf } from "../blocks/chain-tip.js";
+import type { BlockArchive, DecidedBlock, DecidedOutline } from "./consensus-ports.js";
 
 /** Blocks kept in parts for peers that are some heights behind. */
 const CACHED_PART_SETS = 2;
+
+/** Heights whose number of validators is remembered: a peer that catches up asks of each often. */
+const CACHED_SET_SIZES = 1_024;
 
 /** What the archive reads. */
 export interface ArchiveParts {
@@ -34,6 +34,7 @@ export interface ArchiveParts {
 /** Decided blocks over the stores. */
 export class ConsensusArchive implements BlockArchive {
   private readonly partSets = new LRUCache<Height, PartSet>({ max: CACHED_PART_SETS });
+  private readonly setSizes = new LRUCache<Height, number>({ max: CACHED_SET_SIZES });
 
   constructor(private readonly parts: ArchiveParts) {}
 
@@ -51,6 +52,15 @@ export class ConsensusArchive implements BlockArchive {
     const commit = this.commitOf(height);
     if (record === undefined || commit === undefined) return undefined;
     return { block: this.blockOf(record), commit };
+  }
+
+  /** A block without its transactions, which are not read for it. */
+  outline(height: Height): DecidedOutline | undefined {
+    const record = this.record(height);
+    const commit = this.commitOf(height);
+    if (record === undefined || commit === undefined) return undefined;
+    const { header, blockId, evidence, lastCommit } = record;
+    return { header, blockId, evidence, lastCommit, commit };
   }
 
   /** The commit of a block: the one in the next block, or what this node saw for the newest. */
@@ -89,19 +99,18 @@ export class ConsensusArchive implements BlockArchive {
     return height <= this.height() + 2 ? this.parts.store.validators(height) : undefined;
   }
 
+  /** How many validators a published height that is kept has. */
+  setSize(height: Height): number | undefined {
+    if (height < this.base() || height > this.height()) return undefined;
+    const size = this.setSizes.get(height) ?? this.parts.store.validators(height)?.size;
+    if (size !== undefined) this.setSizes.set(height, size);
+    return size;
+  }
+
   private blockOf({ header, evidence, lastCommit }: ConsensusRecord): ConsensusBlock {
     const { block } = this.parts.blocks.block(header.height);
     return { header, evidence, lastCommit, transactions: encodeBlockTransactions(block) };
   }
-}
-
-/** `last_results_hash` of the block after this one. */
-export function resultsHashOf({ block, receipts }: CommittedBlock): Hash32 {
-  const results = receipts.flatMap((receipt, index) => {
-    const tx = block.transactions[index]?.tx;
-    return tx === undefined ? [] : [executionResult(tx, receipt)];
-  });
-  return hashExecutionResults(results);
 }
 
 /**
@@ -144,30 +153,4 @@ export function loadTip(
     nextValidators,
     seenCommit: height === 0 ? undefined : store.seenCommit(),
   };
-}
-
-/** Writes of consensus for a decided height, to go with the block's. */
-export function decisionWrites(
-  parts: { readonly store: ConsensusStore; readonly evidence: EvidencePool },
-  change: { readonly tip: ChainTip; readonly next: ChainTip; readonly block: ConsensusBlock },
-): StoreWrite[] {
-  const { tip, next, block } = change;
-  const { lastBlockId, seenCommit, nextValidators } = next;
-  if (lastBlockId === undefined || seenCommit === undefined) {
-    throw new RangeError("a decided height has a block and a commit");
-  }
-  const { header, evidence, lastCommit } = block;
-  const isSetChanged = nextValidators.hash() !== tip.nextValidators.hash();
-  return [
-    ...parts.store.writesOf({
-      header,
-      evidence,
-      lastCommit,
-      blockId: lastBlockId,
-      seenCommit,
-      nextValidators,
-      isSetChanged,
-    }),
-    ...parts.evidence.writesOf(evidence, next),
-  ];
 }

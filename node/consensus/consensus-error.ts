@@ -14,8 +14,6 @@ export type ConsensusErrorCode =
   | "WAL_WRITE_FAILED"
   /** The log knows of heights that the store has lost. */
   | "WAL_AHEAD_OF_STORE"
-  /** A block or its commit breaks a rule of the chain: its sender's fault. */
-  | "BLOCK_INVALID"
   /** The key signed one of the last blocks: another process may be using it. */
   | "DOUBLE_SIGN_RISK"
   /** Something that must never happen: consensus stops here. */
@@ -23,8 +21,3 @@ export type ConsensusErrorCode =
 
 /** A fault of consensus. */
 export class ConsensusError extends AppError<ConsensusErrorCode> {}
-
-/** The error for a block that breaks a rule. */
-export function blockInvalid(reason: string): ConsensusError {
-  return new ConsensusError("BLOCK_INVALID", `block refused: ${reason}`);
-}

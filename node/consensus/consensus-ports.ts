@@ -3,15 +3,24 @@
  * `BlockArchive` and `ConsensusView`, the network implements `ConsensusBroadcast`. Everything that
  * comes in is unverified until the driver has looked at it.
  */
-import type { Address } from "../../chain/address.js";
 import type { BlockId, PartSetHeader } from "../../chain/consensus/block-id.js";
 import type { Commit } from "../../chain/consensus/commit.js";
 import type { BlockPart, ConsensusBlock } from "../../chain/consensus/consensus-block.js";
+import type { ConsensusHeader } from "../../chain/consensus/consensus-header.js";
+import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Proposal, Vote } from "../../chain/consensus/vote.js";
 import type { Height } from "../../chain/hex.js";
-import type { MomentName, Step } from "./consensus-state.js";
+import type { DecidedReport } from "../blocks/decision.js";
+import type { MomentName, Step } from "./machine/consensus-state.js";
+
+/** A block that broke a rule: this node refused it. */
+export interface RefusedBlock {
+  readonly block: ConsensusBlock;
+  /** Which rule, in words. */
+  readonly reason: string;
+}
 
 /** What a node has of a round, so that a peer can send what is missing. */
 export interface RoundStatus {
@@ -61,6 +70,8 @@ export interface ConsensusBroadcast {
 export interface ConsensusInbox {
   receive(message: ConsensusMessage, peer: string): Promise<Reception>;
   status(): RoundStatus;
+  /** Size of the validator set of a height; undefined where it is not known here. */
+  setSizeAt(height: Height): number | undefined;
   /** What a peer at that place lacks and this node has; at most a bounded number of messages. */
   repair(peer: RoundStatus): readonly ConsensusMessage[];
 }
@@ -68,6 +79,16 @@ export interface ConsensusInbox {
 /** A decided block with the precommits that decided it. */
 export interface DecidedBlock {
   readonly block: ConsensusBlock;
+  readonly commit: Commit;
+}
+
+/** A decided block without its transactions. */
+export interface DecidedOutline {
+  readonly header: ConsensusHeader;
+  readonly blockId: BlockId;
+  readonly evidence: readonly DuplicateVoteEvidence[];
+  readonly lastCommit: Commit;
+  /** The precommits that decided it, as far as this node knows. */
   readonly commit: Commit;
 }
 
@@ -81,10 +102,11 @@ export interface BlockArchive {
 }
 
 /** Takes decided blocks in order, while consensus is not running. */
-export interface BlockSyncTarget extends BlockArchive {
+export interface BlockSyncTarget extends BlockArchive, HeightWitness {
   /**
    * Verifies the commit against the validators of the height, executes and stores the block.
-   * @throws BLOCK_INVALID when the block or its commit is false: the sender's fault
+   * @throws BLOCK_INVALID when the commit does not prove the block: the sender's fault;
+   * DECIDED_BLOCK_REFUSED when it does and this node cannot take the block: the own fault
    */
   apply(decided: DecidedBlock): Promise<void>;
 }
@@ -110,17 +132,7 @@ export interface ConsensusMoment {
 
 /** What consensus did, for metrics. */
 export type ConsensusReport =
-  | {
-      readonly type: "decided";
-      readonly block: ConsensusBlock;
-      /** Of the block as it travels. */
-      readonly sizeBytes: number;
-      /** Time of the block before. */
-      readonly lastTimeNs: bigint;
-      /** Validators of the block's height, and of the one before; none before the first. */
-      readonly validators: ValidatorSet;
-      readonly lastValidators: ValidatorSet | undefined;
-    }
+  | DecidedReport
   | { readonly type: "proposal"; readonly isAccepted: boolean }
   | { readonly type: "late vote"; readonly voteType: Vote["type"] }
   | {
@@ -130,22 +142,61 @@ export type ConsensusReport =
       readonly durationMs: number;
     };
 
-/** Parameters of consensus, as CometBFT shows and hashes them. */
-export interface ConsensusParams {
-  readonly blockMaxBytes: number;
-  readonly blockMaxGas: bigint;
-  readonly evidenceMaxAgeBlocks: number;
-  readonly evidenceMaxAgeNs: bigint;
-  readonly evidenceMaxBytes: number;
+/** Votes of one type in one round, by the validator's place in the set. */
+export type VoteList = readonly (Vote | undefined)[];
+
+/** A block of the height in progress. */
+export interface ProgressBlock {
+  readonly id: BlockId;
+  /** Undefined while parts are missing, and where the bytes are no block. */
+  readonly block: ConsensusBlock | undefined;
+  /** Which parts are here. */
+  readonly parts: readonly boolean[];
+}
+
+/** Everything that is known of the height in progress (CometBFT's RoundState). */
+export interface HeightProgress {
+  readonly height: Height;
+  readonly round: number;
+  readonly step: Step;
+  /** When round 0 began or is to begin, Unix milliseconds. */
+  readonly startTimeMs: number;
+  /** When this process last saw a height decided; undefined before. */
+  readonly commitTimeMs: number | undefined;
+  /** Validators of the height; the proposer is that of the round. */
+  readonly validators: ValidatorSet;
+  readonly proposal: Proposal | undefined;
+  /** What the round is about; its parts may still be on their way. */
+  readonly proposalBlock: ProgressBlock | undefined;
+  /** -1 without a lock. */
+  readonly lockedRound: number;
+  readonly lockedBlock: ProgressBlock | undefined;
+  /** Last round with a polka for a block that is known, -1 without. */
+  readonly validRound: number;
+  readonly validBlock: ProgressBlock | undefined;
+  /** From round 0 to the present one. */
+  readonly votes: readonly {
+    readonly round: number;
+    readonly prevotes: VoteList;
+    readonly precommits: VoteList;
+  }[];
+  /** Round whose precommits decided, -1 before. */
+  readonly commitRound: number;
+  /** Precommits that decided the height before; undefined at height 1. */
+  readonly lastCommit: VoteList | undefined;
+  readonly lastValidators: ValidatorSet | undefined;
+  readonly isPrecommitTimeoutSet: boolean;
 }
 
 /** What the servers may read of consensus; heights from 1 to the newest stored block. */
 export interface ConsensusView extends BlockArchive {
+  /** What `load` gives, without reading the transactions. */
+  outline(height: Height): DecidedOutline | undefined;
   /** Validators of a height; known up to the newest height + 2. */
   validators(height: Height): ValidatorSet | undefined;
   params(height: Height): ConsensusParams;
   /** The height in progress, for `consensus_state`. */
-  progress(): { readonly status: RoundStatus; readonly proposer: Address | undefined };
+  progress(): HeightProgress;
   /** Whether this node is catching up with the network. */
   isCatchingUp(): boolean;
 }

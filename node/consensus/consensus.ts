@@ -10,22 +10,28 @@ import type { Vote } from "../../chain/consensus/vote.js";
 import { type Commit, COMMIT_FLAG } from "../../chain/consensus/commit.js";
 import {
   blockIdOf,
+  type ConsensusBlock,
   encodeConsensusBlock,
   splitIntoParts,
 } from "../../chain/consensus/consensus-block.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import type { Logger } from "../../runtime/logger.js";
-import type { Genesis } from "../genesis.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { BlockApplication } from "../blocks/block-application.js";
+import { BlockError } from "../blocks/block-error.js";
+import { executeBlock } from "../blocks/block-validity.js";
+import type { ChainTip } from "../blocks/chain-tip.js";
+import { isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
+import { consensusParamsOf, type Genesis } from "../settings/genesis.js";
+import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockStore } from "../store/block-store.js";
 import { ConsensusStore } from "../store/consensus-store.js";
 import type { Database } from "../store/database.js";
-import type { BlockApplication } from "./application.js";
-import { type ChainTip, nextTip } from "./chain-tip.js";
-import { decidingVotesOf, isSignedByThird, verifyCommit } from "./commit-votes.js";
-import { ConsensusArchive, decisionWrites, loadTip, resultsHashOf } from "./consensus-archive.js";
+import { decidingVotesOf } from "./machine/commit-votes.js";
+import { ConsensusArchive, loadTip } from "./consensus-archive.js";
 import { ConsensusError } from "./consensus-error.js";
-import { consensusParamsOf } from "./consensus-params.js";
 import type {
   BlockSyncTarget,
   ConsensusBroadcast,
@@ -36,20 +42,34 @@ import type {
   ConsensusReport,
   ConsensusView,
   DecidedBlock,
-  HeightWitness,
+  DecidedOutline,
+  HeightProgress,
   Reception,
   RoundStatus,
+  RefusedBlock,
 } from "./consensus-ports.js";
 import { ConsensusDriver } from "./driver.js";
 import { EvidencePool, isEvidenceExpired } from "./evidence-pool.js";
 import type { ConsensusFailpoint } from "./height-run.js";
 import { Listeners } from "./listeners.js";
-import type { PrivateValidator } from "./private-validator.js";
-import { executeBlock } from "./proposal-block.js";
-import { idleStatus } from "./round-status.js";
-import type { ConsensusTimeouts } from "./schedule.js";
+import type { PrivateValidator } from "./signing/private-validator.js";
+import { idleProgress } from "./machine/height-progress.js";
+import { RefusedBlocks } from "./proposals/refused-blocks.js";
+import { idleStatus } from "./machine/round-status.js";
+import type { ConsensusTimeouts } from "./machine/schedule.js";
 import { timedApplication } from "./timed-application.js";
-import { Wal } from "./wal.js";
+import { Wal } from "./log/wal.js";
+
+/**
+ * Faults that say of a block that it does not fit to this node's state and rules; others, of disk
+ * and memory, say nothing of it.
+ */
+const REFUSAL_CODES: ReadonlySet<string> = new Set([
+  "BLOCK_INVALID",
+  "INVALID_MESSAGE",
+  "BALANCE_JOURNAL_MISMATCH",
+  "SUPPLY_MISMATCH",
+]);
 
 /** What consensus is opened with. */
 export interface ConsensusOptions {
@@ -74,7 +94,7 @@ export interface ConsensusOptions {
 }
 
 /** Consensus of one node: follows decided blocks, takes part, and follows again when it is behind. */
-export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView, HeightWitness {
+export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView {
   private driver: ConsensusDriver | undefined;
   private isApplying = false;
   private hasTakenPart = false;
@@ -82,6 +102,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   private readonly votes: Listeners<Vote>;
   private readonly reports: Listeners<ConsensusReport>;
   private readonly application: BlockApplication;
+  private readonly refused = new RefusedBlocks();
 
   private constructor(
     private readonly options: ConsensusOptions,
@@ -132,7 +153,14 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     // Later on the last signatures are this process' own.
     if (!this.hasTakenPart) this.assertMaySign();
     this.hasTakenPart = true;
-    const { wal, tail } = await Wal.open(path.join(options.home, "data", "cs.wal"));
+    const { wal, tail, keptFile } = await Wal.open(path.join(options.home, "data", "cs.wal"));
+    if (keptFile !== undefined) {
+      const { damagedBytes, hasGap } = tail;
+      options.log.error(
+        { keptFile, damagedBytes, isOfThisHeight: hasGap },
+        "the log of consensus was damaged; the file is kept aside, what could be read is used",
+      );
+    }
     const { seenCommit, lastValidators } = tip;
     const lastCommit =
       seenCommit === undefined || lastValidators === undefined
@@ -141,6 +169,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     const driver = new ConsensusDriver({
       ...options,
       application: this.application,
+      refused: this.refused,
       store,
       archive,
       evidence,
@@ -213,6 +242,11 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return this.driver?.status() ?? idleStatus(this.height() + 1);
   }
 
+  /** See `ConsensusInbox`; unknown as well while consensus does not run. */
+  setSizeAt(height: Height): number | undefined {
+    return this.driver?.setSizeAt(height);
+  }
+
   /** See `ConsensusInbox`. */
   repair(peer: RoundStatus): readonly ConsensusMessage[] {
     return this.driver?.repair(peer) ?? [];
@@ -233,6 +267,16 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return this.archive.load(height);
   }
 
+  /** The last blocks that broke a rule, the newest first. */
+  refusedBlocks(): readonly RefusedBlock[] {
+    return this.refused.list();
+  }
+
+  /** See `ConsensusView`. */
+  outline(height: Height): DecidedOutline | undefined {
+    return this.archive.outline(height);
+  }
+
   /** See `BlockSyncTarget`; one call at a time. */
   async apply({ block, commit }: DecidedBlock): Promise<void> {
     const tip = this.followed;
@@ -240,37 +284,46 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     if (this.isApplying) throw new RangeError("a block is being applied");
     this.isApplying = true;
     try {
-      const bytes = encodeConsensusBlock(block);
-      const blockId = blockIdOf(block, splitIntoParts(bytes));
+      const blockId = blockIdOf(block, splitIntoParts(encodeConsensusBlock(block)));
       const { chainId, validators } = tip;
       // First what costs little and only the validators can make.
       verifyCommit(commit, { chainId, height: tip.height + 1, blockId, validators });
-      const parts = {
-        ...this.options,
-        application: this.application,
-        evidence: this.evidence,
-      };
-      const executed = await executeBlock(parts, tip, block);
-      const appHash = executed.committed.block.hash;
-      const resultsHash = resultsHashOf(executed.committed);
-      const next = nextTip(tip, { block, blockId, commit, appHash, resultsHash });
-      const writes = decisionWrites(
-        { store: this.store, evidence: this.evidence },
-        { tip, next, block },
+      const executed = await this.executeDecided(tip, block);
+      this.followed = await this.application.settle(
+        tip,
+        { block, blockId, commit, executed },
+        {
+          store: this.store,
+          evidence: this.evidence,
+          log: undefined,
+          onDecided: (report) => this.reports.emit(report),
+          failpoint: this.options.failpoint ?? failpoint,
+        },
       );
-      await this.application.commit(executed, writes);
-      this.followed = next;
-      this.reports.emit({
-        type: "decided",
-        block,
-        sizeBytes: bytes.length,
-        lastTimeNs: tip.timeNs,
-        validators,
-        lastValidators: tip.lastValidators,
-      });
-      await this.evidence.afterBlock(next, block.evidence);
     } finally {
       this.isApplying = false;
+    }
+  }
+
+  /**
+   * Executes a block whose very bytes two thirds have signed. What is wrong with it is wrong with
+   * this node: every peer has this block and no other.
+   */
+  private async executeDecided(tip: ChainTip, block: ConsensusBlock): Promise<ExecutedBlock> {
+    const { application, evidence } = this;
+    try {
+      return await executeBlock({ application, evidence }, tip, block);
+    } catch (error) {
+      if (!REFUSAL_CODES.has(errorCode(error))) throw error;
+      this.refused.add(block, errorMessage(error));
+      const { height } = block.header;
+      throw new BlockError(
+        "DECIDED_BLOCK_REFUSED",
+        `two thirds of the validators decided block ${height}, and this node cannot take it ` +
+          `(${errorMessage(error)}): its state or its version is not the network's. Run the ` +
+          "version that the network runs; if it does already, delete data/chain and sync again",
+        { cause: error, details: { height } },
+      );
     }
   }
 
@@ -292,8 +345,8 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /** See `ConsensusView`. */
-  progress() {
-    return { status: this.status(), proposer: this.driver?.proposer };
+  progress(): HeightProgress {
+    return this.driver?.progress() ?? idleProgress(this.followed);
   }
 
   /** See `ConsensusView`: while consensus does not run. */
@@ -301,13 +354,19 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     return this.driver === undefined;
   }
 
+  /** Whether this node's key has a vote in the height after the newest. */
+  hasVote(): boolean {
+    const address = this.ownAddress();
+    const { validators } = this.driver?.tip ?? this.followed;
+    return address !== undefined && validators.indexOf(address) >= 0;
+  }
+
   /** A key whose past is unknown, or that another process may be using, must not sign. */
   private assertMaySign(): void {
     const { signer } = this.options;
-    const set = this.validators(this.height() + 1);
-    const hasPower = signer !== undefined && (set?.indexOf(signer.address) ?? -1) >= 0;
     // At the very beginning nobody can have signed anything.
-    if (hasPower && signer.isStateMissing && this.height() > 0) {
+    const isPastUnknown = signer?.isStateMissing === true && this.height() > 0;
+    if (isPastUnknown && this.hasVote()) {
       throw new ConsensusError(
         "VALIDATOR_STATE_MISSING",
         `${signer.stateFile} is missing, so that nobody knows what this validator's key has ` +

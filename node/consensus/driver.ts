@@ -4,17 +4,18 @@
  * is signed.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
+import { LRUCache } from "lru-cache";
 import type { Vote } from "../../chain/consensus/vote.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
-import type { Clock } from "../../runtime/clock.js";
-import { failpoint } from "../../runtime/failpoint.js";
-import type { Logger } from "../../runtime/logger.js";
-import { sleep } from "../../runtime/task.js";
-import { type ConsensusArchive, decisionWrites, resultsHashOf } from "./consensus-archive.js";
-import { type ChainTip, nextTip } from "./chain-tip.js";
-import { makeCommit } from "./commit-votes.js";
-import { Congestion } from "./congestion.js";
+import type { Height } from "../../chain/hex.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { sleep } from "../../runtime/process/task.js";
+import type { ChainTip } from "../blocks/chain-tip.js";
+import type { ConsensusArchive } from "./consensus-archive.js";
+import { makeCommit } from "./machine/commit-votes.js";
+import { Congestion } from "./proposals/congestion.js";
 import { ConsensusError } from "./consensus-error.js";
 import type {
   ConsensusBroadcast,
@@ -23,26 +24,34 @@ import type {
   ConsensusMessage,
   ConsensusMoment,
   ConsensusReport,
+  HeightProgress,
   Reception,
   RoundStatus,
 } from "./consensus-ports.js";
-import { type DecidingVotes, STEP, type TimeoutStep } from "./consensus-state.js";
+import { type DecidingVotes, STEP, type TimeoutStep } from "./machine/consensus-state.js";
 import { type ConsensusFailpoint, type Decision, HeightRun } from "./height-run.js";
 import { InputQueue } from "./input-queue.js";
-import type { RoundMessage } from "./message-codec.js";
-import type { PrivateValidator } from "./private-validator.js";
-import type { BlockMakerParts } from "./proposal-block.js";
-import { repairDecided, repairSameHeight, roundStatus } from "./round-status.js";
-import { type ConsensusTimeouts, nextStartMs, timeoutMs } from "./schedule.js";
+import type { RoundMessage } from "./log/message-codec.js";
+import type { PrivateValidator } from "./signing/private-validator.js";
+import type { BlockMakerParts } from "./proposals/proposal-block.js";
+import { heightProgress } from "./machine/height-progress.js";
+import { repairDecided, repairSameHeight, roundStatus } from "./machine/round-status.js";
+import { type ConsensusTimeouts, nextStartMs, timeoutMs } from "./machine/schedule.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
-import type { Wal, WalTail } from "./wal.js";
+import type { WalTail } from "./log/tail.js";
+import type { Wal } from "./log/wal.js";
 
-/** What a message of a peer counts for while it waits; a part is 64 KiB. */
-const WEIGHT = { proposal: 8, vote: 8, evidence: 8, part: 64 } as const;
-/** Bound of what waits: 8,192 votes (seconds of a large network's), or 1,024 parts (64 MiB). */
-const MAX_WAITING_WEIGHT = 65_536;
-/** Messages for the next round or height that are kept until it begins. */
-const MAX_EARLY = 512;
+/**
+ * What a message counts for while it waits, beside the bytes of a part: a signature is verified,
+ * which takes as long as hashing so many bytes and more.
+ */
+const MESSAGE_BYTES = 16_384;
+/** Bounds of what waits: parts of the largest block or 1,900 votes from one peer, twice from all. */
+const WAITING_LIMITS = { maxPeerBytes: 30 * 1024 * 1024, maxBytes: 60 * 1024 * 1024 };
+/** Messages for the next round or height that are kept until it begins: one block's of 3 MiB. */
+const EARLY_LIMITS = { maxPeerBytes: 4 * 1024 * 1024, maxBytes: 12 * 1024 * 1024 };
+/** Peers that said something new are remembered; more than a node has. */
+const MAX_USEFUL_PEERS = 256;
 /** Longest stretch of messages before other work gets its turn. */
 const YIELD_AFTER_MS = 8;
 /** Heights that a peer may be behind and still be helped by single messages. */
@@ -78,13 +87,15 @@ export interface DriverParts extends BlockMakerParts {
   readonly failpoint?: (name: ConsensusFailpoint) => void;
 }
 
+interface MessageItem {
+  readonly type: "message";
+  readonly message: ConsensusMessage;
+  readonly peer: string;
+  readonly resolve: (reception: Reception | Promise<Reception>) => void;
+}
+
 type QueueItem =
-  | {
-      readonly type: "message";
-      readonly message: ConsensusMessage;
-      readonly peer: string;
-      readonly resolve: (reception: Reception | Promise<Reception>) => void;
-    }
+  | MessageItem
   | {
       readonly type: "timeout";
       readonly height: number;
@@ -94,13 +105,19 @@ type QueueItem =
 
 /** The running consensus of a node. */
 export class ConsensusDriver implements ConsensusInbox {
-  private readonly queue = new InputQueue<QueueItem>(MAX_WAITING_WEIGHT);
+  private readonly useful = new LRUCache<string, true>({ max: MAX_USEFUL_PEERS });
+  private readonly queuePorts = {
+    isUseful: (peer: string) => this.useful.has(peer),
+    onDropped: (item: QueueItem) => dismiss(item),
+  };
+  private readonly queue = new InputQueue<QueueItem>(WAITING_LIMITS, this.queuePorts);
   private readonly congestion = new Congestion();
   private run: HeightRun;
   /** Ends the timers of the height in progress. */
   private timers = new AbortController();
-  private early: { readonly message: ConsensusMessage; readonly peer: string }[] = [];
+  private readonly early = new InputQueue<MessageItem>(EARLY_LIMITS, this.queuePorts);
   private lastStartMs: number | undefined;
+  private commitTimeMs: number | undefined;
   private lastYieldMs = 0;
   private isRunning = false;
 
@@ -113,9 +130,12 @@ export class ConsensusDriver implements ConsensusInbox {
     return this.run.tip;
   }
 
-  /** The proposer of the round in progress. */
-  get proposer() {
-    return this.run.state.validators.proposer.address;
+  /** See `ConsensusView`. */
+  progress(): HeightProgress {
+    const { state, blocks, tip } = this.run;
+    const startTimeMs = this.lastStartMs ?? this.parts.clock.nowMs();
+    const times = { startTimeMs, commitTimeMs: this.commitTimeMs };
+    return heightProgress(state, blocks, tip, times);
   }
 
   /**
@@ -141,7 +161,7 @@ export class ConsensusDriver implements ConsensusInbox {
     } finally {
       this.isRunning = false;
       this.timers.abort();
-      for (const item of this.queue.drain()) this.dismiss(item);
+      for (const item of this.queue.drain()) dismiss(item);
       await this.parts.wal.close();
     }
   }
@@ -151,13 +171,23 @@ export class ConsensusDriver implements ConsensusInbox {
     if (!this.isRunning || message.type === "status") return Promise.resolve("useless");
     return new Promise((resolve) => {
       const item: QueueItem = { type: "message", message, peer, resolve };
-      if (!this.queue.offer(item, WEIGHT[message.type])) resolve("useless");
+      if (!this.queue.offer(item, { peer, sizeBytes: sizeOf(message) })) resolve("useless");
     });
   }
 
   /** See `ConsensusInbox`. */
   status(): RoundStatus {
     return roundStatus(this.run.state, this.run.blocks);
+  }
+
+  /** See `ConsensusInbox`; of the heights that peers are helped with. */
+  setSizeAt(height: Height): number | undefined {
+    const { validators, lastValidators, nextValidators } = this.tip;
+    const back = this.run.height - height;
+    if (back === 0) return validators.size;
+    if (back === 1) return lastValidators?.size;
+    if (back === -1) return nextValidators.size;
+    return back < 0 || back > MAX_REPAIR_BLOCKS ? undefined : this.parts.archive.setSize(height);
   }
 
   /** See `ConsensusInbox`; at most some hundred votes and 1 MiB of parts. */
@@ -219,10 +249,15 @@ export class ConsensusDriver implements ConsensusInbox {
     this.scheduleHeight();
     // Without the mark of the tip, what follows is of a height that is stored already.
     const isOfThisHeight = (tail.endHeight ?? 0) === height;
-    if (!isOfThisHeight) return wal.endHeight(height);
-    this.run.startReplay();
+    const records = isOfThisHeight ? tail.records : [];
+    // Where something was signed at a height that has no records, the log was lost or moved away.
+    const isSigned = this.parts.signer?.lastPlace.height === height + 1;
+    const hasGap = (isOfThisHeight && tail.hasGap) || (isSigned && records.length === 0);
+    if (!isOfThisHeight) await wal.endHeight(height);
+    if (hasGap && !tail.hasGap) await wal.append({ type: "gap", height: height + 1 });
+    this.run.startReplay(!hasGap);
     const { run } = this;
-    for (const record of tail.records) {
+    for (const record of records) {
       if (record.type === "timeout" && record.height === run.height) {
         await run.onTimeout(record.step, record.round);
       } else if (record.type === "message") {
@@ -232,7 +267,7 @@ export class ConsensusDriver implements ConsensusInbox {
       if (run.decision !== undefined) break;
     }
     await run.endReplay();
-    log.debug({ records: tail.records.length }, "log of consensus read back");
+    log.debug({ records: records.length }, "log of consensus read back");
     await this.decideIfDue();
   }
 
@@ -259,7 +294,8 @@ export class ConsensusDriver implements ConsensusInbox {
     }
     if (message.type === "vote") this.noteIfLate(message.vote);
     const reception = await this.run.onMessage(message);
-    if (reception === "useless" && this.isEarly(message)) this.keepEarly({ message, peer });
+    if (reception === "useless" && this.isEarly(message)) this.keepEarly(message, peer);
+    if (reception === "new") this.useful.set(peer, true);
     if (reception === "invalid") this.parts.log.debug({ peer, type: message.type }, "invalid");
     return reception;
   }
@@ -279,16 +315,15 @@ export class ConsensusDriver implements ConsensusInbox {
     return place.round > round || (place.round === round && isUnannounced);
   }
 
-  private keepEarly(item: { message: ConsensusMessage; peer: string }): void {
-    if (this.early.length < MAX_EARLY) this.early.push(item);
+  private keepEarly(message: ConsensusMessage, peer: string): void {
+    const item: MessageItem = { type: "message", message, peer, resolve: () => undefined };
+    this.early.offer(item, { peer, sizeBytes: sizeOf(message) });
   }
 
   /** Messages that came early are looked at again. */
   private offerEarly(): void {
-    const { early } = this;
-    this.early = [];
-    for (const { message, peer } of early) {
-      this.queue.push({ type: "message", message, peer, resolve: () => undefined });
+    for (const item of this.early.drain()) {
+      this.queue.offer(item, { peer: item.peer, sizeBytes: sizeOf(item.message) });
     }
   }
 
@@ -306,38 +341,28 @@ export class ConsensusDriver implements ConsensusInbox {
     this.lastYieldMs = clock.monotonicMs();
   }
 
-  /** Makes the decided block durable and begins the next height. */
+  /** Settles the decision and begins the next height. */
   private async commit({ candidate, votes }: Decision): Promise<void> {
     const { parts, tip } = this;
     const startedMs = parts.clock.monotonicMs();
+    this.commitTimeMs = parts.clock.nowMs();
     const { block, executed, id } = candidate;
     if (block === undefined || executed === undefined) {
       throw new ConsensusError("CONSENSUS_FAILURE", "the decided block was not executed");
     }
     const seenCommit = makeCommit(this.run.height, votes, tip.validators);
-    const next = nextTip(tip, {
-      block,
-      blockId: id,
-      commit: seenCommit,
-      appHash: executed.committed.block.hash,
-      resultsHash: resultsHashOf(executed.committed),
-    });
-    const pass = parts.failpoint ?? failpoint;
-    pass("consensus.before-commit");
-    await parts.application.commit(executed, decisionWrites(parts, { tip, next, block }));
-    pass("consensus.after-block-write");
-    await parts.wal.endHeight(next.height);
+    const next = await parts.application.settle(
+      tip,
+      { block, blockId: id, commit: seenCommit, executed },
+      {
+        ...parts,
+        log: parts.wal,
+        onDecided: parts.onReport,
+        failpoint: parts.failpoint ?? failpoint,
+      },
+    );
     this.congestion.onDecided(votes.round);
-    pass("consensus.after-end-height");
-    parts.onReport({
-      type: "decided",
-      block,
-      sizeBytes: candidate.parts.reduce((sum, { bytes }) => sum + bytes.length, 0),
-      lastTimeNs: tip.timeNs,
-      validators: tip.validators,
-      lastValidators: tip.lastValidators,
-    });
-    await this.begin(next, votes, block.evidence);
+    this.begin(next, votes);
     parts.log.info(
       {
         height: next.height,
@@ -350,27 +375,27 @@ export class ConsensusDriver implements ConsensusInbox {
     );
   }
 
-  private async begin(
-    tip: ChainTip,
-    lastCommit: DecidingVotes,
-    committed: readonly DuplicateVoteEvidence[],
-  ): Promise<void> {
+  private begin(tip: ChainTip, lastCommit: DecidingVotes): void {
     const { evidence, broadcast } = this.parts;
     this.timers.abort();
     this.timers = new AbortController();
     this.run = this.createRun(tip, lastCommit);
     this.scheduleHeight();
-    await evidence.afterBlock(tip, committed);
     // Sent again with each height until a block takes it: a peer may have been away.
     for (const one of evidence.forBlock(tip)) {
       broadcast.broadcast({ type: "evidence", evidence: one });
     }
     this.offerEarly();
   }
+}
 
-  private dismiss(item: QueueItem): void {
-    if (item.type === "message") item.resolve("useless");
-  }
+/** What was not looked at any more is of no use to anybody. */
+function dismiss(item: QueueItem): void {
+  if (item.type === "message") item.resolve("useless");
+}
+
+function sizeOf(message: ConsensusMessage): number {
+  return MESSAGE_BYTES + (message.type === "part" ? message.part.bytes.length : 0);
 }
 
 function placeOf(message: RoundMessage): { readonly height: number; readonly round: number } {

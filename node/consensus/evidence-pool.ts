@@ -4,6 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import { isSameBlockId } from "../../chain/consensus/block-id.js";
+import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import {
   type DuplicateVoteEvidence,
   encodeDuplicateVote,
@@ -11,14 +12,15 @@ import {
   orderVotes,
 } from "../../chain/consensus/evidence.js";
 import { type Vote, voteSignBytes } from "../../chain/consensus/vote.js";
+import { verifySignature } from "../../chain/consensus/ed25519.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Logger } from "../../runtime/logger.js";
+import type { Logger } from "../../runtime/process/logger.js";
 import type { ConsensusStore } from "../store/consensus-store.js";
 import type { StoreWrite } from "../store/database.js";
-import type { ChainTip } from "./chain-tip.js";
-import { blockInvalid } from "./consensus-error.js";
-import type { ConsensusParams, Reception } from "./consensus-ports.js";
-import { verifySignature } from "./ed25519.js";
+import { blockInvalid } from "../blocks/block-error.js";
+import type { BlockEvidence } from "../blocks/block-evidence.js";
+import type { ChainTip } from "../blocks/chain-tip.js";
+import type { Reception } from "./consensus-ports.js";
 
 /** Pieces that wait for a block; more than one liar can make in the time of a few blocks. */
 const MAX_PENDING = 1_000;
@@ -26,7 +28,7 @@ const MAX_PENDING = 1_000;
 const MAX_REPORTED = 1_000;
 
 /** Evidence that waits for a block. */
-export class EvidencePool {
+export class EvidencePool implements BlockEvidence {
   private readonly pending = new Map<Hash32, DuplicateVoteEvidence>();
   private reported: (readonly [Vote, Vote])[] = [];
 
@@ -78,10 +80,7 @@ export class EvidencePool {
     return [...this.pending.values()];
   }
 
-  /**
-   * Checks the evidence of a block.
-   * @throws BLOCK_INVALID when a piece is false, too old, there twice or in a block already
-   */
+  /** See `BlockEvidence`. */
   check(list: readonly DuplicateVoteEvidence[], tip: ChainTip): void {
     const seen = new Set<Hash32>();
     for (const evidence of list) {
@@ -95,20 +94,13 @@ export class EvidencePool {
     }
   }
 
-  /**
-   * Writes of a block that takes evidence; part of its one atomic write.
-   * @param tip the tip with the block
-   */
+  /** See `BlockEvidence`. */
   writesOf(committed: readonly DuplicateVoteEvidence[], tip: ChainTip): StoreWrite[] {
     const expired = this.waiting().filter((one) => this.isOver(one, tip));
     return this.store.evidenceWrites(committed.map(withHash), expired.map(withHash));
   }
 
-  /**
-   * After a block: forgets what it took and what is too old, and makes evidence of the votes that
-   * were reported for decided heights.
-   * @returns the new evidence, for the peers
-   */
+  /** See `BlockEvidence`; makes evidence of the votes that were reported for decided heights. */
   async afterBlock(
     tip: ChainTip,
     committed: readonly DuplicateVoteEvidence[],

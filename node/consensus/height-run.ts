@@ -13,11 +13,12 @@ import {
   VOTE_TYPE,
   voteSignBytes,
 } from "../../chain/consensus/vote.js";
+import { verifySignature } from "../../chain/consensus/ed25519.js";
 import type { Height } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import { makeCommit } from "./commit-votes.js";
-import type { ChainTip } from "./chain-tip.js";
-import type { Congestion } from "./congestion.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { makeCommit } from "./machine/commit-votes.js";
+import type { ChainTip } from "../blocks/chain-tip.js";
+import type { Congestion } from "./proposals/congestion.js";
 import { ConsensusError } from "./consensus-error.js";
 import type {
   ConsensusBroadcast,
@@ -33,15 +34,18 @@ import {
   startHeight,
   STEP,
   type TimeoutStep,
-} from "./consensus-state.js";
-import { verifySignature } from "./ed25519.js";
-import { type Candidate, HeightBlocks } from "./height-blocks.js";
-import type { RoundMessage } from "./message-codec.js";
-import type { PartCollector } from "./part-collector.js";
-import type { PrivateValidator } from "./private-validator.js";
-import { type BlockMakerParts, buildCandidate, judgeCandidate } from "./proposal-block.js";
-import { advance } from "./state-machine.js";
-import type { Wal } from "./wal.js";
+} from "./machine/consensus-state.js";
+import { type Candidate, HeightBlocks, type PartCollector } from "./proposals/height-blocks.js";
+import type { RoundMessage } from "./log/message-codec.js";
+import { LockGuard } from "./signing/lock-guard.js";
+import { type PrivateValidator, SIGN_STEP, type SignPlace } from "./signing/private-validator.js";
+import {
+  type BlockMakerParts,
+  buildCandidate,
+  judgeCandidate,
+} from "./proposals/proposal-block.js";
+import { advance } from "./machine/state-machine.js";
+import type { Wal } from "./log/wal.js";
 
 /** Named crash points of consensus, for the fault tests; `node.*` ones lie between. */
 export const CONSENSUS_FAILPOINTS = [
@@ -106,6 +110,8 @@ export class HeightRun {
   private postponed: ProposeEffect | undefined;
   /** Messages signed while the log is read back; most of them are in it further on. */
   private held: OwnInput[] = [];
+  private guard: LockGuard | undefined;
+  private hasAbstained = false;
 
   constructor(
     private readonly context: HeightContext,
@@ -118,6 +124,7 @@ export class HeightRun {
       own: context.signer?.address,
       lastCommit,
     });
+    this.guardLock(true);
   }
 
   /** What the machine knows. */
@@ -153,14 +160,32 @@ export class HeightRun {
       if (done !== undefined) this.blocks.keepOwn(message.round, await this.assemble(done));
       return;
     }
+    this.guard?.onLogged(
+      message.type === "vote"
+        ? { ...message.vote, step: SIGN_STEP[VOTE_NAME[message.vote.type]] }
+        : { ...message.proposal, step: SIGN_STEP.propose },
+    );
     if (this.judge(message) !== "new") return;
     await this.take(message);
     await this.drain();
   }
 
-  /** Begins to read the log back. */
-  startReplay(): void {
+  /**
+   * Begins to read the log back.
+   * @param isLogWhole false where records of this height were lost: see `LockGuard`
+   */
+  startReplay(isLogWhole: boolean): void {
     this.isReplaying = true;
+    this.guardLock(isLogWhole);
+  }
+
+  private guardLock(isLogWhole: boolean): void {
+    const { signer } = this.context;
+    if (signer === undefined) return;
+    const { height, validators } = this.current;
+    const power = validators.at(validators.indexOf(signer.address))?.power ?? 0n;
+    const isAlone = validators.isQuorum(power);
+    this.guard = new LockGuard({ signer, height, isLogWhole, isAlone });
   }
 
   /** The log is read: what was asked for meanwhile and is not in it is done now. */
@@ -366,7 +391,8 @@ export class HeightRun {
     // What led here must be read back before the same vote can be asked for again.
     await wal.sync();
     const content = { type, height: this.height, round, blockId, timeNs: this.voteTimeNs() };
-    const signed = await this.signedOrRefused(() => signer.signVote(content));
+    const place = { height: this.height, round, step: SIGN_STEP[VOTE_NAME[type]] };
+    const signed = await this.signedOrRefused(place, () => signer.signVote(content));
     if (signed === undefined) return;
     failpoint(`consensus.after-${VOTE_NAME[type]}-signature`);
     const { address } = signer;
@@ -394,7 +420,8 @@ export class HeightRun {
     failpoint("consensus.before-proposal-signature");
     const timeNs = msToNs(clock.nowMs());
     const content = { height: this.height, round, polRound, blockId: candidate.id, timeNs };
-    const signed = await this.signedOrRefused(() => signer.signProposal(content));
+    const place = { height: this.height, round, step: SIGN_STEP.propose };
+    const signed = await this.signedOrRefused(place, () => signer.signProposal(content));
     if (signed === undefined) return;
     failpoint("consensus.after-proposal-signature");
     const proposal: Proposal = { ...content, ...signed };
@@ -426,15 +453,33 @@ export class HeightRun {
   }
 
   /** A refusal costs this node its say in the round and no more. */
-  private async signedOrRefused<T>(sign: () => Promise<T>): Promise<T | undefined> {
+  private async signedOrRefused<T>(
+    place: SignPlace,
+    sign: () => Promise<T>,
+  ): Promise<T | undefined> {
+    if (this.guard?.maySign(place) === false) {
+      this.tellAbstention();
+      return undefined;
+    }
     try {
-      return await sign();
+      const signed = await sign();
+      this.guard?.onSigned(place);
+      return signed;
     } catch (error) {
       const isRefusal = error instanceof ConsensusError && error.code === "SIGNATURE_REFUSED";
       if (!isRefusal) throw error;
-      const place = { height: this.height, round: this.current.round };
       if (!this.isReplaying) this.context.log.error({ ...place, err: error }, "nothing is signed");
       return undefined;
     }
+  }
+
+  private tellAbstention(): void {
+    if (this.hasAbstained) return;
+    this.hasAbstained = true;
+    this.context.log.error(
+      { height: this.height },
+      "nothing new is signed at this height: the log of consensus has lost records, and this " +
+        "validator may have locked on a block; it votes again when the others have decided",
+    );
   }
 }

@@ -1,6 +1,6 @@
 /** The application of consensus, with a watch on how long each call takes. */
-import type { Clock } from "../../runtime/clock.js";
-import type { BlockApplication } from "./application.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { BlockApplication } from "../blocks/block-application.js";
 import type { ConsensusReport } from "./consensus-ports.js";
 
 type Timing = Extract<ConsensusReport, { readonly type: "timing" }>;
@@ -21,6 +21,7 @@ export function timedApplication(
     build: (place, room) => timed("prepare_proposal", () => application.build(place, room)),
     execute: (place, transactions) =>
       timed("process_proposal", () => application.execute(place, transactions)),
-    commit: (executed, writes) => timed("commit", () => application.commit(executed, writes)),
+    settle: (tip, decision, records) =>
+      timed("commit", () => application.settle(tip, decision, records)),
   };
 }

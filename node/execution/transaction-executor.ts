@@ -3,30 +3,29 @@
  * what moved. A transaction that is not valid here changes nothing and is not included.
  */
 import { type Address, bytesToAddress, parseAddress } from "../../chain/address.js";
+import { errorCode } from "../../chain/errors.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import { contractAddressOf } from "../../chain/contract-address.js";
-import { intrinsicGas, MAX_INITCODE_BYTES } from "../../chain/gas.js";
 import { bytesToHash32, EMPTY_CODE_HASH } from "../../chain/hex.js";
 import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
+import {
+  executionFault,
+  intrinsicGas,
+  staticFault,
+  type TransactionFault,
+  type TransactionFaultCode,
+  type TransactionLimits,
+} from "../../chain/transaction-rules.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../store/account-record.js";
+import { StoreError } from "../store/database.js";
 import { BalanceRecorder } from "../state/balance-recorder.js";
 import type { JournaledState } from "../state/journaled-state.js";
-import { type BlockContext, type Machine, PRECOMPILES } from "./evm.js";
+import { type BlockContext, type Machine, PRECOMPILES } from "./evm/evm.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
-
-/** Why a transaction cannot be in the block that is being built. */
-export type InvalidReason =
-  | "nonce too low"
-  | "nonce too high"
-  | "insufficient funds"
-  | "sender not an eoa"
-  | "intrinsic gas too low"
-  | "max initcode size exceeded"
-  | "execution fault";
 
 /** Outcome of one transaction. */
 export type TransactionOutcome =
@@ -36,7 +35,13 @@ export type TransactionOutcome =
       readonly changes: readonly BalanceChange[];
       readonly feeAtoken: bigint;
     }
-  | { readonly included: false; readonly reason: InvalidReason; readonly cause?: unknown };
+  | {
+      readonly included: false;
+      readonly code: TransactionFaultCode | "EXECUTION_FAULT";
+      /** In words. */
+      readonly reason: string;
+      readonly cause?: unknown;
+    };
 
 /** What execution of a transaction needs from the block around it. */
 export interface ExecutionEnvironment {
@@ -44,7 +49,18 @@ export interface ExecutionEnvironment {
   /** The EVM; made when the first transaction needs it. */
   readonly machine: () => Promise<Machine>;
   readonly block: BlockContext;
+  readonly limits: TransactionLimits;
   readonly feeCollector: Address;
+  /** How a simulation differs from a block; blocks have none. */
+  readonly simulation?: Simulation;
+}
+
+/**
+ * What simulations leave out: the sender may be a contract, and its nonce another one unless it
+ * is asked for. They never take the short way past the interpreter, where nothing can be watched.
+ */
+export interface Simulation {
+  readonly checksNonce: boolean;
 }
 
 /** True when the transaction may run code: a creation, a contract or a precompile. */
@@ -56,21 +72,18 @@ export function entersCode(
   return (account(to)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH;
 }
 
-function invalidity(
-  { tx }: BlockTransaction,
-  sender: AccountRecord,
+/** The rule that keeps the transaction out of the block as it stands. */
+function faultOf(
+  { tx, from }: BlockTransaction,
+  { balanceAtoken, nonce, codeHash }: AccountRecord,
+  limits: TransactionLimits,
   intrinsic: bigint,
-): InvalidReason | undefined {
-  if (tx.nonce < sender.nonce) return "nonce too low";
-  if (tx.nonce > sender.nonce) return "nonce too high";
-  if (sender.codeHash !== EMPTY_CODE_HASH) return "sender not an eoa";
-  if (tx.to === undefined && tx.data.length > MAX_INITCODE_BYTES) {
-    return "max initcode size exceeded";
-  }
-  if (tx.gasLimit < intrinsic) return "intrinsic gas too low";
-  const costAtoken = tx.gasLimit * tx.maxFeePerGasAtoken + tx.valueAtoken;
-  if (sender.balanceAtoken < costAtoken) return "insufficient funds";
-  return undefined;
+): TransactionFault | undefined {
+  const hasCode = codeHash !== EMPTY_CODE_HASH;
+  return (
+    staticFault(tx, limits, intrinsic) ??
+    executionFault(tx, from, { nonce, balanceAtoken, hasCode })
+  );
 }
 
 /**
@@ -81,16 +94,17 @@ export async function executeTransaction(
   transaction: BlockTransaction,
   environment: ExecutionEnvironment,
 ): Promise<TransactionOutcome> {
-  const { state } = environment;
+  const { state, limits, simulation } = environment;
   const { tx, from } = transaction;
   const sender = state.accountNow(from) ?? EMPTY_ACCOUNT;
   const intrinsic = intrinsicGas(tx);
-  const reason = invalidity(transaction, sender, intrinsic);
-  if (reason !== undefined) return { included: false, reason };
+  const judged = simulation === undefined ? sender : asSimulated(sender, tx, simulation);
+  const fault = faultOf(transaction, judged, limits, intrinsic);
+  if (fault !== undefined) return { included: false, code: fault.code, reason: fault.message };
   const depth = state.depth();
   state.checkpoint();
   try {
-    const runs = entersCode(tx, (address) => state.accountNow(address));
+    const runs = simulation !== undefined || entersCode(tx, (address) => state.accountNow(address));
     const outcome = runs
       ? await runCode(transaction, environment, intrinsic)
       : transferOnly(transaction, environment, intrinsic);
@@ -100,13 +114,28 @@ export async function executeTransaction(
     // The interpreter itself failed: the same bytes would fail everywhere, so they stay out.
     while (state.depth() > depth) state.revert();
     (await environment.machine()).evm.journal.cleanJournal();
-    return { included: false, reason: "execution fault", cause };
+    // A store that cannot be read says nothing of the transaction, and must not look as if it did.
+    if (cause instanceof StoreError || errorCode(cause).startsWith("LEVEL_")) throw cause;
+    return { included: false, code: "EXECUTION_FAULT", reason: "execution fault", cause };
   }
 }
 
+/** The sender as the rules are to see it where some of them do not hold. */
+function asSimulated(
+  sender: AccountRecord,
+  { nonce }: SignedTransaction,
+  { checksNonce }: Simulation,
+): AccountRecord {
+  return {
+    ...sender,
+    nonce: checksNonce ? sender.nonce : nonce,
+    codeHash: EMPTY_CODE_HASH,
+  };
+}
+
 /** Gas used x effective price. */
-function feeOf({ tx }: BlockTransaction, gasUsed: bigint): bigint {
-  return gasUsed * effectiveGasPriceAtoken(tx);
+function feeOf({ tx }: BlockTransaction, gasUsed: bigint, block: BlockContext): bigint {
+  return gasUsed * effectiveGasPriceAtoken(tx, block.baseFeeAtoken);
 }
 
 /**
@@ -115,14 +144,14 @@ function feeOf({ tx }: BlockTransaction, gasUsed: bigint): bigint {
  */
 function transferOnly(
   transaction: BlockTransaction,
-  { state, feeCollector }: ExecutionEnvironment,
+  { state, block, feeCollector }: ExecutionEnvironment,
   gasUsed: bigint,
 ): TransactionOutcome {
   const { tx, from } = transaction;
   if (tx.to === undefined) throw new TypeError("a creation is not a transfer");
   const recorder = new BalanceRecorder();
   const sender = state.accountNow(from) ?? EMPTY_ACCOUNT;
-  const feeAtoken = feeOf(transaction, gasUsed);
+  const feeAtoken = feeOf(transaction, gasUsed, block);
   state.putAccount(from, {
     ...sender,
     nonce: sender.nonce + 1n,
@@ -138,7 +167,12 @@ function transferOnly(
     included: true,
     feeAtoken,
     changes: recorder.changes(),
-    receipt: receiptOf(transaction, { status: 1, gasUsed, logs: [], contractAddress: undefined }),
+    receipt: receiptOf(transaction, block, {
+      status: 1,
+      gasUsed,
+      logs: [],
+      contractAddress: undefined,
+    }),
   };
 }
 
@@ -150,7 +184,7 @@ async function runCode(
   const { state, block, feeCollector } = environment;
   const machine = await environment.machine();
   const { tx, from } = transaction;
-  const priceAtoken = effectiveGasPriceAtoken(tx);
+  const priceAtoken = effectiveGasPriceAtoken(tx, block.baseFeeAtoken);
   // The whole gas limit is reserved while code runs, so that BALANCE and value checks see it.
   const reservedAtoken = tx.gasLimit * priceAtoken;
   state.moveBalance(from, -reservedAtoken);
@@ -165,7 +199,7 @@ async function runCode(
   const gasUsed = spent - refund;
   state.moveBalance(from, reservedAtoken);
   const fees = new BalanceRecorder();
-  const feeAtoken = feeOf(transaction, gasUsed);
+  const feeAtoken = feeOf(transaction, gasUsed, block);
   if (feeAtoken > 0n) {
     state.moveBalance(from, -feeAtoken);
     state.moveBalance(feeCollector, feeAtoken);
@@ -186,7 +220,12 @@ async function runCode(
     included: true,
     feeAtoken,
     changes: [...fees.changes(), ...frames.changes()],
-    receipt: receiptOf(transaction, { status: failed ? 0 : 1, gasUsed, logs, contractAddress }),
+    receipt: receiptOf(transaction, block, {
+      status: failed ? 0 : 1,
+      gasUsed,
+      logs,
+      contractAddress,
+    }),
   };
 }
 
@@ -215,11 +254,12 @@ function toLog([address, topics, data]: readonly [Uint8Array, Uint8Array[], Uint
 
 function receiptOf(
   { tx }: BlockTransaction,
+  { baseFeeAtoken }: BlockContext,
   outcome: Pick<Receipt, "status" | "gasUsed" | "logs" | "contractAddress">,
 ): Omit<Receipt, "cumulativeGasUsed"> {
   return {
     type: tx.type,
-    effectiveGasPriceAtoken: effectiveGasPriceAtoken(tx),
+    effectiveGasPriceAtoken: effectiveGasPriceAtoken(tx, baseFeeAtoken),
     logsBloom: logsToBloom(outcome.logs),
     ...outcome,
   };

@@ -1,22 +1,26 @@
 /**
- * Rules that a transaction must meet by itself, before its place among the sender's others is
- * looked for. Pure: no I/O, no pool. Sources: EIP-2028 and the Yellow Paper (calldata), EIP-2930,
- * EIP-3860, EIP-3607, EIP-2681; decisions D1, D7, D21.
+ * What the pool holds a single transaction against, and its dry run: `check_tx` of the consensus
+ * RPC. The rules themselves are the chain's (`chain/transaction-rules.ts`).
  */
 import type { Address } from "../../chain/address.js";
-import { intrinsicGas, MAX_INITCODE_BYTES } from "../../chain/gas.js";
-import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
+import { ChainError } from "../../chain/errors.js";
+import type { Hash32 } from "../../chain/hex.js";
 import {
-  gasLimitExceeded,
-  gasPriceBelowMinimum,
-  initcodeTooLarge,
-  intrinsicGasTooLow,
-  invalidChainId,
-  nonceTooHigh,
-  type PoolError,
-  senderNotEoa,
-  transactionTooLarge,
-} from "./pool-error.js";
+  decodeTransaction,
+  recoverSender,
+  type SignedTransaction,
+} from "../../chain/transaction.js";
+import {
+  fundsFault,
+  mostCostAtoken,
+  priceFault,
+  senderFault,
+  sizeFault,
+  staticFault,
+  type TransactionFault,
+  type TransactionLimits,
+} from "../../chain/transaction-rules.js";
+import { alreadyKnown, fromChainError, type PoolError, refusalOf } from "./pool-error.js";
 
 /** Synchronous reads of the committed state at the head; 0 and false for unknown accounts. */
 export interface StateAtHead {
@@ -27,70 +31,55 @@ export interface StateAtHead {
 }
 
 /** What the chain and this node's settings ask of every transaction. */
-export interface PoolRules {
-  /** EIP-155 chain id. */
-  readonly chainId: bigint;
+export interface PoolRules extends TransactionLimits {
   /** Floor of the effective price, atoken per gas (D1). */
   readonly minGasPriceAtoken: bigint;
-  /** Gas limit of a block (D21). */
-  readonly maxGas: bigint;
-  /** Gas that transactions entering code may take in a block (D21); at most `maxGas`. */
-  readonly maxCallGas: bigint;
-  /** True for addresses that run native code when called. */
-  isPrecompile(address: Address): boolean;
 }
 
-/** Largest raw transaction: geth's limit, four slots of 32 KiB. */
-export const MAX_TRANSACTION_BYTES = 128 * 1024;
+/** Everything that depends on neither sender nor state: it comes before the costly recovery. */
+export function ownFault(tx: SignedTransaction, rules: PoolRules): TransactionFault | undefined {
+  return staticFault(tx, rules) ?? priceFault(tx, rules.minGasPriceAtoken);
+}
 
-/** Largest nonce that can be executed (EIP-2681). */
-const MAX_NONCE = 2n ** 64n - 2n;
-
-/** TRANSACTION_TOO_LARGE, checked before anything is decoded. */
-export function checkSize(raw: Uint8Array): PoolError | undefined {
-  return raw.length > MAX_TRANSACTION_BYTES
-    ? transactionTooLarge(raw.length, MAX_TRANSACTION_BYTES)
-    : undefined;
+/** What a dry check reads. */
+export interface DryCheckPorts {
+  readonly rules: PoolRules;
+  readonly state: StateAtHead;
+  readonly isKnown: (hash: Hash32) => boolean;
 }
 
 /**
- * Everything that depends on neither sender nor state; it comes before the recovery, which costs
- * a hundred times more. The type was checked by the decoder.
- * @returns INVALID_CHAIN_ID, NONCE_TOO_HIGH, INITCODE_TOO_LARGE, GAS_LIMIT_EXCEEDED,
- * INTRINSIC_GAS_TOO_LOW, GAS_PRICE_BELOW_MINIMUM or undefined
+ * The pool's refusal of raw bytes as they are now, without admitting them; undefined where there
+ * is none. The sender's other transactions count only by their nonces.
  */
-export function checkTransaction(tx: SignedTransaction, rules: PoolRules): PoolError | undefined {
-  if (tx.chainId !== rules.chainId) return invalidChainId(tx.chainId, rules.chainId);
-  if (tx.nonce > MAX_NONCE) return nonceTooHigh();
-  if (tx.to === undefined && tx.data.length > MAX_INITCODE_BYTES) {
-    return initcodeTooLarge(tx.data.length, MAX_INITCODE_BYTES);
+export function dryCheck(raw: Uint8Array, ports: DryCheckPorts): PoolError | undefined {
+  const tooLarge = sizeFault(raw);
+  if (tooLarge !== undefined) return refusalOf(tooLarge);
+  try {
+    const tx = decodeTransaction(raw);
+    const own = ownFault(tx, ports.rules);
+    if (own !== undefined) return refusalOf(own);
+    if (ports.isKnown(tx.hash)) return alreadyKnown();
+    const fault = faultAtHead(tx, recoverSender(tx), ports.state);
+    return fault === undefined ? undefined : refusalOf(fault);
+  } catch (error) {
+    if (error instanceof ChainError) return fromChainError(error);
+    throw error;
   }
-  if (tx.gasLimit > rules.maxGas) return gasLimitExceeded(tx.gasLimit, rules.maxGas);
-  const minimumGas = intrinsicGas(tx);
-  if (tx.gasLimit < minimumGas) return intrinsicGasTooLow(tx.gasLimit, minimumGas);
-  const priceAtoken = effectiveGasPriceAtoken(tx);
-  if (priceAtoken < rules.minGasPriceAtoken) {
-    return gasPriceBelowMinimum(priceAtoken, rules.minGasPriceAtoken);
-  }
-  return undefined;
 }
 
-/** SENDER_NOT_EOA, or undefined. */
-export function checkSender(from: Address, state: StateAtHead): PoolError | undefined {
-  return state.hasCode(from) ? senderNotEoa(from) : undefined;
-}
-
-/**
- * GAS_LIMIT_EXCEEDED when the transaction may enter code and wants more gas than a block has for
- * such ones. The state is read only where the answer can matter.
- */
-export function checkCallGas(
+function faultAtHead(
   tx: SignedTransaction,
-  rules: PoolRules,
+  from: Address,
   state: StateAtHead,
-): PoolError | undefined {
-  if (tx.gasLimit <= rules.maxCallGas) return undefined;
-  const { to } = tx;
-  const entersCode = to === undefined || rules.isPrecompile(to) || state.hasCode(to);
-  return entersCode ? gasLimitExceeded(tx.gasLimit, rules.maxCallGas) : undefined;
+): TransactionFault | undefined {
+  const account = { nonce: state.nonce(from), hasCode: state.hasCode(from) };
+  return (
+    senderFault(tx, from, account) ??
+    fundsFault({
+      balanceAtoken: state.balanceAtoken(from),
+      costAtoken: mostCostAtoken(tx),
+      earlierCostAtoken: 0n,
+    })
+  );
 }

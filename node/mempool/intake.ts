@@ -9,15 +9,17 @@ import { ChainError } from "../../chain/errors.js";
 import type { Hash32 } from "../../chain/hex.js";
 import {
   decodeTransaction,
+  effectiveGasPriceAtoken,
   signerMissing,
   type SignedTransaction,
 } from "../../chain/transaction.js";
-import type { Clock } from "../../runtime/clock.js";
-import { checkSize, checkTransaction, type PoolRules } from "./admission.js";
+import { sizeFault } from "../../chain/transaction-rules.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { ownFault, type PoolRules } from "./admission.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
-import { alreadyKnown, fromChainError, PoolError } from "./pool-error.js";
+import { alreadyKnown, fromChainError, PoolError, refusalOf, underpriced } from "./pool-error.js";
 import type { TransactionOrigin } from "./pool-port.js";
-import type { SenderRecovery } from "./sender-recovery.js";
+import type { SenderRecovery } from "./recovery/sender-recovery.js";
 
 /** What the intake needs from its pool. */
 export interface IntakePorts {
@@ -28,6 +30,8 @@ export interface IntakePorts {
    * the answer is known before the costly recovery.
    */
   isKnown(hash: Hash32, origin: TransactionOrigin): boolean;
+  /** Lowest effective price that can get in now, atoken per gas. */
+  priceToReachAtoken(): bigint;
   readonly recovery: SenderRecovery;
 }
 
@@ -111,12 +115,15 @@ export class Intake {
   }
 
   private decode(raw: Uint8Array, origin: TransactionOrigin): SignedTransaction | PoolError {
-    const oversized = checkSize(raw);
-    if (oversized !== undefined) return oversized;
+    const oversized = sizeFault(raw);
+    if (oversized !== undefined) return refusalOf(oversized);
     try {
       const tx = decodeTransaction(raw);
       if (this.ports.isKnown(tx.hash, origin)) return alreadyKnown();
-      return checkTransaction(tx, this.ports.rules) ?? tx;
+      const fault = ownFault(tx, this.ports.rules);
+      if (fault !== undefined) return refusalOf(fault);
+      const priceAtoken = this.ports.priceToReachAtoken();
+      return effectiveGasPriceAtoken(tx) < priceAtoken ? underpriced(priceAtoken + 1n) : tx;
     } catch (error) {
       if (error instanceof ChainError) return fromChainError(error);
       throw error;

@@ -6,25 +6,32 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { decodeTransaction } from "../../chain/transaction.js";
-import type { Clock } from "../../runtime/clock.js";
-import type { EventBus, PendingTransaction, TransactionLocation } from "../event-bus.js";
-import { checkCallGas, type PoolRules, type StateAtHead } from "./admission.js";
-import { GroupCommit } from "./group-commit.js";
+import { fundsFault, staticFault } from "../../chain/transaction-rules.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { BlockLimits, BlockPool, HeadChange, MinedTransaction } from "../blocks/block-pool.js";
+import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
+import { Batcher } from "../../runtime/process/batcher.js";
+import type { PoolRules, StateAtHead } from "./admission.js";
 import { Intake } from "./intake.js";
-import { type BlockLimits, BlockSelection } from "./ordering.js";
+import { BlockSelection } from "./ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
 import { PoolContents } from "./pool-contents.js";
-import { PoolDraft } from "./pool-draft.js";
+import { type DroppedEntry, PoolDraft, UNDERPRICED } from "./pool-draft.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
-import { nodeHalted, PoolError, poolFull, shortfallText } from "./pool-error.js";
-import type { PoolJournal } from "./pool-journal.js";
+import { nodeHalted, PoolError, poolFull, underpriced } from "./pool-error.js";
+import {
+  type Admission,
+  JournalAccount,
+  type Judgement,
+  type PoolJournal,
+} from "./pool-journal.js";
 import { DEFAULT_POOL_LIMITS, type PoolLimits } from "./pool-limits.js";
 import type { PoolErrorCode, SenderContent, TransactionPool } from "./pool-port.js";
 import type { TransactionOrigin, TransactionStatus } from "./pool-port.js";
-import { removalOf, type MinedTransaction } from "./removal.js";
-import type { RemovedEntry } from "./sender-draft.js";
+import { removalOf } from "./removal.js";
+import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
 import type { SenderBounds } from "./sender-queue.js";
-import { InlineRecovery, type SenderRecovery } from "./sender-recovery.js";
+import { InlineRecovery, type SenderRecovery } from "./recovery/sender-recovery.js";
 
 /** What the pool needs from the node. */
 export interface MempoolPorts {
@@ -48,14 +55,6 @@ export interface MempoolPorts {
   readonly recovery?: SenderRecovery;
 }
 
-/** What a block changed, as far as the pool is concerned. */
-export interface HeadChange {
-  /** The block's transactions, in order. */
-  readonly transactions: readonly MinedTransaction[];
-  /** Accounts whose balance or nonce changed; the transactions' senders may be left out. */
-  readonly touched: Iterable<Address>;
-}
-
 /** Gauges and, since the start, counters for metrics. */
 export interface PoolStats {
   readonly pendingCount: number;
@@ -65,7 +64,10 @@ export interface PoolStats {
   readonly waitingCount: number;
   readonly admittedTotal: number;
   readonly replacedTotal: number;
+  /** Those that made room in a full pool included. */
   readonly droppedTotal: number;
+  /** Those that made room in a full pool by their price. */
+  readonly evictedTotal: number;
   readonly journalAppendsTotal: number;
   readonly refusedTotal: ReadonlyMap<PoolErrorCode, number>;
 }
@@ -75,47 +77,57 @@ const GROUP_SIZE = 4_096;
 
 type Answer = Hash32 | PoolError;
 
-/** An entry on its way into the pool. */
-interface Admission {
-  readonly entry: PoolEntry;
-  readonly origin: TransactionOrigin;
+/** A group worked out at one head. */
+interface Staged extends Judgement {
+  readonly draft: PoolDraft;
+  readonly answers: readonly Answer[];
+}
+
+/** Why the pool changes. */
+interface ChangeCause {
+  /** Transactions of the block that causes it. */
+  readonly mined?: readonly MinedTransaction[];
+  /** What the journal has already let go of. */
+  readonly dropped?: readonly DroppedEntry[];
 }
 
 /** The node's only pool. Reads are synchronous and show durable transactions only. */
-export class Mempool implements TransactionPool {
+export class Mempool implements TransactionPool, BlockPool {
   private readonly limits: PoolLimits;
   private readonly contents = new PoolContents();
   private readonly history: OutcomeHistory;
   private readonly intake: Intake;
-  private readonly commits: GroupCommit<Admission, Answer>;
-  /** Left the pool outside a block; their journal entries are still to be deleted. */
-  private readonly unjournal = new Set<Hash32>();
-  /** In the pool and not in the journal: peers sent them. */
-  private readonly unwritten = new Set<Hash32>();
+  private readonly commits: Batcher<Admission, Answer>;
+  private readonly account: JournalAccount;
   private readonly refusedTotal = new Map<PoolErrorCode, number>();
-  /** Rises with every change of the contents; a draft of another revision is stale. */
-  private revision = 0;
+  /** The draft that is being worked out; each one starts by taking the one before it back. */
+  private draft: PoolDraft | undefined;
   private waitingCount = 0;
   private waitingBytes = 0;
   private admittedTotal = 0;
   private replacedTotal = 0;
   private droppedTotal = 0;
-  private journalAppendsTotal = 0;
+  private evictedTotal = 0;
   private closed = false;
 
   private constructor(private readonly ports: MempoolPorts) {
     this.limits = { ...DEFAULT_POOL_LIMITS, ...ports.limits };
     this.history = new OutcomeHistory(this.limits.outcomeCount);
+    this.account = new JournalAccount(ports.journal);
     this.intake = new Intake({
       clock: ports.clock,
       rules: ports.rules,
       isKnown: (hash, origin) => {
-        const isJournalled = !this.unwritten.has(hash);
-        return this.contents.get(hash) !== undefined && (isJournalled || origin === "peer");
+        const isEnough = origin === "peer" || !this.account.isUnwritten(hash);
+        return isEnough && this.contents.get(hash) !== undefined;
       },
+      priceToReachAtoken: () => this.priceToReachAtoken(),
       recovery: ports.recovery ?? new InlineRecovery(),
     });
-    this.commits = new GroupCommit((group) => this.commitGroup(group), GROUP_SIZE);
+    this.commits = new Batcher({
+      run: (group) => this.commitGroup(group),
+      maxBatchItems: GROUP_SIZE,
+    });
   }
 
   /**
@@ -214,9 +226,7 @@ export class Mempool implements TransactionPool {
 
   /** Offers the executable transactions to one block, without removing them. */
   takeForBlock(limits: BlockLimits): BlockSelection {
-    return new BlockSelection(this.contents.allSenders(), limits, (entry) =>
-      this.dropIfTooLarge(entry),
-    );
+    return new BlockSelection(this.contents.allSenders(), limits);
   }
 
   /**
@@ -224,11 +234,11 @@ export class Mempool implements TransactionPool {
    * `state` reads the new head. Only senders that the block touched are looked at.
    */
   onBlockCommitted(change: HeadChange): void {
-    const draft = this.draft();
+    const draft = this.newDraft();
     for (const { from } of change.transactions) draft.adjust(from);
     for (const address of change.touched) draft.adjust(address);
     draft.expire(this.ports.clock.nowMs() - this.limits.queuedLifetimeMs);
-    this.apply(draft, change.transactions);
+    this.apply(draft, { mined: change.transactions });
     for (const { hash } of change.transactions) this.history.delete(hash);
   }
 
@@ -239,15 +249,15 @@ export class Mempool implements TransactionPool {
   drop(hash: Hash32, reason: string): void {
     const entry = this.contents.get(hash);
     if (entry === undefined) return;
-    const draft = this.draft();
+    const draft = this.newDraft();
     draft.remove(entry, { status: "dropped", reason });
-    this.apply(draft, []);
+    this.apply(draft);
   }
 
   /** Gauges and counters. */
   stats(): PoolStats {
     const { pending, queued } = this.counts();
-    const { waitingCount, admittedTotal, replacedTotal, droppedTotal, journalAppendsTotal } = this;
+    const { waitingCount, admittedTotal, replacedTotal, droppedTotal, evictedTotal } = this;
     return {
       pendingCount: pending,
       queuedCount: queued,
@@ -256,7 +266,8 @@ export class Mempool implements TransactionPool {
       admittedTotal,
       replacedTotal,
       droppedTotal,
-      journalAppendsTotal,
+      evictedTotal,
+      journalAppendsTotal: this.account.appendsTotal,
       refusedTotal: this.refusedTotal,
     };
   }
@@ -279,12 +290,12 @@ export class Mempool implements TransactionPool {
 
   /** Why a transaction whose turn it is does not become executable. */
   private waitsFor(entry: PoolEntry, bounds: SenderBounds | undefined): string {
-    const { costAtoken } = entry;
-    const queuedCostAtoken = bounds?.pendingCostAtoken ?? 0n;
-    const balanceAtoken = this.ports.state.balanceAtoken(entry.from);
-    if (queuedCostAtoken + costAtoken <= balanceAtoken) return "the account's limit is reached";
-    const replacedCostAtoken = undefined;
-    return shortfallText({ balanceAtoken, costAtoken, queuedCostAtoken, replacedCostAtoken });
+    const fault = fundsFault({
+      balanceAtoken: this.ports.state.balanceAtoken(entry.from),
+      costAtoken: entry.costAtoken,
+      earlierCostAtoken: bounds === undefined ? 0n : bounds.pendingCostAtoken,
+    });
+    return fault === undefined ? "the account's limit is reached" : fault.message;
   }
 
   private counted(error: PoolError): PoolError {
@@ -297,105 +308,97 @@ export class Mempool implements TransactionPool {
     await this.flushRemovals();
     if (group.length === 0) return [];
     const entries = group.map(({ entry }) => entry);
+    let dropped: readonly DroppedEntry[] = [];
     try {
       let staged = this.stage(entries);
-      const written = toBeWritten(group, staged.answers, this.unwritten);
-      if (written.size > 0) await this.append([...written.values()]);
-      for (const [index, { tx }] of entries.entries()) {
-        if (!(staged.answers[index] instanceof PoolError)) this.unjournal.delete(tx.hash);
-      }
-      if (staged.revision !== this.revision) staged = this.restage(entries, staged.answers);
-      this.noteUnwritten(entries, staged.answers, written);
-      this.apply(staged.draft, []);
+      dropped = staged.draft.dropped().filter(({ entry: { tx } }) => {
+        return this.contents.get(tx.hash) !== undefined && !this.account.isUnwritten(tx.hash);
+      });
+      const written = this.account.toBeWritten(group, staged);
+      await this.account.append([...written.values()], dropped);
+      // A block came in meanwhile: what was accepted is judged again at the new head.
+      if (this.draft !== staged.draft) staged = this.stage(entries, staged.answers, dropped);
+      this.account.noteUnwritten(group, staged, written);
+      this.apply(staged.draft, { dropped });
       for (const hash of written.keys()) {
         // Refused at a newer head, or a peer's that left while it was written for a client.
-        if (this.contents.get(hash) === undefined) this.unjournal.add(hash);
+        if (this.contents.get(hash) === undefined) this.account.noteGone(hash);
       }
-      if (this.unjournal.size > 0) this.commits.wake();
+      if (this.account.isBehind) this.commits.wake();
       this.admittedTotal += staged.answers.filter((item) => !(item instanceof PoolError)).length;
       return staged.answers;
     } catch (error) {
       this.ports.onJournalFault(error);
-      // Part of a failed write may have reached the disk.
-      for (const { tx } of entries) {
-        if (this.contents.get(tx.hash) === undefined) this.unjournal.add(tx.hash);
-      }
+      this.giveUp(entries, dropped);
       // All of them, because later ones were judged by those that are now not admitted.
       const answer = nodeHalted("the pool cannot write its journal", error);
       return entries.map(() => answer);
     }
   }
 
-  /** Keeps account of what the journal does not have. */
-  private noteUnwritten(
-    entries: readonly PoolEntry[],
-    answers: readonly Answer[],
-    written: ReadonlyMap<Hash32, PoolEntry>,
-  ): void {
-    for (const [index, { tx }] of entries.entries()) {
-      const isNew = !(answers[index] instanceof PoolError);
-      if (isNew && !written.has(tx.hash)) this.unwritten.add(tx.hash);
+  /** Part of a failed write may have reached the disk: what it brought goes, and so what it took. */
+  private giveUp(entries: readonly PoolEntry[], dropped: readonly DroppedEntry[]): void {
+    this.draft?.withdraw();
+    this.draft = undefined;
+    if (dropped.length > 0) {
+      const draft = this.newDraft();
+      draft.dropAgain(dropped);
+      this.apply(draft);
     }
-    for (const hash of written.keys()) this.unwritten.delete(hash);
+    for (const { tx } of entries) {
+      if (this.contents.get(tx.hash) === undefined) this.account.noteGone(tx.hash);
+    }
   }
 
-  private append(entries: readonly PoolEntry[]): Promise<void> {
-    this.journalAppendsTotal++;
-    return this.ports.journal.append(
-      entries.map(({ tx, from, receivedAtMs, sequence }) => {
-        return { hash: tx.hash, raw: tx.raw, from, receivedAtMs, sequence };
-      }),
-    );
-  }
-
-  private draft(): PoolDraft {
-    const { state, rules } = this.ports;
-    return new PoolDraft({ contents: this.contents, state, rules, limits: this.limits });
-  }
-
-  private stage(entries: readonly PoolEntry[]): {
-    draft: PoolDraft;
-    revision: number;
-    answers: readonly Answer[];
-  } {
-    const { revision } = this;
-    const draft = this.draft();
-    const answers = entries.map((entry) => draft.admit(entry) ?? entry.tx.hash);
-    return { draft, revision, answers };
+  private newDraft(): PoolDraft {
+    this.draft?.withdraw();
+    const { contents, limits } = this;
+    this.draft = new PoolDraft({ contents, state: this.ports.state, limits });
+    return this.draft;
   }
 
   /**
-   * A block came in during the journal write: what was accepted is judged again at the new head.
+   * Works a group out at the present head.
+   * @param former answers at an older head, whose refusals stand
+   * @param dropped what the journal has already let go of
    */
-  private restage(
+  private stage(
     entries: readonly PoolEntry[],
-    former: readonly Answer[],
-  ): { draft: PoolDraft; revision: number; answers: readonly Answer[] } {
-    const { revision } = this;
-    const draft = this.draft();
-    const answers = entries.map((entry, index) => {
-      const answer = former[index];
-      if (answer === undefined || answer instanceof PoolError) {
-        return answer ?? nodeHalted("no answer from the group commit");
-      }
-      return draft.admit(entry) ?? entry.tx.hash;
+    former?: readonly Answer[],
+    dropped: readonly DroppedEntry[] = [],
+  ): Staged {
+    const draft = this.newDraft();
+    draft.dropAgain(dropped);
+    const answers: Answer[] = entries.map((entry, index) => {
+      const answer = former?.[index];
+      return answer instanceof PoolError ? answer : (draft.admit(entry) ?? entry.tx.hash);
     });
-    return { draft, revision, answers };
+    const outbid = new Set(draft.evicted());
+    if (outbid.size === 0) return { draft, answers, outbid };
+    // Whatever the group itself displaced again was never there.
+    return {
+      draft,
+      answers: answers.map((answer, index) => {
+        const entry = entries[index];
+        if (entry === undefined || answer instanceof PoolError) return answer;
+        return outbid.has(entry) ? underpriced(entry.priceAtoken + 1n) : answer;
+      }),
+      outbid,
+    };
   }
 
   /** Makes a draft visible, records what became of the removed ones and tells the bus. */
-  private apply(draft: PoolDraft, mined: readonly MinedTransaction[]): void {
+  private apply(draft: PoolDraft, cause: ChangeCause = {}): void {
     const { removed, executable } = draft.commit(this.ports.clock.nowMs());
-    this.revision++;
-    this.recordRemovals(removed, mined);
+    this.draft = undefined;
+    this.recordRemovals(removed, cause);
     if (executable.length > 0) this.ports.bus.emit("pendingTransactions", executable);
   }
 
-  private recordRemovals(
-    removed: readonly RemovedEntry[],
-    mined: readonly MinedTransaction[],
-  ): void {
+  private recordRemovals(removed: readonly RemovedEntry[], cause: ChangeCause): void {
+    const { mined = [], dropped = [] } = cause;
     const resolve = removalOf(mined, (hash) => this.ports.locate(hash) !== undefined);
+    const deleted = new Set(dropped.map(({ entry }) => entry.tx.hash));
     for (const item of removed) {
       const { hash } = item.entry.tx;
       const removal = resolve(item);
@@ -403,36 +406,35 @@ export class Mempool implements TransactionPool {
         this.history.delete(hash);
       } else {
         this.history.set(hash, removal.outcome);
-        if (removal.outcome.status === "replaced") this.replacedTotal++;
-        else this.droppedTotal++;
+        this.count(removal.outcome);
       }
-      const isWritten = !this.unwritten.delete(hash);
-      if (isWritten && !removal.unjournalled) this.unjournal.add(hash);
+      if (removal.unjournalled || deleted.has(hash)) this.account.noteDeleted(hash);
+      else this.account.noteGone(hash);
     }
-    if (this.unjournal.size > 0) this.commits.wake();
+    if (this.account.isBehind) this.commits.wake();
   }
 
-  /**
-   * Deletes journal entries of transactions that left outside a block, before the group that may
-   * bring one of them back is written. A failure is tried again with the next group: at a start
-   * the entries would only be judged once more.
-   */
+  private count(outcome: PoolOutcome): void {
+    if (outcome.status === "replaced") this.replacedTotal++;
+    else this.droppedTotal++;
+    if (outcome === UNDERPRICED) this.evictedTotal++;
+  }
+
+  /** Deletes what left outside a block before the group that may bring it back is written. */
   private async flushRemovals(): Promise<void> {
-    const hashes = [...this.unjournal];
-    if (hashes.length === 0) return;
     try {
-      await this.ports.journal.remove(hashes, this.history.outcomesOf(hashes));
-      for (const hash of hashes) this.unjournal.delete(hash);
+      await this.account.flush((hashes) => this.history.outcomesOf(hashes));
     } catch (error) {
       this.ports.onJournalFault(error);
     }
   }
 
-  /** A plain transfer whose recipient has become a contract may want more gas than a block has. */
-  private dropIfTooLarge(entry: PoolEntry): void {
-    const { rules, state } = this.ports;
-    const refused = checkCallGas(entry.tx, rules, state);
-    if (refused !== undefined) this.drop(entry.tx.hash, refused.message);
+  /** Lowest price that can get in now: what pays less is refused before its costly recovery. */
+  private priceToReachAtoken(): bigint {
+    const { totalCount, queuedCount, prices } = this.contents;
+    const isOpen = totalCount < this.limits.totalCount || queuedCount > 0;
+    const cheapest = isOpen ? undefined : prices.cheapest();
+    return cheapest === undefined ? 0n : cheapest.priceAtoken;
   }
 
   private async load(): Promise<void> {
@@ -446,45 +448,38 @@ export class Mempool implements TransactionPool {
         });
       }
       this.intake.startAfter(sequence);
-      if ((entries.get(hash)?.sequence ?? -1) < sequence) {
+      const known = entries.get(hash);
+      if (known === undefined || known.sequence < sequence) {
         entries.set(hash, createPoolEntry(tx, from, { sequence, receivedAtMs }));
       }
     }
     for (const [hash, outcome] of this.ports.journal.outcomes()) {
       if (!entries.has(hash)) this.history.set(hash, outcome);
     }
-    const bySender = new Map<Address, PoolEntry[]>();
     const inOrder = [...entries.values()].toSorted((left, right) => left.sequence - right.sequence);
-    for (const entry of inOrder) {
-      const own = bySender.get(entry.from);
-      if (own === undefined) bySender.set(entry.from, [entry]);
-      else own.push(entry);
-    }
-    const draft = this.draft();
-    for (const [from, own] of bySender) draft.restore(from, own);
-    this.apply(draft, []);
+    const valid = inOrder.filter((entry) => !this.refuseStored(entry));
+    const draft = this.newDraft();
+    for (const [from, own] of bySender(valid)) draft.restore(from, own);
+    this.apply(draft);
+  }
+
+  /** An older version may have taken what no block can hold. */
+  private refuseStored({ tx }: PoolEntry): boolean {
+    const fault = staticFault(tx, this.ports.rules);
+    if (fault === undefined) return false;
+    this.history.set(tx.hash, { status: "dropped", reason: fault.message });
+    this.droppedTotal++;
+    this.account.noteGone(tx.hash);
+    return true;
   }
 }
 
-/**
- * What a group has to bring into the journal: what clients sent and is admitted, and what they
- * sent and the pool has so far only from peers.
- */
-function toBeWritten(
-  group: readonly Admission[],
-  answers: readonly Answer[],
-  unwritten: ReadonlySet<Hash32>,
-): ReadonlyMap<Hash32, PoolEntry> {
-  const written = new Map<Hash32, PoolEntry>();
-  const fromPeers = new Set<Hash32>();
-  for (const [index, { entry, origin }] of group.entries()) {
-    const { hash } = entry.tx;
-    const isAdmitted = !(answers[index] instanceof PoolError);
-    if (origin === "peer") {
-      if (isAdmitted) fromPeers.add(hash);
-    } else if (isAdmitted || fromPeers.has(hash) || unwritten.has(hash)) {
-      written.set(hash, entry);
-    }
+function bySender(entries: readonly PoolEntry[]): ReadonlyMap<Address, readonly PoolEntry[]> {
+  const senders = new Map<Address, PoolEntry[]>();
+  for (const entry of entries) {
+    const own = senders.get(entry.from);
+    if (own === undefined) senders.set(entry.from, [entry]);
+    else own.push(entry);
   }
-  return written;
+  return senders;
 }

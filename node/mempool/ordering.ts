@@ -4,30 +4,17 @@
  * one entry per sender (10,000 senders: some 10 ms) and drained lazily.
  */
 import type { Address } from "../../chain/address.js";
-import type { SignedTransaction } from "../../chain/transaction.js";
-import type { PendingTransaction } from "../event-bus.js";
+import type { BlockLimits } from "../blocks/block-pool.js";
+import { BlockRoom, type TakenRoom } from "../blocks/block-room.js";
+import type { PendingTransaction } from "../view/event-bus.js";
 import type { PoolEntry } from "./pool-entry.js";
 import type { SenderQueue } from "./sender-queue.js";
-
-/** What a block has room for (D21). */
-export interface BlockLimits {
-  readonly maxGas: bigint;
-  /** Part of `maxGas` that transactions entering code may take. */
-  readonly maxCallGas: bigint;
-  /** Bytes of the SDK transactions in `data.txs`; at least MAX_TRANSACTION_BYTES + overhead. */
-  readonly maxBytes: number;
-  /** Asked when the transaction is next in turn, against the state of the block being built. */
-  entersCode(tx: SignedTransaction): boolean;
-}
 
 /**
  * Most that the SDK transaction adds to the raw bytes: type URLs, sender, fee amount, gas limit
  * and their protobuf tags. A test holds it against the encoder.
  */
 export const SDK_OVERHEAD_BYTES = 320;
-
-/** No transaction takes less; below it the block is full. */
-const LEAST_GAS = 21_000n;
 
 interface Head {
   readonly entry: PoolEntry;
@@ -103,18 +90,12 @@ class HeadHeap {
 export class BlockSelection {
   private readonly heap: HeadHeap;
   private readonly skipped = new Set<Address>();
-  private last: { head: Head; call: boolean; reservedGas: bigint } | undefined;
-  private gasLeft: bigint;
-  private callGasLeft: bigint;
-  private bytesLeft: number;
+  private readonly room: BlockRoom;
+  private last: { readonly head: Head; readonly room: TakenRoom } | undefined;
 
-  /**
-   * @param onTooLarge told of transactions that not even an empty block could hold
-   */
   constructor(
     senders: Iterable<SenderQueue>,
     private readonly limits: BlockLimits,
-    private readonly onTooLarge: (entry: PoolEntry) => void,
   ) {
     const heads: Head[] = [];
     for (const queue of senders) {
@@ -122,9 +103,7 @@ export class BlockSelection {
       if (entry !== undefined) heads.push({ entry, queue });
     }
     this.heap = new HeadHeap(heads);
-    this.gasLeft = limits.maxGas;
-    this.callGasLeft = limits.maxCallGas;
-    this.bytesLeft = limits.maxBytes;
+    this.room = new BlockRoom(limits);
   }
 
   /**
@@ -134,7 +113,7 @@ export class BlockSelection {
    */
   next(): PendingTransaction | undefined {
     this.advanceLast();
-    while (this.gasLeft >= LEAST_GAS) {
+    while (!this.room.isFull) {
       const head = this.heap.pop();
       if (head === undefined) return undefined;
       const { entry, queue } = head;
@@ -152,17 +131,14 @@ export class BlockSelection {
 
   /** Optional, once after `next`: gas that the transaction really used; the rest is free again. */
   executed(gasUsed: bigint): void {
-    if (this.last === undefined) return;
-    this.release(this.last.reservedGas - gasUsed);
-    this.last.reservedGas = gasUsed;
+    this.last?.room.executed(gasUsed);
   }
 
   /** The sender's transaction was not taken: nothing more of the sender in this block. */
   skipSender(address: Address): void {
     this.skipped.add(address);
     if (this.last?.head.entry.from !== address) return;
-    this.release(this.last.reservedGas);
-    this.bytesLeft += this.last.head.entry.sizeBytes + SDK_OVERHEAD_BYTES;
+    this.last.room.giveBack();
     this.last = undefined;
   }
 
@@ -175,28 +151,14 @@ export class BlockSelection {
   }
 
   private reserve(head: Head): boolean {
-    const { entry } = head;
-    const { gasLimit } = entry.tx;
-    const bytes = entry.sizeBytes + SDK_OVERHEAD_BYTES;
-    if (gasLimit > this.gasLeft || bytes > this.bytesLeft) {
-      if (gasLimit > this.limits.maxGas || bytes > this.limits.maxBytes) this.onTooLarge(entry);
-      return false;
-    }
-    const call = this.limits.entersCode(entry.tx);
-    if (call && gasLimit > this.callGasLeft) {
-      if (gasLimit > this.limits.maxCallGas) this.onTooLarge(entry);
-      return false;
-    }
-    this.gasLeft -= gasLimit;
-    if (call) this.callGasLeft -= gasLimit;
-    this.bytesLeft -= bytes;
-    this.last = { head, call, reservedGas: gasLimit };
+    const { tx, sizeBytes } = head.entry;
+    const room = this.room.take({
+      gasLimit: tx.gasLimit,
+      entersCode: this.limits.entersCode(tx),
+      sizeBytes: sizeBytes + SDK_OVERHEAD_BYTES,
+    });
+    if (room === undefined) return false;
+    this.last = { head, room };
     return true;
-  }
-
-  private release(gas: bigint): void {
-    if (this.last === undefined) return;
-    this.gasLeft += gas;
-    if (this.last.call) this.callGasLeft += gas;
   }
 }

@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { PoolEntry } from "./pool-entry.js";
+import { PriceIndex } from "./price-index.js";
 import type { SenderDraft } from "./sender-draft.js";
 import { SenderQueue } from "./sender-queue.js";
 
@@ -11,7 +12,7 @@ export interface QueuedSince {
   readonly sinceMs: number;
 }
 
-/** The pool's indexes; only `commit` changes them. */
+/** The pool's indexes; only `commit` changes them, but for the prices, which drafts keep. */
 export class PoolContents {
   private readonly senders = new Map<Address, SenderQueue>();
   private readonly byHash = new Map<Hash32, PoolEntry>();
@@ -19,6 +20,8 @@ export class PoolContents {
   /** In the order in which they became gapped: the oldest first. */
   private readonly queuedByAge = new Map<PoolEntry, QueuedSince>();
   private bytes = 0;
+  /** Of all transactions, as the one draft that is being worked out changes them. */
+  readonly prices = new PriceIndex();
 
   /** Executable and queued together. */
   get totalCount(): number {

@@ -3,13 +3,15 @@
  * visible in one step, or never. Admission works on a draft while its journal write is under way;
  * so does the adjustment to a new block.
  */
+import assert from "node:assert/strict";
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { checkCallGas, checkSender, type PoolRules, type StateAtHead } from "./admission.js";
+import type { StateAtHead } from "./admission.js";
 import type { PoolContents, QueuedSince } from "./pool-contents.js";
 import type { PoolEntry } from "./pool-entry.js";
-import { alreadyKnown, type PoolError, poolFull } from "./pool-error.js";
+import { accountLimit, alreadyKnown, type PoolError, poolFull, underpriced } from "./pool-error.js";
 import type { PoolLimits } from "./pool-limits.js";
+import type { PoolPart } from "./price-index.js";
 import { type PoolOutcome, type RemovedEntry, SenderDraft } from "./sender-draft.js";
 import { SenderQueue } from "./sender-queue.js";
 
@@ -17,7 +19,6 @@ import { SenderQueue } from "./sender-queue.js";
 export interface PoolDraftBasis {
   readonly contents: PoolContents;
   readonly state: StateAtHead;
-  readonly rules: PoolRules;
   readonly limits: PoolLimits;
 }
 
@@ -28,7 +29,19 @@ export interface PoolDraftOutcome {
   readonly executable: readonly PoolEntry[];
 }
 
-/** Pending changes to many senders. */
+/** A transaction that was dropped, and why. */
+export interface DroppedEntry {
+  readonly entry: PoolEntry;
+  readonly outcome: PoolOutcome;
+}
+
+/** What becomes of what makes room by its price, as its status says. */
+export const UNDERPRICED: PoolOutcome = { status: "dropped", reason: "underpriced" };
+
+/** A sender may have one part in so many of the places that are left to it. */
+const SHARE_DIVISOR = 4;
+
+/** Pending changes to many senders. One at a time: each sees the price index as it has made it. */
 export class PoolDraft {
   private readonly senders = new Map<Address, SenderDraft>();
   private readonly staged = new Set<Hash32>();
@@ -47,25 +60,14 @@ export class PoolDraft {
 
   /** Admits one entry into the draft, or says why not. */
   admit(entry: PoolEntry): PoolError | undefined {
-    const { contents, rules, state, limits } = this.basis;
+    const { contents } = this.basis;
     const { hash } = entry.tx;
     if (this.staged.has(hash) || contents.get(hash) !== undefined) return alreadyKnown();
-    const unfit = checkSender(entry.from, state) ?? checkCallGas(entry.tx, rules, state);
-    if (unfit !== undefined) return unfit;
     const sender = this.sender(entry.from);
     const refused = sender.check(entry);
     if (refused !== undefined) return refused;
-    const replaced = sender.get(entry.tx.nonce);
-    const addedCount = replaced === undefined ? 1 : 0;
-    const addedBytes = entry.sizeBytes - (replaced?.sizeBytes ?? 0);
-    const queues = addedCount === 1 && entry.tx.nonce > sender.bounds.pendingEnd;
-    const overflows = (): boolean =>
-      this.totalCount + addedCount > limits.totalCount ||
-      (addedBytes > 0 && this.totalBytes + addedBytes > limits.totalBytes) ||
-      (queues && this.queuedCount >= limits.queuedCount);
-    while (overflows()) {
-      if (!this.displaceOldestQueued(entry.from)) return poolFull();
-    }
+    const noRoom = this.makeRoom(sender, entry);
+    if (noRoom !== undefined) return noRoom;
     this.change(sender, () => sender.place(entry));
     this.staged.add(hash);
     return undefined;
@@ -74,12 +76,17 @@ export class PoolDraft {
   /** Takes one sender's journalled transactions back, in order of receipt. */
   restore(address: Address, entries: Iterable<PoolEntry>): void {
     const sender = this.sender(address);
-    this.change(sender, () => sender.restore(entries));
+    this.change(sender, () => {
+      sender.restore(entries);
+      sender.removeUnpayable();
+    });
   }
 
   /** Brings a sender in line with the account at the head, if the pool holds anything of it. */
   adjust(address: Address): void {
-    if (this.basis.contents.sender(address) !== undefined) this.sender(address);
+    if (this.basis.contents.sender(address) === undefined) return;
+    const sender = this.sender(address);
+    this.change(sender, () => sender.removeUnpayable());
   }
 
   /** Takes out one entry, unless it is gone already. */
@@ -97,6 +104,36 @@ export class PoolDraft {
       const queued = entry.tx.nonce >= sender.bounds.pendingEnd;
       if (queued) this.remove(entry, { status: "dropped", reason: "expired behind a nonce gap" });
     }
+  }
+
+  /** What was dropped, and so has to stay away once that is on disk. */
+  dropped(): DroppedEntry[] {
+    const dropped: DroppedEntry[] = [];
+    for (const sender of this.senders.values()) {
+      for (const { entry, outcome } of sender.removed) {
+        if (outcome !== "passed" && outcome.status === "dropped") dropped.push({ entry, outcome });
+      }
+    }
+    return dropped;
+  }
+
+  /** What made room by its price. */
+  evicted(): PoolEntry[] {
+    const made = this.dropped().filter(({ outcome }) => outcome === UNDERPRICED);
+    return made.map(({ entry }) => entry);
+  }
+
+  /** Drops again what an earlier draft dropped, as far as it is still there. */
+  dropAgain(dropped: readonly DroppedEntry[]): void {
+    for (const { entry, outcome } of dropped.toSorted(byNonceDescending)) {
+      this.remove(entry, outcome);
+    }
+  }
+
+  /** Gives the draft up. Only then may another one be made. */
+  withdraw(): void {
+    for (const sender of this.senders.values()) sender.withdraw();
+    this.senders.clear();
   }
 
   /** Makes everything visible. The contents must not have changed since the draft was made. */
@@ -118,10 +155,14 @@ export class PoolDraft {
     const known = this.senders.get(address);
     if (known !== undefined) return known;
     const { contents, state, limits } = this.basis;
-    const account = { nonce: state.nonce(address), balanceAtoken: state.balanceAtoken(address) };
+    const account = {
+      nonce: state.nonce(address),
+      balanceAtoken: state.balanceAtoken(address),
+      hasCode: state.hasCode(address),
+    };
     const base = contents.sender(address) ?? new SenderQueue(address, account.nonce);
     const queuedBefore = base.count - Number(base.bounds.pendingEnd - base.bounds.firstNonce);
-    const draft = new SenderDraft(base, account, limits);
+    const draft = new SenderDraft(base, account, limits, contents.prices);
     this.totalCount += draft.countDelta;
     this.totalBytes += draft.bytesDelta;
     this.queuedCount += draft.queuedCount - queuedBefore;
@@ -136,6 +177,79 @@ export class PoolDraft {
     this.totalCount += sender.countDelta - countDelta;
     this.totalBytes += sender.bytesDelta - bytesDelta;
     this.queuedCount += sender.queuedCount - queuedCount;
+  }
+
+  /**
+   * Finds a place for an entry that its sender may send, at the expense of others if need be.
+   * @returns ACCOUNT_LIMIT, POOL_FULL, UNDERPRICED or undefined
+   */
+  private makeRoom(sender: SenderDraft, entry: PoolEntry): PoolError | undefined {
+    const { limits } = this.basis;
+    const replaced = sender.get(entry.tx.nonce);
+    const isNew = replaced === undefined;
+    const isGapped = isNew && entry.tx.nonce > sender.bounds.pendingEnd;
+    if (isNew && !isGapped && this.isOverShare(sender, entry)) {
+      return accountLimit(sender.pendingCount);
+    }
+    const addedCount = isNew ? 1 : 0;
+    const addedBytes = entry.sizeBytes - (isNew ? 0 : replaced.sizeBytes);
+    const excess = (): PoolPart => ({
+      count: addedCount === 0 ? 0 : this.totalCount + addedCount - limits.totalCount,
+      sizeBytes: addedBytes <= 0 ? 0 : this.totalBytes + addedBytes - limits.totalBytes,
+    });
+    const overflows = (): boolean => {
+      const { count, sizeBytes } = excess();
+      return count > 0 || sizeBytes > 0 || (isGapped && this.queuedCount >= limits.queuedCount);
+    };
+    while (overflows()) {
+      if (this.displaceOldestQueued(entry.from)) continue;
+      // What cannot be mined now never displaces what can, whatever it says that it would pay.
+      if (isGapped) return poolFull();
+      const refused = this.displaceCheapest(entry, excess().sizeBytes);
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
+  }
+
+  /**
+   * True when the sender has its share already: a quarter of the places that are free or held by
+   * what pays less than the entry, so that it shrinks as the pool fills. A few are everybody's.
+   */
+  private isOverShare(sender: SenderDraft, { priceAtoken }: PoolEntry): boolean {
+    const { limits, contents } = this.basis;
+    const { pendingCount } = sender;
+    if (pendingCount < limits.guaranteedPerSender) return false;
+    // Gapped ones make room for executable ones at any price.
+    const freeCount = limits.totalCount - (this.totalCount - this.queuedCount);
+    if (pendingCount < freeCount / SHARE_DIVISOR) return false;
+    const placeCount = freeCount + contents.prices.cheaperThan(priceAtoken).count;
+    return pendingCount >= placeCount / SHARE_DIVISOR;
+  }
+
+  /**
+   * Makes room at the expense of the cheapest transaction and the later ones of its sender. The
+   * newcomer must pay more; where both pay the same, its sender must have at most half as many at
+   * that price. A sender's later transaction is worth no more than its cheapest earlier one.
+   */
+  private displaceCheapest(entry: PoolEntry, excessBytes: number): PoolError | undefined {
+    const { prices } = this.basis.contents;
+    const level = prices.cheapest();
+    if (level === undefined) return poolFull();
+    const own = level.countOf(entry.from);
+    const from = level.largestSender();
+    const paysMore = own === 0 && entry.priceAtoken > level.priceAtoken;
+    const isFairer = entry.priceAtoken >= level.priceAtoken && 2 * (own + 1) <= level.countOf(from);
+    if (!paysMore && !isFairer) return underpriced(level.priceAtoken + 1n);
+    if (excessBytes > prices.cheaperThan(entry.priceAtoken).sizeBytes && !isFairer) {
+      return underpriced(level.priceAtoken + 1n);
+    }
+    const sender = this.sender(from);
+    // Making the sender's draft may itself have let go of what the head has passed.
+    if (level.countOf(from) === 0) return undefined;
+    const last = sender.lastAtPrice(level.priceAtoken);
+    assert(last !== undefined, "the price index names a transaction that is not there");
+    this.change(sender, () => sender.removeFrom(last.tx.nonce, UNDERPRICED));
+    return undefined;
   }
 
   /**
@@ -156,4 +270,8 @@ export class PoolDraft {
       return true;
     }
   }
+}
+
+function byNonceDescending(left: DroppedEntry, right: DroppedEntry): number {
+  return Number(right.entry.tx.nonce - left.entry.tx.nonce);
 }

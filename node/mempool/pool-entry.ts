@@ -3,7 +3,8 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
-import type { PendingTransaction } from "../event-bus.js";
+import { mostCostAtoken } from "../../chain/transaction-rules.js";
+import type { PendingTransaction } from "../view/event-bus.js";
 
 /** One admitted transaction. Entries are compared by identity: the same object is the same one. */
 export interface PoolEntry extends PendingTransaction {
@@ -11,7 +12,7 @@ export interface PoolEntry extends PendingTransaction {
   readonly sdkHash: Hash32;
   /** Price really paid per gas, atoken (D7). */
   readonly priceAtoken: bigint;
-  /** Most that the transaction can take from its sender: gas limit x price + value. */
+  /** Most that the transaction may cost its sender, atoken. */
   readonly costAtoken: bigint;
   /** Length of the raw bytes. */
   readonly sizeBytes: number;
@@ -33,7 +34,7 @@ export function createPoolEntry(
     from,
     sdkHash: sdkTransactionHash(tx, from),
     priceAtoken,
-    costAtoken: tx.gasLimit * priceAtoken + tx.valueAtoken,
+    costAtoken: mostCostAtoken(tx),
     sizeBytes: tx.raw.length,
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,

@@ -1,9 +1,11 @@
-/** Bounds of the pool (D23) and the rule for replacing a transaction. */
+/** Bounds of the pool (D23). */
 
 /** How much the pool holds. Counts are transactions. */
 export interface PoolLimits {
   readonly executablePerSender: number;
   readonly queuedPerSender: number;
+  /** Executable ones that a sender may have in a nearly full pool (D23). */
+  readonly guaranteedPerSender: number;
   /** Executable and queued together. */
   readonly totalCount: number;
   /** Raw bytes, executable and queued together. */
@@ -24,6 +26,8 @@ export interface PoolLimits {
 export const DEFAULT_POOL_LIMITS: PoolLimits = {
   executablePerSender: 8_192,
   queuedPerSender: 1_024,
+  // geth's account slots.
+  guaranteedPerSender: 16,
   // About 20 s of full blocks; at some 1.5 KiB each the entries stay below 400 MB of heap.
   totalCount: 200_000,
   // 4,096 of the largest transactions.
@@ -37,9 +41,3 @@ export const DEFAULT_POOL_LIMITS: PoolLimits = {
   // Days of a busy exchange; about 25 MB.
   outcomeCount: 100_000,
 };
-
-/** Lowest effective price that replaces a transaction: 10 % more, rounded up, at least 1 more. */
-export function replacementPriceAtoken(priceAtoken: bigint): bigint {
-  const neededAtoken = (priceAtoken * 110n + 99n) / 100n;
-  return neededAtoken > priceAtoken ? neededAtoken : priceAtoken + 1n;
-}

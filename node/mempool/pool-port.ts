@@ -1,7 +1,8 @@
 /** What servers and the block producer may ask of the mempool (D23). */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { PendingTransaction } from "../event-bus.js";
+import type { TransactionFaultCode } from "../../chain/transaction-rules.js";
+import type { PendingTransaction } from "../view/event-bus.js";
 
 /** What became of a transaction hash, as far as the node knows. */
 export type TransactionStatus =
@@ -28,23 +29,14 @@ export interface SenderContent {
  * clients match on it.
  */
 export type PoolErrorCode =
-  | "NONCE_TOO_LOW"
-  | "NONCE_TOO_HIGH"
+  | TransactionFaultCode
   | "ALREADY_KNOWN"
-  | "INSUFFICIENT_FUNDS"
-  | "INTRINSIC_GAS_TOO_LOW"
-  | "GAS_LIMIT_EXCEEDED"
-  | "GAS_PRICE_BELOW_MINIMUM"
-  | "REPLACEMENT_UNDERPRICED"
+  | "UNDERPRICED"
   | "POOL_FULL"
   | "ACCOUNT_LIMIT"
-  | "INVALID_CHAIN_ID"
   | "UNPROTECTED"
   | "TYPE_NOT_SUPPORTED"
   | "INVALID_SENDER"
-  | "SENDER_NOT_EOA"
-  | "TRANSACTION_TOO_LARGE"
-  | "INITCODE_TOO_LARGE"
   | "INVALID_TRANSACTION"
   | "NODE_HALTED";
 

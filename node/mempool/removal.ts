@@ -1,14 +1,8 @@
 /** Tells what became of transactions that leave the pool. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
+import type { MinedTransaction } from "../blocks/block-pool.js";
 import type { PoolOutcome, RemovedEntry } from "./sender-draft.js";
-
-/** A transaction of a committed block. */
-export interface MinedTransaction {
-  readonly hash: Hash32;
-  readonly from: Address;
-  readonly nonce: bigint;
-}
 
 /** What to remember and do about a removed transaction. */
 export interface Removal {

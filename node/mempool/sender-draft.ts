@@ -4,24 +4,20 @@
  * executable ones follow the account's nonce without a gap and their costs together are covered
  * by its balance at the head.
  */
-import type { PoolEntry } from "./pool-entry.js";
+import assert from "node:assert/strict";
 import {
-  accountLimit,
-  insufficientFunds,
-  nonceTooLow,
-  type PoolError,
-  replacementUnderpriced,
-  shortfallText,
-} from "./pool-error.js";
-import { type PoolLimits, replacementPriceAtoken } from "./pool-limits.js";
+  fundsFault,
+  replacementFault,
+  type SenderAccount,
+  senderFault,
+  type TransactionFault,
+} from "../../chain/transaction-rules.js";
+import type { PoolEntry } from "./pool-entry.js";
+import { accountLimit, type PoolError, refusalOf } from "./pool-error.js";
+import type { PoolLimits } from "./pool-limits.js";
 import type { TransactionStatus } from "./pool-port.js";
+import type { PriceIndex } from "./price-index.js";
 import type { SenderBounds, SenderQueue } from "./sender-queue.js";
-
-/** What the committed state says about the sender. */
-export interface SenderAccount {
-  readonly nonce: bigint;
-  readonly balanceAtoken: bigint;
-}
 
 /** Fate of a transaction that leaves the pool otherwise than by being mined. */
 export type PoolOutcome = Extract<TransactionStatus, { status: "replaced" | "dropped" }>;
@@ -32,7 +28,10 @@ export interface RemovedEntry {
   readonly outcome: PoolOutcome | "passed";
 }
 
-/** A sender's transactions with pending changes over `base`. */
+/**
+ * A sender's transactions with pending changes over `base`. The price index follows each change at
+ * once: a draft that is given up has to be withdrawn.
+ */
 export class SenderDraft {
   /** What differs from `base`; undefined removes the nonce. */
   readonly changes = new Map<bigint, PoolEntry | undefined>();
@@ -54,6 +53,7 @@ export class SenderDraft {
     readonly base: SenderQueue,
     private readonly account: SenderAccount,
     private readonly limits: PoolLimits,
+    private readonly prices: PriceIndex,
   ) {
     ({
       firstNonce: this.firstNonce,
@@ -84,29 +84,24 @@ export class SenderDraft {
 
   /**
    * Whether the entry may take its place, before anything is changed.
-   * @returns NONCE_TOO_LOW, INSUFFICIENT_FUNDS, REPLACEMENT_UNDERPRICED, ACCOUNT_LIMIT or undefined
+   * @returns SENDER_NOT_EOA, NONCE_TOO_LOW, INSUFFICIENT_FUNDS, REPLACEMENT_UNDERPRICED,
+   * ACCOUNT_LIMIT or undefined
    */
   check(entry: PoolEntry): PoolError | undefined {
     const { nonce } = entry.tx;
-    if (nonce < this.account.nonce) return nonceTooLow(this.account.nonce, nonce);
     const existing = this.get(nonce);
     const replaced = nonce < this.pendingEnd ? existing : undefined;
-    const { balanceAtoken } = this.account;
-    const neededAtoken = this.pendingCostAtoken + entry.costAtoken - (replaced?.costAtoken ?? 0n);
-    if (neededAtoken > balanceAtoken) {
-      return insufficientFunds({
-        balanceAtoken,
+    const fault =
+      senderFault(entry.tx, entry.from, this.account) ??
+      fundsFault({
+        balanceAtoken: this.account.balanceAtoken,
         costAtoken: entry.costAtoken,
-        queuedCostAtoken: this.pendingCostAtoken,
+        earlierCostAtoken: this.pendingCostAtoken,
         replacedCostAtoken: replaced?.costAtoken,
-      });
-    }
-    if (existing !== undefined) {
-      const neededPriceAtoken = replacementPriceAtoken(existing.priceAtoken);
-      return entry.priceAtoken < neededPriceAtoken
-        ? replacementUnderpriced(neededPriceAtoken)
-        : undefined;
-    }
+      }) ??
+      (existing && replacementFault(entry.priceAtoken, existing.priceAtoken));
+    if (fault !== undefined) return refusalOf(fault);
+    if (existing !== undefined) return undefined;
     return this.checkRoom(nonce);
   }
 
@@ -121,9 +116,9 @@ export class SenderDraft {
         this.executable.push(entry);
       }
     } else if (nonce > this.pendingEnd && this.queuedCount >= this.limits.queuedPerSender) {
-      const farthest = this.farthestQueued();
-      if (farthest !== undefined) {
-        this.remove(farthest.tx.nonce, {
+      const last = farthest(this.queued());
+      if (last !== undefined) {
+        this.remove(last.tx.nonce, {
           status: "dropped",
           reason: "displaced by a queued transaction with a lower nonce",
         });
@@ -152,19 +147,61 @@ export class SenderDraft {
     this.promote();
   }
 
+  /** Puts the price index back to where it was before the draft. */
+  withdraw(): void {
+    for (const { entry } of this.removed) {
+      if (this.base.get(entry.tx.nonce) === entry) this.prices.add(entry);
+    }
+    for (const [nonce, entry] of this.changes) {
+      if (entry !== undefined && this.base.get(nonce) !== entry) this.prices.remove(entry);
+    }
+  }
+
+  /** The transaction with the highest nonce of those at a price; undefined where there is none. */
+  lastAtPrice(priceAtoken: bigint): PoolEntry | undefined {
+    const queued = farthest(this.queued().filter((entry) => entry.priceAtoken === priceAtoken));
+    if (queued !== undefined) return queued;
+    for (let last = this.pendingEnd - 1n; last >= this.firstNonce; last--) {
+      const entry = this.executableAt(last);
+      if (entry.priceAtoken === priceAtoken) return entry;
+    }
+    return undefined;
+  }
+
+  /** Takes out the transaction with this nonce and all later ones. */
+  removeFrom(nonce: bigint, outcome: PoolOutcome): void {
+    for (const { tx } of this.queued()) {
+      if (tx.nonce >= nonce) this.remove(tx.nonce, outcome);
+    }
+    for (let last = this.pendingEnd - 1n; last >= nonce; last--) this.remove(last, outcome);
+  }
+
+  /**
+   * Lets go of queued ones that the whole balance does not cover. Those that only wait until the
+   * executable ones before them have cost what they cost stay.
+   */
+  removeUnpayable(): void {
+    const { balanceAtoken } = this.account;
+    for (const { tx, costAtoken } of this.queued()) {
+      const fault = fundsFault({ balanceAtoken, costAtoken, earlierCostAtoken: 0n });
+      if (fault !== undefined) this.remove(tx.nonce, droppedFor(fault));
+    }
+  }
+
   /** Takes out one transaction; executable ones after it become queued. */
   remove(nonce: bigint, outcome: PoolOutcome): void {
     const entry = this.get(nonce);
     if (entry === undefined) return;
-    for (let next = nonce; next < this.pendingEnd; next++) {
-      const demoted = this.get(next);
-      if (demoted === undefined) continue;
-      this.pendingCostAtoken -= demoted.costAtoken;
-      this.moved.add(demoted);
-    }
-    if (nonce < this.pendingEnd) this.pendingEnd = nonce;
+    this.queueFrom(nonce);
     this.changes.set(nonce, undefined);
     this.discard(entry, outcome);
+  }
+
+  /** The executable transaction with this nonce: there is one for each below `pendingEnd`. */
+  private executableAt(nonce: bigint): PoolEntry {
+    const entry = this.get(nonce);
+    assert(entry !== undefined, "an executable nonce has no transaction");
+    return entry;
   }
 
   private checkRoom(nonce: bigint): PoolError | undefined {
@@ -175,13 +212,22 @@ export class SenderDraft {
     }
     if (this.queuedCount < this.limits.queuedPerSender) return undefined;
     // The transaction nearest to execution is worth most: it may displace a farther one.
-    const farthest = this.farthestQueued();
-    return farthest === undefined || farthest.tx.nonce < nonce
-      ? accountLimit(this.queuedCount)
-      : undefined;
+    const last = farthest(this.queued());
+    return last === undefined || last.tx.nonce < nonce ? accountLimit(this.queuedCount) : undefined;
+  }
+
+  /** Makes the executable ones from this nonce on queued. */
+  private queueFrom(nonce: bigint): void {
+    for (let last = this.pendingEnd - 1n; last >= nonce; last--) {
+      const demoted = this.executableAt(last);
+      this.pendingCostAtoken -= demoted.costAtoken;
+      this.moved.add(demoted);
+      this.pendingEnd = last;
+    }
   }
 
   private insert(entry: PoolEntry): void {
+    this.prices.add(entry);
     this.changes.set(entry.tx.nonce, entry);
     this.moved.add(entry);
     this.countDelta++;
@@ -189,6 +235,7 @@ export class SenderDraft {
   }
 
   private discard(entry: PoolEntry, outcome: RemovedEntry["outcome"]): void {
+    this.prices.remove(entry);
     this.countDelta--;
     this.bytesDelta -= entry.sizeBytes;
     this.moved.delete(entry);
@@ -198,7 +245,7 @@ export class SenderDraft {
   /** Lets go of everything that the account's nonce has passed. */
   private passNonces(nonce: bigint): void {
     for (let next = this.firstNonce; next < this.pendingEnd && next < nonce; next++) {
-      this.pendingCostAtoken -= this.get(next)?.costAtoken ?? 0n;
+      this.pendingCostAtoken -= this.executableAt(next).costAtoken;
       this.pass(next);
     }
     if (nonce > this.firstNonce) this.firstNonce = nonce;
@@ -218,25 +265,27 @@ export class SenderDraft {
 
   /**
    * An account loses coins only by its own transactions, so this happens only when another
-   * node's block held one that this pool did not know.
+   * node's block held one that this pool did not know. The first that cannot be paid goes, and so
+   * do those after it that could not be paid in its place; the others wait for its nonce.
    */
   private dropUnaffordable(): void {
     const { balanceAtoken } = this.account;
     if (this.pendingCostAtoken <= balanceAtoken) return;
-    let spentAtoken = 0n;
-    for (let nonce = this.firstNonce; nonce < this.pendingEnd; nonce++) {
-      const costAtoken = this.get(nonce)?.costAtoken ?? 0n;
-      if (spentAtoken + costAtoken > balanceAtoken) {
-        const reason = shortfallText({
-          balanceAtoken,
-          costAtoken,
-          queuedCostAtoken: spentAtoken,
-          replacedCostAtoken: undefined,
-        });
-        this.remove(nonce, { status: "dropped", reason });
-        return;
-      }
-      spentAtoken += costAtoken;
+    let [nonce, earlierCostAtoken] = [this.firstNonce, 0n];
+    const faultAt = (at: bigint): TransactionFault | undefined =>
+      fundsFault({
+        balanceAtoken,
+        costAtoken: this.executableAt(at).costAtoken,
+        earlierCostAtoken,
+      });
+    while (faultAt(nonce) === undefined) {
+      earlierCostAtoken += this.executableAt(nonce).costAtoken;
+      nonce++;
+    }
+    for (let last = this.pendingEnd - 1n; last >= nonce; last--) {
+      const fault = faultAt(last);
+      if (fault === undefined) this.queueFrom(last);
+      else this.remove(last, droppedFor(fault));
     }
   }
 
@@ -254,14 +303,31 @@ export class SenderDraft {
     }
   }
 
-  private farthestQueued(): PoolEntry | undefined {
-    let farthest: PoolEntry | undefined;
-    const consider = (entry: PoolEntry): void => {
-      if (entry.tx.nonce < this.pendingEnd || this.get(entry.tx.nonce) !== entry) return;
-      if (farthest === undefined || entry.tx.nonce > farthest.tx.nonce) farthest = entry;
-    };
-    for (const entry of this.base.all()) consider(entry);
-    for (const entry of this.changes.values()) if (entry !== undefined) consider(entry);
-    return farthest;
+  /** Those that are not executable, in no particular order. */
+  private queued(): PoolEntry[] {
+    if (this.queuedCount === 0) return [];
+    const list: PoolEntry[] = [];
+    for (const entry of this.base.all()) {
+      const isQueued = entry.tx.nonce >= this.pendingEnd;
+      if (isQueued && this.get(entry.tx.nonce) === entry) list.push(entry);
+    }
+    for (const [nonce, entry] of this.changes) {
+      const isNew = entry !== undefined && this.base.get(nonce) !== entry;
+      if (isNew && nonce >= this.pendingEnd) list.push(entry);
+    }
+    return list;
   }
+}
+
+/** The one with the highest nonce. */
+function farthest(entries: readonly PoolEntry[]): PoolEntry | undefined {
+  let found: PoolEntry | undefined;
+  for (const entry of entries) {
+    if (found === undefined || entry.tx.nonce > found.tx.nonce) found = entry;
+  }
+  return found;
+}
+
+function droppedFor({ message }: TransactionFault): PoolOutcome {
+  return { status: "dropped", reason: message };
 }

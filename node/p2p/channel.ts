@@ -3,6 +3,7 @@ import type { Stream } from "@libp2p/interface";
 import { lpStream } from "@libp2p/utils";
 import { encodeVarint } from "../../chain/consensus/protobuf.js";
 import { errorMessage } from "../../chain/errors.js";
+import { withTimeout } from "../../runtime/process/task.js";
 import { P2pError } from "./p2p-error.js";
 
 /** Bytes that may lie unread between two reads; the reader never waits for anything else. */
@@ -56,6 +57,21 @@ export class Channel {
         cause: error,
       });
     }
+  }
+
+  /**
+   * The one message with which a peer says what it wants of this node.
+   * @throws PEER_GONE also when the peer ends the stream without it; TIMEOUT, PEER_PROTOCOL, or the
+   * signal's reason
+   */
+  async readRequest(limits: {
+    readonly timeoutMs: number;
+    readonly signal: AbortSignal;
+  }): Promise<Uint8Array> {
+    const read = (inner: AbortSignal) => this.read(inner);
+    const bytes = await withTimeout(read, { ...limits, what: "request" });
+    if (bytes === undefined) throw new P2pError("PEER_GONE", "the peer asked for nothing");
+    return bytes;
   }
 
   /** Sends without waiting: look at `unsentBytes` before. Nothing happens on a closed stream. */

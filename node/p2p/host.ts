@@ -12,20 +12,23 @@ import { yamux } from "@libp2p/yamux";
 import { multiaddr } from "@multiformats/multiaddr";
 import { createLibp2p } from "libp2p";
 import { errorMessage } from "../../chain/errors.js";
-import type { Clock } from "../../runtime/clock.js";
-import { formatListenAddress, type ListenAddress } from "../../runtime/config-values.js";
-import type { Logger } from "../../runtime/logger.js";
-import { withTimeout } from "../../runtime/task.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { withTimeout } from "../../runtime/process/task.js";
 import { Channel } from "./channel.js";
-import { ConnectionGate, nodeIdOfPeer } from "./connection-gate.js";
-import { gossipService } from "./gossip-service.js";
+import { AddressStrikes } from "./peers/address-strikes.js";
+import { ConnectionGate, nodeIdOfPeer } from "./peers/connection-gate.js";
+import { gossipService } from "./gossip/gossip-service.js";
 import { type NodeId, type NodeKey } from "./node-key.js";
 import { P2pError } from "./p2p-error.js";
-import { multiaddrTextOf, type PeerAddress } from "./peer-address.js";
-import { PeerLink } from "./peer-link.js";
-import { PeerScores } from "./peer-scores.js";
+import { multiaddrTextOf, type PeerAddress } from "./peers/peer-address.js";
+import { placeFor } from "./peers/inbound-places.js";
+import { PeerLink } from "./peers/peer-link.js";
+import { type LoadLimits, MS_PER_ASKED_BYTE, MS_PER_BYTE, PeerLoad } from "./peers/peer-load.js";
+import { PeerScores } from "./peers/peer-scores.js";
 import { providePromiseWithResolvers } from "./promise-with-resolvers.js";
-import { TrafficMeter } from "./traffic-meter.js";
+import { TrafficMeter } from "./peers/traffic-meter.js";
 
 /** What a host is made of. */
 export interface HostOptions {
@@ -40,6 +43,8 @@ export interface HostOptions {
   readonly topics: readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
+  /** Other limits of what peers may cost than the usual ones. */
+  readonly loadLimits?: Partial<LoadLimits>;
 }
 
 /** How a request/response protocol is served. */
@@ -62,10 +67,10 @@ const NEGOTIATION_TIMEOUT_MS = 10_000;
  * Connections that one IP address may open in a second. Many nodes may live behind one address
  * (a test network on one machine, an office); each handshake costs some milliseconds.
  */
-const INBOUND_PER_SECOND = 30;
+const INBOUND_PER_SECOND = 20;
 
 /** Handshakes at once; what comes beyond is refused until some are done. */
-const MAX_PENDING_INBOUND = 64;
+const MAX_PENDING_INBOUND = 16;
 
 /** Handshakes and replaced connections for a moment exist beside the peers. */
 const CONNECTION_SLACK = 32;
@@ -76,14 +81,26 @@ const MAX_STREAMS_PER_PEER = 64;
 /** Bytes that a stream lets through before they are read; libp2p's default is 16 MiB. */
 const MAX_STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
 
+/** What a stream costs that a peer opens: it is negotiated. */
+const STREAM_MS = 0.3;
+
+/** A connection before it is a link. */
+interface MeasuredTransport {
+  readonly meter: TrafficMeter;
+  readonly transport: MultiaddrConnection;
+}
+
 type Services = { identify: unknown; gossip: GossipSub };
 
 /** The node's end of all connections. */
 export class Host {
   readonly scores: PeerScores;
+  /** What peers cost this node in time. */
+  readonly load: PeerLoad;
+  private readonly strikes: AddressStrikes;
   private readonly links = new Map<NodeId, PeerLink>();
-  /** The meter of the connection that comes up next for a peer. */
-  private readonly freshMeters = new Map<NodeId, TrafficMeter>();
+  /** What is under the connection that comes up next for a peer. */
+  private readonly fresh = new Map<NodeId, MeasuredTransport>();
   private readonly linkListeners = new Set<(link: PeerLink) => void>();
   private readonly gate: ConnectionGate;
   private libp2p: Libp2p<Services> | undefined;
@@ -91,16 +108,26 @@ export class Host {
   private readonly past = { receivedBytes: 0, sentBytes: 0 };
 
   private constructor(private readonly options: HostOptions) {
-    this.scores = new PeerScores(options.clock);
+    this.strikes = new AddressStrikes(options.clock);
+    this.scores = new PeerScores(options.clock, options.reservedIds);
+    this.load = new PeerLoad({
+      clock: options.clock,
+      reservedIds: options.reservedIds,
+      onHoldUp: (nodeId, durationMs) => this.links.get(nodeId)?.holdUp(durationMs),
+      onOverload: (nodeId) => this.scores.report(nodeId, "overload"),
+      limits: options.loadLimits ?? {},
+    });
     this.scores.onBan((nodeId, offence) => {
       options.log.warn({ peer: nodeId, offence }, "peer banned");
-      this.links.get(nodeId)?.close(`banned: ${offence}`);
+      const link = this.links.get(nodeId);
+      if (link !== undefined) this.strikes.strike(nodeId, link.remoteIp);
+      link?.close(`banned: ${offence}`);
     });
     this.gate = new ConnectionGate({
       ownId: options.key.nodeId,
       linkTo: (nodeId) => this.links.get(nodeId),
       isBanned: (nodeId) => this.scores.isBanned(nodeId),
-      hasInboundRoom: (nodeId) => this.hasInboundRoom(nodeId),
+      hasInboundRoom: (nodeId, ip) => this.hasInboundRoom(nodeId, ip),
       onUpgraded: (nodeId, connection) => this.measure(nodeId, connection),
     });
   }
@@ -157,6 +184,7 @@ export class Host {
       (stream, connection) => {
         const link = this.linkOf(connection);
         const channel = new Channel(stream, maxMessageBytes);
+        if (link !== undefined) this.load.heard(link.nodeId, STREAM_MS);
         if (link === undefined) return channel.abort(new Error("not connected"));
         serve(link, channel).catch((error: unknown) => {
           this.options.log.debug({ peer: link.nodeId, protocol, err: error }, "stream failed");
@@ -257,18 +285,24 @@ export class Host {
 
   private onOpen(connection: Connection): void {
     const nodeId = nodeIdOfPeer(connection.remotePeer);
-    const meter = nodeId === undefined ? undefined : this.freshMeters.get(nodeId);
-    if (nodeId === undefined || meter === undefined) {
+    const measured = nodeId === undefined ? undefined : this.fresh.get(nodeId);
+    if (nodeId === undefined || measured === undefined) {
       return connection.abort(new Error("a connection that passed no gate"));
     }
-    this.freshMeters.delete(nodeId);
+    this.fresh.delete(nodeId);
     this.links.get(nodeId)?.close("replaced");
-    const link = new PeerLink({ nodeId, connection, meter, clock: this.options.clock });
+    const { clock } = this.options;
+    const { meter } = measured;
+    const link = new PeerLink({ nodeId, connection, ...measured, load: this.load, clock });
     this.links.set(nodeId, link);
     link.onClose((reason) => {
       if (this.links.get(nodeId) === link) this.links.delete(nodeId);
       this.past.receivedBytes += meter.receivedBytes;
       this.past.sentBytes += meter.sentBytes;
+      // Who is banned leaves no good memory, however long it was here.
+      if (!this.scores.isBanned(nodeId)) {
+        this.strikes.left(nodeId, clock.monotonicMs() - link.connectedAtMs);
+      }
       this.options.log.debug({ peer: nodeId, reason }, "peer disconnected");
     });
     this.options.log.debug({ peer: nodeId, direction: link.direction }, "peer connected");
@@ -282,21 +316,38 @@ export class Host {
   }
 
   private measure(nodeId: NodeId, connection: MultiaddrConnection): void {
-    const meter = new TrafficMeter(this.options.clock, () => this.scores.report(nodeId, "flood"));
-    connection.addEventListener("message", ({ data }) => meter.received(data.byteLength));
+    const meter = new TrafficMeter(this.options.clock, {
+      onFlood: () => this.scores.report(nodeId, "flood"),
+      onExpected: (sizeBytes) => this.load.forgive(nodeId, sizeBytes * MS_PER_ASKED_BYTE),
+    });
+    connection.addEventListener("message", ({ data }) => {
+      meter.received(data.byteLength);
+      this.load.heard(nodeId, data.byteLength * MS_PER_BYTE);
+    });
+    // Decryption and the multiplexer run inside; small frames cost more than their bytes say.
+    const dispatch = connection.dispatchEvent.bind(connection);
+    connection.dispatchEvent = (event) => {
+      return event.type === "message"
+        ? this.load.hear(nodeId, () => dispatch(event))
+        : dispatch(event);
+    };
     const send = connection.send.bind(connection);
     connection.send = (data) => {
       meter.sent(data.byteLength);
       return send(data);
     };
-    this.freshMeters.set(nodeId, meter);
+    this.fresh.set(nodeId, { meter, transport: connection });
   }
 
-  private hasInboundRoom(nodeId: NodeId): boolean {
+  private hasInboundRoom(nodeId: NodeId, ip: string): boolean {
     if (this.options.reservedIds.has(nodeId)) return true;
+    if (this.strikes.refuses(nodeId, ip)) return false;
     const strangers = this.peers().filter(
       ({ direction, nodeId: id }) => direction === "inbound" && !this.options.reservedIds.has(id),
     );
-    return strangers.length < this.options.maxInboundPeers;
+    if (strangers.length < this.options.maxInboundPeers) return true;
+    const leaving = placeFor(ip, strangers);
+    leaving?.close("made room for a peer of another network");
+    return leaving !== undefined;
   }
 }

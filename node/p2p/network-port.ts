@@ -1,4 +1,6 @@
 /** What servers and metrics may ask about the network. */
+import type { RoundStatus } from "../consensus/consensus-ports.js";
+import type { FlowStatus } from "./peers/flow-monitor.js";
 
 /** A connected peer, as `net_info` shows it. */
 export interface NetworkPeer {
@@ -15,6 +17,23 @@ export interface NetworkPeer {
   readonly connectedMs: number;
   readonly receivedBytes: number;
   readonly sentBytes: number;
+  readonly receiving: FlowStatus;
+  readonly sending: FlowStatus;
+  /** Bytes that the peer has not taken yet, and how many may wait. */
+  readonly unsentBytes: number;
+  readonly maxUnsentBytes: number;
+  readonly round: PeerRound;
+}
+
+/** What a peer said of the height that it is deciding, and gave this node of it. */
+export interface PeerRound {
+  /** Undefined until it says something. */
+  readonly status: RoundStatus | undefined;
+  /** When it was first heard to be at the height, Unix milliseconds. */
+  readonly sinceMs: number;
+  /** Votes and parts that were new here, since it connected. */
+  readonly voteCount: number;
+  readonly partCount: number;
 }
 
 /** Totals since the start. */
@@ -22,6 +41,8 @@ export interface NetworkStats {
   readonly peers: number;
   readonly receivedBytes: number;
   readonly sentBytes: number;
+  /** What peers cost the node's thread, milliseconds. */
+  readonly peersMs: number;
 }
 
 /** The network as the servers see it. */

@@ -1,34 +1,34 @@
 /** The node's place in the network: all parts of it, put together. */
 import type { Hash32 } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import { formatListenAddress, type ListenAddress } from "../../runtime/config-values.js";
-import type { Logger } from "../../runtime/logger.js";
-import { TaskGroup } from "../../runtime/task.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { TaskGroup } from "../../runtime/process/task.js";
 import type {
   BlockSyncTarget,
   ConsensusBroadcast,
   ConsensusInbox,
   HeightWitness,
 } from "../consensus/consensus-ports.js";
-import type { PendingTransaction } from "../event-bus.js";
+import type { PendingTransaction } from "../view/event-bus.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
-import { blockHandler, blockSource } from "./block-protocol.js";
-import { BlockSync, type CatchUpOptions, type SyncPeer } from "./block-sync.js";
-import { ConsensusReactor } from "./consensus-reactor.js";
-import { Discovery } from "./discovery.js";
-import { Gossip } from "./gossip.js";
+import { blockHandler, blockSource } from "./blocks/block-protocol.js";
+import { BlockSync, type CatchUpOptions, type SyncPeer } from "./blocks/block-sync.js";
+import { ConsensusReactor } from "./gossip/consensus-reactor.js";
+import { Discovery } from "./peers/discovery.js";
+import { Gossip } from "./gossip/gossip.js";
 import { Host, type ProtocolHandler } from "./host.js";
-import { LagWatch } from "./lag-watch.js";
+import { LagWatch } from "./blocks/lag-watch.js";
 import type { NetworkPeer, NetworkStats, NetworkView } from "./network-port.js";
 import type { NodeId, NodeKey } from "./node-key.js";
-import type { KnownPeerAddress, PeerAddress } from "./peer-address.js";
-import { PeerBook } from "./peer-book.js";
-import type { PeerLink } from "./peer-link.js";
-import type { Offence } from "./peer-scores.js";
-import type { Hello } from "./peer-codec.js";
-import { type PeerSession, PeerSessions } from "./peer-sessions.js";
-import { keepConnected } from "./persistent-dialer.js";
-import { TransactionGossip } from "./transaction-gossip.js";
+import type { KnownPeerAddress, PeerAddress } from "./peers/peer-address.js";
+import { PeerBook } from "./peers/peer-book.js";
+import type { PeerLink } from "./peers/peer-link.js";
+import type { Offence } from "./peers/peer-scores.js";
+import type { Hello } from "./peers/peer-codec.js";
+import { MAX_UNSENT_BYTES, type PeerSession, PeerSessions } from "./peers/peer-sessions.js";
+import { keepConnected } from "./peers/persistent-dialer.js";
+import { TransactionGossip } from "./gossip/transaction-gossip.js";
 
 /** Who this node is and whom it talks to; the names are those of config.toml, section p2p. */
 export interface NetworkOptions {
@@ -40,7 +40,10 @@ export interface NetworkOptions {
   readonly persistentPeers: readonly KnownPeerAddress[];
   /** Asked for addresses when nobody is known; only with `pex`. */
   readonly seeds: readonly PeerAddress[];
-  /** Whether peers beyond the persistent ones are looked for. */
+  /**
+   * Whether peers beyond the persistent ones are looked for. Who asks for addresses gets them
+   * either way: else nobody who knows one node of a network could join it.
+   */
   readonly pex: boolean;
   /** Whether this node only collects and gives out addresses. */
   readonly seedMode: boolean;
@@ -204,7 +207,7 @@ export class Network implements NetworkView {
   /** See `NetworkView`; peers that have said hello. */
   peers(): readonly NetworkPeer[] {
     const nowMs = this.ports.clock.monotonicMs();
-    return this.parts.sessions.all().map(({ link, hello }) => ({
+    return this.parts.sessions.all().map(({ link, hello, unsentBytes }) => ({
       nodeId: link.nodeId,
       moniker: hello.moniker,
       network: hello.network,
@@ -216,6 +219,11 @@ export class Network implements NetworkView {
       connectedMs: nowMs - link.connectedAtMs,
       receivedBytes: link.meter.receivedBytes,
       sentBytes: link.meter.sentBytes,
+      receiving: link.meter.receiving.status(),
+      sending: link.meter.sending.status(),
+      unsentBytes,
+      maxUnsentBytes: MAX_UNSENT_BYTES,
+      round: this.parts.reactor.roundOf(link.nodeId),
     }));
   }
 
@@ -231,7 +239,8 @@ export class Network implements NetworkView {
 
   /** See `NetworkView`. */
   stats(): NetworkStats {
-    return { peers: this.parts.sessions.all().length, ...this.parts.host.traffic() };
+    const { host, sessions } = this.parts;
+    return { peers: sessions.all().length, ...host.traffic(), peersMs: host.load.totalMs };
   }
 
   /** Ends all connections and loops. */
@@ -260,12 +269,11 @@ export class Network implements NetworkView {
       };
       tasks.run(`peer ${address.nodeId}`, (inner) => keepConnected(address, dial, inner));
     }
-    if (!options.pex) return;
-    const file = options.addressBookFile;
+    const { pex } = options;
+    const file = pex ? options.addressBookFile : undefined;
     const unlistedIds = new Set([options.key.nodeId, ...options.privatePeerIds]);
     const book = new PeerBook({ file, unlistedIds, clock, log, random });
     const { seeds, seedMode: isSeed, maxOutboundPeers } = options;
-    this.knowsAnybody ||= seeds.length > 0 || book.size > 0;
     const discovery = await Discovery.start({
       host,
       sessions,
@@ -278,6 +286,11 @@ export class Network implements NetworkView {
       log,
       random,
     });
+    if (!pex && seeds.length > 0) {
+      log.warn({ seeds: seeds.length }, "p2p.seeds is not used: set p2p.pex to true for that");
+    }
+    if (!pex) return;
+    this.knowsAnybody ||= seeds.length > 0 || book.size > 0;
     tasks.run("discovery", (inner) => discovery.run(inner));
   }
 
@@ -326,11 +339,13 @@ function connectParts(made: {
   const { clock, log, pool } = ports;
   const report = host.scores.report.bind(host.scores);
   const isReady = (nodeId: NodeId) => sessions.get(nodeId) !== undefined;
-  const gossip = new Gossip({ router: host.gossip, clock, log, isReady, report });
+  const { gossip: router, load } = host;
+  const gossip = new Gossip({ router, clock, log, isReady, report, load });
   const publishTo = (topic: string) => (bytes: Uint8Array) => gossip.publish(topic, bytes);
   const reactor = new ConsensusReactor({
     publish: publishTo(topics.consensus),
     report,
+    load,
     clock,
     log,
   });

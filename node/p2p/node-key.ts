@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { sha256 } from "../../chain/crypto.js";
 import { errorCode } from "../../chain/errors.js";
-import { readSecretFile, writeNewSecretFile } from "../../runtime/secret-file.js";
+import { readSecretFile, writeNewSecretFile } from "../../runtime/config/secret-file.js";
 import { P2pError } from "./p2p-error.js";
 
 /** 40 lower-case hex digits: the first 20 bytes of SHA-256 of an ed25519 public key. */

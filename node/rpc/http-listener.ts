@@ -1,12 +1,7 @@
 /** What the node's plain `node:http` servers share: listening, body reading, ending. */
+import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
-
-/** Where a server listens; port 0 takes any free one (tests). */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** A listening server; `stop` is safe to call more than once. */
 export interface RpcServer {
@@ -45,7 +40,7 @@ export async function listen(
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   await new Promise<void>((resolve, reject) => {
     const onError = (cause: Error) => {
-      const place = `${wanted.host}:${wanted.port}`;
+      const place = formatListenAddress(wanted);
       const taken = errorCode(cause) === "EADDRINUSE";
       const text = taken
         ? `${name} cannot listen: ${place} is taken`
@@ -108,6 +103,31 @@ export function readBody(
     const [only] = chunks;
     done(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, sizeBytes));
   });
+}
+
+/** Sends JSON that lies in pieces; bytes among them are not copied. */
+export function sendPieces(
+  response: ServerResponse,
+  status: number,
+  pieces: readonly (string | Buffer)[],
+  headers: Readonly<Record<string, string>>,
+): void {
+  let sizeBytes = 0;
+  for (const piece of pieces) sizeBytes += Buffer.byteLength(piece);
+  response.writeHead(status, {
+    "Content-Type": "application/json",
+    "Content-Length": sizeBytes,
+    ...headers,
+  });
+  const [only] = pieces;
+  if (pieces.length === 1) {
+    response.end(only);
+    return;
+  }
+  // Corked, the pieces leave in one write.
+  response.cork();
+  for (const piece of pieces) response.write(piece);
+  response.end();
 }
 
 /** Sends a short text answer. */

@@ -1,15 +1,10 @@
 /** 26660: the node's metrics in Prometheus text format. */
+import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { createServer } from "node:http";
 import { errorMessage } from "../../chain/errors.js";
-import type { Logger } from "../../runtime/logger.js";
-import type { Metrics } from "../../runtime/metrics.js";
-import {
-  listen,
-  type ListenAddress,
-  type RpcServer,
-  sendText,
-  stopServer,
-} from "./http-listener.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
+import { listen, type RpcServer, sendText, stopServer } from "./http-listener.js";
 
 /** What the server needs. */
 export interface MetricsServerOptions {

@@ -163,14 +163,20 @@ export class JournaledState {
 
   /** Keeps the changes since the last checkpoint (an outer revert can still undo them). */
   commit(): void {
-    this.marks.pop();
+    this.closeCheckpoint();
     if (this.marks.length === 0) this.undo.length = 0;
   }
 
   /** Undoes the changes since the last checkpoint; the balance listener does not hear of it. */
   revert(): void {
-    const mark = this.marks.pop() ?? 0;
+    const mark = this.closeCheckpoint();
     while (this.undo.length > mark) this.undo.pop()?.();
+  }
+
+  private closeCheckpoint(): number {
+    const mark = this.marks.pop();
+    if (mark === undefined) throw new RangeError("no checkpoint is open");
+    return mark;
   }
 
   /** Accounts that differ from committed state, with both versions. */
@@ -197,6 +203,16 @@ export class JournaledState {
       }
     }
     return changed;
+  }
+
+  /** Whether there was an account before; of one that was never asked for nobody knows. */
+  hadAccount(address: Address): boolean {
+    return this.originals.get(address) !== undefined;
+  }
+
+  /** Whether a slot that was read had another value than zero before. */
+  hadSlot(address: Address, slot: Hash32): boolean {
+    return (this.originalSlots.get(address)?.get(slot)?.length ?? 0) > 0;
   }
 
   /** Codes put since the start. */

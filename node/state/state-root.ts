@@ -38,30 +38,46 @@ function moduleUpdates(values: ModuleValues): TrieUpdate[] {
   }));
 }
 
+/** What the flat state had before a block: the tries must have had the same. */
+export interface FormerState {
+  hadAccount(address: Address): boolean;
+  hadSlot(address: Address, slot: Hash32): boolean;
+}
+
 /**
  * Computes the roots after a block from what it changed. Nothing is kept: the writes become real
  * with the block's atomic write.
+ * @param former holds flat state and tries against each other: an account that damage hides from
+ * the one would otherwise be taken for new, and its balance would be gone
+ * @throws as `updateTrie`
  */
 export function computeRoots(
   reader: TrieNodeReader,
   changed: ReadonlyMap<Address, AccountRecord | undefined>,
   storage: ReadonlyMap<Address, ReadonlyMap<Hash32, Uint8Array>>,
   modules: ModuleValues,
+  former?: FormerState,
 ): BlockRoots {
   const trieWrites: TrieWrite[] = [];
   const accounts = new Map(changed);
   for (const [address, slots] of storage) {
     const account = accounts.get(address);
     if (account === undefined) continue;
-    const updates = [...slots].map(([slot, value]) => storageUpdate(slot, value));
-    const { root, writes } = updateTrie(reader, address, updates);
+    const updates = [...slots].map(([slot, value]) => ({
+      ...storageUpdate(slot, value),
+      ...(former === undefined ? {} : { existed: former.hadSlot(address, slot) }),
+    }));
+    const { root, writes } = updateTrie(reader, address, updates, account.storageRoot);
     accounts.set(address, { ...account, storageRoot: root });
     for (const write of writes) trieWrites.push(write);
   }
   const updates: TrieUpdate[] = [];
   for (const [address, account] of accounts) {
     const key = keccak256(addressToBytes(address));
-    updates.push({ key, value: account === undefined ? undefined : encodeAccount(account) });
+    const value = account === undefined ? undefined : encodeAccount(account);
+    updates.push(
+      former === undefined ? { key, value } : { key, value, existed: former.hadAccount(address) },
+    );
   }
   const state = updateTrie(reader, ACCOUNT_TRIE, updates);
   const module = updateTrie(reader, MODULE_TRIE, moduleUpdates(modules));

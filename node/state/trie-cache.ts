@@ -34,14 +34,24 @@ export class TrieCache implements TrieNodeReader {
     return this.youngSizeBytes + this.oldSizeBytes;
   }
 
-  get(owner: string, path: Uint8Array): Uint8Array | undefined {
+  /** What is held was checked when it came in. */
+  get(
+    owner: string,
+    path: Uint8Array,
+    parent?: Uint8Array,
+    hashOffset?: number,
+  ): Uint8Array | undefined {
     const key = cacheKey(owner, path);
     const young = this.young.get(key);
     if (young !== undefined) return young;
     const kept = this.take(this.old, key);
-    const node = kept ?? this.store.get(owner, path);
+    const node = kept ?? this.store.get(owner, path, parent, hashOffset);
     if (node !== undefined) this.insert(key, node);
     return node;
+  }
+
+  damage(reason: string): Error {
+    return this.store.damage?.(reason) ?? new RangeError(reason);
   }
 
   /** Takes over what the store now holds. */

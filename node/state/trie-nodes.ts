@@ -14,6 +14,8 @@ import { encodeRlp } from "../../chain/rlp.js";
 export type TrieErrorCode =
   /** A parent refers to a node that the reader does not hold: the store is incomplete. */
   | "TRIE_NODE_MISSING"
+  /** The trie has a value where its flat counterpart had none, or the other way round. */
+  | "TRIE_VALUE_MISMATCH"
   /** Stored bytes are no trie node, or not the one that the parent refers to. */
   | "INVALID_TRIE_NODE"
   /** A key without 32 bytes, an empty value, or one key twice in a batch. */

@@ -5,7 +5,13 @@
  * kept between calls, so an abandoned block leaves no trace.
  */
 import { keccak256Hex } from "../../chain/crypto.js";
-import { bytesEqual, bytesToHex, EMPTY_TRIE_ROOT, type Hash32 } from "../../chain/hex.js";
+import {
+  bytesEqual,
+  bytesToHex,
+  EMPTY_TRIE_ROOT,
+  type Hash32,
+  hexToBytes,
+} from "../../chain/hex.js";
 import type { TrieNodeReader, TrieWrite } from "../store/trie-port.js";
 import { buildTrie, groupEnd, itemAt, type TrieEntry } from "./trie-build.js";
 import {
@@ -35,6 +41,8 @@ export interface TrieUpdate {
   readonly key: Uint8Array;
   /** RLP of the value, never empty; undefined deletes. */
   readonly value: Uint8Array | undefined;
+  /** Whether the flat state had a value; where it is given and put, the trie must agree. */
+  readonly existed?: boolean;
 }
 
 /** The outcome of a batch. */
@@ -59,19 +67,23 @@ const ROOT_PATH = new Uint8Array(0);
  * is. For an account destroyed and made again in one block, write `deleteTrie` first and then
  * `updateTrie(emptyTrieReader, ...)` over it.
  * @param updates in any order, keys unique
- * @throws INVALID_TRIE_UPDATE, TRIE_NODE_MISSING, INVALID_TRIE_NODE
+ * @param root hash of the present root node, where somebody else knows it
+ * @throws INVALID_TRIE_UPDATE, TRIE_NODE_MISSING, TRIE_VALUE_MISMATCH, INVALID_TRIE_NODE, and what
+ * a store says that is damaged
  */
 export function updateTrie(
   reader: TrieNodeReader,
   owner: string,
   updates: readonly TrieUpdate[],
+  root?: Hash32,
 ): TrieChange {
   const sorted = sortUpdates(updates);
-  const old = reader.get(owner, ROOT_PATH);
+  const named = root === undefined || root === EMPTY_TRIE_ROOT ? undefined : hexToBytes(root);
+  const old = reader.get(owner, ROOT_PATH, named);
   const pass = new UpdatePass(reader, owner, sorted);
-  const root = sorted.length === 0 ? old : pass.update(old, 0, sorted.length, 0);
-  if (root !== old) pass.writes.push({ owner, path: ROOT_PATH, node: root, previous: old });
-  return { root: root === undefined ? EMPTY_TRIE_ROOT : keccak256Hex(root), writes: pass.writes };
+  const next = sorted.length === 0 ? old : pass.update(old, 0, sorted.length, 0);
+  if (next !== old) pass.writes.push({ owner, path: ROOT_PATH, node: next, previous: old });
+  return { root: next === undefined ? EMPTY_TRIE_ROOT : keccak256Hex(next), writes: pass.writes };
 }
 
 /**
@@ -93,9 +105,15 @@ export function deleteTrie(reader: TrieNodeReader, owner: string): readonly Trie
   return writes;
 }
 
-/** The node that a parent refers to by hash. Throws TRIE_NODE_MISSING. */
-export function readNode(reader: TrieNodeReader, owner: string, path: Uint8Array): Uint8Array {
-  const node = reader.get(owner, path);
+/** The node that a parent refers to by the hash at an offset. Throws TRIE_NODE_MISSING. */
+export function readNode(
+  reader: TrieNodeReader,
+  owner: string,
+  path: Uint8Array,
+  parent?: Uint8Array,
+  hashOffset?: number,
+): Uint8Array {
+  const node = reader.get(owner, path, parent, hashOffset);
   if (node === undefined) {
     throw new TrieError("TRIE_NODE_MISSING", "the store lacks a node of the trie", {
       details: { owner, pathNibbles: bytesToHex(path) },
@@ -220,6 +238,7 @@ class UpdatePass {
         if (order > 0) entries.push(pending);
         pending = undefined;
       }
+      if (update.existed === (order !== 0)) throw this.mismatch(update.key);
       if (order !== 0 && update.value === undefined) continue;
       unchanged &&=
         update.value !== undefined && order === 0 && bytesEqual(update.value, leaf.content);
@@ -355,21 +374,29 @@ class UpdatePass {
     const start = offsets[nibble] ?? 0;
     if (old[start] === EMPTY_ITEM) return undefined;
     if (old[start] !== HASH_ITEM) return old.subarray(start, offsets[nibble + 1]);
-    return readNode(this.reader, this.owner, childPath(key, depth, nibble));
+    return readNode(this.reader, this.owner, childPath(key, depth, nibble), old, start + 1);
   }
 
   /** The child behind an extension's item. */
   private childOf(item: Uint8Array, path: Uint8Array): Uint8Array {
-    return item[0] === HASH_ITEM ? readNode(this.reader, this.owner, path) : item;
+    return item[0] === HASH_ITEM ? readNode(this.reader, this.owner, path, item, 1) : item;
   }
 
   private putsOf(from: number, to: number): TrieEntry[] {
     const entries: TrieEntry[] = [];
     for (let index = from; index < to; index++) {
-      const { key, value } = itemAt(this.updates, index);
+      const { key, value, existed } = itemAt(this.updates, index);
+      if (existed === true) throw this.mismatch(key);
       if (value !== undefined) entries.push({ key, value });
     }
     return entries;
+  }
+
+  /** The trie has a value where the flat state had none, or the other way round. */
+  private mismatch(key: Uint8Array): Error {
+    const place = `${this.owner || "the accounts"}, key ${bytesToHex(key)}`;
+    const reason = `flat state and trie differ in ${place}`;
+    return this.reader.damage?.(reason) ?? new TrieError("TRIE_VALUE_MISMATCH", reason);
   }
 
   private build(entries: readonly TrieEntry[], depth: number): Uint8Array | undefined {

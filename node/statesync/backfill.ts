@@ -6,12 +6,12 @@ import type { ConsensusHeader } from "../../chain/consensus/consensus-header.js"
 import { LightError, verifyBackwards } from "../../chain/consensus/light.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Height } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import type { Logger } from "../../runtime/logger.js";
-import { retry } from "../../runtime/task.js";
-import { fromAny, headersOfAny } from "./light-client.js";
-import { HEADERS_PER_PAGE } from "./light-json.js";
-import type { LightProvider } from "./light-rpc.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { retry } from "../../runtime/process/task.js";
+import { fromAny, headersOfAny } from "./light/light-client.js";
+import { HEADERS_PER_PAGE } from "./light/light-json.js";
+import type { LightProvider } from "./light/light-rpc.js";
 import type { Backfill } from "./statesync-ports.js";
 
 /** How far back double signing is punished; evidence is too old only by both. */

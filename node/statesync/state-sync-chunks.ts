@@ -6,13 +6,13 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { sha256 } from "../../chain/crypto.js";
 import { bytesToHash32 } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import type { Logger } from "../../runtime/logger.js";
-import { sleep } from "../../runtime/task.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { sleep } from "../../runtime/process/task.js";
 import type { NodeId } from "../p2p/node-key.js";
-import type { Offence } from "../p2p/peer-scores.js";
-import type { SnapshotManifest } from "./snapshot-manifest.js";
-import { chunkFileName } from "./snapshot-write.js";
+import type { Offence } from "../p2p/peers/peer-scores.js";
+import type { SnapshotManifest } from "./snapshot/snapshot-manifest.js";
+import { chunkFileName } from "./snapshot/snapshot-write.js";
 import { offenceOf, type SnapshotOffers, type SnapshotPeer } from "./state-sync-offers.js";
 import { StateSyncError } from "./state-sync-error.js";
 import type { SnapshotOffer } from "./statesync-ports.js";
@@ -21,6 +21,8 @@ import type { SnapshotOffer } from "./statesync-ports.js";
 export interface ChunkPorts {
   readonly offers: Pick<SnapshotOffers, "holders" | "forget">;
   report(nodeId: NodeId, offence: Offence): void;
+  /** Looks at each chunk once, as soon as it is here; what it throws ends the fetching. */
+  check(index: number, bytes: Uint8Array): void;
   /** Time for one chunk; a peer that needs longer is passed over. */
   readonly timeoutMs: number;
   /** Chunks that are fetched at once. */
@@ -88,6 +90,7 @@ export class ChunkFetch {
   private lastProgressMs: number;
   private fetchedBytes = 0;
   private done = 0;
+  private wanted = 0;
 
   constructor(
     private readonly offer: SnapshotOffer,
@@ -98,18 +101,24 @@ export class ChunkFetch {
   }
 
   /**
-   * Resolves when all chunks are on disk.
-   * @throws SNAPSHOT_UNAVAILABLE when no peer has had it for a while; faults of the disk; or the
-   * signal's reason
+   * Resolves when the chunks of a range are on disk; to be called for each range once.
+   * @param range.to the first one that is not wanted any more
+   * @throws SNAPSHOT_UNAVAILABLE when no peer has had it for a while; what `check` throws; faults
+   * of the disk; or the signal's reason
    */
-  async run(signal: AbortSignal): Promise<void> {
-    for (let index = 0; index < this.offer.chunks; index++) {
+  async run(
+    range: { readonly from: number; readonly to: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.wanted += range.to - range.from;
+    for (let index = range.from; index < range.to; index++) {
       signal.throwIfAborted();
-      if ((await this.folder.read(index)) === undefined) this.waiting.push(index);
-      else this.done++;
+      const kept = await this.folder.read(index);
+      if (kept === undefined) this.waiting.push(index);
+      else this.take(index, kept);
     }
     const { height, chunks } = this.offer;
-    this.ports.log.info({ height, chunks, kept: this.done }, "state sync fetches a snapshot");
+    this.ports.log.info({ height, chunks, ...range, kept: this.done }, "state sync fetches chunks");
     const ending = new AbortController();
     const inner = AbortSignal.any([signal, ending.signal]);
     const fetchers = Array.from({ length: this.ports.fetchers }, () => this.fetchAll(inner));
@@ -123,7 +132,7 @@ export class ChunkFetch {
   }
 
   private async fetchAll(signal: AbortSignal): Promise<void> {
-    while (this.done < this.offer.chunks) {
+    while (this.done < this.wanted) {
       signal.throwIfAborted();
       const peer = this.waiting.length === 0 ? undefined : this.choosePeer();
       const index = peer === undefined ? undefined : this.waiting.shift();
@@ -182,10 +191,15 @@ export class ChunkFetch {
       return false;
     }
     await this.folder.keep(index, bytes);
-    this.done++;
+    this.take(index, bytes);
     this.fetchedBytes += bytes.length;
     this.lastProgressMs = this.ports.clock.monotonicMs();
     return true;
+  }
+
+  private take(index: number, bytes: Uint8Array): void {
+    this.ports.check(index, bytes);
+    this.done++;
   }
 
   private passOver({ nodeId }: SnapshotPeer): void {
@@ -212,7 +226,7 @@ export class ChunkFetch {
       const peers = this.ports.offers.holders(this.offer).length;
       this.ports.log.info(
         { height, chunks, done: this.done, bytesPerSecond, peers },
-        "state sync fetches chunks",
+        "state sync goes on fetching",
       );
     }
   }

@@ -3,9 +3,10 @@
  * the last one before a crash.
  */
 import { existsSync } from "node:fs";
-import { open, readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm, statfs } from "node:fs/promises";
 import path from "node:path";
-import { restoredHeight } from "./snapshot-restore.js";
+import { syncFolder } from "../../runtime/files/folder.js";
+import { restoredHeight } from "./snapshot/snapshot-restore.js";
 
 /** Names in the node's `data` folder. */
 const NAMES = {
@@ -31,6 +32,12 @@ export class StateSyncFolders {
   /** Where the chunks of a snapshot are kept. */
   chunksOf(name: string): string {
     return path.join(this.data, NAMES.chunks, name);
+  }
+
+  /** Bytes that may still be written beside what is there. */
+  async freeBytes(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.data);
+    return bavail * bsize;
   }
 
   /** Deletes the chunks of all snapshots but one. */
@@ -63,21 +70,11 @@ export class StateSyncFolders {
       await rename(this.at("chain"), this.at("replaced"));
     }
     await rename(this.restoring, this.at("chain"));
-    await this.sync();
+    await syncFolder(this.data);
     await this.keepOnlyChunks(undefined);
   }
 
   private at(name: keyof typeof NAMES): string {
     return path.join(this.data, NAMES[name]);
-  }
-
-  /** Renames are on disk only when their folder is. */
-  private async sync(): Promise<void> {
-    const folder = await open(this.data, "r");
-    try {
-      await folder.sync();
-    } finally {
-      await folder.close();
-    }
   }
 }

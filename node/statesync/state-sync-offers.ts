@@ -1,12 +1,12 @@
 /** Which peers have which snapshots now; asked again and again while state sync runs. */
 import { errorCode } from "../../chain/errors.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import type { Logger } from "../../runtime/logger.js";
-import { sleep } from "../../runtime/task.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { sleep } from "../../runtime/process/task.js";
 import type { NodeId } from "../p2p/node-key.js";
-import type { Offence } from "../p2p/peer-scores.js";
-import { SNAPSHOT_FORMAT } from "./snapshot-manifest.js";
+import type { Offence } from "../p2p/peers/peer-scores.js";
+import { SNAPSHOT_FORMAT } from "./snapshot/snapshot-manifest.js";
 import type { SnapshotOffer, SnapshotSource } from "./statesync-ports.js";
 
 /** A connected peer that may have snapshots; the same object for the same connection. */
@@ -55,7 +55,10 @@ export class SnapshotOffers {
     }
   }
 
-  /** What may be restored, best first: the newest, then what most peers have. */
+  /**
+   * What may be restored, best first: what more than one peer has (nodes that take a snapshot of a
+   * height take the same), then the newest, then what most peers have.
+   */
   candidates(isRejected: (id: Hash32) => boolean): readonly SnapshotOffer[] {
     const found = new Map<string, { readonly offer: SnapshotOffer; peers: number }>();
     for (const offer of [...this.known.values()].flatMap(({ offers }) => offers)) {
@@ -65,7 +68,10 @@ export class SnapshotOffers {
       found.set(keyOf(offer), entry);
     }
     return [...found.values()]
-      .toSorted((one, other) => other.offer.height - one.offer.height || other.peers - one.peers)
+      .toSorted((one, other) => {
+        const byAgreement = Number(other.peers > 1) - Number(one.peers > 1);
+        return byAgreement || other.offer.height - one.offer.height || other.peers - one.peers;
+      })
       .map(({ offer }) => offer);
   }
 

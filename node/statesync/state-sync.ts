@@ -6,15 +6,21 @@
 import { LRUCache } from "lru-cache";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import { sleep } from "../../runtime/task.js";
+import { sleep } from "../../runtime/process/task.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { EvidenceWindow } from "./backfill.js";
-import { LightClient, type LightClientOptions } from "./light-client.js";
-import { proveState } from "./light-state.js";
-import { decodeManifest, type SnapshotManifest, snapshotIdOf } from "./snapshot-manifest.js";
-import { restoreSnapshot } from "./snapshot-restore.js";
+import { LightClient, type LightClientOptions } from "./light/light-client.js";
+import { proveState } from "./light/light-state.js";
+import {
+  decodeManifest,
+  type SnapshotManifest,
+  snapshotIdOf,
+} from "./snapshot/snapshot-manifest.js";
+import { SnapshotGuard } from "./snapshot/snapshot-guard.js";
+import { CHUNK_BYTES } from "./snapshot/snapshot-records.js";
+import { restoreSnapshot } from "./snapshot/snapshot-restore.js";
 import { ChunkFetch, ChunkFolder } from "./state-sync-chunks.js";
-import type { StateSyncSettings } from "./state-sync-config.js";
+import type { StateSyncSettings } from "../settings/state-sync-config.js";
 import { StateSyncError } from "./state-sync-error.js";
 import type { StateSyncFolders } from "./state-sync-folders.js";
 import {
@@ -52,6 +58,9 @@ const RETRY_MS = 1_000;
 
 /** How often it is logged that there is nothing to restore. */
 const LOG_INTERVAL_MS = 10_000;
+
+/** Chunks, the restored store, and what is sorted for it lie on disk beside each other. */
+const ROOM_PER_BYTE = 3;
 
 /** Digits of a snapshot's id that tell its folder from others of the same height. */
 const ID_DIGITS = 16;
@@ -137,6 +146,11 @@ export class StateSync {
     const candidates = this.offers.candidates((id) => this.rejected.has(id));
     if (candidates.length === 0) this.logSeldom("no peer has a snapshot");
     for (const offer of candidates) {
+      const refusal = await this.refusalOf(offer);
+      if (refusal !== undefined) {
+        this.logSeldom(refusal);
+        continue;
+      }
       try {
         const trusted = await this.prove(offer.height, signal);
         await this.restore(offer, trusted, signal);
@@ -147,6 +161,18 @@ export class StateSync {
       }
     }
     return undefined;
+  }
+
+  /** Why a snapshot is not even begun with: the number of its chunks is only what peers say. */
+  private async refusalOf({ height, chunks }: SnapshotOffer): Promise<string | undefined> {
+    const { settings, folders } = this.parts;
+    const sizeBytes = chunks * CHUNK_BYTES;
+    if (sizeBytes > settings.maxSnapshotBytes) {
+      return `the snapshot of height ${height} is larger than statesync.max_snapshot_bytes`;
+    }
+    const freeBytes = await folders.freeBytes();
+    if (sizeBytes * ROOM_PER_BYTE <= freeBytes) return undefined;
+    return `the snapshot of height ${height} may need ${sizeBytes * ROOM_PER_BYTE} bytes of disk`;
   }
 
   private async prove(height: Height, signal: AbortSignal): Promise<TrustedState> {
@@ -168,14 +194,24 @@ export class StateSync {
     await folders.keepOnlyChunks(name);
     const chunks = new ChunkFolder(folders.chunksOf(name), manifest);
     const startedAtMs = clock.monotonicMs();
-    await new ChunkFetch(offer, chunks, {
+    const guard = new SnapshotGuard({ manifest, trusted });
+    const fetching = new ChunkFetch(offer, chunks, {
       offers,
       report: (nodeId, offence) => parts.report(nodeId, offence),
+      check: (index, bytes) => guard.check(index, bytes),
       timeoutMs: settings.chunkTimeoutMs,
       fetchers: settings.chunkFetchers,
       clock,
       log,
-    }).run(signal);
+    });
+    const read = async (index: number) =>
+      (await chunks.read(index)) ?? (await this.lostChunk(offer.height));
+    let first = 0;
+    for (let isProven = false; !isProven; first++) {
+      await fetching.run({ from: first, to: first + 1 }, signal);
+      isProven = guard.takeFirst(first, await read(first));
+    }
+    await fetching.run({ from: first, to: offer.chunks }, signal);
     const fetchMs = Math.round(clock.monotonicMs() - startedAtMs);
     const { height } = offer;
     log.info({ height, chunks: offer.chunks, fetchMs }, "state sync restores the state");
@@ -187,7 +223,7 @@ export class StateSync {
       genesisBlock: parts.genesisBlock,
       cosmosChainId: parts.chainId,
       signal,
-      readChunk: async (index) => (await chunks.read(index)) ?? (await this.lostChunk(height)),
+      readChunk: read,
       onChunk: (index) => {
         if (clock.monotonicMs() - loggedAtMs < LOG_INTERVAL_MS) return;
         loggedAtMs = clock.monotonicMs();

@@ -1,11 +1,15 @@
-/** RLP of what is stored once per block: block, receipts, balance journal. */
+/**
+ * RLP of what blocks are made of: header, transaction, receipt, balance changes; and of a whole
+ * block and its receipts, as snapshots carry them. How a block is stored is in `block-records.ts`.
+ */
 import { addressToBytes, bytesToAddress } from "../../chain/address.js";
+import { BALANCE_REASONS, type BalanceChange } from "../../chain/balance-change.js";
 import {
-  BALANCE_REASONS,
-  type BalanceChange,
-  type BlockJournal,
-} from "../../chain/balance-change.js";
-import { type Block, type BlockHeader, hashHeader } from "../../chain/block.js";
+  type Block,
+  type BlockHeader,
+  type BlockTransaction,
+  hashHeader,
+} from "../../chain/block.js";
 import { bigintToBytes, bytesToHash32, hexToBytes } from "../../chain/hex.js";
 import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
 import {
@@ -25,39 +29,57 @@ const NOTHING = new Uint8Array(0);
 /** One array for each of the small numbers, of which a block has tens of thousands. */
 const SMALL = Array.from({ length: 16 }, (_, value) => bigintToBytes(BigInt(value)));
 
-function integer(value: number | bigint): Uint8Array {
+/** A number without leading zeros. */
+export function integer(value: number | bigint): Uint8Array {
   return (value < 16 ? SMALL[Number(value)] : undefined) ?? bigintToBytes(BigInt(value));
 }
 
-function safeInteger(item: RlpItem | undefined): number {
+/** A number below 2^53. Throws INVALID_RLP. */
+export function safeInteger(item: RlpItem | undefined): number {
   return Number(rlpInteger(item, 7));
 }
 
-/** Stored form of a block. */
+/** A whole block in one piece. */
 export function encodeBlock(block: Block): Uint8Array {
-  const { header } = block;
   return encodeRlp([
-    [
-      hexToBytes(header.parentHash),
-      addressToBytes(header.coinbase),
-      hexToBytes(header.stateRoot),
-      hexToBytes(header.transactionsRoot),
-      hexToBytes(header.receiptsRoot),
-      header.logsBloom,
-      integer(header.height),
-      integer(header.gasLimit),
-      integer(header.gasUsed),
-      integer(header.timestampSeconds),
-      hexToBytes(header.moduleRoot),
-      hexToBytes(header.mixHash),
-    ],
+    headerItem(block.header),
     integer(block.timeMs),
     hexToBytes(block.dataHash),
-    block.transactions.map(({ tx, from }) => [tx.raw, addressToBytes(from)]),
+    block.transactions.map(transactionItem),
   ]);
 }
 
-function decodeHeader(item: RlpItem | undefined): BlockHeader {
+/** Fields of a header in the order of the stored form. */
+export function headerItem(header: BlockHeader): RlpInput {
+  return [
+    hexToBytes(header.parentHash),
+    addressToBytes(header.coinbase),
+    hexToBytes(header.stateRoot),
+    hexToBytes(header.transactionsRoot),
+    hexToBytes(header.receiptsRoot),
+    header.logsBloom,
+    integer(header.height),
+    integer(header.gasLimit),
+    integer(header.gasUsed),
+    integer(header.timestampSeconds),
+    hexToBytes(header.moduleRoot),
+    hexToBytes(header.mixHash),
+  ];
+}
+
+/** A transaction with its sender, which nobody has to recover again. */
+export function transactionItem({ tx, from }: BlockTransaction): RlpInput {
+  return [tx.raw, addressToBytes(from)];
+}
+
+/** Reads a transaction of a block. */
+export function decodeTransactionItem(item: RlpItem | undefined): BlockTransaction {
+  const [raw, from] = rlpList(item);
+  return { tx: decodeTransaction(rlpBytes(raw)), from: bytesToAddress(rlpBytes(from)) };
+}
+
+/** Reads a header. */
+export function decodeHeader(item: RlpItem | undefined): BlockHeader {
   const fields = rlpList(item);
   const hash = (index: number) => bytesToHash32(rlpBytes(fields[index]));
   return {
@@ -76,42 +98,43 @@ function decodeHeader(item: RlpItem | undefined): BlockHeader {
   };
 }
 
-/** Reads a stored block; the hash is computed again from the header. */
+/** Reads a whole block; the hash is computed again from the header. */
 export function decodeBlock(bytes: Uint8Array): Block {
-  const [headerItem, timeMs, dataHash, transactions] = rlpList(decodeRlp(bytes));
-  const header = decodeHeader(headerItem);
+  const [headerFields, timeMs, dataHash, transactions] = rlpList(decodeRlp(bytes));
+  const header = decodeHeader(headerFields);
   return {
     header,
     hash: hashHeader(header),
     timeMs: safeInteger(timeMs),
     dataHash: bytesToHash32(rlpBytes(dataHash)),
-    transactions: rlpList(transactions).map((item) => {
-      const [raw, from] = rlpList(item);
-      return { tx: decodeTransaction(rlpBytes(raw)), from: bytesToAddress(rlpBytes(from)) };
-    }),
+    transactions: rlpList(transactions).map(decodeTransactionItem),
   };
 }
 
-/** Stored form of a block's receipts; blooms are left out, they follow from the logs. */
+/** All receipts of a block; blooms are left out, they follow from the logs. */
 export function encodeReceipts(receipts: readonly Receipt[]): Uint8Array {
-  return encodeRlp(
-    receipts.map((receipt) => [
-      integer(receipt.type),
-      integer(receipt.status),
-      integer(receipt.gasUsed),
-      integer(receipt.cumulativeGasUsed),
-      integer(receipt.effectiveGasPriceAtoken),
-      receipt.contractAddress === undefined ? NOTHING : addressToBytes(receipt.contractAddress),
-      receipt.logs.map((log) => [
-        addressToBytes(log.address),
-        log.topics.map((topic) => hexToBytes(topic)),
-        log.data,
-      ]),
-    ]),
-  );
+  return encodeRlp(receipts.map(receiptFields));
 }
 
-function decodeLog(item: RlpItem): Log {
+/** Fields of a receipt without its bloom. */
+export function receiptFields(receipt: Receipt): RlpInput[] {
+  return [
+    integer(receipt.type),
+    integer(receipt.status),
+    integer(receipt.gasUsed),
+    integer(receipt.cumulativeGasUsed),
+    integer(receipt.effectiveGasPriceAtoken),
+    receipt.contractAddress === undefined ? NOTHING : addressToBytes(receipt.contractAddress),
+    receipt.logs.map((log) => [
+      addressToBytes(log.address),
+      log.topics.map((topic) => hexToBytes(topic)),
+      log.data,
+    ]),
+  ];
+}
+
+/** Reads a log. */
+export function decodeLog(item: RlpItem): Log {
   const [address, topics, data] = rlpList(item);
   return {
     address: bytesToAddress(rlpBytes(address)),
@@ -120,27 +143,33 @@ function decodeLog(item: RlpItem): Log {
   };
 }
 
-/** Reads stored receipts. */
+/** Reads all receipts of a block and works out their blooms. */
 export function decodeReceipts(bytes: Uint8Array): Receipt[] {
-  return rlpList(decodeRlp(bytes)).map((item) => {
-    const [type, status, gasUsed, cumulative, price, contract, logItems] = rlpList(item);
-    const logs = rlpList(logItems).map(decodeLog);
-    const contractBytes = rlpBytes(contract);
-    return {
-      type: safeInteger(type) as TransactionType,
-      status: rlpInteger(status) === 1n ? 1 : 0,
-      gasUsed: rlpInteger(gasUsed),
-      cumulativeGasUsed: rlpInteger(cumulative),
-      effectiveGasPriceAtoken: rlpInteger(price),
-      contractAddress: contractBytes.length === 0 ? undefined : bytesToAddress(contractBytes),
-      logs,
-      logsBloom: logsToBloom(logs),
-    };
-  });
+  return rlpList(decodeRlp(bytes)).map((item) => decodeReceipt(rlpList(item), logsToBloom));
+}
+
+/** Reads a receipt's fields; `bloomOf` gives the bloom that is not among them. */
+export function decodeReceipt(
+  fields: readonly RlpItem[],
+  bloomOf: (logs: readonly Log[]) => Uint8Array,
+): Receipt {
+  const [type, status, gasUsed, cumulative, price, contract, logItems] = fields;
+  const logs = rlpList(logItems).map(decodeLog);
+  const contractBytes = rlpBytes(contract);
+  return {
+    type: safeInteger(type) as TransactionType,
+    status: rlpInteger(status) === 1n ? 1 : 0,
+    gasUsed: rlpInteger(gasUsed),
+    cumulativeGasUsed: rlpInteger(cumulative),
+    effectiveGasPriceAtoken: rlpInteger(price),
+    contractAddress: contractBytes.length === 0 ? undefined : bytesToAddress(contractBytes),
+    logs,
+    logsBloom: bloomOf(logs),
+  };
 }
 
 /** An absent trace path is no bytes; a present one is prefixed, so that "" can be told apart. */
-function encodeChange(change: BalanceChange): RlpInput {
+export function changeItem(change: BalanceChange): RlpInput {
   const path = change.tracePath;
   return [
     integer(BALANCE_REASONS.indexOf(change.reason)),
@@ -160,7 +189,8 @@ function pathBytes(path: string): Uint8Array {
   return path === "" ? OUTERMOST : Buffer.from(`/${path}`, "ascii");
 }
 
-function decodeChange(item: RlpItem): BalanceChange {
+/** Reads a balance change. Throws STORE_CORRUPT for a reason that there is not. */
+export function decodeChange(item: RlpItem): BalanceChange {
   const [reasonItem, from, to, amount, effective, pathItem, errorItem] = rlpList(item);
   const reason = BALANCE_REASONS[safeInteger(reasonItem)];
   if (reason === undefined) throw new StoreError("STORE_CORRUPT", "unknown balance reason");
@@ -175,34 +205,5 @@ function decodeChange(item: RlpItem): BalanceChange {
     effective: rlpInteger(effective) === 1n,
     tracePath: path === "" ? undefined : path.slice(1),
     ...(error === "" ? {} : { error }),
-  };
-}
-
-/** Stored form of a balance journal; transaction hashes follow from the block. */
-export function encodeJournal(journal: BlockJournal): Uint8Array {
-  return encodeRlp([
-    journal.transactions.map(({ changes }) => changes.map(encodeChange)),
-    journal.blockChanges.map(encodeChange),
-    integer(journal.mintedAtoken),
-    integer(journal.burnedAtoken),
-  ]);
-}
-
-/** Reads a stored journal of the given block. */
-export function decodeJournal(bytes: Uint8Array, block: Block): BlockJournal {
-  const [transactions, blockChanges, minted, burned] = rlpList(decodeRlp(bytes));
-  const perTransaction = rlpList(transactions);
-  if (perTransaction.length !== block.transactions.length) {
-    throw new StoreError("STORE_CORRUPT", "journal and block differ in length");
-  }
-  return {
-    height: block.header.height,
-    transactions: block.transactions.map(({ tx }, index) => ({
-      transactionHash: tx.hash,
-      changes: rlpList(perTransaction[index]).map(decodeChange),
-    })),
-    blockChanges: rlpList(blockChanges).map(decodeChange),
-    mintedAtoken: rlpInteger(minted),
-    burnedAtoken: rlpInteger(burned),
   };
 }

@@ -6,11 +6,18 @@
 import { heightBytes } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
-import type { Supply } from "../chain-view.js";
-import type { CommittedBlock } from "../event-bus.js";
-import { encodeBlock, encodeJournal, encodeReceipts } from "./block-codec.js";
-import { type Database, STORE_FORMAT_VERSION, storeKey, type StoreWrite } from "./database.js";
+import type { Supply } from "../view/chain-view.js";
+import type { CommittedBlock } from "../view/event-bus.js";
+import { blockRecordWrites, pageStarts } from "./block-records.js";
+import {
+  type Database,
+  metaKey,
+  STORE_FORMAT_VERSION,
+  storeKey,
+  type StoreWrite,
+} from "./database.js";
 import { eventWrites } from "./event-store.js";
+import { logIndexWrites } from "./log-index.js";
 import type { StateChanges, StateStore } from "./state-store.js";
 import type { TrieWrite } from "./trie-port.js";
 import type { StoreBase } from "./store-base.js";
@@ -33,15 +40,15 @@ export interface StoreIdentity {
 
 /** Writes of the block's records and indexes. */
 function blockWrites(executed: ExecutedBlock): StoreWrite[] {
-  const { block, receipts, journal } = executed.committed;
+  const { block } = executed.committed;
   const height = block.header.height;
   const at = heightBytes(height);
   const { totalAtoken, mintedAtoken, burnedAtoken } = executed.supply;
   const supply = [totalAtoken, mintedAtoken, burnedAtoken].map(bigintToBytes);
+  const starts = pageStarts(executed.committed);
   const writes: StoreWrite[] = [
-    { key: storeKey("block", at), value: encodeBlock(block) },
-    { key: storeKey("receipts", at), value: encodeReceipts(receipts) },
-    { key: storeKey("journal", at), value: encodeJournal(journal) },
+    ...blockRecordWrites(executed.committed, starts),
+    ...logIndexWrites(executed.committed, starts),
     { key: storeKey("bloom", at), value: block.header.logsBloom },
     { key: storeKey("blockHash", hexToBytes(block.hash)), value: at },
     { key: storeKey("heightHash", at), value: hexToBytes(block.hash) },
@@ -77,7 +84,7 @@ export async function commitBlock(
     ...blockWrites(executed),
     ...eventWrites(executed.committed),
     ...stores.state.writesOf(executed.changes),
-    ...trieWritesOf(header.height, executed.trieWrites, stores.archive),
+    ...trieWritesOf(stores.database, header.height, executed.trieWrites, stores.archive),
     ...(more.writes ?? []),
   ];
   const { identity } = more;
@@ -88,7 +95,7 @@ export async function commitBlock(
       cosmosChainId: identity.cosmosChainId,
     };
     for (const [name, value] of Object.entries(meta)) {
-      writes.push({ key: storeKey("meta", Buffer.from(name)), value: Buffer.from(value, "utf8") });
+      writes.push({ key: metaKey(name), value: Buffer.from(value, "utf8") });
     }
   }
   await stores.database.write(writes, { durable: true });

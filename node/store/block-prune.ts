@@ -8,16 +8,22 @@ import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
 import { type BlockStore, HASHES_BELOW_BASE } from "./block-store.js";
 import type { ConsensusStore } from "./consensus-store.js";
 import { type Database, type KeySpace, storeKey, type StoreWrite } from "./database.js";
+import { blockRecordKeys } from "./block-records.js";
 import { eventWrites } from "./event-store.js";
+import { logIndexWrites } from "./log-index.js";
 
-/** Records with the height alone as their key. */
-export const BY_HEIGHT: readonly KeySpace[] = [
-  "block",
-  "receipts",
-  "journal",
-  "bloom",
-  "supply",
-  "consensusBlock",
+/** Records with the height alone as their key, beside the block's own (`block-records.ts`). */
+const BY_HEIGHT: readonly KeySpace[] = ["bloom", "supply", "consensusBlock"];
+
+/** Every space that is ordered by the heights of blocks, for giving their room on disk back. */
+export const HEIGHT_SPACES: readonly KeySpace[] = [
+  ...BY_HEIGHT,
+  "outline",
+  "blockChanges",
+  "hashPage",
+  "transactionPage",
+  "receiptPage",
+  "journalPage",
 ];
 
 /** Where a block's records lie. */
@@ -41,6 +47,8 @@ export async function blockDeletions(
   const { block } = committed;
   const at = heightBytes(height);
   const keys = BY_HEIGHT.map((space) => storeKey(space, at));
+  const { starts } = blocks.outline(height);
+  keys.push(...blockRecordKeys(height, starts));
   keys.push(storeKey("blockHash", hexToBytes(block.hash)));
   if (height > HASHES_BELOW_BASE) {
     keys.push(storeKey("heightHash", heightBytes(height - HASHES_BELOW_BASE)));
@@ -51,6 +59,8 @@ export async function blockDeletions(
   }
   await breathe();
   for (const { key } of eventWrites(committed)) keys.push(key);
+  await breathe();
+  for (const { key } of logIndexWrites(committed, starts)) keys.push(key);
   for (const { tx, from } of block.transactions) {
     await breathe();
     keys.push(storeKey("transaction", hexToBytes(tx.hash)));
@@ -93,6 +103,7 @@ export function keysBelow(
 ): AsyncIterable<Buffer> | readonly Buffer[] {
   const { from, bound, limit } = range;
   if (bound <= from) return [];
-  const to = storeKey(space, heightBytes(bound - 1));
+  // Keys may have more behind the height.
+  const to = storeKey(space, heightBytes(bound - 1), Buffer.alloc(4, 0xff));
   return database.keys({ from: storeKey(space, heightBytes(from)), to, limit });
 }

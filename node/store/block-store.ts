@@ -1,43 +1,66 @@
 /** Blocks, receipts, journals and their indexes, by height and by hash. */
 import { LRUCache } from "lru-cache";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
-import type { BlockJournal } from "../../chain/balance-change.js";
-import type { Block } from "../../chain/block.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { BLOOM_BYTES, type Receipt } from "../../chain/receipt.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../chain/rlp.js";
-import type { Supply } from "../chain-view.js";
-import type { CommittedBlock, TransactionLocation } from "../event-bus.js";
-import { decodeBlock, decodeJournal, decodeReceipts } from "./block-codec.js";
+import type { BlockTransaction } from "../../chain/block.js";
+import type {
+  BalanceChange,
+  BlockJournal,
+  TransactionJournal,
+} from "../../chain/balance-change.js";
+import {
+  type BlockOutline,
+  type BlockPage,
+  pagesOf,
+  type PlacedReceipt,
+  placedReceipt,
+} from "../view/block-pages.js";
+import type { LogTerm, LogTest, PlacedLog, Supply } from "../view/chain-view.js";
+import type { CommittedBlock, TransactionLocation } from "../view/event-bus.js";
+import { BlockRecords, type StoredOutline } from "./block-records.js";
 import { type Database, StoreError, storeKey } from "./database.js";
+import { LogIndex } from "./log-index.js";
 import type { StoreBase } from "./store-base.js";
 
-/** Transactions' worth of decoded blocks that are kept; a transaction takes about 2 KiB. */
-const CACHED_TRANSACTIONS = 100_000;
+/**
+ * Memory for the newest blocks, decoded. Everybody asks for them at once when they come; one or
+ * two of ten thousand transfers fit.
+ */
+const RECENT_BLOCK_BYTES = 32 * 1024 * 1024;
+
+/** About what an object of each kind takes beside its bytes (measured on Node 20). */
+const TRANSACTION_BYTES = 1_400;
+const LOG_BYTES = 900;
+const CHANGE_BYTES = 120;
+
+/** Outlines kept: a kilobyte each. */
+const CACHED_OUTLINES = 2_048;
 
 /** Heights below the oldest block whose hashes are kept: BLOCKHASH reaches so far back. */
 export const HASHES_BELOW_BASE = 256;
 
-/** A block without one: its journal was not part of the snapshot that the node began with. */
-const noJournal = (height: Height): BlockJournal => ({
-  height,
-  transactions: [],
-  blockChanges: [],
-  mintedAtoken: 0n,
-  burnedAtoken: 0n,
-});
-
 /** Reads of committed blocks; what is pruned throws HISTORY_PRUNED. */
 export class BlockStore {
-  private readonly blocks = new LRUCache<Height, CommittedBlock>({
-    maxSize: CACHED_TRANSACTIONS,
-    sizeCalculation: ({ block }) => block.transactions.length + 1,
-  });
+  private readonly recent: LRUCache<Height, CommittedBlock>;
+  private readonly outlines = new LRUCache<Height, StoredOutline>({ max: CACHED_OUTLINES });
+  private readonly records: BlockRecords;
+  private readonly logs: LogIndex;
 
+  /** @param options.recentBytes memory for the newest blocks, decoded (estimated) */
   constructor(
     private readonly database: Database,
     private readonly base: StoreBase,
-  ) {}
+    options: { readonly recentBytes?: number | undefined } = {},
+  ) {
+    this.records = new BlockRecords(database);
+    this.logs = new LogIndex(database);
+    this.recent = new LRUCache({
+      maxSize: options.recentBytes ?? RECENT_BLOCK_BYTES,
+      sizeCalculation: memoryBytes,
+    });
+  }
 
   /** The last committed height, or undefined in an empty store. */
   tip(): Height | undefined {
@@ -50,66 +73,122 @@ export class BlockStore {
     return this.base.get().base;
   }
 
+  /** A block without what is in it; the caller has checked the height against the head. */
+  outline(height: Height): StoredOutline {
+    this.base.assertBlock(height);
+    const cached = this.outlines.get(height);
+    if (cached !== undefined) return cached;
+    const outline = this.records.outline(height);
+    this.outlines.set(height, outline);
+    return outline;
+  }
+
+  /** One transaction of a block; undefined where it has no such one. */
+  transaction(height: Height, index: number): BlockTransaction | undefined {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent.block.transactions[index];
+    const page = this.records.pageOf(this.outline(height), index);
+    return page?.transaction(index - page.first);
+  }
+
+  /** One receipt of a block; undefined where it has no such one. */
+  receipt(height: Height, index: number): PlacedReceipt | undefined {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return placedReceipt(recent, index);
+    const page = this.records.pageOf(this.outline(height), index);
+    return page?.receipt(index - page.first);
+  }
+
+  /** What one transaction of a block did to balances; nothing where the journal is not here. */
+  changes(height: Height, index: number): readonly BalanceChange[] {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent.journal.transactions[index]?.changes ?? [];
+    const page = this.records.pageOf(this.outline(height), index);
+    return page?.changes(index - page.first) ?? [];
+  }
+
+  /** The transactions of a block with what belongs to them, a page after the other. */
+  pages(height: Height): Iterable<BlockPage> {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    return recent === undefined ? this.storedPages(height) : pagesOf(recent);
+  }
+
+  private *storedPages(height: Height): Generator<BlockPage> {
+    const outline = this.outline(height);
+    for (const first of outline.starts) {
+      // It may have been pruned since the last page was asked for.
+      this.base.assertBlock(height);
+      yield this.records.page(outline, first);
+    }
+  }
+
+  /** Changes of a block that no transaction made. */
+  blockChanges(height: Height): Omit<BlockJournal, "transactions"> {
+    this.base.assertBlock(height);
+    return this.recent.get(height)?.journal ?? this.records.blockChanges(height);
+  }
+
   /**
-   * Block, receipts and journal of a height; the caller has checked it against the head. The one
-   * block that a node got without its journal (state sync) has an empty one: ask
+   * Block, receipts and journal of a height as a whole, in memory: some ten milliseconds for one
+   * of ten thousand transactions that is not among the newest. Who wants a part asks for that.
+   * The one block that a node got without its journal (state sync) has an empty one: ask
    * `StoreBase.assertJournal` before reading it.
    */
   block(height: Height): CommittedBlock {
     this.base.assertBlock(height);
-    const cached = this.blocks.get(height);
-    if (cached !== undefined) return cached;
-    const block = this.bareBlock(height);
-    const committed = { block, receipts: this.receipts(height), journal: this.journal(block) };
-    this.blocks.set(height, committed);
-    return committed;
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent;
+    const parts = new WholeBlock(this.outline(height), this.records.blockChanges(height));
+    for (const page of this.storedPages(height)) parts.add(page);
+    this.recent.set(height, parts.committed);
+    return parts.committed;
   }
 
   /**
-   * The same past the cache and a part at a time, for who reads each block once and is in no hurry.
-   * @param breathe called between the parts: each of a full block takes some ten milliseconds
+   * The same, a page at a time and not kept.
+   * @param pause called between the pages, to let others run
    */
-  async load(height: Height, breathe: () => Promise<void>): Promise<CommittedBlock> {
-    const block = this.bareBlock(height);
-    await breathe();
-    const receipts = this.receipts(height);
-    await breathe();
-    return { block, receipts, journal: this.journal(block) };
-  }
-
-  /** Drops a block that was deleted from the cache. */
-  forget(height: Height): void {
-    this.blocks.delete(height);
-  }
-
-  /** Puts a block that was just committed into the cache. */
-  remember(committed: CommittedBlock): void {
-    this.blocks.set(committed.block.header.height, committed);
-  }
-
-  private bareBlock(height: Height): Block {
-    return decodeBlock(this.need(storeKey("block", heightBytes(height)), height));
-  }
-
-  private receipts(height: Height): Receipt[] {
-    return decodeReceipts(this.need(storeKey("receipts", heightBytes(height)), height));
-  }
-
-  private journal(block: Block): BlockJournal {
-    const { height } = block.header;
-    const hasNone = height !== 0 && height < this.base.get().journalBase;
-    if (hasNone) return noJournal(height);
-    return decodeJournal(this.need(storeKey("journal", heightBytes(height)), height), block);
-  }
-
-  private need(key: Buffer, height: Height): Buffer {
-    const bytes = this.database.get(key);
-    if (bytes === undefined) {
-      throw new StoreError("STORE_CORRUPT", "a committed block is missing from the store", {
-        details: { height },
-      });
+  async load(height: Height, pause: () => Promise<void> | undefined): Promise<CommittedBlock> {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent;
+    const parts = new WholeBlock(this.outline(height), this.records.blockChanges(height));
+    for (const page of this.storedPages(height)) {
+      parts.add(page);
+      await pause();
     }
-    return bytes;
+    return parts.committed;
+  }
+
+  /** Drops a block that was deleted from the caches. */
+  forget(height: Height): void {
+    this.recent.delete(height);
+    this.outlines.delete(height);
+  }
+
+  /** Keeps a block that was just committed in memory. */
+  remember(committed: CommittedBlock): void {
+    this.recent.set(committed.block.header.height, committed);
+  }
+
+  /** The pages of a range of blocks that have logs of a term, both ends included. */
+  logPages(
+    term: LogTerm,
+    from: Height,
+    to: Height,
+  ): AsyncIterable<{ height: Height; starts: readonly number[] }> {
+    if (to > 0) this.base.assertBlock(Math.max(from, 1));
+    return this.logs.pages(term, from, to);
+  }
+
+  /** Logs of a page, by its first transaction, that a test of their encoded parts lets pass. */
+  pageLogs(height: Height, start: number, isWanted: LogTest): readonly PlacedLog[] {
+    this.base.assertBlock(height);
+    return this.records.page(this.outline(height), start).logs(isWanted);
   }
 
   /** Height of a block hash. */
@@ -121,7 +200,13 @@ export class BlockStore {
   /** Hash of a committed block, without decoding it; there for `HASHES_BELOW_BASE` more. */
   hashOf(height: Height): Hash32 {
     if (height < this.base.get().base - HASHES_BELOW_BASE) this.base.assertBlock(height);
-    return bytesToHash32(this.need(storeKey("heightHash", heightBytes(height)), height));
+    const hash = this.database.get(storeKey("heightHash", heightBytes(height)));
+    if (hash === undefined) {
+      throw new StoreError("STORE_CORRUPT", "the hash of a committed block is missing", {
+        details: { height },
+      });
+    }
+    return bytesToHash32(hash);
   }
 
   /** Location of a transaction by either of its hashes. */
@@ -164,9 +249,43 @@ export class BlockStore {
       burnedAtoken: rlpInteger(burned),
     };
   }
+}
 
-  /** Text under a name of the meta space. */
-  meta(name: string): string | undefined {
-    return this.database.get(storeKey("meta", Buffer.from(name, "ascii")))?.toString("utf8");
+/** A block that is put together from its pages. */
+class WholeBlock {
+  private readonly transactions: BlockTransaction[] = [];
+  private readonly receipts: Receipt[] = [];
+  private readonly journal: TransactionJournal[] = [];
+
+  constructor(
+    private readonly outline: BlockOutline,
+    private readonly changes: Omit<BlockJournal, "transactions">,
+  ) {}
+
+  add(page: BlockPage): void {
+    this.transactions.push(...page.transactions());
+    this.receipts.push(...page.receipts().map(({ receipt }) => receipt));
+    this.journal.push(...page.journal());
   }
+
+  /** The block; all pages have been added. */
+  get committed(): CommittedBlock {
+    const { header, hash, timeMs, dataHash } = this.outline;
+    return {
+      block: { header, hash, timeMs, dataHash, transactions: this.transactions },
+      receipts: this.receipts,
+      journal: { ...this.changes, transactions: this.journal },
+    };
+  }
+}
+
+/** About what a decoded block takes in memory. */
+function memoryBytes({ block, receipts, journal }: CommittedBlock): number {
+  let sizeBytes = TRANSACTION_BYTES;
+  for (const [index, { tx }] of block.transactions.entries()) {
+    sizeBytes += TRANSACTION_BYTES + tx.raw.length;
+    for (const { data } of receipts[index]?.logs ?? []) sizeBytes += LOG_BYTES + data.length;
+    sizeBytes += (journal.transactions[index]?.changes.length ?? 0) * CHANGE_BYTES;
+  }
+  return sizeBytes;
 }

@@ -93,7 +93,8 @@ export class ConsensusStore {
     if (pointer === undefined) return undefined;
     const base = readHeight(pointer, 0);
     const bytes = this.database.get(storeKey("validatorSet", heightBytes(base)));
-    if (bytes === undefined) return undefined;
+    if (bytes === undefined)
+      throw this.database.damage(`the validators of height ${base} are gone`);
     let set = decodeSet(bytes);
     // One turn at a time, as consensus did: several at once may round otherwise.
     for (let at = base; at < height; at++) set = set.advance(1);
@@ -172,19 +173,21 @@ export class ConsensusStore {
     readonly sets: readonly { readonly height: Height; readonly validators: ValidatorSet }[];
   }): Iterable<StoreWrite[]> {
     const { headers, sets } = backfill;
-    const lowest = headers.at(-1)?.height ?? 0;
-    const firsts = sets.map((_, index) => (sets[index + 1]?.height ?? lowest - 1) + 1);
-    let at = 0;
+    const lowest = headers.at(-1)?.height;
+    if (lowest === undefined) return;
+    const spans = sets.map(({ validators }, index) => {
+      return { validators, first: (sets[index + 1]?.height ?? lowest - 1) + 1 };
+    });
+    let span = spans.shift();
     for (const header of headers) {
       const { height } = header;
-      while (at + 1 < sets.length && height < (firsts[at] ?? 0)) at++;
-      const set = sets[at];
-      const first = firsts[at];
-      if (set === undefined || first === undefined) throw new RangeError("validators are missing");
+      while (span !== undefined && height < span.first) span = spans.shift();
+      if (span === undefined) throw new RangeError("validators are missing");
+      const { validators, first } = span;
       const base = Math.max(first, height - (height % SET_INTERVAL_BLOCKS));
       const value = encodeConsensusHeader(header);
       const key = storeKey("backfilledHeader", heightBytes(height));
-      yield [{ key, value }, ...this.setWrites(height, set.validators, base)];
+      yield [{ key, value }, ...this.setWrites(height, validators, base)];
     }
   }
 
@@ -223,14 +226,14 @@ function encodeRecord({ header, evidence, lastCommit, blockId }: ConsensusRecord
 }
 
 function decodeRecord(bytes: Uint8Array): ConsensusRecord {
-  const reader = new ProtoReader(bytes, [1, 2, 3, 4]);
+  const reader = new ProtoReader(bytes, [1, 2, 3], { 4: MAX_EVIDENCE });
   const blockId = decodeBlockId(reader.bytes(2));
   if (blockId === undefined) throw new RangeError("a stored block has no id");
   return {
     header: decodeConsensusHeader(reader.bytes(1)),
     blockId,
     lastCommit: decodeCommit(reader.bytes(3)),
-    evidence: reader.repeated(4, MAX_EVIDENCE).map(decodeDuplicateVote),
+    evidence: reader.repeated(4).map(decodeDuplicateVote),
   };
 }
 
@@ -244,8 +247,8 @@ function encodeSet(set: ValidatorSet): Buffer {
 }
 
 function decodeSet(bytes: Uint8Array): ValidatorSet {
-  const reader = new ProtoReader(bytes, [1, 2]);
-  const validators = reader.repeated(2, MAX_VALIDATORS).map((one) => {
+  const reader = new ProtoReader(bytes, [1], { 2: MAX_VALIDATORS });
+  const validators = reader.repeated(2).map((one) => {
     const fields = new ProtoReader(one, [1, 2, 3]);
     const publicKey = Uint8Array.from(fields.bytes(1));
     const [power, priority] = [fields.int64(2), fields.int64(3)];

@@ -9,10 +9,11 @@ import {
   LevelStoreError,
   type LevelWrite,
   openLevelStore,
-} from "../../runtime/level-store.js";
+} from "../../runtime/files/level-store.js";
+import { openFileLimit } from "../../runtime/files/open-file-limit.js";
 
 /** The version of this layout; a store written by another one is refused. */
-export const STORE_FORMAT_VERSION = 2;
+export const STORE_FORMAT_VERSION = 3;
 
 /**
  * Key spaces. Heights and indices are big-endian (8 and 4 bytes), addresses 20 bytes, hashes and
@@ -23,12 +24,18 @@ export const KEY_SPACE = {
   meta: 0x01,
   /** "" -> height: the last committed block */
   tip: 0x02,
-  /** height -> block (header, time, data hash, raw transactions with senders) */
-  block: 0x10,
-  /** height -> receipts */
-  receipts: 0x11,
-  /** height -> balance journal */
-  journal: 0x12,
+  /** height -> header, time, data hash, counts of the transactions, where the pages begin */
+  outline: 0x18,
+  /** height, index of the first -> hashes of some neighbouring transactions, 32 bytes each */
+  hashPage: 0x19,
+  /** height, index of the first -> these transactions, raw, with their senders */
+  transactionPage: 0x1a,
+  /** height, index of the first -> logs before them, their receipts with packed blooms */
+  receiptPage: 0x1b,
+  /** height, index of the first -> balance changes of each of them */
+  journalPage: 0x1c,
+  /** height -> balance changes that no transaction made, minted, burned */
+  blockChanges: 0x1d,
   /** height -> 256 bytes of logs bloom */
   bloom: 0x13,
   /** block hash -> height */
@@ -51,12 +58,16 @@ export const KEY_SPACE = {
   storageHistory: 0x24,
   /** trie owner, path -> trie node at the tip */
   trieNode: 0x28,
-  /** height -> what each changed trie node was before that block (empty: none), by name */
-  trieDiff: 0x29,
+  /** height -> names that the pages of its reverse diff begin with */
+  trieDiff: 0x2a,
+  /** height, page -> what each changed trie node was before that block (empty: none), by name */
+  trieDiffPage: 0x2d,
   /** height -> total supply, minted, burned after that block */
   supply: 0x2b,
   /** kind of term, its length, term, height -> "": the event index */
   event: 0x2c,
+  /** kind of term, address or first topic or both, height -> pages with such logs: the log index */
+  log: 0x2e,
   /** sequence of the first -> transactions of one group commit: the mempool's journal */
   pool: 0x30,
   /** transaction hash -> "": left the pool otherwise than by a block */
@@ -101,7 +112,7 @@ export type StoreWrite = LevelWrite;
 /** A consistent view of the store at one moment; must be closed. */
 export type StoreSnapshot = LevelSnapshot;
 
-/** The open store; its `write` throws STORE_WRITE_FAILED. */
+/** The open store; its `write` throws STORE_WRITE_FAILED, all of it STORE_CORRUPT. */
 export type Database = LevelStore;
 
 /** Key of a space: prefix byte, then the parts. */
@@ -118,26 +129,96 @@ export function storeKey(space: KeySpace, ...parts: readonly Uint8Array[]): Buff
   return key;
 }
 
-/** Memory that level may use for its block cache. */
-const BLOCK_CACHE_BYTES = 64 * 1024 * 1024;
-/** Bigger memtables mean fewer compactions under a load of many small keys. */
-const WRITE_BUFFER_BYTES = 32 * 1024 * 1024;
+/** Written bare, because a program of any format must be able to read it. */
+const FORMAT_KEY = metaKey("formatVersion");
+
+/** How the level store is opened; see the sections `memory` and `store` of app.toml. */
+export interface DatabaseSettings {
+  /** Memory that level may use for its block cache. */
+  readonly cacheBytes: number;
+  /** Bigger memtables mean fewer compactions under a load of many small keys. */
+  readonly writeBufferBytes: number;
+  /** With level's own 2 MiB a year of blocks is half a million files. */
+  readonly fileBytes: number;
+  readonly openFiles: number;
+}
+
+/** What a store is opened with where no settings are at hand. */
+const DEFAULT_SETTINGS: DatabaseSettings = {
+  cacheBytes: 16 * 1024 * 1024,
+  writeBufferBytes: 32 * 1024 * 1024,
+  fileBytes: 64 * 1024 * 1024,
+  openFiles: 10_000,
+};
+
+/** Part of the files that a process may open which the store takes; sockets are files as well. */
+const OPEN_FILE_SHARE = 0.5;
+
+/** How the database is opened. */
+export interface DatabaseOptions {
+  /** Memory and files; usual values when absent. */
+  readonly database?: DatabaseSettings;
+  /** Told of the first damage that is found, whoever asked and whatever he makes of the error. */
+  readonly onDamage?: (error: StoreError) => void;
+}
 
 /**
  * Opens the level store in a folder, creating it where missing.
  * @throws STORE_LOCKED when another process holds it, STORE_CORRUPT when it cannot be read
  */
-export async function openDatabase(folder: string): Promise<Database> {
-  const store = await openLevelStore(folder, {
-    cacheBytes: BLOCK_CACHE_BYTES,
-    writeBufferBytes: WRITE_BUFFER_BYTES,
-  }).catch(rethrow);
-  return { ...store, write: (writes, options) => store.write(writes, options).catch(rethrow) };
+export function openDatabase(folder: string, options: DatabaseOptions = {}): Promise<Database> {
+  const settings = options.database ?? DEFAULT_SETTINGS;
+  const allowed = Math.floor(openFileLimit() * OPEN_FILE_SHARE);
+  let isTold = false;
+  return openLevelStore(folder, {
+    ...settings,
+    openFiles: Math.min(settings.openFiles, allowed),
+    formatKey: FORMAT_KEY,
+    inOwnTerms(fault) {
+      const error = storeErrorOf(fault);
+      if (error.code === "STORE_CORRUPT" && !isTold) {
+        isTold = true;
+        options.onDamage?.(error);
+      }
+      return error;
+    },
+  });
+}
+
+/** Text under a name of the meta space; undefined where there is none. */
+export function readMeta(database: Database, name: string): string | undefined {
+  return database.get(metaKey(name))?.toString("utf8");
+}
+
+/** Key of a name in the meta space. */
+export function metaKey(name: string): Buffer {
+  return storeKey("meta", Buffer.from(name, "ascii"));
+}
+
+/** The error for a store whose records contradict each other, although each is what was written. */
+export function storeDamaged(folder: string, reason: string, cause?: unknown): StoreError {
+  return new StoreError(
+    "STORE_CORRUPT",
+    `the store in ${folder} is damaged (${reason}): delete this folder and the node syncs again ` +
+      "from the network or a snapshot, or put a backup in its place; a validator keeps its " +
+      "data/priv_validator_state.json whatever happens",
+    { details: { folder, reason }, cause },
+  );
 }
 
 /** Faults of level under the names that the node's edges know. */
-function rethrow(error: unknown): never {
-  if (!(error instanceof LevelStoreError)) throw error;
-  const { code, message, details } = error;
-  throw new StoreError(`STORE_${code}`, message, { details, cause: error });
+function storeErrorOf(fault: LevelStoreError): StoreError {
+  const { code, message, details } = fault;
+  if (code !== "CORRUPT") {
+    return new StoreError(`STORE_${code}`, message, { details, cause: fault });
+  }
+  const { folder, key, reason } = details;
+  const space = key instanceof Uint8Array ? `a record of ${spaceOf(key)}: ` : "";
+  return storeDamaged(String(folder), `${space}${String(reason)}`, fault);
+}
+
+/** Name of a key's space and the key itself. */
+function spaceOf(key: Uint8Array): string {
+  const [name] = Object.entries(KEY_SPACE).find(([, prefix]) => prefix === key[0]) ?? ["no space"];
+  return `${name}, key 0x${Buffer.from(key.subarray(1)).toString("hex")}`;
 }

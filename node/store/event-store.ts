@@ -7,7 +7,7 @@
 import { searchTerms } from "../../chain/abci-event.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
-import type { CommittedBlock } from "../event-bus.js";
+import type { CommittedBlock } from "../view/event-bus.js";
 import { type Database, storeKey, type StoreWrite } from "./database.js";
 
 /** Kinds of terms: the first byte behind the key space's. */

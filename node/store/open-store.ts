@@ -1,8 +1,17 @@
 /** Opens the node's store for a genesis: makes block 0, or refuses a store that is not ours. */
-import type { Head } from "../chain-view.js";
+import type { Head } from "../view/chain-view.js";
 import { commitBlock, type ExecutedBlock } from "./block-commit.js";
 import { BlockStore } from "./block-store.js";
-import { type Database, openDatabase, STORE_FORMAT_VERSION, StoreError } from "./database.js";
+import {
+  type Database,
+  type DatabaseSettings,
+  openDatabase,
+  readMeta,
+  STORE_FORMAT_VERSION,
+  storeDamaged,
+  StoreError,
+  storeKey,
+} from "./database.js";
 import { StateStore } from "./state-store.js";
 import { StoreBase } from "./store-base.js";
 
@@ -25,6 +34,11 @@ export interface StoreOptions {
   readonly cosmosChainId: string;
   /** Keeps the reverse diffs of the tries; else those of the window for proofs. */
   readonly archive: boolean;
+  /** Told of damage that is found later: the process must not go on. */
+  readonly onDamage?: (error: StoreError) => void;
+  /** How the database is opened, and memory for what was read; usual values when absent. */
+  readonly database?: DatabaseSettings;
+  readonly memory?: { readonly stateBytes: number; readonly recentBlockBytes: number };
 }
 
 /**
@@ -32,16 +46,19 @@ export interface StoreOptions {
  * @throws STORE_FOREIGN, STORE_NEWER, STORE_OLDER, STORE_LOCKED, STORE_CORRUPT, STORE_WRITE_FAILED
  */
 export async function openStores(options: StoreOptions): Promise<OpenStores> {
-  const database = await openDatabase(options.folder);
+  const { memory } = options;
+  const database = await openDatabase(options.folder, options);
   try {
+    const isNew = assertReadable(database, options);
     const base = await StoreBase.open(database);
-    const blocks = new BlockStore(database, base);
-    if (blocks.tip() === undefined) await writeGenesis(database, options, base);
-    else assertOurs(blocks, options);
-    const height = blocks.tip() ?? 0;
-    const { block } = blocks.block(height);
-    const head = { height, hash: block.hash, timeMs: block.timeMs };
-    const state = new StateStore(database, height, base);
+    const blocks = new BlockStore(database, base, { recentBytes: memory?.recentBlockBytes });
+    if (isNew) await writeGenesis(database, options, base);
+    else assertOurs(database, options);
+    const height = blocks.tip();
+    if (height === undefined) throw storeDamaged(options.folder, "it has no newest block");
+    const { hash, timeMs } = blocks.outline(height);
+    const head = { height, hash, timeMs };
+    const state = new StateStore(database, height, base, { cacheBytes: memory?.stateBytes });
     return { database, blocks, state, base, archive: options.archive, head };
   } catch (error) {
     await database.close();
@@ -61,29 +78,44 @@ async function writeGenesis(
   await state.close();
 }
 
-function assertOurs(blocks: BlockStore, options: StoreOptions): void {
-  const version = Number(blocks.meta("formatVersion"));
+/**
+ * Looks at the format before anything else is read.
+ * @returns true for a store that was just made
+ */
+function assertReadable(database: Database, { folder }: StoreOptions): boolean {
+  const text = readMeta(database, "formatVersion");
+  // Both were written at once, and nothing deletes either.
+  if (text === undefined) {
+    if (database.get(storeKey("tip")) === undefined) return true;
+    throw storeDamaged(folder, "it does not say what format it has");
+  }
+  const version = Number(text);
+  if (!Number.isSafeInteger(version)) throw storeDamaged(folder, `its format is ${text}`);
+  const start = `the store in ${folder} has format ${version}, this program `;
   if (version > STORE_FORMAT_VERSION) {
     throw new StoreError(
       "STORE_NEWER",
-      `the store in ${options.folder} has format ${version}, this program knows up to ` +
-        `${STORE_FORMAT_VERSION}: start the newer program, or move the folder away to sync again`,
+      `${start}knows up to ${STORE_FORMAT_VERSION}: start the newer program, or move the folder ` +
+        "away to sync again",
     );
   }
   if (version < STORE_FORMAT_VERSION) {
     throw new StoreError(
       "STORE_OLDER",
-      `the store in ${options.folder} has format ${version}, this program needs ` +
-        `${STORE_FORMAT_VERSION}: start the older program, or use another home`,
+      `${start}needs ${STORE_FORMAT_VERSION}: start the older program, or move the folder away to ` +
+        "sync again, or use another home",
     );
   }
-  const stored = blocks.meta("genesisHash");
+  return false;
+}
+
+function assertOurs(database: Database, options: StoreOptions): void {
+  const stored = readMeta(database, "genesisHash");
   const expected = options.genesisBlock.committed.block.hash;
-  if (stored !== expected) {
-    throw new StoreError(
-      "STORE_FOREIGN",
-      `the store in ${options.folder} belongs to another chain (genesis ${stored}, expected ` +
-        `${expected}): restore the genesis file it was made with, or use another home`,
-    );
-  }
+  if (stored === expected) return;
+  throw new StoreError(
+    "STORE_FOREIGN",
+    `the store in ${options.folder} belongs to another chain (genesis ${stored}, expected ` +
+      `${expected}): restore the genesis file it was made with, or use another home`,
+  );
 }

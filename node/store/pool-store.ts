@@ -53,19 +53,26 @@ export class PoolStore {
     private readonly isMined: (hash: Hash32) => boolean,
   ) {}
 
-  /** Adds the entries as one record that is on disk when the promise resolves. */
-  async append(entries: readonly StoredPoolEntry[]): Promise<void> {
-    const [first] = entries;
-    if (first === undefined) return;
-    const key = groupKey(first.sequence);
+  /**
+   * Adds the entries as one record, and marks those that made room for them as dropped, in one
+   * write that is on disk when the promise resolves.
+   */
+  async append(
+    entries: readonly StoredPoolEntry[],
+    dropped: ReadonlyMap<Hash32, StoredPoolOutcome> = new Map(),
+  ): Promise<void> {
     // One that was removed before is in the pool again: its marker must go in the same write.
     const returned = entries
       .map(({ hash }) => hash)
       .filter((hash) => this.markers.has(hash) || this.fates.has(hash));
+    const [first] = entries;
+    const key = first === undefined ? undefined : groupKey(first.sequence);
+    const record = key === undefined ? [] : [{ key, value: encodeRlp(entries.map(encodeEntry)) }];
     await this.database.write(
       [
-        { key, value: encodeRlp(entries.map(encodeEntry)) },
+        ...record,
         ...returned.map((hash) => ({ key: markerKey(hash), value: undefined })),
+        ...this.marks([...dropped.keys()], dropped),
       ],
       { durable: true },
     );
@@ -73,7 +80,28 @@ export class PoolStore {
       this.markers.delete(hash);
       this.fates.delete(hash);
     }
-    this.track(key, entries, new Set(entries.map(({ hash }) => hash)));
+    if (key !== undefined) this.track(key, entries, new Set(entries.map(({ hash }) => hash)));
+    await this.noteRemoved([...dropped.keys()]);
+  }
+
+  private marks(
+    hashes: readonly Hash32[],
+    outcomes: ReadonlyMap<Hash32, StoredPoolOutcome>,
+  ): StoreWrite[] {
+    return hashes.map((hash) => {
+      return { key: markerKey(hash), value: this.fates.add(hash, outcomes.get(hash)) };
+    });
+  }
+
+  private async noteRemoved(hashes: readonly Hash32[]): Promise<void> {
+    if (hashes.length === 0) return;
+    // Mined while it was written: no record brings it back any more, and its fate is told. Where
+    // no fate is kept the marker on disk must be known, or the same bytes would come back under it.
+    for (const hash of hashes) {
+      if (this.recordCounts.has(hash) || !this.fates.has(hash)) this.markers.add(hash);
+    }
+    await this.forget(hashes);
+    await this.forgetOldFates();
   }
 
   private track(key: Buffer, entries: readonly StoredPoolEntry[], waiting: Set<Hash32>): Group {
@@ -93,13 +121,8 @@ export class PoolStore {
     hashes: readonly Hash32[],
     outcomes: ReadonlyMap<Hash32, StoredPoolOutcome> = new Map(),
   ): Promise<void> {
-    const marks = hashes.map((hash) => {
-      return { key: markerKey(hash), value: this.fates.add(hash, outcomes.get(hash)) };
-    });
-    await this.database.write(marks, { durable: true });
-    for (const hash of hashes) this.markers.add(hash);
-    await this.forget(hashes);
-    await this.forgetOldFates();
+    await this.database.write(this.marks(hashes, outcomes), { durable: true });
+    await this.noteRemoved(hashes);
   }
 
   /** What became of the last ones that were removed, oldest first; `load` reads it. */
@@ -130,7 +153,9 @@ export class PoolStore {
     for (const { key, hashes } of groups) {
       writes.push({ key, value: undefined });
       for (const hash of hashes) {
-        const left = (this.recordCounts.get(hash) ?? 1) - 1;
+        const count = this.recordCounts.get(hash);
+        if (count === undefined) throw new RangeError("a record of the pool was never counted");
+        const left = count - 1;
         if (left > 0) this.recordCounts.set(hash, left);
         else this.recordCounts.delete(hash);
         if (left > 0 || !this.markers.delete(hash) || this.fates.has(hash)) continue;

@@ -4,14 +4,15 @@
  * Each deletion is one atomic write with the base that tells of it, so that a crash leaves nothing
  * to repair: the next start goes on from the bases.
  */
+import type { StateRetention } from "../settings/pruning-config.js";
 import type { Height } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/clock.js";
-import { failpoint } from "../../runtime/failpoint.js";
-import type { Logger } from "../../runtime/logger.js";
-import { createWakeup, sleep } from "../../runtime/task.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { createWakeup, sleep } from "../../runtime/process/task.js";
 import {
-  BY_HEIGHT,
   blockDeletions,
+  HEIGHT_SPACES,
   keysBelow,
   type PrunedStores,
   validatorDeletions,
@@ -23,14 +24,6 @@ import type { StoreBase } from "./store-base.js";
 
 /** Named crash points of pruning, for the fault tests. */
 export const PRUNER_FAILPOINTS = ["pruner.before-write", "pruner.after-write"] as const;
-
-/** What is kept of past states. */
-export interface StateRetention {
-  /** States below the head that are kept. */
-  readonly keepRecentBlocks: number;
-  /** States are pruned each time the head has moved on by so much. */
-  readonly intervalBlocks: number;
-}
 
 /** What pruning works with. */
 export interface PrunerOptions extends PrunedStores {
@@ -154,7 +147,11 @@ export class Pruner {
       const bound = base.get().proofBase;
       const range = { from: this.trimmedTo, bound, limit: SLICE_KEYS };
       const keys: Buffer[] = [];
-      for await (const key of keysBelow(database, "trieDiff", range)) keys.push(key);
+      // The pages first: what is left of a diff after a crash is found by its names.
+      for await (const key of keysBelow(database, "trieDiffPage", range)) keys.push(key);
+      if (keys.length === 0) {
+        for await (const key of keysBelow(database, "trieDiff", range)) keys.push(key);
+      }
       if (keys.length === 0) {
         this.trimmedTo = bound;
         return;
@@ -229,8 +226,11 @@ export class Pruner {
   private async *compact(): AsyncGenerator<void> {
     const { database, base, compactAfterBytes: dueBytes } = this.options;
     const bases = base.get();
-    yield* compactBelow(database, BY_HEIGHT, { bound: bases.base, dueBytes });
-    yield* compactBelow(database, ["trieDiff"], { bound: bases.proofBase, dueBytes });
+    yield* compactBelow(database, HEIGHT_SPACES, { bound: bases.base, dueBytes });
+    yield* compactBelow(database, ["trieDiff", "trieDiffPage"], {
+      bound: bases.proofBase,
+      dueBytes,
+    });
   }
 
   private async write(...[raised, deletions]: Parameters<StoreBase["advance"]>): Promise<void> {

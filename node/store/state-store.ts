@@ -18,12 +18,15 @@ import {
   type StoreWrite,
 } from "./database.js";
 
-/** Accounts kept decoded; about 300 bytes each. */
-const ACCOUNT_CACHE_ENTRIES = 200_000;
-/** Storage slots kept; about 250 bytes each. */
-const SLOT_CACHE_ENTRIES = 200_000;
-/** Contract code kept in memory. */
-const CODE_CACHE_BYTES = 64 * 1024 * 1024;
+/** Memory for accounts, slots and code where no settings are at hand. */
+const CACHE_BYTES = 32 * 1024 * 1024;
+
+/** Parts of it, and about what an account or a slot takes: all are alike. */
+const ACCOUNT_SHARE = 0.5;
+const ACCOUNT_BYTES = 400;
+const SLOT_SHARE = 0.25;
+const SLOT_BYTES = 350;
+const CODE_SHARE = 0.25;
 
 /** What a block changes in the flat state. */
 export interface StateChanges {
@@ -39,24 +42,28 @@ const ABSENT = Symbol("absent");
 
 /** Flat state over the database. */
 export class StateStore {
-  private readonly accounts = new LRUCache<Address, AccountRecord | typeof ABSENT>({
-    max: ACCOUNT_CACHE_ENTRIES,
-  });
-  private readonly slots = new LRUCache<string, Uint8Array>({ max: SLOT_CACHE_ENTRIES });
-  private readonly codes = new LRUCache<Hash32, Uint8Array>({
-    maxSize: CODE_CACHE_BYTES,
-    sizeCalculation: (code) => code.length + 1,
-  });
+  private readonly accounts: LRUCache<Address, AccountRecord | typeof ABSENT>;
+  private readonly slots: LRUCache<string, Uint8Array>;
+  private readonly codes: LRUCache<Hash32, Uint8Array>;
   private readonly history: AccountHistory;
   private snapshot: StoreSnapshot;
   private headHeight: Height;
   private written = 0;
 
+  /** @param options.cacheBytes memory for accounts, slots and code (estimated) */
   constructor(
     private readonly database: Database,
     headHeight: Height,
     private readonly base: StoreBase,
+    options: { readonly cacheBytes?: number | undefined } = {},
   ) {
+    const { cacheBytes = CACHE_BYTES } = options;
+    this.accounts = new LRUCache({ max: Math.ceil((cacheBytes * ACCOUNT_SHARE) / ACCOUNT_BYTES) });
+    this.slots = new LRUCache({ max: Math.ceil((cacheBytes * SLOT_SHARE) / SLOT_BYTES) });
+    this.codes = new LRUCache({
+      maxSize: Math.ceil(cacheBytes * CODE_SHARE),
+      sizeCalculation: (code) => code.length + 1,
+    });
     this.headHeight = headHeight;
     this.history = new AccountHistory(database);
     this.snapshot = database.snapshot();

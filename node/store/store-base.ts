@@ -5,7 +5,14 @@
  */
 import { readHeight } from "../../chain/height-bytes.js";
 import type { Height } from "../../chain/hex.js";
-import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
+import {
+  type Database,
+  metaKey,
+  readMeta,
+  StoreError,
+  storeKey,
+  type StoreWrite,
+} from "./database.js";
 
 /** Oldest heights that are there; 0 where nothing is missing. */
 export interface StoreBases {
@@ -25,7 +32,7 @@ const NAMES = ["base", "journalBase", "historyBase", "proofBase"] as const;
 export function baseWrites(bases: Partial<StoreBases>): StoreWrite[] {
   return NAMES.flatMap((name) => {
     const height = bases[name];
-    return height === undefined ? [] : [{ key: keyOf(name), value: Buffer.from(`${height}`) }];
+    return height === undefined ? [] : [{ key: metaKey(name), value: Buffer.from(`${height}`) }];
   });
 }
 
@@ -106,12 +113,8 @@ function assertKept(height: Height, oldest: Height): void {
   });
 }
 
-function keyOf(name: keyof StoreBases): Buffer {
-  return storeKey("meta", Buffer.from(name, "ascii"));
-}
-
 function readBase(database: Database, name: keyof StoreBases): Height | undefined {
-  const text = database.get(keyOf(name))?.toString("ascii");
+  const text = readMeta(database, name);
   if (text === undefined) return undefined;
   if (!/^[0-9]{1,15}$/.test(text)) {
     throw new StoreError("STORE_CORRUPT", `the store's ${name} is no height`, {

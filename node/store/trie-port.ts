@@ -7,8 +7,17 @@ export interface TrieNodeReader {
    * must not be changed by anyone afterwards.
    * @param owner "" for the accounts, "m" for the modules, else the 0x address of a storage trie
    * @param path nibbles from the root, one per byte; the reader may keep the array
+   * @param parent bytes in which the node is named, and where its keccak256 begins in them: what
+   * comes from a store is held against it, so that no version but the right one is believed
    */
-  get(owner: string, path: Uint8Array): Uint8Array | undefined;
+  get(
+    owner: string,
+    path: Uint8Array,
+    parent?: Uint8Array,
+    hashOffset?: number,
+  ): Uint8Array | undefined;
+  /** The error for a store that contradicts itself; undefined where there is no store. */
+  damage?(reason: string): Error;
 }
 
 /** What must be written at one place of the node store. */

@@ -2,20 +2,24 @@
  * Trie nodes at the tip by path, and what they were before each of the last blocks, so that
  * proofs can be made for recent heights (design point 10).
  */
-import { heightBytes } from "../../chain/height-bytes.js";
-import type { Height } from "../../chain/hex.js";
-import { decodeRlp, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
-import { type Database, storeKey, type StoreWrite } from "./database.js";
+import { keccak256 } from "../../chain/crypto.js";
+import { heightBytes, readHeight } from "../../chain/height-bytes.js";
+import { bytesEqual, type Height } from "../../chain/hex.js";
+import { decodeRlp, encodedRlpItems, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";
+import { breathe } from "../../runtime/process/main-thread.js";
+import { type Database, StoreError, storeKey, type StoreWrite } from "./database.js";
 import { baseWrites, type StoreBase } from "./store-base.js";
 import type { TrieNodeReader, TrieWrite } from "./trie-port.js";
 
 /** Blocks for which proofs are served, the head included, unless the node keeps an archive. */
-const PROOF_WINDOW_BLOCKS = 1_024;
+export const PROOF_WINDOW_BLOCKS = 1_024;
 
 /** The oldest height that can be proven with the window's reverse diffs, with that head. */
 export function oldestProofAt(head: Height): Height {
   return Math.max(0, head - PROOF_WINDOW_BLOCKS + 1);
 }
+
+const HASH_BYTES = 32;
 
 /** Ends the owner in keys; owners are printable, so it cannot occur in them. */
 const SEPARATOR = Uint8Array.of(0xff);
@@ -25,36 +29,105 @@ function nodeName(owner: string, path: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(owner, "ascii"), SEPARATOR, path]);
 }
 
-/** Reads the latest nodes straight from the store. */
+/**
+ * Reads the latest nodes straight from the store, each held against the hash in its parent. The
+ * checksum of a record alone does not do: level drops a damaged batch of its log without a word,
+ * and the node from before it is as whole as the one that is lost.
+ */
 export function createTrieReader(database: Database): TrieNodeReader {
-  return { get: (owner, path) => database.get(storeKey("trieNode", nodeName(owner, path))) };
+  const damage = (reason: string) => database.damage(reason);
+  return {
+    damage,
+    get(owner, path, parent, hashOffset = 0) {
+      const node = database.get(storeKey("trieNode", nodeName(owner, path)));
+      if (parent === undefined) return node;
+      const expected = parent.subarray(hashOffset, hashOffset + HASH_BYTES);
+      if (node !== undefined && bytesEqual(keccak256(node), expected)) return node;
+      const place = `${owner || "the accounts"}, path 0x${bytesToNibbleHex(path)}`;
+      throw damage(`trieNode of ${place}: it is not the one that its parent names`);
+    },
+  };
 }
+
+function bytesToNibbleHex(path: Uint8Array): string {
+  return Array.from(path, (nibble) => nibble.toString(16)).join("");
+}
+
+/** Bytes of a page of a reverse diff; a proof reads a page or two of each. */
+const DIFF_PAGE_BYTES = 32 * 1024;
 
 /**
  * The writes of a block's trie changes: the new nodes, and one reverse diff with their former
- * versions (sorted by name); the diff that leaves the window is deleted.
+ * versions, sorted by name and in pages; the diff that leaves the window is deleted.
  */
 export function trieWritesOf(
+  database: Pick<Database, "get">,
   height: Height,
   changes: readonly TrieWrite[],
   keepAll: boolean,
 ): StoreWrite[] {
   const writes: StoreWrite[] = [];
-  const former: { name: Buffer; previous: Uint8Array }[] = [];
+  const former: FormerNode[] = [];
   for (const { owner, path, node, previous } of changes) {
     const name = nodeName(owner, path);
     writes.push({ key: storeKey("trieNode", name), value: node });
     former.push({ name, previous: previous ?? new Uint8Array(0) });
   }
   former.sort((left, right) => Buffer.compare(left.name, right.name));
-  const diff = encodeRlp(former.map(({ name, previous }) => [name, previous]));
-  writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: diff });
+  writes.push(...diffWrites(height, former));
   const oldest = oldestProofAt(height);
   if (!keepAll && oldest > 0) {
-    writes.push({ key: storeKey("trieDiff", heightBytes(oldest - 1)), value: undefined });
-    writes.push(...baseWrites({ proofBase: oldest }));
+    writes.push(...diffDeletions(database, oldest - 1), ...baseWrites({ proofBase: oldest }));
   }
   return writes;
+}
+
+/** A changed node as it was before the block; empty where there was none. */
+interface FormerNode {
+  readonly name: Buffer;
+  readonly previous: Uint8Array;
+}
+
+function diffWrites(height: Height, former: readonly FormerNode[]): StoreWrite[] {
+  const writes: StoreWrite[] = [];
+  const names: Buffer[] = [];
+  let page: FormerNode[] = [];
+  let sizeBytes = 0;
+  const close = () => {
+    const [first] = page;
+    if (first === undefined) return;
+    const value = encodeRlp(page.map(({ name, previous }) => [name, previous]));
+    writes.push({ key: diffPageKey(height, names.length), value });
+    names.push(first.name);
+    [page, sizeBytes] = [[], 0];
+  };
+  for (const node of former) {
+    page.push(node);
+    sizeBytes += node.name.length + node.previous.length;
+    if (sizeBytes >= DIFF_PAGE_BYTES) close();
+  }
+  close();
+  writes.push({ key: storeKey("trieDiff", heightBytes(height)), value: encodeRlp(names) });
+  return writes;
+}
+
+function diffDeletions(database: Pick<Database, "get">, height: Height): StoreWrite[] {
+  const key = storeKey("trieDiff", heightBytes(height));
+  const names = database.get(key);
+  if (names === undefined) return [];
+  return [
+    { key, value: undefined },
+    ...rlpList(decodeRlp(names)).map((_, page) => ({
+      key: diffPageKey(height, page),
+      value: undefined,
+    })),
+  ];
+}
+
+function diffPageKey(height: Height, page: number): Buffer {
+  const number = Buffer.allocUnsafe(4);
+  number.writeUInt32BE(page);
+  return storeKey("trieDiffPage", heightBytes(height), number);
 }
 
 /** The writes of new nodes alone, for tries that are built from nothing. */
@@ -65,61 +138,145 @@ export function trieNodeWrites(changes: readonly TrieWrite[]): StoreWrite[] {
   }));
 }
 
-/** Nodes of one key's path, by depth in nibbles. */
-type PathNodes = Map<number, Uint8Array>;
+/** A key of a trie whose path is wanted. */
+export interface TrieKey {
+  readonly owner: string;
+  /** One per byte. */
+  readonly nibbles: Uint8Array;
+}
 
 /**
- * Loads the nodes on the way to a key as they were after a block, for proofs: the present ones,
- * with the reverse diffs of the blocks since then applied.
- * @throws HISTORY_PRUNED when the reverse diffs of the blocks since then are not all there
+ * Hands the nodes on the way to some keys, as they were after a block, to `use`: what the first
+ * reverse diff since then that has a node says it was before, else what it is now. Each diff is
+ * looked through once for all keys, page by page, and others run in between.
+ * @throws HISTORY_PRUNED when the reverse diffs of the blocks since then are not all there; the
+ *   signal's reason
  */
-export async function loadTriePath(
+export async function withTrieAt<Result>(
   database: Database,
-  owner: string,
-  keyNibbles: Uint8Array,
-  at: { height: Height; base: StoreBase },
-): Promise<TrieNodeReader> {
+  keys: readonly TrieKey[],
+  at: { readonly height: Height; readonly base: StoreBase; readonly signal: AbortSignal },
+  use: (reader: TrieNodeReader) => Promise<Result>,
+): Promise<Result> {
   at.base.assertProof(at.height);
   const snapshot = database.snapshot();
   try {
-    const nodes: PathNodes = new Map();
-    // Extensions skip depths, so every prefix of the key is looked at: 65 reads.
-    for (let depth = 0; depth <= keyNibbles.length; depth++) {
-      const name = nodeName(owner, keyNibbles.subarray(0, depth));
-      const node = database.get(storeKey("trieNode", name), snapshot);
-      if (node !== undefined) nodes.set(depth, node);
-    }
-    // Newest first; also blocks above the head that became durable in the meantime.
+    const past = new PastNodes(keys);
+    // Oldest first; also blocks above the head that became durable in the meantime.
     const range = {
       from: storeKey("trieDiff", heightBytes(at.height + 1)),
       to: storeKey("trieDiff", heightBytes(Number.MAX_SAFE_INTEGER)),
-      reverse: true,
       snapshot,
     };
-    for await (const [, diff] of database.entries(range)) undo(nodes, owner, keyNibbles, diff);
-    return {
-      get: (askedOwner, path) => (askedOwner === owner ? nodes.get(path.length) : undefined),
-    };
+    for await (const [key, names] of database.entries(range)) {
+      const height = readHeight(key, 1);
+      for (const page of past.pagesOf(rlpList(decodeRlp(names)).map(rlpBytes))) {
+        await breathe(at.signal);
+        const bytes = database.get(diffPageKey(height, page), snapshot);
+        if (bytes === undefined) {
+          throw new StoreError("STORE_CORRUPT", "a page of a reverse diff is missing", {
+            details: { height, page },
+          });
+        }
+        past.learn(bytes);
+      }
+    }
+    return await use({
+      get(owner, path) {
+        const name = nodeName(owner, path);
+        const known = past.get(name);
+        if (known === undefined) return database.get(storeKey("trieNode", name), snapshot);
+        return known.length === 0 ? undefined : known;
+      },
+    });
   } finally {
     await snapshot.close();
   }
 }
 
-/** Applies one block's reverse diff to the nodes of a path. */
-function undo(nodes: PathNodes, owner: string, keyNibbles: Uint8Array, diff: Uint8Array): void {
-  const prefix = nodeName(owner, new Uint8Array(0));
-  const key = Buffer.concat([prefix, keyNibbles]);
-  for (const item of rlpList(decodeRlp(diff))) {
-    const [nameItem, previousItem] = rlpList(item);
-    const name = rlpBytes(nameItem);
-    const isOnPath =
-      name.length >= prefix.length &&
-      name.length <= key.length &&
-      Buffer.compare(name, key.subarray(0, name.length)) === 0;
-    if (!isOnPath) continue;
-    const previous = rlpBytes(previousItem);
-    const depth = name.length - prefix.length;
-    if (previous.length === 0) nodes.delete(depth);
-    else nodes.set(depth, previous);
+/** What nodes on the way to some keys were, as far as the diffs that were looked at tell. */
+class PastNodes {
+  private readonly nodes = new Map<string, Uint8Array>();
+  /** Names that the paths end in, sorted, each with how many of its leading depths are known. */
+  private readonly paths: { readonly name: Buffer; readonly rootLength: number; known: number }[];
+
+  constructor(keys: readonly TrieKey[]) {
+    this.paths = keys
+      .map(({ owner, nibbles }) => {
+        const name = nodeName(owner, nibbles);
+        return { name, rootLength: name.length - nibbles.length, known: 0 };
+      })
+      .toSorted((left, right) => Buffer.compare(left.name, right.name));
   }
+
+  /** The node before the first block that changed it; empty: none; undefined: nobody changed it. */
+  get(name: Buffer): Uint8Array | undefined {
+    return this.nodes.get(name.toString("latin1"));
+  }
+
+  /** Pages of a diff that may have nodes that are not known yet, by the names they begin with. */
+  pagesOf(firsts: readonly Uint8Array[]): Set<number> {
+    const pages = new Set<number>();
+    for (const path of this.paths) {
+      const deepest = pageOf(firsts, path.name);
+      // The names on a path follow each other: from the deepest one's page on it is always that.
+      for (let length = path.rootLength + path.known; length <= path.name.length; length++) {
+        const page = pageOf(firsts, path.name.subarray(0, length));
+        if (page >= 0) pages.add(page);
+        if (page === deepest) break;
+      }
+    }
+    return pages;
+  }
+
+  /** Takes over what a page of the next diff says. */
+  learn(page: Uint8Array): void {
+    for (const item of encodedRlpItems(page)) {
+      const [name, previous] = rlpList(decodeRlp(item)).map(rlpBytes);
+      if (name === undefined || previous === undefined) {
+        throw new StoreError("STORE_CORRUPT", "a reverse diff is damaged");
+      }
+      if (!this.isOnPath(name)) continue;
+      const text = Buffer.from(name).toString("latin1");
+      if (!this.nodes.has(text)) this.nodes.set(text, previous);
+    }
+    for (const path of this.paths) {
+      while (
+        path.rootLength + path.known < path.name.length &&
+        this.get(path.name.subarray(0, path.rootLength + path.known)) !== undefined
+      ) {
+        path.known += 1;
+      }
+    }
+  }
+
+  /** Whether a name begins one of the paths, its owner included. */
+  private isOnPath(name: Uint8Array): boolean {
+    let [low, high] = [0, this.paths.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const path = this.paths[middle];
+      if (path !== undefined && Buffer.compare(path.name, name) < 0) low = middle + 1;
+      else high = middle;
+    }
+    // Of the names that are not smaller, those that begin with this one come first.
+    const path = this.paths[low];
+    return (
+      path !== undefined &&
+      name.length >= path.rootLength &&
+      Buffer.compare(path.name.subarray(0, name.length), name) === 0
+    );
+  }
+}
+
+/** The last page that begins with a name not above the given one; -1 where there is none. */
+function pageOf(firsts: readonly Uint8Array[], name: Uint8Array): number {
+  let [low, high] = [0, firsts.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const first = firsts[middle];
+    if (first !== undefined && Buffer.compare(first, name) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
 }

@@ -1,7 +1,7 @@
 /** Between a pair of operations and the one transfer they mean. */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
-import { SidecarError } from "../errors.js";
+import { SidecarError } from "../rosetta/errors.js";
 import {
   accountIdentifier,
   type Amount,
@@ -10,7 +10,7 @@ import {
   parseAccount,
   parseCurrency,
   tokenAmount,
-} from "../identifiers.js";
+} from "../rosetta/identifiers.js";
 import {
   fault,
   inside,
@@ -21,9 +21,9 @@ import {
   readMaybe,
   readSigned,
   readText,
-} from "../request-fields.js";
-import type { Token, TokenRegistry } from "../token-registry.js";
-import type { Intent } from "./evm-call.js";
+} from "../rosetta/request-fields.js";
+import type { Token, TokenRegistry } from "../rosetta/token-registry.js";
+import type { Intent } from "../rosetta/evm-call.js";
 
 /** Types of operations that are constructed. */
 const CONSTRUCTED_TYPES: readonly string[] = ["CALL", "ERC20_TRANSFER"] satisfies Intent["type"][];

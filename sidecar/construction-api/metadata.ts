@@ -3,9 +3,9 @@ import type { Network } from "../../chain/networks.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { SidecarError } from "../errors.js";
-import { currencyAmount, tokenAmount } from "../identifiers.js";
-import { callOf, type EvmCall, type Intent } from "./evm-call.js";
+import { SidecarError } from "../rosetta/errors.js";
+import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
+import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
 import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
 

@@ -2,14 +2,14 @@
 import { publicKeyToAddress, toBech32 } from "../../chain/address.js";
 import { bytesToHex, type Hash32 } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import { encodeSignedLegacy, legacySigningDigest } from "../../chain/transaction.js";
-import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
-import { toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
-import { accountIdentifier } from "../identifiers.js";
-import { type Fields, fault, inside, type Place, readFields } from "../request-fields.js";
-import { readFlag, readItems, readMaybe, readText } from "../request-fields.js";
-import { checkChosenData } from "./evm-call.js";
+import { buildSigned, buildSigningDigest } from "../../chain/signing/legacy-transaction.js";
+import type { HttpReply, HttpRoute } from "../../runtime/http/http-server.js";
+import { toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
+import { accountIdentifier } from "../rosetta/identifiers.js";
+import { type Fields, fault, inside, type Place, readFields } from "../rosetta/request-fields.js";
+import { readFlag, readItems, readMaybe, readText } from "../rosetta/request-fields.js";
+import { checkChosenData } from "../rosetta/evm-call.js";
 import { intentOperations, parseIntent } from "./intent.js";
 import {
   type ConstructionContext,
@@ -20,8 +20,8 @@ import {
   parseUnsigned,
   toLegacyIntent,
 } from "./opaque-tx.js";
-import { encodeOptions, parseOverrides } from "./options.js";
-import type { TokenRegistry } from "../token-registry.js";
+import { checkGasLimit, encodeOptions, parseOverrides } from "./options.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { checkSignatures, parseKey, SIGNATURE_TYPE } from "./signature.js";
 
 type OfflineHandler = (fields: Fields, context: ConstructionContext) => object;
@@ -69,6 +69,7 @@ function preprocess(fields: Fields, { registry }: ConstructionContext): object {
   const overrides = parseOverrides(fields, registry);
   const place: Place = { at: "metadata.data", code: "INVALID_METADATA" };
   checkChosenData(intent, overrides.data, { registry, place });
+  checkGasLimit(intent, overrides);
   return { options: encodeOptions(intent, overrides) };
 }
 
@@ -76,7 +77,7 @@ function payloads(fields: Fields, context: ConstructionContext): object {
   const intent = parseIntent(fields["operations"], context.registry);
   const unsigned = { intent, facts: parseFacts(fields["metadata"], intent, context) };
   checkPublicKeys(fields["public_keys"], intent.from);
-  const digest = legacySigningDigest(toLegacyIntent(unsigned));
+  const digest = buildSigningDigest(toLegacyIntent(unsigned));
   return {
     unsigned_transaction: encodeUnsigned(unsigned),
     payloads: [
@@ -104,9 +105,9 @@ function combine(fields: Fields, context: ConstructionContext): object {
   const text = readText(fields["unsigned_transaction"], { at: "unsigned_transaction" });
   const unsigned = parseUnsigned(text, context);
   const legacy = toLegacyIntent(unsigned);
-  const expected = { digest: legacySigningDigest(legacy), from: unsigned.intent.from };
+  const expected = { digest: buildSigningDigest(legacy), from: unsigned.intent.from };
   const signature = checkSignatures(fields["signatures"], expected);
-  const signed = bytesToHex(encodeSignedLegacy(legacy, signature));
+  const signed = bytesToHex(buildSigned(legacy, signature).raw);
   // Read back as a stranger would: what leaves here is what the chain will see.
   if (encodeUnsigned(parseSigned(signed, context)) !== text) throw new SidecarError("INTERNAL");
   return { signed_transaction: signed };

@@ -1,11 +1,11 @@
 /** The construction endpoints that ask the node: metadata and submit. */
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { type EndpointHandler, toRoute } from "../endpoint.js";
-import { tokenAmount } from "../identifiers.js";
-import { readItems, readMaybe, readText } from "../request-fields.js";
-import type { TokenRegistry } from "../token-registry.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import { tokenAmount } from "../rosetta/identifiers.js";
+import { readItems, readMaybe, readText } from "../rosetta/request-fields.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { checkNode, chooseFacts, type FeePolicy } from "./metadata.js";
 import { transactionIdentifier } from "./offline.js";
 import { encodeFacts, parseSigned } from "./opaque-tx.js";

@@ -10,13 +10,13 @@ import {
   type SignedTransaction,
 } from "../../chain/transaction.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
-import { SidecarError, type SidecarErrorCode } from "../errors.js";
-import { accountIdentifier, parseAccountAddress } from "../identifiers.js";
-import { memoOfData } from "../memo.js";
-import { fault, inside, type Place, readFields, readMaybe } from "../request-fields.js";
-import { readUnsigned } from "../request-fields.js";
-import type { TokenRegistry } from "../token-registry.js";
-import { callOf, checkChosenData, type Intent, intentOf } from "./evm-call.js";
+import { SidecarError, type SidecarErrorCode } from "../rosetta/errors.js";
+import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
+import { memoOfData } from "../rosetta/memo.js";
+import { fault, inside, type Place, readFields, readMaybe } from "../rosetta/request-fields.js";
+import { readUnsigned } from "../rosetta/request-fields.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
+import { callOf, checkChosenData, type Intent, intentOf } from "../rosetta/evm-call.js";
 import { createIntent, intentAmount, readToken } from "./intent.js";
 import { MAX_GAS, MAX_NONCE } from "./options.js";
 
@@ -191,6 +191,9 @@ function readFacts(
     data: readCalldata(fields["data"], { ...meaning, place: inside(place, "data") }),
   };
   checkChainId(facts.chainId, meaning.network);
+  if (facts.gasPriceAtoken * facts.gasLimit > MAX_ATOKEN) {
+    throw fault(inside(place, "gas_price"), "a fee below 2^256 atoken");
+  }
   return facts;
 }
 

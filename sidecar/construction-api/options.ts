@@ -2,11 +2,12 @@
  * What a caller may choose (the overrides in the metadata of preprocess), and how it travels to
  * /construction/metadata as `options`. Amounts are decimal strings on the wire.
  */
-import { type Hex, parseHex } from "../../chain/hex.js";
+import { intrinsicGas } from "../../chain/transaction-rules.js";
+import { type Hex, hexToBytes, parseHex } from "../../chain/hex.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
-import { SidecarError } from "../errors.js";
-import { accountIdentifier, parseAccountAddress } from "../identifiers.js";
-import { memoToData } from "../memo.js";
+import { SidecarError } from "../rosetta/errors.js";
+import { accountIdentifier, parseAccountAddress } from "../rosetta/identifiers.js";
+import { memoToData } from "../rosetta/memo.js";
 import {
   type Fields,
   fault,
@@ -17,9 +18,9 @@ import {
   readMaybe,
   readText,
   readUnsigned,
-} from "../request-fields.js";
-import type { TokenRegistry } from "../token-registry.js";
-import { checkChosenData, type Intent } from "./evm-call.js";
+} from "../rosetta/request-fields.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
+import { callOf, checkChosenData, type Intent } from "../rosetta/evm-call.js";
 import { createIntent, intentAmount, readToken } from "./intent.js";
 
 /** The caller's choices; what is undefined is asked from the node. */
@@ -81,6 +82,22 @@ export function parseOverrides(request: Fields, registry: TokenRegistry): Overri
   };
 }
 
+/**
+ * Refuses a chosen gas limit below what the transaction costs before any code runs: no node takes
+ * it, and the caller would learn that only after signing.
+ * @throws INTRINSIC_GAS_TOO_LOW
+ */
+export function checkGasLimit(intent: Intent, { gasLimit, data }: Overrides): void {
+  if (gasLimit === undefined) return;
+  const call = callOf(intent, data);
+  const needed = intrinsicGas({ to: call.to, data: hexToBytes(call.data), accessList: [] });
+  if (gasLimit >= needed) return;
+  throw new SidecarError("INTRINSIC_GAS_TOO_LOW", {
+    gas_limit: gasLimit.toString(),
+    needed: needed.toString(),
+  });
+}
+
 /** `options` of the reply of preprocess: the intent and every choice, in a fixed order. */
 export function encodeOptions(intent: Intent, overrides: Overrides): Record<string, unknown> {
   return {
@@ -100,7 +117,7 @@ export function encodeOptions(intent: Intent, overrides: Overrides): Record<stri
 
 /**
  * `options` of a metadata request, as `encodeOptions` wrote them.
- * @throws INVALID_METADATA, INVALID_ACCOUNT, UNKNOWN_CURRENCY
+ * @throws INVALID_METADATA, INVALID_ACCOUNT, UNKNOWN_CURRENCY, INTRINSIC_GAS_TOO_LOW
  */
 export function parseOptions(
   value: unknown,
@@ -117,6 +134,7 @@ export function parseOptions(
   const intent = createIntent(movement, inside(place, "to"));
   const overrides = parseOverrideFields(fields, place);
   checkChosenData(intent, overrides.data, { registry, place: inside(place, "data") });
+  checkGasLimit(intent, overrides);
   return { intent, overrides };
 }
 

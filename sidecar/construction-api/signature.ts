@@ -2,11 +2,11 @@
 import { publicKeyToAddress } from "../../chain/address.js";
 import { parsePublicKey, SECP256K1_ORDER, secp256k1 } from "../../chain/crypto.js";
 import { bytesEqual, bytesToBigint, hexToBytes } from "../../chain/hex.js";
-import { SidecarError } from "../errors.js";
-import { parseAccountAddress } from "../identifiers.js";
-import { fault, inside, type Place, readFields, readItems } from "../request-fields.js";
-import { readMaybe, readText } from "../request-fields.js";
-import { parseAccount } from "../identifiers.js";
+import { SidecarError } from "../rosetta/errors.js";
+import { parseAccountAddress } from "../rosetta/identifiers.js";
+import { fault, inside, type Place, readFields, readItems } from "../rosetta/request-fields.js";
+import { readMaybe, readText } from "../rosetta/request-fields.js";
+import { parseAccount } from "../rosetta/identifiers.js";
 
 /** Curve of every account's key. */
 export const CURVE_TYPE = "secp256k1";
@@ -94,8 +94,9 @@ function checkPayload(
 /** r, s and recovery id; s in the lower half, so that no second form of it is valid (EIP-2). */
 function parseSignature(value: unknown, place: Place): CheckedSignature {
   const bytes = readRawHex(value, place);
-  const recoveryId = bytes[64] ?? 0;
-  if (bytes.length !== 65 || recoveryId > 1) throw fault(place, "65 bytes, the last 0 or 1");
+  const recoveryId = bytes[64];
+  if (bytes.length !== 65 || recoveryId === undefined || recoveryId > 1)
+    throw fault(place, "65 bytes, the last 0 or 1");
   const [r, s] = [bytes.subarray(0, 32), bytes.subarray(32, 64)];
   const [rNumber, sNumber] = [bytesToBigint(r), bytesToBigint(s)];
   const inRange = rNumber > 0n && rNumber < SECP256K1_ORDER && sNumber > 0n;

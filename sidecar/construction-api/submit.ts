@@ -5,7 +5,7 @@ import type { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { type SubmitRefusal, submitRefusalOf } from "../../rpc-client/submit-refusal.js";
-import { SidecarError, type SidecarErrorCode } from "../errors.js";
+import { SidecarError, type SidecarErrorCode } from "../rosetta/errors.js";
 
 /**
  * Hands a checked transaction to the node; bytes that its pool or a block has already are no

@@ -1,10 +1,11 @@
 /** /account/balance of any currency at any height, atomic with the block it names. */
+import { present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { type EndpointHandler, toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
 import {
   type Amount,
   currencyAmount,
@@ -12,10 +13,10 @@ import {
   parseBlockReference,
   parseCurrency,
   tokenAmount,
-} from "../identifiers.js";
+} from "../rosetta/identifiers.js";
 import type { IndexReader } from "../index/index-reader.js";
-import { fault, inside, readItems, readMaybe } from "../request-fields.js";
-import type { KnownCurrency, Token, TokenRegistry } from "../token-registry.js";
+import { fault, inside, readItems, readMaybe } from "../rosetta/request-fields.js";
+import type { KnownCurrency, Token, TokenRegistry } from "../rosetta/token-registry.js";
 import type { BalanceReader } from "./balance-reader.js";
 import type { BlockSource } from "./block-source.js";
 
@@ -57,7 +58,7 @@ export function accountRoutes(options: AccountRouteOptions): HttpRoute[] {
     ]);
     const native = tokenAmount(state.balanceAtoken);
     const tokens = tokensOf(currencies).map((token, position) =>
-      currencyAmount(tokenUnits[position] ?? 0n, token.currency),
+      currencyAmount(present(tokenUnits[position], "balance of a token"), token.currency),
     );
     return {
       body: {

@@ -8,10 +8,10 @@ import type { Height } from "../../chain/hex.js";
 import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TokenBalanceQuery } from "../../rpc-client/token-balances.js";
-import type { LogFields, Logger } from "../../runtime/logger.js";
-import type { Metrics } from "../../runtime/metrics.js";
+import type { LogFields, Logger } from "../../runtime/process/logger.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
 import type { IndexReader } from "../index/index-reader.js";
-import type { Token } from "../token-registry.js";
+import type { Token } from "../rosetta/token-registry.js";
 import { ReadBatcher } from "./read-batcher.js";
 
 /** What a reader works with. */

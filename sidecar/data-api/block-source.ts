@@ -1,11 +1,11 @@
 /** Which block a request means, and its finished reply: from the index, as new as the node. */
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import { SidecarError } from "../errors.js";
-import type { BlockIdentifier, BlockReference } from "../identifiers.js";
+import { SidecarError } from "../rosetta/errors.js";
+import type { BlockIdentifier, BlockReference } from "../rosetta/identifiers.js";
 import type { IndexFollower } from "../index/follower.js";
 import type { IndexedBlocks } from "../index/indexed-blocks.js";
-import type { EncodedBlock } from "./encoded-block.js";
+import type { EncodedBlock } from "../rosetta/encoded-block.js";
 
 /** What a source reads. */
 export interface BlockSourceOptions {

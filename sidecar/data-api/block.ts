@@ -4,16 +4,16 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Network } from "../../chain/networks.js";
-import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
-import { type EndpointHandler, toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
+import type { HttpReply, HttpRoute } from "../../runtime/http/http-server.js";
+import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
 import {
   type BlockIdentifier,
   type BlockReference,
   parseBlockReference,
   parseHash,
-} from "../identifiers.js";
-import { fault, inside, type Place, readFields } from "../request-fields.js";
+} from "../rosetta/identifiers.js";
+import { fault, inside, type Place, readFields } from "../rosetta/request-fields.js";
 import type { BlockSource } from "./block-source.js";
 
 /** Routes of blocks, and the short cut in front of them. */

@@ -12,7 +12,7 @@ import {
 import { type Hash32, type Hex, parseHex } from "../../chain/hex.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { CallMessage, TraceOptions } from "../../rpc-client/forwarded-calls.js";
-import { type BlockReference, parseBlockReference, parseHash } from "../identifiers.js";
+import { type BlockReference, parseBlockReference, parseHash } from "../rosetta/identifiers.js";
 import {
   type Fields,
   fault,
@@ -25,7 +25,7 @@ import {
   readMaybe,
   readText,
   readUnsigned,
-} from "../request-fields.js";
+} from "../rosetta/request-fields.js";
 
 /** Storage keys of one proof, as the node allows. */
 const MAX_STORAGE_KEYS = 1_024;

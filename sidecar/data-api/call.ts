@@ -6,16 +6,20 @@ import { type Address, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js
 import type { ErrorDetails } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { NodeFault, RpcError, SERVER_ERROR } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { isExecutionFailure } from "../../rpc-client/token-balances.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { type EndpointHandler, toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
-import { accountIdentifier, type BlockIdentifier, type BlockReference } from "../identifiers.js";
-import { type Fields, readText } from "../request-fields.js";
-import type { TokenRegistry } from "../token-registry.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
+import {
+  accountIdentifier,
+  type BlockIdentifier,
+  type BlockReference,
+} from "../rosetta/identifiers.js";
+import { type Fields, readText } from "../rosetta/request-fields.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { CALL_METHODS, type CallMethod } from "./call-methods.js";
 import {
   readConvertParameters,
@@ -180,9 +184,8 @@ function tooLarge(cause: Error): SidecarError {
 }
 
 /** The sender of the message could not pay: the node says so before it executes anything. */
-function lacksFunds({ rpc: { data } }: RpcError): boolean {
-  if (typeof data !== "object" || data === null || !("reason" in data)) return false;
-  return data.reason === "INSUFFICIENT_FUNDS";
+function lacksFunds({ rpc, nodeMessage }: RpcError): boolean {
+  return rpc.rpcCode === SERVER_ERROR && /insufficient funds/i.test(nodeMessage);
 }
 
 /** Returned bytes of a revert, or their length alone where they are many. */

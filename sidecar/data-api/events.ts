@@ -1,12 +1,12 @@
 /** /events/blocks: every block was added once, in order; its sequence is its height. */
 import type { Height } from "../../chain/hex.js";
 import type { Network } from "../../chain/networks.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
-import type { BlockIdentifier } from "../identifiers.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { IndexReader } from "../index/index-reader.js";
-import { type Fields, readIndex, readMaybe } from "../request-fields.js";
+import { type Fields, readIndex, readMaybe } from "../rosetta/request-fields.js";
 
 /** What the route reads. */
 export interface EventRouteOptions {

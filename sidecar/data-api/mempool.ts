@@ -7,20 +7,20 @@ import type { Address } from "../../chain/address.js";
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { PoolTransaction } from "../../rpc-client/pool-calls.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { intentOf } from "../construction-api/evm-call.js";
-import { type EndpointHandler, toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { intentOf } from "../rosetta/evm-call.js";
+import { type EndpointHandler, toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
 import {
   accountIdentifier,
   type Amount,
   currencyAmount,
   parseHash,
   tokenAmount,
-} from "../identifiers.js";
-import { memoOfData } from "../memo.js";
-import { inside, readFields } from "../request-fields.js";
-import type { TokenRegistry } from "../token-registry.js";
+} from "../rosetta/identifiers.js";
+import { memoOfData } from "../rosetta/memo.js";
+import { inside, readFields } from "../rosetta/request-fields.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 
 /**
  * Status of the operations: Mesh's asserter takes none that is missing here, and only a listed

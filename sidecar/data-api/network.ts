@@ -1,17 +1,17 @@
 /** /network/list and /network/options: known without a node, so both servers answer them. */
+import { KIT_VERSION } from "../../chain/version.js";
 import { type Network, SYSTEM_ADDRESSES } from "../../chain/networks.js";
 import { parseAddress } from "../../chain/address.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { toRoute } from "../endpoint.js";
-import { listedErrors } from "../errors.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { toRoute } from "../rosetta/endpoint.js";
+import { listedErrors } from "../rosetta/errors.js";
 import {
   accountIdentifier,
-  KIT_VERSION,
   networkIdentifier,
   OPERATION_TYPES,
   ROSETTA_VERSION,
-} from "../identifiers.js";
-import { readFields } from "../request-fields.js";
+} from "../rosetta/identifiers.js";
+import { readFields } from "../rosetta/request-fields.js";
 import { CALL_METHODS } from "./call-methods.js";
 
 /** Both routes for one network. */

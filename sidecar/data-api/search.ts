@@ -2,9 +2,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
-import type { HttpReply, HttpRoute } from "../../runtime/http-server.js";
-import { toRoute } from "../endpoint.js";
-import { SidecarError } from "../errors.js";
+import type { HttpReply, HttpRoute } from "../../runtime/http/http-server.js";
+import { toRoute } from "../rosetta/endpoint.js";
+import { SidecarError } from "../rosetta/errors.js";
 import {
   type BlockIdentifier,
   OPERATION_TYPES,
@@ -12,7 +12,7 @@ import {
   parseAccountAddress,
   parseCurrency,
   parseHash,
-} from "../identifiers.js";
+} from "../rosetta/identifiers.js";
 import type { IndexReader, TransactionPlace } from "../index/index-reader.js";
 import { addressTerm, currencyTerm, statusTerm, typeTerm } from "../index/search-postings.js";
 import type { SearchCondition, SearchQuery, TransactionSearch } from "../index/search-query.js";
@@ -26,8 +26,8 @@ import {
   readIndex,
   readMaybe,
   readText,
-} from "../request-fields.js";
-import type { TokenRegistry } from "../token-registry.js";
+} from "../rosetta/request-fields.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 
 /** What the route reads. */
 export interface SearchRouteOptions {

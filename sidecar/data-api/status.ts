@@ -1,10 +1,10 @@
 /** /network/status: where the index stands, and how far the node is. */
 import type { Network } from "../../chain/networks.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { HttpRoute } from "../../runtime/http-server.js";
-import { toRoute } from "../endpoint.js";
-import { toSidecarError } from "../errors.js";
-import type { BlockIdentifier } from "../identifiers.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { toRoute } from "../rosetta/endpoint.js";
+import { toSidecarError } from "../rosetta/errors.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { IndexFollower } from "../index/follower.js";
 import type { IndexReader } from "../index/index-reader.js";
 import type { BlockSource } from "./block-source.js";

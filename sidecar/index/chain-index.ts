@@ -1,10 +1,10 @@
 /** The sidecar's index, put together: what is written, what follows the node, what is read. */
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { Clock } from "../../runtime/clock.js";
-import type { Logger } from "../../runtime/logger.js";
-import type { Metrics } from "../../runtime/metrics.js";
-import { SidecarError } from "../errors.js";
-import type { TokenRegistry } from "../token-registry.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
+import { SidecarError } from "../rosetta/errors.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { IndexFollower } from "./follower.js";
 import { IndexedBlocks } from "./indexed-blocks.js";
 import { createIndexMetrics } from "./index-metrics.js";

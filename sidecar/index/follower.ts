@@ -8,12 +8,13 @@ import type { Height } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import type { Clock } from "../../runtime/clock.js";
-import { LevelStoreError } from "../../runtime/level-store.js";
-import type { Logger } from "../../runtime/logger.js";
-import { createWakeup, sleep } from "../../runtime/task.js";
-import { SidecarError, toSidecarError } from "../errors.js";
-import type { TokenRegistry } from "../token-registry.js";
+import { isMethodMissing, PRUNED_RPC_CODE } from "../../rpc-client/node-methods.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { LevelStoreError } from "../../runtime/files/level-store.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { createWakeup, sleep } from "../../runtime/process/task.js";
+import { SidecarError, toSidecarError } from "../rosetta/errors.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { HeadTicker } from "./head-ticker.js";
 import { IndexError, type IndexStore } from "./index-store.js";
 import type { Indexer } from "./indexer.js";
@@ -48,9 +49,6 @@ const MAX_BLOCKS_TO_WAIT_FOR = 256;
 
 /** Blocks indexed at a stretch before the node's head is looked at again and progress is told. */
 const STRETCH_BLOCKS = 5_000;
-
-/** JSON-RPC's number for what a node has pruned. */
-const PRUNED_RPC_CODE = 4444;
 
 function isPruned(error: unknown): boolean {
   return error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE;
@@ -164,8 +162,10 @@ export class IndexFollower {
 
   /** One round: what is the node's head, and everything up to it. */
   private async look(): Promise<void> {
-    const { client, indexer } = this.options;
-    if (!this.isNodeKnown) await this.meetNode();
+    const { client, indexer, store } = this.options;
+    const damage = store.damage();
+    if (damage !== undefined) throw damage;
+    if (!this.isNodeKnown) await this.meetNode().catch((error) => this.rethrow(error));
     for (;;) {
       const head = await client.getBlockHeader("latest", this.rpc);
       if (head === undefined) throw new SidecarError("NODE_FAULT", { reason: "no latest block" });
@@ -183,8 +183,19 @@ export class IndexFollower {
     }
   }
 
-  /** @throws INDEX_NODE_PRUNED for what the node has deleted, else what was caught */
+  /**
+   * @throws INDEX_NODE_PRUNED for what the node has deleted, INDEX_NODE_UNFIT for what it was never
+   *   able to tell, else what was caught
+   */
   private rethrow(error: unknown): never {
+    if (isMethodMissing(error)) {
+      throw new IndexError(
+        "INDEX_NODE_UNFIT",
+        `the node behind node.url has no ${error.rpc.method}: operations are made from the journal ` +
+          "of balances that a Causeway node keeps; connect one",
+        { cause: error },
+      );
+    }
     if (!isPruned(error)) throw error;
     // Every node has block 0.
     const next = Math.max(1, this.tipHeight() + 1);

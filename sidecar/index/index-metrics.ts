@@ -1,6 +1,6 @@
 /** Figures of the index for Prometheus. */
-import type { Metrics } from "../../runtime/metrics.js";
-import type { RosettaBlock } from "../data-api/operations.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
+import type { RosettaBlock } from "../rosetta/operations.js";
 import type { IndexFollower } from "./follower.js";
 import type { IndexedBlocks } from "./indexed-blocks.js";
 import type { IndexStore } from "./index-store.js";

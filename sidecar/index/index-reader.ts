@@ -1,8 +1,8 @@
 /** What the endpoints read of the index. Everything is as of the index' tip or below it. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { EncodedBlock } from "../data-api/encoded-block.js";
-import type { BlockIdentifier } from "../identifiers.js";
+import type { EncodedBlock } from "../rosetta/encoded-block.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
 
 /** From when on and why a token's operations are left out. */
 export interface Quarantine {

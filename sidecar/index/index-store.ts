@@ -21,11 +21,11 @@ import {
   LevelStoreError,
   type LevelWrite,
   openLevelStore,
-} from "../../runtime/level-store.js";
-import { SidecarError } from "../errors.js";
-import type { BlockIdentifier } from "../identifiers.js";
+} from "../../runtime/files/level-store.js";
+import { SidecarError } from "../rosetta/errors.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
 import type { Quarantine, TransactionPlace } from "./index-reader.js";
-import { INDEX_FORMAT_VERSION, indexKey } from "./key-spaces.js";
+import { describeIndexKey, INDEX_FORMAT_VERSION, indexKey } from "./key-spaces.js";
 import { type HolderRecord, parseHolder, parseHoldings, parseQuarantine } from "./token-records.js";
 
 /** Codes of an index that cannot be used. */
@@ -35,7 +35,8 @@ export type IndexErrorCode =
   | "INDEX_NEWER"
   | "INDEX_FOREIGN"
   | "INDEX_CONTRADICTED"
-  | "INDEX_NODE_PRUNED";
+  | "INDEX_NODE_PRUNED"
+  | "INDEX_NODE_UNFIT";
 
 /** An index that cannot be used, with the remedy in its message. */
 export class IndexError extends AppError<IndexErrorCode> {}
@@ -43,6 +44,9 @@ export class IndexError extends AppError<IndexErrorCode> {}
 /** Memory for level's cache; the newest blocks are kept finished elsewhere. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const WRITE_BUFFER_BYTES = 32 * 1024 * 1024;
+
+/** Written bare, because a program of any format must be able to read it. */
+const FORMAT_KEY = indexKey("meta", Buffer.from("formatVersion"));
 
 /** Bytes written to learn whether the disk has space again: more than level needs to open. */
 const PROBE_BYTES = 4 * 1024 * 1024;
@@ -60,6 +64,7 @@ export interface StoredBlocks {
 export class IndexStore {
   private level: LevelStore | undefined;
   private tipBlock: BlockIdentifier | undefined;
+  private found: IndexError | undefined;
 
   constructor(readonly folder: string) {}
 
@@ -84,6 +89,7 @@ export class IndexStore {
     await rm(this.discarded, { recursive: true, force: true });
     // The rename is the one step that counts: a crash leaves either the whole index or none.
     if (existsSync(this.folder)) await rename(this.folder, this.discarded);
+    this.found = undefined;
     await this.openLevel();
     await this.writeFormat();
     await rm(this.discarded, { recursive: true, force: true });
@@ -127,6 +133,11 @@ export class IndexStore {
   /** False after a step failed that closes the index for a moment: only `recover` helps. */
   isOpen(): boolean {
     return this.level !== undefined;
+  }
+
+  /** Damage that a read came upon: nothing of this index is to be served any more. */
+  damage(): IndexError | undefined {
+    return this.found;
   }
 
   async close(): Promise<void> {
@@ -257,6 +268,7 @@ export class IndexStore {
   private async checkFormat(): Promise<void> {
     const text = this.meta("formatVersion");
     const version = text === undefined ? undefined : Number(text);
+    if (Number.isNaN(version)) throw this.damaged(`its format is ${text}`);
     if (version !== undefined && version > INDEX_FORMAT_VERSION) {
       throw new IndexError(
         "INDEX_NEWER",
@@ -290,6 +302,7 @@ export class IndexStore {
   private unreadable(handle: LevelStore, cause: unknown): Error {
     // Closed under a reader, to be opened again or to stop.
     if (this.level !== handle) return new SidecarError("INDEX_BEHIND", { reason: "opening" });
+    if (cause instanceof IndexError) return cause;
     return this.damaged(errorMessage(cause), cause);
   }
 
@@ -301,12 +314,22 @@ export class IndexStore {
     );
   }
 
+  private inOwnTerms(fault: LevelStoreError): Error {
+    if (fault.code !== "CORRUPT" || this.level === undefined) return fault;
+    const { key, reason } = fault.details;
+    const record = key instanceof Uint8Array ? `a record of ${describeIndexKey(key)}: ` : "";
+    this.found = this.damaged(`${record}${String(reason)}`, fault);
+    return this.found;
+  }
+
   private async openLevel(): Promise<void> {
     try {
       await mkdir(dirname(this.folder), { recursive: true });
       this.level = await openLevelStore(this.folder, {
         cacheBytes: CACHE_BYTES,
         writeBufferBytes: WRITE_BUFFER_BYTES,
+        formatKey: FORMAT_KEY,
+        inOwnTerms: (fault) => this.inOwnTerms(fault),
       });
     } catch (cause) {
       const isLocked = cause instanceof LevelStoreError && cause.code === "LOCKED";
@@ -322,7 +345,6 @@ export class IndexStore {
   }
 
   private writeFormat(): Promise<void> {
-    const key = indexKey("meta", Buffer.from("formatVersion"));
-    return this.commit([{ key, value: Buffer.from(String(INDEX_FORMAT_VERSION)) }]);
+    return this.commit([{ key: FORMAT_KEY, value: Buffer.from(String(INDEX_FORMAT_VERSION)) }]);
   }
 }

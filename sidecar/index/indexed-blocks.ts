@@ -4,16 +4,16 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { EncodedBlock, encodeBlock } from "../data-api/encoded-block.js";
-import { toRosettaBlock } from "../data-api/operations.js";
-import { SidecarError } from "../errors.js";
-import type { BlockIdentifier } from "../identifiers.js";
-import type { TokenRegistry } from "../token-registry.js";
+import { EncodedBlock, encodeBlock } from "../rosetta/encoded-block.js";
+import { toRosettaBlock } from "../rosetta/operations.js";
+import { SidecarError } from "../rosetta/errors.js";
+import type { BlockIdentifier } from "../rosetta/identifiers.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import type { IndexReader, Quarantine, TransactionPlace } from "./index-reader.js";
 import type { IndexStore } from "./index-store.js";
 import { toldTokens } from "./indexer.js";
 import type { TokenLedger } from "./token-ledger.js";
-import { tokenMovesOf } from "./token-operations.js";
+import { tokenMovesOf } from "../rosetta/token-operations.js";
 
 /** What reading works with. */
 export interface IndexedBlocksOptions {

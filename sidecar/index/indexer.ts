@@ -8,11 +8,11 @@ import { type Height, hexToBytes } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { failpoint } from "../../runtime/failpoint.js";
-import type { LevelWrite } from "../../runtime/level-store.js";
-import { type EncodedBlock, encodeBlock } from "../data-api/encoded-block.js";
-import { type BlockTokens, type RosettaBlock, toRosettaBlock } from "../data-api/operations.js";
-import type { TokenRegistry } from "../token-registry.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { LevelWrite } from "../../runtime/files/level-store.js";
+import { type EncodedBlock, encodeBlock } from "../rosetta/encoded-block.js";
+import { type BlockTokens, type RosettaBlock, toRosettaBlock } from "../rosetta/operations.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import type { Quarantine } from "./index-reader.js";
 import { IndexError, type IndexStore } from "./index-store.js";
 import { readJournals } from "./journal-reader.js";
@@ -20,7 +20,7 @@ import { indexKey } from "./key-spaces.js";
 import { postingWrites } from "./search-postings.js";
 import { checkTokens, type ContractChanges, readContractChanges } from "./token-check.js";
 import type { TokenLedger } from "./token-ledger.js";
-import { type BlockTokenMoves, tokenMovesOf, withoutTokens } from "./token-operations.js";
+import { type BlockTokenMoves, tokenMovesOf, withoutTokens } from "../rosetta/token-operations.js";
 
 /** What indexing works with. */
 export interface IndexerOptions {

@@ -3,7 +3,7 @@ import type { Height } from "../../chain/hex.js";
 import type { EvmClient, NodeBlockHeader } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import { SidecarError } from "../errors.js";
+import { SidecarError } from "../rosetta/errors.js";
 
 /** Journals in flight: enough to keep the node busy. */
 const MAX_IN_FLIGHT = 8;

@@ -5,7 +5,7 @@
  */
 
 /** The version of this layout: an older index is built anew, a newer one refused. */
-export const INDEX_FORMAT_VERSION = 1;
+export const INDEX_FORMAT_VERSION = 2;
 
 /**
  * Key spaces. Heights are 8 big-endian bytes, positions 4, addresses 20, hashes 32; token amounts
@@ -48,4 +48,12 @@ export type IndexSpace = keyof typeof INDEX_SPACE;
 /** Key of a space: prefix byte, then the parts. */
 export function indexKey(space: IndexSpace, ...parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.of(INDEX_SPACE[space]), ...parts]);
+}
+
+/** Name of a key's space and the rest of the key, for people. */
+export function describeIndexKey(key: Uint8Array): string {
+  const [name] = Object.entries(INDEX_SPACE).find(([, prefix]) => prefix === key[0]) ?? [
+    "no space",
+  ];
+  return `${name}, key 0x${Buffer.from(key.subarray(1)).toString("hex")}`;
 }

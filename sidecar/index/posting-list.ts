@@ -1,6 +1,6 @@
 /** Posting lists as the search reads them, newest first: stored ones, and what is made of them. */
 import type { Height } from "../../chain/hex.js";
-import type { LevelStore } from "../../runtime/level-store.js";
+import type { LevelStore } from "../../runtime/files/level-store.js";
 import {
   countRuns,
   decodeChunk,

@@ -4,8 +4,8 @@ import { parseTokenList, type TokenEntry } from "../../chain/token-list.js";
 import type { Height } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import type { LevelWrite } from "../../runtime/level-store.js";
-import type { TokenRegistry } from "../token-registry.js";
+import type { LevelWrite } from "../../runtime/files/level-store.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { indexKey } from "./key-spaces.js";
 
 /** The registry as the index remembers it: the same text for the same tokens in any order. */

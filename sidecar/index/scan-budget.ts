@@ -1,6 +1,6 @@
 /** Bounds of one search: how much it may read, and how long it may hold the event loop. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { SidecarError } from "../errors.js";
+import { SidecarError } from "../rosetta/errors.js";
 
 /** Work of one search, in plain entries (a block of a posting list); about 3 s of one core. */
 const MAX_SCANNED_POSTINGS = 2_000_000;

@@ -6,8 +6,8 @@
  */
 import { heightBytes } from "../../chain/height-bytes.js";
 import type { Height, Hex } from "../../chain/hex.js";
-import type { LevelWrite } from "../../runtime/level-store.js";
-import type { RosettaBlock } from "../data-api/operations.js";
+import type { LevelWrite } from "../../runtime/files/level-store.js";
+import type { RosettaBlock } from "../rosetta/operations.js";
 import { indexKey } from "./key-spaces.js";
 import {
   decodeChunk,

@@ -10,9 +10,9 @@ import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
-import type { TokenRegistry } from "../token-registry.js";
+import type { TokenRegistry } from "../rosetta/token-registry.js";
 import type { TokenLedger, TokenVerdict } from "./token-ledger.js";
-import { type BlockTokenMoves, forEachSide } from "./token-operations.js";
+import { type BlockTokenMoves, forEachSide } from "../rosetta/token-operations.js";
 
 /** Holders checked per block and token when there are more than are always checked. */
 const HOLDERS_PER_PART = 64;

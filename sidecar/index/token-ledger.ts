@@ -5,11 +5,11 @@
 import { type Address, addressToBytes } from "../../chain/address.js";
 import { heightBytes } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
-import type { LevelWrite } from "../../runtime/level-store.js";
+import type { LevelWrite } from "../../runtime/files/level-store.js";
 import type { Quarantine } from "./index-reader.js";
 import type { IndexStore } from "./index-store.js";
 import { indexKey } from "./key-spaces.js";
-import { forEachSide, type TokenMove } from "./token-operations.js";
+import { forEachSide, type TokenMove } from "../rosetta/token-operations.js";
 import {
   encodeHolder,
   encodeHoldings,

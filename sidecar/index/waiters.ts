@@ -1,6 +1,6 @@
 /** Requests that wait for the index to come to something, each for a bounded time. */
 import type { ErrorDetails } from "../../chain/errors.js";
-import { SidecarError } from "../errors.js";
+import { SidecarError } from "../rosetta/errors.js";
 
 interface Waiter {
   readonly isMet: () => boolean;

@@ -19,29 +19,37 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
-  /^(node|sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
-  /^node\/(genesis|process)\.ts$/,
-  /^node\/consensus\/validator-key\.ts$/,
+  /^(sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^node\/settings\//,
+  /^node\/compose\/process\.ts$/,
+  /^node\/consensus\/signing\/validator-key\.ts$/,
 ];
 
-/** Layers inside node/: a file imports from its own or an earlier one. */
-const NODE_LAYERS = [
-  "store",
-  "state",
-  "modules",
-  "execution",
-  "mempool",
-  "consensus",
-  "p2p",
-  "statesync",
-];
+/** Layers of folders with several rooms: a file imports from its own or an earlier one. */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  node: [
+    "settings",
+    "view",
+    "store",
+    "state",
+    "execution",
+    "blocks",
+    "mempool",
+    "consensus",
+    "p2p",
+    "rpc",
+    "statesync",
+    "compose",
+  ],
+  sidecar: ["rosetta", "index", "data-api", "construction-api"],
+};
 
 /** What the servers below node/rpc may see of the node beside each other. */
 const RPC_MAY_SEE = [
   /^node\/rpc\//,
-  /^node\/(chain-view|event-bus)\.ts$/,
+  /^node\/view\//,
   /^node\/mempool\/pool-port\.ts$/,
-  /^node\/execution\/call-port\.ts$/,
+  /^node\/execution\/calls\/call-port\.ts$/,
   /^node\/consensus\/consensus-ports\.ts$/,
   /^node\/p2p\/network-port\.ts$/,
 ];
@@ -50,12 +58,18 @@ const RPC_MAY_SEE = [
 const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^@noble\//, [/^chain\/crypto\.ts$/]],
   [/^(secp256k1|@bitauth\/libauth|hash-wasm)$/, [/^chain\/crypto\.ts$/]],
-  [/^@ethereumjs\//, [/^node\/execution\//]],
-  [/^level$/, [/^runtime\/level-store\.ts$/]],
+  [/^@ethereumjs\/evm$/, [/^node\/execution\//]],
+  [/^@ethereumjs\/tx$/, [/^chain\/signing\/legacy-transaction\.ts$/, /^cli\/audit\//]],
+  [/^@ethereumjs\/(vm|block|mpt|statemanager)$/, [/^cli\/audit\//]],
+  [
+    /^@ethereumjs\/(common|util)$/,
+    [/^node\/execution\//, /^chain\/signing\/legacy-transaction\.ts$/, /^cli\/audit\//],
+  ],
+  [/^level$/, [/^runtime\/files\/level-store\.ts$/]],
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
-  [/^(typeorm|pg)$/, [/^runtime\/sql/, /^ledger\//, /^indexer\//]],
+  [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
-  [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\//]],
+  [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],
 ];
 
 const folderOf = (file: string) => file.split("/")[0] ?? "";
@@ -66,9 +80,10 @@ function mayImport(from: string, to: string): boolean {
   return source === "cli" && CLI_ALSO.some((pattern) => pattern.test(to));
 }
 
-function nodeLayer(file: string): number {
-  const [folder, layer] = file.split("/");
-  return folder === "node" ? NODE_LAYERS.indexOf(layer ?? "") : -1;
+/** Place of a file's room in the layers of its folder; -1 for files outside every room. */
+function layerOf(file: string): number {
+  const [folder, room] = file.split("/");
+  return LAYERS[folder ?? ""]?.indexOf(room ?? "") ?? -1;
 }
 
 /** Strongly connected files; each is a cycle. */
@@ -110,13 +125,43 @@ describe("imports", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("inside the node go only to the left", () => {
+  it("inside a folder with layers go only to the left", () => {
     const wrong = sources
-      .filter(({ path }) => nodeLayer(path) >= 0)
+      .filter(({ path }) => layerOf(path) >= 0)
       .flatMap(({ path, imports }) =>
-        imports.filter((to) => nodeLayer(to) > nodeLayer(path)).map((to) => `${path} -> ${to}`),
+        imports
+          .filter((to) => folderOf(to) === folderOf(path) && layerOf(to) > layerOf(path))
+          .map((to) => `${path} -> ${to}`),
       );
     expect(wrong).toEqual([]);
+  });
+
+  it("name rooms that exist, and leave no room of the node out", () => {
+    const rooms = (folder: string) =>
+      new Set(
+        sources
+          .filter(({ path }) => path.startsWith(`${folder}/`) && path.split("/").length > 2)
+          .map(({ path }) => path.split("/")[1]),
+      );
+    for (const [folder, layers] of Object.entries(LAYERS)) {
+      expect(layers.filter((layer) => !rooms(folder).has(layer))).toEqual([]);
+      expect([...rooms(folder)].filter((room) => !layers.includes(room ?? ""))).toEqual([]);
+    }
+  });
+
+  it("name files that exist, in every exception and for every owner of a library", () => {
+    const patterns = [
+      ...CLI_ALSO,
+      ...RPC_MAY_SEE,
+      ...LIBRARY_OWNERS.flatMap(([, owners]) => owners),
+    ];
+    const idle = patterns.filter((pattern) => !sources.some(({ path }) => pattern.test(path)));
+    expect(idle).toEqual([]);
+    const libraries = new Set(sources.flatMap(({ packages }) => packages));
+    const unused = LIBRARY_OWNERS.filter(
+      ([library]) => ![...libraries].some((name) => library.test(name)),
+    );
+    expect(unused).toEqual([]);
   });
 
   it("give the node's servers nothing but its ports", () => {

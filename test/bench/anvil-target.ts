@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Address } from "../../chain/address.js";
 import { freePort } from "../helpers/ports.js";
-import { cloneFolder } from "../../cli/home.js";
+import { cloneFolder } from "../../cli/home/home.js";
 import type { ChainTarget } from "./chain-target.js";
 import { callRpc, callRpcBatch } from "./json-rpc.js";
 import { startProcess } from "./processes.js";

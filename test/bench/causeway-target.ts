@@ -5,17 +5,20 @@ import path from "node:path";
 import type { Address } from "../../chain/address.js";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../cli/embedded-postgres.js";
-import { homePaths } from "../../cli/home.js";
-import { initHome } from "../../cli/init.js";
-import { KIT_CONFIG_FILES } from "../../cli/kit-config.js";
-import { type KitPart, kitScripts } from "../../cli/kit.js";
-import { NODE_FLAGS } from "../../cli/node-flags.js";
-import { assertPortsFree } from "../../cli/ports.js";
-import { encodeGenesis, type Genesis, loadGenesis } from "../../node/genesis.js";
-import { systemClock } from "../../runtime/clock.js";
-import { startGuardian } from "../../runtime/guardian.js";
-import { createLogger } from "../../runtime/logger.js";
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "../../cli/postgres/embedded-postgres.js";
+import { homePaths } from "../../cli/home/home.js";
+import { initHome } from "../../cli/home/init.js";
+import { KIT_CONFIG_FILES } from "../../cli/home/kit-config.js";
+import { type KitPart, kitScripts } from "../../cli/supervisor/kit.js";
+import { NODE_FLAGS } from "../../cli/home/kit-nodes.js";
+import { assertPortsFree } from "../../cli/home/ports.js";
+import { encodeGenesis, type Genesis, loadGenesis } from "../../node/settings/genesis.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import { startGuardian } from "../../runtime/process/guardian.js";
+import { createLogger } from "../../runtime/process/logger.js";
 import type { ChainTarget } from "./chain-target.js";
 import { type BenchProcess, startProcess } from "./processes.js";
 
@@ -160,16 +163,29 @@ export interface NodeTargetOptions extends HomeOptions {
   readonly profileFolder: string | undefined;
 }
 
+/** Our node, which can be started again on its store. */
+export interface CausewayTarget extends ChainTarget {
+  /** Ends the process and starts another: what it had in memory is gone. */
+  restart(): Promise<void>;
+}
+
 /** A node alone, with its store on disk, as the peer of another chain. */
-export async function startCausewayTarget(options: NodeTargetOptions): Promise<ChainTarget> {
+export async function startCausewayTarget(options: NodeTargetOptions): Promise<CausewayTarget> {
   const home = await createBenchHome(options);
   try {
-    const node = await startPart(home, "node", options.profileFolder);
+    let node = await startPart(home, "node", options.profileFolder);
     const { maxCallGas, maxGas, blockIntervalMs } = home.genesis.params;
     return {
       name: "causeway",
       url: home.url("jsonRpc"),
-      process: node,
+      metricsUrl: `${home.url("metrics")}/metrics`,
+      get process() {
+        return node;
+      },
+      async restart() {
+        await node.stop();
+        node = await startPart(home, "node", options.profileFolder);
+      },
       limits: { blockGas: maxGas, callGas: maxCallGas, blockIntervalMs },
       async stop() {
         await node.stop();

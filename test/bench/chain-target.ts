@@ -9,6 +9,8 @@ export interface ChainTarget {
   /** Every node of a network: transactions are spread over them. `url` alone when absent. */
   readonly urls?: readonly string[];
   readonly process: BenchProcess;
+  /** Where it shows its metrics, ours only. */
+  readonly metricsUrl?: string;
   /** Rules of the chain that bound what a block can hold; undefined: no bound worth naming. */
   readonly limits:
     | {

@@ -7,16 +7,19 @@ import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./chain-rows.js";
+import { OLD_BLOCK_ROWS, runOldBlockRows } from "./old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./stack-rows.js";
+
+const ALL_ROWS = [...CHAIN_ROWS, ...OLD_BLOCK_ROWS, ...STACK_ROWS, ...NETWORK_ROWS];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
 
 Measures this build beside anvil and beside plain ethers loops, one after the other in one run.
 
   --quick          shorter trials, about eight minutes in all; figures are rougher
-  --only ROW,...   only these rows: ${[...CHAIN_ROWS, ...STACK_ROWS, ...NETWORK_ROWS].join(", ")}
+  --only ROW,...   only these rows: ${ALL_ROWS.join(", ")}
   --out FILE       also write everything as JSON
   --profile DIR    write V8 CPU profiles of our processes, a folder for each part; they cost time
   --help           show this text`;
@@ -34,6 +37,7 @@ interface Arguments {
   readonly chain: readonly ChainRowName[];
   readonly stack: readonly StackRowName[];
   readonly network: readonly NetworkRowName[];
+  readonly wantsOldBlocks: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -54,7 +58,7 @@ function readArguments(): Arguments {
     say(HELP);
     process.exit(0);
   }
-  const known: readonly string[] = [...CHAIN_ROWS, ...STACK_ROWS, ...NETWORK_ROWS];
+  const known: readonly string[] = ALL_ROWS;
   const wanted = values.only?.split(",") ?? known;
   const unknown = wanted.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`no row ${unknown.join(", ")}; see --help`);
@@ -63,13 +67,14 @@ function readArguments(): Arguments {
     chain: CHAIN_ROWS.filter((name) => wanted.includes(name)),
     stack: STACK_ROWS.filter((name) => wanted.includes(name)),
     network: NETWORK_ROWS.filter((name) => wanted.includes(name)),
+    wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
 }
 
 async function run(): Promise<void> {
-  const { length, chain, stack, network, out, profileFolder } = readArguments();
+  const { length, chain, stack, network, wantsOldBlocks, out, profileFolder } = readArguments();
   const machine = describeMachine();
   say(
     `${machine.cores} cores (${machine.cpu}), ${machine.memoryGib} GiB, ${machine.platform}, ` +
@@ -91,6 +96,10 @@ async function run(): Promise<void> {
   if (chain.length > 0) {
     const options = { rows: chain, length, profileFolder, say };
     await collect("the chain rows", () => runChainRows(options));
+  }
+  if (wantsOldBlocks) {
+    const options = { ...length, profileFolder, say };
+    await collect("the rows of old blocks", () => runOldBlockRows(options));
   }
   if (stack.length > 0) {
     const options = { rows: stack, length, profileFolder, say };

@@ -3,8 +3,8 @@
  * backlog grows. Blocks come every 100 ms, so that hundreds of them take seconds to make.
  */
 import { type Address, parseAddress } from "../../chain/address.js";
-import type { EmbeddedPostgres } from "../../cli/embedded-postgres.js";
-import type { KitPart } from "../../cli/kit.js";
+import type { EmbeddedPostgres } from "../../cli/postgres/embedded-postgres.js";
+import type { KitPart } from "../../cli/supervisor/kit.js";
 import { until } from "../helpers/until.js";
 import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
 import { closedLoop } from "./http-load.js";

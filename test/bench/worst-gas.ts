@@ -5,7 +5,7 @@
 import { type Address, parseAddress } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/crypto.js";
 import { EMPTY_TRIE_ROOT, type Hash32, hexToBytes, ZERO_HASH } from "../../chain/hex.js";
-import { type BlockContext, createMachine } from "../../node/execution/evm.js";
+import { type BlockContext, createMachine } from "../../node/execution/evm/evm.js";
 import { BalanceRecorder } from "../../node/state/balance-recorder.js";
 import { JournaledState } from "../../node/state/journaled-state.js";
 import type { AccountRecord } from "../../node/store/account-record.js";

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getCreateAddress, Wallet } from "ethers";
-import { ExchangeChain, Sender, type TestReceipt } from "../helpers/exchange-chain.js";
+import { ExchangeChain, Sender, type TestReceipt } from "../helpers/exchange/chain.js";
 import {
   type GuideRun,
   guideFiles,
@@ -19,7 +19,7 @@ import {
   withoutNetwork,
 } from "../helpers/guide.js";
 import { callApi, kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
-import { compiledFolder } from "../helpers/services.js";
+import { compiledFolder } from "../helpers/services/services.js";
 import { compileFixture } from "../helpers/solidity.js";
 import { type FaultProxy, type ProxyOperation, startFaultProxy } from "../mesh/fault-proxy.js";
 import {
@@ -179,6 +179,14 @@ describe("the auditors' guide", () => {
     expect(await shell("walk.sh", { ONLINE: proxy.url })).toMatchObject({ code: 1 });
     const codes = new Set(read("walk.json").faults.map(({ code }: { code: string }) => code));
     expect(codes).toContain("BALANCE_AT_BLOCK");
+  });
+
+  it("has the blocks executed again, with the same result", async () => {
+    expect(await shell("execution.sh")).toMatchObject({ code: 0 });
+    const audit = read("execution.json");
+    expect(audit).toMatchObject({ ok: true, from: 1, difference: null, isSupplyExact: true });
+    expect(audit.lastHash).toBe((await chain.provider.getBlock(audit.to))?.hash);
+    expect(audit.transactions).toBeGreaterThanOrEqual(deposits.receipts.length);
   });
 
   it("proves a balance at a block without a network, and an absent account", async () => {

@@ -1,13 +1,22 @@
 /** Unchanged clients against the running kit: cast, ethers, viem, web3, hardhat. */
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Contract, ContractFactory, JsonRpcProvider, Wallet, WebSocketProvider } from "ethers";
+import {
+  Contract,
+  ContractFactory,
+  JsonRpcProvider,
+  Transaction,
+  Wallet,
+  WebSocketProvider,
+} from "ethers";
 import { createPublicClient, createWalletClient, defineChain, http, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { Web3 } from "web3";
+import { WebSocket } from "ws";
 import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 import { compileSolidity } from "../helpers/solidity.js";
 import { until } from "../helpers/until.js";
@@ -136,6 +145,47 @@ describe("real clients", () => {
     const history = await reader.getFeeHistory({ blockCount: 3, rewardPercentiles: [50] });
     expect(history.baseFeePerGas).toEqual([0n, 0n, 0n, 0n]);
   }, 60_000);
+
+  it("viem simulates what is sent afterwards, and who waits for its receipt is told", async () => {
+    const account = privateKeyToAccount(kit.key("faucet.key") as `0x${string}`);
+    const reader = createPublicClient({ transport: http(rpc) });
+    const transfer = { to: payee(9), value: 10n ** 15n };
+    const [block] = await reader.simulateBlocks({
+      blocks: [
+        {
+          calls: [
+            { account, ...transfer },
+            { account, ...transfer },
+          ],
+        },
+      ],
+      traceTransfers: true,
+    });
+    const gasUsed = block?.calls.map((call) => call.gasUsed);
+    expect(gasUsed).toEqual([21_000n, 21_000n]);
+    const raw = await faucet().signTransaction(await faucet().populateTransaction(transfer));
+    const { hash } = Transaction.from(raw);
+    const socket = new WebSocket(ws);
+    await once(socket, "open");
+    const params = ["transactionReceipts", { transactionHashes: [hash] }];
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params }));
+    await once(socket, "message");
+    const told = once(socket, "message");
+    await provider.broadcastTransaction(raw);
+    const mined = await provider.waitForTransaction(hash ?? "");
+    const [notification] = await told;
+    expect(JSON.parse(String(notification))).toMatchObject({
+      params: { result: [{ transactionHash: hash, gasUsed: "0x5208" }] },
+    });
+    socket.terminate();
+    const header = await provider.getBlock(mined?.blockNumber ?? 0);
+    expect(await provider.send("eth_coinbase", [])).toBe(header?.miner.toLowerCase());
+    const { head, state } = await provider.send("eth_capabilities", []);
+    expect(Number(head.number)).toBeGreaterThanOrEqual(mined?.blockNumber ?? Infinity);
+    expect(state).toEqual({ disabled: false, oldestBlock: "0x0" });
+    expect((await provider.send("eth_config", [])).current.chainId).toBe("0x1b1c");
+    expect(await provider.send("debug_getBadBlocks", [])).toEqual([]);
+  });
 
   it("web3 sends a legacy transaction and reads it", async () => {
     const web3 = new Web3(rpc);

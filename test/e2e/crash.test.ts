@@ -3,8 +3,8 @@
  * under load, everything killed at once in between, and the judgement over all of it at the end.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { FaultBench, faultSeed } from "../helpers/fault-bench.js";
-import type { KitProcessName } from "../helpers/fault-processes.js";
+import { FaultBench, faultSeed } from "../helpers/faults/bench.js";
+import type { KitProcessName } from "../helpers/faults/processes.js";
 import { kitOffset } from "../helpers/kit.js";
 
 describe("a kit under load", () => {

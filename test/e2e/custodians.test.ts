@@ -28,7 +28,7 @@ import {
   temporaryFolders,
   withoutNetwork,
 } from "../helpers/guide.js";
-import { compiledFolder } from "../helpers/services.js";
+import { compiledFolder } from "../helpers/services/services.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { compileSolidity } from "../helpers/solidity.js";
 

@@ -13,7 +13,7 @@ import {
   readDeposits,
   readWithdrawals,
   withdrawalSchema,
-} from "../helpers/exchange-api.js";
+} from "../helpers/exchange/api.js";
 import {
   type Audit,
   auditRun,
@@ -22,11 +22,11 @@ import {
   readReconcile,
   reconcileKit,
   suspenseAtoken,
-} from "../helpers/exchange-audit.js";
-import { Sender, type TestReceipt } from "../helpers/exchange-chain.js";
-import { type ExchangeRun, openStage, playExchange } from "../helpers/exchange-run.js";
-import { TOKEN } from "../helpers/exchange-stage.js";
-import { requestWithdrawal } from "../helpers/exchange-withdrawals.js";
+} from "../helpers/exchange/audit.js";
+import { Sender, type TestReceipt } from "../helpers/exchange/chain.js";
+import { type ExchangeRun, openStage, playExchange } from "../helpers/exchange/run.js";
+import { TOKEN } from "../helpers/exchange/stage.js";
+import { requestWithdrawal } from "../helpers/exchange/withdrawals.js";
 import { callApi, kitOffset, runCauseway, type RunningKit, startKit } from "../helpers/kit.js";
 import { until } from "../helpers/until.js";
 

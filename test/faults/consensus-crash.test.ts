@@ -8,13 +8,13 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { NODE_FAILPOINTS } from "../../node/consensus/application.js";
+import { NODE_FAILPOINTS } from "../../node/blocks/decision.js";
 import { CONSENSUS_FAILPOINTS } from "../../node/consensus/height-run.js";
-import { encodeGenesis } from "../../node/genesis.js";
+import { encodeGenesis } from "../../node/settings/genesis.js";
 import { freePort } from "../helpers/ports.js";
-import { compiledFolder } from "../helpers/services.js";
+import { compiledFolder } from "../helpers/services/services.js";
 import { until } from "../helpers/until.js";
-import { validatorGenesis, writeValidatorHome } from "../helpers/validator-node.js";
+import { validatorGenesis, writeValidatorHome } from "../helpers/chains/validator-node.js";
 
 let cleanUp: (() => void)[] = [];
 

@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
-import { NODE_FAILPOINTS } from "../../node/consensus/application.js";
+import { NODE_FAILPOINTS } from "../../node/blocks/decision.js";
 import { WORKER_FAILPOINTS } from "../../withdrawal-worker/failpoints.js";
-import { type Ending, FaultBench, faultSeed } from "../helpers/fault-bench.js";
-import type { KitProcessName } from "../helpers/fault-processes.js";
+import { type Ending, FaultBench, faultSeed } from "../helpers/faults/bench.js";
+import type { KitProcessName } from "../helpers/faults/processes.js";
 import { kitOffset } from "../helpers/kit.js";
 
 /** The ways a kit ends before its next start, taken in turns: each next start has to cope. */

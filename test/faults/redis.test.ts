@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { FaultBench, faultSeed, pause } from "../helpers/fault-bench.js";
+import { FaultBench, faultSeed, pause } from "../helpers/faults/bench.js";
 import { kitOffset } from "../helpers/kit.js";
 import { freePort } from "../helpers/ports.js";
 import { until } from "../helpers/until.js";

@@ -3,7 +3,7 @@
  * kills of anything, and everything at once.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { FaultBench, faultSeed, pause } from "../helpers/fault-bench.js";
+import { FaultBench, faultSeed, pause } from "../helpers/faults/bench.js";
 import {
   killNow,
   KIT_PROCESSES,
@@ -11,8 +11,8 @@ import {
   livingPid,
   untilAllReady,
   untilReplaced,
-} from "../helpers/fault-processes.js";
-import { startSecondWorker } from "../helpers/fault-second-worker.js";
+} from "../helpers/faults/processes.js";
+import { startSecondWorker } from "../helpers/faults/second-worker.js";
 import { kitOffset } from "../helpers/kit.js";
 
 const ROUNDS = 20;

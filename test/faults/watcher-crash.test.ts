@@ -10,14 +10,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
-import { createReconcileChain } from "../../cli/reconcile.js";
+import { createReconcileChain } from "../../cli/commands/reconcile.js";
 import { keccak256Hex } from "../../chain/crypto.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { listEvents } from "../../ledger/events.js";
-import { reconcile } from "../../ledger/reconcile.js";
+import { reconcile } from "../../ledger/books/reconcile.js";
 import { freePort } from "../helpers/ports.js";
 import { until } from "../helpers/until.js";
-import { derivation, HOT, WatcherBench } from "../helpers/watcher.js";
+import { derivation, HOT, WatcherBench } from "../helpers/services/watcher.js";
 
 const dist =
   process.env["CAUSEWAY_TEST_DIST"] ?? fileURLToPath(new URL("../../dist", import.meta.url));

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
-import { compiledFolder } from "./services.js";
+import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
@@ -16,6 +16,8 @@ export interface KitOptions {
   readonly portOffset: number;
   readonly env?: Record<string, string>;
   readonly args?: readonly string[];
+  /** True for a kit on a chain that exists, whose pace is not the kit's to choose. */
+  readonly isAttached?: boolean;
 }
 
 /** A kit that runs. */
@@ -59,8 +61,7 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
       home,
       "--port-offset",
       String(options.portOffset),
-      "--block-interval-ms",
-      "200",
+      ...(options.isAttached === true ? [] : ["--block-interval-ms", "200"]),
       ...(options.args ?? ["--no-demo"]),
     ],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } },

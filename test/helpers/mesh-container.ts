@@ -6,7 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS } from "../../chain/networks.js";
 import { kitOffset } from "./kit.js";
-import { compiledFolder } from "./services.js";
+import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
 /** Time for keys, genesis, node and server on a busy machine. */

@@ -1,7 +1,7 @@
 /** Single nodes for tests: `causeway start` from the compiled sources, and what a node says. */
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
-import { compiledFolder } from "./services.js";
+import { compiledFolder } from "./services/services.js";
 
 /** A node that was started; it need not be up. */
 export interface NodeProcess {

@@ -103,9 +103,11 @@ function removeStale() {
 /** A real server of the kit's own making; durability is off, because its data dies with it. */
 async function startPostgres() {
   const { startEmbeddedPostgres } = await import(
-    pathToFileURL(join(COMPILED, "cli", "embedded-postgres.js")).href
+    pathToFileURL(join(COMPILED, "cli", "postgres", "embedded-postgres.js")).href
   );
-  const { createLogger } = await import(pathToFileURL(join(COMPILED, "runtime", "logger.js")).href);
+  const { createLogger } = await import(
+    pathToFileURL(join(COMPILED, "runtime", "process", "logger.js")).href
+  );
   home = mkdtempSync(join(tmpdir(), "causeway-test-"));
   // mkdtemp closes the folder; the server's account must pass through it.
   chmodSync(home, 0o711);

@@ -1,9 +1,8 @@
 /** Plants a fault in a stopped node's store: other changes in the balance journal of a block. */
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { heightBytes } from "../../chain/height-bytes.js";
-import { encodeJournal } from "../../node/store/block-codec.js";
+import { blockRecordWrites } from "../../node/store/block-records.js";
 import { BlockStore } from "../../node/store/block-store.js";
-import { openDatabase, storeKey } from "../../node/store/database.js";
+import { openDatabase } from "../../node/store/database.js";
 import { StoreBase } from "../../node/store/store-base.js";
 
 /** Rewrites the journal of one block; throws when no change of it became another. */
@@ -14,7 +13,9 @@ export async function changeStoredJournal(
 ): Promise<void> {
   const database = await openDatabase(folder);
   try {
-    const { journal } = new BlockStore(database, await StoreBase.open(database)).block(height);
+    const blocks = new BlockStore(database, await StoreBase.open(database));
+    const committed = blocks.block(height);
+    const { journal } = committed;
     let edits = 0;
     const transactions = journal.transactions.map((transaction) => ({
       ...transaction,
@@ -25,9 +26,9 @@ export async function changeStoredJournal(
       }),
     }));
     if (edits === 0) throw new Error(`nothing was changed in the journal of block ${height}`);
-    const value = encodeJournal({ ...journal, transactions });
-    const key = storeKey("journal", heightBytes(height));
-    await database.write([{ key, value }], { durable: true });
+    const edited = { ...committed, journal: { ...journal, transactions } };
+    const writes = blockRecordWrites(edited, blocks.outline(height).starts);
+    await database.write(writes, { durable: true });
   } finally {
     await database.close();
   }

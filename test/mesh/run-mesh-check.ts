@@ -1,8 +1,9 @@
 /** Runs mesh-check inside the test's process, as its entry would. */
 import { Command } from "commander";
-import { describeMeshCheck, runMeshCheck as run } from "../../cli/mesh-check/command.js";
+import { runMeshCheck as run } from "../../cli/mesh-check/command.js";
 import type { MeshFault } from "../../cli/mesh-check/faults.js";
-import { systemClock } from "../../runtime/clock.js";
+import { describeMeshCheck } from "../../cli/mesh-check/words.js";
+import { systemClock } from "../../runtime/process/clock.js";
 
 /** The JSON document of a run, as far as tests look. */
 export interface MeshCheckDocument {

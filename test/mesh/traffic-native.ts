@@ -1,7 +1,7 @@
 /** Every kind of native balance change, as seeded acts. */
 import { hexlify, Wallet } from "ethers";
 import { SYSTEM_ADDRESSES } from "../../chain/networks.js";
-import type { Sender } from "../helpers/exchange-chain.js";
+import type { Sender } from "../helpers/exchange/chain.js";
 import type { CompiledContract } from "../helpers/solidity.js";
 import {
   type Act,

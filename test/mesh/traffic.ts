@@ -12,7 +12,7 @@ import {
   ExchangeChain,
   Sender,
   type TestReceipt,
-} from "../helpers/exchange-chain.js";
+} from "../helpers/exchange/chain.js";
 import type { RunningKit } from "../helpers/kit.js";
 import { createRandom, type Random } from "../helpers/random.js";
 import { type CompiledContract, compileSolidity } from "../helpers/solidity.js";

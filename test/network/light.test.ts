@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import fs from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { homePaths } from "../../cli/home.js";
+import { homePaths } from "../../cli/home/home.js";
 import { until } from "../helpers/until.js";
 import { comet } from "./calls.js";
 import { auditChain, readHeader } from "./chain-audit.js";

@@ -8,11 +8,12 @@ import { connect } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { homePaths } from "../../cli/home.js";
-import { type NodePorts, nodePorts } from "../../cli/node-home.js";
-import { createTestnet, PORT_STEP, type TestnetNode } from "../../cli/testnet.js";
-import { systemClock } from "../../runtime/clock.js";
-import { compiledFolder } from "../helpers/services.js";
+import { homePaths } from "../../cli/home/home.js";
+import { type NodePorts, nodePorts } from "../../cli/home/node-home.js";
+import { PORT_STEP } from "../../cli/home/ports.js";
+import { createTestnet, type TestnetNode } from "../../cli/home/testnet.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import { compiledFolder } from "../helpers/services/services.js";
 import { until } from "../helpers/until.js";
 import { type CometStatus, comet } from "./calls.js";
 

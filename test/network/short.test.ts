@@ -36,8 +36,13 @@ describe("four validators and a node that joins", () => {
   beforeAll(async () => {
     network = await startNetwork({
       validators: 4,
-      fullNodes: 1,
+      fullNodes: 2,
       blockIntervalMs: BLOCK_INTERVAL_MS,
+      settings(node, [seed]): Record<string, string> {
+        if (node.name !== "full1" || seed === undefined) return {};
+        const address = seed.peerAddress.slice(seed.peerAddress.indexOf("@") + 1);
+        return { persistent_peers: '""', seeds: `"${address}"`, pex: "true" };
+      },
     });
   }, 300_000);
   afterAll(async () => {
@@ -117,6 +122,23 @@ describe("four validators and a node that joins", () => {
     console.log(`killed at ${killed.height} of ${target}, catching up: ${killed.isCatchingUp}`);
     expect([...seen]).toContain(true);
     expect(Number((await joining.status()).validator_info.voting_power)).toBe(0);
+  }, 300_000);
+
+  it("are joined by a node that knows nothing but the address of one of them", async () => {
+    const [, stranger] = network.fullNodes;
+    const [first] = network.validators;
+    if (stranger === undefined || first === undefined) throw new Error("no node");
+    await stranger.start();
+    const target = Math.max(1, await first.heightIfAnswered());
+    await untilHeight([stranger], target + 3);
+    await auditChain([first, stranger], target);
+    const { peers } = await comet<{ peers: { node_info: { moniker: string } }[] }>(
+      stranger,
+      "net_info",
+    );
+    const monikers = peers.map(({ node_info }) => node_info.moniker);
+    expect(monikers).toEqual(expect.arrayContaining(["node1", "node2", "node3"]));
+    expect([stranger.name, stranger.faults]).toEqual([stranger.name, []]);
   }, 300_000);
 
   it("end in time, with nothing to complain about", async () => {

@@ -7,7 +7,7 @@ import { expect } from "@jest/globals";
 import { privateKeyToAddress } from "../../chain/address.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";
-import { homePaths } from "../../cli/home.js";
+import { homePaths } from "../../cli/home/home.js";
 import { until } from "../helpers/until.js";
 import { comet, evm, evmBatch } from "./calls.js";
 import { type NetworkNode, type RunningNetwork, writeSetting } from "./network.js";

@@ -12,8 +12,8 @@ import {
   startHeight,
   STEP,
   type TimeoutStep,
-} from "../../node/consensus/consensus-state.js";
-import { advance as advanceMachine } from "../../node/consensus/state-machine.js";
+} from "../../node/consensus/machine/consensus-state.js";
+import { advance as advanceMachine } from "../../node/consensus/machine/state-machine.js";
 import { chance } from "../helpers/random.js";
 import { EventQueue } from "./event-queue.js";
 import { blockIdOf, identityOf } from "./sim-identities.js";

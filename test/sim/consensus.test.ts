@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "@jest/globals";
 import { VOTE_TYPE } from "../../chain/consensus/vote.js";
-import { advance } from "../../node/consensus/state-machine.js";
+import { advance } from "../../node/consensus/machine/state-machine.js";
 import { createRandom } from "../helpers/random.js";
 import { ConsensusNetwork } from "./consensus-network.js";
 import { simAddress } from "./sim-identities.js";

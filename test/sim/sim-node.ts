@@ -2,7 +2,11 @@
 import type { Address } from "../../chain/address.js";
 import type { BlockId } from "../../chain/consensus/block-id.js";
 import type { Vote } from "../../chain/consensus/vote.js";
-import type { ConsensusState, DecidingVotes, Input } from "../../node/consensus/consensus-state.js";
+import type {
+  ConsensusState,
+  DecidingVotes,
+  Input,
+} from "../../node/consensus/machine/consensus-state.js";
 
 /** One validator: volatile state, and what survives a crash. */
 export class SimNode {

@@ -1,7 +1,7 @@
 /** What a run is asked for, what it came to, and what travels between its nodes. */
 import type { BlockId } from "../../chain/consensus/block-id.js";
 import type { Proposal, Vote } from "../../chain/consensus/vote.js";
-import type { advance as advanceMachine } from "../../node/consensus/state-machine.js";
+import type { advance as advanceMachine } from "../../node/consensus/machine/state-machine.js";
 import type { Random } from "../helpers/random.js";
 
 /** The machine, replaceable so that a broken one can be shown to fail. */

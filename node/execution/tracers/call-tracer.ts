@@ -7,10 +7,10 @@ import {
   frameErrorText,
   INSUFFICIENT_BALANCE,
   isRevert,
-} from "../call-evm-errors.js";
-import { toAddress } from "../evm-state.js";
-import type { Machine } from "../evm.js";
-import { revertReason } from "../../../chain/revert-reason.js";
+} from "../calls/call-evm-errors.js";
+import { toAddress } from "../evm/evm-state.js";
+import type { Machine } from "../evm/evm.js";
+import { revertReason } from "../../../chain/evm/revert-reason.js";
 import {
   readMemory,
   type RunState,

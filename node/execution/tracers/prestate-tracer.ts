@@ -10,8 +10,8 @@ import {
   toQuantity,
 } from "../../../chain/hex.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../store/account-record.js";
-import { toAddress } from "../evm-state.js";
-import type { Machine } from "../evm.js";
+import { toAddress } from "../evm/evm-state.js";
+import type { Machine } from "../evm/evm.js";
 import type { TraceBudget, TracedMessage, Tracer } from "./tracer.js";
 import type { TracedState } from "./traced-state.js";
 

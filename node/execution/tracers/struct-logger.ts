@@ -8,9 +8,9 @@ import {
   bytesToHex,
   type Hex,
 } from "../../../chain/hex.js";
-import { frameErrorText, isRevert } from "../call-evm-errors.js";
-import { toAddress } from "../evm-state.js";
-import type { Machine } from "../evm.js";
+import { frameErrorText, isRevert } from "../calls/call-evm-errors.js";
+import { toAddress } from "../evm/evm-state.js";
+import type { Machine } from "../evm/evm.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { TraceBudget, Tracer, TraceSummary } from "./tracer.js";
 

@@ -1,7 +1,7 @@
 /** What all tracers share: their life around one transaction, and the bound of their output. */
 import type { EVM, ExecResult } from "@ethereumjs/evm";
 import type { Address } from "../../../chain/address.js";
-import { CallError } from "../call-error.js";
+import { CallError } from "../calls/call-error.js";
 
 /**
  * Most bytes of one trace, about as JSON. The answer crosses to the main thread, where nothing a
@@ -21,7 +21,7 @@ export class TraceBudget {
   take(bytes: number): void {
     this.leftBytes -= bytes;
     if (this.leftBytes < 0) {
-      throw new CallError("TRACE_TOO_LARGE", "the trace is too large; ask for less of it");
+      throw new CallError("TRACE_TOO_LARGE", "the answer is too large; ask for less of it");
     }
   }
 }

@@ -30,12 +30,14 @@ const CODES: Readonly<Partial<Record<PoolErrorCode, number>>> = {
   UNPROTECTED: SDK_CODE.txDecode,
   TYPE_NOT_SUPPORTED: SDK_CODE.txDecode,
   INITCODE_TOO_LARGE: SDK_CODE.invalidRequest,
+  TIP_ABOVE_FEE_CAP: SDK_CODE.invalidRequest,
 };
 
 /** Refusals that CometBFT's own mempool makes: an error of the request, not a result. */
 const MEMPOOL_TEXTS: Readonly<Partial<Record<PoolErrorCode, string>>> = {
   ALREADY_KNOWN: "tx already exists in cache",
   POOL_FULL: "mempool is full",
+  UNDERPRICED: "mempool is full",
   ACCOUNT_LIMIT: "mempool is full",
   TRANSACTION_TOO_LARGE: "tx too large",
 };

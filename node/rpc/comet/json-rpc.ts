@@ -1,9 +1,10 @@
 /** JSON-RPC 2.0 as CometBFT speaks it: requests and batches in, texts out. */
 import { AppError, errorMessage } from "../../../chain/errors.js";
-import type { Logger } from "../../../runtime/logger.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import { jsonArguments } from "./arguments.js";
 import { COMET_ERRORS, CometFault, type CometFaultCode } from "./errors.js";
-import { JsonText } from "./result-texts.js";
+import { JsonPieces, piecesOfList } from "./json/json-pieces.js";
 import type { Route, RouteContext, Routes } from "./route.js";
 import type { Arguments } from "./arguments.js";
 
@@ -16,9 +17,10 @@ const MAX_BATCH_ENTRIES = 1_000;
 /** Bytes of answers after which the rest of a batch is refused: a batch is held whole. */
 const MAX_BATCH_BYTES = 64 * 1024 * 1024;
 
-function resultText(id: RequestId, result: unknown): string {
-  const text = result instanceof JsonText ? result.text : JSON.stringify(result);
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}`;
+function resultPieces(id: RequestId, result: unknown): Answer["pieces"] {
+  const start = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
+  if (result instanceof JsonPieces) return [start, ...result.pieces, "}"];
+  return [`${start}${JSON.stringify(result)}}`];
 }
 
 /** Text of an error; `data` says what happened. */
@@ -28,10 +30,12 @@ export function errorText(id: RequestId, code: CometFaultCode, data: string): st
   return JSON.stringify({ jsonrpc: "2.0", id, error });
 }
 
-/** A text to send, and whether it is an error. */
+/** What to send, piece after piece, and whether it is an error. */
 export interface Answer {
-  readonly text: string;
+  readonly pieces: readonly (string | Buffer)[];
   readonly isError: boolean;
+  /** Nothing in the body could be read as a request: over HTTP CometBFT answers that with 500. */
+  readonly isUnreadable?: boolean;
 }
 
 /** Runs a route; never rejects. */
@@ -43,14 +47,15 @@ export async function runRoute(
   log: Logger,
 ): Promise<Answer> {
   try {
-    return { text: resultText(id, await route.run(values(), context)), isError: false };
+    const result = await route.run(values(), context);
+    return { pieces: resultPieces(id, result), isError: false };
   } catch (error) {
     const isExpected = error instanceof CometFault;
     if (!isExpected && !context.signal.aborted) log.error({ err: error }, "consensus RPC failed");
     const code = isExpected ? error.code : "INTERNAL";
     // A foreign exception's text may name files and keys; those of ours never do.
     const data = error instanceof AppError ? error.message : "the request could not be answered";
-    return { text: errorText(id, code, data), isError: true };
+    return { pieces: [errorText(id, code, data)], isError: true };
   }
 }
 
@@ -69,33 +74,48 @@ export async function answerBody(body: Buffer, scope: RequestScope): Promise<Ans
   try {
     message = JSON.parse(body.toString("utf8"));
   } catch (error) {
-    const text = `error unmarshaling request: ${errorMessage(error)}`;
-    return { text: errorText(null, "PARSE_ERROR", text), isError: true };
+    return unreadable(errorMessage(error));
   }
-  if (!Array.isArray(message)) return answerRequest(message, scope);
+  if (!Array.isArray(message)) {
+    return isRequest(message) ? answerRequest(message, scope) : unreadable("expected an object");
+  }
   if (message.length > MAX_BATCH_ENTRIES) {
     return invalid(null, `batch of more than ${MAX_BATCH_ENTRIES} requests`);
   }
-  const texts: string[] = [];
+  if (!message.every(isRequest)) return unreadable("expected an array of objects");
+  const answers: JsonPieces[] = [];
   let sizeBytes = 0;
-  for (const request of message as readonly unknown[]) {
+  for (const request of message) {
     if (scope.signal.aborted) return undefined;
     const isFull = sizeBytes > MAX_BATCH_BYTES;
     const answer = isFull ? tooLarge(request) : await answerRequest(request, scope);
     if (answer === undefined) continue;
-    texts.push(answer.text);
-    sizeBytes += answer.text.length;
+    answers.push(new JsonPieces(answer.pieces));
+    for (const { length } of answer.pieces) sizeBytes += length;
+    await breathe();
   }
-  return texts.length === 0 ? undefined : { text: `[${texts.join(",")}]`, isError: false };
+  return answers.length === 0 ? undefined : { pieces: piecesOfList(answers), isError: false };
 }
 
 function tooLarge(request: unknown): Answer {
   const id = idOf(request) ?? null;
-  return { text: errorText(id, "INTERNAL", "the batch's answers are too large"), isError: true };
+  const text = errorText(id, "INTERNAL", "the batch's answers are too large");
+  return { pieces: [text], isError: true };
+}
+
+function unreadable(reason: string): Answer {
+  const text = errorText(null, "PARSE_ERROR", `error unmarshaling request: ${reason}`);
+  return { pieces: [text], isError: true, isUnreadable: true };
+}
+
+/** Whether a value has the shape of a request: an object whose id is a text or a number. */
+function isRequest(message: unknown): message is object {
+  if (typeof message !== "object" || message === null || Array.isArray(message)) return false;
+  return !("id" in message) || message.id === undefined || idOf(message) !== undefined;
 }
 
 function invalid(id: RequestId, data: string): Answer {
-  return { text: errorText(id, "INVALID_REQUEST", data), isError: true };
+  return { pieces: [errorText(id, "INVALID_REQUEST", data)], isError: true };
 }
 
 /** The id of a request; undefined for a notification and for an id of another type. */
@@ -106,20 +126,16 @@ function idOf(request: unknown): RequestId | undefined {
 }
 
 /** The answer to one request; undefined for a notification. */
-async function answerRequest(message: unknown, scope: RequestScope): Promise<Answer | undefined> {
-  if (typeof message !== "object" || message === null || Array.isArray(message)) {
-    return invalid(null, "expected an object");
-  }
-  if (!("id" in message) || message.id === undefined) return undefined;
+async function answerRequest(message: object, scope: RequestScope): Promise<Answer | undefined> {
   const id = idOf(message);
-  if (id === undefined) return invalid(null, "id is no string or number");
+  if (id === undefined) return undefined;
   if (!("method" in message) || typeof message.method !== "string") {
     return invalid(id, "method is missing");
   }
   const client = scope.client(id);
   const route = scope.routes.get(message.method);
   if (route === undefined || (route.isSocketOnly === true && client === undefined)) {
-    return { text: errorText(id, "METHOD_NOT_FOUND", ""), isError: true };
+    return { pieces: [errorText(id, "METHOD_NOT_FOUND", "")], isError: true };
   }
   const params = "params" in message ? message.params : undefined;
   const { signal, log } = scope;

@@ -3,9 +3,10 @@ import type { Address } from "../../../chain/address.js";
 import type { DuplicateVoteEvidence } from "../../../chain/consensus/evidence.js";
 import type { Vote } from "../../../chain/consensus/vote.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
-import type { ChainView } from "../../chain-view.js";
+import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusMoment, ConsensusView, Reception } from "../../consensus/consensus-ports.js";
-import type { EventBus } from "../../event-bus.js";
+import type { EventBus } from "../../view/event-bus.js";
+import type { NetworkPeer } from "../../p2p/network-port.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
 
 /** Consensus as this server reads it. */
@@ -37,25 +38,11 @@ export interface CometGenesis {
   readonly appState: string;
 }
 
-/** One connected peer. */
-export interface CometPeer {
-  /** 40 hex digits (D24). */
-  readonly nodeId: string;
-  readonly listenAddress: string;
-  readonly moniker: string;
-  /** As the peer's own status shows them. */
-  readonly version: string;
-  readonly rpcAddress: string;
-  readonly isOutbound: boolean;
-  readonly remoteIp: string;
-  readonly connectedMs: number;
-}
-
 /** The network as `net_info` shows it. */
 export interface CometNetwork {
   /** Addresses this node listens at; empty while it does not. */
   readonly listeners: readonly string[];
-  peers(): readonly CometPeer[];
+  peers(): readonly NetworkPeer[];
 }
 
 /** What happens inside a height, for subscribers; each returns the end of the subscription. */

@@ -3,34 +3,37 @@
  * too), and over the WebSocket `/websocket`, where alone events can be subscribed to. Shapes and
  * encodings are CometBFT's: 64-bit numbers as strings, hashes in upper case, bytes in base64.
  */
+import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Logger } from "../../../runtime/logger.js";
+import type { Logger } from "../../../runtime/process/logger.js";
 import { isAllowedOrigin } from "../evm/origin.js";
 import {
   listen,
-  type ListenAddress,
   readBody,
   type RpcServer,
+  sendPieces,
   sendText,
   stopServer,
 } from "../http-listener.js";
 import { WebSockets } from "../web-sockets.js";
 import { urlArguments } from "./arguments.js";
-import { blockRoutes } from "./block-routes.js";
-import { broadcastRoutes } from "./broadcast-routes.js";
+import { blockRoutes } from "./routes/block-routes.js";
+import { broadcastRoutes } from "./routes/broadcast-routes.js";
 import { type Answer, answerBody, errorText, runRoute } from "./json-rpc.js";
-import { nodeRoutes } from "./node-routes.js";
+import { nodeRoutes } from "./routes/node-routes.js";
 import type { CometChain } from "./ports.js";
-import { ResultTexts } from "./result-texts.js";
+import { ResultTexts } from "./json/result-texts.js";
 import { type Route, type Routes, route } from "./route.js";
 import { CometConnection } from "./socket-connection.js";
-import { type CometStatusOptions, cometStatus } from "./status.js";
+import { type CometStatusOptions, cometStatus } from "./routes/status.js";
 import { SubscriptionHub } from "./subscriptions.js";
-import { transactionRoutes } from "./transaction-routes.js";
+import { transactionRoutes } from "./routes/transaction-routes.js";
 
 /** What the server needs: the status' sources, the chain, and where to listen. */
 export interface CometServerOptions extends CometStatusOptions {
   readonly listen: ListenAddress;
+  /** Memory for results of blocks as JSON. */
+  readonly cacheBytes?: number;
   readonly log: Logger;
   /** Version of the program, shown by `abci_info`. */
   readonly version?: string;
@@ -61,7 +64,7 @@ const URI_ID = -1;
  */
 export async function startCometServer(options: CometServerOptions): Promise<RpcServer> {
   const { chain, log } = options;
-  const texts = new ResultTexts();
+  const texts = new ResultTexts(options.view, options.cacheBytes);
   const hub = chain === undefined ? undefined : new SubscriptionHub(chain, texts, log);
   const routes = routesOf(options, texts, hub);
   const server = createServer((request, response) => {
@@ -178,15 +181,15 @@ class Exchange {
       return;
     }
     if (found.isSocketOnly === true) {
-      this.send(404, errorText(URI_ID, "METHOD_NOT_FOUND", ""));
+      this.send(404, [errorText(URI_ID, "METHOD_NOT_FOUND", "")]);
       return;
     }
     const url = this.request.url ?? "/";
     const at = url.indexOf("?");
     const values = () => urlArguments(at < 0 ? "" : url.slice(at), found.parameters);
     const context = { signal: this.ending.signal, client: undefined };
-    void runRoute(found, URI_ID, values, context, this.options.log).then(({ text, isError }) =>
-      this.send(isError ? 500 : 200, text),
+    void runRoute(found, URI_ID, values, context, this.options.log).then(({ pieces, isError }) =>
+      this.send(isError ? 500 : 200, pieces),
     );
   }
 
@@ -212,16 +215,15 @@ class Exchange {
 
   private sendAnswer(answer: Answer | undefined): void {
     if (answer !== undefined) {
-      this.send(200, answer.text);
+      this.send(answer.isUnreadable === true ? 500 : 200, answer.pieces);
     } else if (!this.response.destroyed) {
       this.response.writeHead(204, this.headers);
       this.response.end();
     }
   }
 
-  private send(status: number, text: string): void {
+  private send(status: number, pieces: Answer["pieces"]): void {
     if (this.response.destroyed) return;
-    const headers = { ...this.headers, "Content-Type": "application/json" };
-    sendText(this.response, status, text, headers);
+    sendPieces(this.response, status, pieces, this.headers);
   }
 }

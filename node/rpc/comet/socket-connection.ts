@@ -1,6 +1,6 @@
 /** One WebSocket client: its requests, its events, and what happens when it does not read. */
 import type { RawData, WebSocket } from "ws";
-import type { Logger } from "../../../runtime/logger.js";
+import type { Logger } from "../../../runtime/process/logger.js";
 import { answerBody } from "./json-rpc.js";
 import type { EventReceiver, Routes } from "./route.js";
 
@@ -87,7 +87,15 @@ export class CometConnection implements EventReceiver {
       client: (requestId) => ({ requestId, connection: this }),
     });
     this.inFlight -= 1;
-    if (this.isOpen && answer !== undefined) this.socket.send(answer.text, this.onSent);
+    if (this.isOpen && answer !== undefined) {
+      const { pieces } = answer;
+      const [only] = pieces;
+      const message =
+        pieces.length === 1 && only !== undefined
+          ? only
+          : Buffer.concat(pieces.map((piece) => Buffer.from(piece)));
+      this.socket.send(message, { binary: false }, this.onSent);
+    }
     this.updateReading();
   }
 

@@ -4,33 +4,33 @@
  */
 import { setImmediate as yieldToLoop } from "node:timers/promises";
 import type { Height } from "../../../chain/hex.js";
-import type { Logger } from "../../../runtime/logger.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import { refused } from "./errors.js";
 import {
   blockPublications,
   momentPublication,
   type PublishedEvent,
   votePublication,
-} from "./event-data.js";
+} from "./json/event-data.js";
 import { errorText, type RequestId } from "./json-rpc.js";
 import type { CometChain } from "./ports.js";
-import { type EventQuery, parseQuery } from "./query.js";
-import type { ResultTexts } from "./result-texts.js";
-import { matchesQuery } from "./query-match.js";
+import { type EventQuery, parseQuery } from "./search/query.js";
+import type { ResultTexts } from "./json/result-texts.js";
+import { matchesQuery } from "./search/query-match.js";
 import type { EventReceiver, Route, RouteClient } from "./route.js";
 
 /** CometBFT's defaults: `max_subscription_clients` and `max_subscriptions_per_client`. */
 const MAX_CLIENTS = 100;
 const MAX_PER_CLIENT = 5;
 
-/** Work between two turns of the event loop: telling others must not delay a block. */
-const SLICE_MS = 5;
-
 interface Subscription {
   readonly id: RequestId;
   readonly receiver: EventReceiver;
   /** As the client wrote it. */
   readonly text: string;
+  /** Its query's, see `EventQuery`. */
+  readonly spelling: string;
   readonly group: QueryGroup;
   /** Heights up to this one were there before. */
   readonly after: Height;
@@ -113,14 +113,15 @@ export class SubscriptionHub {
       throw refused(`max_subscriptions_per_client ${MAX_PER_CLIENT} reached`);
     }
     const query = parseQuery(text);
-    const { canonical } = query;
-    if (own.has(canonical)) throw refused("already subscribed");
+    const { canonical, spelling } = query;
+    // By the spelling: who asks with `&` and with AND wants to be told under both.
+    if (own.has(spelling)) throw refused("already subscribed");
     const group = this.groups.get(canonical) ?? { query, kind: kindOf(query), members: new Set() };
     const after = this.chain.view.head().height;
-    const subscription = { id: requestId, receiver: connection, text, group, after };
+    const subscription = { id: requestId, receiver: connection, text, spelling, group, after };
     group.members.add(subscription);
     this.groups.set(canonical, group);
-    own.set(canonical, subscription);
+    own.set(spelling, subscription);
     if (!this.clients.has(connection)) {
       this.clients.set(connection, own);
       connection.onClose(() => this.forget(connection));
@@ -128,8 +129,10 @@ export class SubscriptionHub {
   }
 
   private unsubscribe(text: string, { connection }: RouteClient): void {
-    const { canonical } = parseQuery(text);
-    const subscription = this.clients.get(connection)?.get(canonical);
+    const { canonical, spelling } = parseQuery(text);
+    const own = this.clients.get(connection);
+    const isEqual = ({ group }: Subscription) => group.query.canonical === canonical;
+    const subscription = own?.get(spelling) ?? [...(own?.values() ?? [])].find(isEqual);
     if (subscription === undefined) throw refused("subscription not found");
     this.end(subscription);
   }
@@ -139,12 +142,12 @@ export class SubscriptionHub {
   }
 
   private end(subscription: Subscription): void {
-    const { receiver, group } = subscription;
+    const { receiver, group, spelling } = subscription;
     const { canonical } = group.query;
     group.members.delete(subscription);
     if (group.members.size === 0) this.groups.delete(canonical);
     const own = this.clients.get(receiver);
-    own?.delete(canonical);
+    own?.delete(spelling);
     if (own?.size === 0) this.clients.delete(receiver);
   }
 
@@ -167,15 +170,12 @@ export class SubscriptionHub {
   private async tellBlock(height: Height): Promise<void> {
     // Whoever subscribed a moment ago has its answer before its first event.
     await yieldToLoop();
-    const committed = this.chain.view.block(height);
+    const committed = await this.chain.view.load(height);
     if (committed === undefined) throw new RangeError(`block ${height} is missing`);
-    let sliceEndMs = performance.now() + SLICE_MS;
     for (const event of blockPublications(this.chain, this.texts, committed)) {
       await this.tell(event, height);
-      if (performance.now() < sliceEndMs) continue;
-      await yieldToLoop();
+      await breathe();
       if (this.isClosed) return;
-      sliceEndMs = performance.now() + SLICE_MS;
     }
   }
 

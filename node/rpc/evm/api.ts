@@ -1,19 +1,21 @@
 /** The node's EVM JSON-RPC, without sockets: all methods over one read model. */
 import { BlockJson } from "./block-json.js";
-import { blockMethods } from "./block-methods.js";
-import { callMethods } from "./call-methods.js";
-import { debugMethods } from "./debug-methods.js";
+import { blockMethods } from "./methods/block-methods.js";
+import { callMethods } from "./methods/call-methods.js";
+import { capabilityMethods } from "./methods/capability-methods.js";
+import { debugMethods } from "./methods/debug-methods.js";
 import { Dispatcher } from "./dispatcher.js";
-import { feeMethods } from "./fee-methods.js";
-import { filterMethods } from "./filter-methods.js";
+import { feeMethods } from "./methods/fee-methods.js";
+import { fillMethods } from "./methods/fill-methods.js";
+import { filterMethods } from "./methods/filter-methods.js";
 import { FilterRegistry } from "./filters.js";
-import { journalMethods } from "./journal-methods.js";
-import { nodeMethods, poolMethods } from "./node-methods.js";
+import { journalMethods } from "./methods/journal-methods.js";
+import { nodeMethods, poolMethods } from "./methods/node-methods.js";
 import type { EvmApiOptions } from "./options.js";
-import { stateMethods } from "./state-methods.js";
+import { stateMethods } from "./methods/state-methods.js";
 import { SubmitQueue } from "./submit-queue.js";
 import { SubscriptionHub } from "./subscriptions.js";
-import { transactionMethods } from "./transaction-methods.js";
+import { transactionMethods } from "./methods/transaction-methods.js";
 
 /** The API as its HTTP and WebSocket servers use it. */
 export interface EvmApi {
@@ -48,7 +50,9 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
       ...filterMethods({ view, json, filters, limits }),
       ...hub.methods(),
       ...poolMethods(pool),
-      ...debugMethods({ view, calls, pool, chainId }),
+      ...capabilityMethods(options),
+      ...fillMethods({ ...options, chainId }),
+      ...debugMethods({ ...options, chainId }),
       ...journalMethods(view, json, pool),
     ],
     options,

@@ -1,140 +1,135 @@
 /**
- * Serialised blocks, receipts, journals and logs. A committed block never changes (D10), so its
- * JSON is built once and kept as bytes; a repeated read copies nothing.
+ * Serialised blocks, receipts and journals. A committed block never changes (D10), so its JSON is
+ * built once, a page at a time with others running in between, and kept as bytes; a repeated read
+ * copies nothing.
  */
 import { LRUCache } from "lru-cache";
 import type { Height } from "../../../chain/hex.js";
-import type { Log } from "../../../chain/receipt.js";
-import type { ChainView } from "../../chain-view.js";
-import type { CommittedBlock } from "../../event-bus.js";
-import { blockJson, logJson, placeOf, receiptJson } from "./encode.js";
-import { blockJournalJson } from "./journal-json.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
+import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
+import type { ChainView } from "../../view/chain-view.js";
+import { BLOCK_END, blockStartJson, minedTransactionJson, placeOf, receiptJson } from "./encode.js";
+import { journalEndJson, journalStartJson, pageJournalJson } from "./journal-json.js";
 import { RawJson } from "./method.js";
 
-/** A log with its JSON text. */
-export interface EncodedLog {
-  readonly log: Log;
-  readonly json: string;
+/** The parts of a block's text: what comes first, each page's items, what comes last. */
+interface BlockTexts {
+  start(outline: BlockOutline): string;
+  /** Items joined by commas. */
+  page(outline: BlockOutline, page: BlockPage): string;
+  end(outline: BlockOutline, view: ChainView): string;
 }
 
-/** Which serialisation of a block; the value is part of the cache key. */
-const VARIANTS = { hashes: 0, full: 1, receipts: 2, journal: 3 } as const;
+/** The serialisations of a block. */
+const VARIANTS = {
+  hashes: {
+    start: blockStartJson,
+    page: (_outline, page) =>
+      page
+        .hashes()
+        .map((hash) => `"${hash}"`)
+        .join(","),
+    end: () => BLOCK_END,
+  },
+  full: { start: blockStartJson, page: pageTransactionsJson, end: () => BLOCK_END },
+  receipts: { start: () => "[", page: pageReceiptsJson, end: () => "]" },
+  journal: {
+    start: journalStartJson,
+    page: (_outline, page) => pageJournalJson(page),
+    end: ({ header }, view) => journalEndJson(view.blockChanges(header.height)),
+  },
+} as const satisfies Record<string, BlockTexts>;
 
 type Variant = keyof typeof VARIANTS;
 
-/** Keys are height x 4 + variant. */
-const VARIANT_COUNT = Object.keys(VARIANTS).length;
+/** Part of the byte budget for answers of eth_getLogs. */
+const LOG_SHARE = 0.25;
 
-/** Part of the byte budget for the logs of blocks, and the same for answers of eth_getLogs. */
-const LOG_SHARE = 0.125;
-
-/** Bytes counted for an encoded log beside its text. */
-const LOG_OVERHEAD_BYTES = 100;
+/** Memory that an entry takes beside its bytes. */
+const ENTRY_BYTES = 200;
 
 /** Blocks, receipts and journals as JSON, cached within a budget of bytes. */
 export class BlockJson {
-  private readonly buffers: LRUCache<number, RawJson>;
+  private readonly buffers: LRUCache<string, RawJson>;
+  private readonly making = new Map<string, Promise<RawJson | undefined>>();
   /** Answers of eth_getLogs by range and criteria. */
   readonly logAnswers: LRUCache<string, RawJson>;
-  private readonly logLists: LRUCache<Height, readonly EncodedLog[]>;
 
   constructor(
     private readonly view: ChainView,
     cacheBytes: number,
   ) {
-    this.buffers = new LRUCache({
-      maxSize: Math.floor(cacheBytes * (1 - 2 * LOG_SHARE)),
-      sizeCalculation: (value) => Math.max(value.content.length, 1),
-    });
-    this.logAnswers = new LRUCache({
-      maxSize: Math.floor(cacheBytes * LOG_SHARE),
-      sizeCalculation: (answer, key) => answer.content.length + key.length,
-    });
-    this.logLists = new LRUCache({
-      maxSize: Math.floor(cacheBytes * LOG_SHARE),
-      sizeCalculation: (logs) =>
-        logs.reduce((sum, { json }) => sum + json.length + LOG_OVERHEAD_BYTES, LOG_OVERHEAD_BYTES),
-    });
+    const sizeCalculation = (answer: RawJson, key: string) =>
+      answer.content.length + key.length + ENTRY_BYTES;
+    const logBytes = Math.floor(cacheBytes * LOG_SHARE);
+    this.buffers = new LRUCache({ maxSize: Math.max(cacheBytes - logBytes, 1), sizeCalculation });
+    this.logAnswers = new LRUCache({ maxSize: Math.max(logBytes, 1), sizeCalculation });
   }
 
   /** Block as eth_getBlockBy* gives it; undefined above the head. */
-  block(height: Height, full: boolean): RawJson | undefined {
-    return this.cached(height, full ? "full" : "hashes", ({ block }) => blockJson(block, full));
+  block(height: Height, full: boolean): MadeJson {
+    return this.cached(height, full ? "full" : "hashes");
   }
 
   /** All receipts of a block. */
-  receipts(height: Height): RawJson | undefined {
-    return this.cached(height, "receipts", blockReceiptsJson);
+  receipts(height: Height): MadeJson {
+    return this.cached(height, "receipts");
   }
 
   /** The answer of causeway_getBlockJournal. */
-  journal(height: Height): RawJson | undefined {
-    return this.cached(height, "journal", blockJournalJson);
+  journal(height: Height): MadeJson {
+    return this.cached(height, "journal");
   }
 
-  /** All logs of a block in order, with their texts; none above the head. */
-  logs(height: Height): readonly EncodedLog[] {
-    const known = this.logLists.get(height);
+  private cached(height: Height, variant: Variant): MadeJson {
+    const key = `${variant}/${height}`;
+    const known = this.buffers.get(key) ?? this.making.get(key);
     if (known !== undefined) return known;
-    const committed = this.view.block(height);
-    if (committed === undefined) return [];
-    const logs = encodeLogs(committed);
-    this.logLists.set(height, logs);
-    return logs;
+    // Whoever asks for the same meanwhile waits for the same; nobody's end stops it for the others.
+    const made = this.make(height, VARIANTS[variant])
+      .then((answer) => {
+        if (answer !== undefined) this.buffers.set(key, answer);
+        return answer;
+      })
+      .finally(() => this.making.delete(key));
+    this.making.set(key, made);
+    return made;
   }
 
-  private cached(
-    height: Height,
-    variant: Variant,
-    build: (committed: CommittedBlock) => string,
-  ): RawJson | undefined {
-    const key = height * VARIANT_COUNT + VARIANTS[variant];
-    const known = this.buffers.get(key);
-    if (known !== undefined) return known;
-    const committed = this.view.block(height);
-    if (committed === undefined) return undefined;
-    const built = new RawJson(Buffer.from(build(committed)));
-    this.buffers.set(key, built);
-    return built;
-  }
-}
-
-function blockReceiptsJson(committed: CommittedBlock): string {
-  const place = placeOf(committed.block);
-  let firstLogIndex = 0;
-  const receipts = committed.receipts.map((receipt, index) => {
-    const json = receiptJson(committed, receipt, { place, index, firstLogIndex });
-    firstLogIndex += receipt.logs.length;
-    return json;
-  });
-  return `[${receipts.join(",")}]`;
-}
-
-/** One receipt of a block; undefined where there is no such transaction. */
-export function receiptAt(committed: CommittedBlock, index: number): string | undefined {
-  const receipt = committed.receipts[index];
-  if (receipt === undefined) return undefined;
-  let firstLogIndex = 0;
-  for (let before = 0; before < index; before++) {
-    firstLogIndex += committed.receipts[before]?.logs.length ?? 0;
-  }
-  return receiptJson(committed, receipt, {
-    place: placeOf(committed.block),
-    index,
-    firstLogIndex,
-  });
-}
-
-function encodeLogs(committed: CommittedBlock): readonly EncodedLog[] {
-  const place = placeOf(committed.block);
-  const encoded: EncodedLog[] = [];
-  committed.receipts.forEach((receipt, transactionIndex) => {
-    const mined = committed.block.transactions[transactionIndex];
-    if (mined === undefined) throw new Error("a receipt has no transaction");
-    for (const log of receipt.logs) {
-      const at = { place, transactionHash: mined.tx.hash, transactionIndex };
-      encoded.push({ log, json: logJson(log, { ...at, logIndex: encoded.length }) });
+  private async make(height: Height, texts: BlockTexts): Promise<RawJson | undefined> {
+    const outline = this.view.outline(height);
+    if (outline === undefined) return undefined;
+    const pieces = [Buffer.from(texts.start(outline))];
+    for (const page of this.view.pages(height)) {
+      const text = texts.page(outline, page);
+      pieces.push(Buffer.from(page.first === 0 ? text : `,${text}`));
+      await breathe();
     }
-  });
-  return encoded;
+    pieces.push(Buffer.from(texts.end(outline, this.view)));
+    return new RawJson(Buffer.concat(pieces));
+  }
+}
+
+/** Ready, on its way, or undefined for a block that is not there. */
+type MadeJson = RawJson | undefined | Promise<RawJson | undefined>;
+
+function pageTransactionsJson(outline: BlockOutline, page: BlockPage): string {
+  const place = placeOf(outline);
+  return page
+    .transactions()
+    .map((mined, item) => minedTransactionJson(mined, place, page.first + item))
+    .join(",");
+}
+
+function pageReceiptsJson(outline: BlockOutline, page: BlockPage): string {
+  const place = placeOf(outline);
+  const transactions = page.transactions();
+  return page
+    .receipts()
+    .map((receipt, item) => {
+      const mined = transactions[item];
+      if (mined === undefined) throw new Error("a receipt has no transaction");
+      return receiptJson(mined, receipt, { place, index: page.first + item });
+    })
+    .join(",");
 }

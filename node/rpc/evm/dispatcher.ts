@@ -3,6 +3,7 @@
  * text and cached bytes that are written one after another, so big results are never copied.
  */
 import { errorCode } from "../../../chain/errors.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
 import {
   INTERNAL_ERROR,
   invalidParams,
@@ -15,7 +16,7 @@ import { type MethodEntries, RawJson, type RpcMethod, type RpcResult } from "./m
 import type { EvmApiOptions } from "./options.js";
 import { Params } from "./params.js";
 import type { RequestContext } from "./request-context.js";
-import { SEND_METHOD } from "./transaction-methods.js";
+import { SEND_METHOD } from "./methods/transaction-methods.js";
 
 /** One answer: pieces in order; undefined where nothing is to be answered. */
 export type Reply = readonly (string | Buffer)[] | undefined;
@@ -109,11 +110,14 @@ export class Dispatcher {
     const joined = new JoinedReply();
     for (let start = 0; start < entries.length; start += BATCH_CONCURRENCY) {
       const isFull = joined.sizeBytes > this.options.limits.batchResponseBytes;
-      const answers = entries.slice(start, start + BATCH_CONCURRENCY).map((entry, offset) => {
+      const answers: (Answer | Promise<Answer>)[] = [];
+      for (const [offset, entry] of entries.slice(start, start + BATCH_CONCURRENCY).entries()) {
         const send = sends[start + offset];
-        if (send !== undefined) return send;
-        return isFull ? tooLarge(entry) : this.answer(entry, context);
-      });
+        if (send !== undefined) answers.push(send);
+        else answers.push(isFull ? tooLarge(entry) : this.answer(entry, context));
+        // A fault of a call is in its answer: none of these promises is ever rejected.
+        await breathe();
+      }
       for (const [offset, pending] of answers.entries()) {
         const answer = pending instanceof Promise ? await pending : pending;
         const isOver = joined.sizeBytes > this.options.limits.batchResponseBytes;

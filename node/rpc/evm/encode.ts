@@ -8,18 +8,19 @@ import type { Address } from "../../../chain/address.js";
 import {
   type Block,
   type BlockHeader,
+  type BlockTransaction,
   EMPTY_UNCLES_HASH,
   encodeHeader,
 } from "../../../chain/block.js";
 import { bytesToHex, type Hash32, toQuantity } from "../../../chain/hex.js";
-import type { Log, Receipt } from "../../../chain/receipt.js";
-import { encodeRlp, encodeRlpListOfEncoded } from "../../../chain/rlp.js";
+import type { Log } from "../../../chain/receipt.js";
+import { encodeRlp, encodeRlpListOfEncoded, rlpSizeBytes } from "../../../chain/rlp.js";
 import {
   type AccessListEntry,
   effectiveGasPriceAtoken,
   type SignedTransaction,
 } from "../../../chain/transaction.js";
-import type { CommittedBlock } from "../../event-bus.js";
+import { type BlockOutline, outlineOf, type PlacedReceipt } from "../../view/block-pages.js";
 
 /** The block that a transaction or log is in, with the repeated texts made once. */
 export interface BlockPlace {
@@ -30,10 +31,10 @@ export interface BlockPlace {
 }
 
 /** Texts that say where in the chain something is. */
-export function placeOf(block: Block): BlockPlace {
-  const number = toQuantity(block.header.height);
-  const receiptMembers = `"blockHash":"${block.hash}","blockNumber":"${number}"`;
-  const timestamp = toQuantity(block.header.timestampSeconds);
+export function placeOf({ header, hash }: Pick<Block, "header" | "hash">): BlockPlace {
+  const number = toQuantity(header.height);
+  const receiptMembers = `"blockHash":"${hash}","blockNumber":"${number}"`;
+  const timestamp = toQuantity(header.timestampSeconds);
   return { members: `${receiptMembers},"blockTimestamp":"${timestamp}"`, receiptMembers };
 }
 
@@ -89,6 +90,14 @@ export function pendingTransactionJson(pending: {
   return transactionText(pending.tx, pending.from, NOWHERE);
 }
 
+/** A transaction that still has to be signed; the prices of its own type alone are there. */
+export function unsignedTransactionJson(unsigned: {
+  readonly tx: SignedTransaction;
+  readonly from: Address;
+}): string {
+  return transactionText(unsigned.tx, unsigned.from, NOWHERE);
+}
+
 function headerMembers(header: BlockHeader, hash: Hash32): string {
   return (
     `"number":"${toQuantity(header.height)}","hash":"${hash}",` +
@@ -103,36 +112,32 @@ function headerMembers(header: BlockHeader, hash: Hash32): string {
   );
 }
 
-/** A header alone: eth_getHeaderBy* and newHeads. */
-export function headerJson(block: Block): string {
-  return `{${headerMembers(block.header, block.hash)}}`;
-}
-
-/** Block with the hashes of its transactions, or with the whole transactions. */
+/** A whole block in memory, with the hashes of its transactions or with the whole transactions. */
 export function blockJson(block: Block, full: boolean): string {
   const place = placeOf(block);
   const transactions = block.transactions.map((mined, index) =>
     full ? minedTransactionJson(mined, place, index) : `"${mined.tx.hash}"`,
   );
-  return (
-    `{${headerMembers(block.header, block.hash)},"size":"${toQuantity(blockSizeBytes(block))}",` +
-    `"transactions":[${transactions.join(",")}],"uncles":[]}`
-  );
+  return `${blockStartJson(outlineOf({ block }))}${transactions.join(",")}${BLOCK_END}`;
 }
 
-function rlpListSize(payload: number): number {
-  if (payload < 56) return payload + 1;
-  return payload + 1 + Math.ceil(payload.toString(16).length / 2);
+/** A header alone: eth_getHeaderBy* and newHeads. */
+export function headerJson({ header, hash }: Pick<Block, "header" | "hash">): string {
+  return `{${headerMembers(header, hash)}}`;
 }
 
-/** Length of rlp([header, transactions, uncles]), computed without encoding the block. */
-export function blockSizeBytes(block: Block): number {
-  let payload = 0;
-  for (const { tx } of block.transactions) {
-    // A typed envelope is a byte string inside the list; a legacy one is a list itself.
-    payload += tx.type === 0 ? tx.raw.length : rlpListSize(tx.raw.length);
-  }
-  return rlpListSize(encodeHeader(block.header).length + rlpListSize(payload) + 1);
+/** A block up to its transactions; these, joined by commas, and BLOCK_END follow. */
+export function blockStartJson(outline: BlockOutline): string {
+  const size = toQuantity(blockSizeBytes(outline));
+  return `{${headerMembers(outline.header, outline.hash)},"size":"${size}","transactions":[`;
+}
+
+/** What ends a block behind its transactions. */
+export const BLOCK_END = '],"uncles":[]}';
+
+/** Length of rlp([header, transactions, uncles]), computed without the transactions. */
+export function blockSizeBytes({ header, transactionBytes }: BlockOutline): number {
+  return rlpSizeBytes(encodeHeader(header).length + rlpSizeBytes(transactionBytes) + 1);
 }
 
 /** rlp([header, transactions, uncles]) for debug_getRawBlock. */
@@ -166,21 +171,18 @@ export function logJson(
   );
 }
 
-/** A receipt (ReceiptInfo). `firstLogIndex` is the count of logs before it in the block. */
+/** A receipt (ReceiptInfo) of a mined transaction. */
 export function receiptJson(
-  committed: CommittedBlock,
-  receipt: Receipt,
-  at: { readonly place: BlockPlace; readonly index: number; readonly firstLogIndex: number },
+  { tx, from }: BlockTransaction,
+  { receipt, firstLogIndex }: PlacedReceipt,
+  at: { readonly place: BlockPlace; readonly index: number },
 ): string {
-  const mined = committed.block.transactions[at.index];
-  if (mined === undefined) throw new Error(`block has no transaction ${at.index}`);
-  const { tx, from } = mined;
   const logs = receipt.logs.map((log, position) =>
     logJson(log, {
       place: at.place,
       transactionHash: tx.hash,
       transactionIndex: at.index,
-      logIndex: at.firstLogIndex + position,
+      logIndex: firstLogIndex + position,
     }),
   );
   return (

@@ -1,6 +1,8 @@
 /** JSON-RPC errors: the codes and texts that Ethereum clients match on (go-ethereum's). */
 import { AppError, errorCode, errorMessage } from "../../../chain/errors.js";
-import type { Hex } from "../../../chain/hex.js";
+import { bytesToHex, type Hex } from "../../../chain/hex.js";
+import { revertReason } from "../../../chain/evm/revert-reason.js";
+import type { SimulationRefusal } from "../../execution/calls/call-port.js";
 
 /** Faults that these servers report by themselves, with their JSON-RPC numbers. */
 export const RPC_ERROR_NUMBERS = {
@@ -14,6 +16,8 @@ export const RPC_ERROR_NUMBERS = {
   REQUEST_TIMED_OUT: -32002,
   RESPONSE_TOO_LARGE: -32003,
   LIMIT_EXCEEDED: -32005,
+  VM_EXECUTION: -32015,
+  CLIENT_LIMIT_EXCEEDED: -38026,
   EXECUTION_REVERTED: 3,
   HISTORY_PRUNED: 4444,
 } as const;
@@ -23,10 +27,10 @@ export type RpcFaultCode = keyof typeof RPC_ERROR_NUMBERS;
 
 /** A fault found by a JSON-RPC server; `message` is sent to the client as it is. */
 export class RpcFault extends AppError<RpcFaultCode> {
-  /** Sent as `error.data`: a revert's bytes, or what a message alone does not tell. */
-  readonly data: Hex | { readonly reason: string } | undefined;
+  /** Sent as `error.data`: a revert's bytes, and nothing else, for clients read it as those. */
+  readonly data: Hex | undefined;
 
-  constructor(code: RpcFaultCode, message: string, data?: RpcFault["data"]) {
+  constructor(code: RpcFaultCode, message: string, data?: Hex) {
     super(code, message);
     this.data = data;
   }
@@ -49,6 +53,13 @@ export function methodNotFound(name: string): RpcFault {
 /** A parameter that cannot be understood. */
 export function invalidParams(message: string): RpcFault {
   return new RpcFault("INVALID_PARAMS", message);
+}
+
+/** The error of a reverted call: code 3, the reason where it can be read, the bytes as data. */
+export function revertFault(returnData: Uint8Array): RpcFault {
+  const reason = revertReason(returnData);
+  const message = reason === undefined ? "execution reverted" : `execution reverted: ${reason}`;
+  return new RpcFault("EXECUTION_REVERTED", message, bytesToHex(returnData));
 }
 
 /** State of a block that this node does not have. */
@@ -74,6 +85,8 @@ const POOL_DRAFT_NUMBERS: ReadonlyMap<string, number | undefined> = new Map([
   ["GAS_LIMIT_EXCEEDED", undefined],
   ["GAS_PRICE_BELOW_MINIMUM", 802],
   ["REPLACEMENT_UNDERPRICED", undefined],
+  ["TIP_ABOVE_FEE_CAP", undefined],
+  ["UNDERPRICED", undefined],
   ["POOL_FULL", undefined],
   ["ACCOUNT_LIMIT", undefined],
   ["INVALID_CHAIN_ID", undefined],
@@ -125,12 +138,10 @@ export function toRpcError(error: unknown): RpcErrorObject | undefined {
       return { code: RPC_ERROR_NUMBERS.HISTORY_PRUNED, message: "pruned history unavailable" };
     case "TRACE_TOO_LARGE":
       return { code: RPC_ERROR_NUMBERS.RESPONSE_TOO_LARGE, message: errorMessage(error) };
+    case "SIMULATION_REFUSED":
+      return simulationRefusal(error);
     case "INSUFFICIENT_FUNDS":
-      return {
-        code: RPC_ERROR_NUMBERS.SERVER_ERROR,
-        message: errorMessage(error),
-        data: { reason: "INSUFFICIENT_FUNDS" },
-      };
+    case "INVALID_OVERRIDE":
     case "GAS_ALLOWANCE_EXCEEDED":
     case "INVALID_MESSAGE":
     case "CALL_POOL_CLOSED":
@@ -138,6 +149,29 @@ export function toRpcError(error: unknown): RpcErrorObject | undefined {
     default:
       return undefined;
   }
+}
+
+/** go-ethereum's numbers for simulations that cannot be carried out. */
+const SIMULATION_NUMBERS: ReadonlyMap<unknown, number> = new Map<SimulationRefusal, number>([
+  ["NONCE_TOO_LOW", -38010],
+  ["NONCE_TOO_HIGH", -38011],
+  ["FEE_BELOW_BASE_FEE", -38012],
+  ["INTRINSIC_GAS_TOO_LOW", -38013],
+  ["INSUFFICIENT_FUNDS", -38014],
+  ["BLOCK_GAS_LIMIT_REACHED", -38015],
+  ["BLOCK_NUMBER_ORDER", -38020],
+  ["BLOCK_TIMESTAMP_ORDER", -38021],
+  ["INITCODE_TOO_LARGE", -38025],
+  ["TOO_MANY_BLOCKS", RPC_ERROR_NUMBERS.CLIENT_LIMIT_EXCEEDED],
+  ["TIP_ABOVE_FEE", RPC_ERROR_NUMBERS.INVALID_PARAMS],
+  ["NONCE_EXHAUSTED", RPC_ERROR_NUMBERS.INTERNAL],
+  ["GAS_CAP_EXHAUSTED", RPC_ERROR_NUMBERS.SERVER_ERROR],
+]);
+
+function simulationRefusal(error: unknown): RpcErrorObject | undefined {
+  const code = error instanceof AppError && SIMULATION_NUMBERS.get(error.details["refusal"]);
+  if (typeof code !== "number") return undefined;
+  return { code, message: errorMessage(error) };
 }
 
 /** What a client is told about a fault of ours; the cause goes to the log only. */

@@ -4,8 +4,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { bytesToHex, type Hash32, type Hex, type Height } from "../../../chain/hex.js";
-import type { Clock } from "../../../runtime/clock.js";
-import type { PendingTransaction } from "../../event-bus.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { PendingTransaction } from "../../view/event-bus.js";
 import { RpcFault } from "./errors.js";
 import type { LogFilter } from "./log-filter.js";
 

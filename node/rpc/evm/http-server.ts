@@ -1,6 +1,13 @@
 /** 8545: JSON-RPC over HTTP on `node:http`, without a framework. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { listen, readBody, type RpcServer, sendText, stopServer } from "../http-listener.js";
+import {
+  listen,
+  readBody,
+  type RpcServer,
+  sendPieces,
+  sendText,
+  stopServer,
+} from "../http-listener.js";
 import type { EvmApi } from "./api.js";
 import type { Reply } from "./dispatcher.js";
 import type { EvmServerOptions } from "./options.js";
@@ -124,20 +131,5 @@ function sendReply(
     response.end();
     return;
   }
-  let sizeBytes = 0;
-  for (const piece of reply) sizeBytes += Buffer.byteLength(piece);
-  response.writeHead(200, {
-    "Content-Type": "application/json",
-    "Content-Length": sizeBytes,
-    ...cors,
-  });
-  const [only] = reply;
-  if (reply.length === 1) {
-    response.end(only);
-    return;
-  }
-  // Corked, the pieces leave in one write, and cached bytes are not copied.
-  response.cork();
-  for (const piece of reply) response.write(piece);
-  response.end();
+  sendPieces(response, 200, reply, cors);
 }

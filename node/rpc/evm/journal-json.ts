@@ -1,8 +1,8 @@
 /** The balance journal as the node's own methods give it. */
-import type { BalanceChange } from "../../../chain/balance-change.js";
+import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
-import type { CommittedBlock } from "../../event-bus.js";
+import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
 import type { JsonValue } from "./method.js";
 
 /** One change: quantities as hex, missing sides as null. */
@@ -23,16 +23,18 @@ function logJson({ address, topics, data }: Log): JsonValue {
   return { address, topics, data: bytesToHex(data) };
 }
 
-/** The whole answer of causeway_getBlockJournal. */
-export function blockJournalJson(committed: CommittedBlock): string {
-  const { block, receipts, journal } = committed;
-  const transactions = block.transactions.map(({ tx, from }, index): JsonValue => {
-    const receipt = receipts[index];
-    const changes = journal.transactions[index];
+/** The transactions of a page with their changes, joined by commas. */
+export function pageJournalJson(page: BlockPage): string {
+  const receipts = page.receipts();
+  const journal = page.journal();
+  const texts = page.transactions().map(({ tx, from }, item) => {
+    const receipt = receipts[item]?.receipt;
+    const changes = journal[item];
+    const index = page.first + item;
     if (receipt === undefined || changes?.transactionHash !== tx.hash) {
-      throw new Error(`block ${block.header.height}: receipt or journal ${index} does not match`);
+      throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
-    return {
+    return JSON.stringify({
       hash: tx.hash,
       index,
       status: toQuantity(receipt.status),
@@ -45,16 +47,28 @@ export function blockJournalJson(committed: CommittedBlock): string {
       input: bytesToHex(tx.data),
       changes: changes.changes.map(changeJson),
       logs: receipt.logs.map(logJson),
-    };
+    });
   });
-  return JSON.stringify({
-    blockHash: block.hash,
-    blockNumber: toQuantity(block.header.height),
-    parentHash: block.header.parentHash,
-    timestampMs: block.timeMs,
-    transactions,
+  return texts.join(",");
+}
+
+/** The answer of causeway_getBlockJournal up to its transactions. */
+export function journalStartJson({ header, hash, timeMs }: BlockOutline): string {
+  const start = JSON.stringify({
+    blockHash: hash,
+    blockNumber: toQuantity(header.height),
+    parentHash: header.parentHash,
+    timestampMs: timeMs,
+  });
+  return `${start.slice(0, -1)},"transactions":[`;
+}
+
+/** What follows the transactions in the answer of causeway_getBlockJournal. */
+export function journalEndJson(journal: Omit<BlockJournal, "transactions">): string {
+  const end = JSON.stringify({
     blockChanges: journal.blockChanges.map(changeJson),
     minted: toQuantity(journal.mintedAtoken),
     burned: toQuantity(journal.burnedAtoken),
   });
+  return `],${end.slice(1)}`;
 }

@@ -1,14 +1,12 @@
 /**
- * Log filters: what a client may ask for, matching, and the search over a range of blocks by
- * their blooms. A range or result count over the limit is an error, never a silent cut (D16).
+ * Log filters: what a client may ask for, and which logs and blooms match it. A range over the
+ * limit is an error, never a silent cut (D16); the search itself is in `log-search.ts`.
  */
 import { type Address, addressToBytes } from "../../../chain/address.js";
 import { type Hash32, type Height, hexToBytes } from "../../../chain/hex.js";
 import { BLOOM_BYTES, bloomBits, type Log } from "../../../chain/receipt.js";
-import type { ChainView } from "../../chain-view.js";
-import type { BlockJson } from "./block-json.js";
+import type { ChainView } from "../../view/chain-view.js";
 import { invalidParams, RpcFault } from "./errors.js";
-import { RawJson } from "./method.js";
 import {
   type BlockRef,
   field,
@@ -27,9 +25,6 @@ const MAX_ALTERNATIVES = 1_000;
 
 /** A log has at most four topics. */
 const MAX_TOPICS = 4;
-
-/** Blooms tested between two turns of the event loop; 512 take well under a millisecond. */
-const BLOOMS_PER_TURN = 512;
 
 type BloomPositions = readonly [number, number, number];
 
@@ -145,84 +140,4 @@ export function rangeOf(view: ChainView, filter: LogFilter, maxBlocks: number): 
   }
   assertBlocks(view, { from, to });
   return { from, to };
-}
-
-/** Bounds and cancellation of one search. */
-export interface SearchOptions {
-  readonly maxResults: number;
-  readonly maxBytes: number;
-  readonly signal: AbortSignal;
-}
-
-/** What a search found. */
-export interface SearchResult {
-  /** Logs as JSON texts, in order. */
-  readonly logs: readonly string[];
-  /** Height to go on from when the search stopped early. */
-  readonly next: Height | undefined;
-  /** Which bound was met. */
-  readonly exceeded: "results" | "bytes" | undefined;
-}
-
-/**
- * Matching logs of a range. Stops before the block that would exceed a bound and says so; only
- * when the first block of the range alone exceeds it, that block is given in full.
- */
-export async function searchLogs(
-  view: ChainView,
-  json: BlockJson,
-  criteria: LogCriteria,
-  range: HeightRange,
-  options: SearchOptions,
-): Promise<SearchResult> {
-  const found: string[] = [];
-  let foundBytes = 0;
-  let tested = 0;
-  let exceeded: SearchResult["exceeded"];
-  for await (const { height, bloom } of view.blooms(range.from, range.to)) {
-    if (++tested % BLOOMS_PER_TURN === 0) await nextTurn();
-    options.signal.throwIfAborted();
-    if (!mayContain(criteria, bloom)) continue;
-    const hits = json.logs(height).filter(({ log }) => matches(criteria, log));
-    const bytes = hits.reduce((sum, hit) => sum + hit.json.length + 1, 0);
-    if (found.length + hits.length > options.maxResults) exceeded = "results";
-    else if (foundBytes + bytes > options.maxBytes) exceeded = "bytes";
-    if (exceeded !== undefined && height !== range.from && hits.length > 0) {
-      return { logs: found, next: height, exceeded };
-    }
-    for (const hit of hits) found.push(hit.json);
-    foundBytes += bytes;
-  }
-  return { logs: found, next: undefined, exceeded };
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
-
-/**
- * All matching logs of a range, or the error that a bound was met. Committed blocks never change,
- * so many clients that follow the same contract share one serialised answer.
- * @throws INVALID_PARAMS, RESPONSE_TOO_LARGE
- */
-export async function getLogs(
-  view: ChainView,
-  json: BlockJson,
-  criteria: LogCriteria,
-  range: HeightRange,
-  options: SearchOptions,
-): Promise<RawJson> {
-  const key = `${range.from}-${range.to}-${criteria.key}`;
-  const known = json.logAnswers.get(key);
-  if (known !== undefined) return known;
-  const { logs, exceeded } = await searchLogs(view, json, criteria, range, options);
-  if (exceeded === "results") {
-    throw invalidParams(`query returned more than ${options.maxResults} results`);
-  }
-  if (exceeded === "bytes") throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
-  const answer = new RawJson(Buffer.from(`[${logs.join(",")}]`, "latin1"));
-  json.logAnswers.set(key, answer);
-  return answer;
 }

@@ -1,13 +1,15 @@
 /** What the JSON-RPC servers need from the node, and the limits they keep. */
+import type { ListenAddress } from "../../../runtime/config/config-values.js";
+import type { Address } from "../../../chain/address.js";
 import type { Network } from "../../../chain/networks.js";
-import type { Clock } from "../../../runtime/clock.js";
-import type { Logger } from "../../../runtime/logger.js";
-import type { Metrics } from "../../../runtime/metrics.js";
-import type { ChainView } from "../../chain-view.js";
-import type { EventBus } from "../../event-bus.js";
-import type { CallWorkers } from "../../execution/call-port.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import type { Metrics } from "../../../runtime/process/metrics.js";
+import type { ChainView } from "../../view/chain-view.js";
+import type { EventBus } from "../../view/event-bus.js";
+import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
-import type { ListenAddress } from "../http-listener.js";
+import type { RefusedBlock } from "../../consensus/consensus-ports.js";
 
 /** Bounds of the EVM JSON-RPC (D16); each is a key of app.toml's `[json-rpc]`. */
 export interface EvmRpcLimits {
@@ -37,7 +39,7 @@ export interface EvmRpcLimits {
   readonly backlogBytes: number;
 }
 
-/** Defaults: D16 and node.md 1.6; cache for about 200 full blocks of 500 transfers. */
+/** Defaults: D16; cache for about 70 full blocks of 500 transfers. */
 export const DEFAULT_EVM_RPC_LIMITS: EvmRpcLimits = {
   bodyBytes: 5 * 1024 * 1024,
   batchBodyBytes: 25_000_000,
@@ -50,7 +52,7 @@ export const DEFAULT_EVM_RPC_LIMITS: EvmRpcLimits = {
   filters: 10_000,
   filterIdleMs: 5 * 60_000,
   requestTimeoutMs: 30_000,
-  cacheBytes: 128 * 1024 * 1024,
+  cacheBytes: 32 * 1024 * 1024,
   webSocketConnections: 1_000,
   subscriptionsPerConnection: 256,
   backlogBytes: 16 * 1024 * 1024,
@@ -67,6 +69,16 @@ export interface EvmApiOptions {
   readonly suggestedGasPriceAtoken: bigint;
   readonly isCatchingUp: () => boolean;
   readonly peerCount: () => number;
+  /** What the blocks that this node proposes show as their miner. */
+  readonly coinbase: Address;
+  /** For how many of the last blocks data is kept; absent where nothing of the kind is deleted. */
+  readonly retention: {
+    readonly blocks?: number;
+    readonly state?: number;
+    readonly proofs?: number;
+  };
+  /** The last blocks that this node refused, the newest first. */
+  readonly refusedBlocks: () => readonly RefusedBlock[];
   /** Answer of web3_clientVersion, for example `causeway/v0.1.0/linux-x64/node20.20.2`. */
   readonly clientVersion: string;
   readonly limits: EvmRpcLimits;

@@ -1,6 +1,6 @@
 /** From a client's block reference to a height of the read model (D11). */
 import type { Height } from "../../../chain/hex.js";
-import type { ChainView } from "../../chain-view.js";
+import type { ChainView } from "../../view/chain-view.js";
 import { headerNotFound, historyPruned } from "./errors.js";
 import type { BlockRef } from "./params.js";
 

@@ -1,33 +1,43 @@
 /**
- * eth_subscribe: newHeads, logs, newPendingTransactions, syncing. A subscription starts after its
+ * eth_subscribe: newHeads, logs, transactionReceipts, newPendingTransactions, syncing. A
+ * subscription starts after its
  * id has been answered, and goes through every block from its first height on without a gap; with
  * `fromBlock` it begins in the past, so a client that reconnects misses nothing.
  */
 import { randomBytes } from "node:crypto";
-import { bytesToHex, type Height, type Hex } from "../../../chain/hex.js";
-import type { ChainView } from "../../chain-view.js";
-import type { CommittedBlock, EventBus, PendingTransaction } from "../../event-bus.js";
+import { bytesToHex, type Hash32, type Height, type Hex } from "../../../chain/hex.js";
+import type { Log } from "../../../chain/receipt.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
+import { type BlockOutline, placedReceipt } from "../../view/block-pages.js";
+import type { ChainView } from "../../view/chain-view.js";
+import type { CommittedBlock, EventBus, PendingTransaction } from "../../view/event-bus.js";
 import type { BlockJson } from "./block-json.js";
-import { headerJson, pendingTransactionJson } from "./encode.js";
+import { headerJson, logJson, pendingTransactionJson, placeOf, receiptJson } from "./encode.js";
 import { invalidParams, RpcFault } from "./errors.js";
 import { type LogCriteria, matches, mayContain, parseLogFilter } from "./log-filter.js";
+import { searchLogs } from "./log-search.js";
 import { type CallContext, type MethodEntries, method, type Subscriber } from "./method.js";
 import type { EvmRpcLimits } from "./options.js";
 import {
   type BlockRef,
+  field,
   optionalField,
   ParamError,
   type Params,
   parseBlockNumberOrTag,
   parseBoolean,
+  parseHashParam,
   parseObject,
 } from "./params.js";
 import { assertBlocks } from "./reads.js";
+import { WaitingHashes } from "./waiting-hashes.js";
 
 /** What is sent: `chain` kinds follow the heights, the others are events of the moment. */
 type Topic =
   | { readonly kind: "newHeads" }
   | { readonly kind: "logs"; readonly criteria: LogCriteria }
+  /** Without hashes: the receipts of every transaction. */
+  | { readonly kind: "transactionReceipts"; readonly hashes: ReadonlySet<Hash32> }
   | { readonly kind: "newPendingTransactions"; readonly full: boolean }
   | { readonly kind: "syncing" };
 
@@ -42,12 +52,41 @@ interface Subscription {
   /** Caught up with the head: sent to from the event bus. */
   live: boolean;
   active: boolean;
+  /** Ends the search for its past logs. */
+  readonly ending: AbortController;
 }
+
+/** Transactions that one subscription waits for, as in go-ethereum. */
+const MAX_RECEIPT_HASHES = 200;
+
+/** Transactions that all subscriptions wait for together: a full pool. */
+const MAX_WAITING_HASHES = 200_000;
+
+/** A log of a new block; its text is made when the first subscriber wants it. */
+interface LiveLog {
+  readonly log: Log;
+  readonly text: () => string;
+}
+
+/** What of a new block is sent, made when the first subscription wants it. */
+interface LiveBlock {
+  readonly height: Height;
+  readonly logsBloom: Uint8Array;
+  readonly transactionCount: number;
+  readonly header: () => string;
+  readonly logs: () => readonly LiveLog[];
+  /** Receipts of the block that a subscription waits for, in order. */
+  readonly receipts: (subscription: Subscription) => readonly string[];
+}
+
+/** Blocks and logs that a subscription to the past is sent before it is waited for the client. */
+const HEIGHTS_AT_ONCE = 1_000;
+const PAST_LOGS_AT_ONCE = { maxResults: 1_000, maxBytes: 4 * 1024 * 1024 };
 
 /** What the hub reads. */
 export interface SubscriptionPorts {
   readonly view: ChainView;
-  readonly json: BlockJson;
+  readonly json: Pick<BlockJson, "receipts">;
   readonly bus: EventBus;
   readonly isCatchingUp: () => boolean;
   readonly limits: Pick<EvmRpcLimits, "subscriptionsPerConnection" | "logBlocks">;
@@ -57,6 +96,9 @@ export interface SubscriptionPorts {
 export class SubscriptionHub {
   private readonly bySubscriber = new Map<Subscriber, Map<Hex, Subscription>>();
   private readonly all = new Set<Subscription>();
+  private readonly waiting = new WaitingHashes<Subscription>(MAX_WAITING_HASHES);
+  /** Receipts of whole blocks that are being sent, one block after the other. */
+  private allReceipts: Promise<void> = Promise.resolve();
   private readonly endings: (() => void)[];
   private wasCatchingUp: boolean;
 
@@ -109,7 +151,9 @@ export class SubscriptionHub {
     const prefix =
       '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":' +
       `"${id}","result":`;
-    const subscription = { id, subscriber, topic, prefix, next, live: false, active: true };
+    const ending = new AbortController();
+    const subscription = { id, subscriber, topic, prefix, next, live: false, active: true, ending };
+    if (topic.kind === "transactionReceipts") this.waiting.add(subscription, topic.hashes);
     own.set(id, subscription);
     context.afterReply(() => void this.start(subscription));
     return id;
@@ -140,7 +184,10 @@ export class SubscriptionHub {
 
   private end(subscription: Subscription): void {
     subscription.active = false;
+    subscription.ending.abort();
     this.all.delete(subscription);
+    const { topic } = subscription;
+    if (topic.kind === "transactionReceipts") this.waiting.remove(subscription, topic.hashes);
     this.bySubscriber.get(subscription.subscriber)?.delete(subscription.id);
   }
 
@@ -150,9 +197,7 @@ export class SubscriptionHub {
     this.all.add(subscription);
     try {
       while (subscription.active && subscription.next <= this.ports.view.head().height) {
-        const committed = this.ports.view.block(subscription.next);
-        if (committed === undefined) break;
-        this.sendBlock(subscription, committed, headerJson);
+        await this.sendPast(subscription);
         await subscription.subscriber.drained();
       }
       // No await since the head was read: the next block comes through the event bus.
@@ -162,35 +207,120 @@ export class SubscriptionHub {
     }
   }
 
+  /** Sends some of the blocks from the subscription's next one on that are published already. */
+  private async sendPast(subscription: Subscription): Promise<void> {
+    const { view } = this.ports;
+    const { topic, next } = subscription;
+    if (topic.kind !== "logs") {
+      const outline = view.outline(next);
+      if (outline === undefined) throw new Error(`block ${next} is missing`);
+      if (topic.kind === "newHeads") send(subscription, headerJson(outline));
+      if (topic.kind === "transactionReceipts" && outline.transactionCount > 0) {
+        await this.sendPastReceipts(subscription, outline, topic.hashes);
+      }
+      subscription.next = next + 1;
+      return;
+    }
+    const to = Math.min(view.head().height, next + HEIGHTS_AT_ONCE - 1);
+    const bounds = { ...PAST_LOGS_AT_ONCE, signal: subscription.ending.signal };
+    const found = await searchLogs(view, topic.criteria, { from: next, to }, bounds);
+    for (const text of found.logs) send(subscription, text);
+    subscription.next = found.next ?? to + 1;
+  }
+
+  private async sendPastReceipts(
+    subscription: Subscription,
+    outline: BlockOutline,
+    hashes: ReadonlySet<Hash32>,
+  ): Promise<void> {
+    const { height } = outline.header;
+    if (hashes.size === 0) return this.sendReceipts(subscription, height);
+    const place = placeOf(outline);
+    const found: string[] = [];
+    for (const page of this.ports.view.pages(height)) {
+      const wanted = page.hashes().map((hash) => hashes.has(hash));
+      if (!wanted.includes(true)) continue;
+      const [mined, receipts] = [page.transactions(), page.receipts()];
+      for (const [item, isWanted] of wanted.entries()) {
+        const [transaction, receipt] = [mined[item], receipts[item]];
+        if (!isWanted || transaction === undefined || receipt === undefined) continue;
+        found.push(receiptJson(transaction, receipt, { place, index: page.first + item }));
+      }
+      await breathe(subscription.ending.signal);
+    }
+    if (found.length > 0) send(subscription, `[${found.join(",")}]`);
+  }
+
   private onBlock(committed: CommittedBlock): void {
     const catchingUp = this.ports.isCatchingUp();
     const changed = catchingUp !== this.wasCatchingUp;
     this.wasCatchingUp = catchingUp;
-    let header: string | undefined;
-    const headerOnce = () => (header ??= headerJson(committed.block));
+    const live = this.liveBlock(committed);
     for (const subscription of this.all) {
       if (subscription.topic.kind === "syncing") {
         if (changed) send(subscription, String(catchingUp));
       } else if (subscription.live && subscription.next <= committed.block.header.height) {
-        this.sendBlock(subscription, committed, headerOnce);
+        this.sendBlock(subscription, live);
       }
     }
   }
 
-  private sendBlock(
-    subscription: Subscription,
-    committed: CommittedBlock,
-    header: (block: CommittedBlock["block"]) => string,
-  ): void {
+  /** A new block for all live subscriptions: what they share is made once. */
+  private liveBlock(committed: CommittedBlock): LiveBlock {
     const { block } = committed;
-    const { topic } = subscription;
-    subscription.next = block.header.height + 1;
-    if (topic.kind === "newHeads") {
-      send(subscription, header(block));
-    } else if (topic.kind === "logs" && mayContain(topic.criteria, block.header.logsBloom)) {
-      for (const { log, json } of this.ports.json.logs(block.header.height)) {
-        if (matches(topic.criteria, log)) send(subscription, json);
+    const place = placeOf(block);
+    let header: string | undefined;
+    let logs: readonly LiveLog[] | undefined;
+    let found: ReadonlyMap<Subscription, number[]> | undefined;
+    const receipt = (index: number): string => {
+      const [mined, placed] = [block.transactions[index], placedReceipt(committed, index)];
+      if (mined === undefined || placed === undefined) {
+        throw new RangeError(`the block has no transaction ${index}`);
       }
+      return receiptJson(mined, placed, { place, index });
+    };
+    return {
+      height: block.header.height,
+      logsBloom: block.header.logsBloom,
+      transactionCount: block.transactions.length,
+      header: () => (header ??= headerJson(block)),
+      logs: () => (logs ??= liveLogs(committed)),
+      receipts: (subscription) => {
+        found ??= this.waiting.found(block.transactions.map(({ tx }) => tx.hash));
+        return (found.get(subscription) ?? []).map(receipt);
+      },
+    };
+  }
+
+  private sendBlock(subscription: Subscription, block: LiveBlock): void {
+    const { topic } = subscription;
+    subscription.next = block.height + 1;
+    if (topic.kind === "newHeads") {
+      send(subscription, block.header());
+    } else if (topic.kind === "logs" && mayContain(topic.criteria, block.logsBloom)) {
+      for (const { log, text } of block.logs()) {
+        if (matches(topic.criteria, log)) send(subscription, text());
+      }
+    } else if (topic.kind === "transactionReceipts" && block.transactionCount > 0) {
+      if (topic.hashes.size === 0) {
+        // One block after the other: a large one takes a while to be written.
+        this.allReceipts = this.allReceipts.then(() =>
+          this.sendReceipts(subscription, block.height),
+        );
+        return;
+      }
+      const receipts = block.receipts(subscription);
+      if (receipts.length > 0) send(subscription, `[${receipts.join(",")}]`);
+    }
+  }
+
+  /** Sends all receipts of a block; ends a subscription whose block cannot be read any more. */
+  private async sendReceipts(subscription: Subscription, height: Height): Promise<void> {
+    try {
+      const all = await this.ports.json.receipts(height);
+      if (all !== undefined && subscription.active) send(subscription, all.content.toString());
+    } catch {
+      this.end(subscription);
     }
   }
 
@@ -205,6 +335,7 @@ export class SubscriptionHub {
   }
 }
 
+/** Sends one notification. */
 function send(subscription: Subscription, result: string): void {
   subscription.subscriber.notify(`${subscription.prefix}${result}}}`);
 }
@@ -235,6 +366,8 @@ function parseTopic(params: Params): { topic: Topic; from: BlockRef | undefined 
       }
       return { topic: { kind, criteria: filter.criteria }, from: filter.from };
     }
+    case "transactionReceipts":
+      return parseReceiptsTopic(params);
     case "newPendingTransactions":
       return { topic: { kind, full: params.optional(1, parseBoolean) ?? false }, from: undefined };
     case "syncing":
@@ -242,4 +375,35 @@ function parseTopic(params: Params): { topic: Topic; from: BlockRef | undefined 
     default:
       throw new RpcFault("METHOD_NOT_FOUND", `no "${kind}" subscription in eth namespace`);
   }
+}
+
+function parseReceiptsTopic(params: Params): { topic: Topic; from: BlockRef | undefined } {
+  const filter = params.optional(1, parseObject) ?? {};
+  const wanted = field(filter, "transactionHashes") ?? [];
+  if (!Array.isArray(wanted)) throw invalidParams("transactionHashes: expected an array");
+  if (wanted.length > MAX_RECEIPT_HASHES) {
+    throw new RpcFault(
+      "SERVER_ERROR",
+      "exceed max number of transaction hashes allowed per transactionReceipts subscription",
+    );
+  }
+  const hashes = new Set(params.optional(1, () => wanted.map(parseHashParam)));
+  const from = params.optional(1, () => optionalField(filter, "fromBlock", parseBlockNumberOrTag));
+  return { topic: { kind: "transactionReceipts", hashes }, from };
+}
+
+/** All logs of a new block, in order. */
+function liveLogs({ block, receipts }: CommittedBlock): readonly LiveLog[] {
+  const place = placeOf(block);
+  const logs: LiveLog[] = [];
+  for (const [transactionIndex, receipt] of receipts.entries()) {
+    const mined = block.transactions[transactionIndex];
+    if (mined === undefined) throw new Error("a receipt has no transaction");
+    for (const log of receipt.logs) {
+      const at = { transactionHash: mined.tx.hash, transactionIndex, logIndex: logs.length };
+      let text: string | undefined;
+      logs.push({ log, text: () => (text ??= logJson(log, { ...at, place })) });
+    }
+  }
+  return logs;
 }

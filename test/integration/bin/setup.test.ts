@@ -65,6 +65,8 @@ const LOCK = {
     "node_modules/wanted": { version: "1.0.0", integrity },
     "node_modules/other-platform": { version: "1.0.0", integrity, optional: true },
     "node_modules/for-tests": { version: "1.0.0", integrity, dev: true },
+    "node_modules/linked-for-tests": { resolved: "test/linked", link: true },
+    "test/linked": { version: "1.0.0", dev: true },
     "node_modules/left-over": { version: "1.0.0", integrity, extraneous: true },
   },
 };

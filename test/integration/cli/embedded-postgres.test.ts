@@ -18,11 +18,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { Client } from "pg";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../cli/embedded-postgres.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { identifyProcess, isRunning } from "../../../runtime/process-identity.js";
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "../../../cli/postgres/embedded-postgres.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { identifyProcess, isRunning } from "../../../runtime/process/process-identity.js";
 import { freePort } from "../../helpers/ports.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 const log = createLogger({ component: "test", level: "silent" });
@@ -198,8 +201,8 @@ describe("embedded PostgreSQL", () => {
   it("is gone within 5 s when the kit is killed, and its port is free for the next start", async () => {
     const folder = await compiledFolder();
     const script = `
-      const { startEmbeddedPostgres } = await import(${JSON.stringify(`${folder}/cli/embedded-postgres.js`)});
-      const { createLogger } = await import(${JSON.stringify(`${folder}/runtime/logger.js`)});
+      const { startEmbeddedPostgres } = await import(${JSON.stringify(`${folder}/cli/postgres/embedded-postgres.js`)});
+      const { createLogger } = await import(${JSON.stringify(`${folder}/runtime/process/logger.js`)});
       const server = await startEmbeddedPostgres({
         home: ${JSON.stringify(home)}, port: ${port}, signal: new AbortController().signal,
         log: createLogger({ component: "kit", level: "silent" }),

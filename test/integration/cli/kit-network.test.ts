@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import fs from "node:fs";
 import path from "node:path";
-import { PORT_STEP } from "../../../cli/testnet.js";
-import { parseGenesis } from "../../../node/genesis.js";
+import { PORT_STEP } from "../../../cli/home/ports.js";
+import { parseGenesis } from "../../../node/settings/genesis.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../../helpers/kit.js";
 import { nodeReport } from "../../helpers/node-process.js";
 import { until } from "../../helpers/until.js";

@@ -2,11 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { runDepositsResume, runDepositsStatus } from "../../../cli/deposits.js";
-import type { LedgerCommand } from "../../../cli/ledger-tools.js";
-import { runReconcile } from "../../../cli/reconcile.js";
+import { runDepositsResume, runDepositsStatus } from "../../../cli/commands/deposits.js";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import { runReconcile } from "../../../cli/commands/reconcile.js";
 import { recordIncident } from "../../../ledger/incidents.js";
-import { HOT, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
 let home: string;

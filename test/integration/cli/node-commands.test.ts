@@ -3,11 +3,13 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
-import { createTestnet } from "../../../cli/testnet.js";
-import { systemClock } from "../../../runtime/clock.js";
+import { createTestnet } from "../../../cli/home/testnet.js";
+import { KEY_SPACE } from "../../../node/store/database.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { kitOffset, runCauseway } from "../../helpers/kit.js";
 import { type NodeProcess, nodeReport, startNodeProcess } from "../../helpers/node-process.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { putRaw, rawRecords, withFlippedBit } from "../../helpers/raw-level.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 /** Kits lie 20 apart: 7 beside them no port of a network meets one of a kit. */
@@ -77,6 +79,30 @@ afterEach(async () => {
 }, TIMEOUT_MS);
 
 describe("causeway start", () => {
+  it(
+    "ends with one sentence when a record of its store is damaged, and starts when it is mended",
+    async () => {
+      const { validator: home } = await writeNetwork();
+      const first = await start(home);
+      await untilHeight(first, OFFSET, 2);
+      first.process.kill("SIGTERM");
+      expect(await first.ended).toBe(0);
+      const folder = path.join(home, "data", "chain");
+      // Every account of this chain gets something or is looked at in each block or at the start.
+      const accounts = (await rawRecords(folder)).filter(({ key }) => key[0] === KEY_SPACE.account);
+      for (const { key, stored } of accounts) await putRaw(folder, key, withFlippedBit(stored, 60));
+      const second = await start(home);
+      expect(await second.ended).toBe(1);
+      expect(second.errors()).toMatch(
+        /^node: the store in .+ is damaged \(a record of account, .+\n$/,
+      );
+      expect(second.errors()).toContain(folder);
+      for (const { key, stored } of accounts) await putRaw(folder, key, stored);
+      await untilHeight(await start(home), OFFSET, 3);
+    },
+    TIMEOUT_MS,
+  );
+
   it(
     "runs nodes that find each other, each in one process, and status tells of both",
     async () => {

@@ -4,9 +4,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
-import { KIT_CONFIG_FILES } from "../../../cli/kit-config.js";
-import { ROLE_NAMES } from "../../../cli/role-homes.js";
-import { type ConfigFile, environmentName, loadConfig } from "../../../runtime/config.js";
+import { ledgerRole } from "../../../ledger/roles.js";
+import { KIT_CONFIG_FILES, loadKitConfig } from "../../../cli/home/kit-config.js";
+import { ROLE_NAMES } from "../../../cli/home/role-homes.js";
+import { type ConfigFile, environmentName, loadConfig } from "../../../runtime/config/config.js";
 
 const root = new URL("../../../", import.meta.url).pathname;
 
@@ -25,6 +26,11 @@ const service = z.object({
   volumes: z.array(z.string()).default([]),
   environment: z.record(z.string(), z.string()).default({}),
   depends_on: z.record(z.string(), condition).default({}),
+  profiles: z.array(z.string()).default([]),
+  mem_limit: z.string(),
+  memswap_limit: z.string(),
+  cpus: z.number(),
+  pids_limit: z.number(),
   healthcheck: z.object({ test: z.array(z.string()) }).optional(),
 });
 const composeFile = z.object({
@@ -56,6 +62,7 @@ const FILES_OF_SERVICE: Readonly<Record<string, readonly string[]>> = {
   "sidecar-online": ["sidecar"],
   "sidecar-offline": ["sidecar"],
   migrate: ["watcher"],
+  operator: ["config", "app", "sidecar", "watcher", "worker"],
   "deposit-watcher": ["watcher"],
   "withdrawal-worker": ["worker"],
 };
@@ -74,7 +81,24 @@ function variablesOf(file: ConfigFile): string[] {
 }
 
 /** Variables that are no setting of a file: where the services are. */
-const SERVICE_VARIABLES = new Set(["DATABASE_URL", "REDIS_URL", "PGPASSFILE"]);
+const SERVICE_VARIABLES = new Set([
+  "DATABASE_URL",
+  "REDIS_URL",
+  "REDIS_PASSWORD_FILE",
+  "PGPASSFILE",
+  "CAUSEWAY_HOME",
+]);
+
+/** Host of a URL or of a listen address, where it is another service's. */
+function hostIn(value: string): string | undefined {
+  const host = /^(?:[a-z]+:\/\/)?(?:[a-z_]+@)?([a-z][a-z-]*):\d+/.exec(value)?.[1];
+  return host === undefined || !Object.hasOwn(compose.services, host) ? undefined : host;
+}
+
+const LINTERS: readonly (readonly string[])[] = [
+  ["yamllint", "--strict", "-d", "{extends: relaxed, rules: {line-length: {max: 110}}}"],
+  ["dclint"],
+];
 
 describe("docker-compose.yml", () => {
   it("is valid for docker-compose where that program is installed", () => {
@@ -102,6 +126,113 @@ describe("docker-compose.yml", () => {
     }
   });
 
+  it("is in order for the linters that are installed", () => {
+    for (const [program = "", ...words] of LINTERS) {
+      const isInstalled = spawnSync(program, ["--version"]).error === undefined;
+      if (!isInstalled) {
+        process.stdout.write(`${program} is not installed: its check is left out\n`);
+        continue;
+      }
+      const given = [...words, join(root, "docker-compose.yml")];
+      const { status, stdout } = spawnSync(program, given, { encoding: "utf8" });
+      expect(`${program} ${status} ${stdout}`).toBe(`${program} 0 `);
+    }
+  });
+
+  it("limits memory, processors and processes of every service, without swap", () => {
+    let sum = 0;
+    for (const [name, { mem_limit, memswap_limit, cpus, pids_limit }] of services) {
+      expect({ name, mem_limit }).toEqual({ name, mem_limit: expect.stringMatching(/^\d+[mg]$/) });
+      expect({ name, memswap_limit }).toEqual({ name, memswap_limit: mem_limit });
+      expect({ name, isBound: cpus > 0 && cpus <= 2 && pids_limit <= 256 }).toEqual({
+        name,
+        isBound: true,
+      });
+      sum += Number.parseInt(mem_limit, 10) * (mem_limit.endsWith("g") ? 1_024 : 1);
+    }
+    // All of it at once fits into a host of 12 GiB.
+    expect(sum).toBeLessThan(12 * 1_024);
+  });
+
+  it("takes images of others by a variable, so that a digest can be named", () => {
+    for (const [name, { image }] of services) {
+      const isOurs = image === "causeway:local";
+      const isNamed = /^\$\{[A-Z]+_IMAGE:-[a-z]+:[0-9.]+-[a-z]+\}$/.test(image);
+      expect({ name, image, known: isOurs || isNamed }).toEqual({ name, image, known: true });
+    }
+    expect(readFileSync(join(root, "docs/operations.md"), "utf8")).toContain("POSTGRES_IMAGE=");
+  });
+
+  it("asks whether parts are ready, not only whether they live", () => {
+    for (const [name, { healthcheck }] of services) {
+      const words = healthcheck?.test.join(" ") ?? "";
+      expect(`${name} ${words.includes("/health")}`).toBe(`${name} false`);
+    }
+    for (const name of ["sidecar-online", "sidecar-offline", "deposit-watcher"]) {
+      expect(serviceNamed(name).healthcheck?.test.join(" ")).toContain("/ready");
+    }
+    expect(serviceNamed("withdrawal-worker").healthcheck?.test.join(" ")).toContain("/ready");
+    expect(serviceNamed("node").healthcheck?.test.join(" ")).toContain("catching_up===false");
+  });
+
+  it("keeps signer, public servers and Redis in networks apart", () => {
+    const shared = (left: string, right: string) =>
+      serviceNamed(left).networks.filter((one) => serviceNamed(right).networks.includes(one));
+    for (const other of ["sidecar-online", "sidecar-offline", "deposit-watcher", "redis"]) {
+      const expected = other === "redis" ? ["queue"] : [];
+      expect([other, shared("withdrawal-worker", other)]).toEqual([other, expected]);
+    }
+    expect(shared("withdrawal-worker", "node")).toEqual(["signer"]);
+    const withRedis = services.filter(([, { networks }]) => networks.includes("queue"));
+    expect(withRedis.map(([name]) => name).toSorted()).toEqual(["redis", "withdrawal-worker"]);
+    for (const data of ["operator-data", "watcher-data", "worker-data", "queue"]) {
+      expect(compose.networks[data]).toEqual({ internal: true });
+    }
+    for (const name of ["node", "sidecar-online", "sidecar-offline"]) {
+      expect([name, shared(name, "postgres")]).toEqual([name, []]);
+    }
+  });
+
+  it("opens the database in each service's own role, and nowhere as a superuser", () => {
+    const users = services.flatMap(([name, { environment }]) => {
+      const url = environment["DATABASE_URL"];
+      return url === undefined ? [] : [[name, new URL(url).username]];
+    });
+    expect(Object.fromEntries(users)).toEqual({
+      migrate: "causeway",
+      "deposit-watcher": ledgerRole("causeway", "watcher"),
+      "withdrawal-worker": ledgerRole("causeway", "worker"),
+      operator: ledgerRole("causeway", "operator"),
+    });
+    const owner = readFileSync(join(root, "deploy/postgres-owner.sql"), "utf8");
+    expect(owner).toMatch(/CREATE ROLE causeway LOGIN NOSUPERUSER NOCREATEDB CREATEROLE/);
+    expect(owner.trim().split("\n").at(-1)).toBe("ALTER ROLE postgres NOLOGIN;");
+    expect(owner).toContain("/run/causeway/config/postgres.password");
+  });
+
+  it("gives Redis its password by files", () => {
+    expect(serviceNamed("redis").command).toContain("/run/causeway/config/redis.conf");
+    expect(holders("redis-secret")).toEqual(["init", "redis"]);
+    const { environment } = serviceNamed("withdrawal-worker");
+    expect(environment["REDIS_PASSWORD_FILE"]).toBe("/home/causeway/config/redis.password");
+    expect(environment["REDIS_URL"]).not.toContain("@");
+  });
+
+  it("has an operator who is asked for, signs nothing and sees every part", () => {
+    const { profiles, volumes, environment, ports } = serviceNamed("operator");
+    expect({ profiles, volumes, ports }).toEqual({
+      profiles: ["operator"],
+      volumes: ["desk-home:/home/causeway:ro"],
+      ports: [],
+    });
+    const { endpoints } = loadKitConfig({ home: "/nonexistent", env: environment, portOffset: 0 });
+    const { otherNodes: _none, ...urls } = endpoints;
+    for (const [part, url] of Object.entries(urls)) {
+      if (url === undefined) continue;
+      expect({ part, host: hostIn(url) }).toEqual({ part, host: new URL(url).hostname });
+    }
+  });
+
   it("checks the health of every service that stays up", () => {
     for (const [name, { restart, healthcheck }] of services) {
       expect({ name, checked: healthcheck !== undefined }).toEqual({
@@ -121,7 +252,7 @@ describe("docker-compose.yml", () => {
 
   it("sets only variables that the processes know, with values that they accept", () => {
     for (const [name, { environment }] of services) {
-      if (name === "postgres") continue;
+      if (name === "postgres") continue; // Its variables are its image's.
       const files = filesOf(name);
       const known = new Set(files.flatMap(variablesOf));
       for (const variable of Object.keys(environment)) {
@@ -148,8 +279,9 @@ describe("docker-compose.yml", () => {
   it("names existing services, on a common network, in every address", () => {
     for (const [name, { environment, networks }] of services) {
       for (const value of Object.values(environment)) {
-        if (!URL.canParse(value) || value.startsWith("tcp:")) continue;
-        const target = serviceNamed(new URL(value).hostname);
+        const host = hostIn(value);
+        if (host === undefined) continue;
+        const target = serviceNamed(host);
         const common = target.networks.filter((network) => networks.includes(network));
         expect(`${name} -> ${value}: ${common.length > 0}`).toBe(`${name} -> ${value}: true`);
       }
@@ -168,7 +300,7 @@ describe("docker-compose.yml", () => {
       "node",
       "postgres",
     ]);
-    for (const name of ["deposit-watcher", "withdrawal-worker"]) {
+    for (const name of ["deposit-watcher", "withdrawal-worker", "operator"]) {
       expect(Object.keys(serviceNamed(name).depends_on)).toContain("migrate");
     }
   });
@@ -188,12 +320,11 @@ describe("docker-compose.yml", () => {
 
   it("keeps the offline API alone on a network of its own", () => {
     expect(serviceNamed("sidecar-offline").networks).toEqual(["offline"]);
-    for (const [name, { networks }] of services) {
-      if (name !== "sidecar-offline") expect(networks).not.toContain("offline");
-    }
+    // The operator asks it whether it is ready, and listens on nothing.
+    const inside = services.filter(([, { networks }]) => networks.includes("offline"));
+    expect(inside.map(([name]) => name)).toEqual(["sidecar-offline", "operator"]);
     const offline = JSON.stringify(compose.networks["offline"]);
     expect(offline).toContain('"com.docker.network.bridge.enable_ip_masquerade":"false"');
-    expect(compose.networks["data"]).toEqual({ internal: true });
   });
 
   it("gives Redis an append-only file and forbids eviction", () => {
@@ -208,6 +339,10 @@ describe("docker-compose.yml", () => {
       for (const network of networks) expect(Object.keys(compose.networks)).toContain(network);
       for (const mount of volumes) {
         const [volume = "", target = ""] = mount.split(":");
+        if (volume.startsWith("./")) {
+          expect(`${volume} ${existsSync(join(root, volume))}`).toBe(`${volume} true`);
+          continue;
+        }
         expect(Object.keys(compose.volumes)).toContain(volume);
         if (name === "init") expect(dockerfile).toContain(target);
       }
@@ -228,11 +363,20 @@ describe("docker-compose.yml", () => {
 });
 
 describe("the Dockerfile", () => {
+  it("takes both stages from one image that a build can name by digest, and packages by lock", () => {
+    const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+    expect(bases).toEqual(["${NODE_IMAGE}", "${NODE_IMAGE}"]);
+    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:\d+-[a-z]+-slim$/m);
+    expect(dockerfile).toContain("npm ci ");
+    expect(dockerfile).not.toMatch(/npm install|:latest|^ADD |curl|apt-get/m);
+  });
+
   it("ends as an ordinary user and copies no test or secret", () => {
     const lines = readFileSync(join(root, "Dockerfile"), "utf8").split("\n");
     expect(lines.filter((line) => line.startsWith("USER")).at(-1)).toBe("USER 999:999");
     const ignored = readFileSync(join(root, ".dockerignore"), "utf8").split("\n");
-    for (const name of [".git", ".causeway", "node_modules", "dist", "test"]) {
+    for (const name of [".git", ".causeway", "node_modules", "dist", "test/*"]) {
       expect(ignored).toContain(name);
     }
   });

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLogger } from "../../../runtime/logger.js";
-import { openDatabase } from "../../../runtime/sql.js";
-import { createTestDatabase, type TestDatabase } from "../../helpers/postgres.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
+import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 
 /** docker-compose.yml gives the password as a file of libpq's form, never inside DATABASE_URL. */
 describe("a database URL without a password", () => {

@@ -1,7 +1,8 @@
 /** Decided blocks as a node follows them: what it takes, and every rule that it refuses by. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { COMMIT_FLAG, type Commit } from "../../../chain/consensus/commit.js";
+import { msToNs } from "../../../chain/consensus/block-id.js";
+import { COMMIT_FLAG, type Commit, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
 import {
   executionResult,
   hashExecutionResults,
@@ -10,8 +11,8 @@ import { parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
-import { type BlockChoice, idOf, SignedChain } from "../../helpers/signed-chain.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
 const { genesis, seeds } = validatorGenesis(4, { faucet: faucet.address });
@@ -42,10 +43,20 @@ async function take(choice: BlockChoice = {}): Promise<DecidedBlock> {
   return decided;
 }
 
+/** Of a block that two thirds have signed: it is this node that cannot take it. */
 async function refuses(decided: DecidedBlock, reason: RegExp): Promise<void> {
+  await refusesBy("DECIDED_BLOCK_REFUSED", decided, reason);
+}
+
+/** Of a block that its commit does not prove: who sent it made it up. */
+async function blames(decided: DecidedBlock, reason: RegExp): Promise<void> {
+  await refusesBy("BLOCK_INVALID", decided, reason);
+}
+
+async function refusesBy(code: string, decided: DecidedBlock, reason: RegExp): Promise<void> {
   const { height } = node;
   await expect(node.consensus.apply(decided)).rejects.toMatchObject({
-    code: "BLOCK_INVALID",
+    code,
     message: expect.stringMatching(reason),
   });
   expect(node.height).toBe(height);
@@ -123,7 +134,7 @@ describe("following decided blocks", () => {
   it("takes a commit of three out of four, one of two not", async () => {
     await take();
     const block = chain.makeBlock();
-    await refuses(chain.decide(block, [0, 3]), /no two thirds/);
+    await blames(chain.decide(block, [0, 3]), /no two thirds/);
     const { height } = node;
     await node.consensus.apply(chain.decide(block, [0, 1, 3]));
     expect(node.height).toBe(height + 1);
@@ -156,16 +167,47 @@ describe("following decided blocks", () => {
   it("refuses another height, also with a commit for that height", async () => {
     await take();
     const block = chain.makeBlock({ header: { height: 3 } });
-    await refuses({ block, commit: chain.commitFor(idOf(block), { height: 2, timeNs: 0n }) }, /./);
-    await refuses(chain.decide(chain.makeBlock({ header: { height: 1 } })), /another height/);
+    const commit = chain.commitFor(idOf(block), { height: 2, timeNs: 0n });
+    await refuses({ block, commit }, /height is wrong/);
+    await blames(chain.decide(chain.makeBlock({ header: { height: 1 } })), /another height/);
   });
 
   it("refuses a first block of another time or with a commit", async () => {
     const later = { timeNs: chain.timeNs + 1n };
     await refuses(chain.decide(chain.makeBlock({ header: later })), /time of the first block/);
+    const genesisTime = { timeNs: msToNs(genesis.genesisTimeMs) };
+    await refuses(
+      chain.decide(chain.makeBlock({ header: genesisTime })),
+      /time of the first block/,
+    );
     const blockId = idOf(chain.makeBlock());
     const lastCommit = chain.commitFor(blockId, { height: 1, timeNs: 0n });
     await refuses(chain.decide(chain.makeBlock({ lastCommit })), /first block/);
+  });
+
+  it.each<[string, Partial<Commit>]>([
+    ["height", { height: 7 }],
+    ["round", { round: 3 }],
+    ["block", { blockId: { hash: wrong, parts: { total: 1, hash: wrong } } }],
+    ["signature", { signatures: [{ flag: COMMIT_FLAG.absent }] }],
+  ])("refuses a first block whose empty last commit names a %s", async (_, change) => {
+    const lastCommit = { ...EMPTY_COMMIT, ...change };
+    const reason = /the last commit of the first block is wrong/;
+    await refuses(chain.decide(chain.makeBlock({ lastCommit })), reason);
+    await take();
+  });
+
+  it("has block 1 later than block 0, in whole seconds too, and times that rise", async () => {
+    for (let height = 1; height <= 3; height++) await take();
+    const times = [0, 1, 2, 3].map((height) => {
+      const block = node.view.block(height)?.block;
+      if (block === undefined) throw new Error("no block");
+      return { ms: block.timeMs, seconds: block.header.timestampSeconds };
+    });
+    const [zero, first] = times;
+    expect(zero).toEqual({ ms: genesis.genesisTimeMs, seconds: genesis.genesisTimeMs / 1_000 });
+    expect(first?.seconds).toBe((zero?.seconds ?? 0) + 1);
+    expect(times.every(({ ms }, index) => ms > (times[index - 1]?.ms ?? 0))).toBe(true);
   });
 
   it("refuses a last commit that is not that of the last block", async () => {
@@ -204,7 +246,7 @@ describe("following decided blocks", () => {
     await take();
     const { commit } = chain.decide(chain.makeBlock());
     const block = chain.makeBlock({ transactions: [await transfer(0)] });
-    await refuses({ block, commit }, /another block/);
+    await blames({ block, commit }, /another block/);
   });
 
   it("refuses transactions that cannot be executed one and all", async () => {
@@ -224,10 +266,11 @@ describe("following decided blocks", () => {
       const { height } = node;
       const decided = chain.decide(chain.makeBlock({ transactions }));
       await expect(node.consensus.apply(decided)).rejects.toMatchObject({
-        code: "BLOCK_INVALID",
+        code: "DECIDED_BLOCK_REFUSED",
         message: expect.stringMatching(reason),
       });
       expect({ name, height: node.height }).toEqual({ name, height });
+      expect(node.consensus.refusedBlocks()[0]?.reason).toMatch(reason);
     }
     await take({ transactions: [first] });
   });
@@ -286,7 +329,7 @@ describe("evidence in blocks", () => {
     for (const [name, evidence, reason] of bad) {
       const decided = chain.decide(chain.makeBlock({ evidence: [evidence] }));
       await expect(node.consensus.apply(decided)).rejects.toMatchObject({
-        code: "BLOCK_INVALID",
+        code: "DECIDED_BLOCK_REFUSED",
         message: expect.stringMatching(reason),
       });
       expect({ name, height: node.height }).toEqual({ name, height: 2 });

@@ -4,11 +4,11 @@ import { Wallet } from "ethers";
 import { decodeConsensusBlock } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import { parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
-import { Congestion } from "../../../node/consensus/congestion.js";
+import { Congestion } from "../../../node/consensus/proposals/congestion.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { SignedChain } from "../../helpers/signed-chain.js";
+import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 const FULL = 600_000_000n;
 const faucet = new Wallet(`0x${"11".repeat(32)}`);

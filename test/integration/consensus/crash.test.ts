@@ -8,8 +8,8 @@ import {
   type ConsensusFailpoint,
 } from "../../../node/consensus/height-run.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 let cleanUp: (() => Promise<void> | void)[] = [];
 

@@ -5,11 +5,11 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { Wal } from "../../../node/consensus/wal.js";
-import { type BlockChoice, idOf, SignedChain } from "../../helpers/signed-chain.js";
+import { Wal } from "../../../node/consensus/log/wal.js";
+import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 /** Long enough that no timeout moves the round while the test speaks. */
 const PATIENT = {
@@ -205,6 +205,9 @@ describe("a halt", () => {
     for (const who of others) await tell({ type: "vote", vote: vote(who, { blockId }) });
     await until(() => node.halts.length > 0, { timeoutMs: 10_000, what: "the halt" });
     expect(node.halts[0]).toMatch(/invalid block/);
+    expect(node.consensus.refusedBlocks()).toMatchObject([
+      { block: { header: { height: 1, timeNs: 1n } }, reason: expect.stringMatching(/time/) },
+    ]);
     await node.ended();
     const before = said.length;
     expect(await tell({ type: "vote", vote: vote(others[0] ?? 0, { round: 1 }) })).toBe("useless");

@@ -9,14 +9,14 @@ import {
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { type Vote, VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
 import type { Hash32 } from "../../../chain/hex.js";
-import type { ChainTip } from "../../../node/consensus/chain-tip.js";
+import type { ChainTip } from "../../../node/blocks/chain-tip.js";
 import { loadTip } from "../../../node/consensus/consensus-archive.js";
-import { consensusParamsOf } from "../../../node/consensus/consensus-params.js";
+import { consensusParamsOf } from "../../../node/settings/genesis.js";
 import { EvidencePool } from "../../../node/consensus/evidence-pool.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { SignedChain } from "../../helpers/signed-chain.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { SignedChain } from "../../helpers/chains/signed-chain.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const limits = { evidenceMaxAgeBlocks: 20, evidenceMaxAgeNs: 1_200_000_000_000n };

@@ -2,14 +2,14 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { hashEvidence } from "../../../chain/consensus/evidence.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
-import type { ChainTip } from "../../../node/consensus/chain-tip.js";
+import type { ChainTip } from "../../../node/blocks/chain-tip.js";
 import { loadTip } from "../../../node/consensus/consensus-archive.js";
-import { consensusParamsOf } from "../../../node/consensus/consensus-params.js";
+import { consensusParamsOf } from "../../../node/settings/genesis.js";
 import { EvidencePool, isEvidenceExpired } from "../../../node/consensus/evidence-pool.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { SignedChain } from "../../helpers/signed-chain.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { SignedChain } from "../../helpers/chains/signed-chain.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const params = consensusParamsOf(genesis.params);

@@ -3,10 +3,13 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { type Hash32, parseHexBytes } from "../../../chain/hex.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
-import { InlineRecovery, type SenderRecovery } from "../../../node/mempool/sender-recovery.js";
+import {
+  InlineRecovery,
+  type SenderRecovery,
+} from "../../../node/mempool/recovery/sender-recovery.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/validator-network.js";
-import { validatorGenesis } from "../../helpers/validator-node.js";
+import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);
 

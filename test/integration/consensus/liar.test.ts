@@ -14,11 +14,11 @@ import {
 } from "../../../chain/consensus/vote.js";
 import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
-import { idOf, SignedChain } from "../../helpers/signed-chain.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/validator-network.js";
-import { TEST_TIMEOUTS, validatorGenesis } from "../../helpers/validator-node.js";
+import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
+import { TEST_TIMEOUTS, validatorGenesis } from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const probe = new SignedChain(genesis, seeds, ZERO_HASH);

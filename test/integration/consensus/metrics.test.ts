@@ -1,11 +1,11 @@
 /** Metrics of validators, counted from blocks whose signers the test chooses. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { registerConsensusMetrics } from "../../../node/consensus-metrics.js";
-import { createMetrics, type Metrics } from "../../../runtime/metrics.js";
-import { SignedChain } from "../../helpers/signed-chain.js";
+import { registerConsensusMetrics } from "../../../node/compose/consensus-metrics.js";
+import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
+import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 /** The own key's place among the test's keys. */
 const OWN = 1;

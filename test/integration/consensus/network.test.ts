@@ -4,8 +4,8 @@ import { Wallet } from "ethers";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNetwork } from "../../helpers/validator-network.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 let close: () => Promise<void> = async () => undefined;
 

@@ -11,10 +11,11 @@ import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/c
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { Wal, type WalRecord } from "../../../node/consensus/wal.js";
-import { idOf, SignedChain } from "../../helpers/signed-chain.js";
+import type { WalRecord } from "../../../node/consensus/log/records.js";
+import { Wal } from "../../../node/consensus/log/wal.js";
+import { idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 /** Long enough that no timeout moves the round while the test speaks. */
 const PATIENT = {

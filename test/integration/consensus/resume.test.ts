@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Vote } from "../../../chain/consensus/vote.js";
 import type { ConsensusEnd, ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { SignedChain } from "../../helpers/signed-chain.js";
+import { SignedChain } from "../../helpers/chains/signed-chain.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis, ValidatorNode } from "../../helpers/validator-node.js";
+import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 const { genesis, seeds } = validatorGenesis(4);
 const OWN = 1;

@@ -5,10 +5,15 @@ import supertest from "supertest";
 import { parseBech32, toChecksumAddress } from "../../../chain/address.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api.js";
 import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
-import { createHttpServer, type HttpServer } from "../../../runtime/http-server.js";
-import { createMetrics } from "../../../runtime/metrics.js";
-import { silentLog } from "../../helpers/ledger.js";
-import { derivation, type RunningWatcher, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import {
+  derivation,
+  type RunningWatcher,
+  STRANGER,
+  WatcherBench,
+} from "../../helpers/services/watcher.js";
 
 const API_KEY = "key-of-the-test";
 const MAX = (2n ** 256n - 1n).toString();

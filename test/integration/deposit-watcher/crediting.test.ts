@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { listEvents } from "../../../ledger/events.js";
-import type { SqlDatabase } from "../../../runtime/sql.js";
-import { SqlError } from "../../../runtime/sql-errors.js";
-import { change, testAddress } from "../../helpers/fake-chain.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import { change, testAddress } from "../../helpers/chains/fake-chain.js";
 import { until } from "../../helpers/until.js";
-import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
 beforeEach(async () => {

@@ -2,9 +2,17 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../chain/crypto.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
-import { readCursor } from "../../../ledger/watch-cursor.js";
+import { readFreeze, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
+import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { until } from "../../helpers/until.js";
-import { derivation, type RunningWatcher, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+import {
+  derivation,
+  HOT,
+  type RunningWatcher,
+  STRANGER,
+  WatcherBench,
+} from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
 beforeEach(async () => {
@@ -114,6 +122,42 @@ describe("incidents", () => {
     bench.chain.mine();
     await bench.caughtUp();
     expect(await incidents()).toEqual(["HEIGHT_WENT_BACK resolved", "HASH_CHANGED resolved"]);
+  });
+
+  it("are not what one late node behind a balancer is", async () => {
+    const running = bench.start();
+    bench.chain.mine();
+    bench.chain.mine();
+    await bench.caughtUp();
+    bench.chain.toldHead = 1;
+    await until(() => running.watcher.status.problem?.includes("below the booked block") === true, {
+      timeoutMs: 5_000,
+      what: "the late head is seen",
+    });
+    bench.chain.toldHead = undefined;
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await incidents()).toEqual([]);
+  });
+
+  it("halt signing as well, until an operator resumes", async () => {
+    // What the worker and a person do here, the watcher's role may not.
+    const { owner: database } = bench.ledger;
+    await createHotWallet(database, { wallet: HOT, firstNonce: 0n });
+    const block = bench.chain.mine();
+    bench.chain.dataApiBlocks.set(1, { ...block, hash: wrongHash });
+    expect((await readFreeze(database, HOT)).frozen).toBe(false);
+    await halted(bench.start(), "NODES_DISAGREE");
+    const freeze = await readFreeze(database, HOT);
+    expect(freeze.frozen).toBe(true);
+    expect(freeze.reason).toContain("NODES_DISAGREE");
+    // The switch itself was never thrown: releasing it does not end the incident.
+    expect(await releaseSigning(database, HOT, "test")).toBe(false);
+    expect((await readFreeze(database, HOT)).frozen).toBe(true);
+    bench.chain.dataApiBlocks.clear();
+    await resumeCrediting(database, "test");
+    await bench.caughtUp();
+    expect((await readFreeze(database, HOT)).frozen).toBe(false);
   });
 
   it("are not what an unreadable block is: what comes before it is booked, then it waits", async () => {

@@ -6,11 +6,11 @@ import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import { bytesToBigint } from "../../../chain/hex.js";
-import { CallPool, type CallPoolOptions } from "../../../node/execution/call-pool.js";
-import type { CallRequest } from "../../../node/execution/call-port.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { CallPool, type CallPoolOptions } from "../../../node/execution/calls/call-pool.js";
+import type { CallRequest } from "../../../node/execution/calls/call-port.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
 const sender = parseAddress(wallet.address);
@@ -62,7 +62,7 @@ describe("call pool", () => {
 
   beforeAll(async () => {
     const folder = await compiledFolder();
-    workerUrl = pathToFileURL(path.join(folder, "node", "execution", "call-worker.js"));
+    workerUrl = pathToFileURL(path.join(folder, "node", "execution", "calls", "call-worker.js"));
     chain = await ExecutionChain.open(testGenesis(wallet.address));
     const size = (COUNTER.length / 2).toString(16);
     await chain.mine([await sign(0, null, `0x60${size}600a5f3960${size}5ff3${COUNTER}`)]);
@@ -84,6 +84,30 @@ describe("call pool", () => {
     await expect(pool.call(request(), 4, { signal })).rejects.toMatchObject({
       code: "HEADER_NOT_FOUND",
     });
+  });
+
+  it("simulates blocks on a state of the past, each on the one before", async () => {
+    const pool = open();
+    const simulated = await pool.simulate(
+      {
+        blocks: [
+          { blockOverrides: {}, overrides: new Map(), calls: [request(), request()] },
+          { blockOverrides: {}, overrides: new Map(), calls: [request()] },
+        ],
+        traceTransfers: false,
+        validation: true,
+      },
+      2,
+      { signal },
+    );
+    const counts = simulated.map(({ calls }) =>
+      calls.map(({ result }) => result.outcome === "success" && bytesToBigint(result.returnData)),
+    );
+    expect(counts).toEqual([[3n, 4n], [5n]]);
+    const [first, second] = simulated.map(({ block }) => block);
+    expect(first?.header).toMatchObject({ height: 3, parentHash: chain.view.block(2)?.block.hash });
+    expect(second?.header).toMatchObject({ height: 4, parentHash: first?.hash });
+    expect(first?.transactions.map(({ tx }) => tx.nonce)).toEqual([3n, 4n]);
   });
 
   it("estimates enough for the next transaction", async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../chain/crypto.js";
 import { openLedger, readStoredIdentity } from "../../../ledger/database.js";
-import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/ledger.js";
-import { createTestDatabase } from "../../helpers/postgres.js";
+import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
+import { createTestDatabase } from "../../helpers/services/postgres.js";
 
 const { signal } = new AbortController();
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
-import { openTestLedger, type TestLedger } from "../../helpers/ledger.js";
+import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 
 let ledger: TestLedger;

@@ -6,10 +6,10 @@ import {
   HOT_WALLET,
   parseCustomerId,
   SUSPENSE,
-} from "../../../ledger/accounts.js";
-import { customerBalances } from "../../../ledger/deposit-queries.js";
-import { type JournalEntry, postJournal, postJournals } from "../../../ledger/journal.js";
-import { openTestLedger, type TestLedger } from "../../helpers/ledger.js";
+} from "../../../ledger/books/accounts.js";
+import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
+import { type JournalEntry, postJournal, postJournals } from "../../../ledger/books/journal.js";
+import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 
 const MAX = 2n ** 256n - 1n;
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createReconcileChain, renderReport } from "../../../cli/reconcile.js";
+import { createReconcileChain, renderReport } from "../../../cli/commands/reconcile.js";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {
@@ -8,10 +8,10 @@ import {
   HOT_WALLET,
   NETWORK_FEE,
   parseCustomerId,
-} from "../../../ledger/accounts.js";
-import { postJournal } from "../../../ledger/journal.js";
-import { reconcile, type ReconcileReport } from "../../../ledger/reconcile.js";
-import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/watcher.js";
+} from "../../../ledger/books/accounts.js";
+import { postJournal } from "../../../ledger/books/journal.js";
+import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
+import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
 beforeEach(async () => {
@@ -23,7 +23,7 @@ const { signal } = new AbortController();
 const alice = parseCustomerId("alice");
 
 function run(): Promise<ReconcileReport> {
-  return reconcile(bench.ledger.database, createReconcileChain(bench.node, signal), HOT);
+  return reconcile(bench.ledger.owner, createReconcileChain(bench.node, signal), HOT);
 }
 
 /** Credits alice with 1,000 and lets nothing wait. */
@@ -36,9 +36,21 @@ async function fund(): Promise<Address> {
   return address;
 }
 
+it("never takes a missing balance for zero, or for its neighbour's", async () => {
+  await fund();
+  const chain = createReconcileChain(bench.node, signal);
+  const short: typeof chain = {
+    ...chain,
+    balances: async (queries) => (await chain.balances(queries)).slice(0, -1),
+  };
+  await expect(reconcile(bench.ledger.database, short, HOT)).rejects.toMatchObject({
+    code: "MISSING_ANSWER",
+  });
+});
+
 /** A withdrawal as the worker leaves it after signing: held, slotted, one attempt. */
 async function sign(id: string, amountAtoken: bigint, hash: Hash32, nonce: number): Promise<void> {
-  await bench.ledger.database.transaction(async (tx) => {
+  await bench.ledger.owner.transaction(async (tx) => {
     await tx.query(
       `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
                                destination, destination_text, amount_atoken, status)
@@ -72,7 +84,7 @@ async function sign(id: string, amountAtoken: bigint, hash: Hash32, nonce: numbe
 
 /** The worker's settlement of a mined withdrawal. */
 async function settle(id: string, amountAtoken: bigint, hash: Hash32, height: number) {
-  await bench.ledger.database.transaction(async (tx) => {
+  await bench.ledger.owner.transaction(async (tx) => {
     await tx.query(`UPDATE withdrawal SET status = 'settled' WHERE id = $1`, [id]);
     await tx.query(
       `UPDATE nonce_slot SET outcome = 'paid', mined_hash = $2 WHERE withdrawal_id = $1`,
@@ -121,7 +133,7 @@ describe("reconcile", () => {
     const after = await run();
     expect(after).toMatchObject({ clean: true, heldAtoken: 0n });
     expect(after.lines[0]?.inFlight).toEqual([]);
-    expect(await bench.ledger.database.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
+    expect(await bench.ledger.owner.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
   });
 
   it("names transaction and amount of coins taken from the hot wallet behind its back", async () => {
@@ -195,7 +207,7 @@ describe("reconcile", () => {
 
   it("sees a balance row that does not follow its postings", async () => {
     await fund();
-    await bench.ledger.database.transaction(async (tx) => {
+    await bench.ledger.owner.transaction(async (tx) => {
       await tx.query(`ALTER TABLE customer_balance DISABLE TRIGGER customer_balance_guard`);
       await tx.query(`UPDATE customer_balance SET available_atoken = 1001`);
       await tx.query(`ALTER TABLE customer_balance ENABLE TRIGGER customer_balance_guard`);

@@ -10,9 +10,9 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import { secp256k1 } from "../../../chain/crypto.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { decodeTransaction, type SignedTransaction } from "../../../chain/transaction.js";
-import { RecoveryThread } from "../../../node/mempool/recovery-thread.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { RecoveryThread } from "../../../node/mempool/recovery/recovery-thread.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 const log = createLogger({ component: "test", level: "silent" });
@@ -55,7 +55,9 @@ describe("the recovery thread", () => {
 
   beforeAll(async () => {
     compiled = await compiledFolder();
-    workerUrl = pathToFileURL(path.join(compiled, "node", "mempool", "recovery-worker.js"));
+    workerUrl = pathToFileURL(
+      path.join(compiled, "node", "mempool", "recovery", "recovery-worker.js"),
+    );
     for (let index = 0; index < 200; index++) {
       const wallet = new Wallet(`0x${String(1 + (index % 7)).repeat(64)}`);
       const fields = { chainId: 6940, nonce: index, gasLimit: 21_000n, to: wallet.address };

@@ -5,7 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { nodeKeyOf } from "../../../node/p2p/node-key.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
+import { FakeChain, hashOf } from "./fakes.js";
 import { connected, startNode, stopNode, stopNodes } from "./support.js";
 
 afterEach(stopNodes);
@@ -29,6 +32,59 @@ describe("discovery", () => {
     await stopNode(second);
     expect(readFileSync(addressBookFile, "utf8")).toContain(first.key.nodeId);
     rmSync(folder, { recursive: true });
+  });
+
+  it("joins a network whose nodes look for nobody, by the address of one of them", async () => {
+    const first = await startNode();
+    const second = await startNode({ persistentPeers: [first.address] });
+    const third = await startNode({ persistentPeers: [first.address, second.address] });
+    await connected([first, 2], [second, 2], [third, 2]);
+    const seeds = [{ ...first.address, nodeId: undefined }];
+    const joiner = await startNode({ pex: true, seeds });
+    await until(() => joiner.network.peers().length >= 2, {
+      timeoutMs: 20_000,
+      what: "the joining node has found the others",
+    });
+    const found = joiner.network.peers().map(({ nodeId }) => nodeId);
+    expect(found).toEqual(expect.arrayContaining([second.key.nodeId, third.key.nodeId]));
+    expect(joiner.network.peers().every(({ isOutbound }) => isOutbound)).toBe(true);
+  });
+
+  it("joins a network of one node, and stays with it", async () => {
+    const alone = await startNode({ chain: new FakeChain(20) });
+    const seeds = [{ ...alone.address, nodeId: undefined }];
+    const joiner = await startNode({ pex: true, seeds });
+    const { signal } = new AbortController();
+    await joiner.network.catchUp({ signal, mayBeFirst: false });
+    expect(joiner.chain.height()).toBe(20);
+    expect(joiner.network.peers().map(({ nodeId }) => nodeId)).toEqual([alone.key.nodeId]);
+  });
+
+  it.each([
+    ["does not listen", undefined],
+    ["is of another chain", hashOf("another genesis")],
+  ])("names a seed that %s, and what to do", async (_, genesisHash) => {
+    const written: unknown[] = [];
+    const destination = { write: (line: string) => written.push(JSON.parse(line)) };
+    const log = createLogger({ component: "p2p", level: "warn", destination });
+    const stranger = genesisHash === undefined ? undefined : await startNode({ genesisHash });
+    const port = stranger?.address.port ?? (await freePort());
+    await startNode({ pex: true, seeds: [{ nodeId: undefined, host: "127.0.0.1", port }], log });
+    await until(() => written.length > 0, { timeoutMs: 10_000, what: "a warning" });
+    expect(written[0]).toMatchObject({
+      seed: `127.0.0.1:${port}`,
+      reason: expect.stringMatching(/./),
+      msg: expect.stringMatching(/seed gives no addresses.*p2p\.seeds/),
+    });
+  });
+
+  it("says that seeds are of no use without peer exchange", async () => {
+    const written: unknown[] = [];
+    const destination = { write: (line: string) => written.push(JSON.parse(line)) };
+    const log = createLogger({ component: "p2p", level: "warn", destination });
+    const seeds = [{ nodeId: undefined, host: "127.0.0.1", port: await freePort() }];
+    await startNode({ seeds, log });
+    expect(written).toMatchObject([{ msg: expect.stringMatching(/set p2p\.pex to true/) }]);
   });
 
   it("has room for an unconditional peer, and tells nobody of a private one", async () => {

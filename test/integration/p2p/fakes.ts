@@ -5,7 +5,7 @@ import { COMMIT_FLAG, EMPTY_COMMIT } from "../../../chain/consensus/commit.js";
 import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
-import { blockInvalid } from "../../../node/consensus/consensus-error.js";
+import { blockInvalid } from "../../../node/blocks/block-error.js";
 import type {
   BlockSyncTarget,
   ConsensusInbox,
@@ -14,12 +14,12 @@ import type {
   Reception,
   RoundStatus,
 } from "../../../node/consensus/consensus-ports.js";
-import { STEP } from "../../../node/consensus/consensus-state.js";
-import type { PendingTransaction } from "../../../node/event-bus.js";
+import { STEP } from "../../../node/consensus/machine/consensus-state.js";
+import type { PendingTransaction } from "../../../node/view/event-bus.js";
 import type { SenderContent, TransactionPool } from "../../../node/mempool/pool-port.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import { keccak256Hex } from "../../../chain/crypto.js";
-import { encodeConsensusMessage } from "../../../node/p2p/peer-codec.js";
+import { encodeConsensusMessage } from "../../../node/p2p/peers/peer-codec.js";
 
 /** A hash that is a function of the text. */
 export function hashOf(text: string): Hash32 {
@@ -105,6 +105,10 @@ export class FakeChain implements BlockSyncTarget {
     return decided === undefined ? undefined : (this.options.lie?.(decided) ?? decided);
   }
 
+  isProof(commit: DecidedBlock["commit"]): boolean {
+    return commit.blockId?.hash === trueBlock(commit.height).commit.blockId?.hash;
+  }
+
   async apply(decided: DecidedBlock): Promise<void> {
     const { height, appHash } = decided.block.header;
     this.appliedCount++;
@@ -155,6 +159,14 @@ export function statusAt(height: Height, prevotes = 0): RoundStatus {
   };
 }
 
+/** For parts that are tried without an account of what peers cost. */
+export const freeOfCharge = {
+  heard: () => undefined,
+  forgive: () => undefined,
+  mayServe: () => true,
+  serve: <T>(_nodeId: unknown, work: () => T): T => work(),
+};
+
 /** Collects what it hears; votes and parts are new once. */
 export class FakeDriver implements ConsensusInbox {
   readonly heard: { readonly message: ConsensusMessage; readonly peer: string }[] = [];
@@ -174,6 +186,10 @@ export class FakeDriver implements ConsensusInbox {
 
   status(): RoundStatus {
     return this.current;
+  }
+
+  setSizeAt(): number {
+    return this.current.prevotes.length;
   }
 
   repair(peer: RoundStatus): readonly ConsensusMessage[] {

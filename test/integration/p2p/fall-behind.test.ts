@@ -1,9 +1,9 @@
 /** A validator that was cut off goes back to block sync, and takes part again. */
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { COMMIT_FLAG } from "../../../chain/consensus/commit.js";
-import { STEP } from "../../../node/consensus/consensus-state.js";
+import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis } from "../../helpers/validator-node.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 import { Ways } from "../../network/proxy.js";
 import { join, leaveAll, type Member, place, reach } from "./members.js";
 
@@ -76,20 +76,21 @@ describe("a validator that was cut off", () => {
   it("follows the chain by block sync and signs again", async () => {
     const { strong, weak, way } = await network();
     const isFollowing = () => weak.node.consensus.isCatchingUp();
-    await until(() => weak.entries() === 1 && !isFollowing(), { timeoutMs: 60_000, what: "start" });
+    await until(() => weak.entries() > 0 && !isFollowing(), { timeoutMs: 60_000, what: "start" });
     const newest = () => strong.node.height - 1;
     const isSigning = (from: number) => newest() > from && hasSigned(strong, weak, newest());
-    await until(() => isSigning(0), { timeoutMs: 60_000, what: "a signature" });
+    // A busy machine may have sent it back to block sync before: what counts is from the cut on.
+    await until(() => isSigning(0) && !isFollowing(), { timeoutMs: 60_000, what: "a signature" });
     way.split([0]);
-    const cutAt = weak.node.height;
+    const [cutAt, entries] = [weak.node.height, weak.entries()];
     await reach([strong], cutAt + LOST_BLOCKS);
-    expect([weak.entries(), isFollowing()]).toEqual([1, false]);
+    expect([weak.entries(), isFollowing()]).toEqual([entries, false]);
 
     way.heal();
     await until(isFollowing, { timeoutMs: 60_000, what: "block sync" });
     // Nothing of the height in progress is left that could be signed or repaired.
     expect(weak.node.consensus.status()).toMatchObject({ step: STEP.newHeight, prevotes: [] });
-    await until(() => weak.entries() === 2 && !isFollowing(), {
+    await until(() => weak.entries() > entries && !isFollowing(), {
       timeoutMs: 60_000,
       what: "return",
     });

@@ -1,14 +1,15 @@
 /** Peers that do what no honest node does: the answer is bounded and the peer is gone. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { blockHandler, blockSource } from "../../../node/p2p/block-protocol.js";
-import { Gossip } from "../../../node/p2p/gossip.js";
+import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
+import { Gossip } from "../../../node/p2p/gossip/gossip.js";
 import type { Host } from "../../../node/p2p/host.js";
-import { encodeFrame, type Hello } from "../../../node/p2p/peer-codec.js";
-import type { PeerLink } from "../../../node/p2p/peer-link.js";
-import { PeerSessions, type SessionLimits } from "../../../node/p2p/peer-sessions.js";
-import { systemClock as clock } from "../../../runtime/clock.js";
+import { encodeFrame, type Hello } from "../../../node/p2p/peers/peer-codec.js";
+import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
+import { type LoadLimits, startWatch } from "../../../node/p2p/peers/peer-load.js";
+import { PeerSessions, type SessionLimits } from "../../../node/p2p/peers/peer-sessions.js";
+import { systemClock as clock } from "../../../runtime/process/clock.js";
 import { until } from "../../helpers/until.js";
-import { FakeChain, hashOf } from "./fakes.js";
+import { FakeChain, freeOfCharge, hashOf } from "./fakes.js";
 import { startHost, stopHosts, type TestHost, testLog as log } from "./support.js";
 
 const hello: Hello = {
@@ -42,8 +43,12 @@ interface Scene {
 const IMPATIENT = { helloMs: 500, silenceMs: 500 };
 
 /** A victim, and an attacker that is connected with it. */
-async function scene(limits: Partial<SessionLimits> = {}, requestMs = 500): Promise<Scene> {
-  const [victim, attacker] = [await startHost(), await startHost()];
+async function scene(
+  limits: Partial<SessionLimits> = {},
+  requestMs = 500,
+  loadLimits: Partial<LoadLimits> = {},
+): Promise<Scene> {
+  const [victim, attacker] = [await startHost({ loadLimits }), await startHost()];
   const sessions = await PeerSessions.start({ host: victim.host, hello, clock, log, limits });
   const handler = blockHandler(new FakeChain(9), { requestMs });
   await victim.host.handle(handler);
@@ -140,6 +145,58 @@ describe("a peer that", () => {
     await until(() => isGone(all.victim.host), { timeoutMs: 5_000 });
   });
 
+  it("makes the victim work all the time is held up, then banned; others are heard", async () => {
+    const small = { heardMsPerSecond: 100, heardBurstMs: 100, heldUpBurstMs: 1_000 };
+    const all = await scene({}, 500, small);
+    const { victim, sessions, attacker } = all;
+    const heard = new Map<string, number>();
+    // Each frame takes five milliseconds of this process, also on a machine that is busy.
+    sessions.onFrame((_frame, { nodeId }) => {
+      heard.set(nodeId, (heard.get(nodeId) ?? 0) + 1);
+      for (const workedMs = startWatch(); workedMs() < 5; );
+    });
+    const honest = await startHost();
+    await PeerSessions.start({ host: honest.host, hello, clock, log });
+    const peers = await PeerSessions.start({ host: attacker.host, hello, clock, log });
+    all.link.close("dials again, with a conversation");
+    await until(() => isGone(victim.host), { timeoutMs: 5_000 });
+    await attacker.host.dial(victim.address, { signal: stopping.signal });
+    const link = await honest.host.dial(victim.address, { signal: stopping.signal });
+    await until(() => sessions.all().length === 2, { timeoutMs: 5_000 });
+    await until(() => peers.all().length === 1, { timeoutMs: 5_000 });
+    const frame = { type: "consensus" as const, message: Buffer.alloc(50) };
+    const startMs = performance.now();
+    await until(
+      () => {
+        for (const session of peers.all()) if (session.unsentBytes < 100_000) session.send(frame);
+        return victim.host.scores.isBanned(attacker.key.nodeId);
+      },
+      { timeoutMs: 30_000 },
+    );
+    const seconds = (performance.now() - startMs) / 1_000;
+    expect((heard.get(attacker.key.nodeId) ?? 0) * 5).toBeLessThan(100 + seconds * 100 + 900);
+    expect(link.signal.aborted).toBe(false);
+    expect(sessions.all().map(({ nodeId }) => nodeId)).toEqual([honest.key.nodeId]);
+  });
+
+  it("sends far more than it may is held up for as long as it takes, not cut off", async () => {
+    const small = { heardMsPerSecond: 60, heardBurstMs: 20, heldUpBurstMs: 600_000 };
+    const all = await scene({ framesPerSecond: 1_000_000, frameBurst: 1_000_000 }, 500, small);
+    let heard = 0;
+    all.sessions.onFrame(() => {
+      heard++;
+      for (const endMs = performance.now() + 2; performance.now() < endMs; );
+    });
+    const channel = await openPeerStream(all);
+    channel.send(encodeFrame({ type: "hello", hello }));
+    await until(() => all.sessions.all().length === 1, { timeoutMs: 5_000 });
+    // Eight megabytes: more than any buffer on the way holds.
+    const frame = encodeFrame({ type: "consensus", message: Buffer.alloc(100_000) });
+    for (let count = 0; count < 80; count++) channel.send(frame);
+    await until(() => heard === 80, { timeoutMs: 30_000 });
+    expect(all.link.signal.aborted).toBe(false);
+  });
+
   it("opens a request and does not say what it wants loses the stream", async () => {
     const { link } = await scene();
     const channel = await link.open(BLOCK_PROTOCOL, { ...LARGE, signal: stopping.signal });
@@ -179,7 +236,7 @@ describe("a peer that", () => {
     const [victim, attacker] = [await startHost(), await startHost()];
     const heard: number[] = [];
     const faults: string[] = [];
-    const options = { clock, log, isReady: () => true };
+    const options = { clock, log, isReady: () => true, load: freeOfCharge };
     const gossip = new Gossip({
       ...options,
       router: victim.host.gossip,

@@ -1,15 +1,15 @@
 /** Whole validators over the real network in this process, as a node runs them. */
 import { randomBytes } from "node:crypto";
 import { expect } from "@jest/globals";
-import type { Genesis } from "../../../node/genesis.js";
-import { runConsensus } from "../../../node/node-network.js";
+import type { Genesis } from "../../../node/settings/genesis.js";
+import { runConsensus } from "../../../node/compose/network.js";
 import { Network } from "../../../node/p2p/network.js";
 import { type NodeKey, nodeKeyOf } from "../../../node/p2p/node-key.js";
-import type { KnownPeerAddress } from "../../../node/p2p/peer-address.js";
-import { systemClock as clock } from "../../../runtime/clock.js";
+import type { KnownPeerAddress } from "../../../node/p2p/peers/peer-address.js";
+import { systemClock as clock } from "../../../runtime/process/clock.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNode } from "../../helpers/validator-node.js";
+import { ValidatorNode } from "../../helpers/chains/validator-node.js";
 import { hashOf } from "./fakes.js";
 import { testLog as log } from "./support.js";
 

@@ -4,9 +4,9 @@ import { randomBytes } from "node:crypto";
 import { Host, type HostOptions } from "../../../node/p2p/host.js";
 import { Network, type NetworkOptions } from "../../../node/p2p/network.js";
 import { type NodeKey, nodeKeyOf } from "../../../node/p2p/node-key.js";
-import type { KnownPeerAddress } from "../../../node/p2p/peer-address.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
+import type { KnownPeerAddress } from "../../../node/p2p/peers/peer-address.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger, type Logger } from "../../../runtime/process/logger.js";
 import { freePort } from "../../helpers/ports.js";
 import { until } from "../../helpers/until.js";
 import { FakeChain, FakeDriver, FakePool, hashOf } from "./fakes.js";
@@ -72,9 +72,13 @@ const runningNodes = new Set<TestNode>();
 
 /** Starts a node; `stopNodes` ends it. */
 export async function startNode(
-  options: Partial<NetworkOptions> & { readonly chain?: FakeChain; readonly pool?: FakePool } = {},
+  options: Partial<NetworkOptions> & {
+    readonly chain?: FakeChain;
+    readonly pool?: FakePool;
+    readonly log?: Logger;
+  } = {},
 ): Promise<TestNode> {
-  const { chain = new FakeChain(0), pool = new FakePool(), ...rest } = options;
+  const { chain = new FakeChain(0), pool = new FakePool(), log = testLog, ...rest } = options;
   const key = options.key ?? nodeKeyOf(randomBytes(32));
   const listen = options.listen ?? { host: "127.0.0.1", port: await freePort() };
   const faults: unknown[] = [];
@@ -103,7 +107,7 @@ export async function startNode(
       blocks: chain,
       pool,
       clock: systemClock,
-      log: testLog,
+      log,
       random: Math.random,
       onFault: (error) => faults.push(error),
     },

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis } from "../../helpers/validator-node.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 import { join, leave, leaveAll, place, reach } from "./members.js";
 
 const faucet = new Wallet(`0x${"11".repeat(32)}`);

@@ -5,12 +5,12 @@ import { type ClientOptions, type RawData, WebSocket } from "ws";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
 import { jsonArguments } from "../../../node/rpc/comet/arguments.js";
-import { ResultTexts } from "../../../node/rpc/comet/result-texts.js";
+import { ResultTexts } from "../../../node/rpc/comet/json/result-texts.js";
 import type { EventReceiver } from "../../../node/rpc/comet/route.js";
 import { CometConnection } from "../../../node/rpc/comet/socket-connection.js";
 import { SubscriptionHub } from "../../../node/rpc/comet/subscriptions.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { CometTestChain } from "../../helpers/comet-chain.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { CometTestChain } from "../../helpers/chains/comet-chain.js";
 import { until } from "../../helpers/until.js";
 
 const faucet = new Wallet(`0x${"31".repeat(32)}`);
@@ -177,7 +177,7 @@ describe("events", () => {
 
   it("of a height that was there before a subscription are not told to it", async () => {
     const log = createLogger({ component: "test", level: "silent" });
-    const hub = new SubscriptionHub(chain.ports, new ResultTexts(), log);
+    const hub = new SubscriptionHub(chain.ports, new ResultTexts(chain.ports.view), log);
     const subscribe = new Map(hub.routes()).get("subscribe");
     const { signal } = new AbortController();
     const receiver = () => {
@@ -292,6 +292,20 @@ describe("limits", () => {
     expect((await client.subscribe("a.b=='")).error?.data).toContain("failed to parse query");
     const long = `a.b='${"x".repeat(600)}'`;
     expect((await client.subscribe(long)).error?.data).toBe("maximum query length exceeded");
+    await client.close();
+  });
+
+  it("tell a query with & from the same one with AND, and from no other spelling", async () => {
+    const client = await Client.open();
+    expect((await client.subscribe("a.b=1 AND c.d=2")).error).toBeUndefined();
+    expect((await client.subscribe("a.b = 1 & c.d = 2")).error).toBeUndefined();
+    for (const again of ["a.b=1  AND c.d = 2", "a.b=1&c.d=2"]) {
+      expect((await client.subscribe(again)).error?.data).toBe("already subscribed");
+    }
+    // Each ends by its own spelling, and the last one by either.
+    expect((await client.call("unsubscribe", { query: "a.b=1&c.d=2" })).error).toBeUndefined();
+    expect((await client.call("unsubscribe", { query: "a.b=1&c.d=2" })).error).toBeUndefined();
+    expect((await client.call("unsubscribe_all", {})).error?.data).toBe("subscription not found");
     await client.close();
   });
 

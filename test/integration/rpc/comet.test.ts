@@ -14,7 +14,7 @@ import { sha256 } from "../../../chain/crypto.js";
 import { bytesToHash32, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
-import { CometTestChain } from "../../helpers/comet-chain.js";
+import { CometTestChain } from "../../helpers/chains/comet-chain.js";
 import { until } from "../../helpers/until.js";
 
 declare const cosmjs: typeof import("@cosmjs/tendermint-rpc");

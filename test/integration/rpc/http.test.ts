@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { request } from "node:http";
 import { JsonRpcProvider, Transaction } from "ethers";
-import { createPublicClient, createWalletClient, defineChain, http } from "viem";
+import {
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  getAddress,
+  http,
+  parseEther,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { parseAddress } from "../../../chain/address.js";
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, parseHash32 } from "../../../chain/hex.js";
@@ -12,7 +19,8 @@ import { startCometServer } from "../../../node/rpc/comet/server.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { startMetricsServer } from "../../../node/rpc/metrics-server.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { InProcessCalls, MemoryState } from "../../unit/execution/call-fixture.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
 
 const LOOPBACK = { host: "127.0.0.1", port: 0 };
@@ -162,7 +170,7 @@ describe("unchanged clients", () => {
     provider.destroy();
   });
 
-  it("viem reads, goes on after eth_fillTransaction is refused, and sends legacy", async () => {
+  it("viem reads, has its transaction filled in, and sends legacy", async () => {
     const chain = defineChain({
       id: 6940,
       name: "test",
@@ -184,7 +192,62 @@ describe("unchanged clients", () => {
       value: 6n,
     });
     const raw = node.pool.submitted[0]?.[0] ?? new Uint8Array(0);
-    expect(decodeTransaction(raw)).toMatchObject({ hash, type: 0, valueAtoken: 6n });
+    expect(decodeTransaction(raw)).toMatchObject({
+      hash,
+      type: 0,
+      valueAtoken: 6n,
+      gasLimit: 21_000n,
+      // viem puts a fifth on top of what it was told.
+      maxFeePerGasAtoken: 30_000_000n,
+    });
+  });
+
+  it("viem simulates blocks and calls, with overrides of block and state", async () => {
+    const simulated = createTestNode({}, new InProcessCalls(new MemoryState({})));
+    const listening = await startEvmHttpServer(simulated.api, {
+      listen: LOOPBACK,
+      allowedOrigins: [],
+    });
+    try {
+      const client = createPublicClient({
+        transport: http(`http://127.0.0.1:${listening.address.port}`),
+      });
+      const [alice, bob] = [getAddress(ALICE.address), getAddress(BOB.address)];
+      const balance = parseEther("1");
+      const blocks = await client.simulateBlocks({
+        blocks: [
+          {
+            blockOverrides: { number: 8n, time: 1_750_000_100n },
+            stateOverrides: [{ address: alice, balance }],
+            calls: [{ account: alice, to: bob, value: 5n }],
+          },
+          { calls: [{ account: bob, to: alice, value: 4n }] },
+        ],
+        traceTransfers: true,
+      });
+      expect(blocks.map(({ number, timestamp }) => [number, timestamp])).toEqual([
+        [8n, 1_750_000_100n],
+        [9n, 1_750_000_102n],
+      ]);
+      expect(blocks[1]?.parentHash).toBe(blocks[0]?.hash);
+      expect(blocks[0]?.calls[0]).toMatchObject({ status: "success", gasUsed: 21_000n });
+      expect(blocks[1]?.calls[0]?.logs?.[0]?.address).toBe(`0x${"ee".repeat(20)}`);
+      const { results } = await client.simulateCalls({
+        account: alice,
+        stateOverrides: [{ address: alice, balance: 1n }],
+        calls: [
+          { to: bob, value: 1n },
+          { to: bob, data: "0x01" },
+        ],
+      });
+      expect(results.map(({ status }) => status)).toEqual(["success", "success"]);
+      const poor = client.simulateBlocks({
+        blocks: [{ calls: [{ account: alice, to: bob, value: 1n }] }],
+      });
+      await expect(poor).rejects.toThrow(/insufficient funds/);
+    } finally {
+      await listening.stop();
+    }
   });
 
   it("ethers names the pool's refusals by its own error codes", async () => {

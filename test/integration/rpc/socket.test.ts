@@ -2,12 +2,12 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { WebSocketProvider } from "ethers";
+import { Transaction, WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
 import { WebSocket } from "ws";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
-import { startEvmSocketServer } from "../../../node/rpc/evm/socket-server.js";
+import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
 import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
 
@@ -139,6 +139,52 @@ describe("subscriptions", () => {
     expect(await client.next(full)).toMatchObject({
       hash: block.transactions[0]?.tx.hash,
       blockHash: null,
+    });
+  });
+
+  it("pushes a block's receipts: those that are waited for, or all, as one list", async () => {
+    const { url, chain } = await startNode();
+    const client = await openClient(url);
+    const raws = await Promise.all(
+      [0, 1, 2, 3].map((nonce) => signLegacy(ALICE, { nonce, to: BOB.address })),
+    );
+    const hashes = raws.map((raw) => Transaction.from(raw).hash);
+    const [first, second, third, fourth] = raws.map((raw) => ({ raw }));
+    if (!first || !second || !third || !fourth) throw new Error("no transactions");
+    const subscribe = async (...options: unknown[]) =>
+      (await client.ask("eth_subscribe", "transactionReceipts", ...options)).result;
+    const all = await subscribe();
+    const some = await subscribe({ transactionHashes: [hashes[2], hashes[3], hashes[0]] });
+    chain.add([]);
+    chain.add([first, second]);
+    chain.add([third, fourth]);
+    const listed = async (id: unknown) =>
+      Object.values(await client.next(id)).map((receipt) =>
+        typeof receipt === "object" && receipt !== null && "transactionHash" in receipt
+          ? receipt.transactionHash
+          : undefined,
+      );
+    expect(await listed(all)).toEqual(hashes.slice(0, 2));
+    expect(await listed(all)).toEqual(hashes.slice(2));
+    expect(await listed(some)).toEqual([hashes[0]]);
+    expect(await listed(some)).toEqual([hashes[2], hashes[3]]);
+    const late = await subscribe({ transactionHashes: [hashes[1]], fromBlock: "0x0" });
+    const [receipt] = Object.values(await client.next(late));
+    expect(receipt).toEqual((await client.ask("eth_getTransactionReceipt", hashes[1])).result);
+  });
+
+  it("bounds the transactions that are waited for", async () => {
+    const { url } = await startNode();
+    const client = await openClient(url);
+    const transactionHashes = Array.from(
+      { length: 201 },
+      (_, index) => `0x${index.toString(16).padStart(64, "0")}`,
+    );
+    const refused = await client.ask("eth_subscribe", "transactionReceipts", { transactionHashes });
+    expect(refused.error).toEqual({
+      code: -32000,
+      message:
+        "exceed max number of transaction hashes allowed per transactionReceipts subscription",
     });
   });
 

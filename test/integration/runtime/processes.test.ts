@@ -4,8 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { identifyProcess, isRunning, signalProcess } from "../../../runtime/process-identity.js";
-import { compiledFolder } from "../../helpers/services.js";
+import {
+  identifyProcess,
+  isRunning,
+  signalProcess,
+} from "../../../runtime/process/process-identity.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 /** Contract: children whose supervisor was killed end within 5 s. */
@@ -67,7 +71,7 @@ function run(
 }
 
 const lifecycle = (start: string) => `
-  import { runProcess } from ${JSON.stringify(`${folder}/runtime/lifecycle.js`)};
+  import { runProcess } from ${JSON.stringify(`${folder}/runtime/process/lifecycle.js`)};
   const service = (name, stop) => ({ name, stop: stop ?? (async () => console.log("stopped " + name)) });
   runProcess({ name: "probe", start: ${start} });
 `;
@@ -184,7 +188,7 @@ describe("runProcess", () => {
 
 /** Passes two failpoints four times and prints how far it got. */
 const program = () => `
-  import { failpoint } from ${JSON.stringify(`${folder}/runtime/failpoint.js`)};
+  import { failpoint } from ${JSON.stringify(`${folder}/runtime/process/failpoint.js`)};
   for (let hit = 1; hit <= 4; hit += 1) {
     failpoint("other.place");
     failpoint("probe.after-commit");
@@ -210,8 +214,8 @@ describe("failpoint", () => {
 /** A supervisor with one obedient and one deaf child; prints their process ids. */
 const supervisor = (end: string) => `
   import { spawn } from "node:child_process";
-  import { startGuardian } from ${JSON.stringify(`${folder}/runtime/guardian.js`)};
-  import { createLogger } from ${JSON.stringify(`${folder}/runtime/logger.js`)};
+  import { startGuardian } from ${JSON.stringify(`${folder}/runtime/process/guardian.js`)};
+  import { createLogger } from ${JSON.stringify(`${folder}/runtime/process/logger.js`)};
   const guardian = startGuardian({ log: createLogger({ component: "t", level: "silent" }) });
   const start = (source) => {
     const child = spawn(process.execPath, ["-e", source + "; setInterval(() => {}, 1000)"],

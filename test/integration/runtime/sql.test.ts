@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { MigrationInterface, QueryRunner } from "typeorm";
-import { createLogger } from "../../../runtime/logger.js";
-import { SqlError } from "../../../runtime/sql-errors.js";
-import { type SqlDatabase, openDatabase } from "../../../runtime/sql.js";
-import { retry } from "../../../runtime/task.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { SqlError } from "../../../runtime/sql/sql-errors.js";
+import { type SqlDatabase, openDatabase } from "../../../runtime/sql/sql.js";
+import { retry } from "../../../runtime/process/task.js";
 import { createGate } from "../../helpers/gate.js";
-import { type TestDatabase, createTestDatabase } from "../../helpers/postgres.js";
+import { type TestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
 
 /** Slow on purpose, so that racing starts meet in the middle of it. */
 class CreateCounter1700000000001 implements MigrationInterface {

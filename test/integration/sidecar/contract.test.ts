@@ -1,7 +1,7 @@
 /** Every endpoint of the published API on a real node, online and offline: requests and replies. */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { listedErrors } from "../../../sidecar/errors.js";
+import { listedErrors } from "../../../sidecar/rosetta/errors.js";
 import {
   createVolume,
   freeOffset,

@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import { Agent, type OutgoingHttpHeaders, request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { listedErrors } from "../../../sidecar/errors.js";
+import { listedErrors } from "../../../sidecar/rosetta/errors.js";
 import { brokenBytes, mutate } from "../../helpers/json-mutations.js";
 import {
   createVolume,

@@ -5,9 +5,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getCreateAddress, Interface, Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { TokenRegistry } from "../../../sidecar/token-registry.js";
-import { testGenesis } from "../../helpers/execution-chain.js";
-import { ServedChain } from "../../helpers/served-chain.js";
+import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
+import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { compileFixture } from "../../helpers/solidity.js";
 import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
 

@@ -7,10 +7,16 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { toQuantity } from "../../../chain/hex.js";
 import { IndexStore } from "../../../sidecar/index/index-store.js";
 import { freePort } from "../../helpers/ports.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
-import { change, hashOf, journals, POOL, startFakeChain } from "../../unit/sidecar/fake-chain.js";
-import type { FakeNode } from "../../unit/sidecar/fake-node.js";
+import {
+  change,
+  hashOf,
+  journals,
+  POOL,
+  startFakeChain,
+} from "../../helpers/chains/journal-chain.js";
+import type { FakeNode } from "../../helpers/chains/fake-node.js";
 import type { Reply } from "../../unit/sidecar/replies.js";
 import { NETWORK, onlineServer } from "../../unit/sidecar/servers.js";
 

@@ -11,7 +11,7 @@ import {
   startMeshContainer,
 } from "../../helpers/mesh-container.js";
 import { callMesh, NETWORK_IDENTIFIER } from "../../helpers/mesh-conversation.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 const FAILED_START_MS = 30_000;

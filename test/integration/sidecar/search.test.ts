@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ContractFactory, getCreateAddress, Interface, keccak256, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import type { RosettaBlock } from "../../../sidecar/data-api/operations.js";
-import { TokenRegistry } from "../../../sidecar/token-registry.js";
-import { testGenesis } from "../../helpers/execution-chain.js";
+import type { RosettaBlock } from "../../../sidecar/rosetta/operations.js";
+import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { createRandom } from "../../helpers/random.js";
-import { ServedChain } from "../../helpers/served-chain.js";
+import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { compileFixture } from "../../helpers/solidity.js";
-import { bruteForce } from "../../unit/sidecar/random-blocks.js";
+import { bruteForce } from "../../unit/sidecar/index/random-blocks.js";
 import { call, type Online, onlineServer } from "../../unit/sidecar/servers.js";
 
 const SEED = 4;

@@ -8,9 +8,9 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Contract, getAddress, getCreateAddress, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { TokenRegistry } from "../../../sidecar/token-registry.js";
-import { testGenesis } from "../../helpers/execution-chain.js";
-import { ServedChain } from "../../helpers/served-chain.js";
+import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
+import { ServedChain } from "../../helpers/chains/served-chain.js";
 import { type CompiledContract, compileSolidity } from "../../helpers/solidity.js";
 import { call, type Online, onlineServer } from "../../unit/sidecar/servers.js";
 

@@ -10,19 +10,19 @@ import { encodeRlp } from "../../../chain/rlp.js";
 import {
   decodeManifest,
   type SnapshotManifest,
-} from "../../../node/statesync/snapshot-manifest.js";
+} from "../../../node/statesync/snapshot/snapshot-manifest.js";
 import {
   ChunkReader,
   RECORD_KIND,
   type SnapshotRecord,
-} from "../../../node/statesync/snapshot-records.js";
+} from "../../../node/statesync/snapshot/snapshot-records.js";
 import {
   RESTORE_FAILPOINTS,
   restoredHeight,
   type RestoreOptions,
   restoreSnapshot,
-} from "../../../node/statesync/snapshot-restore.js";
-import { proveBlock } from "../../../node/statesync/snapshot-block.js";
+} from "../../../node/statesync/snapshot/snapshot-restore.js";
+import { proveBlock } from "../../../node/statesync/snapshot/snapshot-block.js";
 import type { TrustedState } from "../../../node/statesync/statesync-ports.js";
 import {
   type AccountRecord,
@@ -35,7 +35,7 @@ import {
   SnapshotChain,
   type SnapshotFiles,
   temporaryFolder,
-} from "../../helpers/snapshot-chain.js";
+} from "../../helpers/chains/snapshot-chain.js";
 import { until } from "../../helpers/until.js";
 
 const SEED = 6_940;

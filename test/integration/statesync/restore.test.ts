@@ -4,7 +4,10 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { bigintToWord, bytesToHash32, ZERO_HASH } from "../../../chain/hex.js";
-import { restoredHeight, restoreSnapshot } from "../../../node/statesync/snapshot-restore.js";
+import {
+  restoredHeight,
+  restoreSnapshot,
+} from "../../../node/statesync/snapshot/snapshot-restore.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import {
   makeHistory,
@@ -12,8 +15,8 @@ import {
   type SnapshotFiles,
   temporaryFolder,
   words,
-} from "../../helpers/snapshot-chain.js";
-import { ValidatorNode } from "../../helpers/validator-node.js";
+} from "../../helpers/chains/snapshot-chain.js";
+import { ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 /** Beyond what BLOCKHASH reads, and beyond the height at which a whole set is stored again. */
 const QUIET_BLOCKS = 270;
@@ -85,7 +88,10 @@ async function expectSameState(at: number): Promise<void> {
     expect(await mine.account(address, at)).toEqual(await original.account(address, at));
     expect(await mine.code(address, at)).toEqual(await original.code(address, at));
     const all = [...slots, witnessed(at)];
-    expect(await mine.proof(address, all, at)).toEqual(await original.proof(address, all, at));
+    const { signal } = new AbortController();
+    expect(await mine.proof(address, all, at, signal)).toEqual(
+      await original.proof(address, all, at, signal),
+    );
   }
 }
 
@@ -117,7 +123,9 @@ describe("a restored node", () => {
     await expect(node.view.account(made.keeper, height - 1)).rejects.toMatchObject({
       code: "HISTORY_PRUNED",
     });
-    await expect(node.view.proof(made.keeper, [], height - 1)).rejects.toMatchObject({
+    await expect(
+      node.view.proof(made.keeper, [], height - 1, new AbortController().signal),
+    ).rejects.toMatchObject({
       code: "HISTORY_PRUNED",
     });
   });

@@ -5,9 +5,12 @@ import path from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/crypto.js";
 import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
-import { SNAPSHOT_FAILPOINTS, SnapshotFolder } from "../../../node/statesync/snapshot-folder.js";
-import { restoreSnapshot } from "../../../node/statesync/snapshot-restore.js";
-import { SnapshotService } from "../../../node/statesync/snapshot-service.js";
+import {
+  SNAPSHOT_FAILPOINTS,
+  SnapshotFolder,
+} from "../../../node/statesync/snapshot/snapshot-folder.js";
+import { restoreSnapshot } from "../../../node/statesync/snapshot/snapshot-restore.js";
+import { SnapshotService } from "../../../node/statesync/snapshot/snapshot-service.js";
 import { storeKey } from "../../../node/store/database.js";
 import {
   makeHistory,
@@ -16,9 +19,9 @@ import {
   SnapshotChain,
   temporaryFolder,
   words,
-} from "../../helpers/snapshot-chain.js";
+} from "../../helpers/chains/snapshot-chain.js";
 import { until } from "../../helpers/until.js";
-import { ValidatorNode } from "../../helpers/validator-node.js";
+import { ValidatorNode } from "../../helpers/chains/validator-node.js";
 
 let chain: SnapshotChain;
 let made: Awaited<ReturnType<typeof makeHistory>>;

@@ -4,9 +4,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import type { ProtocolHandler } from "../../../node/p2p/host.js";
-import type { PeerLink } from "../../../node/p2p/peer-link.js";
-import { SnapshotFolder, type SnapshotLibrary } from "../../../node/statesync/snapshot-folder.js";
-import { snapshotHandler, snapshotSource } from "../../../node/statesync/snapshot-protocol.js";
+import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
+import {
+  SnapshotFolder,
+  type SnapshotLibrary,
+} from "../../../node/statesync/snapshot/snapshot-folder.js";
+import {
+  snapshotHandler,
+  snapshotSource,
+} from "../../../node/statesync/snapshot/snapshot-protocol.js";
 import type { SnapshotOffer } from "../../../node/statesync/statesync-ports.js";
 import {
   quietLog,
@@ -14,7 +20,7 @@ import {
   SnapshotChain,
   type SnapshotFiles,
   temporaryFolder,
-} from "../../helpers/snapshot-chain.js";
+} from "../../helpers/chains/snapshot-chain.js";
 import { until } from "../../helpers/until.js";
 import { startHost, stopHosts, type TestHost } from "../p2p/support.js";
 

@@ -9,11 +9,11 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { DEFAULT_PORTS } from "../../../chain/networks.js";
-import { createTestnet } from "../../../cli/testnet.js";
-import { systemClock } from "../../../runtime/clock.js";
+import { createTestnet } from "../../../cli/home/testnet.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { kitOffset, runCauseway } from "../../helpers/kit.js";
 import { type NodeProcess, startNodeProcess } from "../../helpers/node-process.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 const OFFSET = kitOffset(1) + 7;

@@ -12,9 +12,9 @@ import { decodeRlp, rlpInteger, rlpList } from "../../../chain/rlp.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { KEY_SPACE, type KeySpace, storeKey } from "../../../node/store/database.js";
 import { Pruner, type PrunerOptions } from "../../../node/store/pruner.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 
 const wallet = new Wallet(`0x${"33".repeat(32)}`);
 const faucet = parseAddress(wallet.address);
@@ -160,7 +160,12 @@ describe("a pruned store", () => {
       for (const height of span(35, 40)) {
         expect(await witness.stateAt(height)).toEqual(before.get(height));
         const root = hexToBytes(view.block(height)?.block.header.stateRoot ?? "0x");
-        const { accountProof } = await view.proof(payee(1), [], height);
+        const { accountProof } = await view.proof(
+          payee(1),
+          [],
+          height,
+          new AbortController().signal,
+        );
         const nodes = accountProof.map((node) => parseHexBytes(node));
         await createMPTFromProof(nodes, { root });
         const value = await verifyMerkleProof(keccak256(hexToBytes(payee(1))), nodes);
@@ -170,7 +175,9 @@ describe("a pruned store", () => {
       for (const height of [0, 1, 20, 34]) {
         const pruned = { code: "HISTORY_PRUNED" };
         await expect(witness.stateAt(height)).rejects.toMatchObject(pruned);
-        await expect(view.proof(payee(1), [], height)).rejects.toMatchObject(pruned);
+        await expect(
+          view.proof(payee(1), [], height, new AbortController().signal),
+        ).rejects.toMatchObject(pruned);
         expect(() => witness.chain.stores.state.readerAt(height)).toThrow("pruned history");
         expect(() => view.accountHeights(faucet, height, 40)).toThrow("pruned history");
         expect(() => view.accountJournal(faucet, height, 40)).not.toThrow();
@@ -230,8 +237,11 @@ describe("a pruned store", () => {
       const { view } = chain;
       expect(view.oldest()).toMatchObject({ block: 290, journal: 290, state: 0 });
       const kept = [0, ...span(290, 300)];
-      for (const space of ["block", "receipts", "journal", "bloom", "supply", "event"] as const) {
+      for (const space of ["outline", "blockChanges", "bloom", "supply", "event"] as const) {
         expect([space, await heightsIn(chain, space)]).toEqual([space, kept]);
+      }
+      for (const space of ["hashPage", "transactionPage", "receiptPage", "journalPage"] as const) {
+        expect([space, await heightsIn(chain, space, 1)]).toEqual([space, span(290, 300)]);
       }
       for (const space of ["blockHash"] as const)
         expect(await valuesIn(chain, space)).toEqual(kept);
@@ -298,12 +308,18 @@ describe("a pruned store", () => {
     await witness.chain.stores.base.advance({ proofBase: 6 }, []);
     await run(prunerOf(witness, {}));
     expect(await heightsIn(witness.chain, "trieDiff")).toEqual([6, 7, 8]);
+    expect(await heightsIn(witness.chain, "trieDiffPage", 1)).toEqual([6, 7, 8]);
     await restart(witness, true);
     expect(witness.chain.view.oldest().proof).toBe(6);
-    await expect(witness.chain.view.proof(faucet, [], 5)).rejects.toMatchObject({
+    await expect(
+      witness.chain.view.proof(faucet, [], 5, new AbortController().signal),
+    ).rejects.toMatchObject({
       code: "HISTORY_PRUNED",
     });
-    expect((await witness.chain.view.proof(faucet, [], 6)).accountProof.length).toBeGreaterThan(0);
+    expect(
+      (await witness.chain.view.proof(faucet, [], 6, new AbortController().signal)).accountProof
+        .length,
+    ).toBeGreaterThan(0);
   });
 
   it("of a home from before the bases knows by its reverse diffs what can be proven", async () => {

@@ -9,7 +9,7 @@ import { encryptKeystoreJsonSync, Wallet } from "ethers";
 import { bytesToHex } from "../../../chain/hex.js";
 import { WORKER_FAILPOINTS } from "../../../withdrawal-worker/failpoints.js";
 import { freePort } from "../../helpers/ports.js";
-import { compiledFolder } from "../../helpers/services.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
 
@@ -58,7 +58,7 @@ async function startWorker(failpoint: string | undefined): Promise<WorkerProcess
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       PATH: process.env["PATH"],
-      DATABASE_URL: house.testDatabase.url,
+      DATABASE_URL: house.ledger.owner.url,
       CAUSEWAY_WORKER_API_LISTEN: `127.0.0.1:${port}`,
       CAUSEWAY_WORKER_NODE_JSON_RPC_URL: house.chain.url,
       CAUSEWAY_WORKER_WORKER_LEASE_MS: "500",

@@ -7,9 +7,9 @@ import {
   HOT_WALLET,
   NATIVE_ASSET,
   parseCustomerId,
-} from "../../../ledger/accounts.js";
-import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
-import { postJournal } from "../../../ledger/journal.js";
+} from "../../../ledger/books/accounts.js";
+import type { LedgerDatabase } from "../../../ledger/database.js";
+import { postJournal } from "../../../ledger/books/journal.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,
@@ -17,16 +17,16 @@ import {
   type Withdrawal,
   type WithdrawalId,
   type WithdrawalRequest,
-} from "../../../ledger/withdrawals.js";
+} from "../../../ledger/withdrawals/withdrawals.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import type { Clock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { Lane } from "../../../withdrawal-worker/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane-context.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
-import { createTestDatabase, type TestDatabase } from "../../helpers/postgres.js";
-import { FakeChain, FAKE_CHAIN_ID } from "./fake-chain.js";
+import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;
@@ -70,30 +70,30 @@ export class House {
   readonly clock = new TestClock();
   readonly signal = new AbortController().signal;
 
+  /** In the role of the worker. */
+  get database(): LedgerDatabase {
+    return this.ledger.database;
+  }
+
   private constructor(
     readonly chain: FakeChain,
-    readonly database: LedgerDatabase,
-    readonly testDatabase: TestDatabase,
+    readonly ledger: TestLedger,
   ) {}
 
   static async open(): Promise<House> {
-    const chain = await FakeChain.start();
+    const chain = new FakeChain();
+    chain.mine();
     chain.balances.set(WALLET, 1_000n * TOKEN);
     chain.mine();
-    const testDatabase = await createTestDatabase();
-    const database = await openLedger({
-      url: testDatabase.url,
-      log: createLogger({ component: "test", level: "silent" }),
-      signal: new AbortController().signal,
-      identity: { chainId: FAKE_CHAIN_ID, genesisHash: chain.blockHash(0) },
-    });
-    return new House(chain, database, testDatabase);
+    const identity = { chainId: FAKE_CHAIN_ID, genesisHash: chain.blockHash(0) };
+    const ledger = await openTestLedger(identity, "worker");
+    await chain.start();
+    return new House(chain, ledger);
   }
 
   async close(): Promise<void> {
-    await this.database.close();
-    await this.testDatabase.drop();
-    await this.chain.close();
+    await this.ledger.drop();
+    await this.chain.stop();
   }
 
   /** A lane with a worker's name of its own. */
@@ -125,7 +125,7 @@ export class House {
   /** Makes a customer with an available balance. */
   async fund(customer: string, amountAtoken: bigint): Promise<void> {
     const customerId = parseCustomerId(customer);
-    await this.database.transaction(async (tx) => {
+    await this.ledger.owner.transaction(async (tx) => {
       await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);
       if (amountAtoken === 0n) return;
       await postJournal(tx, {

@@ -1,9 +1,10 @@
 /** The lane against PostgreSQL and a node that answers as nodes do on bad days. */
+import { recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { decodeTransactionHex, signLegacy } from "../../../chain/transaction.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
-import { FAKE_CHAIN_ID } from "./fake-chain.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 
 let house: House;
 
@@ -43,7 +44,7 @@ describe("a withdrawal", () => {
       "settled",
     ]);
     expect(settled.txHash).toBe(sent.hashes[0]);
-    expect(settled.blockNumber).toBe(house.chain.height);
+    expect(settled.blockNumber).toBe(house.chain.head);
     expect(house.chain.balances.get(to)).toBe(TOKEN);
     expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
     const fee = 21_000n * 25_000_000n;
@@ -234,6 +235,33 @@ describe("sending", () => {
     expect((await house.read(id)).hashes).toHaveLength(1);
   });
 
+  it("sends the same bytes until a full pool that let them go takes them again", async () => {
+    const ids = [(await house.accept()).id, (await house.accept()).id];
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    // dropped (underpriced), with the sender's later ones; what comes now is refused for a while.
+    house.chain.clearPool();
+    const error = { code: -32_000, message: "transaction underpriced" };
+    house.chain.override = (method) =>
+      method === "eth_sendRawTransaction"
+        ? { error: { ...error, data: { reason: "UNDERPRICED" } } }
+        : undefined;
+    for (let round = 0; round < 3; round++) {
+      house.clock.ms += 2_000;
+      await lane.runRound(house.signal);
+    }
+    expect(house.chain.poolSize).toBe(0);
+    house.chain.override = () => undefined;
+    house.clock.ms += 2_000;
+    await lane.runRound(house.signal);
+    expect(house.chain.poolSize).toBe(2);
+    for (const id of ids) expect((await house.read(id)).hashes).toHaveLength(1);
+    expect(new Set(house.chain.arrived).size).toBe(2);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    for (const id of ids) expect((await house.read(id)).status).toBe("settled");
+  });
+
   it("corrects a price below the minimum on the same slot", async () => {
     const { id } = await house.accept();
     const lane = house.lane();
@@ -369,6 +397,26 @@ describe("the hot wallet's nonces", () => {
     await lane.runRound(house.signal);
     expect(await house.isFrozen()).toBe(true);
     expect((await house.read(id)).status).toBe("signed");
+  });
+
+  it("sign nothing while an incident is open, and go on after it", async () => {
+    const { id } = await house.accept();
+    await recordIncident(house.ledger.owner, {
+      kind: "HASH_CHANGED",
+      height: 1,
+      message: "block 1 changed",
+      details: {},
+    });
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("accepted");
+    expect(house.chain.arrived).toEqual([]);
+    expect(lane.status().blockedReason).toContain("HASH_CHANGED");
+    await resumeCrediting(house.ledger.owner, "test");
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("broadcast");
   });
 
   it("settles what is on its way while signing is frozen", async () => {

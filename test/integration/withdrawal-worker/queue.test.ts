@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Redis } from "ioredis";
 import { Client } from "pg";
-import { createLogger } from "../../../runtime/logger.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { createWakeQueue, type WakeQueue } from "../../../withdrawal-worker/queue.js";
-import { createTestDatabase, type TestDatabase } from "../../helpers/postgres.js";
+import { createTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { until as awaitCondition } from "../../helpers/until.js";
 
 let database: TestDatabase;
@@ -85,6 +85,28 @@ for (const [backend, redis] of backends) {
 }
 
 if (redisUrl !== undefined) {
+  describe("the wake queue's connections to Redis", () => {
+    it("have a name, and end with the queue", async () => {
+      const only = open({ name: `test-${randomUUID()}`, redis: redisUrl });
+      await until(() => only.queue.isOpen(), { what: "the queue to open" });
+      const redis = new Redis(redisUrl);
+      const names = async () =>
+        String(await redis.client("LIST")).match(/name=\S*causeway-\S+/g) ?? [];
+      const before = (await names()).length;
+      expect(before).toBeGreaterThanOrEqual(2);
+      await only.queue.stop();
+      let after = before;
+      await until(
+        () => {
+          void names().then((found) => (after = found.length));
+          return after <= before - 2;
+        },
+        { what: "the connections to end" },
+      );
+      redis.disconnect();
+    });
+  });
+
   describe("the wake queue on a Redis that was flushed", () => {
     it("goes on ringing", async () => {
       const only = open({ name: `test-${randomUUID()}`, redis: redisUrl });

@@ -6,14 +6,18 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
-import type { LedgerCommand } from "../../../cli/ledger-tools.js";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import {
   runFreezeWithdrawals,
   runListWithdrawals,
   runShowWithdrawal,
-} from "../../../cli/withdrawals.js";
-import { type ReleaseOptions, runReleaseWithdrawals } from "../../../cli/withdrawals-release.js";
-import { FAKE_CHAIN_ID } from "./fake-chain.js";
+} from "../../../cli/commands/withdrawals.js";
+import {
+  type ReleaseOptions,
+  runReleaseWithdrawals,
+} from "../../../cli/commands/withdrawals-release.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { roleUrl } from "../../helpers/services/ledger.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
 
 let house: House;
@@ -41,7 +45,7 @@ function command(json = false): LedgerCommand {
     portOffset: 0,
     json,
     env: {
-      DATABASE_URL: house.testDatabase.url,
+      DATABASE_URL: roleUrl(house.ledger.owner.url, "operator"),
       CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: house.chain.url,
     },
     signal: house.signal,

@@ -2,15 +2,19 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
-import { readLiveSlots, storeAttempts, takeSlots } from "../../../ledger/nonce-slots.js";
-import { freezeSigning, releaseSigning } from "../../../ledger/signing-freeze.js";
+import {
+  readLiveSlots,
+  storeAttempts,
+  takeSlots,
+} from "../../../ledger/withdrawals/nonce-slots.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import {
   acquireLease,
   createHotWallet,
   readHotWallet,
   releaseLease,
   type WalletLease,
-} from "../../../ledger/wallet-lease.js";
+} from "../../../ledger/withdrawals/wallet-lease.js";
 import { House, TOKEN, WALLET } from "./house.js";
 
 let house: House;

@@ -68,9 +68,6 @@ func (j *judge) compareText(what string, text json.RawMessage, result any) {
 	j.checks++
 }
 
-// ignored members: rates of each connection, which the node shows as metrics.
-var ignored = map[string]bool{"SendMonitor": true, "RecvMonitor": true, "Channels": true}
-
 // differences of two JSON values; null, an empty list and an empty text say the same.
 func differences(path string, ours, theirs any) []string {
 	if isEmpty(ours) && isEmpty(theirs) {
@@ -88,7 +85,6 @@ func differences(path string, ours, theirs any) []string {
 			_, there := right[key]
 			at := path + "." + key
 			switch {
-			case ignored[key]:
 			case !here && isEmpty(right[key]), !there && isEmpty(left[key]):
 			case !here:
 				found = append(found, fmt.Sprintf("%s is missing", at))

@@ -1,7 +1,12 @@
 /** ABCI events of a block, from a journal written by hand; the table of the specification first. */
 import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { blockEvents, searchTerms, transactionEvents } from "../../../chain/abci-event.js";
+import {
+  blockEvents,
+  executedTransaction,
+  searchTerms,
+  transactionEvents,
+} from "../../../chain/abci-event.js";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
 import { ZERO_ADDRESS } from "../../../chain/address.js";
@@ -90,7 +95,7 @@ const plain = (list: ReturnType<typeof transactionEvents>) =>
 
 describe("events of a transaction", () => {
   it("tell fee, message, movement and result, the specification's attributes first", () => {
-    expect(plain(transactionEvents(source([FEE, CALL]), 0))).toEqual([
+    expect(plain(transactionEvents(executedTransaction(source([FEE, CALL]), 0)))).toEqual([
       ["coin_spent", [`spender=${payer}`, "amount=210000atoken"]],
       ["coin_received", [`receiver=${collector}`, "amount=210000atoken"]],
       ["transfer", [`sender=${payer}`, `recipient=${collector}`, "amount=210000atoken"]],
@@ -124,19 +129,25 @@ describe("events of a transaction", () => {
 
   it("do not tell of coins that did not move, and say that execution failed", () => {
     const reverted = { ...CALL, effective: false, error: "out of gas" };
-    const events = transactionEvents(source([FEE, reverted], { status: 0 }), 0);
+    const events = transactionEvents(
+      executedTransaction(source([FEE, reverted], { status: 0 }), 0),
+    );
     expect(plain(events).filter(([type]) => type === "transfer")).toHaveLength(1);
     const result = events.findLast(({ type }) => type === "ethereum_tx");
     const failed = result?.attributes.find(({ key }) => key === "ethereumTxFailed");
     expect(failed?.value).toBe("out of gas");
-    const empty = transactionEvents(source([FEE, { ...CALL, amountAtoken: 0n }]), 0);
+    const empty = transactionEvents(
+      executedTransaction(source([FEE, { ...CALL, amountAtoken: 0n }]), 0),
+    );
     expect(plain(empty).filter(([type]) => type === "transfer")).toHaveLength(1);
   });
 
   it("tell of internal movements and of coins that are destroyed", () => {
     const inner = change({ reason: "CALL", from: SHOP, to: PAYER, amountAtoken: 2n });
     const burnt = change({ reason: "DESTRUCT", from: SHOP, amountAtoken: 1n });
-    const events = plain(transactionEvents(source([FEE, CALL, inner, burnt]), 0));
+    const events = plain(
+      transactionEvents(executedTransaction(source([FEE, CALL, inner, burnt]), 0)),
+    );
     expect(events).toContainEqual([
       "transfer",
       [`sender=${shop}`, `recipient=${payer}`, "amount=2atoken", "msg_index=0"],
@@ -147,7 +158,7 @@ describe("events of a transaction", () => {
   it("carry logs as JSON that no index holds", () => {
     const topic = parseHash32(`0x${"aa".repeat(32)}`);
     const logs = [{ address: SHOP, topics: [topic], data: Uint8Array.of(1) }];
-    const events = transactionEvents(source([FEE], { logs }), 0);
+    const events = transactionEvents(executedTransaction(source([FEE], { logs }), 0));
     const [attribute] = events.find(({ type }) => type === "tx_log")?.attributes ?? [];
     expect([attribute?.key, attribute?.index]).toEqual(["txLog", false]);
     expect(JSON.parse(attribute?.value ?? "")).toEqual({
@@ -167,7 +178,7 @@ describe("events of a block", () => {
   ];
 
   it("tell the split of the fees (D3) and the mint", () => {
-    const events = plain(blockEvents(source([], {}, blockChanges)));
+    const events = plain(blockEvents(source([], {}, blockChanges).journal));
     expect(events).toEqual([
       ["coin_spent", [`spender=${collector}`, "amount=6atoken", "mode=EndBlock"]],
       ["burn", [`burner=${collector}`, "amount=6atoken", "mode=EndBlock"]],
@@ -194,7 +205,7 @@ describe("events of a block", () => {
       ],
       ["mint", ["amount=10atoken", "mode=EndBlock"]],
     ]);
-    expect(blockEvents(source([]))).toEqual([]);
+    expect(blockEvents(source([]).journal)).toEqual([]);
   });
 
   it("have every type and amount of the events among the search terms, and no other type", () => {
@@ -203,7 +214,10 @@ describe("events of a block", () => {
     const full = source([FEE, CALL, burnt], { logs }, blockChanges);
     for (const block of [full, source([FEE, CALL]), source([], {}, blockChanges)]) {
       const { types, amounts } = searchTerms(block);
-      const events = [...transactionEvents(block, 0), ...blockEvents(block)];
+      const events = [
+        ...transactionEvents(executedTransaction(block, 0)),
+        ...blockEvents(block.journal),
+      ];
       expect([...types].toSorted()).toEqual(
         [...new Set(events.map(({ type }) => type))].toSorted(),
       );

@@ -1,14 +1,11 @@
 /** The SDK transaction around an EVM transaction, against protobuf decoded by hand and known roots. */
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
+import { merkleRootOf } from "../../../chain/consensus/merkle.js";
 import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHexBytes } from "../../../chain/hex.js";
-import {
-  encodeSdkTransaction,
-  merkleRoot,
-  sdkTransactionHash,
-} from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction, sdkTransactionHash } from "../../../chain/sdk-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 
 /** A decoded protobuf field; written from the wire-format page, shares no code with the encoder. */
@@ -124,7 +121,7 @@ describe("the Merkle root of a block's transactions", () => {
     const all = Array.from({ length: 70 }, (_, index) => Buffer.alloc(index % 40, index));
     for (let count = 0; count <= all.length; count++) {
       const leaves = all.slice(0, count);
-      const root = Buffer.from(merkleRoot(leaves)).toString("hex");
+      const root = Buffer.from(merkleRootOf(leaves)).toString("hex");
       expect([count, root]).toEqual([count, rfc6962(leaves).toString("hex")]);
     }
     expect(all).toEqual(Array.from({ length: 70 }, (_, index) => Buffer.alloc(index % 40, index)));
@@ -154,9 +151,9 @@ describe("the Merkle root of a block's transactions", () => {
     ];
     for (const [index, root] of roots.entries()) {
       const leaves = inputs.slice(0, index + 1).map((input) => Buffer.from(input, "hex"));
-      expect([index, Buffer.from(merkleRoot(leaves)).toString("hex")]).toEqual([index, root]);
+      expect([index, Buffer.from(merkleRootOf(leaves)).toString("hex")]).toEqual([index, root]);
     }
     const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    expect(Buffer.from(merkleRoot([])).toString("hex")).toBe(empty);
+    expect(Buffer.from(merkleRootOf([])).toString("hex")).toBe(empty);
   });
 });

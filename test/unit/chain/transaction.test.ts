@@ -13,7 +13,7 @@ import {
   toChecksumAddress,
 } from "../../../chain/address.js";
 import { keccak256Hex, nobleSecp256k1, secp256k1 } from "../../../chain/crypto.js";
-import { intrinsicGas } from "../../../chain/gas.js";
+import { intrinsicGas } from "../../../chain/transaction-rules.js";
 import { bytesToHex, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
 import {

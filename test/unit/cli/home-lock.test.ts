@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lockHome } from "../../../cli/home-lock.js";
-import { recordProcess, isStillRunning } from "../../../cli/process-identity.js";
+import { lockHome } from "../../../cli/home/home-lock.js";
+import { recordProcess, isStillRunning } from "../../../runtime/process/process-identity.js";
 
 const folders: string[] = [];
 

@@ -11,11 +11,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HDNodeWallet, Wallet } from "ethers";
-import { homePaths, type HomePaths, resolveHome } from "../../../cli/home.js";
-import { KIT_CONFIG_FILES } from "../../../cli/kit-config.js";
-import { initHome, type InitOptions, isInitialised } from "../../../cli/init.js";
-import { parseGenesis } from "../../../node/genesis.js";
-import { defineConfigFile, field, readPortOffset } from "../../../runtime/config.js";
+import { homePaths, type HomePaths, resolveHome } from "../../../cli/home/home.js";
+import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
+import { initHome, type InitOptions, isInitialised } from "../../../cli/home/init.js";
+import { parseGenesis } from "../../../node/settings/genesis.js";
+import { defineConfigFile, field, readPortOffset } from "../../../runtime/config/config.js";
 
 const folders: string[] = [];
 

@@ -3,13 +3,13 @@ import { createPrivateKey as readPrivateKey, createPublicKey } from "node:crypto
 import { HDNodeWallet, Wallet } from "ethers";
 import { privateKeyToAddress, toChecksumAddress } from "../../../chain/address.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
-import { encryptKeystore } from "../../../cli/keystore.js";
+import { encryptKeystore } from "../../../chain/keystore.js";
 import {
   createNodeKey,
   createValidatorKeyFile,
   createValidatorStateFile,
-} from "../../../cli/validator-keys.js";
-import { parseValidatorIdentity } from "../../../node/consensus/validator-key.js";
+} from "../../../cli/home/validator-keys.js";
+import { parseValidatorIdentity } from "../../../node/consensus/signing/validator-key.js";
 import {
   createPrivateKey,
   createSeedLine,
@@ -17,7 +17,7 @@ import {
   parseKeyFile,
   parseKeystoreAddress,
   seedToXpub,
-} from "../../../cli/wallet-keys.js";
+} from "../../../cli/home/wallet-keys.js";
 
 /** Cheap scrypt: what is tested is the format, not the cost. */
 const CHEAP = { n: 1_024, r: 8, p: 1 };
@@ -32,11 +32,9 @@ describe("keystores", () => {
     expect(parseKeystoreAddress(text, "f")).toBe(privateKeyToAddress(key));
   });
 
-  it("use the standard cost by default, below a second", async () => {
-    const started = performance.now();
+  it("use the standard cost by default", async () => {
     const text = await encryptKeystore(createPrivateKey(), "p");
     expect(JSON.parse(text).crypto.kdfparams).toMatchObject({ n: 131_072, r: 8, p: 1, dklen: 32 });
-    expect(performance.now() - started).toBeLessThan(5_000);
   });
 
   it("give their address in ethers' form too, without 0x", () => {

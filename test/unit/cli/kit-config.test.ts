@@ -3,15 +3,15 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CommandContext } from "../../../cli/command-context.js";
-import { runInit } from "../../../cli/commands.js";
-import { checkDisk, checkKeyModes, checkSettings } from "../../../cli/doctor-checks.js";
-import { homePaths } from "../../../cli/home.js";
-import { parseKitArguments } from "../../../cli/kit-arguments.js";
-import { loadKitConfig } from "../../../cli/kit-config.js";
+import { runInit } from "../../../cli/commands/init.js";
+import { checkDisk, checkKeyModes, checkSettings } from "../../../cli/probe/doctor-checks.js";
+import { homePaths } from "../../../cli/home/home.js";
+import { parseKitArguments } from "../../../cli/supervisor/kit-arguments.js";
+import { loadKitConfig } from "../../../cli/home/kit-config.js";
 import { createProgram } from "../../../cli/program.js";
-import { ROLE_NAMES } from "../../../cli/role-homes.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { ConfigError } from "../../../runtime/config.js";
+import { readRolePasswords, ROLE_NAMES } from "../../../cli/home/role-homes.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { ConfigError } from "../../../runtime/config/config.js";
 
 const folders: string[] = [];
 const signal = new AbortController().signal;
@@ -97,6 +97,7 @@ describe("the arguments of npm start", () => {
       args: {
         home: "/h",
         portOffset: 7,
+        chain: {},
         once: true,
         noDemo: false,
         blockIntervalMs: undefined,
@@ -135,10 +136,37 @@ describe("homes by role", () => {
     expect(filesOf("withdrawal-worker")).not.toContain("deposit.seed");
     const wallet = readFileSync(join(roleHomes, "deposit-watcher/config/hot-wallet.json"), "utf8");
     expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
-    const password = readFileSync(homePaths(home).postgresPassword, "utf8").trim();
-    const pgpass = join(roleHomes, "deposit-watcher/config/pgpass");
-    expect(readFileSync(pgpass, "utf8")).toBe(`*:*:causeway:causeway:${password}\n`);
-    expect(statSync(pgpass).mode & 0o777).toBe(0o600);
+    const secret = (path: string) => readFileSync(path, "utf8").trim();
+    const owner = secret(homePaths(home).postgresPassword);
+    const passwords = ["watcher", "worker", "operator"].map((service) =>
+      secret(join(home, `config/database-roles/${service}.password`)),
+    );
+    expect(new Set([owner, ...passwords]).size).toBe(4);
+    const [watcher, worker, operator] = passwords;
+    for (const [role, user, password] of [
+      ["migrate", "causeway", owner],
+      ["deposit-watcher", "causeway_watcher", watcher],
+      ["withdrawal-worker", "causeway_worker", worker],
+      ["desk", "causeway_operator", operator],
+    ] as const) {
+      const pgpass = join(roleHomes, role, "config/pgpass");
+      expect(readFileSync(pgpass, "utf8")).toBe(`*:*:causeway:${user}:${password}\n`);
+      expect(statSync(pgpass).mode & 0o777).toBe(0o600);
+      const others = [owner, ...passwords].filter((each) => each !== password);
+      for (const other of role === "migrate" ? [] : others) {
+        const files = filesOf(role).filter((name) => name !== "database-roles");
+        const texts = files.map((name) => secret(join(roleHomes, role, "config", name)));
+        expect(texts.join()).not.toContain(other);
+      }
+    }
+    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({ watcher, worker, operator });
+    expect(readRolePasswords(join(roleHomes, "deposit-watcher"))).toBeUndefined();
+    expect(secret(join(roleHomes, "redis/config/redis.conf"))).toBe(
+      `requirepass ${secret(join(roleHomes, "withdrawal-worker/config/redis.password"))}`,
+    );
+    for (const role of ["desk", "migrate"]) {
+      expect(filesOf(role)).not.toContain("hot-wallet.passphrase");
+    }
     for (const role of ROLE_NAMES) expect(filesOf(role)).not.toContain("faucet.key");
   });
 

@@ -1,12 +1,19 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHomeFolders, homePaths } from "../../../cli/home.js";
-import { lockHome } from "../../../cli/home-lock.js";
-import { runKitProcess } from "../../../cli/kit-process.js";
-import type { Environment } from "../../../runtime/config.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { planChain } from "../../../cli/home/attach.js";
+import { initAttachedHome, initHome } from "../../../cli/home/init.js";
+import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createHomeFolders, homePaths } from "../../../cli/home/home.js";
+import { lockHome } from "../../../cli/home/home-lock.js";
+import { runKitProcess } from "../../../cli/supervisor/kit-process.js";
+import { freeOffset } from "../../helpers/mesh-container.js";
+import type { Environment } from "../../../runtime/config/config.js";
 
 const folders: string[] = [];
 const servers: Server[] = [];
@@ -29,6 +36,54 @@ async function takePort(): Promise<number> {
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
   return (server.address() as AddressInfo).port;
+}
+
+type NodeAnswers = (method: string) => unknown;
+
+const hash = (byte: number): string => `0x${byte.toString(16).padStart(2, "0").repeat(32)}`;
+
+/** Block 0 of a chain, its hash told by one byte. */
+const block = (byte: number) => ({
+  number: "0x0",
+  hash: hash(byte),
+  parentHash: hash(0),
+  timestamp: "0x1",
+});
+
+/** A node with every method of the kit, of a chain whose block 0 is `block(byte)`. */
+function causewayNode(byte: number): NodeAnswers {
+  return (method) =>
+    ({
+      eth_chainId: "0x1b1c",
+      eth_getBlockByNumber: block(byte),
+      causeway_getBlockJournal: null,
+      causeway_getAccountJournal: { entries: [], next: null },
+      causeway_getAccountHeights: { heights: [], next: null },
+      causeway_getPoolHashes: { pending: [], queued: [], total: 0 },
+      causeway_getTransactionStatus: { status: "unknown" },
+    })[method];
+}
+
+/** A JSON-RPC server; what has no answer is not a method of it. */
+async function serveNode(answers: NodeAnswers): Promise<string> {
+  const server = createHttpServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    request.on("end", () => {
+      const reply = ({ id, method }: { id: number; method: string }) => {
+        const result = answers(method);
+        const error = { code: -32_601, message: `the method ${method} does not exist` };
+        return { jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) };
+      };
+      const body: unknown = JSON.parse(text);
+      const answer = Array.isArray(body) ? body.map(reply) : reply(Object(body));
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify(answer));
+    });
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** Runs `npm start` with the arguments, in this process; every case here ends before any child. */
@@ -100,6 +155,90 @@ describe("npm start, before anything is started", () => {
     expect(err).toContain("REDIS_URL = *** (allowed: a URL starting with redis:// or");
     expect(err).not.toContain("hush");
     expect(existsSync(home)).toBe(false);
+  });
+
+  it("has no main job and no new chain on a chain that exists", async () => {
+    const url = await serveNode(() => undefined);
+    const argv = ["--once", "--node-url", url, "--validators", "2", "--block-interval-ms", "500"];
+    const { exitCode, err } = await start(["--home", newHome(), ...argv]);
+    expect(exitCode).toBe(1);
+    expect(err).toContain("--once");
+    expect(err).toContain("the main job needs the faucet of a chain that was made here");
+    expect(err).toContain(
+      '--validators = "2" (allowed: no such flag: the chain of this home exists',
+    );
+    expect(err).toContain('--block-interval-ms = "500"');
+  });
+
+  it("refuses a node that it cannot work on, in one sentence, and leaves no key", async () => {
+    const cases: readonly (readonly [NodeAnswers, RegExp])[] = [
+      [
+        (method) => ({ eth_chainId: "0x1", eth_getBlockByNumber: block(7) })[method],
+        /^causeway: The node at http:\/\/127.0.0.1:\d+ is on chain 1; known are 6941/,
+      ],
+      [
+        (method) => ({ eth_chainId: "0x1b1c", eth_getBlockByNumber: block(7) })[method],
+        /^causeway: The node at .* has no causeway_getBlockJournal, .*causeway_getPoolHashes, /,
+      ],
+    ];
+    for (const [answers, expected] of cases) {
+      const home = newHome();
+      const argv = ["--home", home, "--port-offset", String(await freeOffset(3)), "--node-url"];
+      const { exitCode, err } = await start([...argv, await serveNode(answers)]);
+      expect({ exitCode, err }).toEqual({ exitCode: 1, err: expect.stringMatching(expected) });
+      expect(readdirSync(join(home, "config"))).toEqual([]);
+    }
+    const offset = String(await freeOffset(3));
+    const argv = ["--home", newHome(), "--port-offset", offset, "--node-url", "http://127.0.0.1:9"];
+    const { err } = await start(argv);
+    expect(err).toMatch(/^causeway: No node answers at http:\/\/127.0.0.1:9: /);
+  });
+
+  it("refuses a node of another chain than the home's, and says what to do", async () => {
+    const home = newHome();
+    const paths = homePaths(home);
+    const url = await serveNode(causewayNode(7));
+    const plan = planChain({ nodeUrl: url }, paths, {});
+    if (plan.kind !== "remote") throw new Error("no plan");
+    const genesisHash = parseHash32(hash(8));
+    const node = { network: "testnet" as const, genesisHash };
+    const scrypt = { n: 1_024, r: 8, p: 1 };
+    await initAttachedHome({ paths, portOffset: await freeOffset(4), plan, node, scrypt });
+    const { exitCode, err } = await start(["--home", home]);
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/serves another chain \(genesis 0x0707.*0x0808.*use another --home/);
+  });
+
+  it("looks at the files of all processes before any is started", async () => {
+    const home = newHome();
+    const paths = homePaths(home);
+    await initHome({
+      paths,
+      portOffset: 31_000,
+      network: "testnet",
+      configFiles: KIT_CONFIG_FILES,
+      clock: systemClock,
+      scrypt: { n: 1_024, r: 8, p: 1 },
+    });
+    const list = [{ contractAddress: "0x12", symbol: "a b", decimals: 300 }];
+    const secret = "f00d".repeat(16);
+    const broken: Readonly<Record<string, string>> = {
+      [paths.tokens]: JSON.stringify(list),
+      [paths.hotWallet]: `{"version":3,"note":"${secret}"}`,
+      [paths.hotWalletPassphrase]: " ",
+      [paths.depositXpub]: secret,
+      [paths.genesis]: "{}",
+      [paths.nodeKey]: secret,
+      [paths.validatorKey]: "{}",
+      [paths.faucetKey]: secret.slice(1),
+      [join(paths.config, "worker.toml")]: '[gas]\nmargin-percent = "lots"\n',
+    };
+    for (const [file, text] of Object.entries(broken)) writeFileSync(file, text);
+    const { exitCode, err } = await start(["--home", home], { CAUSEWAY_APP_PRUNING: "sometimes" });
+    expect(exitCode).toBe(1);
+    const expected = [...Object.keys(broken), "CAUSEWAY_APP_PRUNING", "[0].symbol", "[0].decimals"];
+    expect(expected.filter((name) => !err.includes(name))).toEqual([]);
+    expect(err).not.toContain(secret.slice(1));
   });
 
   it("names folder and cause of a home that cannot be made", async () => {

@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CliError } from "../../../cli/errors.js";
-import { createHomeFolders, homePaths, type HomePaths } from "../../../cli/home.js";
-import { createKit, type Kit, type KitPart } from "../../../cli/kit.js";
-import { createChildRecord, findOrphans } from "../../../cli/orphans.js";
-import { systemClock } from "../../../runtime/clock.js";
-import type { Guardian } from "../../../runtime/guardian.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { createHomeFolders, homePaths, type HomePaths } from "../../../cli/home/home.js";
+import { createKit, type Kit, type KitPart } from "../../../cli/supervisor/kit.js";
+import { createChildRecord, findOrphans } from "../../../cli/supervisor/orphans.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import type { Guardian } from "../../../runtime/process/guardian.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 
 const PARTS: readonly KitPart[] = [
   "node",
@@ -89,6 +89,7 @@ async function createTrial(
     clock: systemClock,
     log: createLogger({ component: "test", level: "silent" }),
     signal: new AbortController().signal,
+    isPatient: false,
     print: (line) => lines.push(line),
     onFatal: (error) => faults.push(error),
     scripts: {

@@ -1,7 +1,7 @@
 /** mesh-check over a small scripted Data API: what a real kit does not show by itself. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { createLimiter } from "../../../cli/mesh-check/limiter.js";
-import { type FakeNode, startFakeNode } from "../sidecar/fake-node.js";
+import { type FakeNode, startFakeNode } from "../../helpers/chains/fake-node.js";
 import { runMeshCheck } from "../../mesh/run-mesh-check.js";
 import {
   ALICE,

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { assertDatabaseAnswers, assertServicesAnswer } from "../../../cli/outside-services.js";
+import {
+  assertDatabaseAnswers,
+  assertServicesAnswer,
+} from "../../../cli/supervisor/outside-services.js";
 
 const { signal } = new AbortController();
 const servers: Server[] = [];

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createChildRecord, findOrphans, waitForOrphans } from "../../../cli/orphans.js";
-import { assertPortsFree } from "../../../cli/ports.js";
-import { recordProcess, isStillRunning } from "../../../cli/process-identity.js";
+import { createChildRecord, findOrphans, waitForOrphans } from "../../../cli/supervisor/orphans.js";
+import { assertPortsFree } from "../../../cli/home/ports.js";
+import { recordProcess, isStillRunning } from "../../../runtime/process/process-identity.js";
 
 const folders: string[] = [];
 const signal = new AbortController().signal;

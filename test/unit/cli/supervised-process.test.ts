@@ -2,15 +2,15 @@ import { describe, expect, it } from "@jest/globals";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLogFile } from "../../../cli/log-file.js";
-import { NODE_FLAGS } from "../../../cli/node-flags.js";
+import { createLogFile } from "../../../cli/supervisor/log-file.js";
+import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
 import {
   createSupervisedProcess,
   MAX_QUICK_DEATHS,
   type ProcessEvents,
   type SupervisedProcess,
-} from "../../../cli/supervised-process.js";
-import { systemClock } from "../../../runtime/clock.js";
+} from "../../../cli/supervisor/supervised-process.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 
 const fixtures = new URL("../../fixtures/cli/", import.meta.url).pathname;
 
@@ -134,6 +134,16 @@ describe("a supervised process", () => {
     await child.stop({ graceMs: 100 });
     expect(isAlive(seen.spawned[0] ?? 0)).toBe(false);
     expect(seen.restarts).toEqual([]);
+  });
+
+  it("tells every line of its last words, and nothing of its log", async () => {
+    const { child, seen } = supervise("refusing-child");
+    await expect(child.start({ signal })).rejects.toThrow("settings are wrong");
+    const [message = ""] = seen.gaveUp;
+    const faults = Array.from({ length: 60 }, (_, n) => `app.toml: key-${n} = "x" (allowed: y)`);
+    expect(faults.filter((line) => !message.includes(line))).toEqual([]);
+    expect(message.split("\n")).toHaveLength(61);
+    expect(message).not.toContain("stopping");
   });
 
   it("is killed and started again when it never gets ready", async () => {

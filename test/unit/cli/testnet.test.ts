@@ -5,13 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
 import { parse as parseToml } from "smol-toml";
-import { homePaths } from "../../../cli/home.js";
-import { initNetworkHome, readNetworkGenesis } from "../../../cli/init-network.js";
-import { parseNetworkFlag, parseTestnetFlags } from "../../../cli/network-commands.js";
+import { homePaths } from "../../../cli/home/home.js";
+import { initNetworkHome, readNetworkGenesis } from "../../../cli/home/network-source.js";
+import { parseNetworkFlag } from "../../../cli/commands/init.js";
+import { parseTestnetFlags } from "../../../cli/commands/testnet.js";
 import { createProgram } from "../../../cli/program.js";
-import { createTestnet, type TestnetOptions } from "../../../cli/testnet.js";
-import { createGenesisBlock } from "../../../node/execution/genesis-block.js";
-import { parseGenesis } from "../../../node/genesis.js";
+import { createTestnet, type TestnetOptions } from "../../../cli/home/testnet.js";
+import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
+import { parseGenesis } from "../../../node/settings/genesis.js";
 
 const folders: string[] = [];
 
@@ -236,7 +237,7 @@ describe("causeway init --network", () => {
     // A changed file would be another chain: its nodes would refuse the stores of this one.
     const hashes = await Promise.all(
       (["mainnet", "testnet"] as const).map(async (network) => {
-        const text = await readNetworkGenesis(network);
+        const text = readNetworkGenesis(network);
         const genesis = parseGenesis(text);
         expect(new Set(genesis.validators.map(({ publicKey }) => publicKey)).size).toBe(4);
         const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);

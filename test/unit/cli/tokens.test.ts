@@ -7,8 +7,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { AbiCoder } from "ethers";
 import { parseTokenList } from "../../../chain/token-list.js";
 import { createProgram } from "../../../cli/program.js";
-import { type FakeNode, type Method, RpcFault, startFakeNode } from "../sidecar/fake-node.js";
-import { GOLD, SILVER } from "../sidecar/known-tokens.js";
+import {
+  type FakeNode,
+  type Method,
+  RpcFault,
+  startFakeNode,
+} from "../../helpers/chains/fake-node.js";
+import { GOLD, SILVER } from "../../helpers/chains/known-tokens.js";
 
 const GOLD_ADDRESS = GOLD.metadata.contractAddress;
 const SILVER_ADDRESS = SILVER.metadata.contractAddress;

@@ -4,18 +4,18 @@ import type { AddressInfo } from "node:net";
 import { type Address, privateKeyToAddress } from "../../../chain/address.js";
 import { hexToBytes, type Hash32 } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
-import { createExchangeClient } from "../../../cli/exchange-client.js";
-import { createStatusLine, formatStatusLine } from "../../../cli/status-line.js";
-import { parseMetricsPage } from "../../../cli/kit-status.js";
-import { waitFor } from "../../../cli/waiting.js";
+import { createExchangeClient } from "../../../cli/probe/exchange-client.js";
+import { createStatusLine, formatStatusLine } from "../../../cli/supervisor/status-line.js";
+import { parseMetricsPage } from "../../../cli/probe/kit-status.js";
+import { waitFor } from "../../../cli/probe/waiting.js";
 import {
   describeBalances,
   runWalkthrough,
   verifyWalkthrough,
   type WalkthroughOptions,
-} from "../../../cli/walkthrough.js";
+} from "../../../cli/supervisor/walkthrough.js";
 import type { EvmClient, NodeBlockHeader } from "../../../rpc-client/evm-client.js";
-import { systemClock } from "../../../runtime/clock.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 
 const FAUCET_KEY = new Uint8Array(32).fill(3);
 const DEPOSIT_ADDRESS = privateKeyToAddress(new Uint8Array(32).fill(9));

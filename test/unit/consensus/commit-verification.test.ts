@@ -4,8 +4,8 @@ import { type Commit, COMMIT_FLAG, type CommitSignature } from "../../../chain/c
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { validatorAddress, ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
-import { verifyCommit } from "../../../node/consensus/commit-votes.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
+import { verifyCommit } from "../../../node/blocks/commit-verification.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { blockNamed } from "./scenario.js";
 
 const CHAIN_ID = "chain_6940-1";

@@ -11,7 +11,7 @@ import {
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { encodeVote, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
-import { signingKeyOf, verifySignature } from "../../../node/consensus/ed25519.js";
+import { signingKeyOf, verifySignature } from "../../../chain/consensus/ed25519.js";
 import { blockIdOfVector, readScenarios } from "./cometbft-scenarios.js";
 
 const { orders } = readScenarios();

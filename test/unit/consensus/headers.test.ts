@@ -8,14 +8,12 @@ import {
   hashExecutionResults,
 } from "../../../chain/consensus/execution-result.js";
 import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
-import { medianTimeNs } from "../../../node/consensus/commit-votes.js";
-import {
-  consensusParamsOf,
-  hashConsensusParams,
-} from "../../../node/consensus/consensus-params.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
-import { nextStartMs, timeoutMs } from "../../../node/consensus/schedule.js";
-import { validatorGenesis } from "../../helpers/validator-node.js";
+import { medianTimeNs } from "../../../node/blocks/commit-verification.js";
+import { hashConsensusParams } from "../../../chain/consensus/consensus-params.js";
+import { consensusParamsOf } from "../../../node/settings/genesis.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { nextStartMs, timeoutMs } from "../../../node/consensus/machine/schedule.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 
 const vectors = JSON.parse(
   fs.readFileSync(new URL("../../fixtures/consensus/cometbft-state.json", import.meta.url), "utf8"),

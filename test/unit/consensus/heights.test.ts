@@ -7,17 +7,17 @@ import { msToNs } from "../../../chain/consensus/block-id.js";
 import { encodeConsensusBlock, PART_BYTES } from "../../../chain/consensus/consensus-block.js";
 import { encodeDuplicateVote } from "../../../chain/consensus/evidence.js";
 import type { Hash32 } from "../../../chain/hex.js";
-import { validateBlock } from "../../../node/consensus/block-validation.js";
-import type { ChainTip } from "../../../node/consensus/chain-tip.js";
-import { makeCommit } from "../../../node/consensus/commit-votes.js";
+import { validateBlock } from "../../../node/blocks/block-validity.js";
+import type { ChainTip } from "../../../node/blocks/chain-tip.js";
+import { makeCommit } from "../../../node/consensus/machine/commit-votes.js";
 import {
-  consensusParamsOf,
+  type ConsensusParams,
   hashConsensusParams,
-} from "../../../node/consensus/consensus-params.js";
-import type { ConsensusParams } from "../../../node/consensus/consensus-ports.js";
-import type { DecidingVotes } from "../../../node/consensus/consensus-state.js";
-import { SignedChain } from "../../helpers/signed-chain.js";
-import { validatorGenesis } from "../../helpers/validator-node.js";
+} from "../../../chain/consensus/consensus-params.js";
+import { consensusParamsOf } from "../../../node/settings/genesis.js";
+import type { DecidingVotes } from "../../../node/consensus/machine/consensus-state.js";
+import { SignedChain } from "../../helpers/chains/signed-chain.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 import { orderedValidators, Scenario } from "./scenario.js";
 
 const four = (own: number) => new Scenario({ validators: 4, own });

@@ -5,8 +5,8 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { VOTE_TYPE, type VoteContent, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { bytesToHex, type Hash32 } from "../../../chain/hex.js";
-import { verifySignature } from "../../../node/consensus/ed25519.js";
-import { PrivateValidator } from "../../../node/consensus/private-validator.js";
+import { verifySignature } from "../../../chain/consensus/ed25519.js";
+import { PrivateValidator } from "../../../node/consensus/signing/private-validator.js";
 
 const CHAIN_ID = "chain_6940-1";
 

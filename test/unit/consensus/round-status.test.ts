@@ -4,14 +4,14 @@ import { COMMIT_FLAG, type Commit } from "../../../chain/consensus/commit.js";
 import { PART_BYTES, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { ConsensusMessage, RoundStatus } from "../../../node/consensus/consensus-ports.js";
-import { STEP } from "../../../node/consensus/consensus-state.js";
-import { HeightBlocks } from "../../../node/consensus/height-blocks.js";
+import { STEP } from "../../../node/consensus/machine/consensus-state.js";
+import { HeightBlocks } from "../../../node/consensus/proposals/height-blocks.js";
 import {
   idleStatus,
   repairDecided,
   repairSameHeight,
   roundStatus,
-} from "../../../node/consensus/round-status.js";
+} from "../../../node/consensus/machine/round-status.js";
 import { orderedValidators, Scenario } from "./scenario.js";
 
 const NONE = [false, false, false, false];

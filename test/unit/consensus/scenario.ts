@@ -15,9 +15,9 @@ import {
   startHeight,
   STEP,
   type TimeoutStep,
-} from "../../../node/consensus/consensus-state.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
-import { advance } from "../../../node/consensus/state-machine.js";
+} from "../../../node/consensus/machine/consensus-state.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { advance } from "../../../node/consensus/machine/state-machine.js";
 
 /** "nil", or the name of a block. */
 export type Choice = string;

@@ -1,7 +1,7 @@
 /** Time limits of consensus: the defaults follow the chain's pace, what an operator wrote does not. */
 import { describe, expect, it } from "@jest/globals";
-import { CONFIG_FILE, consensusTimeouts } from "../../../node/config.js";
-import { loadConfig } from "../../../runtime/config.js";
+import { CONFIG_FILE, consensusTimeouts } from "../../../node/settings/config.js";
+import { loadConfig } from "../../../runtime/config/config.js";
 
 function timeouts(blockIntervalMs: number, settings: Readonly<Record<string, string>> = {}) {
   const env = Object.fromEntries(

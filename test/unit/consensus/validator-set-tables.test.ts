@@ -10,7 +10,7 @@ import {
   ValidatorSet,
   type ValidatorUpdate,
 } from "../../../chain/consensus/validator-set.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { readScenarios } from "./cometbft-scenarios.js";
 
 const { changes, turns } = readScenarios();

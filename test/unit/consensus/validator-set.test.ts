@@ -7,7 +7,7 @@ import {
   ValidatorSet,
 } from "../../../chain/consensus/validator-set.js";
 import type { Address } from "../../../chain/address.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 
 const keyOf = (index: number) => signingKeyOf(Buffer.alloc(32, index + 1)).publicKey;
 

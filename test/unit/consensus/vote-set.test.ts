@@ -7,9 +7,9 @@ import { describe, expect, it } from "@jest/globals";
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { COMMIT_FLAG } from "../../../chain/consensus/commit.js";
 import { type Vote, VOTE_TYPE } from "../../../chain/consensus/vote.js";
-import { decidingVotesOf, makeCommit } from "../../../node/consensus/commit-votes.js";
-import { HeightVotes } from "../../../node/consensus/height-votes.js";
-import { type AddOutcome, VoteSet } from "../../../node/consensus/vote-set.js";
+import { decidingVotesOf, makeCommit } from "../../../node/consensus/machine/commit-votes.js";
+import { HeightVotes } from "../../../node/consensus/machine/height-votes.js";
+import { type AddOutcome, VoteSet } from "../../../node/consensus/machine/vote-set.js";
 import { blockNamed, orderedValidators } from "./scenario.js";
 
 const NIL = undefined;

@@ -5,10 +5,13 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { VOTE_TYPE } from "../../../chain/consensus/vote.js";
-import { STEP } from "../../../node/consensus/consensus-state.js";
-import { crc32c } from "../../../node/consensus/crc32c.js";
-import type { RoundMessage } from "../../../node/consensus/message-codec.js";
-import { Wal, type WalRecord } from "../../../node/consensus/wal.js";
+import { STEP } from "../../../node/consensus/machine/consensus-state.js";
+import { crc32c } from "../../../node/consensus/log/crc32c.js";
+import type { RoundMessage } from "../../../node/consensus/log/message-codec.js";
+import { frameOf, type WalRecord } from "../../../node/consensus/log/records.js";
+import { readTail } from "../../../node/consensus/log/tail.js";
+import { Wal } from "../../../node/consensus/log/wal.js";
+import { withFlippedBit } from "../../helpers/raw-level.js";
 import { blockNamed, orderedValidators } from "./scenario.js";
 
 let folder = "";
@@ -130,22 +133,21 @@ describe("the log", () => {
     }
   });
 
-  it("reads nothing behind a damaged record", async () => {
+  it("reads what lies on both sides of a damaged record, and says that one is missing", async () => {
     await write(records);
     const bytes = fs.readFileSync(file());
     const middle = bytes.length >> 1;
-    bytes[middle] = (bytes[middle] ?? 0) ^ 1;
-    fs.writeFileSync(file(), bytes);
+    fs.writeFileSync(file(), withFlippedBit(bytes, middle * 8));
     const tail = await reopen();
-    expect(tail.records.length).toBeLessThan(records.length);
-    expect(plain(tail.records)).toEqual(plain(records.slice(0, tail.records.length)));
+    expect(tail.hasGap).toBe(true);
+    expect(tail.records).toHaveLength(records.length - 1);
   });
 
   it("does not take a length for more than it is", async () => {
     const head = Buffer.alloc(8);
     head.writeUInt32BE(0xffff_ffff, 4);
     fs.writeFileSync(file(), head);
-    expect(await reopen()).toMatchObject({ cutBytes: 8, records: [] });
+    expect(await reopen()).toMatchObject({ damagedBytes: 8, records: [] });
   });
 
   it("takes no record that it would read back as damage (WALWrite)", async () => {
@@ -182,10 +184,127 @@ describe("the log", () => {
     expect(fs.readdirSync(folder)).toEqual(["wal"]);
   });
 
+  it("starts anew also where the end mark would fill the buffer", async () => {
+    const { wal } = await Wal.open(folder);
+    const message = partMessage(Buffer.from("a block"));
+    if (message.type !== "part") throw new Error("no part");
+    const ofLength = (length: number): WalRecord => {
+      const part = { ...message.part, bytes: new Uint8Array(length) };
+      return { type: "message", isOwn: false, message: { ...message, part } };
+    };
+    // What the log buffers before it writes unforced, and where a height's end begins it anew.
+    const [flushBytes, rotateBytes] = [1_048_576, 16 * 1_048_576];
+    let [written, buffered] = [0, 0];
+    const put = async (record: WalRecord) => {
+      await wal.append(record);
+      buffered += frameOf(record).length;
+      if (buffered >= flushBytes) [written, buffered] = [written + buffered, 0];
+    };
+    for (let index = 0; index < 40; index++) await put(ofLength(500_000));
+    expect(written).toBeGreaterThan(rotateBytes);
+    const overhead = frameOf(ofLength(500_000)).length - 500_000;
+    await put(ofLength(500_000));
+    await put(ofLength(flushBytes - 1 - buffered - overhead));
+    expect(buffered).toBe(flushBytes - 1);
+    await wal.endHeight(1);
+    await wal.close();
+    expect(fs.statSync(file()).size).toBeLessThan(1_000);
+    expect(await reopen()).toMatchObject({ endHeight: 1, records: [] });
+  });
+
   it("says when it cannot be written", async () => {
     fs.writeFileSync(path.join(folder, "not-a-folder"), "");
     await expect(Wal.open(path.join(folder, "not-a-folder"))).rejects.toMatchObject({
       code: "WAL_WRITE_FAILED",
     });
+  });
+});
+
+/** Ends of the frames in a log, 0 first. */
+function frameEnds(bytes: Buffer): number[] {
+  const ends = [0];
+  for (let at = 0; at < bytes.length; ends.push(at)) at += 8 + bytes.readUInt32BE(at + 4);
+  return ends;
+}
+
+const heightTwo: readonly WalRecord[] = [
+  { type: "timeout", height: 2, round: 0, step: STEP.newHeight },
+  { type: "timeout", height: 2, round: 0, step: STEP.propose },
+];
+
+describe("a flipped bit in the log", () => {
+  it("at any byte costs at most its record, is told, and never hides the height in progress", async () => {
+    const before: WalRecord[] = [...heightTwo, { type: "end-height", height: 2 }];
+    await write([...before, ...records]);
+    const whole = fs.readFileSync(file());
+    const ends = frameEnds(whole);
+    const markStart = ends[before.length - 1] ?? 0;
+    const markEnd = ends[before.length] ?? 0;
+    for (let at = 0; at < whole.length; at++) {
+      const damaged = withFlippedBit(whole, at * 8 + (at % 8));
+      const { tail, content } = readTail(damaged);
+      const isBefore = at < markStart;
+      const hit = ends.findIndex((end) => at < end) - 1;
+      const lost = at < markEnd ? -1 : hit - before.length;
+      // The last frame's length may say that it is not all there: then it looks torn.
+      const looksTorn = tail.cutBytes > 0 && lost === records.length - 1;
+      expect({ at, ...tail, records: plain(tail.records) }).toEqual({
+        at,
+        endHeight: 2,
+        records: plain(records.filter((_, index) => index !== lost)),
+        hasGap: !isBefore && !looksTorn,
+        cutBytes: looksTorn ? expect.any(Number) : 0,
+        damagedBytes: looksTorn ? 0 : expect.any(Number),
+      });
+      const again = readTail(content).tail;
+      expect({ ...again, records: plain(again.records) }).toEqual({
+        ...tail,
+        records: plain(tail.records),
+        cutBytes: 0,
+        damagedBytes: 0,
+      });
+    }
+  });
+
+  it("in a proposed block brings in nothing that the block only looks like", async () => {
+    // A proposer's bytes: an end mark of the height before, then a vote that nobody cast.
+    const [, , , vote] = records;
+    if (vote === undefined) throw new Error("no record");
+    const forged = Buffer.concat([frameOf({ type: "end-height", height: 2 }), frameOf(vote)]);
+    const part: WalRecord = { type: "message", isOwn: false, message: partMessage(forged) };
+    const [first] = records;
+    if (first === undefined) throw new Error("no record");
+    await write([...heightTwo, { type: "end-height", height: 2 }, first, part, first]);
+    const whole = fs.readFileSync(file());
+    const start = frameEnds(whole)[4] ?? 0;
+    for (const at of [start, start + 4, start + 6, start + 12]) {
+      fs.writeFileSync(file(), withFlippedBit(whole, at * 8));
+      const tail = await reopen();
+      // What was before the part is still there: the forged mark did not end the height.
+      expect([at, tail.endHeight, tail.hasGap]).toEqual([at, 2, true]);
+      expect(plain(tail.records[0])).toEqual(plain(first));
+      expect(tail.records.at(-1)).toMatchObject({ type: "timeout", height: 3 });
+    }
+  });
+
+  it("leaves the file as it was beside the one that goes on, ten times and no more", async () => {
+    await write(records);
+    const damaged = withFlippedBit(fs.readFileSync(file()), 100);
+    fs.writeFileSync(file(), damaged);
+    const { wal, keptFile, tail } = await Wal.open(folder);
+    await wal.close();
+    expect(fs.readFileSync(keptFile ?? "").equals(damaged)).toBe(true);
+    const again = await Wal.open(folder);
+    await again.wal.close();
+    expect(again.keptFile).toBeUndefined();
+    expect(plain(again.tail.records)).toEqual(plain(tail.records));
+    for (let round = 0; round < 13; round++) {
+      fs.rmSync(file(), { force: true });
+      await write(records);
+      fs.writeFileSync(file(), withFlippedBit(fs.readFileSync(file()), 100));
+      await reopen();
+    }
+    const kept = fs.readdirSync(folder).filter((name) => name.startsWith("wal.damaged-"));
+    expect(kept).toHaveLength(10);
   });
 });

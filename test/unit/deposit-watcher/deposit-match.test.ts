@@ -3,10 +3,10 @@ import type { Address } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
 import { keccak256Hex } from "../../../chain/crypto.js";
 import { operationsOf } from "../../../chain/operations.js";
-import { confirmationsOf } from "../../../deposit-watcher/confirmations.js";
+import { confirmationsOf } from "../../../chain/confirmations.js";
 import { type MatchBlock, matchBlocks } from "../../../deposit-watcher/deposit-match.js";
-import { parseCustomerId } from "../../../ledger/accounts.js";
-import { change, FEE_COLLECTOR, testAddress } from "../../helpers/fake-chain.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { change, FEE_COLLECTOR, testAddress } from "../../helpers/chains/fake-chain.js";
 
 const stranger = testAddress(1);
 const hot = testAddress(2);

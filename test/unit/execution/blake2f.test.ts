@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { createEVM } from "@ethereumjs/evm";
 import { createAddressFromString } from "@ethereumjs/util";
-import { blake2f } from "../../../node/execution/evm-blake2f.js";
+import { blake2f } from "../../../node/execution/evm/blake2f.js";
 import { createRandom } from "../../helpers/random.js";
 
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 152);

@@ -12,7 +12,7 @@ import { createVM, runTx, type VM } from "@ethereumjs/vm";
 import { ContractFactory, Interface, Wallet } from "ethers";
 import { allChanges } from "../../../chain/balance-change.js";
 import { bytesToHex } from "../../../chain/hex.js";
-import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
+import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 import { compileFixture } from "../../helpers/solidity.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
@@ -190,6 +190,8 @@ describe("block execution", () => {
       await call("write", [5]),
       await call("erase", [1, 3]),
       await call("see", []),
+      // Its own code as itself: a CALLCODE as any other, and no transfer to itself.
+      await call("callcode", [contract, 12n], 12n),
     ]);
     const kinds = committed.journal.transactions.map(({ changes }) => reasons(changes));
     expect(kinds[0]).toEqual(["FEE", ...Array.from({ length: 7 }, () => "CALL")]);
@@ -201,6 +203,7 @@ describe("block execution", () => {
     expect(kinds[6]).toEqual(["FEE", "CALL", "CREATE"]);
     expect(kinds[7]).toEqual(["FEE", "CALL"]);
     expect(kinds[8]).toEqual(["FEE", "CALL failed"]);
+    expect(kinds[12]).toEqual(["FEE", "CALL"]);
     const last = committed.journal.transactions[5]?.changes.at(-1);
     expect(last).toMatchObject({ reason: "DESTRUCT", to: undefined, amountAtoken: 333n });
     const { burnedAtoken } = committed.journal;
@@ -236,7 +239,15 @@ describe("block execution", () => {
       value: 1n,
     });
     const { outcomes, committed } = await chain.mine([raw]);
-    expect(outcomes).toEqual([{ included: false, reason: "insufficient funds" }]);
+    expect(outcomes).toEqual([
+      {
+        included: false,
+        code: "INSUFFICIENT_FUNDS",
+        reason:
+          "insufficient funds for gas * price + value: balance 0, tx cost 525000000001, " +
+          "overshot 525000000001",
+      },
+    ]);
     expect(committed.block.transactions).toEqual([]);
     const after = await chain.view.account(chain.genesis.params.treasury, chain.view.head().height);
     expect(after).toEqual(before);

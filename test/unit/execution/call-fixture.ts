@@ -12,11 +12,18 @@ import {
   hexToBytes,
   ZERO_HASH,
 } from "../../../chain/hex.js";
-import type { CallRequest, StateOverrides, TraceKind } from "../../../node/execution/call-port.js";
-import type { Job, JobWork, WorkerSettings } from "../../../node/execution/call-protocol.js";
-import { type JobResults, runJob } from "../../../node/execution/call-jobs.js";
-import { createMachine } from "../../../node/execution/evm.js";
+import type {
+  CallOverrides,
+  CallRequest,
+  CallWorkers,
+  StateOverrides,
+  TraceKind,
+} from "../../../node/execution/calls/call-port.js";
+import type { Job, JobWork, WorkerSettings } from "../../../node/execution/calls/call-protocol.js";
+import { type JobResults, runJob } from "../../../node/execution/calls/call-jobs.js";
+import { createMachine } from "../../../node/execution/evm/evm.js";
 import { executeTransaction } from "../../../node/execution/transaction-executor.js";
+import { transactionLimitsOf } from "../../../node/settings/genesis.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import type { AccountRecord } from "../../../node/store/account-record.js";
 import { type StateReader, ZERO_VALUE } from "../../../node/store/state-reader.js";
@@ -106,14 +113,48 @@ export function request(changes: Partial<CallRequest> = {}): CallRequest {
   };
 }
 
+/** Call workers that do every job in process, over a state and the fixture's block. */
+export class InProcessCalls implements CallWorkers {
+  constructor(
+    private readonly state: StateReader,
+    readonly block: Job["block"] = BLOCK,
+    readonly settings: WorkerSettings = SETTINGS,
+  ) {}
+
+  call: CallWorkers["call"] = (message, _height, options) =>
+    this.work({ kind: "call", request: message, ...overridesOf(options) });
+  estimateGas: CallWorkers["estimateGas"] = (message, _height, options) =>
+    this.work({ kind: "estimateGas", request: message, ...overridesOf(options) });
+  createAccessList: CallWorkers["createAccessList"] = (message, _height, { overrides }) =>
+    this.work({ kind: "createAccessList", request: message, overrides });
+  traceCall: CallWorkers["traceCall"] = (message, _height, trace, options) =>
+    this.work({ kind: "traceCall", request: message, trace, ...overridesOf(options) });
+  traceBlock: CallWorkers["traceBlock"] = async () => [];
+  simulate: CallWorkers["simulate"] = (simulation) =>
+    this.work({ kind: "simulate", request: simulation });
+
+  private work<Kind extends JobWork["kind"]>(
+    job: Extract<JobWork, { kind: Kind }>,
+  ): Promise<JobResults[Kind]> {
+    return work(this.state, job, this);
+  }
+}
+
+function overridesOf({ overrides, blockOverrides }: CallOverrides): CallOverrides {
+  return { overrides, blockOverrides };
+}
+
+const CIRCUMSTANCES = { block: BLOCK, settings: SETTINGS };
+
 /** Does one job in process. */
 export function work<Kind extends JobWork["kind"]>(
   state: StateReader,
   job: Extract<JobWork, { kind: Kind }>,
+  { block, settings }: { block: Job["block"]; settings: WorkerSettings } = CIRCUMSTANCES,
 ): Promise<JobResults[Kind]> {
   const blockHash = (height: number) => keccak256Hex(Buffer.from(`block ${height}`));
-  const environment = { settings: SETTINGS, reader: state, blockHash };
-  return runJob({ id: 1, block: BLOCK, work: job }, environment) as Promise<JobResults[Kind]>;
+  const environment = { settings, reader: state, blockHash };
+  return runJob({ id: 1, block, work: job }, environment) as Promise<JobResults[Kind]>;
 }
 
 export const call = (
@@ -163,7 +204,8 @@ export async function execute(reader: StateReader, transactions: readonly BlockT
   const receipts = [];
   for (const item of transactions) {
     const feeCollector = FEE_COLLECTOR;
-    const environment = { state, machine: async () => machine, block, feeCollector };
+    const limits = transactionLimitsOf(SETTINGS.chainId, SETTINGS);
+    const environment = { state, machine: async () => machine, block, limits, feeCollector };
     const outcome = await executeTransaction(item, environment);
     if (!outcome.included) throw new Error(outcome.reason, { cause: outcome.cause });
     receipts.push(outcome.receipt);

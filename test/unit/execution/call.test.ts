@@ -4,7 +4,7 @@ import { AbiCoder, getAddress } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/crypto.js";
 import { bytesToBigint, bytesToHex, hexToBytes, type Hash32 } from "../../../chain/hex.js";
-import { revertReason } from "../../../chain/revert-reason.js";
+import { revertReason } from "../../../chain/evm/revert-reason.js";
 import {
   ALICE,
   BOB,

@@ -8,9 +8,9 @@ import { createEVM, type EVM } from "@ethereumjs/evm";
 import { createAddressFromString } from "@ethereumjs/util";
 import { parseAddress } from "../../../chain/address.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
-import { EvmState } from "../../../node/execution/evm-state.js";
-import { modexp } from "../../../node/execution/evm-modexp.js";
-import { tuneEvm } from "../../../node/execution/evm-tuning.js";
+import { EvmState } from "../../../node/execution/evm/evm-state.js";
+import { modexp } from "../../../node/execution/evm/modexp.js";
+import { tuneEvm } from "../../../node/execution/evm/tuning.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { createRandom } from "../../helpers/random.js";
 import {

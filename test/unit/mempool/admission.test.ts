@@ -6,8 +6,7 @@ import { type TransactionRequest, Wallet } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
-import { intrinsicGas } from "../../../chain/gas.js";
-import { MAX_TRANSACTION_BYTES } from "../../../node/mempool/admission.js";
+import { intrinsicGas, MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
 import {
   account,
   CountedRecovery,
@@ -179,13 +178,13 @@ describe("admission", () => {
     });
   });
 
-  it("refuses more gas than a block has, and for code more than code may have", async () => {
+  it("refuses more gas than a transaction may name, whether it enters code or not", async () => {
     const { pool, state } = await createFixture();
     const contract = `0x${"cc".repeat(20)}` as Address;
     state.contracts.add(contract);
     const over = { gasLimit: 30_000_001, gasPrice: 1 };
     const answers = await pool.submit([
-      await signed({ gasLimit: 600_000_001, gasPrice: 1 }),
+      await signed(over),
       await signed({ ...over, to: contract }),
       await signed({ ...over, to: PRECOMPILE }),
       await signed({ ...over, to: null }),
@@ -197,10 +196,40 @@ describe("admission", () => {
       });
     }
     const fitting = await pool.submit([
-      await signed({ gasLimit: 600_000_000, gasPrice: 1 }),
+      await signed({ gasLimit: 30_000_000, gasPrice: 1 }),
       await signed({ nonce: 1, gasLimit: 30_000_000, gasPrice: 1, to: contract }),
     ]);
     expect(fitting.every((answer) => typeof answer === "string")).toBe(true);
+  });
+
+  it("refuses a tip above the fee cap, in geth's words", async () => {
+    // ethers refuses to sign it, so the two are swapped in the bytes: ..., nonce, tip, cap, ...
+    const raw = await signed({ type: 2, maxFeePerGas: 101, maxPriorityFeePerGas: 100 });
+    const at = Buffer.from(raw).indexOf(Buffer.from("806465", "hex"));
+    raw.set([0x65, 0x64], at + 1);
+    expect(await refusalOf(raw)).toEqual({
+      code: "TIP_ABOVE_FEE_CAP",
+      message: "max priority fee per gas higher than max fee per gas",
+    });
+  });
+
+  it("refuses what the balance does not cover at the fee cap, not at the price", async () => {
+    const { pool, state } = await createFixture();
+    state.balances.set(alice.address, 10n ** 15n);
+    const greedy = { type: 2, maxFeePerGas: 2n ** 200n, maxPriorityFeePerGas: 1 };
+    const costAtoken = 21_000n * 2n ** 200n + 1n;
+    const [answer] = await pool.submit([await signed(greedy)]);
+    expect(refusal(answer)).toEqual({
+      code: "INSUFFICIENT_FUNDS",
+      message:
+        `insufficient funds for gas * price + value: balance ${10n ** 15n}, ` +
+        `tx cost ${costAtoken}, overshot ${costAtoken - 10n ** 15n}`,
+    });
+    // The cap counts for what follows, too: 21,000 x 40,000,000,000 of the 10^15 are spoken for.
+    const wide = { type: 2, maxFeePerGas: 4n * 10n ** 10n, maxPriorityFeePerGas: 1 };
+    const answers = await pool.submit([await signed(wide), await signed({ ...wide, nonce: 1 })]);
+    expect(typeof answers[0]).toBe("string");
+    expect(refusal(answers[1]).code).toBe("INSUFFICIENT_FUNDS");
   });
 
   it("refuses a sender with code", async () => {

@@ -149,24 +149,6 @@ describe("room in a block", () => {
     expect(other.next()?.tx.nonce).toBe(1n);
     expect(other.next()).toBeUndefined();
   });
-
-  it("drops a transfer that no block can hold since its recipient has code", async () => {
-    const { pool, state } = await createFixture();
-    const stuck = transfer(alice, 0, { to: CONTRACT, gasLimit: 40_000_000n, priceAtoken: 1n });
-    const after = transfer(alice, 1);
-    await submit(pool, stuck, after);
-    const limits = { maxCallGas: 30_000_000n, entersCode: () => true };
-    // Code that an earlier transaction of the same block made may yet not come to be.
-    drain(pool, limits);
-    expect(pool.status(stuck.hash)).toEqual({ status: "pending" });
-    state.contracts.add(CONTRACT);
-    drain(pool, limits);
-    expect(pool.status(stuck.hash)).toEqual({
-      status: "dropped",
-      reason: "exceeds block gas limit",
-    });
-    expect(pool.status(after.hash)).toEqual({ status: "queued", missingNonce: 0n });
-  });
 });
 
 describe("a committed block", () => {

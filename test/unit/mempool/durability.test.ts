@@ -1,7 +1,6 @@
 /** A hash is answered only when it is on disk, and what is on disk survives. */
 import { describe, expect, it } from "@jest/globals";
 import type { Hash32 } from "../../../chain/hex.js";
-import { GroupCommit } from "../../../node/mempool/group-commit.js";
 import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
 
 const alice = account(1);
@@ -51,28 +50,6 @@ describe("group commit", () => {
     expect(await answer).toEqual([next.hash, replacement.hash]);
     expect(drain(pool).map(({ tx }) => tx.hash)).toEqual([replacement.hash, next.hash]);
     expect(announced.slice(1)).toEqual([next.hash, replacement.hash]);
-  });
-
-  it("bounds a group, but never splits a call", async () => {
-    const groups: number[][] = [];
-    const commits = new GroupCommit<number, number>(async (items) => {
-      groups.push([...items]);
-      return items.map((item) => item * 10);
-    }, 3);
-    const calls = [[1, 2], [3], [4], [5, 6, 7, 8, 9]].map((items) => commits.add(items));
-    expect(await Promise.all(calls)).toEqual([[10, 20], [30], [40], [50, 60, 70, 80, 90]]);
-    expect(groups).toEqual([[1, 2, 3], [4], [5, 6, 7, 8, 9]]);
-    await commits.idle();
-  });
-
-  it("passes a fault to its own callers and goes on", async () => {
-    const commits = new GroupCommit<number, number>(async (items) => {
-      if (items.includes(1)) throw new Error("first group");
-      return items;
-    }, 1);
-    const [first, second] = await Promise.allSettled([commits.add([1]), commits.add([2])]);
-    expect(first).toMatchObject({ status: "rejected", reason: new Error("first group") });
-    expect(second).toEqual({ status: "fulfilled", value: [2] });
   });
 
   it("does not write the journal when everything is refused", async () => {

@@ -2,7 +2,10 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import { recoverSender, type SignedTransaction } from "../../../chain/transaction.js";
-import { InlineRecovery, type SenderRecovery } from "../../../node/mempool/sender-recovery.js";
+import {
+  InlineRecovery,
+  type SenderRecovery,
+} from "../../../node/mempool/recovery/sender-recovery.js";
 import { until } from "../../helpers/until.js";
 import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
 

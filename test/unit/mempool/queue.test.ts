@@ -1,9 +1,9 @@
 /** Nonce order, gaps, replacement and bounds of the pool. */
 import { describe, expect, it } from "@jest/globals";
 import type { SignedTransaction } from "../../../chain/transaction.js";
+import { replacementPriceAtoken } from "../../../chain/transaction-rules.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { OutcomeHistory } from "../../../node/mempool/outcome-history.js";
-import { replacementPriceAtoken } from "../../../node/mempool/pool-limits.js";
 import {
   account,
   CountedRecovery,
@@ -229,23 +229,6 @@ describe("bounds", () => {
     expect(pool.counts()).toEqual({ pending: 0, queued: 2 });
   });
 
-  it("a full pool refuses and never evicts an executable one", async () => {
-    const { pool } = await createFixture({ limits: { totalCount: 2 } });
-    const first = transfer(alice, 0);
-    const second = transfer(bob, 0);
-    await submit(pool, first, second);
-    const [dear, gapped, replacement] = await submit(
-      pool,
-      transfer(carol, 0, { priceAtoken: 1_000n }),
-      transfer(carol, 5),
-      transfer(bob, 0, { priceAtoken: 11n }),
-    );
-    expect(refusal(dear)).toEqual({ code: "POOL_FULL", message: "txpool is full" });
-    expect(refusal(gapped).code).toBe("POOL_FULL");
-    expect(typeof replacement).toBe("string");
-    expect(pool.status(first.hash)).toEqual({ status: "pending" });
-  });
-
   it("a full pool lets the oldest gapped one make room", async () => {
     const { pool } = await createFixture({ limits: { totalCount: 3 } });
     const gapped = transfer(alice, 3);
@@ -284,7 +267,7 @@ describe("bounds", () => {
     const { pool } = await createFixture({ limits: { totalBytes: first.raw.length } });
     await submit(pool, first);
     const [refused] = await submit(pool, transfer(bob, 0));
-    expect(refusal(refused).code).toBe("POOL_FULL");
+    expect(refusal(refused).code).toBe("UNDERPRICED");
     const smaller = transfer(alice, 0, { priceAtoken: 20n, to: RECIPIENT });
     expect(await submit(pool, smaller)).toEqual([smaller.hash]);
     expect(pool.stats().sizeBytes).toBe(smaller.raw.length);

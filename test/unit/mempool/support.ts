@@ -6,12 +6,12 @@ import {
   type SignedTransaction,
   signLegacy,
 } from "../../../chain/transaction.js";
-import { EventBus, type PendingTransaction } from "../../../node/event-bus.js";
+import { EventBus, type PendingTransaction } from "../../../node/view/event-bus.js";
 import type { PoolRules, StateAtHead } from "../../../node/mempool/admission.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import type { PoolJournal, PoolJournalEntry } from "../../../node/mempool/pool-journal.js";
 import type { PoolLimits } from "../../../node/mempool/pool-limits.js";
-import type { SenderRecovery } from "../../../node/mempool/sender-recovery.js";
+import type { SenderRecovery } from "../../../node/mempool/recovery/sender-recovery.js";
 
 export const CHAIN_ID = 6940n;
 export const RECIPIENT = `0x${"11".repeat(20)}` as Address;
@@ -108,12 +108,19 @@ export class FakeJournal implements PoolJournal {
     this.open();
   }
 
-  async append(entries: readonly PoolJournalEntry[]): Promise<void> {
+  async append(entries: readonly PoolJournalEntry[], dropped: Outcomes): Promise<void> {
     this.appends.push(entries.length);
     this.appendSeen();
     await this.gate;
     if (this.failAppend === undefined || this.failAfterWriting) {
-      for (const entry of entries) this.entries.set(entry.hash, entry);
+      for (const entry of entries) {
+        this.entries.set(entry.hash, entry);
+        this.kept.delete(entry.hash);
+      }
+      for (const [hash, outcome] of dropped) {
+        this.entries.delete(hash);
+        this.kept.set(hash, outcome);
+      }
     }
     if (this.failAppend !== undefined) throw this.failAppend;
   }
@@ -129,6 +136,11 @@ export class FakeJournal implements PoolJournal {
 
   outcomes(): Outcomes {
     return this.kept;
+  }
+
+  /** As a store does at a start: the chain knows what became of these. */
+  forgetMined(hashes: Iterable<Hash32>): void {
+    for (const hash of hashes) this.kept.delete(hash);
   }
 
   /** Entries that a store by group may have kept beside the newer ones of the same hash. */
@@ -196,9 +208,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
   const rules: PoolRules = {
     chainId: CHAIN_ID,
     minGasPriceAtoken: 1n,
-    maxGas: 600_000_000n,
-    maxCallGas: 30_000_000n,
-    isPrecompile: (address) => address === PRECOMPILE,
+    maxTransactionGas: 30_000_000n,
     ...options.rules,
   };
   const openPool = (): Promise<Mempool> =>
@@ -229,6 +239,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
     announced,
     halt,
     async restart() {
+      journal.forgetMined(mined.keys());
       pool = await openPool();
       return pool;
     },

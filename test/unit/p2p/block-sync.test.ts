@@ -2,20 +2,24 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
-import type { BlockSource } from "../../../node/p2p/block-protocol.js";
-import { BlockQueue } from "../../../node/p2p/block-queue.js";
-import { BlockSync, type BlockSyncLimits, type SyncPeer } from "../../../node/p2p/block-sync.js";
+import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
+import { BlockQueue } from "../../../node/p2p/blocks/block-queue.js";
+import {
+  BlockSync,
+  type BlockSyncLimits,
+  type SyncPeer,
+} from "../../../node/p2p/blocks/block-sync.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
 import { FakeChain, hashOf, trueBlock } from "../../integration/p2p/fakes.js";
 
 /** A peer in this process; `mode` is what it does when it is asked for blocks. */
 class FakePeer implements SyncPeer {
   readonly nodeId: NodeId;
-  readonly source: BlockSource;
+  readonly source: { -readonly [K in keyof BlockSource]: BlockSource[K] };
   readonly asked: Height[] = [];
   private readonly gone = new AbortController();
   private isRangeKnown = false;
@@ -109,6 +113,47 @@ function stage(
 }
 
 describe("catching up", () => {
+  it("ends beside liars who claim one block more and give nothing, in turns and under new keys", async () => {
+    const honest = new FakePeer("honest", { height: 20 });
+    const liar = (name: string) => new FakePeer(name, { height: 21, mode: "silent" });
+    const { sync, chain, connected, run } = stage(
+      [honest, ...["a", "b", "c", "d"].map(liar)],
+      new FakeChain(0),
+      { claimMs: 200, strangersMs: 600, passedOverMs: 300, stallMs: 100 },
+    );
+    // A new key every 80 ms; the chain goes on meanwhile, as it does.
+    let keys = 0;
+    const comings = setInterval(() => {
+      const fresh = new FakePeer(`new ${keys++}`, { height: 21, mode: "silent" });
+      connected.add(fresh);
+    }, 80);
+    try {
+      await run();
+    } finally {
+      clearInterval(comings);
+    }
+    expect(chain.height()).toBe(20);
+    expect(sync.isCatchingUp()).toBe(false);
+  });
+
+  it("does not end while a peer is ahead that is slow to give, but proves it", async () => {
+    // Blocks take a second to come; the newest one is shown at once.
+    const slow = new FakePeer("slow", { height: 700 });
+    const give = slow.source.blocks;
+    slow.source.blocks = async (request, options) => {
+      if (request.from !== 700) await new Promise((resolve) => setTimeout(resolve, 1_000));
+      return give(request, options);
+    };
+    const { chain, run } = stage([slow, new FakePeer("same", { height: 0 })], new FakeChain(0), {
+      claimMs: 200,
+      strangersMs: 300,
+      stallMs: 5_000,
+      answerMs: 5_000,
+    });
+    await run();
+    expect(chain.height()).toBe(700);
+  });
+
   it("gets past a silent peer and asks others for what it kept back", async () => {
     const silent = new FakePeer("silent", { height: 300, mode: "silent" });
     const { chain, reports, run } = stage([silent, new FakePeer("honest", { height: 300 })]);

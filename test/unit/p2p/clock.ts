@@ -1,5 +1,5 @@
 /** A clock that tests move. */
-import type { Clock } from "../../../runtime/clock.js";
+import type { Clock } from "../../../runtime/process/clock.js";
 
 /** Both clocks show the same time. */
 export class TestClock implements Clock {

@@ -4,17 +4,18 @@ import * as fc from "fast-check";
 import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { ChainError } from "../../../chain/errors.js";
 import type { ConsensusMessage, RoundStatus } from "../../../node/consensus/consensus-ports.js";
-import { STEP } from "../../../node/consensus/consensus-state.js";
+import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import {
   decodeConsensusMessage,
   decodeFrame,
+  decodeSharedMessage,
   decodeTransactions,
   encodeConsensusMessage,
   encodeFrame,
   encodeTransactions,
   MAX_BATCH_COUNT,
   type PeerFrame,
-} from "../../../node/p2p/peer-codec.js";
+} from "../../../node/p2p/peers/peer-codec.js";
 import { hashOf, part, vote } from "../../integration/p2p/fakes.js";
 
 const bits = (max: number) => fc.array(fc.boolean(), { maxLength: max });
@@ -37,6 +38,20 @@ const status: fc.Arbitrary<RoundStatus> = fc.record({
     maxLength: 4,
   }),
 });
+
+const statusOf = (height: number): RoundStatus => ({
+  height,
+  round: 0,
+  step: STEP.propose,
+  hasProposal: false,
+  parts: undefined,
+  prevotes: [],
+  precommits: [],
+  earlier: [],
+});
+const anySize = () => 10_000;
+const sizeOfFour = () => 4;
+const statusOrMessage = (bytes: Uint8Array) => decodeConsensusMessage(bytes, sizeOfFour);
 
 describe("a consensus message", () => {
   it("comes out as it went in", () => {
@@ -63,11 +78,11 @@ describe("a consensus message", () => {
     ];
     for (const message of messages) {
       const bytes = encodeConsensusMessage(message);
-      const again = decodeConsensusMessage(bytes);
+      const again = decodeConsensusMessage(bytes, anySize);
       expect(again.type).toBe(message.type);
       expect(encodeConsensusMessage(again)).toEqual(bytes);
     }
-    expect(decodeConsensusMessage(encodeConsensusMessage({ type: "vote", vote: other }))).toEqual({
+    expect(decodeSharedMessage(encodeConsensusMessage({ type: "vote", vote: other }))).toEqual({
       type: "vote",
       vote: other,
     });
@@ -77,40 +92,46 @@ describe("a consensus message", () => {
     fc.assert(
       fc.property(status, (value) => {
         const message = { type: "status" as const, status: value };
-        expect(decodeConsensusMessage(encodeConsensusMessage(message))).toEqual(message);
+        expect(decodeConsensusMessage(encodeConsensusMessage(message), anySize)).toEqual(message);
       }),
     );
   });
 
   it("is refused in any other encoding than the canonical one", () => {
     const bytes = encodeConsensusMessage({ type: "vote", vote: vote({}) });
-    expect(() => decodeConsensusMessage(Buffer.concat([bytes, bytes]))).toThrow(ChainError);
+    expect(() => decodeSharedMessage(Buffer.concat([bytes, bytes]))).toThrow(ChainError);
     // A varint with a needless last byte means the same and has another hash.
     const padded = Buffer.concat([bytes.subarray(0, 1), lengthPadded(bytes.subarray(1))]);
-    expect(() => decodeConsensusMessage(padded)).toThrow("canonical");
+    expect(() => decodeSharedMessage(padded)).toThrow("canonical");
   });
 
   it("is refused with more bits, parts or rounds than there can be", () => {
-    const base: RoundStatus = {
-      height: 1,
-      round: 0,
-      step: STEP.propose,
-      hasProposal: false,
-      parts: undefined,
-      prevotes: [],
-      precommits: [],
-      earlier: [],
-    };
+    const base = statusOf(1);
     const refused = (change: Partial<RoundStatus>) => {
       const bytes = encodeConsensusMessage({ type: "status", status: { ...base, ...change } });
-      expect(() => decodeConsensusMessage(bytes)).toThrow(ChainError);
+      expect(() => decodeConsensusMessage(bytes, sizeOfFour)).toThrow(ChainError);
     };
     const many = (count: number) => Array.from({ length: count }, () => false);
-    refused({ prevotes: many(10_001) });
+    refused({ prevotes: many(5) });
+    refused({ precommits: many(10_000) });
     refused({ parts: { header: { total: 337, hash: hashOf("x") }, have: many(337) } });
     const round = { round: 1, prevotes: [], precommits: [] };
-    refused({ earlier: Array.from({ length: 65 }, () => round) });
+    refused({ earlier: Array.from({ length: 9 }, () => round) });
     refused({ step: 9 as never });
+  });
+
+  it("tells nothing of votes at a height whose validators are not known", () => {
+    const said = { ...statusOf(9_000), prevotes: [true, true], hasProposal: true };
+    const bytes = encodeConsensusMessage({ type: "status", status: said });
+    expect(decodeConsensusMessage(bytes, () => undefined)).toEqual({
+      type: "status",
+      status: { ...statusOf(9_000), hasProposal: true },
+    });
+  });
+
+  it("that is a status is not taken as gossip", () => {
+    const bytes = encodeConsensusMessage({ type: "status", status: statusOf(1) });
+    expect(() => decodeSharedMessage(bytes)).toThrow(ChainError);
   });
 
   it("of random or damaged bytes is refused, never anything else", () => {
@@ -120,7 +141,12 @@ describe("a consensus message", () => {
       .map(([at, value]) => Buffer.from(good).fill(value, at, at + 1));
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), damaged), (bytes) => {
-        for (const decode of [decodeConsensusMessage, decodeFrame, decodeTransactions]) {
+        for (const decode of [
+          statusOrMessage,
+          decodeSharedMessage,
+          decodeFrame,
+          decodeTransactions,
+        ]) {
           try {
             decode(bytes);
           } catch (error) {

@@ -3,10 +3,11 @@ import { generateKeyPairFromSeed } from "@libp2p/crypto/keys";
 import type { GossipSub, TopicValidatorFn } from "@libp2p/gossipsub";
 import type { MultiaddrConnection, PeerId } from "@libp2p/interface";
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { ConnectionGate, type GateLink } from "../../../node/p2p/connection-gate.js";
-import { Gossip, type Verdict } from "../../../node/p2p/gossip.js";
+import { ConnectionGate, type GateLink } from "../../../node/p2p/peers/connection-gate.js";
+import { Gossip, type Verdict } from "../../../node/p2p/gossip/gossip.js";
 import { type NodeId, nodeIdOf } from "../../../node/p2p/node-key.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { freeOfCharge } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";
 
 const log = createLogger({ component: "test", level: "silent" });
@@ -22,7 +23,9 @@ beforeAll(async () => {
 const LOW = "0".repeat(40) as NodeId;
 const HIGH = "f".repeat(40) as NodeId;
 const ADDRESS = "/ip4/127.0.0.1/tcp/1";
-const connection = { remoteAddr: { toString: () => ADDRESS } } as MultiaddrConnection;
+const connection = {
+  remoteAddr: { toString: () => ADDRESS, getComponents: () => [{ name: "ip4", value: "1.2.3.4" }] },
+} as unknown as MultiaddrConnection;
 
 function gate(options: {
   readonly ownId?: NodeId;
@@ -76,19 +79,19 @@ describe("the gate", () => {
     await expect(answer(HIGH, peer)).rejects.toMatchObject({ code: "WRONG_NODE_ID" });
     const other = { ...peer, type: "secp256k1" } as PeerId;
     await expect(answer(peerId, other)).rejects.toMatchObject({ code: "WRONG_NODE_ID" });
-    expect(gate({}).denyInboundEncryptedConnection(other)).toBe(true);
-    expect(gate({}).denyInboundEncryptedConnection(peer)).toBe(false);
+    expect(gate({}).denyInboundEncryptedConnection(other, connection)).toBe(true);
+    expect(gate({}).denyInboundEncryptedConnection(peer, connection)).toBe(false);
   });
 
   it("keeps out who is banned, and strangers when it is full", () => {
-    expect(gate({ isBanned: true }).denyInboundEncryptedConnection(peer)).toBe(true);
-    expect(gate({ hasRoom: false }).denyInboundEncryptedConnection(peer)).toBe(true);
+    expect(gate({ isBanned: true }).denyInboundEncryptedConnection(peer, connection)).toBe(true);
+    expect(gate({ hasRoom: false }).denyInboundEncryptedConnection(peer, connection)).toBe(true);
   });
 
   it("of two connections keeps the lower id's, or the newer one", () => {
     const inbound = (ownId: NodeId, direction: "inbound" | "outbound") => {
       const link = new FakeLink(direction);
-      const isDenied = gate({ ownId, link }).denyInboundEncryptedConnection(peer);
+      const isDenied = gate({ ownId, link }).denyInboundEncryptedConnection(peer, connection);
       return { isDenied, isClosed: link.isClosed };
     };
     expect(inbound(LOW, "outbound")).toEqual({ isDenied: true, isClosed: false });
@@ -103,6 +106,7 @@ describe("gossip", () => {
     const router = {
       topicValidators,
       subscribe: () => undefined,
+      handleReceivedRpc: () => Promise.resolve(),
       addEventListener: () => undefined,
     } as unknown as GossipSub;
     const reports: string[] = [];
@@ -112,6 +116,7 @@ describe("gossip", () => {
       log,
       isReady: () => isReady,
       report: (_nodeId, offence) => reports.push(offence),
+      load: freeOfCharge,
     });
     let looked = 0;
     gossip.subscribe("topic", async () => {

@@ -9,7 +9,7 @@ import {
   multiaddrTextOf,
   parseKnownPeerAddress,
   parsePeerAddress,
-} from "../../../node/p2p/peer-address.js";
+} from "../../../node/p2p/peers/peer-address.js";
 
 let folder: string;
 

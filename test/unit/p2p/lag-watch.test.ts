@@ -2,10 +2,10 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
-import { type HeightClaim, LagWatch } from "../../../node/p2p/lag-watch.js";
+import { type HeightClaim, LagWatch } from "../../../node/p2p/blocks/lag-watch.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
 import { hashOf, trueBlock } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";

@@ -5,10 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
-import { isPrivateIp, PeerBook } from "../../../node/p2p/peer-book.js";
-import { type DialledLink, keepConnected } from "../../../node/p2p/persistent-dialer.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { groupOf, isPrivateIp, siteOf } from "../../../node/p2p/peers/address-group.js";
+import { AddressStrikes } from "../../../node/p2p/peers/address-strikes.js";
+import { placeFor } from "../../../node/p2p/peers/inbound-places.js";
+import { PeerBook } from "../../../node/p2p/peers/peer-book.js";
+import { type DialledLink, keepConnected } from "../../../node/p2p/peers/persistent-dialer.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
 import { TestClock } from "./clock.js";
 
@@ -32,7 +35,7 @@ const open = (file?: string, privateIds: readonly NodeId[] = []) => {
   const unlistedIds = new Set([idOf(0), ...privateIds]);
   return new PeerBook({ file, unlistedIds, clock, log, random: () => 0 });
 };
-const SOURCE = idOf(9_999);
+const SOURCE = { nodeId: idOf(9_999), remoteIp: "10.0.0.9" };
 const pickAny = (book: PeerBook) => book.pick(() => true);
 
 describe("the address book", () => {
@@ -66,7 +69,7 @@ describe("the address book", () => {
     before.save();
     const book = open(file, [idOf(7)]);
     book.add(addressOf(7), SOURCE);
-    book.add(addressOf(5), idOf(7));
+    book.add(addressOf(5), { nodeId: idOf(7), remoteIp: "10.0.0.7" });
     book.add(addressOf(6), SOURCE);
     expect(new Set(book.sample(10))).toEqual(new Set([addressOf(8), addressOf(6)]));
   });
@@ -74,10 +77,55 @@ describe("the address book", () => {
   it("is bounded, and a flood of strangers drives out no good address", () => {
     const book = open();
     for (let index = 1; index <= 900; index++) book.markGood(addressOf(index));
-    for (let index = 1_001; index <= 5_000; index++) book.add(addressOf(index), SOURCE);
+    for (let index = 1_001; index <= 5_000; index++) {
+      const remoteIp = `10.0.0.${index % 200}`;
+      book.add(addressOf(index), { nodeId: SOURCE.nodeId, remoteIp });
+    }
     expect(book.size).toBe(1_000);
     const known = new Set(book.sample(1_000).map(({ nodeId }) => nodeId));
     for (let index = 1; index <= 900; index++) expect(known.has(idOf(index))).toBe(true);
+  });
+
+  it("takes no more than a share from one group of sources, nor of one group of addresses", () => {
+    const book = open();
+    const told = (index: number, remoteIp: string, host: string) =>
+      book.add({ nodeId: idOf(index), host, port: 1 }, { nodeId: SOURCE.nodeId, remoteIp });
+    // One provider that tells of addresses everywhere.
+    for (let index = 1; index <= 900; index++) {
+      told(index, `5.5.${index % 250}.1`, `${20 + (index % 200)}.${index % 250}.1.1`);
+    }
+    expect(book.size).toBe(64);
+    // Sources everywhere that tell of one provider's addresses.
+    for (let index = 1_001; index <= 1_900; index++) {
+      told(index, `${20 + (index % 200)}.${index % 250}.1.1`, `6.6.${index % 250}.1`);
+    }
+    expect(book.size).toBe(64 + 32);
+    // Nor do those that once answered crowd out all others.
+    for (let index = 2_001; index <= 2_900; index++) {
+      book.markGood({ nodeId: idOf(index), host: `7.7.${index % 250}.1`, port: 1 });
+    }
+    expect(book.size).toBe(64 + 32 + 32);
+  });
+
+  it("stays bounded when all that it knows has proved good", () => {
+    const book = open();
+    for (let index = 1; index <= 1_500; index++) book.markGood(addressOf(index));
+    expect(book.size).toBe(1_000);
+  });
+
+  it("picks a group first, and one that is not connected yet before all others", () => {
+    let turn = 0;
+    const random = () => (turn = (turn * 16_807 + 11) % 2_147_483_647) / 2_147_483_647;
+    const book = new PeerBook({ file: undefined, unlistedIds: new Set(), clock, log, random });
+    for (let index = 1; index <= 30; index++) {
+      book.add({ nodeId: idOf(index), host: `6.6.1.${index}`, port: 1 }, SOURCE);
+    }
+    book.add({ nodeId: idOf(50), host: "7.7.1.1", port: 1 }, SOURCE);
+    const picks = Array.from({ length: 400 }, () => pickAny(book)?.host);
+    const rare = picks.filter((host) => host === "7.7.1.1").length;
+    expect(rare).toBeGreaterThan(120);
+    expect(book.pick(() => true, new Set(["6.6"]))?.host).toBe("7.7.1.1");
+    expect(book.pick((nodeId) => nodeId !== idOf(50), new Set(["6.6"]))?.host).toContain("6.6.1.");
   });
 
   it("waits longer after each failure, and drops what never answers", () => {
@@ -98,6 +146,59 @@ describe("the address book", () => {
     const isPublic = ["8.8.8.8", "172.32.0.1", "2001:4860:4860::8888", "example.org"];
     expect(isPrivate.map(isPrivateIp)).toEqual(isPrivate.map(() => true));
     expect(isPublic.map(isPrivateIp)).toEqual(isPublic.map(() => false));
+  });
+});
+
+describe("addresses", () => {
+  it("are grouped by who is likely to have them", () => {
+    expect(["1.2.3.4", "1.2.200.1", "1.3.3.4"].map(groupOf)).toEqual(["1.2", "1.2", "1.3"]);
+    expect(groupOf("2001:db8:1::1")).toBe(groupOf("2001:0DB8:ffff:2::9"));
+    expect(groupOf("2001:db8::1")).not.toBe(groupOf("2001:db9::1"));
+    expect(siteOf("2001:db8:0:7::1")).toBe(siteOf("2001:db8:0:7:ffff::2"));
+    expect(siteOf("2001:db8:0:7::1")).not.toBe(siteOf("2001:db8:0:8::1"));
+    expect(["127.0.0.1", "10.0.0.2", "example.org"].map(groupOf)).toEqual([
+      "127.0.0.1",
+      "10.0.0.2",
+      "example.org",
+    ]);
+    expect(siteOf("1.2.3.4")).toBe("1.2.3.4");
+  });
+
+  it("share the places of a full house; while there is room one may have them all", () => {
+    const holder = (remoteIp: string, connectedAtMs: number) => ({ remoteIp, connectedAtMs });
+    const crowd = Array.from({ length: 40 }, (_, index) => holder(`6.6.0.${index}`, index));
+    expect(placeFor("7.7.0.1", crowd)).toEqual(holder("6.6.0.39", 39));
+    expect(placeFor("6.6.9.9", crowd)).toBeUndefined();
+    const local = Array.from({ length: 40 }, (_, index) => holder("127.0.0.1", index));
+    expect(placeFor("127.0.0.1", local)).toBeUndefined();
+    const shared = [holder("1.1.0.1", 1), holder("1.1.0.2", 2), holder("2.2.0.1", 3)];
+    expect(placeFor("2.2.0.2", shared)).toBeUndefined();
+    expect(placeFor("3.3.0.1", shared)).toEqual(holder("1.1.0.2", 2));
+  });
+
+  it("wait after the second ban, longer each time, but not those who were good company", () => {
+    const strikes = new AddressStrikes(clock);
+    strikes.left(idOf(1), 61_000);
+    strikes.left(idOf(2), 5_000);
+    const refused = (index: number, ip = "6.6.6.6") => strikes.refuses(idOf(index), ip);
+    strikes.strike(idOf(11), "6.6.6.6");
+    expect(refused(3)).toBe(false);
+    strikes.strike(idOf(12), "6.6.6.6");
+    expect([refused(1), refused(2), refused(3)]).toEqual([false, true, true]);
+    expect(refused(3, "6.6.6.7")).toBe(false);
+    clock.timeMs += 10_001;
+    expect(refused(3)).toBe(false);
+    for (let count = 0; count < 9; count++) strikes.strike(idOf(20 + count), "6.6.6.6");
+    clock.timeMs += 300_000;
+    expect(refused(3)).toBe(true);
+    clock.timeMs += 301_000;
+    expect(refused(3)).toBe(false);
+    // Who is banned loses what it had.
+    strikes.strike(idOf(1), "6.6.6.6");
+    expect(refused(1)).toBe(true);
+    clock.timeMs += 12 * 600_000;
+    strikes.strike(idOf(30), "6.6.6.6");
+    expect(refused(3)).toBe(false);
   });
 });
 

@@ -1,11 +1,11 @@
 /** Block sync among peers that have deleted their oldest blocks. */
 import { describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
-import type { BlockSource } from "../../../node/p2p/block-protocol.js";
-import { BlockSync, type SyncPeer } from "../../../node/p2p/block-sync.js";
+import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
+import { BlockSync, type SyncPeer } from "../../../node/p2p/blocks/block-sync.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
 import { FakeChain, trueBlock } from "../../integration/p2p/fakes.js";
 

@@ -1,11 +1,14 @@
 /** What is said to peers when, on a clock that the test moves. */
 import { describe, expect, it } from "@jest/globals";
 import type { ConsensusMessage } from "../../../node/consensus/consensus-ports.js";
-import { ConsensusReactor, type Neighbour } from "../../../node/p2p/consensus-reactor.js";
+import { ConsensusReactor, type Neighbour } from "../../../node/p2p/gossip/consensus-reactor.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
-import { decodeConsensusMessage, encodeConsensusMessage } from "../../../node/p2p/peer-codec.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { FakeDriver, part, statusAt, vote } from "../../integration/p2p/fakes.js";
+import {
+  decodeConsensusMessage,
+  encodeConsensusMessage,
+} from "../../../node/p2p/peers/peer-codec.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { FakeDriver, freeOfCharge, part, statusAt, vote } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";
 
 class FakeNeighbour implements Neighbour {
@@ -14,7 +17,7 @@ class FakeNeighbour implements Neighbour {
   sent: ConsensusMessage[] = [];
 
   send({ message }: { readonly message: Uint8Array }): void {
-    this.sent.push(decodeConsensusMessage(message));
+    this.sent.push(decodeConsensusMessage(message, () => 4));
   }
 
   /** What was sent since the last call, statuses apart. */
@@ -30,8 +33,9 @@ function stage() {
   const published: ConsensusMessage[] = [];
   const reports: string[] = [];
   const reactor = new ConsensusReactor({
-    publish: (bytes) => published.push(decodeConsensusMessage(bytes)),
+    publish: (bytes) => published.push(decodeConsensusMessage(bytes, () => 4)),
     report: (_nodeId, offence) => reports.push(offence),
+    load: freeOfCharge,
     clock,
     log: createLogger({ component: "test", level: "silent" }),
   });

@@ -1,14 +1,26 @@
 /** Points, bans and budgets on a clock that the test moves. */
 import { describe, expect, it } from "@jest/globals";
 import type { NodeId } from "../../../node/p2p/node-key.js";
-import { PeerScores } from "../../../node/p2p/peer-scores.js";
-import { TokenBucket, TrafficMeter } from "../../../node/p2p/traffic-meter.js";
+import { PeerScores } from "../../../node/p2p/peers/peer-scores.js";
+import { TokenBucket, TrafficMeter } from "../../../node/p2p/peers/traffic-meter.js";
 import { TestClock } from "./clock.js";
 
 const peer = "aa".repeat(20) as NodeId;
 const other = "bb".repeat(20) as NodeId;
 
 describe("scores", () => {
+  it("of peers that the operator chose count what is invalid, not what is too much", () => {
+    const scores = new PeerScores(new TestClock(), new Set([peer]));
+    for (let count = 0; count < 100; count++) {
+      expect([scores.report(peer, "flood"), scores.report(peer, "overload")]).toEqual([
+        false,
+        false,
+      ]);
+    }
+    expect(scores.report(other, "flood")).toBe(true);
+    expect(scores.report(peer, "falseBlock")).toBe(true);
+  });
+
   it("ban at the third invalid message, only that peer, and forgive after the ban", () => {
     const clock = new TestClock();
     const scores = new PeerScores(clock);
@@ -65,10 +77,20 @@ describe("a budget", () => {
     expect(bucket.take(1)).toBe(false);
   });
 
+  it("does not pile up what was asked for and was not used", () => {
+    const clock = new TestClock();
+    let floods = 0;
+    const meter = new TrafficMeter(clock, { onFlood: () => floods++, onExpected: () => undefined });
+    // An hour of small answers, each of which might have been four megabytes.
+    for (let count = 0; count < 10_000; count++) meter.expect(4 * 1024 * 1024);
+    meter.received(300 * 1024 * 1024);
+    expect(floods).toBe(1);
+  });
+
   it("reports a peer that sends more than any honest one", () => {
     const clock = new TestClock();
     let floods = 0;
-    const meter = new TrafficMeter(clock, () => floods++);
+    const meter = new TrafficMeter(clock, { onFlood: () => floods++, onExpected: () => undefined });
     // A block of four megabytes twice a second, for a minute.
     for (let half = 0; half < 120; half++) {
       meter.received(4 * 1024 * 1024);

@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { networkSettings, P2P_SECTION } from "../../../node/p2p/p2p-config.js";
-import { defineConfigFile, loadConfig } from "../../../runtime/config.js";
+import { networkSettings } from "../../../node/p2p/network-settings.js";
+import { P2P_SECTION } from "../../../node/settings/p2p-config.js";
+import { defineConfigFile, loadConfig } from "../../../runtime/config/config.js";
 
 const FILE = defineConfigFile("config", { p2p: P2P_SECTION });
 const ID = "9c400330b16dde1f12fb2e104d3894d032a7ba56";

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { PoolError } from "../../../node/mempool/pool-error.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
-import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peer-codec.js";
-import { TransactionGossip } from "../../../node/p2p/transaction-gossip.js";
+import { decodeTransactions, encodeTransactions } from "../../../node/p2p/peers/peer-codec.js";
+import { TransactionGossip } from "../../../node/p2p/gossip/transaction-gossip.js";
 import { until } from "../../helpers/until.js";
 import { FakePool } from "../../integration/p2p/fakes.js";
 import { TestClock } from "./clock.js";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/glo
 import { parseAddress } from "../../../chain/address.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import { type FakeNode, RpcFault, startFakeNode } from "../sidecar/fake-node.js";
+import { type FakeNode, RpcFault, startFakeNode } from "../../helpers/chains/fake-node.js";
 
 const one = parseAddress(`0x${"01".repeat(20)}`);
 const two = parseAddress(`0x${"02".repeat(20)}`);

@@ -3,8 +3,8 @@ import { createDataApiClient, type DataApiClient } from "../../../rpc-client/dat
 import { NodeFault } from "../../../rpc-client/errors.js";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ALICE, BOB, hashOf, startFakeChain, TOKEN } from "../sidecar/fake-chain.js";
-import type { FakeNode } from "../sidecar/fake-node.js";
+import { ALICE, BOB, hashOf, startFakeChain, TOKEN } from "../../helpers/chains/journal-chain.js";
+import type { FakeNode } from "../../helpers/chains/fake-node.js";
 import { NETWORK, type Online, onlineServer } from "../sidecar/servers.js";
 
 const signal = new AbortController().signal;

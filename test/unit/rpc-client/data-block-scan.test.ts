@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { CUT_OUT, scanBlockReply } from "../../../rpc-client/data-block-scan.js";
-import { testAddress } from "../../helpers/fake-chain.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
 
 const ours = testAddress(0xabcdef);
 const others = [testAddress(1), testAddress(0xabcdee), testAddress(0xfedcba)];

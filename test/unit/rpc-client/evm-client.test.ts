@@ -288,6 +288,7 @@ describe("typed calls", () => {
 describe("refusals of a raw transaction", () => {
   it.each([
     ["POOL_FULL", "POOL_FULL"],
+    ["UNDERPRICED", "POOL_FULL"],
     ["NODE_HALTED", "NODE_HALTED"],
     ["GAS_PRICE_BELOW_MINIMUM", "GAS_PRICE_TOO_LOW"],
     ["UNPROTECTED", "WRONG_CHAIN_ID"],

@@ -10,6 +10,10 @@ const signal = new AbortController().signal;
 const TOKEN = parseAddress(`0x${"70".repeat(20)}`);
 const ACCOUNT = parseAddress(`0x${"a1".repeat(20)}`);
 const word = (value: bigint) => `0x${value.toString(16).padStart(64, "0")}`;
+const failed = (text: string): RpcOutcome => ({
+  ok: false,
+  error: new RpcError(text, { rpcCode: -32000, method: "eth_call" }),
+});
 const refused = (rpcCode: number, data?: unknown): RpcOutcome => ({
   ok: false,
   error: new RpcError("no", {
@@ -59,7 +63,8 @@ describe("token balances", () => {
   it("give undefined where the contract fails, is not there, or answers another size", async () => {
     const outcomes: RpcOutcome[] = [
       refused(3, "0x"),
-      refused(-32000, { reason: "EXECUTION_FAILED" }),
+      failed("out of gas"),
+      failed("invalid opcode: opcode 0x2f not defined"),
       { ok: true, result: "0x" },
       { ok: true, result: `0x${"00".repeat(31)}` },
       { ok: true, result: `0x${"00".repeat(33)}` },
@@ -69,7 +74,7 @@ describe("token balances", () => {
     const { client } = clientWith(() => outcomes[next++] ?? refused(-1));
     const queries = outcomes.map(() => query());
     expect(await client.tokenBalances(queries, { signal })).toEqual([
-      ...Array.from({ length: 5 }, () => undefined),
+      ...Array.from({ length: 6 }, () => undefined),
       0n,
     ]);
   });

@@ -221,6 +221,9 @@ describe("receipts", () => {
       [[], ["0x0"], ["0x1"]],
     );
     for (const receipt of all) {
+      expect(await node.call("eth_getTransactionLogs", receipt["transactionHash"])).toEqual(
+        receipt["logs"],
+      );
       expect(await node.call("eth_getTransactionReceipt", receipt["transactionHash"])).toEqual(
         receipt,
       );
@@ -245,6 +248,7 @@ describe("receipts", () => {
 
   it("is null for a transaction that is not mined", async () => {
     expect(await node.call("eth_getTransactionReceipt", ZERO_HASH)).toBeNull();
+    expect(await node.call("eth_getTransactionLogs", ZERO_HASH)).toBeNull();
     expect(await node.call("eth_getBlockReceipts", "0x99")).toBeNull();
   });
 });

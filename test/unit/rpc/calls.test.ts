@@ -123,6 +123,7 @@ describe("calls", () => {
       valueAtoken: 1n,
       gasPriceAtoken: 25_000_000n,
       gasLimit: 21_000n,
+      nonce: 0n,
       data: parseHexBytes("0x1234"),
       accessList: [{ address: bob, storageKeys: [ZERO_HASH] }],
     });
@@ -160,8 +161,34 @@ describe("calls", () => {
     for (const [request, message] of cases) {
       expect((await node.ask("eth_call", request)).error?.message).toBe(message);
     }
-    const blockOverrides = await node.ask("eth_call", {}, "latest", {}, { number: "0x5" });
-    expect(blockOverrides.error?.message).toContain("block overrides are not supported");
+    const overrides: [object, string][] = [
+      [{ nubmer: "0x5" }, 'invalid argument 3: unknown block override "nubmer"'],
+      [{ number: "5" }, "invalid argument 3: number: hex string without 0x prefix"],
+      [{ time: "0x20000000000000" }, "invalid argument 3: time: number too large"],
+    ];
+    for (const [override, message] of overrides) {
+      const answer = await node.ask("eth_call", {}, "latest", {}, override);
+      expect(answer.error).toEqual({ code: -32602, message });
+    }
+  });
+
+  it("passes block overrides on, by their present and former names", async () => {
+    const facts = {
+      height: 5,
+      timestampSeconds: 6,
+      gasLimit: 7n,
+      coinbase: bob,
+      baseFeeAtoken: 8n,
+    };
+    const hash = `0x${"12".repeat(32)}`;
+    const expected = { ...facts, mixHash: hash, blobBaseFeeAtoken: 9n };
+    const common = { number: "0x5", time: "0x6", gasLimit: "0x7", blobBaseFee: "0x9" };
+    const named = { feeRecipient: BOB.address, baseFeePerGas: "0x8", prevRandao: hash };
+    const former = { coinbase: BOB.address, baseFee: "0x8", random: hash, difficulty: "0x1" };
+    for (const names of [named, former]) {
+      await node.call("eth_call", {}, "latest", {}, { ...common, ...names, withdrawals: [] });
+      expect(node.calls.last?.options).toMatchObject({ blockOverrides: expected });
+    }
   });
 
   it("passes state overrides on", async () => {
@@ -213,7 +240,6 @@ describe("calls", () => {
     expect((await node.ask("eth_call", { to: BOB.address })).error).toEqual({
       code: -32000,
       message: "out of gas",
-      data: { reason: "EXECUTION_FAILED" },
     });
   });
 

@@ -9,8 +9,13 @@ import {
 } from "../../../chain/consensus/consensus-block.js";
 import { decodeVote } from "../../../chain/consensus/vote.js";
 import { hexToBytes } from "../../../chain/hex.js";
-import { blockIdJson, blockJson, paramsJson, voteJson } from "../../../node/rpc/comet/encode.js";
-import { resultJson, validatorUpdateJson } from "../../../node/rpc/comet/results.js";
+import {
+  blockIdJson,
+  blockJson,
+  paramsJson,
+  voteJson,
+} from "../../../node/rpc/comet/json/encode.js";
+import { resultJson, validatorUpdateJson } from "../../../node/rpc/comet/json/results.js";
 
 function fixture(name: string): unknown {
   const file = new URL(`../../fixtures/consensus/${name}`, import.meta.url);

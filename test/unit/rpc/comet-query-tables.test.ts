@@ -3,8 +3,8 @@
  * queries with random faults and events with random values.
  */
 import { describe, expect, it } from "@jest/globals";
-import { parseQuery } from "../../../node/rpc/comet/query.js";
-import { matchesQuery } from "../../../node/rpc/comet/query-match.js";
+import { parseQuery } from "../../../node/rpc/comet/search/query.js";
+import { matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
 import { readScenarios } from "../consensus/cometbft-scenarios.js";
 
 const { parsed, matched } = readScenarios();

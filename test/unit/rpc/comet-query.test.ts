@@ -1,7 +1,7 @@
 /** The query language, by the tables of CometBFT's own tests (libs/pubsub/query, v0.38.17). */
 import { describe, expect, it } from "@jest/globals";
-import { parseQuery } from "../../../node/rpc/comet/query.js";
-import { matchesQuery } from "../../../node/rpc/comet/query-match.js";
+import { parseQuery } from "../../../node/rpc/comet/search/query.js";
+import { matchesQuery } from "../../../node/rpc/comet/search/query-match.js";
 
 /** CometBFT's TestParseValid. */
 const VALID = [

@@ -1,6 +1,6 @@
 /** Searches take turns: two at once, in order, and a full line says so. */
 import { describe, expect, it } from "@jest/globals";
-import { SearchLane } from "../../../node/rpc/comet/search-lane.js";
+import { SearchLane } from "../../../node/rpc/comet/search/search-lane.js";
 
 describe("searches", () => {
   it("run two at a time, in the order of their coming, also after one failed", async () => {

@@ -1,23 +1,23 @@
 /** Events, validators, proofs and votes: JSON byte for byte as CometBFT 0.38.17 writes it. */
 import { describe, expect, it } from "@jest/globals";
+import { ZERO_ADDRESS } from "../../../chain/address.js";
 import { type DuplicateVoteEvidence, hashEvidence } from "../../../chain/consensus/evidence.js";
 import { merkleProofs, merkleRootOf } from "../../../chain/consensus/merkle.js";
 import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
 import { sha256 } from "../../../chain/crypto.js";
 import type { Hash32 } from "../../../chain/hex.js";
-import type { RoundStatus } from "../../../node/consensus/consensus-ports.js";
-import { type MomentName, STEP } from "../../../node/consensus/consensus-state.js";
-import { signingKeyOf } from "../../../node/consensus/ed25519.js";
-import { idleStatus } from "../../../node/consensus/round-status.js";
+import type { HeightProgress } from "../../../node/consensus/consensus-ports.js";
+import { type MomentName, STEP } from "../../../node/consensus/machine/consensus-state.js";
+import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import {
   evidenceJson,
   transactionProofJson,
   validatorJson,
-} from "../../../node/rpc/comet/encode.js";
-import { momentPublication, votePublication } from "../../../node/rpc/comet/event-data.js";
-import { parseEvidence } from "../../../node/rpc/comet/evidence-json.js";
+} from "../../../node/rpc/comet/json/encode.js";
+import { momentPublication, votePublication } from "../../../node/rpc/comet/json/event-data.js";
+import { parseEvidence } from "../../../node/rpc/comet/json/evidence-json.js";
 import type { CometChain } from "../../../node/rpc/comet/ports.js";
-import { simpleRoundJson } from "../../../node/rpc/comet/round-json.js";
+import { emptyProgress } from "../../helpers/chains/height-progress.js";
 import { readScenarios } from "../consensus/cometbft-scenarios.js";
 
 const { shapes } = readScenarios();
@@ -34,20 +34,17 @@ function shape(name: string): string {
 }
 
 /** Consensus in the middle of a height. */
-function chainAt(status: RoundStatus, set: ValidatorSet): CometChain {
-  const consensus = {
-    progress: () => ({ status, proposer: set.at(0)?.address }),
-    validators: () => set,
-  };
-  return { consensus, view: { head: () => ({ timeMs: 0 }) } } as unknown as CometChain;
+function chainAt(progress: HeightProgress): CometChain {
+  const consensus = { progress: () => progress, validators: () => progress.validators };
+  return { consensus } as unknown as CometChain;
 }
 
-const two = setOf({ 1: 10n, 2: 7n });
-const statusOf = (change: Partial<RoundStatus>): RoundStatus => ({
-  ...idleStatus(7),
-  round: 2,
-  ...change,
-});
+const members = setOf({ 1: 10n, 2: 7n });
+const two = ValidatorSet.restore(
+  members.validators,
+  members.validators[0]?.address ?? ZERO_ADDRESS,
+);
+const middle = chainAt(emptyProgress(7, two, { round: 2 }));
 
 /** The evidence of the fixture, as JSON brings it in. */
 function evidenceOfShape(): DuplicateVoteEvidence {
@@ -62,7 +59,7 @@ describe("events", () => {
     ["NewRound", "newRound", "newRound"],
   ])("of a moment are CometBFT's: %s", async (name, wanted, step) => {
     const moment = { name, height: 7, round: 2, step: STEP[step] };
-    const event = momentPublication(chainAt(statusOf({}), two), moment);
+    const event = momentPublication(middle, moment);
     expect(event.kind).toBe(name);
     expect([...event.values()]).toEqual([["tm.event", [name]]]);
     expect(await event.data()).toBe(shape(wanted));
@@ -74,7 +71,7 @@ describe("events", () => {
     const blockId = { hash, parts: { total: 3, hash: partsHash } };
     const place = { name: "CompleteProposal", height: 7, round: 2, step: STEP.propose } as const;
     const moment = { ...place, blockId };
-    const text = await momentPublication(chainAt(statusOf({}), two), moment).data();
+    const text = await momentPublication(middle, moment).data();
     expect(text).toBe(shape("completeProposal"));
   });
 
@@ -116,16 +113,5 @@ describe("values", () => {
       const text = JSON.stringify(transactionProofJson(root, bytes, proof));
       expect(text).toBe(shape(`proof${index}`));
     }
-  });
-
-  it.each([0, 1, 2])("of the votes of a round are CometBFT's: %i of 3", (count) => {
-    const three = setOf({ 0: 10n, 1: 10n, 2: 10n });
-    const prevotes = [0, 1, 2].map((index) => index < count);
-    const status = statusOf({ prevotes, precommits: [false, false, false] });
-    const { height_vote_set, ...rest } = simpleRoundJson(chainAt(status, three));
-    const [votes] = height_vote_set;
-    expect(votes?.prevotes_bit_array).toBe(shape(`bits${count}`));
-    expect(votes?.precommits_bit_array).toBe(shape("bits0"));
-    expect(rest["height/round/step"]).toBe("7/2/1");
   });
 });

@@ -63,9 +63,8 @@ describe("requests", () => {
     }
   });
 
-  it("refuses what must not exist: key-holding methods and eth_fillTransaction", async () => {
+  it("refuses what must not exist: methods that hold keys or change the node", async () => {
     const names = [
-      "eth_fillTransaction",
       "eth_sendTransaction",
       "eth_sign",
       "eth_signTransaction",

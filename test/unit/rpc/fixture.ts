@@ -1,6 +1,11 @@
 /** An in-memory chain of hand-built blocks behind the ports, for tests of the JSON-RPC servers. */
 import { Wallet } from "ethers";
-import { type Address, parseAddress, ZERO_ADDRESS } from "../../../chain/address.js";
+import {
+  type Address,
+  addressToBytes,
+  parseAddress,
+  ZERO_ADDRESS,
+} from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
 import { type Block, type BlockHeader, hashHeader } from "../../../chain/block.js";
 import {
@@ -8,6 +13,7 @@ import {
   EMPTY_TRIE_ROOT,
   type Hash32,
   type Height,
+  hexToBytes,
   parseHexBytes,
   ZERO_HASH,
 } from "../../../chain/hex.js";
@@ -18,20 +24,35 @@ import {
   effectiveGasPriceAtoken,
   recoverSender,
 } from "../../../chain/transaction.js";
-import type { AccountJournalEntry, AccountState, ChainView } from "../../../node/chain-view.js";
+import type {
+  AccountJournalEntry,
+  AccountState,
+  ChainView,
+  LogTerm,
+  LogTest,
+  PlacedLog,
+} from "../../../node/view/chain-view.js";
+import { outlineOf, pagesOf, placedReceipt } from "../../../node/view/block-pages.js";
 import {
   type CommittedBlock,
   EventBus,
   type PendingTransaction,
   type TransactionLocation,
-} from "../../../node/event-bus.js";
-import type { CallRequest, CallResult, CallWorkers } from "../../../node/execution/call-port.js";
+} from "../../../node/view/event-bus.js";
+import type {
+  CallRequest,
+  CallResult,
+  CallWorkers,
+  SimulatedBlock,
+  SimulationRequest,
+} from "../../../node/execution/calls/call-port.js";
+import type { RefusedBlock } from "../../../node/consensus/consensus-ports.js";
 import type { SenderContent, TransactionPool } from "../../../node/mempool/pool-port.js";
 import { createEvmApi, type EvmApi } from "../../../node/rpc/evm/api.js";
 import { DEFAULT_EVM_RPC_LIMITS, type EvmRpcLimits } from "../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../node/rpc/evm/request-context.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { createMetrics } from "../../../runtime/metrics.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 
 /** Coin base of all test blocks. */
 export const MINER = parseAddress("0x00000000000000000000000000000000000000c0");
@@ -164,6 +185,45 @@ export class FakeChain implements ChainView {
   blockHash = (height: Height) => this.blocks[height]?.block.hash;
   genesis = () => this.at(0);
   block = (height: Height) => this.blocks[height];
+  load = async (height: Height) => this.blocks[height];
+  outline(height: Height) {
+    const committed = this.blocks[height];
+    return committed === undefined ? undefined : outlineOf(committed);
+  }
+  transaction = (height: Height, index: number) => this.blocks[height]?.block.transactions[index];
+  receipt(height: Height, index: number) {
+    const committed = this.blocks[height];
+    return committed === undefined ? undefined : placedReceipt(committed, index);
+  }
+  changes = (height: Height, index: number) =>
+    this.at(height).journal.transactions[index]?.changes ?? [];
+  pages = (height: Height) => pagesOf(this.at(height));
+  blockChanges = (height: Height) => this.at(height).journal;
+  pageStarts = (height: Height) => [...pagesOf(this.at(height))].map(({ first }) => first);
+  async *logPages(term: LogTerm, from: Height, to: Height) {
+    for (let height = from; height <= to; height++) {
+      const isIn = (log: Log) =>
+        (term.address ?? log.address) === log.address &&
+        (term.topic === undefined || log.topics[0] === term.topic);
+      const starts = [...pagesOf(this.at(height))]
+        .filter((page) => page.receipts().some(({ receipt }) => receipt.logs.some(isIn)))
+        .map(({ first }) => first);
+      if (starts.length > 0) yield { height, starts };
+    }
+  }
+  pageLogs(height: Height, start: number, isWanted: LogTest): PlacedLog[] {
+    const page = [...pagesOf(this.at(height))].find(({ first }) => first === start);
+    return (page?.receipts() ?? []).flatMap(({ receipt, firstLogIndex }, item) =>
+      receipt.logs
+        .map((log, index) => ({
+          log,
+          logIndex: firstLogIndex + index,
+          transactionIndex: start + item,
+          transactionHash: page?.hashes()[item] ?? ZERO_HASH,
+        }))
+        .filter(({ log }) => isWanted(addressToBytes(log.address), log.topics.map(hexToBytes))),
+    );
+  }
   heightOfHash = (hash: Hash32) => this.byHash.get(hash);
   locate = (hash: Hash32) => this.places.get(hash);
   locateBySdkHash = () => undefined;
@@ -294,6 +354,8 @@ export class FakeCalls implements CallWorkers {
     to: request.to ?? ZERO_ADDRESS,
     kind,
   });
+  simulation: (request: SimulationRequest) => readonly SimulatedBlock[] = () => [];
+  simulate = async (request: SimulationRequest) => this.simulation(request);
 }
 
 /** What a JSON-RPC answer looks like to a test. */
@@ -305,23 +367,29 @@ export interface TestAnswer {
 }
 
 /** An API over fakes, with a short way to call it. */
-export function createTestNode(limits: Partial<EvmRpcLimits> = {}) {
+export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: CallWorkers) {
   const problems: unknown[] = [];
   const bus = new EventBus((error) => problems.push(error));
   const chain = new FakeChain(bus);
   const pool = new FakePool();
   const calls = new FakeCalls();
   const time = { nowMs: 1_700_000_000_000 };
-  const state = { catchingUp: false };
+  const state: { catchingUp: boolean; refusedBlocks: readonly RefusedBlock[] } = {
+    catchingUp: false,
+    refusedBlocks: [],
+  };
   const api: EvmApi = createEvmApi({
     view: chain,
     bus,
     pool,
-    calls,
+    calls: workers ?? calls,
     network: NETWORKS.testnet,
     suggestedGasPriceAtoken: 25_000_000n,
     isCatchingUp: () => state.catchingUp,
     peerCount: () => 3,
+    coinbase: MINER,
+    retention: { proofs: 1_024 },
+    refusedBlocks: () => state.refusedBlocks,
     clientVersion: "causeway/v0.1.0",
     limits: { ...DEFAULT_EVM_RPC_LIMITS, ...limits },
     clock: { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs },

@@ -10,7 +10,7 @@ import {
   loadConfig,
   readPortOffset,
   renderToml,
-} from "../../../runtime/config.js";
+} from "../../../runtime/config/config.js";
 
 const file = defineConfigFile(
   "worker",

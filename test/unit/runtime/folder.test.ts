@@ -3,7 +3,7 @@ import { expect, it } from "@jest/globals";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensureFolder } from "../../../runtime/folder.js";
+import { ensureFolder } from "../../../runtime/files/folder.js";
 
 it("makes a folder with those above it for its owner alone, and leaves one that is there", () => {
   const base = mkdtempSync(join(tmpdir(), "causeway-folder-"));

@@ -5,16 +5,16 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { parse } from "yaml";
 import { AppError, errorMessage } from "../../../chain/errors.js";
-import { compileResponseCheck, loadApiSchemas } from "../../../runtime/api-schema.js";
-import { HttpError } from "../../../runtime/http-errors.js";
+import { compileResponseCheck, loadApiSchemas } from "../../../runtime/http/api-schema.js";
+import { HttpError } from "../../../runtime/http/http-errors.js";
 import {
   type HttpReply,
   type HttpRequest,
   type HttpServer,
   createHttpServer,
-} from "../../../runtime/http-server.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { createMetrics, type Metrics } from "../../../runtime/metrics.js";
+} from "../../../runtime/http/http-server.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
 import { type Api, brokenBytes, mutate, sampleOf, schemaOf } from "../../helpers/json-mutations.js";
 import { createRandom } from "../../helpers/random.js";
 import { until } from "../../helpers/until.js";

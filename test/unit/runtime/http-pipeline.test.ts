@@ -2,9 +2,9 @@
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { createHttpServer, type HttpServer } from "../../../runtime/http-server.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { createMetrics } from "../../../runtime/metrics.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 import { until } from "../../helpers/until.js";
 
 const waiting: (() => void)[] = [];

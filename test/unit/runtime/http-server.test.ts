@@ -4,16 +4,16 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
 import { AppError, errorMessage } from "../../../chain/errors.js";
-import { HttpError } from "../../../runtime/http-errors.js";
+import { HttpError } from "../../../runtime/http/http-errors.js";
 import {
   type HttpRoute,
   type HttpServer,
   type HttpServerOptions,
   type Readiness,
   createHttpServer,
-} from "../../../runtime/http-server.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { createMetrics } from "../../../runtime/metrics.js";
+} from "../../../runtime/http/http-server.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 import { createGate } from "../../helpers/gate.js";
 
 const fixture = (name: string) =>

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openLevelStore } from "../../../runtime/level-store.js";
+import { openLevelStore } from "../../../runtime/files/level-store.js";
 
 const OPTIONS = { cacheBytes: 1 << 20, writeBufferBytes: 1 << 20 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { createLogger } from "../../../runtime/logger.js";
-import { createMetrics } from "../../../runtime/metrics.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 
 describe("createLogger", () => {
   function capture(level?: "debug" | "warn") {

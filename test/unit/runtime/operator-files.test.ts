@@ -11,8 +11,8 @@ import {
   CONFIG_FILE,
   consensusTimeouts,
   loadNodeSettings,
-} from "../../../node/config.js";
-import { type ConfigError, type ConfigFile, loadConfig } from "../../../runtime/config.js";
+} from "../../../node/settings/config.js";
+import { type ConfigError, type ConfigFile, loadConfig } from "../../../runtime/config/config.js";
 
 const FIXTURES = join(import.meta.dirname, "..", "..", "fixtures", "settings");
 const COMET = join(FIXTURES, "cometbft-0.38.17-config.toml");

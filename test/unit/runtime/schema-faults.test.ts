@@ -1,8 +1,8 @@
 /** Outside input that a schema refuses is explained in one line. */
 import { describe, expect, it } from "@jest/globals";
 import { z } from "zod";
-import { parseGenesis } from "../../../node/genesis.js";
-import { schemaFaultText } from "../../../runtime/schema-faults.js";
+import { parseGenesis } from "../../../node/settings/genesis.js";
+import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
 
 describe("a document that its schema refuses", () => {
   it("is explained by place, in one line, as far as people read", () => {

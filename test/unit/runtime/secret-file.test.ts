@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { readSecretFile, writeNewSecretFile } from "../../../runtime/secret-file.js";
-import { databaseUrl, redisUrl } from "../../../runtime/service-urls.js";
+import { readSecretFile, writeNewSecretFile } from "../../../runtime/config/secret-file.js";
+import { databaseUrl, redisUrl } from "../../../runtime/config/service-urls.js";
 
 describe("secret files", () => {
   let folder: string;
@@ -46,6 +46,10 @@ describe("service URLs", () => {
     expect(databaseUrl({ home, env: given, portOffset: 0 })).toBe("postgres://u@h/d");
     expect(redisUrl(given)).toBe("redis://h");
     expect(redisUrl({ REDIS_URL: "" })).toBeUndefined();
+    const passwordFile = join(home, "redis.password");
+    writeFileSync(passwordFile, "p@ss/word\n");
+    const withFile = { REDIS_URL: "redis://h:6379", REDIS_PASSWORD_FILE: passwordFile };
+    expect(redisUrl(withFile)).toBe("redis://:p%40ss%2Fword@h:6379");
     expect(() => databaseUrl({ home, env: {}, portOffset: 0 })).toThrow(/postgres\.password/);
     rmSync(home, { recursive: true });
   });

@@ -1,6 +1,12 @@
 import { describe, expect, it, jest } from "@jest/globals";
 import { AppError } from "../../../chain/errors.js";
-import { TaskGroup, createWakeup, retry, sleep, withTimeout } from "../../../runtime/task.js";
+import {
+  TaskGroup,
+  createWakeup,
+  retry,
+  sleep,
+  withTimeout,
+} from "../../../runtime/process/task.js";
 
 const never = new AbortController().signal;
 

@@ -5,8 +5,8 @@ import { Ajv, type ValidateFunction } from "ajv";
 import { SigningKey, Wallet } from "ethers";
 import { parse } from "yaml";
 import { assertBlock, assertOperations, assertOptions } from "./asserter.js";
-import { ALICE, BOB, hashOf, startFakeChain } from "./fake-chain.js";
-import type { FakeNode } from "./fake-node.js";
+import { ALICE, BOB, hashOf, startFakeChain } from "../../helpers/chains/journal-chain.js";
+import type { FakeNode } from "../../helpers/chains/fake-node.js";
 import type { Reply } from "./replies.js";
 import { call, NETWORK, type Online, onlineServer } from "./servers.js";
 

@@ -2,17 +2,17 @@
 import { NETWORKS } from "../../../chain/networks.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
-import type { HttpServer } from "../../../runtime/http-server.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { createMetrics } from "../../../runtime/metrics.js";
+import type { HttpServer } from "../../../runtime/http/http-server.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
 import { createSidecarServer } from "../../../sidecar/app.js";
 import { offlineRoutes } from "../../../sidecar/construction-api/offline.js";
 import { type CallPorts, callRoutes } from "../../../sidecar/data-api/call.js";
 import { mempoolRoutes } from "../../../sidecar/data-api/mempool.js";
 import { networkRoutes } from "../../../sidecar/data-api/network.js";
-import { unavailable } from "../../../sidecar/endpoint.js";
-import { SidecarError } from "../../../sidecar/errors.js";
-import type { TokenRegistry } from "../../../sidecar/token-registry.js";
+import { unavailable } from "../../../sidecar/rosetta/endpoint.js";
+import { SidecarError } from "../../../sidecar/rosetta/errors.js";
+import type { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 
 /** Paths of the API files that these tests do not ask. */
 const OTHER_DATA_PATHS = [

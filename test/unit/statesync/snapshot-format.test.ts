@@ -11,14 +11,14 @@ import {
   MAX_MANIFEST_BYTES,
   type SnapshotManifest,
   snapshotIdOf,
-} from "../../../node/statesync/snapshot-manifest.js";
+} from "../../../node/statesync/snapshot/snapshot-manifest.js";
 import {
   ChunkBuilder,
   ChunkReader,
   RECORD_KIND,
   slicesOf,
   type SnapshotRecord,
-} from "../../../node/statesync/snapshot-records.js";
+} from "../../../node/statesync/snapshot/snapshot-records.js";
 import { createRandom } from "../../helpers/random.js";
 
 const SEED = 20_261_120;

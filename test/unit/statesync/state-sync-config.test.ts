@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CONFIG_FILE } from "../../../node/config.js";
-import { stateSyncSettings } from "../../../node/statesync/state-sync-config.js";
-import { type ConfigFault, ConfigError, loadConfig } from "../../../runtime/config.js";
+import { CONFIG_FILE } from "../../../node/settings/config.js";
+import { stateSyncSettings } from "../../../node/settings/state-sync-config.js";
+import { type ConfigFault, ConfigError, loadConfig } from "../../../runtime/config/config.js";
 
 const HASH = "CE71A2B0".repeat(8);
 
@@ -59,6 +59,7 @@ describe("the settings of state sync", () => {
       discoveryMs: 15_000,
       chunkTimeoutMs: 70_500,
       chunkFetchers: 4,
+      maxSnapshotBytes: 68_719_476_736,
     });
   });
 

@@ -6,23 +6,23 @@ import path from "node:path";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
 import { sha256 } from "../../../chain/crypto.js";
 import { bytesToHash32, ZERO_HASH } from "../../../chain/hex.js";
-import { verifySignature } from "../../../node/consensus/ed25519.js";
-import { createGenesisBlock } from "../../../node/execution/genesis-block.js";
+import { verifySignature } from "../../../chain/consensus/ed25519.js";
+import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { type NodeId, nodeKeyOf } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
-import type { Offence } from "../../../node/p2p/peer-scores.js";
-import type { SnapshotManifest } from "../../../node/statesync/snapshot-manifest.js";
+import type { Offence } from "../../../node/p2p/peers/peer-scores.js";
+import type { SnapshotManifest } from "../../../node/statesync/snapshot/snapshot-manifest.js";
 import { ChunkFetch, ChunkFolder } from "../../../node/statesync/state-sync-chunks.js";
 import { StateSync } from "../../../node/statesync/state-sync.js";
 import { StateSyncFolders } from "../../../node/statesync/state-sync-folders.js";
 import { SnapshotOffers, type SnapshotPeer } from "../../../node/statesync/state-sync-offers.js";
 import type { SnapshotOffer } from "../../../node/statesync/statesync-ports.js";
-import { systemClock } from "../../../runtime/clock.js";
-import { createLogger } from "../../../runtime/logger.js";
-import { LIGHT_CHAIN_ID, lightChain, START_NS } from "../../helpers/light-blocks.js";
-import { FakeLightServer } from "../../helpers/light-server.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { LIGHT_CHAIN_ID, lightChain, START_NS } from "../../helpers/chains/light-blocks.js";
+import { FakeLightServer } from "../../helpers/chains/light-server.js";
 import { until } from "../../helpers/until.js";
-import { validatorGenesis } from "../../helpers/validator-node.js";
+import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 
 const log = createLogger({ component: "statesync", level: "silent" });
 
@@ -36,6 +36,8 @@ const MANIFEST: SnapshotManifest = {
   supply: { totalAtoken: 0n, mintedAtoken: 0n, burnedAtoken: 0n },
 };
 const OFFER: SnapshotOffer = { height: 7, format: 1, chunks: CHUNKS.length, id: ZERO_HASH };
+
+const ALL = { from: 0, to: CHUNKS.length };
 
 type ChunkAnswer = (index: number, signal: AbortSignal) => Promise<Uint8Array | undefined>;
 
@@ -106,8 +108,9 @@ function offersOf(peers: readonly FakePeer[]) {
 
 async function fetchAll(peers: readonly FakePeer[], clock = systemClock): Promise<void> {
   const chunks = new ChunkFolder(folder, MANIFEST);
-  const ports = { offers: offersOf(peers), report, timeoutMs: 300, fetchers: 4, clock, log };
-  await new ChunkFetch(OFFER, chunks, ports).run(new AbortController().signal);
+  const limits = { timeoutMs: 300, fetchers: 4 };
+  const ports = { offers: offersOf(peers), report, check: () => undefined, ...limits, clock, log };
+  await new ChunkFetch(OFFER, chunks, ports).run(ALL, new AbortController().signal);
   for (const [index, chunk] of CHUNKS.entries()) {
     expect([index, Buffer.from((await chunks.read(index)) ?? [])]).toEqual([index, chunk]);
   }
@@ -154,9 +157,10 @@ describe("chunks", () => {
   it("of one peer are asked a few at a time", async () => {
     const peer = new FakePeer("peer", honest);
     const chunks = new ChunkFolder(folder, MANIFEST);
-    const parts = { offers: offersOf([peer]), report, timeoutMs: 1_000, fetchers: 30 };
+    const check = () => undefined;
+    const parts = { offers: offersOf([peer]), report, check, timeoutMs: 1_000, fetchers: 30 };
     const fetching = new ChunkFetch(OFFER, chunks, { ...parts, clock: systemClock, log });
-    await fetching.run(new AbortController().signal);
+    await fetching.run(ALL, new AbortController().signal);
     expect(peer.mostBusy).toBe(4);
   });
 
@@ -215,9 +219,62 @@ describe("offers", () => {
   });
 });
 
+/** State sync of a chain of nine blocks, with peers that offer what they like. */
+function syncFrom(peers: readonly FakePeer[], maxSnapshotBytes: number): StateSync {
+  const { genesis } = validatorGenesis(1);
+  const chain = lightChain(9, { validators: 3, change: 0 });
+  const trusted = chain.get(2);
+  if (trusted === undefined) throw new Error("no chain");
+  return new StateSync({
+    settings: {
+      servers: [],
+      trustHeight: 2,
+      trustHash: hashConsensusHeader(trusted.header),
+      trustPeriodMs: 3_600_000,
+      discoveryMs: 600,
+      chunkTimeoutMs: 1_000,
+      chunkFetchers: 2,
+      maxSnapshotBytes,
+    },
+    folders: new StateSyncFolders(folder),
+    providers: [new FakeLightServer("one", chain), new FakeLightServer("two", chain)],
+    verifySignature,
+    chainId: LIGHT_CHAIN_ID,
+    genesisBlock: createGenesisBlock(genesis),
+    window: { maxAgeBlocks: 1, maxAgeNs: 1n },
+    peers: () => peers,
+    report,
+    clock: { ...systemClock, nowMs: () => Number(START_NS / 1_000_000n) + 600_000 },
+    log,
+  });
+}
+
+describe("a snapshot that is larger than the operator allows", () => {
+  it("is not begun with; a smaller one is", async () => {
+    const asked: number[] = [];
+    const offer = (height: number, chunks: number): SnapshotOffer => {
+      return { height, format: 1, chunks, id: bytesToHash32(Buffer.alloc(32, height)) };
+    };
+    const boaster = new FakePeer("boaster", honest, [offer(6, 65_536), offer(5, 9)], (one) => {
+      asked.push(one.height);
+      return undefined;
+    });
+    const ending = new AbortController();
+    const running = syncFrom([boaster], 10 * 1024 ** 2)
+      .run(ending.signal)
+      .catch(() => undefined);
+    try {
+      await until(() => asked.length >= 2, { timeoutMs: 20_000 });
+    } finally {
+      ending.abort(new Error("enough"));
+      await running;
+    }
+    expect(new Set(asked)).toEqual(new Set([5]));
+  });
+});
+
 describe("a snapshot that is not valid", () => {
   it("is never tried again, and whoever offers it is reported; older ones come next", async () => {
-    const { genesis } = validatorGenesis(1);
     const garbage = (height: number) => Buffer.from(`no manifest of ${height}`);
     const offered = [5, 6].map((height) => ({
       height,
@@ -232,31 +289,8 @@ describe("a snapshot that is not valid", () => {
     };
     const peers = ["a", "b"].map((name) => new FakePeer(name, honest, offered, manifestOf));
     const liar = new FakePeer("liar", honest, offered.slice(1), () => Buffer.from("another"));
-    const chain = lightChain(9, { validators: 3, change: 0 });
-    const trusted = chain.get(2);
-    if (trusted === undefined) throw new Error("no chain");
     const ending = new AbortController();
-    const sync = new StateSync({
-      settings: {
-        servers: [],
-        trustHeight: 2,
-        trustHash: hashConsensusHeader(trusted.header),
-        trustPeriodMs: 3_600_000,
-        discoveryMs: 600,
-        chunkTimeoutMs: 1_000,
-        chunkFetchers: 2,
-      },
-      folders: new StateSyncFolders(folder),
-      providers: [new FakeLightServer("one", chain), new FakeLightServer("two", chain)],
-      verifySignature,
-      chainId: LIGHT_CHAIN_ID,
-      genesisBlock: createGenesisBlock(genesis),
-      window: { maxAgeBlocks: 1, maxAgeNs: 1n },
-      peers: () => [liar, ...peers],
-      report,
-      clock: { ...systemClock, nowMs: () => Number(START_NS / 1_000_000n) + 600_000 },
-      log,
-    });
+    const sync = syncFrom([liar, ...peers], 2 ** 30);
     const running = sync.run(ending.signal).catch(() => undefined);
     try {
       await until(async () => tried.includes(5) && reports.length >= 4, { timeoutMs: 20_000 });

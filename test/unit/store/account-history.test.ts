@@ -7,7 +7,7 @@ import { addressToBytes } from "../../../chain/address.js";
 import { heightBytes } from "../../../chain/height-bytes.js";
 import { AccountHistory } from "../../../node/store/account-history.js";
 import { type Database, openDatabase, storeKey } from "../../../node/store/database.js";
-import { testAddress } from "../../helpers/fake-chain.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
 
 const busy = testAddress(2);
 const rare = testAddress(3);
@@ -28,14 +28,12 @@ let history: AccountHistory;
 
 beforeEach(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-history-"));
-  const level = await openDatabase(folder);
+  database = await openDatabase(folder);
   reads = 0;
-  database = {
-    ...level,
-    entries: (range) => {
-      reads += 1;
-      return level.entries(range);
-    },
+  const entries = database.entries.bind(database);
+  database.entries = (range) => {
+    reads += 1;
+    return entries(range);
   };
   const writes = [...HEIGHTS].flatMap(([address, heights]) =>
     heights.map((height) => ({
@@ -90,13 +88,12 @@ describe("versions of accounts below the head", () => {
 
   it("are read again after a fault", async () => {
     let isBroken = true;
-    const faulty = new AccountHistory({
-      ...database,
-      entries: (range) => {
-        if (isBroken) throw new Error("disk");
-        return database.entries(range);
-      },
-    });
+    const entries = database.entries.bind(database);
+    database.entries = (range) => {
+      if (isBroken) throw new Error("disk");
+      return entries(range);
+    };
+    const faulty = new AccountHistory(database);
     await expect(faulty.versionAt(rare, 10, HEAD)).rejects.toThrow("disk");
     isBroken = false;
     expect((await faulty.versionAt(rare, 10, HEAD))?.toString()).toBe(`${rare} 8`);

@@ -8,10 +8,10 @@ import { keccak256 } from "../../../chain/crypto.js";
 import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
-import { encodeGenesis, parseGenesis } from "../../../node/genesis.js";
+import { encodeGenesis, parseGenesis } from "../../../node/settings/genesis.js";
 import { PoolStore } from "../../../node/store/pool-store.js";
 import { openDatabase, STORE_FORMAT_VERSION } from "../../../node/store/database.js";
-import { ExecutionChain, testGenesis } from "../../helpers/execution-chain.js";
+import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";
 
 const wallet = new Wallet(`0x${"33".repeat(32)}`);
 const faucet = parseAddress(wallet.address);
@@ -71,7 +71,12 @@ describe("the node's store", () => {
     }
     for (const height of [1, 10, 19, 20]) {
       const root = hexToBytes(chain.view.block(height)?.block.header.stateRoot ?? "0x");
-      const { accountProof } = await chain.view.proof(payee(1), [], height);
+      const { accountProof } = await chain.view.proof(
+        payee(1),
+        [],
+        height,
+        new AbortController().signal,
+      );
       const nodes = accountProof.map((node) => parseHexBytes(node));
       const verified = await createMPTFromProof(nodes, { root });
       expect(verified).toBeDefined();
@@ -83,7 +88,7 @@ describe("the node's store", () => {
         0n,
         BigInt(height) * 7n,
       ]);
-      const absent = await chain.view.proof(payee(99), [], height);
+      const absent = await chain.view.proof(payee(99), [], height, new AbortController().signal);
       const nothing = await verifyMerkleProof(
         keccak256(hexToBytes(payee(99))),
         absent.accountProof.map((node) => parseHexBytes(node)),
@@ -97,7 +102,12 @@ describe("the node's store", () => {
     open.push(chain);
     const { feeCollector, treasury } = chain.genesis.params;
     const slot = parseHash32(`0x${"00".repeat(32)}`);
-    const { account, storageProof } = await chain.view.proof(feeCollector, [slot], 0);
+    const { account, storageProof } = await chain.view.proof(
+      feeCollector,
+      [slot],
+      0,
+      new AbortController().signal,
+    );
     expect(storageProof[0]?.value).toBe(BigInt(treasury));
     const nodes = (storageProof[0]?.proof ?? []).map((node) => parseHexBytes(node));
     expect(
@@ -147,7 +157,7 @@ describe("the genesis", () => {
   it("reads what it writes, and its hash commits to every parameter", async () => {
     const genesis = testGenesis(wallet.address);
     expect(parseGenesis(encodeGenesis(genesis))).toEqual(genesis);
-    const { createGenesisBlock } = await import("../../../node/execution/genesis-block.js");
+    const { createGenesisBlock } = await import("../../../node/blocks/genesis-block.js");
     const changed = { ...genesis, params: { ...genesis.params, maxBytes: 2_000 } };
     expect(createGenesisBlock(genesis).committed.block.hash).not.toBe(
       createGenesisBlock(changed).committed.block.hash,
@@ -184,6 +194,47 @@ describe("the pool's journal", () => {
     expect(await load()).toEqual(new Set([y.hash]));
     await store.mined([y.hash]);
     expect(await load()).toEqual(new Set());
+    await chain.close();
+  });
+
+  it("writes what comes in and what goes for it at once, and neither is forgotten", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    const entry = async (nonce: number, sequence: number) => {
+      const { raw, hash } = decodeTransaction(parseHexBytes(await transfer(nonce, payee(1))));
+      return { hash, raw, from: faucet, receivedAtMs: 1_000, sequence };
+    };
+    const [a, b, c] = [await entry(0, 0), await entry(1, 1), await entry(2, 2)];
+    const underpriced = { status: "dropped", reason: "underpriced" } as const;
+    const store = new PoolStore(chain.stores.database, () => false);
+    const load = async () => {
+      const left: Hash32[] = [];
+      const reopened = new PoolStore(chain.stores.database, () => false);
+      for await (const { hash } of reopened.load()) left.push(hash);
+      return { left, outcomes: [...reopened.outcomes()] };
+    };
+    await store.append([a, b]);
+    await store.append([c], new Map([[a.hash, underpriced]]));
+    expect(await load()).toEqual({ left: [b.hash, c.hash], outcomes: [[a.hash, underpriced]] });
+    // A peer's transaction took the place: nothing comes in.
+    await store.append([], new Map([[b.hash, underpriced]]));
+    const outcomes = [a, b].map(({ hash }) => [hash, underpriced]);
+    expect(await load()).toEqual({ left: [c.hash], outcomes });
+    await store.append([{ ...a, sequence: 3 }]);
+    expect((await load()).left.toSorted()).toEqual([a.hash, c.hash].toSorted());
+    await chain.close();
+  });
+
+  it("keeps a transaction that was removed before it was ever written, and came again", async () => {
+    const chain = await ExecutionChain.open(testGenesis(wallet.address));
+    const { raw, hash } = decodeTransaction(parseHexBytes(await transfer(0, payee(1))));
+    const store = new PoolStore(chain.stores.database, () => false);
+    // As after a write that failed: the pool lets go of what no record holds.
+    await store.remove([hash]);
+    await store.append([{ hash, raw, from: faucet, receivedAtMs: 1_000, sequence: 0 }]);
+    const reopened = new PoolStore(chain.stores.database, () => false);
+    const left: Hash32[] = [];
+    for await (const entry of reopened.load()) left.push(entry.hash);
+    expect(left).toEqual([hash]);
     await chain.close();
   });
 

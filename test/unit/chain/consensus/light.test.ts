@@ -12,7 +12,7 @@ import {
   verifyNonAdjacent,
   verifySelfSigned,
 } from "../../../../chain/consensus/light.js";
-import { verifySignature } from "../../../../node/consensus/ed25519.js";
+import { verifySignature } from "../../../../chain/consensus/ed25519.js";
 import {
   commitOf,
   HOUR_NS,
@@ -23,7 +23,7 @@ import {
   lightKeys,
   lightSet,
   START_NS,
-} from "../../../helpers/light-blocks.js";
+} from "../../../helpers/chains/light-blocks.js";
 
 const MS_NS = 1_000_000n;
 

@@ -1,0 +1,37 @@
+/** Parameters of consensus as CometBFT shows and hashes them, and the room that they leave. */
+import { sha256 } from "../crypto.js";
+import { bytesToHash32, type Hash32 } from "../hex.js";
+import { ProtoWriter } from "./protobuf.js";
+
+/** Parameters of consensus, as CometBFT shows and hashes them. */
+export interface ConsensusParams {
+  readonly blockMaxBytes: number;
+  readonly blockMaxGas: bigint;
+  readonly evidenceMaxAgeBlocks: number;
+  readonly evidenceMaxAgeNs: bigint;
+  readonly evidenceMaxBytes: number;
+}
+
+/** Bytes of a header and of the fields around data, evidence and commit, rounded up. */
+const HEADER_BYTES = 1_024;
+/** Bytes of one entry of a commit, rounded up: flag, address, time, signature. */
+const COMMIT_SIGNATURE_BYTES = 128;
+
+/** `consensus_hash`: SHA-256 of `HashedParams`. */
+export function hashConsensusParams(params: ConsensusParams): Hash32 {
+  const bytes = new ProtoWriter()
+    .integer(1, params.blockMaxBytes)
+    .integer(2, params.blockMaxGas)
+    .finish();
+  return bytesToHash32(sha256(bytes));
+}
+
+/** Bytes that a block of this many validators has for transactions. */
+export function dataBytesOf(
+  params: ConsensusParams,
+  validators: number,
+  evidenceBytes: number,
+): number {
+  const commitBytes = validators * COMMIT_SIGNATURE_BYTES;
+  return Math.max(0, params.blockMaxBytes - HEADER_BYTES - commitBytes - evidenceBytes);
+}

@@ -1,0 +1,90 @@
+/**
+ * ERC-20 on the wire: selectors, event signatures, and the calldata of the calls that Causeway makes
+ * or reads. Source: ERC-20; Deposit and Withdrawal: WETH9.
+ */
+import { type Address, addressToBytes, bytesToAddress } from "./address.js";
+import { bigintToWord, bytesToBigint, bytesToHex, type Hex, hexToBytes } from "./hex.js";
+
+/** First four bytes of keccak-256 of each signature, as hex. */
+export const ERC20_SELECTORS = {
+  /** `balanceOf(address)` */
+  balanceOf: "0x70a08231",
+  /** `decimals()` */
+  decimals: "0x313ce567",
+  /** `symbol()` */
+  symbol: "0x95d89b41",
+  /** `totalSupply()` */
+  totalSupply: "0x18160ddd",
+  /** `transfer(address,uint256)` */
+  transfer: "0xa9059cbb",
+} as const satisfies Record<string, Hex>;
+
+/** keccak-256 of each event's signature: its first topic. */
+export const ERC20_TOPICS = {
+  /** `Transfer(address,address,uint256)` */
+  transfer: "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
+  /** `Deposit(address,uint256)`: WETH9 and its kind log it for a mint. */
+  deposit: "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c",
+  /** `Withdrawal(address,uint256)`: the same for a burn. */
+  withdrawal: "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65",
+} as const satisfies Record<string, Hex>;
+
+/** Bytes of a selector, and of one word. */
+const SELECTOR_BYTES = 4;
+const WORD_BYTES = 32;
+
+/** Characters of one word as hex with its prefix. */
+const WORD_CHARACTERS = 2 + 2 * WORD_BYTES;
+
+/** Selector, recipient, amount. */
+const TRANSFER_BYTES = SELECTOR_BYTES + 2 * WORD_BYTES;
+
+/** Zeros before an address in its word. */
+const ADDRESS_PADDING_BYTES = 12;
+
+/** Recipient and amount of a transfer; the amount is in the token's smallest unit. */
+export interface TokenTransfer {
+  readonly to: Address;
+  readonly amountUnits: bigint;
+}
+
+/** Calldata of `balanceOf(account)`. */
+export function encodeBalanceOf(account: Address): Hex {
+  const padding = "00".repeat(ADDRESS_PADDING_BYTES);
+  return `${ERC20_SELECTORS.balanceOf}${padding}${account.slice(2)}`;
+}
+
+/** Calldata of `transfer(to, amountUnits)`. */
+export function encodeTransfer({ to, amountUnits }: TokenTransfer): Hex {
+  const padding = new Uint8Array(ADDRESS_PADDING_BYTES);
+  return bytesToHex(
+    Buffer.concat([
+      hexToBytes(ERC20_SELECTORS.transfer),
+      padding,
+      addressToBytes(to),
+      bigintToWord(amountUnits),
+    ]),
+  );
+}
+
+/**
+ * The transfer that calldata is, read strictly: undefined unless `encodeTransfer` would give these
+ * very bytes, so also where bytes follow or the address' word is dirty.
+ */
+export function decodeTransfer(data: Hex): TokenTransfer | undefined {
+  if (!data.startsWith(ERC20_SELECTORS.transfer)) return undefined;
+  const bytes = hexToBytes(data);
+  if (bytes.length !== TRANSFER_BYTES) return undefined;
+  const addressStart = SELECTOR_BYTES + ADDRESS_PADDING_BYTES;
+  if (bytes.subarray(SELECTOR_BYTES, addressStart).some((byte) => byte !== 0)) return undefined;
+  const amountStart = SELECTOR_BYTES + WORD_BYTES;
+  return {
+    to: bytesToAddress(bytes.subarray(addressStart, amountStart)),
+    amountUnits: bytesToBigint(bytes.subarray(amountStart)),
+  };
+}
+
+/** The amount that a view answered: exactly one word, else undefined. */
+export function decodeUnits(answer: Hex): bigint | undefined {
+  return answer.length === WORD_CHARACTERS ? BigInt(answer) : undefined;
+}

@@ -1,0 +1,17 @@
+/** The precompiled contracts of the fork that the chain runs (D19), by their EIP-7910 names. */
+import { type Address, parseAddress } from "../address.js";
+
+/** Name to address; there are no blobs, so there is no point evaluation. */
+export const PRECOMPILES_BY_NAME: ReadonlyMap<string, Address> = new Map(
+  [
+    "ECREC",
+    "SHA256",
+    "RIPEMD160",
+    "ID",
+    "MODEXP",
+    "BN254_ADD",
+    "BN254_MUL",
+    "BN254_PAIRING",
+    "BLAKE2F",
+  ].map((name, index) => [name, parseAddress(`0x${"00".repeat(19)}0${index + 1}`)]),
+);

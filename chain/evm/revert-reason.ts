@@ -1,0 +1,47 @@
+/** Solidity's revert data in words, as geth prints it (abi.UnpackRevert). */
+import { bytesToBigint, bytesToHex } from "../hex.js";
+
+const ERROR_SELECTOR = "0x08c379a0";
+const PANIC_SELECTOR = "0x4e487b71";
+const WORD_BYTES = 32;
+const SELECTOR_BYTES = 4;
+
+/** Texts of Solidity's panic codes, as in geth. */
+const PANICS = new Map<bigint, string>([
+  [0x00n, "generic panic"],
+  [0x01n, "assert(false)"],
+  [0x11n, "arithmetic underflow or overflow"],
+  [0x12n, "division or modulo by zero"],
+  [0x21n, "enum overflow"],
+  [0x22n, "invalid encoded storage byte array accessed"],
+  [0x31n, "out-of-bounds array access; popping on an empty array"],
+  [0x32n, "out-of-bounds access of an array or bytesN"],
+  [0x41n, "out of memory"],
+  [0x51n, "uninitialized function"],
+]);
+
+/** Reason in `Error(string)` or `Panic(uint256)`; undefined for anything else. */
+export function revertReason(data: Uint8Array): string | undefined {
+  const selector = bytesToHex(data.subarray(0, SELECTOR_BYTES));
+  const body = data.subarray(SELECTOR_BYTES);
+  if (selector === PANIC_SELECTOR && body.length >= WORD_BYTES) {
+    const code = bytesToBigint(body.subarray(0, WORD_BYTES));
+    return PANICS.get(code) ?? `unknown panic code: 0x${code.toString(16)}`;
+  }
+  return selector === ERROR_SELECTOR ? errorString(body) : undefined;
+}
+
+function errorString(body: Uint8Array): string | undefined {
+  const offset = safeWord(body, 0);
+  const length = offset === undefined ? undefined : safeWord(body, offset);
+  if (offset === undefined || length === undefined) return undefined;
+  const start = offset + WORD_BYTES;
+  if (start + length > body.length) return undefined;
+  return Buffer.from(body.subarray(start, start + length)).toString("utf8");
+}
+
+function safeWord(body: Uint8Array, at: number): number | undefined {
+  if (at + WORD_BYTES > body.length) return undefined;
+  const value = bytesToBigint(body.subarray(at, at + WORD_BYTES));
+  return value <= BigInt(body.length) ? Number(value) : undefined;
+}

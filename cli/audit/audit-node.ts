@@ -1,0 +1,151 @@
+/**
+ * What an audit asks of a node, over its public JSON-RPC: blocks as bytes, receipts as people read
+ * them, the balance journal, proofs and code. Nothing here is believed for its own sake.
+ */
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
+import {
+  readAddress,
+  readHash,
+  readHex,
+  readList,
+  readObject,
+  readOptional,
+  readQuantity,
+  readSafeQuantity,
+} from "../../rpc-client/answer-fields.js";
+import { RpcError } from "../../rpc-client/errors.js";
+import { type JournaledBlock, parseJournaledBlock } from "../../rpc-client/journal-codec.js";
+import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
+import { AuditError } from "./errors.js";
+
+/** A log of a receipt. */
+export interface AuditedLog {
+  readonly address: Address;
+  readonly topics: readonly Hash32[];
+  readonly data: Hex;
+}
+
+/** A receipt as `eth_getBlockReceipts` tells it. */
+export interface AuditedReceipt {
+  readonly transactionHash: Hash32;
+  readonly type: number;
+  readonly from: Address;
+  readonly to: Address | undefined;
+  readonly contractAddress: Address | undefined;
+  readonly status: number;
+  readonly gasUsed: bigint;
+  readonly cumulativeGasUsed: bigint;
+  readonly effectiveGasPriceAtoken: bigint;
+  readonly logsBloom: Hex;
+  readonly logs: readonly AuditedLog[];
+}
+
+/** An account, or slots of its storage, whose proof is wanted. */
+export interface ProofQuery {
+  readonly address: Address;
+  readonly slots: readonly Hash32[];
+}
+
+/** Nodes of the tries on the way to what a query names, root first. */
+export interface TrieProof {
+  readonly account: readonly Uint8Array[];
+  readonly storage: readonly (readonly Uint8Array[])[];
+}
+
+/** The node under audit. All methods throw RpcError and NodeFault, and AuditError where they say. */
+export interface AuditNode {
+  headHeight(): Promise<Height>;
+  /** RLP of header, transactions and uncles. */
+  rawBlock(height: Height): Promise<Uint8Array>;
+  /** RLP of headers, in the order of the heights. */
+  rawHeaders(heights: readonly Height[]): Promise<Uint8Array[]>;
+  receipts(height: Height): Promise<AuditedReceipt[]>;
+  journal(hash: Hash32): Promise<JournaledBlock>;
+  /** @throws STATE_UNPROVEN where the node no longer has the state of that height */
+  proofs(queries: readonly ProofQuery[], height: Height): Promise<TrieProof[]>;
+  code(address: Address, height: Height): Promise<Uint8Array>;
+}
+
+/** The node behind a JSON-RPC client. */
+export function createAuditNode(rpc: JsonRpcClient, signal: AbortSignal): AuditNode {
+  const ask = (method: string, params: readonly unknown[]) =>
+    asking(method, () => rpc.request(method, params, { signal }));
+  const askAll = (method: string, params: readonly (readonly unknown[])[]) =>
+    asking(method, async () => {
+      const calls = params.map((each) => ({ method, params: each }));
+      return (await rpc.batch(calls, { signal })).map((outcome) => resultOf(outcome));
+    });
+  const bytes = (value: unknown, name: string) => hexToBytes(readHex(value, name));
+  return {
+    headHeight: async () => readSafeQuantity(await ask("eth_blockNumber", []), "block number"),
+    rawBlock: async (height) =>
+      bytes(await ask("debug_getRawBlock", [toQuantity(height)]), "raw block"),
+    async rawHeaders(heights) {
+      const answers = await askAll(
+        "debug_getRawHeader",
+        heights.map((height) => [toQuantity(height)]),
+      );
+      return answers.map((answer) => bytes(answer, "raw header"));
+    },
+    async receipts(height) {
+      const answer = await ask("eth_getBlockReceipts", [toQuantity(height)]);
+      return readList(answer, "receipts").map(parseReceipt);
+    },
+    journal: async (hash) => parseJournaledBlock(await ask("causeway_getBlockJournal", [hash])),
+    async proofs(queries, height) {
+      const at = toQuantity(height);
+      const params = queries.map(({ address, slots }) => [address, slots, at]);
+      return (await askAll("eth_getProof", params)).map(parseProof);
+    },
+    code: async (address, height) =>
+      bytes(await ask("eth_getCode", [address, toQuantity(height)]), "code"),
+  };
+}
+
+/** A refusal names the method: a pruned state and a method that is switched off look like that. */
+async function asking<T>(method: string, request: () => Promise<T>): Promise<T> {
+  try {
+    return await request();
+  } catch (cause) {
+    if (!(cause instanceof RpcError)) throw cause;
+    const code = method === "eth_getProof" ? "STATE_UNPROVEN" : "NODE_REFUSED";
+    throw new AuditError(code, `The node refuses ${method}: ${cause.message}.`, { cause });
+  }
+}
+
+function parseReceipt(value: unknown): AuditedReceipt {
+  const receipt = readObject(value, "receipt");
+  return {
+    transactionHash: readHash(receipt["transactionHash"], "transactionHash"),
+    type: readSafeQuantity(receipt["type"], "type"),
+    from: readAddress(receipt["from"], "from"),
+    to: readOptional(receipt["to"], "to", readAddress),
+    contractAddress: readOptional(receipt["contractAddress"], "contractAddress", readAddress),
+    status: readSafeQuantity(receipt["status"], "status"),
+    gasUsed: readQuantity(receipt["gasUsed"], "gasUsed"),
+    cumulativeGasUsed: readQuantity(receipt["cumulativeGasUsed"], "cumulativeGasUsed"),
+    effectiveGasPriceAtoken: readQuantity(receipt["effectiveGasPrice"], "effectiveGasPrice"),
+    logsBloom: readHex(receipt["logsBloom"], "logsBloom"),
+    logs: readList(receipt["logs"], "logs").map((entry) => {
+      const log = readObject(entry, "log");
+      return {
+        address: readAddress(log["address"], "address"),
+        topics: readList(log["topics"], "topics").map((topic) => readHash(topic, "topic")),
+        data: readHex(log["data"], "data"),
+      };
+    }),
+  };
+}
+
+function parseProof(value: unknown): TrieProof {
+  const proof = readObject(value, "proof");
+  const nodes = (list: unknown, name: string) =>
+    readList(list, name).map((node) => hexToBytes(readHex(node, name)));
+  return {
+    account: nodes(proof["accountProof"], "accountProof"),
+    storage: readList(proof["storageProof"], "storageProof").map((entry) =>
+      nodes(readObject(entry, "storageProof")["proof"], "storageProof"),
+    ),
+  };
+}

@@ -1,0 +1,435 @@
+/**
+ * One block executed a second time, by @ethereumjs/vm over proven state, and held against what the
+ * chain says of it: receipts, balance journal, and everything that its header commits to.
+ */
+import { createBlock, type Block as LibraryBlock } from "@ethereumjs/block";
+import type { Common } from "@ethereumjs/common";
+import { createTxFromRLP, type TypedTransaction } from "@ethereumjs/tx";
+import { generateAddress, type Address as LibraryAddress } from "@ethereumjs/util";
+import { createVM, encodeReceipt, runTx, type RunTxResult, type VM } from "@ethereumjs/vm";
+import { type Address, bytesToAddress } from "../../chain/address.js";
+import type { BalanceChange } from "../../chain/balance-change.js";
+import { keccak256Hex } from "../../chain/crypto.js";
+import { errorMessage } from "../../chain/errors.js";
+import { bigintToBytes, bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
+import { operationsOf } from "../../chain/operations.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import type { AuditedLog, AuditedReceipt, AuditNode } from "./audit-node.js";
+import {
+  ABSENT_PRECOMPILES,
+  type AuditedBlock,
+  type AuditedHeader,
+  createChainCommon,
+  endOfBlock,
+  listRoot,
+  type SupplyRange,
+  supplyRoot,
+  type SupplyTotals,
+  type SystemAccounts,
+  toLibraryAddress,
+} from "./chain-rules.js";
+import { AuditError, type Comparison, type Difference, firstDifference } from "./errors.js";
+import { ProvenState } from "./proven-state.js";
+
+/** What a block is executed on. */
+export interface BlockAuditOptions {
+  readonly node: AuditNode;
+  readonly chainId: bigint;
+  readonly accounts: SystemAccounts;
+  /** Hash of an earlier block, proven by the chain of headers, for the BLOCKHASH opcode. */
+  readonly blockHash: (height: number) => Promise<Hash32>;
+  readonly signal: AbortSignal;
+}
+
+/** The supply before a block: its range, and the exact totals where they are known. */
+export interface SupplyBefore {
+  readonly range: SupplyRange;
+  /** Undefined for an audit that does not begin at block 1. */
+  readonly totals: SupplyTotals | undefined;
+}
+
+/** A block that agrees in everything. */
+export interface AgreedBlock {
+  readonly totals: SupplyTotals | undefined;
+  readonly gasUsed: bigint;
+  readonly logs: number;
+}
+
+/** What came of a block: what goes on to the next one, or the first difference. */
+export type BlockVerdict = { readonly agreed: AgreedBlock } | { readonly difference: Difference };
+
+/** What the transactions of a block came to. */
+interface Executed {
+  readonly receipts: readonly Uint8Array[];
+  readonly bloom: Uint8Array;
+  readonly gasUsed: bigint;
+  readonly feesAtoken: bigint;
+  readonly destroyedAtoken: bigint;
+  readonly logs: number;
+}
+
+/** What the chain says of a transaction beside its bytes. */
+interface Claims {
+  readonly receipts: readonly AuditedReceipt[];
+  readonly changes: readonly (readonly BalanceChange[])[];
+  readonly blockChanges: readonly BalanceChange[];
+}
+
+/** Executes blocks again, one after the other. */
+export class BlockAudit {
+  readonly #options: BlockAuditOptions;
+  readonly #rules: Common;
+  readonly #state: ProvenState;
+  readonly #vm: VM;
+
+  private constructor(options: BlockAuditOptions, rules: Common, state: ProvenState, vm: VM) {
+    this.#options = options;
+    this.#rules = rules;
+    this.#state = state;
+    this.#vm = vm;
+  }
+
+  static async create(options: BlockAuditOptions): Promise<BlockAudit> {
+    const { node, signal } = options;
+    const common = createChainCommon(options.chainId);
+    const state = new ProvenState(node, { common, signal });
+    const vm = await createVM({
+      common,
+      stateManager: state,
+      evmOpts: {
+        customPrecompiles: ABSENT_PRECOMPILES.map((address) => ({ address })),
+        blockchain: {
+          getBlock: async (height) => {
+            const hash = await options.blockHash(height);
+            return { hash: () => Buffer.from(hash.slice(2), "hex") };
+          },
+          putBlock: () => Promise.reject(new TypeError("an audit stores no blocks")),
+          shallowCopy() {
+            return this;
+          },
+        },
+      },
+    });
+    return new BlockAudit(options, common, state, vm);
+  }
+
+  /** Proofs that the node was asked for. */
+  get fetchedProofs(): number {
+    return this.#state.nodes.fetchedProofs;
+  }
+
+  /**
+   * Executes a block on its parent's state.
+   * @throws STATE_UNPROVEN, NODE_REFUSED and the client's errors: the audit cannot go on
+   */
+  async run(
+    block: AuditedBlock,
+    parent: Pick<AuditedHeader, "height" | "hash" | "stateRoot">,
+    supply: SupplyBefore,
+  ): Promise<BlockVerdict> {
+    const { header } = block;
+    const place = { height: header.height, transaction: undefined };
+    const isBound = firstDifference(place, [
+      { field: "height", chain: header.height, audit: parent.height + 1 },
+      { field: "parentHash", chain: header.parentHash, audit: parent.hash },
+      {
+        field: "transactionsRoot",
+        chain: header.transactionsRoot,
+        audit: await listRoot(block.transactions),
+      },
+    ]);
+    if (isBound !== undefined) return { difference: isBound };
+    const claims = await this.#claims(header);
+    const countDifference = firstDifference(place, [
+      { field: "receipts", chain: claims.receipts.length, audit: block.transactions.length },
+      { field: "journal", chain: claims.changes.length, audit: block.transactions.length },
+    ]);
+    if (countDifference !== undefined) return { difference: countDifference };
+    await this.#state.startFrom(parent.height, parent.stateRoot);
+    const executed = await this.#transactions(block, claims);
+    return "difference" in executed
+      ? executed
+      : this.#seal(header, claims, executed.executed, supply);
+  }
+
+  async #claims({ height, hash }: AuditedHeader): Promise<Claims> {
+    const { node } = this.#options;
+    const [receipts, journal] = await Promise.all([node.receipts(height), node.journal(hash)]);
+    return {
+      receipts,
+      changes: journal.transactions.map(({ changes }) => changes),
+      blockChanges: journal.blockChanges,
+    };
+  }
+
+  async #transactions(
+    { header, transactions }: AuditedBlock,
+    claims: Claims,
+  ): Promise<{ readonly executed: Executed } | { readonly difference: Difference }> {
+    const parsed: TypedTransaction[] = [];
+    for (const raw of transactions) {
+      const tx = parseTransaction(raw, this.#rules);
+      if (tx instanceof Error) return refused(header, parsed.length, raw, tx);
+      parsed.push(tx);
+    }
+    await this.#prefetch(header, parsed);
+    const block = libraryBlock(header, this.#rules);
+    const done = emptyExecution();
+    for (const [index, tx] of parsed.entries()) {
+      this.#options.signal.throwIfAborted();
+      const hash = bytesToHash32(tx.hash());
+      const result = await this.#transaction(tx, block, done.gasUsed);
+      if (result instanceof Error) return refused(header, index, transactions[index], result);
+      const feeAtoken = await this.#passFeeOn(result, block.header.coinbase);
+      done.gasUsed += result.totalGasSpent;
+      done.feesAtoken += feeAtoken;
+      done.logs += result.receipt.logs.length;
+      done.receipts.push(encodeReceipt(result.receipt, tx.type));
+      addBloom(done.bloom, result.bloom.bitvector);
+      const balances = await this.#state.takeChanges(toLibraryAddress);
+      for (const deltaAtoken of balances.values()) done.destroyedAtoken -= deltaAtoken;
+      const place = { height: header.height, transaction: { index, hash } };
+      const difference = firstDifference(place, [
+        ...receiptComparisons(claims.receipts[index], { tx, result, gasUsed: done.gasUsed }),
+        ...journalComparisons(claims.changes[index] ?? [], balances),
+      ]);
+      if (difference !== undefined) return { difference };
+    }
+    return { executed: done };
+  }
+
+  /** Accounts that transactions name, in a few requests instead of one each. */
+  async #prefetch(header: AuditedHeader, transactions: readonly TypedTransaction[]): Promise<void> {
+    if (transactions.length === 0) return;
+    const { feeCollector, treasury, validatorsPool, developmentFund } = this.#options.accounts;
+    const named = new Set<Address>([feeCollector, treasury, validatorsPool, developmentFund]);
+    named.add(bytesToAddress(header.coinbase));
+    for (const tx of transactions) {
+      named.add(bytesToAddress(tx.getSenderAddress().bytes));
+      if (tx.to !== undefined) named.add(bytesToAddress(tx.to.bytes));
+    }
+    await this.#state.nodes.prefetch([...named]);
+  }
+
+  async #transaction(
+    tx: TypedTransaction,
+    block: LibraryBlock,
+    blockGasUsed: bigint,
+  ): Promise<RunTxResult | Error> {
+    try {
+      const options = { tx, block, blockGasUsed, skipBlockGasLimitValidation: true };
+      return await runTx(this.#vm, options);
+    } catch (error) {
+      // What the VM refuses must not be in a block; a state that cannot be read is no verdict.
+      const isOutside =
+        error instanceof AuditError || error instanceof RpcError || error instanceof NodeFault;
+      if (isOutside || this.#options.signal.aborted || !(error instanceof Error)) throw error;
+      return error;
+    }
+  }
+
+  /** The VM pays the proposer; here every fee goes to the FeeCollector at once (D3). */
+  async #passFeeOn(result: RunTxResult, coinbase: LibraryAddress): Promise<bigint> {
+    const feeAtoken = result.minerValue;
+    await this.#state.move(coinbase, -feeAtoken);
+    await this.#state.move(toLibraryAddress(this.#options.accounts.feeCollector), feeAtoken);
+    return feeAtoken;
+  }
+
+  async #seal(
+    header: AuditedHeader,
+    claims: Claims,
+    executed: Executed,
+    { range, totals }: SupplyBefore,
+  ): Promise<BlockVerdict> {
+    const place = { height: header.height, transaction: undefined };
+    const claimedAtoken = claims.blockChanges
+      .filter(({ from }) => from === undefined)
+      .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+    const mintAtoken = range.mintOf(header.height, claimedAtoken);
+    const end = endOfBlock(executed.feesAtoken, mintAtoken, this.#options.accounts);
+    for (const [address, deltaAtoken] of end.changes) {
+      await this.#state.move(toLibraryAddress(address), deltaAtoken);
+    }
+    const balances = await this.#state.takeChanges(toLibraryAddress);
+    const burnedAtoken = end.burnedAtoken + executed.destroyedAtoken;
+    range.add(mintAtoken - burnedAtoken);
+    const after = totals && {
+      mintedAtoken: totals.mintedAtoken + mintAtoken,
+      burnedAtoken: totals.burnedAtoken + burnedAtoken,
+    };
+    const difference = firstDifference(place, [
+      ...journalComparisons(claims.blockChanges, balances),
+      { field: "gasUsed", chain: header.gasUsed, audit: executed.gasUsed },
+      {
+        field: "logsBloom",
+        chain: bytesToHex(header.logsBloom),
+        audit: bytesToHex(executed.bloom),
+      },
+      {
+        field: "receiptsRoot",
+        chain: header.receiptsRoot,
+        audit: await listRoot(executed.receipts),
+      },
+      {
+        field: "stateRoot",
+        chain: header.stateRoot,
+        audit: bytesToHash32(await this.#state.getStateRoot()),
+      },
+      {
+        field: "extraData",
+        chain: header.moduleRoot,
+        audit: after === undefined ? header.moduleRoot : await supplyRoot(after),
+      },
+    ]);
+    if (difference !== undefined) return { difference };
+    return { agreed: { totals: after, gasUsed: executed.gasUsed, logs: executed.logs } };
+  }
+}
+
+function emptyExecution() {
+  return {
+    receipts: [] as Uint8Array[],
+    bloom: new Uint8Array(256),
+    gasUsed: 0n,
+    feesAtoken: 0n,
+    destroyedAtoken: 0n,
+    logs: 0,
+  };
+}
+
+function addBloom(sum: Uint8Array, bloom: Uint8Array): void {
+  bloom.forEach((byte, index) => {
+    sum[index] = (sum[index] ?? 0) | byte;
+  });
+}
+
+function parseTransaction(raw: Uint8Array, common: Common): TypedTransaction | Error {
+  try {
+    return createTxFromRLP(raw, { common });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(errorMessage(error));
+  }
+}
+
+/** A transaction that is in the block and that the VM does not take. */
+function refused(
+  { height }: AuditedHeader,
+  index: number,
+  raw: Uint8Array | undefined,
+  error: Error,
+): { readonly difference: Difference } {
+  const transaction = { index, hash: keccak256Hex(raw ?? new Uint8Array(0)) };
+  const field = "validity";
+  const difference = { height, transaction, field, chain: "included", audit: error.message };
+  return { difference };
+}
+
+function libraryBlock(header: AuditedHeader, common: Common): LibraryBlock {
+  const { height, timestampSeconds, gasLimit, mixHash, coinbase } = header;
+  return createBlock(
+    {
+      header: {
+        number: BigInt(height),
+        coinbase,
+        timestamp: timestampSeconds,
+        gasLimit,
+        mixHash,
+        baseFeePerGas: 0n,
+      },
+    },
+    { common, skipConsensusFormatValidation: true },
+  );
+}
+
+interface Outcome {
+  readonly tx: TypedTransaction;
+  readonly result: RunTxResult;
+  /** Of the block up to here. */
+  readonly gasUsed: bigint;
+}
+
+/** Everything that a receipt says, against the execution. */
+function* receiptComparisons(
+  receipt: AuditedReceipt | undefined,
+  { tx, result, gasUsed }: Outcome,
+): Iterable<Comparison> {
+  if (receipt === undefined) {
+    yield { field: "receipt", chain: undefined, audit: "one" };
+    return;
+  }
+  const failed = result.execResult.exceptionError !== undefined;
+  const sender = tx.getSenderAddress();
+  const logs = result.receipt.logs;
+  yield {
+    field: "transactionHash",
+    chain: receipt.transactionHash,
+    audit: bytesToHash32(tx.hash()),
+  };
+  yield { field: "type", chain: receipt.type, audit: tx.type };
+  yield { field: "from", chain: receipt.from, audit: bytesToAddress(sender.bytes) };
+  yield { field: "to", chain: receipt.to, audit: tx.to && bytesToAddress(tx.to.bytes) };
+  yield { field: "status", chain: receipt.status, audit: failed ? 0 : 1 };
+  yield { field: "gasUsed", chain: receipt.gasUsed, audit: result.totalGasSpent };
+  yield { field: "cumulativeGasUsed", chain: receipt.cumulativeGasUsed, audit: gasUsed };
+  yield {
+    field: "effectiveGasPrice",
+    chain: receipt.effectiveGasPriceAtoken,
+    audit: tx.getEffectivePriorityFee(0n),
+  };
+  yield {
+    field: "contractAddress",
+    chain: receipt.contractAddress,
+    audit: tx.to === undefined ? createdBy(tx, sender) : undefined,
+  };
+  yield { field: "logs", chain: receipt.logs.length, audit: logs.length };
+  for (const [index, log] of receipt.logs.entries()) {
+    const executed = logs[index];
+    if (executed !== undefined) yield* logComparisons(index, log, executed);
+  }
+  yield {
+    field: "logsBloom",
+    chain: receipt.logsBloom,
+    audit: bytesToHex(result.bloom.bitvector),
+  };
+}
+
+/** Where a creation puts its contract, whether or not it succeeds. */
+function createdBy(tx: TypedTransaction, sender: LibraryAddress): Address {
+  return bytesToAddress(generateAddress(sender.bytes, bigintToBytes(tx.nonce)));
+}
+
+function* logComparisons(
+  index: number,
+  log: AuditedLog,
+  [address, topics, data]: RunTxResult["receipt"]["logs"][number],
+): Iterable<Comparison> {
+  const at = `logs[${index}]`;
+  yield { field: `${at}.address`, chain: log.address, audit: bytesToAddress(address) };
+  yield {
+    field: `${at}.topics`,
+    chain: log.topics.join(" "),
+    audit: topics.map((topic) => bytesToHex(topic)).join(" "),
+  };
+  yield { field: `${at}.data`, chain: log.data, audit: bytesToHex(data) };
+}
+
+/** Each account's change by the journal and by the execution, by address. */
+function* journalComparisons(
+  changes: readonly BalanceChange[],
+  executed: ReadonlyMap<Address, bigint>,
+): Iterable<Comparison> {
+  const journalled = new Map<Address, bigint>();
+  for (const { status, address, amountAtoken } of operationsOf(changes)) {
+    if (status !== "SUCCESS") continue;
+    journalled.set(address, (journalled.get(address) ?? 0n) + amountAtoken);
+  }
+  const addresses = new Set([...journalled.keys(), ...executed.keys()]);
+  for (const address of [...addresses].toSorted()) {
+    yield {
+      field: `change of the balance of ${address}`,
+      chain: journalled.get(address) ?? 0n,
+      audit: executed.get(address) ?? 0n,
+    };
+  }
+}

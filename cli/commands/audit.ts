@@ -1,0 +1,146 @@
+/** `causeway audit execution`: stored blocks executed again by @ethereumjs/vm, outside the node. */
+import { parseHash32 } from "../../chain/hex.js";
+import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
+import { loadGenesis } from "../../node/settings/genesis.js";
+import { createAuditNode } from "../audit/audit-node.js";
+import type { AuditExecutionOptions } from "../audit/words.js";
+import { AuditError, type Difference } from "../audit/errors.js";
+import type { AuditProgress, AuditReport } from "../audit/execution-audit.js";
+import { type CommandContext, printJson } from "../command-context.js";
+import { sentenceOf } from "../errors.js";
+import { homePaths } from "../home/home.js";
+import { loadKitConfig } from "../home/kit-config.js";
+
+/** Exit codes: all agrees, something differs, the audit could not be made. */
+export const AUDIT_EXIT = { clean: 0, difference: 1, cannotRun: 2 } as const;
+
+/** Progress lines; no command of the kit is silent for longer than 30 s. */
+const PROGRESS_MS = 5_000;
+
+/** A block of many transactions and its proofs take a node a while. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
+/** Runs the audit and prints the result; whatever hinders it is said and gives 2. */
+export async function runAuditExecution(
+  context: CommandContext,
+  options: AuditExecutionOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  try {
+    return await runAudit(context, options, warn);
+  } catch (error) {
+    warn(`audit: ${sentenceOf(error)}`);
+    return AUDIT_EXIT.cannotRun;
+  }
+}
+
+async function runAudit(
+  context: CommandContext,
+  options: AuditExecutionOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  const { signal } = context;
+  const from = readHeight("--from", options.from);
+  if (from === 0) throw badOption("--from", "0");
+  const url = options.node ?? loadKitConfig(context).endpoints.jsonRpcUrl;
+  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const rpc = createJsonRpcClient({ url: readUrl(url), timeoutMs: REQUEST_TIMEOUT_MS });
+  try {
+    const node = createAuditNode(rpc, signal);
+    const head = await node.headHeight();
+    const to = options.to === "head" ? head : readHeight("--to", options.to);
+    if (to > head || from > to) {
+      const message = `There is nothing to audit from ${from} to ${to}; the head is ${head}.`;
+      throw new AuditError("BAD_RANGE", message);
+    }
+    // Loaded here: no other command should wait for a virtual machine.
+    const { auditExecution } = await import("../audit/execution-audit.js");
+    const report = await auditExecution({
+      node,
+      genesis,
+      from,
+      to,
+      trustedHash: options.hash === undefined ? undefined : readHash(options.hash),
+      onProgress: progressPrinter(warn),
+      signal,
+    });
+    if (context.json) printJson(context, toWire(report));
+    else for (const line of formatAudit(report)) context.print(line);
+    return report.difference === undefined ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
+  } finally {
+    rpc.close();
+  }
+}
+
+/** Says where the walk is, at most once per interval. */
+function progressPrinter(warn: (line: string) => void): (progress: AuditProgress) => void {
+  let saidMs = performance.now();
+  return ({ height, to, transactions }) => {
+    const nowMs = performance.now();
+    if (nowMs - saidMs < PROGRESS_MS) return;
+    saidMs = nowMs;
+    warn(`audit: block ${height} of ${to}, ${transactions} transactions`);
+  };
+}
+
+function toWire({ difference, gasUsed, ...report }: AuditReport): Record<string, unknown> {
+  return {
+    ok: difference === undefined,
+    ...report,
+    gasUsed: gasUsed.toString(),
+    difference: difference ?? null,
+  };
+}
+
+/** The report for a terminal. */
+function formatAudit(report: AuditReport): string[] {
+  const rows: readonly (readonly [string, string])[] = [
+    ["blocks", `${report.blocks} (${report.from} to ${report.to})`],
+    ["transactions", report.transactions.toString()],
+    ["logs", report.logs.toString()],
+    ["gas", report.gasUsed.toString()],
+    ["proofs read", report.proofs.toString()],
+    ["supply", report.isSupplyExact ? "followed from genesis" : "followed from the first mint"],
+    ["last block", report.lastHash],
+  ];
+  return [
+    ...rows.map(([name, value]) => `  ${name.padEnd(14)}${value}`),
+    ...(report.difference === undefined
+      ? ["Executed again with the same result; no difference."]
+      : formatDifference(report.difference)),
+  ];
+}
+
+function formatDifference({ height, transaction, field, chain, audit }: Difference): string[] {
+  const place = transaction === undefined ? "" : `, transaction ${transaction.index}`;
+  return [
+    `DIFFERENCE in block ${height}${place}: ${field}`,
+    ...(transaction === undefined ? [] : [`  transaction   ${transaction.hash}`]),
+    `  the chain     ${chain}`,
+    `  executed      ${audit}`,
+  ];
+}
+
+function readHeight(name: string, text: string): number {
+  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(value)) throw badOption(name, text);
+  return value;
+}
+
+function readUrl(text: string): string {
+  const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+  if (!isHttp) throw badOption("--node", text);
+  return text;
+}
+
+function readHash(text: string) {
+  try {
+    return parseHash32(text);
+  } catch {
+    throw badOption("--hash", text);
+  }
+}
+
+function badOption(name: string, text: string): AuditError {
+  return new AuditError("BAD_OPTION", `${name} does not take "${text}"; see --help.`);
+}

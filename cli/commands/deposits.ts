@@ -1,0 +1,90 @@
+/** `causeway deposits list|status|resume`: what came, how far it is booked, what halts it. */
+import { userInfo } from "node:os";
+import { parseAddress } from "../../chain/address.js";
+import { atokenToToken } from "../../chain/units.js";
+import { openIncident, resumeCrediting } from "../../ledger/incidents.js";
+import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import { readSecretFile } from "../../runtime/config/secret-file.js";
+import type { CommandContext } from "../command-context.js";
+import { homePaths } from "../home/home.js";
+import { loadKitConfig } from "../home/kit-config.js";
+import { createExchangeClient } from "../probe/exchange-client.js";
+import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
+
+/** Lists the deposits to one address, oldest first. */
+export async function runListDeposits(
+  context: CommandContext,
+  options: { readonly address: string },
+): Promise<number> {
+  const { depositUrl, withdrawalUrl } = loadKitConfig(context).endpoints;
+  const apiKey = readSecretFile(homePaths(context.home).apiKey);
+  const client = createExchangeClient({ depositUrl, withdrawalUrl, apiKey });
+  const deposits = await client.depositsTo(parseAddress(options.address), context.signal);
+  if (context.json) {
+    const rows = deposits.map((row) => ({ ...row, amountAtoken: row.amountAtoken.toString() }));
+    context.print(JSON.stringify({ schemaVersion: 1, deposits: rows }));
+    return 0;
+  }
+  for (const { blockNumber, txHash, amountAtoken, status } of deposits) {
+    const amount = atokenToToken(amountAtoken);
+    context.print(`  block ${blockNumber}  ${txHash}  ${amount} TOKEN  ${status}`);
+  }
+  if (deposits.length === 0) context.print("No deposit to this address is known.");
+  return 0;
+}
+
+/**
+ * Prints the cursor and the open incident.
+ * @returns 0 when crediting goes on, 1 while an incident halts it
+ */
+export async function runDepositsStatus(command: LedgerCommand): Promise<number> {
+  return withLedger(command, async ({ database }) => {
+    const cursor = await readCursor(database);
+    const incident = await openIncident(database);
+    if (command.json) {
+      command.print(toJson({ cursor, incident: incident ?? null }));
+    } else {
+      const blocks =
+        cursor.height < 0 ? "no block is booked yet" : `booked up to block ${cursor.height}`;
+      const standing =
+        incident === undefined
+          ? "crediting goes on"
+          : `crediting and signing are halted since ${incident.openedAt} by ${incident.kind}: ` +
+            incident.message;
+      command.print(`${blocks}, ${cursor.nextAddressIndex} addresses, ${standing}`);
+    }
+    return incident === undefined ? 0 : 1;
+  });
+}
+
+/**
+ * Resumes crediting after an incident. The watcher looks at the cause again and halts anew if it
+ * is still there.
+ * @returns 0
+ */
+export async function runDepositsResume(command: LedgerCommand): Promise<number> {
+  return withLedger(command, async ({ database }) => {
+    const incident = await openIncident(database);
+    const resumed = await resumeCrediting(database, operatorName());
+    if (command.json) {
+      command.print(toJson({ resumed: resumed > 0, incident: incident ?? null }));
+    } else if (incident === undefined || resumed === 0) {
+      command.print("Nothing was halted.");
+    } else {
+      command.print(
+        `Resumed after ${incident.kind}: ${incident.message}. ` +
+          "The watcher checks again and halts anew if the cause is still there.",
+      );
+    }
+    return 0;
+  });
+}
+
+/** Who resumed, for the incident's record; some containers have users without a name. */
+function operatorName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "operator";
+  }
+}

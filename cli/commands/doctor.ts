@@ -1,0 +1,39 @@
+/** `causeway doctor`: every check of a home, and what to do about each finding. */
+import { systemClock } from "../../runtime/process/clock.js";
+import { type CommandContext, printJson } from "../command-context.js";
+import { homePaths } from "../home/home.js";
+import { runDoctorChecks } from "../probe/doctor.js";
+import { createNodeClient } from "../probe/node-client.js";
+
+/** Prints the findings: 0 when nothing failed, else 1; warnings count only with `strict`. */
+export async function runDoctor(
+  context: CommandContext,
+  options: { readonly strict: boolean },
+): Promise<number> {
+  const closers: (() => void)[] = [];
+  const findings = await runDoctorChecks({
+    paths: homePaths(context.home),
+    env: context.env,
+    portOffset: context.portOffset,
+    clock: systemClock,
+    signal: context.signal,
+    createEvm: (url) => {
+      const { evm, close } = createNodeClient(url);
+      closers.push(close);
+      return evm;
+    },
+  });
+  for (const close of closers) close();
+  const failed = findings.some(
+    ({ severity }) => severity === "fail" || (options.strict && severity === "warn"),
+  );
+  if (context.json) printJson(context, { ok: !failed, checks: findings });
+  else {
+    for (const { id, severity, value, remedy } of findings) {
+      context.print(`  ${severity.toUpperCase().padEnd(5)} ${id.padEnd(18)} ${value}`);
+      if (remedy !== "") context.print(`        ${"".padEnd(18)} -> ${remedy}`);
+    }
+    context.print(failed ? "Something is wrong; each line above says what to do." : "All is well.");
+  }
+  return failed ? 1 : 0;
+}

@@ -1,0 +1,45 @@
+/** The ledger without its node: the kill switch must work when everything else is down. */
+import { join } from "node:path";
+import { openLedger, readStoredIdentity } from "../../ledger/database.js";
+import { readWalletAddress } from "../../ledger/withdrawals/wallet-address.js";
+import { createLogger } from "../../runtime/process/logger.js";
+import { databaseUrl } from "../../runtime/config/service-urls.js";
+import { CliError } from "../errors.js";
+import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
+import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
+
+/** What can be had without a node. */
+export type LedgerAlone = Pick<OpenedLedger, "database" | "hotWallet">;
+
+/**
+ * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.
+ * @throws SERVICE_UNREACHABLE, HOME_INCOMPLETE when there is no ledger yet; NEWER_LEDGER, settings
+ * and database faults
+ */
+export async function withLedgerAlone<T>(
+  command: LedgerCommand,
+  work: (opened: LedgerAlone) => Promise<T>,
+): Promise<T> {
+  const { home, env, portOffset, signal } = command;
+  const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
+  const options = {
+    url: databaseUrl({ home, env, portOffset }),
+    log: createLogger({ component: "cli", level: "silent" }),
+    signal,
+    applicationName: "causeway-cli",
+  };
+  await assertDatabaseAnswers(options.url, "start the kit, or the server that DATABASE_URL names");
+  const identity = await readStoredIdentity(options);
+  if (identity === undefined) {
+    throw new CliError(
+      "HOME_INCOMPLETE",
+      `There is no ledger yet for ${home}: start the kit once.`,
+    );
+  }
+  const database = await openLedger({ ...options, identity });
+  try {
+    return await work({ database, hotWallet });
+  } finally {
+    await database.close();
+  }
+}

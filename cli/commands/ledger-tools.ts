@@ -1,0 +1,80 @@
+/** What the commands about the ledger share: the node, the database and the hot wallet of a home. */
+import { join } from "node:path";
+import type { Address } from "../../chain/address.js";
+import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { readWalletAddress } from "../../ledger/withdrawals/wallet-address.js";
+import { type LedgerDatabase, openLedger } from "../../ledger/database.js";
+import { createEvmClient, type EvmClient } from "../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
+import { type Environment, loadConfig } from "../../runtime/config/config.js";
+import { createLogger } from "../../runtime/process/logger.js";
+import { databaseUrl } from "../../runtime/config/service-urls.js";
+
+/** Where a command looks, and how it answers. */
+export interface LedgerCommand {
+  readonly home: string;
+  readonly portOffset: number;
+  /** True prints one JSON document for programs, false text for people. */
+  readonly json: boolean;
+  readonly env: Environment;
+  readonly signal: AbortSignal;
+  /** Prints one line or document. */
+  readonly print: (text: string) => void;
+}
+
+/** An opened ledger with its node. */
+export interface OpenedLedger {
+  readonly database: LedgerDatabase;
+  readonly node: EvmClient;
+  readonly hotWallet: Address;
+  /** Time between two looks of the watcher at the head. */
+  readonly pollIntervalMs: number;
+}
+
+/**
+ * Opens the ledger of a home, runs the work and closes everything.
+ * @throws FOREIGN_LEDGER, NEWER_LEDGER, settings and connection faults
+ */
+export async function withLedger<T>(
+  command: LedgerCommand,
+  work: (opened: OpenedLedger) => Promise<T>,
+): Promise<T> {
+  const { home, env, portOffset, signal } = command;
+  const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
+  const rpc = createJsonRpcClient({
+    url: config.node["json-rpc-url"],
+    timeoutMs: config.node["request-timeout-ms"],
+  });
+  try {
+    const node = createEvmClient(rpc);
+    const [chainId, genesisHash] = await Promise.all([
+      node.chainId({ signal }),
+      node.genesisHash({ signal }),
+    ]);
+    const database = await openLedger({
+      url: databaseUrl({ home, env, portOffset }),
+      log: createLogger({ component: "cli", level: "silent" }),
+      signal,
+      identity: { chainId, genesisHash },
+      applicationName: "causeway-cli",
+    });
+    try {
+      const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
+      const pollIntervalMs = config.watcher["poll-interval-ms"];
+      return await work({ database, node, hotWallet, pollIntervalMs });
+    } finally {
+      await database.close();
+    }
+  } finally {
+    rpc.close();
+  }
+}
+
+/** JSON for programs: amounts are decimal strings, never numbers. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(
+    value,
+    (_key, entry: unknown) => (typeof entry === "bigint" ? entry.toString() : entry),
+    2,
+  );
+}

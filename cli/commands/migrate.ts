@@ -1,0 +1,24 @@
+/** `causeway migrate`: the ledger's tables at this version. */
+import { type CommandContext, printJson } from "../command-context.js";
+import { grantLedgerRoles } from "../../ledger/roles.js";
+import { readRolePasswords } from "../home/role-homes.js";
+import { withLedger } from "./ledger-tools.js";
+
+/**
+ * Brings the tables up to date; safe to run again. It needs the node, because a ledger belongs to
+ * one chain.
+ * @returns 0
+ */
+export async function runMigrate(context: CommandContext): Promise<number> {
+  const passwords = readRolePasswords(context.home);
+  await withLedger(context, async ({ database }) => {
+    if (passwords !== undefined) await grantLedgerRoles(database, passwords);
+  });
+  const hasRoles = passwords !== undefined;
+  if (context.json) printJson(context, { migrated: true, roles: hasRoles });
+  else {
+    const roles = hasRoles ? ", and the services' roles have their rights" : "";
+    context.print(`The ledger's tables are up to date${roles}.`);
+  }
+  return 0;
+}

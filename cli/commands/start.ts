@@ -1,0 +1,74 @@
+/**
+ * `causeway start`: one node in the foreground, in this very process, so that the signals that a
+ * supervisor or a test sends (SIGTERM, SIGKILL, SIGSTOP) reach the node and nobody in between.
+ */
+import type {
+  ProcessContext,
+  ProcessDefinition,
+  Service,
+} from "../../runtime/process/lifecycle.js";
+import { runProcess } from "../../runtime/process/lifecycle.js";
+import { CliError } from "../errors.js";
+import { type HomePaths, homePaths, isKitHome, isNodeHome } from "../home/home.js";
+import { lockHome } from "../home/home-lock.js";
+import { kitNodes } from "../home/kit-nodes.js";
+
+/** What the command line says. */
+export interface StartOptions {
+  readonly home: string;
+  /** The text of the flag; undefined takes the ports as the home's files name them. */
+  readonly portOffset: string | undefined;
+  /** One line for people; standard output belongs to the log. */
+  readonly warn: (line: string) => void;
+}
+
+/**
+ * Hands the process over to the node: the promise never settles, the node ends the process.
+ * @throws HOME_INCOMPLETE where there is no node's home, USAGE where there are several
+ */
+export async function runStart(options: StartOptions): Promise<never> {
+  const paths = homePaths(options.home);
+  if (!isNodeHome(paths)) {
+    throw new CliError(
+      "HOME_INCOMPLETE",
+      `${paths.home} is no node's home (${paths.genesis} is missing): make one with ` +
+        "`causeway init --network ...` or `causeway testnet`.",
+    );
+  }
+  if (isKitHome(paths)) {
+    const nodes = kitNodes(paths.home);
+    if (nodes.length > 1) {
+      const homes = nodes.map(({ home }) => home).join(", ");
+      const message = `${paths.home} is a kit with several nodes; name one of them: ${homes}.`;
+      throw new CliError("USAGE", message);
+    }
+    options.warn(
+      `${paths.home} is a kit's home: this starts its node alone, without the exchange side; ` +
+        "`npm start` starts everything.",
+    );
+  }
+  // Loaded here: no other command needs the node's code, and it takes long to load.
+  const { NODE_PROCESS } = await import("../../node/compose/process.js");
+  const { portOffset } = options;
+  const ports = portOffset === undefined ? [] : ["--port-offset", portOffset];
+  runProcess(nodeOf(paths, NODE_PROCESS), ["--home", paths.home, ...ports]);
+  return new Promise<never>(() => undefined);
+}
+
+/** The node; a kit's home is locked against its kit as long as it runs. */
+function nodeOf(paths: HomePaths, node: ProcessDefinition): ProcessDefinition {
+  return {
+    name: node.name,
+    async start(context: ProcessContext): Promise<readonly Service[]> {
+      const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
+      try {
+        const services = await node.start(context);
+        if (lock === undefined) return services;
+        return [{ name: "home lock", stop: () => lock.release() }, ...services];
+      } catch (error) {
+        await lock?.release();
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/**
+ * `causeway status`: what runs and how far it is. Asked often, by people and by scripts, so it loads
+ * what it needs and nothing else.
+ */
+import { systemClock } from "../../runtime/process/clock.js";
+import { type CommandContext, printJson } from "../command-context.js";
+import { sentenceOf } from "../errors.js";
+import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
+import { loadKitConfig } from "../home/kit-config.js";
+import { readKitStatus } from "../probe/kit-status.js";
+import { createNodeClient } from "../probe/node-client.js";
+import { formatStatusLine } from "../supervisor/status-line.js";
+
+/** Prints the status of a home and returns 0 when all in it is well, else 1. */
+export function runStatus(context: CommandContext): Promise<number> {
+  const paths = homePaths(context.home);
+  return isNodeHome(paths) && !isKitHome(paths) ? nodeStatus(context) : kitStatus(context);
+}
+
+/** Of a kit: 0 when every part is ready, else 1. */
+async function kitStatus(context: CommandContext): Promise<number> {
+  const { endpoints } = loadKitConfig(context);
+  const { evm, close } = createNodeClient(endpoints.jsonRpcUrl);
+  try {
+    const probe = { endpoints, evm, clock: systemClock };
+    const status = await readKitStatus(probe, context.signal);
+    const ready = status.parts.every((part) => part.ready);
+    if (context.json) printJson(context, { ready, ...status });
+    else {
+      context.print(formatStatusLine({ ...status, parts: [] }));
+      for (const part of status.parts) {
+        const state = part.ready ? "ready" : `NOT READY: ${part.reason}`;
+        context.print(`  ${part.part.padEnd(18)} ${part.url.padEnd(24)} ${state}`);
+      }
+    }
+    return ready ? 0 : 1;
+  } finally {
+    close();
+  }
+}
+
+/** Of a node's home: 0 when it answers and has caught up, else 1. */
+async function nodeStatus(context: CommandContext): Promise<number> {
+  // Loaded here: its parser takes longer to load than a kit to answer.
+  const { cometRpcUrl, formatNodeStatus, readNodeStatus } = await import("../probe/node-status.js");
+  const url = cometRpcUrl(context);
+  const { signal } = context;
+  try {
+    const status = await readNodeStatus(url, { clock: systemClock, signal });
+    const ready = !status.catching_up;
+    if (context.json) printJson(context, { ready, url, ...status });
+    else for (const line of formatNodeStatus(status)) context.print(line);
+    return ready ? 0 : 1;
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = sentenceOf(error);
+    if (context.json) printJson(context, { ready: false, url, reason });
+    else context.print(`The node at ${url} does not answer: ${reason}`);
+    return 1;
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * `causeway withdrawals release`: an operator's word, and what it came to in sentences. The rules are
+ * in ledger/withdrawals/release.ts; here is the chain that they ask.
+ */
+import { parseHash32 } from "../../chain/hex.js";
+import {
+  type ReleaseContext,
+  type ReleaseDecision,
+  type ReleaseObstacle,
+  type ReleaseStep,
+  releaseWallet,
+  releaseWithdrawal,
+  type WalletChain,
+} from "../../ledger/withdrawals/release.js";
+import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
+import { toWithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import { CliError } from "../errors.js";
+import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import { readWalletTransactions } from "./wallet-transactions.js";
+import { switchLine } from "./withdrawals.js";
+
+/** Options of `withdrawals release`, as typed. */
+export interface ReleaseOptions {
+  /** Decide only about this withdrawal; the switch stays as it is. */
+  readonly id?: string;
+  /** With `id`: this mined transaction was its payment. */
+  readonly paidBy?: string;
+  /** With `id`: it was never paid, pay it. */
+  readonly notPaid?: boolean;
+  /** The operator looked at the transactions the ledger does not know; go on behind them. */
+  readonly acceptForeign?: boolean;
+}
+
+/**
+ * Re-checks receipts and nonces, then releases what can be released.
+ * @returns 0 when nothing stays frozen of what was asked for, else 1
+ */
+export async function runReleaseWithdrawals(
+  command: LedgerCommand,
+  options: ReleaseOptions,
+): Promise<number> {
+  const { id, paidBy, notPaid } = options;
+  if (id === undefined && (paidBy !== undefined || notPaid === true)) {
+    throw new CliError("USAGE", "--paid-by and --not-paid need the id of a withdrawal.");
+  }
+  return withLedger(command, async (opened) => {
+    const context: ReleaseContext = {
+      database: opened.database,
+      wallet: opened.hotWallet,
+      chain: chainOf(opened, command.signal),
+    };
+    const report =
+      id === undefined
+        ? await releaseWallet(context, { acceptsForeign: options.acceptForeign === true })
+        : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options));
+    const done = report.steps.flatMap(stepLines);
+    const remaining = report.obstacles.flatMap(obstacleLines);
+    if (command.json) command.print(toJson({ done, remaining }));
+    else {
+      for (const line of done) command.print(line);
+      for (const line of remaining) command.print(`STILL FROZEN: ${line}`);
+      command.print(await switchLine(opened));
+    }
+    return remaining.length === 0 ? 0 : 1;
+  });
+}
+
+function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
+  if (paidBy !== undefined) return { decision: "paid-by", hash: parseHash32(paidBy) };
+  return { decision: notPaid === true ? "not-paid" : "look-again" };
+}
+
+function chainOf({ node, hotWallet }: OpenedLedger, signal: AbortSignal): WalletChain {
+  return {
+    headHeight: () => node.blockNumber({ signal }),
+    nonceAt: (at) => node.getTransactionCount(hotWallet, at, { signal }),
+    receipts: (hashes) => node.getTransactionReceipts(hashes, { signal }),
+    transactions: (range) => readWalletTransactions(node, hotWallet, { ...range, signal }),
+  };
+}
+
+function stepLines(done: ReleaseStep): string[] {
+  switch (done.step) {
+    case "signing-released":
+      return ["signing is released"];
+    case "foreign-accepted": {
+      const line = `the next nonce is ${done.nextNonce}; ${done.count} foreign ones are accepted`;
+      if (done.frozenCount === 0) return [line];
+      return [line, `${done.frozenCount} withdrawals may be paid already`];
+    }
+    case "found-mined":
+      return [`${done.id}: ${done.hash} is mined, the worker books it`];
+    case "slot-resumed":
+      return [`${done.id}: nonce ${done.nonce} is still free, the same bytes go out again`];
+    case "nonce-replaced":
+      return [`${done.id}: ${done.foreignHash} consumed its nonce; it gets a new one`];
+    case "unpaid-resumed":
+      return [`${done.id}: it will be paid`];
+    case "payment-adopted":
+  }
+  return [`${done.id}: ${done.hash} is its payment, the worker books it`];
+}
+
+function obstacleLines(left: ReleaseObstacle): string[] {
+  switch (left.obstacle) {
+    case "incident":
+      return [`${left.reason}; when its cause is gone: causeway deposits resume`];
+    case "foreign-pending":
+      return ["foreign transactions of the wallet wait in the pool; wait until mined"];
+    case "foreign-mined":
+      return [
+        ...left.transactions.map(describeForeign),
+        "look at these transactions, then release with --accept-foreign",
+      ];
+    case "undecided":
+      return [`${left.id}: ${left.reason}; decide with --paid-by HASH or --not-paid`];
+    case "nonce-unexplained":
+      return [`${left.id}: nothing shows who consumed nonce ${left.nonce}`];
+    case "maybe-paid":
+      return [
+        `${left.id}: ${left.hash} paid the same amount to the same address; ` +
+          `if it was this payment: --paid-by ${left.hash}`,
+      ];
+    case "payment-under-way":
+      return [`${left.id}: a payment of it is on its way or done`];
+    case "moved-meanwhile":
+      return [`${left.id}: it moved on meanwhile; look again`];
+    case "no-payment":
+  }
+  return [`${left.id}: ${left.hash} is not a payment of it`];
+}
+
+function describeForeign({ hash, height, nonce, to, valueAtoken }: WalletTransaction): string {
+  const target = to ?? "a new contract";
+  return `${hash} (block ${height}, nonce ${nonce}) sent ${valueAtoken} atoken to ${target}`;
+}

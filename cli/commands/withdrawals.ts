@@ -1,0 +1,139 @@
+/** `causeway withdrawals list|show|freeze`: what is on its way, and the kill switch of signing. */
+import { toChecksumAddress } from "../../chain/address.js";
+import { atokenToToken } from "../../chain/units.js";
+import { freezeSigning, readFreeze } from "../../ledger/withdrawals/signing-freeze.js";
+import {
+  isWithdrawalStatus,
+  WITHDRAWAL_STATUSES,
+} from "../../ledger/withdrawals/withdrawal-status.js";
+import {
+  findWithdrawal,
+  listWithdrawals,
+  toWithdrawalId,
+  type Withdrawal,
+} from "../../ledger/withdrawals/withdrawals.js";
+import { CliError } from "../errors.js";
+import { type LedgerAlone, withLedgerAlone } from "./ledger-alone.js";
+import { type LedgerCommand, toJson } from "./ledger-tools.js";
+
+/** Filters of `withdrawals list`, as typed. */
+export interface ListWithdrawalsOptions {
+  readonly status?: string;
+  readonly customer?: string;
+  /** Rows at most, newest last; default 100. */
+  readonly limit?: string;
+  /** Only withdrawals behind this position. */
+  readonly after?: string;
+}
+
+/** Rows that one command prints at most: a terminal is no place for more. */
+const MAX_ROWS = 1_000;
+
+/**
+ * `withdrawals list`: the switch, and withdrawals oldest first.
+ * @returns 0, or 1 while signing is frozen
+ */
+export async function runListWithdrawals(
+  command: LedgerCommand,
+  options: ListWithdrawalsOptions,
+): Promise<number> {
+  const { status } = options;
+  if (status !== undefined && !isWithdrawalStatus(status)) {
+    throw new CliError("USAGE", `--status must be one of ${WITHDRAWAL_STATUSES.join(", ")}.`);
+  }
+  const limit = readCount("--limit", options.limit ?? "100", { min: 1, max: MAX_ROWS });
+  const afterPosition = readCount("--after", options.after ?? "0", {
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+  });
+  return withLedgerAlone(command, async (opened) => {
+    const page = { customerId: options.customer, status, limit, afterPosition };
+    const withdrawals = await listWithdrawals(opened.database, page);
+    const freeze = await readFreeze(opened.database, opened.hotWallet);
+    if (command.json) command.print(toJson({ signing: freeze, withdrawals }));
+    else {
+      command.print(await switchLine(opened));
+      for (const withdrawal of withdrawals) command.print(rowOf(withdrawal));
+      if (withdrawals.length === limit) {
+        command.print(`more: --after ${withdrawals.at(-1)?.position}`);
+      }
+    }
+    return freeze.frozen ? 1 : 0;
+  });
+}
+
+/**
+ * `withdrawals show ID`: everything about one withdrawal.
+ * @returns 0, or 1 when there is none
+ */
+export async function runShowWithdrawal(command: LedgerCommand, id: string): Promise<number> {
+  return withLedgerAlone(command, async (opened) => {
+    const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
+    if (withdrawal === undefined) {
+      command.print(command.json ? toJson(null) : `No withdrawal has the id ${id}.`);
+      return 1;
+    }
+    if (command.json) command.print(toJson(withdrawal));
+    else for (const line of detailsOf(withdrawal)) command.print(line);
+    return 0;
+  });
+}
+
+/** `withdrawals freeze`: nothing more is signed until `release`; what is signed goes on. */
+export async function runFreezeWithdrawals(
+  command: LedgerCommand,
+  options: { readonly reason?: string },
+): Promise<number> {
+  const reason = options.reason ?? "an operator froze it";
+  return withLedgerAlone(command, async (opened) => {
+    const changed = await freezeSigning(opened.database, opened.hotWallet, reason);
+    const freeze = await readFreeze(opened.database, opened.hotWallet);
+    if (command.json) command.print(toJson({ changed, signing: freeze }));
+    else command.print(await switchLine(opened));
+    return 0;
+  });
+}
+
+/** One line about the switch. */
+export async function switchLine(opened: LedgerAlone): Promise<string> {
+  const freeze = await readFreeze(opened.database, opened.hotWallet);
+  const wallet = toChecksumAddress(opened.hotWallet);
+  return freeze.frozen
+    ? `signing for ${wallet} is FROZEN since ${freeze.changedAt}: ${freeze.reason}`
+    : `signing for ${wallet} goes on`;
+}
+
+function rowOf(withdrawal: Withdrawal): string {
+  const { id, status, customerId, amountAtoken, destination, nonce, reason } = withdrawal;
+  const place = nonce === undefined ? "" : ` nonce ${nonce}`;
+  const why = reason === undefined ? "" : ` (${reason})`;
+  const amount = `${atokenToToken(amountAtoken)} ${withdrawal.asset}`;
+  return `${id} ${status} ${customerId} ${amount} -> ${toChecksumAddress(destination)}${place}${why}`;
+}
+
+function detailsOf(withdrawal: Withdrawal): string[] {
+  const { amountAtoken, hashes, txHash, blockNumber, history } = withdrawal;
+  const mined = blockNumber === undefined ? "not yet" : `${txHash} in block ${blockNumber}`;
+  return [
+    rowOf(withdrawal),
+    `  amount     ${amountAtoken} atoken`,
+    `  signed     ${hashes.length === 0 ? "nothing yet" : hashes.join(", ")}`,
+    `  mined      ${mined}`,
+    ...history.map(({ status, at }) => `  ${at}  ${status}`),
+  ];
+}
+
+function readCount(
+  flag: string,
+  text: string,
+  range: { readonly min: number; readonly max: number },
+): number {
+  const value = Number(text);
+  if (!/^[0-9]{1,16}$/.test(text) || value < range.min || value > range.max) {
+    throw new CliError(
+      "USAGE",
+      `${flag} must be a whole number from ${range.min} to ${range.max}.`,
+    );
+  }
+  return value;
+}

@@ -1,0 +1,78 @@
+/**
+ * The files that the processes of a kit read at their start beside their settings, looked at before
+ * any of them is started. Files that are missing are not this module's: the home's init makes them,
+ * or refuses a home that lost them. Nothing is decrypted here: the hot wallet's key belongs to the
+ * withdrawal worker alone.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import { keystoreAddress } from "../../chain/keystore.js";
+import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
+import { loadGenesis } from "../../node/settings/genesis.js";
+import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
+import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { loadTokenFile } from "../../runtime/config/token-file.js";
+import { CliError, fileCause, systemCode } from "../errors.js";
+import { homePaths, type HomePaths } from "./home.js";
+import { kitNodes } from "./kit-nodes.js";
+import { parseAccountXpub, parseKeyFile } from "./wallet-keys.js";
+
+/** What is wrong with the files of a home; empty for one that does not exist yet. */
+export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
+  const text = (file: string): string => readFileSync(file, "utf8");
+  const exchange: readonly (readonly [string, (file: string) => unknown])[] = [
+    [paths.hotWallet, (file) => keystoreAddress(text(file))],
+    [paths.hotWalletPassphrase, readSecretFile],
+    [paths.depositXpub, (file) => parseAccountXpub(text(file), file)],
+    [paths.apiKey, readSecretFile],
+    [paths.postgresPassword, readSecretFile],
+    [paths.faucetKey, (file) => parseKeyFile(text(file), file)],
+  ];
+  const ofNodes = nodeHomes(paths).flatMap((home) => {
+    const own = homePaths(home);
+    return [
+      [own.genesis, loadGenesis],
+      [own.validatorKey, loadValidatorIdentity],
+      [own.nodeKey, loadNodeId],
+    ] as const;
+  });
+  return [
+    ...tokenFaults(paths),
+    ...[...exchange, ...ofNodes].flatMap(([file, read]) => faultOf(file, read)),
+  ];
+}
+
+/** Homes of the kit's nodes; where the genesis does not tell them, that is found in the kit's own. */
+function nodeHomes({ home }: HomePaths): readonly string[] {
+  try {
+    return kitNodes(home).map((node) => node.home);
+  } catch (error) {
+    if (error instanceof CliError) return [home];
+    throw error;
+  }
+}
+
+function tokenFaults({ home }: HomePaths): readonly ConfigFault[] {
+  try {
+    loadTokenFile(home);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+}
+
+/** The fault of one file; its content, which may be a secret, is never shown. */
+function faultOf(file: string, read: (file: string) => unknown): readonly ConfigFault[] {
+  if (!existsSync(file)) return [];
+  try {
+    read(file);
+    return [];
+  } catch (error) {
+    const reason = error instanceof AppError ? errorMessage(error) : fileCause(error);
+    const isOurs = error instanceof AppError || systemCode(error) !== "UNKNOWN";
+    if (!isOurs) throw error;
+    const allowed = `the file as it was written: ${reason}`;
+    return [{ file, key: "(whole file)", value: "unusable", allowed }];
+  }
+}

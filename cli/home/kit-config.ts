@@ -1,0 +1,215 @@
+/** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
+import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
+import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import {
+  ConfigError,
+  type ConfigFault,
+  type ConfigFile,
+  type Environment,
+  loadConfig,
+} from "../../runtime/config/config.js";
+import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
+import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
+import { sidecarConfig } from "../../sidecar/config.js";
+import { workerConfigFile } from "../../withdrawal-worker/config.js";
+import { type KitNode, kitNodes } from "./kit-nodes.js";
+import { NODE_CONFIG_FILES } from "./node-home.js";
+import type { WantedPort } from "./ports.js";
+
+/** Settings files of the exchange side. */
+export const EXCHANGE_FILES: readonly ConfigFile[] = [
+  sidecarConfig,
+  watcherConfigFile,
+  workerConfigFile,
+];
+
+/** Every settings file of a home, in the order in which they are written. */
+export const KIT_CONFIG_FILES: readonly ConfigFile[] = [...NODE_CONFIG_FILES, ...EXCHANGE_FILES];
+
+/** Names of the settings files: where a home tells its port offset. */
+export const KIT_CONFIG_NAMES: readonly string[] = KIT_CONFIG_FILES.map(({ name }) => name);
+
+/** Where the parts of a kit answer, as URLs that this machine can call. */
+export interface KitEndpoints {
+  readonly jsonRpcUrl: string;
+  readonly webSocketUrl: string;
+  /** Of the kit's own node; undefined where somebody else's is used. */
+  readonly cometRpcUrl: string | undefined;
+  readonly metricsUrl: string | undefined;
+  readonly sidecarOnlineUrl: string;
+  readonly sidecarOfflineUrl: string;
+  readonly depositUrl: string;
+  readonly withdrawalUrl: string;
+  /** Further validators of the kit's network; the URLs above are those of the first. */
+  readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
+}
+
+/** What the kit needs to know of its processes' settings. */
+export interface KitConfig {
+  /** JSON-RPC of the nodes that the exchange side asks, each once. */
+  readonly nodeUrls: readonly string[];
+  readonly endpoints: KitEndpoints;
+  readonly nodes: readonly KitNode[];
+  /** Ports of all processes; not that of the embedded database. */
+  readonly wantedPorts: readonly WantedPort[];
+}
+
+/** Who listens on a port, for people. */
+const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
+  p2p: "the node's peers",
+  cometRpc: "the node's consensus RPC",
+  metrics: "the node's metrics",
+  jsonRpc: "the node's JSON-RPC",
+  webSocket: "the node's WebSocket",
+  sidecarOnline: "the sidecar (online)",
+  sidecarOffline: "the sidecar (offline)",
+  depositApi: "the deposit API",
+  withdrawalApi: "the withdrawal API",
+};
+
+/** A place that some setting tells to listen on. */
+interface Listener {
+  /** The node whose setting it is, when there are several. */
+  readonly node: string | undefined;
+  /** Which part this is, known by the default port of the setting. */
+  readonly name: string;
+  readonly setting: string;
+  readonly address: ListenAddress;
+}
+
+/** Where settings are read from. */
+interface KitConfigSources {
+  readonly home: string;
+  readonly env: Environment;
+  readonly portOffset: number;
+}
+
+/**
+ * Reads and checks the settings of every process.
+ * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
+ *   somebody else's node is used
+ * @throws ConfigError with the faults of all files together
+ */
+export function loadKitConfig(
+  sources: KitConfigSources & { readonly validators?: number },
+): KitConfig {
+  const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
+  const listeners: Listener[] = [];
+  const read = <F extends ConfigFile>(from: KitConfigSources, file: F, node?: string) => {
+    try {
+      const values = loadConfig(from, file);
+      listeners.push(...listenersOf(file, values, node));
+      return values;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      faults.push(...error.faults);
+      return undefined;
+    }
+  };
+  const nodes = kitNodes(sources.home, sources.validators);
+  for (const { home, name, portStep } of nodes) {
+    const own = { ...sources, home, portOffset: sources.portOffset + portStep };
+    const label = nodes.length === 1 ? undefined : name;
+    for (const file of NODE_CONFIG_FILES) read(own, file, label);
+  }
+  const sidecar = read(sources, sidecarConfig);
+  const watcher = read(sources, watcherConfigFile);
+  const worker = read(sources, workerConfigFile);
+  if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
+    throw new ConfigError(withoutDoubles(faults));
+  }
+  const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
+  const workerUrl = worker.node["json-rpc-url"];
+  const ours = endpointsOf(listeners, nodes);
+  const somebodys = { jsonRpcUrl, webSocketUrl, cometRpcUrl: undefined, metricsUrl: undefined };
+  return {
+    nodes,
+    nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
+    endpoints: nodes.length > 0 ? ours : { ...ours, ...somebodys },
+    wantedPorts: listeners.map((listener) => ({
+      part: partOf(listener),
+      host: listener.address.host,
+      port: listener.address.port,
+    })),
+  };
+}
+
+/** A wrong variable is wrong for each node, and told once. */
+function withoutDoubles(faults: readonly ConfigFault[]): readonly ConfigFault[] {
+  const lines = faults.map((fault) => JSON.stringify(fault));
+  return faults.filter((_, index) => lines.indexOf(lines[index] ?? "") === index);
+}
+
+function isListenAddress(value: unknown): value is ListenAddress {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "host" in value &&
+    "port" in value &&
+    typeof value.host === "string" &&
+    typeof value.port === "number"
+  );
+}
+
+function portNameOf(port: number): string {
+  return Object.entries(DEFAULT_PORTS).find(([, known]) => known === port)?.[0] ?? String(port);
+}
+
+function listenersOf(
+  file: ConfigFile,
+  values: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  node: string | undefined,
+): Listener[] {
+  const listeners: Listener[] = [];
+  for (const [section, fields] of Object.entries(file.sections)) {
+    for (const [key, { defaultValue }] of Object.entries(fields)) {
+      const address = values[section]?.[key];
+      if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
+      const name = portNameOf(defaultValue.port);
+      listeners.push({ node, name, setting: `${file.name}.toml ${section}.${key}`, address });
+    }
+  }
+  return listeners;
+}
+
+/** A URL as people are shown it: without a path or a query, which may hold an access key. */
+export function shownUrl(url: string): string {
+  return new URL(url).origin;
+}
+
+/** Host to call for a host that is listened on: "all interfaces" is no destination. */
+export function callableHost(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}
+
+function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]): KitEndpoints {
+  // Without a node's name the first one's: it serves the kit's ports.
+  const url = (name: PortName, scheme = "http", node?: string): string => {
+    const found = listeners.find(
+      (listener) => listener.name === name && (node === undefined || listener.node === node),
+    )?.address;
+    const { host, port } = found ?? { host: "127.0.0.1", port: DEFAULT_PORTS[name] };
+    return formatListenAddress({ host: callableHost(host), port }, `${scheme}://`);
+  };
+  return {
+    jsonRpcUrl: url("jsonRpc"),
+    webSocketUrl: url("webSocket", "ws"),
+    cometRpcUrl: url("cometRpc"),
+    metricsUrl: url("metrics"),
+    sidecarOnlineUrl: url("sidecarOnline"),
+    sidecarOfflineUrl: url("sidecarOffline"),
+    depositUrl: url("depositApi"),
+    withdrawalUrl: url("withdrawalApi"),
+    otherNodes: nodes.slice(1).map(({ name }) => ({
+      name,
+      cometRpcUrl: url("cometRpc", "http", name),
+    })),
+  };
+}
+
+function partOf(listener: Listener): string {
+  const known = Object.entries(PART_OF_PORT).find(([name]) => name === listener.name)?.[1];
+  const part = known ?? listener.setting;
+  return listener.node === undefined ? part : `${listener.node}, ${part}`;
+}

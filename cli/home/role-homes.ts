@@ -1,0 +1,181 @@
+/**
+ * Homes for processes that run apart (containers, machines): each gets the files that it needs and
+ * no other. The watcher sees no key, the sidecar no secret at all, only the worker can sign.
+ */
+import { chmod, mkdir, readFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { LEDGER_SERVICES, type LedgerService, ledgerRole } from "../../ledger/roles.js";
+import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { EMBEDDED_POSTGRES_DATABASE } from "../../runtime/config/service-urls.js";
+import { readChainOrigin } from "./chain-origin.js";
+import { createFileOnce, SECRET_MODE } from "./home-file.js";
+import { createSecretLine } from "./wallet-keys.js";
+import { type HomePaths, inHome } from "./home.js";
+import { hotWalletAddress } from "./init.js";
+
+/** Folder with a password for each service's role. */
+const ROLE_PASSWORDS = "config/database-roles";
+
+/** A file of a role's home and where its content comes from. */
+interface RoleFile {
+  /** Path inside the home. */
+  readonly name: string;
+  readonly content: (paths: HomePaths) => Promise<string>;
+}
+
+/** The hot wallet's address without its key: what the watcher needs to know of it. */
+const WALLET_ADDRESS_ONLY: RoleFile = {
+  name: "config/hot-wallet.json",
+  content: async (paths) => `${JSON.stringify({ address: await hotWalletAddress(paths) })}\n`,
+};
+
+/** A role's password in the form that PostgreSQL clients read through PGPASSFILE. */
+function passwordFile(role: string, passwordPath: (paths: HomePaths) => string): RoleFile {
+  return {
+    name: "config/pgpass",
+    content: async (paths) =>
+      `*:*:${DATABASE}:${role}:${(await readFile(passwordPath(paths), "utf8")).trim()}\n`,
+  };
+}
+
+/** Name of the database and of its owner. */
+const DATABASE = EMBEDDED_POSTGRES_DATABASE;
+
+const OWNER_PASSWORD = passwordFile(DATABASE, (paths) => paths.postgresPassword);
+
+function servicePassword(service: LedgerService): RoleFile {
+  return passwordFile(ledgerRole(DATABASE, service), (paths) =>
+    rolePasswordPath(paths.home, service),
+  );
+}
+
+/** Secrets that only processes apart from each other need; made once in the complete home. */
+const SHARED_SECRETS: readonly string[] = [
+  ...LEDGER_SERVICES.map((service) => rolePasswordName(service)),
+  "config/redis.password",
+  "config/superuser.password",
+];
+
+/** Redis reads its password from a file of settings, never from a command line. */
+const REDIS_SETTINGS: RoleFile = {
+  name: "config/redis.conf",
+  content: async (paths) =>
+    `requirepass ${(await readFile(join(paths.home, "config/redis.password"), "utf8")).trim()}\n`,
+};
+
+const GENESIS = copyOf("config/genesis.json");
+const CHAIN = copyOf("config/chain.json");
+const TOKENS = copyOf("config/tokens.json");
+const API_KEY = copyOf("config/api.key");
+
+const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
+  node: [
+    GENESIS,
+    copyOf("config/config.toml"),
+    copyOf("config/app.toml"),
+    copyOf("config/priv_validator_key.json"),
+    copyOf("config/node_key.json"),
+    copyOf("data/priv_validator_state.json"),
+  ],
+  sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
+  "deposit-watcher": [
+    GENESIS,
+    TOKENS,
+    API_KEY,
+    servicePassword("watcher"),
+    WALLET_ADDRESS_ONLY,
+    copyOf("config/watcher.toml"),
+    copyOf("config/deposit.xpub"),
+  ],
+  "withdrawal-worker": [
+    GENESIS,
+    TOKENS,
+    API_KEY,
+    servicePassword("worker"),
+    copyOf("config/redis.password"),
+    copyOf("config/worker.toml"),
+    copyOf("config/hot-wallet.json"),
+    copyOf("config/hot-wallet.passphrase"),
+  ],
+  // Who migrates owns the tables and makes the services' roles.
+  migrate: [
+    GENESIS,
+    OWNER_PASSWORD,
+    ...LEDGER_SERVICES.map((service) => copyOf(rolePasswordName(service))),
+    WALLET_ADDRESS_ONLY,
+    copyOf("config/watcher.toml"),
+  ],
+  // Who reconciles and decides signs nothing.
+  desk: [
+    GENESIS,
+    TOKENS,
+    API_KEY,
+    servicePassword("operator"),
+    WALLET_ADDRESS_ONLY,
+    copyOf("config/sidecar.toml"),
+    copyOf("config/watcher.toml"),
+    copyOf("config/worker.toml"),
+  ],
+  postgres: [copyOf("config/postgres.password"), copyOf("config/superuser.password")],
+  redis: [copyOf("config/redis.password"), REDIS_SETTINGS],
+};
+
+/** Names of the roles: the folders that `writeRoleHomes` makes. */
+export const ROLE_NAMES: readonly string[] = Object.keys(ROLE_FILES);
+
+/**
+ * Writes `<folder>/<role>` for every role from a complete home; none for a node where somebody
+ * else's is used. Existing files stay as they are: a node's state file tells what its key has
+ * signed, and edited settings are the operator's.
+ * @throws HOME_UNUSABLE naming folder and cause
+ */
+export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<void> {
+  await inHome(paths.home, async () => {
+    await mkdir(join(paths.home, ROLE_PASSWORDS), { recursive: true, mode: 0o700 });
+    for (const name of SHARED_SECRETS) {
+      await createFileOnce(join(paths.home, name), createSecretLine(), SECRET_MODE);
+    }
+  });
+  const hasNode = readChainOrigin(paths)?.kind !== "remote";
+  for (const [role, allFiles] of Object.entries(ROLE_FILES)) {
+    if (role === "node" && !hasNode) continue;
+    // Without a node there is no genesis: the record of the chain takes its place.
+    const files = hasNode ? allFiles : allFiles.map((file) => (file === GENESIS ? CHAIN : file));
+    const home = join(folder, role);
+    await inHome(home, async () => {
+      for (const part of [".", "config", "data", "logs"]) {
+        await mkdir(join(home, part), { recursive: true });
+        await chmod(join(home, part), 0o700);
+      }
+      for (const { name, content } of files) {
+        await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
+        await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
+      }
+    });
+  }
+}
+
+/** The passwords that `causeway migrate` gives to the services' roles; undefined where a home has none. */
+export function readRolePasswords(home: string): Record<LedgerService, string> | undefined {
+  if (!existsSync(join(home, ROLE_PASSWORDS))) return undefined;
+  const password = (service: LedgerService) => readSecretFile(rolePasswordPath(home, service));
+  return {
+    watcher: password("watcher"),
+    worker: password("worker"),
+    operator: password("operator"),
+  };
+}
+
+function rolePasswordName(service: LedgerService): string {
+  return `${ROLE_PASSWORDS}/${service}.password`;
+}
+
+function rolePasswordPath(home: string, service: LedgerService): string {
+  return join(home, rolePasswordName(service));
+}
+
+/** The file of the same name in the complete home. */
+function copyOf(name: string): RoleFile {
+  return { name, content: (paths) => readFile(join(paths.home, name), "utf8") };
+}

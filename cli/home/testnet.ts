@@ -1,0 +1,153 @@
+/** A network of its own on one or many hosts: a home for every node, one genesis, one faucet. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Address, privateKeyToAddress } from "../../chain/address.js";
+import { DEFAULT_PORTS } from "../../chain/networks.js";
+import { parseValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
+import {
+  createLocalGenesis,
+  encodeGenesis,
+  type GenesisValidator,
+} from "../../node/settings/genesis.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { createFileOnce, SECRET_MODE } from "./home-file.js";
+import { CliError } from "../errors.js";
+import { createOpenFolder, homePaths } from "./home.js";
+import { writeNodeHome } from "./node-home.js";
+import { PORT_STEP } from "./ports.js";
+import { createNodeKey, createValidatorKeyFile, type NewNodeKey } from "./validator-keys.js";
+import { createPrivateKey, encodeKeyFile } from "./wallet-keys.js";
+
+/** Voting power of every validator; equal, so only its ratio counts. */
+export const VALIDATOR_POWER = 10;
+
+/** What a network is made from. */
+export interface TestnetOptions {
+  readonly out: string;
+  readonly validators: number;
+  readonly fullNodes: number;
+  /** Added to every port of every node. */
+  readonly portOffset: number;
+  /** One per node; undefined puts all on 127.0.0.1, `PORT_STEP` apart. */
+  readonly hosts?: readonly string[];
+  readonly blockIntervalMs?: number;
+  readonly clock: Clock;
+}
+
+/** A node that was written. */
+export interface TestnetNode {
+  /** `node0`, `full0`, ... */
+  readonly name: string;
+  readonly home: string;
+  /** 40 hex digits (D24). */
+  readonly nodeId: string;
+  /** Where the others reach it: `<node_id>@<host>:<port>`. */
+  readonly peerAddress: string;
+  readonly portOffset: number;
+  readonly isValidator: boolean;
+  /** Address of its validator key; a full node has a key without power. */
+  readonly validatorAddress: Address;
+}
+
+/** A network that was written. */
+export interface Testnet {
+  readonly out: string;
+  readonly faucetKeyFile: string;
+  readonly faucetAddress: Address;
+  readonly nodes: readonly TestnetNode[];
+}
+
+/** A node before it is written. */
+interface PlannedNode extends TestnetNode {
+  readonly nodeKey: NewNodeKey;
+  readonly validatorKey: string;
+  readonly validator: GenesisValidator;
+}
+
+/**
+ * Writes `out/node0..`, then `out/full0..`, and `out/faucet.key`.
+ * @throws HOME_EXISTS when one of them is there, HOME_UNUSABLE naming folder and cause
+ */
+export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
+  const out = resolve(options.out);
+  const nodes = planNodes(options, out);
+  const faucetKeyFile = join(out, "faucet.key");
+  assertUnused([faucetKeyFile, ...nodes.map(({ home }) => home)]);
+  const faucetKey = createPrivateKey();
+  const faucetAddress = privateKeyToAddress(faucetKey);
+  await createOpenFolder(out);
+  // Two runs on one folder: the first one takes the key's name, and the other leaves.
+  if (!(await createFileOnce(faucetKeyFile, encodeKeyFile(faucetKey), SECRET_MODE))) {
+    assertUnused([faucetKeyFile]);
+  }
+  const genesis = encodeGenesis(
+    createLocalGenesis({
+      network: "testnet",
+      faucet: faucetAddress,
+      genesisTimeMs: options.clock.nowMs(),
+      blockIntervalMs: options.blockIntervalMs,
+      validators: nodes.filter(({ isValidator }) => isValidator).map(({ validator }) => validator),
+    }),
+  );
+  for (const node of nodes) {
+    await writeNodeHome(homePaths(node.home), {
+      genesis,
+      nodeKey: node.nodeKey.text,
+      validatorKey: node.validatorKey,
+      portOffset: node.portOffset,
+      moniker: node.name,
+      p2p: peerSettings(options, nodes, node),
+    });
+  }
+  return { out, faucetKeyFile, faucetAddress, nodes: nodes.map(publicPart) };
+}
+
+function planNodes(options: TestnetOptions, out: string): readonly PlannedNode[] {
+  const { validators, fullNodes, portOffset, hosts } = options;
+  return Array.from({ length: validators + fullNodes }, (_, index) => {
+    const isValidator = index < validators;
+    const name = isValidator ? `node${index}` : `full${index - validators}`;
+    const offset = hosts === undefined ? portOffset + PORT_STEP * index : portOffset;
+    const nodeKey = createNodeKey();
+    const validatorKey = createValidatorKeyFile();
+    const identity = parseValidatorIdentity(validatorKey, "the new key");
+    const host = hosts?.[index] ?? "127.0.0.1";
+    return {
+      name,
+      home: join(out, name),
+      nodeId: nodeKey.nodeId,
+      peerAddress: `${nodeKey.nodeId}@${host}:${DEFAULT_PORTS.p2p + offset}`,
+      portOffset: offset,
+      isValidator,
+      validatorAddress: identity.address,
+      nodeKey,
+      validatorKey,
+      validator: { ...identity, power: VALIDATOR_POWER },
+    };
+  });
+}
+
+function assertUnused(paths: readonly string[]): void {
+  const found = paths.find((path) => existsSync(path));
+  if (found === undefined) return;
+  const message = `${found} is there already: choose another folder for the network.`;
+  throw new CliError("HOME_EXISTS", message, { details: { found } });
+}
+
+/** Everybody dials the validators and nobody else; across hosts the port has to be open to them. */
+function peerSettings(options: TestnetOptions, nodes: readonly PlannedNode[], own: PlannedNode) {
+  const others = nodes.filter((node) => node.isValidator && node !== own);
+  const peers = { persistent_peers: others.map(({ peerAddress }) => peerAddress), pex: false };
+  if (options.hosts === undefined) return peers;
+  return {
+    ...peers,
+    laddr: { host: "0.0.0.0", port: DEFAULT_PORTS.p2p + own.portOffset },
+    external_address: own.peerAddress.slice(own.peerAddress.indexOf("@") + 1),
+  };
+}
+
+/** The node without its keys. */
+function publicPart(node: PlannedNode): TestnetNode {
+  const { name, home, nodeId, peerAddress, portOffset, isValidator, validatorAddress } = node;
+  return { name, home, nodeId, peerAddress, portOffset, isValidator, validatorAddress };
+}

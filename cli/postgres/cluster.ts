@@ -1,0 +1,306 @@
+/** The database folder: where it lies, how it is made whole or not at all, its password. */
+import { execFile } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { AppError } from "../../chain/errors.js";
+import { readSecretFile, writeNewSecretFile } from "../../runtime/config/secret-file.js";
+import {
+  EMBEDDED_POSTGRES_DATABASE,
+  postgresPasswordPath,
+} from "../../runtime/config/service-urls.js";
+import { syncFolderSync } from "../../runtime/files/folder.js";
+import { type PostgresAccount, accountFor, canEnter, giveTree } from "./account.js";
+import { type PostgresBinaries, SHARED_FOLDER } from "./binaries.js";
+import { EmbeddedPostgresError, folderError, folderErrorFromOutput } from "./errors.js";
+
+/** Where the cluster of a home is, or is going to be. */
+export interface ClusterPlace {
+  /** Real folder of the cluster, without links. */
+  readonly folder: string;
+  readonly isNew: boolean;
+  /** `<home>/data/postgres`, when the cluster lies elsewhere and is linked from there. */
+  readonly link: string | undefined;
+  /** Account that the server runs as; undefined: as this process. */
+  readonly account: PostgresAccount | undefined;
+}
+
+/** Longest that making a cluster may take; slow disks need some seconds. */
+const INIT_TIMEOUT_MS = 120_000;
+
+/** Output of server programs kept for a fault's message. */
+const MAX_OUTPUT_BYTES = 1_048_576;
+
+/**
+ * Finds the home's cluster or decides where it will be: `<home>/data/postgres`, or for root, where
+ * the account `nobody` cannot enter the home, `/var/lib/causeway/<hash of home>`.
+ * @throws CLUSTER_MISSING when the home links to a folder that is gone, FOLDER_UNUSABLE
+ */
+export function placeCluster(home: string, notice: (sentence: string) => void): ClusterPlace {
+  const dataFolder = join(home, "data");
+  const path = join(dataFolder, "postgres");
+  try {
+    // 711: the server's account must pass through, but nobody may list it.
+    mkdirSync(dataFolder, { recursive: true, mode: 0o711 });
+    const present = lstatSync(path, { throwIfNoEntry: false });
+    if (present !== undefined) {
+      return findCluster(path, present.isSymbolicLink());
+    }
+    const account = accountFor(undefined);
+    if (account === undefined || canEnter(realpathSync(dataFolder), account)) {
+      const folder = join(realpathSync(dataFolder), "postgres");
+      return { folder, isNew: true, link: undefined, account };
+    }
+    return placeOutside(home, path, account, notice);
+  } catch (error) {
+    throw folderError(path, error);
+  }
+}
+
+/**
+ * Makes the cluster with role and database `causeway`, in a draft folder that is renamed when it is
+ * complete: a start that was killed in between leaves nothing that would be taken for a cluster.
+ * @throws FOLDER_UNUSABLE, START_FAILED
+ */
+export async function createCluster(options: {
+  readonly place: ClusterPlace;
+  readonly home: string;
+  readonly binaries: PostgresBinaries;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { place, binaries, signal } = options;
+  const password = ensurePassword(options.home);
+  const draft = `${place.folder}.init-${process.pid}`;
+  try {
+    removeDrafts(place.folder);
+    mkdirSync(draft, { mode: 0o700 });
+    const passwordFile = join(draft, "password");
+    writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+    if (place.account !== undefined) {
+      giveTree(draft, place.account);
+    }
+    const cluster = join(draft, "cluster");
+    await runProgram({
+      path: binaries.initdb,
+      args: [
+        `--pgdata=${cluster}`,
+        "--username=postgres",
+        "--auth=scram-sha-256",
+        `--pwfile=${passwordFile}`,
+        "--encoding=UTF8",
+        // PostgreSQL's own provider: the same order on every machine, no system locale needed.
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--locale=C",
+      ],
+      place,
+      signal,
+    });
+    await runSingleUser(cluster, options, [
+      `CREATE ROLE ${EMBEDDED_POSTGRES_DATABASE} LOGIN PASSWORD '${password}'`,
+      `CREATE DATABASE ${EMBEDDED_POSTGRES_DATABASE} OWNER ${EMBEDDED_POSTGRES_DATABASE}`,
+    ]);
+    renameSync(cluster, place.folder);
+    syncFolderSync(dirname(place.folder));
+    if (place.link !== undefined) {
+      symlinkSync(place.folder, place.link);
+    }
+  } catch (error) {
+    throw error instanceof AppError ? error : folderError(place.folder, error);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Prepares an existing cluster for a start: version, owner, and a password file that was lost is
+ * replaced, with the role's password set anew.
+ * @throws CLUSTER_VERSION, FOLDER_UNUSABLE, START_FAILED
+ */
+export async function checkCluster(options: {
+  readonly place: ClusterPlace;
+  readonly home: string;
+  readonly binaries: PostgresBinaries;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { place, binaries } = options;
+  try {
+    removeDrafts(place.folder);
+    const found = readFileSync(join(place.folder, "PG_VERSION"), "utf8").trim();
+    if (found !== String(binaries.majorVersion)) {
+      throw new EmbeddedPostgresError(
+        "CLUSTER_VERSION",
+        `the database in ${place.folder} is of PostgreSQL ${found}, the programs are ` +
+          `${binaries.majorVersion}: install the release it was made with and move it with a dump`,
+        { details: { folder: place.folder, found } },
+      );
+    }
+    if (place.account !== undefined) {
+      // A home that was copied or restored by root belongs to root.
+      giveTree(place.folder, place.account);
+    }
+    chmodSync(place.folder, 0o700);
+  } catch (error) {
+    throw folderError(place.folder, error);
+  }
+  if (!existsSync(postgresPasswordPath(options.home))) {
+    const password = ensurePassword(options.home);
+    await runSingleUser(place.folder, options, [
+      `ALTER ROLE ${EMBEDDED_POSTGRES_DATABASE} PASSWORD '${password}'`,
+    ]);
+  }
+}
+
+/** The password of the home, made on first use: 32 random bytes as hex, mode 600. */
+function ensurePassword(home: string): string {
+  const path = postgresPasswordPath(home);
+  if (!existsSync(path)) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeNewSecretFile(path, randomBytes(32).toString("hex"));
+  }
+  const password = readSecretFile(path);
+  // It becomes part of an SQL text and of a URL.
+  if (!/^[0-9a-f]{64}$/.test(password)) {
+    throw new EmbeddedPostgresError("START_FAILED", `${path} must hold 64 hexadecimal digits`);
+  }
+  return password;
+}
+
+function findCluster(path: string, isLink: boolean): ClusterPlace {
+  if (isLink && !existsSync(path)) {
+    throw new EmbeddedPostgresError(
+      "CLUSTER_MISSING",
+      `${path} links to a database folder that is gone: restore it, or remove the link to start ` +
+        "with an empty ledger",
+      { details: { path } },
+    );
+  }
+  const folder = realpathSync(path);
+  const account = accountFor(folder);
+  if (account !== undefined && !canEnter(dirname(folder), account)) {
+    throw new EmbeddedPostgresError(
+      "FOLDER_UNUSABLE",
+      `the database folder ${folder} cannot be entered by the account it runs as (uid ` +
+        `${account.uid}): give the folders above it the permission x`,
+      { details: { folder, uid: account.uid } },
+    );
+  }
+  return { folder, isNew: false, link: isLink ? path : undefined, account };
+}
+
+/** Root's place for the clusters of closed homes. */
+function placeOutside(
+  home: string,
+  link: string,
+  account: PostgresAccount,
+  notice: (sentence: string) => void,
+): ClusterPlace {
+  const hash = createHash("sha256").update(realpathSync(home)).digest("hex").slice(0, 16);
+  const folder = join(SHARED_FOLDER, hash);
+  mkdirSync(SHARED_FOLDER, { recursive: true, mode: 0o711 });
+  if (existsSync(folder)) {
+    // A home that once stood here was deleted. Its database may hold money, so it is kept.
+    const kept = `${folder}.kept-${randomBytes(4).toString("hex")}`;
+    renameSync(folder, kept);
+    notice(`The database of an earlier home at ${home} is kept in ${kept}.`);
+  }
+  notice(`PostgreSQL may not enter ${home}, so its database lies in ${folder}.`);
+  return { folder, isNew: true, link, account };
+}
+
+/** Removes what starts that were killed left behind. */
+function removeDrafts(folder: string): void {
+  const parent = dirname(folder);
+  const prefix = `${basename(folder)}.init-`;
+  for (const name of readdirSync(parent)) {
+    if (name.startsWith(prefix)) {
+      rmSync(join(parent, name), { recursive: true, force: true });
+    }
+  }
+}
+
+/** Runs statements without a server, one a line; secrets go through stdin only. */
+async function runSingleUser(
+  cluster: string,
+  options: {
+    readonly place: ClusterPlace;
+    readonly binaries: PostgresBinaries;
+    readonly signal: AbortSignal;
+  },
+  statements: readonly string[],
+): Promise<void> {
+  await runProgram({
+    path: options.binaries.postgres,
+    args: ["--single", "-D", cluster, "-c", "exit_on_error=on", "postgres"],
+    input: `${statements.join(";\n")};\n`,
+    place: options.place,
+    signal: options.signal,
+  });
+}
+
+/** Runs a server program to its end. */
+async function runProgram(run: {
+  readonly path: string;
+  readonly args: readonly string[];
+  readonly input?: string;
+  readonly place: ClusterPlace;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { place, signal } = run;
+  await new Promise<void>((resolve, reject) => {
+    const child = execFile(
+      run.path,
+      [...run.args],
+      {
+        ...place.account,
+        cwd: "/",
+        env: { LC_ALL: "C", TZ: "UTC", PATH: "/usr/bin:/bin" },
+        maxBuffer: MAX_OUTPUT_BYTES,
+        timeout: INIT_TIMEOUT_MS,
+        signal,
+      },
+      (error, stdout, stderr) => {
+        if (error === null) {
+          resolve();
+        } else if (signal.aborted) {
+          reject(signal.reason);
+        } else {
+          reject(programError(basename(run.path), place.folder, `${stdout}\n${stderr}`, error));
+        }
+      },
+    );
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end(run.input ?? "");
+  });
+}
+
+function programError(
+  program: string,
+  folder: string,
+  output: string,
+  cause: unknown,
+): EmbeddedPostgresError {
+  const known = folderErrorFromOutput(folder, output);
+  if (known !== undefined) {
+    return known;
+  }
+  const lines = output.split("\n").map((text) => text.trim());
+  const reason = lines.find((text) => /\b(error|FATAL|PANIC|could not)\b/.test(text));
+  return new EmbeddedPostgresError(
+    "START_FAILED",
+    `${program} could not prepare the database folder ${folder}: ${reason ?? "no reason given"}`,
+    { details: { folder, program }, cause },
+  );
+}

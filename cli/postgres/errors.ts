@@ -1,0 +1,67 @@
+/** Faults of the embedded PostgreSQL as one sentence with folder or port and cause. */
+import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+
+/** Codes of faults of the embedded database server. */
+export type EmbeddedPostgresErrorCode =
+  | "UNSUPPORTED_PLATFORM"
+  | "BINARIES_UNUSABLE"
+  | "FOLDER_UNUSABLE"
+  | "CLUSTER_MISSING"
+  | "CLUSTER_VERSION"
+  | "PORT_TAKEN"
+  | "START_FAILED"
+  | "SURVIVOR_STUCK";
+
+/** The embedded server cannot be made, started or stopped; the message is fit for people. */
+export class EmbeddedPostgresError extends AppError<EmbeddedPostgresErrorCode> {}
+
+/** Words for the causes that people can do something about, by Node's codes. */
+const CAUSES: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is used up",
+  EROFS: "the file system is read-only",
+  EACCES: "permission denied",
+  EPERM: "the operation is not permitted",
+  EIO: "the device reports an input/output error",
+};
+
+/** The same causes as PostgreSQL's programs write them. */
+const OUTPUT_CAUSES: readonly (readonly [RegExp, string])[] = [
+  [/No space left on device/i, "ENOSPC"],
+  [/Disk quota exceeded/i, "EDQUOT"],
+  [/Read-only file system/i, "EROFS"],
+  [/Permission denied/i, "EACCES"],
+  [/Operation not permitted/i, "EPERM"],
+  [/Input\/output error/i, "EIO"],
+];
+
+/** A folder that cannot be used, from a file system fault. */
+export function folderError(folder: string, cause: unknown): EmbeddedPostgresError {
+  if (cause instanceof EmbeddedPostgresError) {
+    return cause;
+  }
+  const code = errorCode(cause);
+  const reason = CAUSES[code] ?? errorMessage(cause);
+  return new EmbeddedPostgresError(
+    "FOLDER_UNUSABLE",
+    `the database folder ${folder} cannot be used: ${reason}`,
+    { details: { folder, cause: code }, cause, retriable: code === "ENOSPC" },
+  );
+}
+
+/** Finds a known cause in a program's output; undefined when it tells none. */
+export function folderErrorFromOutput(
+  folder: string,
+  output: string,
+): EmbeddedPostgresError | undefined {
+  const found = OUTPUT_CAUSES.find(([pattern]) => pattern.test(output));
+  if (found === undefined) {
+    return undefined;
+  }
+  const code = found[1];
+  return new EmbeddedPostgresError(
+    "FOLDER_UNUSABLE",
+    `the database folder ${folder} cannot be used: ${CAUSES[code] ?? code}`,
+    { details: { folder, cause: code }, retriable: code === "ENOSPC" },
+  );
+}

@@ -1,0 +1,208 @@
+/** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
+import { readdirSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { secp256k1 } from "../../chain/crypto.js";
+import { NETWORKS } from "../../chain/networks.js";
+import { loadGenesis } from "../../node/settings/genesis.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { ConfigError, type Environment } from "../../runtime/config/config.js";
+import { sentenceOf } from "../errors.js";
+import { homeFileFaults } from "../home/file-faults.js";
+import { readChainOrigin } from "../home/chain-origin.js";
+import type { HomePaths } from "../home/home.js";
+import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
+import { readKitStatus } from "./kit-status.js";
+
+/** How bad a finding is. */
+export type Severity = "pass" | "warn" | "fail";
+
+/** One finding. */
+export interface Finding {
+  /** Stable name of the check. */
+  readonly id: string;
+  readonly severity: Severity;
+  /** What was found, for people. */
+  readonly value: string;
+  /** What to do; "" when all is well. */
+  readonly remedy: string;
+}
+
+/** What the checks look at. */
+export interface DoctorContext {
+  readonly paths: HomePaths;
+  readonly env: Environment;
+  readonly portOffset: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly createEvm: (url: string) => EvmClient;
+}
+
+/** Free share of the disk below which the doctor warns, and below which it fails (per cent). */
+const DISK_WARN_PERCENT = 20;
+const DISK_FAIL_PERCENT = 10;
+
+/** Block age that warns and that fails, in seconds (five and fifteen blocks of 2 s). */
+const BLOCK_AGE_WARN_SECONDS = 10;
+const BLOCK_AGE_FAIL_SECONDS = 30;
+
+/** Watcher lag that warns, in blocks. */
+const LAG_WARN_BLOCKS = 10;
+
+const SECRET_SUFFIXES = [".key", ".seed", ".passphrase", ".password", ".xpub"];
+const SECRET_NAMES = new Set(["hot-wallet.json", "priv_validator_key.json", "node_key.json"]);
+
+/** Settings of all processes; their faults are findings, and later checks need them right. */
+export function checkSettings(context: DoctorContext): {
+  readonly findings: readonly Finding[];
+  readonly config: KitConfig | undefined;
+} {
+  try {
+    const sources = { home: context.paths.home, env: context.env, portOffset: context.portOffset };
+    const config = loadKitConfig(sources);
+    const faults = homeFileFaults(context.paths);
+    const fine = [finding("settings", "pass", "all settings are valid")];
+    return { findings: faults.length === 0 ? fine : settingsFindings({ faults }), config };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { findings: settingsFindings(error), config: undefined };
+  }
+}
+
+/** One finding for each wrong setting. */
+export function settingsFindings({ faults }: Pick<ConfigError, "faults">): readonly Finding[] {
+  return faults.map((fault) =>
+    finding(
+      "settings",
+      "fail",
+      `${fault.file}: ${fault.key} = ${fault.value}`,
+      `set it to ${fault.allowed}`,
+    ),
+  );
+}
+
+/** Secrets that others than their owner could read. */
+export function checkKeyModes(paths: HomePaths): readonly Finding[] {
+  let names: string[];
+  try {
+    names = readdirSync(paths.config);
+  } catch (error) {
+    return [finding("home", "fail", sentenceOf(error), "run `npm start` or `causeway init` first")];
+  }
+  const open = names
+    .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
+    .map((name) => join(paths.config, name))
+    .filter((path) => (statSync(path).mode & 0o077) !== 0);
+  return open.length === 0
+    ? [finding("key-modes", "pass", "only their owner can read the keys")]
+    : open.map((path) =>
+        finding("key-modes", "fail", `${path} is open to others`, `chmod 600 ${path}`),
+      );
+}
+
+/** Room on the home's disk. */
+export function checkDisk(paths: HomePaths): Finding {
+  try {
+    const { bavail, blocks, bsize } = statfsSync(paths.home);
+    const freePercent = blocks === 0 ? 100 : Math.floor((bavail * 100) / blocks);
+    const freeGib = ((bavail * bsize) / 2 ** 30).toFixed(1);
+    const value = `${freePercent} % free (${freeGib} GiB)`;
+    if (freePercent < DISK_FAIL_PERCENT) {
+      return finding("disk", "fail", value, "make room: the node halts when the disk is full");
+    }
+    return freePercent < DISK_WARN_PERCENT
+      ? finding("disk", "warn", value, "make room soon")
+      : finding("disk", "pass", value);
+  } catch (error) {
+    return finding("disk", "fail", sentenceOf(error), "check --home");
+  }
+}
+
+/** Which secp256k1 signs and recovers here; the reference is twenty times slower. */
+export function checkCrypto(): Finding {
+  const { backend } = secp256k1;
+  return backend === "native"
+    ? finding("crypto", "pass", "secp256k1 runs natively")
+    : finding(
+        "crypto",
+        "warn",
+        `secp256k1 runs as ${backend}`,
+        "install a platform with the prebuilt binary for full speed",
+      );
+}
+
+/** Checks that need the processes: who answers, how old the newest block is, how far behind. */
+export async function checkParts(
+  context: DoctorContext,
+  config: KitConfig,
+): Promise<readonly Finding[]> {
+  const evm = context.createEvm(config.endpoints.jsonRpcUrl);
+  const probe = { endpoints: config.endpoints, evm, clock: context.clock };
+  const status = await readKitStatus(probe, context.signal);
+  const findings = status.parts.map(({ part, ready, reason, url }) =>
+    ready
+      ? finding(part, "pass", `ready at ${url}`)
+      : finding(part, "fail", reason, remedyOf(part, config)),
+  );
+  findings.push(checkBlockAge(status.blockAgeSeconds));
+  const lag = status.watcherLagBlocks;
+  if (lag !== undefined) {
+    const severity = lag > LAG_WARN_BLOCKS ? "warn" : "pass";
+    const remedy = severity === "warn" ? "it catches up by itself; see its log if it does not" : "";
+    findings.push(finding("watcher-lag", severity, `${lag} blocks`, remedy));
+  }
+  if (status.height !== undefined) {
+    try {
+      findings.push(await checkChain(context, evm));
+    } catch (error) {
+      findings.push(finding("chain-id", "fail", sentenceOf(error), "check the home"));
+    }
+  }
+  return findings;
+}
+
+/** What to do about a part that is not ready; the log of somebody's node is not here. */
+function remedyOf(part: string, { nodes }: KitConfig): string {
+  return part === "node" && nodes.length === 0
+    ? "look after that node, or name another one of its chain in watcher.toml, json-rpc-url"
+    : `see logs/${part}.log, or start it with npm start`;
+}
+
+/** A finding; without a remedy all is well. */
+export function finding(id: string, severity: Severity, value: string, remedy = ""): Finding {
+  return { id, severity, value, remedy };
+}
+
+/** Whether the node that answers is the one of this home. */
+export async function checkChain(context: DoctorContext, evm: EvmClient): Promise<Finding> {
+  const { paths, signal } = context;
+  const origin = readChainOrigin(paths);
+  const isRemote = origin?.kind === "remote";
+  const network = isRemote ? origin.network : loadGenesis(paths.genesis).network;
+  const expected = NETWORKS[network].evmChainId;
+  const chainId = await evm.chainId({ signal });
+  if (chainId !== expected) {
+    const remedy = isRemote ? "connect a node of this home's chain" : "check --port-offset";
+    return finding("chain-id", "fail", `${chainId}, expected ${expected}`, remedy);
+  }
+  const genesisHash = isRemote ? await evm.genesisHash({ signal }) : undefined;
+  if (isRemote && genesisHash !== origin.genesisHash) {
+    const value = `genesis ${genesisHash}, expected ${origin.genesisHash}`;
+    return finding("chain-id", "fail", value, "connect a node of this home's chain");
+  }
+  return finding("chain-id", "pass", `${chainId} (${network})`);
+}
+
+/** The age of the newest block: the core signal of a live chain. */
+export function checkBlockAge(ageSeconds: number | undefined, log = "logs/node.log"): Finding {
+  if (ageSeconds === undefined) {
+    return finding("block-age", "fail", "the node does not answer", `start it; see ${log}`);
+  }
+  const value = `${Math.round(ageSeconds)} s`;
+  if (ageSeconds > BLOCK_AGE_FAIL_SECONDS) {
+    return finding("block-age", "fail", value, `the chain stands still; see ${log}`);
+  }
+  return ageSeconds > BLOCK_AGE_WARN_SECONDS
+    ? finding("block-age", "warn", value, "blocks are late; look at the machine's load")
+    : finding("block-age", "pass", value);
+}

@@ -1,0 +1,112 @@
+/** The checks of `causeway doctor` that concern one node, and all of them for a node's own home. */
+import {
+  APP_FILE,
+  type AppConfig,
+  CONFIG_FILE,
+  type NodeConfig,
+} from "../../node/settings/config.js";
+import { ConfigError, loadConfig } from "../../runtime/config/config.js";
+import { formatListenAddress } from "../../runtime/config/config-values.js";
+import {
+  checkBlockAge,
+  checkChain,
+  type DoctorContext,
+  type Finding,
+  finding,
+  settingsFindings,
+} from "./doctor-checks.js";
+import { sentenceOf } from "../errors.js";
+import { callableHost } from "../home/kit-config.js";
+import { cometRpcUrl, type NodeStatus, readNodeStatus } from "./node-status.js";
+
+/** Where the log of a node in the foreground is. */
+const NODE_LOG = "its standard output";
+
+/** Settings of a node's home; undefined where a file is wrong. */
+interface NodeSettings {
+  readonly node: NodeConfig;
+  readonly app: AppConfig;
+}
+
+/** Every check of a home that has a node and nothing else; those of files are the kit's. */
+export async function checkNodeHome(context: DoctorContext): Promise<readonly Finding[]> {
+  const { findings, settings } = readSettings(context);
+  if (settings === undefined) return findings;
+  return [...findings, ...(await checkNode(context, settings))];
+}
+
+/** What of the past a node has, and whether that is enough for an exchange. */
+export function checkHistory(status: NodeStatus, app: AppConfig, isExchange: boolean): Finding {
+  const { pruning, "min-retain-blocks": retained } = app[""];
+  const kept = `blocks from ${status.oldestHeight} on`;
+  const value = `${kept}; pruning = "${pruning}", min-retain-blocks = ${retained}`;
+  const isWhole = retained === 0 && (pruning === "default" || pruning === "nothing");
+  if (!isExchange || isWhole) return finding("history", "pass", value);
+  return finding(
+    "history",
+    "warn",
+    value,
+    'an exchange reads past balances and blocks: set pruning = "default", min-retain-blocks = 0',
+  );
+}
+
+/** Settings of both files; all faults together. */
+function readSettings(context: DoctorContext): {
+  readonly findings: readonly Finding[];
+  readonly settings: NodeSettings | undefined;
+} {
+  const { paths, env, portOffset } = context;
+  const sources = { home: paths.home, env, portOffset };
+  const findings: Finding[] = [];
+  const read = <T>(load: () => T): T | undefined => {
+    try {
+      return load();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      findings.push(...settingsFindings(error));
+      return undefined;
+    }
+  };
+  const node = read(() => loadConfig(sources, CONFIG_FILE));
+  const app = read(() => loadConfig(sources, APP_FILE));
+  if (node === undefined || app === undefined) return { findings, settings: undefined };
+  const fine = finding("settings", "pass", "all settings are valid");
+  return { findings: [fine], settings: { node, app } };
+}
+
+/** Whether the node answers, is of this home's chain, has peers, and keeps up. */
+async function checkNode(
+  context: DoctorContext,
+  { app }: NodeSettings,
+): Promise<readonly Finding[]> {
+  const { paths, env, portOffset, clock, signal } = context;
+  const url = cometRpcUrl({ home: paths.home, env, portOffset });
+  let status: NodeStatus;
+  try {
+    status = await readNodeStatus(url, { clock, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    return [finding("node", "fail", sentenceOf(error), `start it; see ${NODE_LOG}`)];
+  }
+  const behind = "it follows its peers by itself; see its log if it does not";
+  return [
+    status.catching_up
+      ? finding("node", "warn", `catching up at height ${status.height}`, behind)
+      : finding("node", "pass", `height ${status.height} at ${url}`),
+    checkBlockAge(status.blockAgeSeconds, NODE_LOG),
+    finding("peers", "pass", `${status.peers}`),
+    checkHistory(status, app, false),
+    await checkJsonRpc(context, app),
+  ];
+}
+
+async function checkJsonRpc(context: DoctorContext, app: AppConfig): Promise<Finding> {
+  const { host, port } = app["json-rpc"].address;
+  const url = formatListenAddress({ host: callableHost(host), port }, "http://");
+  try {
+    return await checkChain(context, context.createEvm(url));
+  } catch (error) {
+    context.signal.throwIfAborted();
+    return finding("chain-id", "fail", sentenceOf(error), `see ${NODE_LOG}`);
+  }
+}

@@ -1,0 +1,43 @@
+/** `causeway doctor` put together: which checks a home needs. */
+import { APP_FILE } from "../../node/settings/config.js";
+import { loadConfig } from "../../runtime/config/config.js";
+import {
+  checkCrypto,
+  checkDisk,
+  checkKeyModes,
+  checkParts,
+  checkSettings,
+  type DoctorContext,
+  type Finding,
+} from "./doctor-checks.js";
+import { checkHistory, checkNodeHome } from "./doctor-node.js";
+import type { KitConfig } from "../home/kit-config.js";
+import { isKitHome, isNodeHome } from "../home/home.js";
+import { readNodeStatus } from "./node-status.js";
+
+/** Runs every check of a home: of a kit's, or of a node's alone. */
+export async function runDoctorChecks(context: DoctorContext): Promise<readonly Finding[]> {
+  const { paths } = context;
+  const files = [...checkKeyModes(paths), checkDisk(paths), checkCrypto()];
+  if (isNodeHome(paths) && !isKitHome(paths)) return [...(await checkNodeHome(context)), ...files];
+  const { findings, config } = checkSettings(context);
+  if (config === undefined) return [...findings, ...files];
+  const parts = await checkParts(context, config);
+  return [...findings, ...files, ...parts, ...(await checkKitHistory(context, config))];
+}
+
+/** What the kit's own node keeps of the past; nothing where it does not answer, which is told. */
+async function checkKitHistory(
+  { paths, env, portOffset, clock, signal }: DoctorContext,
+  { endpoints: { cometRpcUrl } }: KitConfig,
+): Promise<readonly Finding[]> {
+  if (cometRpcUrl === undefined) return [];
+  const app = loadConfig({ home: paths.home, env, portOffset }, APP_FILE);
+  try {
+    const status = await readNodeStatus(cometRpcUrl, { clock, signal });
+    return [checkHistory(status, app, true)];
+  } catch {
+    signal.throwIfAborted();
+    return [];
+  }
+}

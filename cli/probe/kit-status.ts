@@ -1,0 +1,161 @@
+/** What a running kit says about itself, read from outside over the same ports that all clients use. */
+import type { Height } from "../../chain/hex.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { CliError, sentenceOf } from "../errors.js";
+import { httpRequest } from "./http-request.js";
+import { type KitEndpoints, shownUrl } from "../home/kit-config.js";
+
+/** Readiness of one part. */
+export interface PartStatus {
+  readonly part: string;
+  readonly url: string;
+  readonly ready: boolean;
+  /** Why not, one sentence; "" when ready. */
+  readonly reason: string;
+}
+
+/** A snapshot of the whole kit; a part that does not answer leaves its figures undefined. */
+export interface KitStatus {
+  readonly height: Height | undefined;
+  /** Age of the newest block, in seconds; the core signal of a live chain. */
+  readonly blockAgeSeconds: number | undefined;
+  readonly watcherLagBlocks: number | undefined;
+  /** Deposits credited since the watcher started. */
+  readonly creditedDeposits: number | undefined;
+  /** Withdrawals whose nonce is taken and that are not booked yet. */
+  readonly withdrawalsInFlight: number | undefined;
+  readonly parts: readonly PartStatus[];
+}
+
+/** Names of the figures on the metrics pages of watcher and worker. */
+const LAG_METRIC = "causeway_watcher_lag_blocks";
+const CREDITED_METRIC = "causeway_watcher_deposits_credited_total";
+const IN_FLIGHT_METRIC = "causeway_withdrawals_in_flight";
+
+/** A part that does not answer within this time counts as not answering. */
+const PROBE_TIMEOUT_MS = 3_000;
+
+/** What is needed to look at a kit. */
+export interface KitProbe {
+  readonly endpoints: KitEndpoints;
+  readonly evm: EvmClient;
+  readonly clock: Clock;
+}
+
+interface NodeReading {
+  readonly height: Height | undefined;
+  readonly blockAgeSeconds: number | undefined;
+  readonly part: PartStatus;
+}
+
+/** Values of a Prometheus page by name; several label sets of one name are summed. */
+export function parseMetricsPage(text: string): ReadonlyMap<string, number> {
+  const values = new Map<string, number>();
+  for (const line of text.split("\n")) {
+    const match = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})? ([-+0-9.eE]+|NaN|[-+]?Inf)/.exec(line);
+    const name = match?.[1];
+    if (name === undefined) continue;
+    values.set(name, (values.get(name) ?? 0) + Number(match?.[2]));
+  }
+  return values;
+}
+
+/** Looks at every part once; never throws but for the signal's reason. */
+export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
+  const { endpoints } = probe;
+  const [node, others, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
+    readNode(probe, signal),
+    Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
+    probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
+    probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
+    probePart("deposit-watcher", endpoints.depositUrl, signal),
+    probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
+    readMetrics(endpoints.depositUrl, signal),
+    readMetrics(endpoints.withdrawalUrl, signal),
+  ]);
+  return {
+    height: node.height,
+    blockAgeSeconds: node.blockAgeSeconds,
+    watcherLagBlocks: watcher.get(LAG_METRIC),
+    creditedDeposits: watcher.get(CREDITED_METRIC),
+    withdrawalsInFlight: worker.get(IN_FLIGHT_METRIC),
+    parts: [node.part, ...others, online, offline, deposit, withdrawal],
+  };
+}
+
+/** A further validator: it answers, and has caught up. */
+async function probeNode(
+  node: KitEndpoints["otherNodes"][number],
+  { clock }: KitProbe,
+  signal: AbortSignal,
+): Promise<PartStatus> {
+  const base = { part: node.name, url: node.cometRpcUrl };
+  // Loaded here: most kits have one node, and its parser takes longer to load than they to answer.
+  const { readNodeStatus } = await import("./node-status.js");
+  try {
+    const status = await readNodeStatus(node.cometRpcUrl, { clock, signal });
+    const reason = status.catching_up ? "it is catching up with the others" : "";
+    return { ...base, ready: reason === "", reason };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ...base, ready: false, reason: sentenceOf(error) };
+  }
+}
+
+function readReason(body: string): string {
+  try {
+    const value: unknown = JSON.parse(body);
+    if (typeof value === "object" && value !== null && "reason" in value) {
+      return String(value.reason);
+    }
+  } catch {
+    // Not JSON: the status alone has to do.
+  }
+  return "it says that it is not ready";
+}
+
+async function probePart(part: string, url: string, signal: AbortSignal): Promise<PartStatus> {
+  try {
+    const answer = await httpRequest(new URL("/ready", url), {}, probeOptions(signal));
+    const ready = answer.status === 200;
+    return { part, url, ready, reason: ready ? "" : readReason(answer.body) };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { part, url, ready: false, reason: sentenceOf(error) };
+  }
+}
+
+function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {
+  return { signal, timeoutMs: PROBE_TIMEOUT_MS };
+}
+
+async function readMetrics(url: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+  try {
+    const answer = await httpRequest(new URL("/metrics", url), {}, probeOptions(signal));
+    return answer.status === 200 ? parseMetricsPage(answer.body) : new Map();
+  } catch {
+    signal.throwIfAborted();
+    return new Map(); // The part's own line already says that it does not answer.
+  }
+}
+
+async function readNode(probe: KitProbe, signal: AbortSignal): Promise<NodeReading> {
+  const { jsonRpcUrl, otherNodes } = probe.endpoints;
+  const base = { part: otherNodes.length === 0 ? "node" : "node0", url: shownUrl(jsonRpcUrl) };
+  try {
+    const [header, isSyncing] = await Promise.all([
+      probe.evm.getBlockHeader("latest", { signal }),
+      probe.evm.isSyncing({ signal }),
+    ]);
+    if (header === undefined) throw new CliError("CLIENT_FAILED", "It has no block.");
+    const blockAgeSeconds = Math.max(0, probe.clock.nowMs() / 1_000 - header.timestampSeconds);
+    const reason = isSyncing ? "it is catching up with its network" : "";
+    const part = { ...base, ready: !isSyncing, reason };
+    return { height: header.height, blockAgeSeconds, part };
+  } catch (error) {
+    signal.throwIfAborted();
+    const part = { ...base, ready: false, reason: sentenceOf(error) };
+    return { height: undefined, blockAgeSeconds: undefined, part };
+  }
+}

@@ -1,0 +1,97 @@
+/** What an ERC-20 contract says about itself: untrusted, and read only to be held against a list. */
+import { ERC20_SELECTORS } from "../../chain/erc20.js";
+import type { Address } from "../../chain/address.js";
+import { bytesToBigint, hexToBytes, parseHex, toQuantity } from "../../chain/hex.js";
+import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "../../rpc-client/json-rpc.js";
+
+/** A contract's own words; undefined where it does not answer, or not in the form of ERC-20. */
+export interface ContractFacts {
+  readonly hasCode: boolean;
+  /** At most `MAX_SYMBOL_LENGTH` characters, as the contract has them: escape before printing. */
+  readonly symbol: string | undefined;
+  readonly decimals: number | undefined;
+  /** In the token's smallest unit. */
+  readonly totalSupplyUnits: bigint | undefined;
+}
+
+/** Longest symbol that is shown; contracts may answer megabytes. */
+const MAX_SYMBOL_LENGTH = 64;
+
+/** Gas of one view: far more than any honest token takes, and a bound for the others. */
+const VIEW_GAS = 500_000n;
+
+const WORD_BYTES = 32;
+
+/** Calls per contract, in the order of `callsOf`. */
+const CALLS_PER_CONTRACT = 4;
+
+/**
+ * Asks the contracts at the newest block, in the order of the addresses.
+ * @throws NodeFault when the node cannot be asked
+ */
+export async function readContracts(
+  rpc: JsonRpcClient,
+  contracts: readonly Address[],
+  options: RpcOptions,
+): Promise<ContractFacts[]> {
+  const outcomes = await rpc.batch(contracts.flatMap(callsOf), options);
+  return contracts.map((_, index) => {
+    const start = index * CALLS_PER_CONTRACT;
+    const [code, symbol, decimals, supply] = outcomes
+      .slice(start, start + CALLS_PER_CONTRACT)
+      .map(bytesOf);
+    const places = decimals === undefined ? undefined : decodeWord(decimals);
+    return {
+      hasCode: code !== undefined && code.length > 0,
+      symbol: symbol === undefined ? undefined : decodeText(symbol),
+      decimals: places !== undefined && places <= 255n ? Number(places) : undefined,
+      totalSupplyUnits: supply === undefined ? undefined : decodeWord(supply),
+    };
+  });
+}
+
+function callsOf(contract: Address): RpcCall[] {
+  const view = (data: string): RpcCall => {
+    const message = { to: contract, gas: toQuantity(VIEW_GAS), data };
+    return { method: "eth_call", params: [message, "latest"] };
+  };
+  const code = { method: "eth_getCode", params: [contract, "latest"] };
+  return [
+    code,
+    view(ERC20_SELECTORS.symbol),
+    view(ERC20_SELECTORS.decimals),
+    view(ERC20_SELECTORS.totalSupply),
+  ];
+}
+
+/** Answered bytes; a call that reverts is an answer as well. */
+function bytesOf(outcome: RpcOutcome): Uint8Array | undefined {
+  try {
+    return outcome.ok ? hexToBytes(parseHex(outcome.result)) : undefined;
+  } catch {
+    return undefined; // Not hex: the contract's bytes cannot be told.
+  }
+}
+
+function decodeWord(bytes: Uint8Array): bigint | undefined {
+  return bytes.length === WORD_BYTES ? bytesToBigint(bytes) : undefined;
+}
+
+/** ABI `string`, or the `bytes32` of tokens from before it. */
+function decodeText(bytes: Uint8Array): string | undefined {
+  if (bytes.length === WORD_BYTES) {
+    const end = bytes.indexOf(0);
+    return textOf(bytes.subarray(0, end === -1 ? WORD_BYTES : end));
+  }
+  const lengthEnd = 2 * WORD_BYTES;
+  if (bytes.length < lengthEnd || bytesToBigint(bytes.subarray(0, WORD_BYTES)) !== 32n) {
+    return undefined;
+  }
+  const length = bytesToBigint(bytes.subarray(WORD_BYTES, lengthEnd));
+  if (length > BigInt(bytes.length - lengthEnd)) return undefined;
+  return textOf(bytes.subarray(lengthEnd, lengthEnd + Number(length)));
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("utf8").slice(0, MAX_SYMBOL_LENGTH);
+}

@@ -1,0 +1,402 @@
+/** The life of `npm start`, from the lock of the home to the last process gone. */
+import { setMaxListeners } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { toChecksumAddress } from "../../chain/address.js";
+import { createEvmClient, type EvmClient } from "../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
+import { type Clock, systemClock } from "../../runtime/process/clock.js";
+import {
+  ConfigError,
+  type ConfigFault,
+  type Environment,
+  readPortOffset,
+} from "../../runtime/config/config.js";
+import { startGuardian } from "../../runtime/process/guardian.js";
+import { createLogger, type Logger } from "../../runtime/process/logger.js";
+import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
+import { sleep } from "../../runtime/process/task.js";
+import { CliError, sentenceOf } from "../errors.js";
+import { createExchangeClient } from "../probe/exchange-client.js";
+import { createHomeFolders, type HomePaths, homePaths, resolveHome } from "../home/home.js";
+import { homeFileFaults } from "../home/file-faults.js";
+import { lockHome } from "../home/home-lock.js";
+import { type ChainPlan, planChain, planEnvironment } from "../home/attach.js";
+import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
+import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
+import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
+import { KIT_HELP, type KitArguments, parseKitArguments } from "./kit-arguments.js";
+import {
+  KIT_CONFIG_FILES,
+  KIT_CONFIG_NAMES,
+  type KitConfig,
+  loadKitConfig,
+} from "../home/kit-config.js";
+import { createLogFile } from "./log-file.js";
+import { createChildRecord, ORPHAN_WAIT_MS, waitForOrphans } from "./orphans.js";
+import { assertServicesAnswer } from "./outside-services.js";
+import { assertPortsFree, type WantedPort } from "../home/ports.js";
+import { runReconcile } from "../commands/reconcile.js";
+import { createStatusLine, type StatusOutput } from "./status-line.js";
+import {
+  describeBalances,
+  runWalkthrough,
+  verifyWalkthrough,
+  type WalkthroughOptions,
+} from "./walkthrough.js";
+import { whereToLookNext } from "./where-next.js";
+import { parseKeyFile } from "../home/wallet-keys.js";
+
+/** What the entry gives: everything of the process that the kit may touch. */
+export interface KitProcessContext {
+  readonly env: Environment;
+  readonly print: (line: string) => void;
+  readonly printError: (line: string) => void;
+  readonly output: StatusOutput;
+  /** Fires at SIGINT, SIGTERM and SIGHUP. */
+  readonly signal: AbortSignal;
+}
+
+/** Exit code of a run that did what was asked. */
+const EXIT_OK = 0;
+
+/** Exit code of a run that could not; the reason was printed. */
+const EXIT_FAULT = 1;
+
+/** Pause between looks at ports that orphans still hold. */
+const PORT_POLL_MS = 200;
+
+/**
+ * Runs the kit from its arguments and returns the exit code; never throws.
+ */
+export async function runKitProcess(
+  argv: readonly string[],
+  context: KitProcessContext,
+): Promise<number> {
+  try {
+    const { args, faults } = parseKitArguments(argv);
+    if (args.help) {
+      context.print(KIT_HELP);
+      return EXIT_OK;
+    }
+    const paths = homePaths(resolveHome(args.home, context.env));
+    // Nothing is created and no lock is needed to say what is wrong.
+    const plan = checkSettings(args, faults, { paths, env: context.env });
+    context.print(`Causeway, home ${paths.home}`);
+    await createHomeFolders(paths);
+    const lock = await lockHome(paths.lock, paths.home);
+    const env = planEnvironment(plan, context.env);
+    try {
+      return await new KitRun(args, plan, paths, { ...context, env }, lock.tookOver).run();
+    } finally {
+      await lock.release();
+    }
+  } catch (error) {
+    if (context.signal.aborted && error === context.signal.reason) return EXIT_OK;
+    context.printError(`causeway: ${sentenceOf(error)}`);
+    return EXIT_FAULT;
+  }
+}
+
+/**
+ * Which chain this start is about.
+ * @throws ConfigError with the faults of the flags, the environment and all files together
+ */
+function checkSettings(
+  args: KitArguments,
+  flagFaults: readonly ConfigFault[],
+  sources: { readonly paths: HomePaths; readonly env: Environment },
+): ChainPlan {
+  const { paths, env } = sources;
+  const faults = [...flagFaults];
+  const collect = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      faults.push(...error.faults);
+      return undefined;
+    }
+  };
+  const plan = collect(() => planChain(args.chain, paths, env));
+  if (plan !== undefined) faults.push(...planFaults(args, plan));
+  const { home } = paths;
+  const portOffset = args.portOffset ?? readPortOffset(home, KIT_CONFIG_NAMES);
+  const { validators } = args;
+  const config = collect(() =>
+    loadKitConfig({
+      home,
+      env: plan === undefined ? env : planEnvironment(plan, env),
+      portOffset,
+      validators: plan?.kind === "remote" ? 0 : validators,
+    }),
+  );
+  faults.push(...homeFileFaults(paths));
+  if (plan?.kind === "local" && validators !== undefined && config !== undefined) {
+    const { length } = config.nodes;
+    const allowed =
+      `${length}, as this home's chain was made, or no such flag; a chain with ` +
+      `${validators} needs another --home`;
+    const value = JSON.stringify(String(validators));
+    if (length !== validators) faults.push({ file: "flag", key: "--validators", value, allowed });
+  }
+  if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
+  return plan;
+}
+
+/** Flags that have no sense on a chain that exists. */
+function planFaults(args: KitArguments, plan: ChainPlan): readonly ConfigFault[] {
+  if (plan.kind === "local") return [];
+  const ofNewChain = "no such flag: the chain of this home exists already";
+  const { once, validators, blockIntervalMs } = args;
+  const given: readonly (readonly [string, string | undefined, string])[] = [
+    [
+      "--once",
+      once ? "given" : undefined,
+      "no such flag: the main job needs the faucet of a chain that was made here",
+    ],
+    ["--validators", validators?.toString(), ofNewChain],
+    ["--block-interval-ms", blockIntervalMs?.toString(), ofNewChain],
+  ];
+  return given.flatMap(([key, value, allowed]) =>
+    value === undefined ? [] : [{ file: "flag", key, value: JSON.stringify(value), allowed }],
+  );
+}
+
+/** One run on a locked home. */
+class KitRun {
+  private readonly clock: Clock = systemClock;
+  private readonly log: Logger;
+  private readonly portOffset: number;
+  /** Fires with the outer signal, or with the fault that ends the kit. */
+  private readonly ending = new AbortController();
+  private say: (line: string) => void;
+
+  constructor(
+    private readonly args: KitArguments,
+    private readonly plan: ChainPlan,
+    private readonly paths: HomePaths,
+    private readonly context: KitProcessContext,
+    private readonly tookOver: boolean,
+  ) {
+    this.say = context.print;
+    // Every request of the live line hangs on this one signal; Node warns at eleven by default.
+    setMaxListeners(0, this.ending.signal);
+    this.portOffset = args.portOffset ?? readPortOffset(paths.home, KIT_CONFIG_NAMES);
+    const destination = createLogFile(paths.logs, "kit");
+    this.log = createLogger({
+      component: "kit",
+      destination: { write: (line) => destination.write(Buffer.from(line)) },
+    });
+  }
+
+  async run(): Promise<number> {
+    const { signal } = this.context;
+    const onStop = (): void => this.ending.abort(signal.reason);
+    signal.addEventListener("abort", onStop, { once: true });
+    if (signal.aborted) onStop();
+    const config = await this.prepare();
+    const guardian = startGuardian({ log: this.log });
+    const children = createChildRecord(this.paths.children);
+    const kit = createKit({
+      paths: this.paths,
+      nodes: config.nodes,
+      portOffset: this.portOffset,
+      env: this.context.env,
+      guardian,
+      children,
+      clock: this.clock,
+      log: this.log,
+      signal: this.ending.signal,
+      isPatient: this.plan.kind !== "local",
+      print: (line) => this.say(line),
+      onFatal: (error) => this.ending.abort(error),
+    });
+    try {
+      return await this.runStarted(kit, config);
+    } catch (error) {
+      // A person who pressed Ctrl-C got what was asked for; with --once the job is undone.
+      if (signal.aborted && !this.args.once) return EXIT_OK;
+      if (signal.aborted) throw new CliError("STEP_FAILED", "Stopped before the job was done.");
+      throw this.ending.signal.aborted ? this.ending.signal.reason : error;
+    } finally {
+      signal.removeEventListener("abort", onStop);
+      this.context.print("Stopping ...");
+      await kit.stop();
+      guardian.close();
+      this.context.print("All processes are gone.");
+    }
+  }
+
+  /** Everything that can fail before a process is started. */
+  private async prepare(): Promise<KitConfig> {
+    const { paths, portOffset, context } = this;
+    const { signal } = this.ending;
+    const validators = this.plan.kind === "remote" ? 0 : this.args.validators;
+    const config = loadKitConfig({ home: paths.home, env: context.env, portOffset, validators });
+    let hadOrphans = this.tookOver;
+    const onWait = (orphans: readonly { name: string }[]): void => {
+      hadOrphans = true;
+      this.say(`Waiting for the former kit's ${orphans.map(({ name }) => name).join(", ")} ...`);
+    };
+    await waitForOrphans(paths.children, { signal, onWait });
+    await this.waitForPorts(config, hadOrphans ? ORPHAN_WAIT_MS : 0);
+    await assertServicesAnswer(context.env, { signal, notice: this.say });
+    if (this.plan.kind === "local") await this.prepareLocalHome();
+    else await this.prepareAttachedHome(this.plan, config);
+    return config;
+  }
+
+  private async prepareLocalHome(): Promise<void> {
+    const { paths, portOffset } = this;
+    const home = await initHome({
+      paths,
+      portOffset,
+      network: "testnet",
+      blockIntervalMs: this.args.blockIntervalMs,
+      validators: this.args.validators,
+      configFiles: KIT_CONFIG_FILES,
+      clock: this.clock,
+    });
+    if (!home.created) return;
+    this.say("A new home: keys, settings and the genesis of a local chain are written.");
+    this.say(`  faucet ${toChecksumAddress(home.faucetAddress)}`);
+    // The contract allows this one secret to be shown, once: it owns play money only.
+    this.say(`  faucet key (shown only now) ${readSecretFile(paths.faucetKey)}`);
+  }
+
+  private async prepareAttachedHome(
+    plan: Exclude<ChainPlan, { readonly kind: "local" }>,
+    config: KitConfig,
+  ): Promise<void> {
+    const { paths, portOffset } = this;
+    const node = plan.kind === "remote" ? await this.meetNodes(plan, config) : undefined;
+    const home = await initAttachedHome({ paths, portOffset, plan, node });
+    if (!home.created) return;
+    const network = node?.network ?? plan.network;
+    this.say(`A new home on ${network}: keys and settings are written. There is no faucet.`);
+    this.say(`  hot wallet ${toChecksumAddress(home.hotWalletAddress)}, empty until you fund it`);
+  }
+
+  /**
+   * Holds every node that the settings name against the chain of the home. A home that knows its
+   * chain starts while its node is down: the processes wait for it, and their APIs answer.
+   */
+  private async meetNodes(
+    plan: Extract<ChainPlan, { readonly kind: "remote" }>,
+    config: KitConfig,
+  ): Promise<InspectedNode | undefined> {
+    let first: InspectedNode | undefined;
+    for (const url of config.nodeUrls) {
+      try {
+        const node = await inspectNode(url, this.ending.signal);
+        const genesisHash = plan.genesisHash ?? first?.genesisHash;
+        assertNodeOfPlan(node, { ...plan, genesisHash }, url);
+        first ??= node;
+      } catch (error) {
+        const isDown = error instanceof CliError && error.code === "SERVICE_UNREACHABLE";
+        if (!isDown || plan.genesisHash === undefined) throw error;
+        this.say(`${error.message} The kit starts and waits for it.`);
+      }
+    }
+    return first;
+  }
+
+  private async waitForPorts(config: KitConfig, patienceMs: number): Promise<void> {
+    const deadlineMs = this.clock.monotonicMs() + patienceMs;
+    for (;;) {
+      try {
+        return await assertPortsFree([...config.wantedPorts, ...this.databasePort()]);
+      } catch (error) {
+        if (this.clock.monotonicMs() >= deadlineMs) throw error;
+      }
+      await sleep(PORT_POLL_MS, { signal: this.ending.signal });
+    }
+  }
+
+  /** The database's port, unless a server that survived a kill may hold it: that one is ours. */
+  private databasePort(): WantedPort[] {
+    const pidFile = join(this.paths.data, "postgres", "postmaster.pid");
+    if (!usesEmbeddedPostgres(this.context.env) || existsSync(pidFile)) return [];
+    const port = EMBEDDED_POSTGRES_PORT + this.portOffset;
+    return [{ part: "the embedded PostgreSQL", host: "127.0.0.1", port }];
+  }
+
+  private async runStarted(kit: Kit, config: KitConfig): Promise<number> {
+    this.say("Starting:");
+    await kit.start();
+    const rpc = createJsonRpcClient({ url: config.endpoints.jsonRpcUrl });
+    const evm = createEvmClient(rpc);
+    try {
+      const isLocal = this.plan.kind === "local";
+      if (isLocal && !this.args.noDemo) await this.demonstrate(evm, config);
+      if (this.args.once) return EXIT_OK;
+      const hotWallet = isLocal ? undefined : await hotWalletAddress(this.paths);
+      for (const line of whereToLookNext(this.paths, config.endpoints, hotWallet)) this.say(line);
+      await this.stayUp(evm, config);
+      return EXIT_OK;
+    } finally {
+      rpc.close();
+    }
+  }
+
+  /** Does the main job. Without --once its failure is told, and the kit stays up to be looked at. */
+  private async demonstrate(evm: EvmClient, config: KitConfig): Promise<void> {
+    try {
+      await this.doMainJob(evm, config);
+    } catch (error) {
+      if (this.args.once || this.ending.signal.aborted) throw error;
+      this.context.printError(`The main job did not succeed: ${sentenceOf(error)}`);
+    }
+  }
+
+  private async doMainJob(evm: EvmClient, config: KitConfig): Promise<void> {
+    const { paths, ending, clock } = this;
+    const { depositUrl, withdrawalUrl } = config.endpoints;
+    const apiKey = readSecretFile(paths.apiKey);
+    const options: WalkthroughOptions = {
+      evm,
+      exchange: createExchangeClient({ depositUrl, withdrawalUrl, apiKey }),
+      faucetKey: parseKeyFile(readFileSync(paths.faucetKey, "utf8"), paths.faucetKey),
+      print: this.say,
+      clock,
+      signal: ending.signal,
+    };
+    this.say("The main job, once:");
+    const result = await runWalkthrough(options);
+    const balances = await verifyWalkthrough(result, options);
+    for (const line of describeBalances(result.customerId, balances)) this.say(line);
+    await this.reconcile();
+    this.say("  checked     receipts, chain balances and the ledger were read again: all true");
+  }
+
+  /** The ledger against the chain; prints the report only when there is a break. */
+  private async reconcile(): Promise<void> {
+    const lines: string[] = [];
+    const exitCode = await runReconcile({
+      home: this.paths.home,
+      portOffset: this.portOffset,
+      json: false,
+      env: this.context.env,
+      signal: this.ending.signal,
+      print: (line) => lines.push(line),
+    });
+    if (exitCode === 0) {
+      this.say("  reconciled  ledger and chain agree to the last atoken");
+      return;
+    }
+    for (const line of lines) this.say(line);
+    throw new CliError("NOT_TRUE", "Ledger and chain do not agree; the report is above.");
+  }
+
+  /** The live line until the kit ends; throws the fault that ended it, if it was one. */
+  private async stayUp(evm: EvmClient, config: KitConfig): Promise<void> {
+    const probe = { endpoints: config.endpoints, evm, clock: this.clock };
+    const line = createStatusLine(probe, this.context.output);
+    this.say = (message) => line.interrupt(message);
+    await line.run(this.ending.signal);
+    this.say = this.context.print;
+    if (!this.context.signal.aborted) throw this.ending.signal.reason;
+  }
+}

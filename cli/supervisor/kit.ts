@@ -1,0 +1,217 @@
+/** The kit: every process of the network and the exchange side, started in order, stopped in reverse. */
+import { fileURLToPath } from "node:url";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Environment } from "../../runtime/config/config.js";
+import type { Guardian } from "../../runtime/process/guardian.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { EMBEDDED_POSTGRES_PORT } from "../../runtime/config/service-urls.js";
+import type { CliError } from "../errors.js";
+import type { HomePaths } from "../home/home.js";
+import { nodeEnvironment } from "../home/kit-network.js";
+import type { KitNode } from "../home/kit-nodes.js";
+import { createLogFile } from "./log-file.js";
+import type { ChildRecord } from "./orphans.js";
+import { STILL_WAITING_MS } from "../probe/waiting.js";
+import { superviseEmbeddedPostgres, type SupervisedPostgres } from "./supervised-postgres.js";
+import { NODE_FLAGS } from "../home/kit-nodes.js";
+import {
+  createSupervisedProcess,
+  type ProcessEvents,
+  type SupervisedProcess,
+} from "./supervised-process.js";
+
+/** Where the processes' entries lie, relative to this file; the same in dist/. */
+const SCRIPTS = {
+  node: "../../node/main.js",
+  "sidecar-online": "../../sidecar/main-online.js",
+  "sidecar-offline": "../../sidecar/main-offline.js",
+  "deposit-watcher": "../../deposit-watcher/main.js",
+  "withdrawal-worker": "../../withdrawal-worker/main.js",
+} as const;
+
+/** A process of the kit. */
+export type KitPart = keyof typeof SCRIPTS;
+
+/**
+ * Parts that start together, in order: what a later stage needs is ready when it starts. The time
+ * for an orderly stop of a stage adds up, with the database's, to less than the contract's 10 s.
+ */
+const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: number }[] = [
+  { parts: ["node"], stopMs: 1_500 },
+  { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
+  { parts: ["deposit-watcher"], stopMs: 1_200 },
+  { parts: ["withdrawal-worker"], stopMs: 1_200 },
+];
+
+/** The first start on a slow disk compiles, migrates and replays; it is given time. */
+const READY_TIMEOUT_MS = 90_000;
+
+/** What the kit is started with. */
+export interface KitOptions {
+  readonly paths: HomePaths;
+  /** One node, or the validators of the kit's network; none where somebody's node is used. */
+  readonly nodes: readonly KitNode[];
+  readonly portOffset: number;
+  readonly env: Environment;
+  readonly guardian: Guardian;
+  readonly children: ChildRecord;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** True where a start waits for somebody else's node as long as that takes. */
+  readonly isPatient: boolean;
+  /** One line of progress. */
+  readonly print: (line: string) => void;
+  /** Called once when the kit cannot go on; it has to be stopped then. */
+  readonly onFatal: (error: CliError) => void;
+  /** Scripts to run instead of the kit's own; for tests. */
+  readonly scripts?: Readonly<Record<KitPart, string>>;
+}
+
+/** A kit that is up, or was: `stop` also undoes a start that failed half way. */
+export interface Kit {
+  /**
+   * Starts everything in order.
+   * @throws CHILD_FAILED and the embedded server's faults; the caller then calls `stop`
+   */
+  start(): Promise<void>;
+  /** Stops everything in reverse order; never throws. */
+  stop(): Promise<void>;
+}
+
+/** Absolute paths of the entries of all processes. */
+export function kitScripts(): Readonly<Record<KitPart, string>> {
+  const locate = (part: KitPart): string => fileURLToPath(new URL(SCRIPTS[part], import.meta.url));
+  return {
+    node: locate("node"),
+    "sidecar-online": locate("sidecar-online"),
+    "sidecar-offline": locate("sidecar-offline"),
+    "deposit-watcher": locate("deposit-watcher"),
+    "withdrawal-worker": locate("withdrawal-worker"),
+  };
+}
+
+/** Whether the kit brings its own PostgreSQL. */
+export function usesEmbeddedPostgres(env: Environment): boolean {
+  return env["DATABASE_URL"] === undefined || env["DATABASE_URL"] === "";
+}
+
+/** Creates the kit; nothing runs before `start`. */
+export function createKit(options: KitOptions): Kit {
+  return new KitRun(options);
+}
+
+class KitRun implements Kit {
+  private postgres: SupervisedPostgres | undefined;
+  private readonly stages: { stopMs: number; processes: SupervisedProcess[] }[] = [];
+  private isStopping = false;
+
+  constructor(private readonly options: KitOptions) {}
+
+  async start(): Promise<void> {
+    const { env, signal } = this.options;
+    if (usesEmbeddedPostgres(env)) {
+      await this.step("postgres", () => this.startPostgres());
+    }
+    for (const { parts, stopMs } of STAGES) {
+      signal.throwIfAborted();
+      const processes = parts.flatMap((part) =>
+        part === "node" ? this.createNodes() : [this.createProcess(part)],
+      );
+      this.stages.push({ stopMs, processes });
+      await Promise.all(
+        processes.map((process) => this.step(process.name, () => process.start({ signal }))),
+      );
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    const { log } = this.options;
+    for (const { processes, stopMs } of this.stages.toReversed()) {
+      await Promise.all(processes.map((process) => process.stop({ graceMs: stopMs })));
+    }
+    try {
+      await this.postgres?.stop();
+    } catch (error) {
+      log.error({ err: error }, "the embedded server did not stop cleanly");
+    }
+    await this.options.children.settled();
+  }
+
+  private async step(name: string, work: () => Promise<void>): Promise<void> {
+    const { clock, print } = this.options;
+    const startedMs = clock.monotonicMs();
+    const elapsed = (): string => ((clock.monotonicMs() - startedMs) / 1_000).toFixed(1);
+    const signsOfLife = setInterval(() => {
+      print(`  ${name.padEnd(18)} is still starting (${elapsed()} s)`);
+    }, STILL_WAITING_MS);
+    try {
+      await work();
+    } finally {
+      clearInterval(signsOfLife);
+    }
+    print(`  ${name.padEnd(18)} ready after ${elapsed()} s`);
+  }
+
+  private async startPostgres(): Promise<void> {
+    const { paths, portOffset, guardian, log, clock, print, signal, onFatal } = this.options;
+    const port = EMBEDDED_POSTGRES_PORT + portOffset;
+    const notice = (sentence: string): void => print(`  ${sentence}`);
+    const options = { home: paths.home, port, guardian, log, clock, notice, onGaveUp: onFatal };
+    this.postgres = await superviseEmbeddedPostgres(options, signal);
+  }
+
+  private createNodes(): SupervisedProcess[] {
+    const { nodes, portOffset } = this.options;
+    return nodes.map((node) =>
+      this.createProcess("node", {
+        name: node.name,
+        home: node.home,
+        portOffset: portOffset + node.portStep,
+        env: nodeEnvironment(nodes, node, this.options),
+      }),
+    );
+  }
+
+  private createProcess(
+    part: KitPart,
+    run: {
+      readonly name: string;
+      readonly home: string;
+      readonly portOffset: number;
+      readonly env: Environment;
+    } = { ...this.options, name: part, home: this.options.paths.home },
+  ): SupervisedProcess {
+    const { paths, clock, isPatient, scripts = kitScripts() } = this.options;
+    const readyTimeoutMs = isPatient ? undefined : READY_TIMEOUT_MS;
+    const { name, home, portOffset, env } = run;
+    const args = ["--home", home, "--port-offset", String(portOffset)];
+    const isNode = part === "node";
+    const flags = isNode ? NODE_FLAGS : [];
+    return createSupervisedProcess(
+      { name, script: scripts[part], flags, args, env, readyTimeoutMs },
+      { log: createLogFile(paths.logs, name), events: this.events(), clock },
+    );
+  }
+
+  private events(): ProcessEvents {
+    const { guardian, children, print, onFatal } = this.options;
+    return {
+      spawned: (name, pid) => {
+        guardian.watch({ pid });
+        children.add(name, pid);
+      },
+      ended: (_name, pid) => {
+        guardian.forget(pid);
+        children.remove(pid);
+      },
+      restarting: (name, reason) => {
+        if (!this.isStopping) print(`  ${name}: ${reason}; starting it again`);
+      },
+      gaveUp: (error) => {
+        if (!this.isStopping) onFatal(error);
+      },
+    };
+  }
+}

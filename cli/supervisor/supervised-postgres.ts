@@ -1,0 +1,98 @@
+/** The embedded server under supervision: started again when it dies, given up when it keeps dying. */
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Guardian } from "../../runtime/process/guardian.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { sleep } from "../../runtime/process/task.js";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded-postgres.js";
+import { CliError, sentenceOf } from "../errors.js";
+import { HEALTHY_AFTER_MS, MAX_QUICK_DEATHS } from "./supervised-process.js";
+
+/** What the supervision works with. */
+export interface PostgresSupervisionOptions {
+  readonly home: string;
+  readonly port: number;
+  readonly guardian: Guardian;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Told sentences for people. */
+  readonly notice: (sentence: string) => void;
+  /** Called once when the server cannot be kept running. */
+  readonly onGaveUp: (error: CliError) => void;
+}
+
+/** A server that is kept running. */
+export interface SupervisedPostgres {
+  /** Stops the server and the supervision; may be called again. */
+  stop(): Promise<void>;
+}
+
+/** Waiting times between a death and the next start; clients reconnect by themselves. */
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 5_000;
+
+/**
+ * Starts the home's server and keeps it running.
+ * @throws the embedded server's faults when the first start fails
+ */
+export async function superviseEmbeddedPostgres(
+  options: PostgresSupervisionOptions,
+  signal: AbortSignal,
+): Promise<SupervisedPostgres> {
+  const stopping = new AbortController();
+  const { home, port, guardian, log, notice } = options;
+  const startOne = (startSignal: AbortSignal): Promise<EmbeddedPostgres> =>
+    startEmbeddedPostgres({ home, port, log, guardian, notice, signal: startSignal });
+  let server = await startOne(signal);
+  const keepRunning = async (): Promise<void> => {
+    let quickDeaths = 0;
+    for (;;) {
+      const startedMs = options.clock.monotonicMs();
+      const reason = await endOf(server);
+      if (stopping.signal.aborted) return;
+      const livedMs = options.clock.monotonicMs() - startedMs;
+      quickDeaths = livedMs > HEALTHY_AFTER_MS ? 1 : quickDeaths + 1;
+      notice(`postgres: ${reason}; starting it again`);
+      for (;;) {
+        if (quickDeaths >= MAX_QUICK_DEATHS) throw tooManyDeaths(reason);
+        const delayMs = Math.min(FIRST_DELAY_MS * 2 ** quickDeaths, MAX_DELAY_MS);
+        await sleep(delayMs, { signal: stopping.signal });
+        try {
+          server = await startOne(stopping.signal);
+          break;
+        } catch (error) {
+          if (stopping.signal.aborted) return;
+          quickDeaths += 1;
+          notice(`postgres: ${sentenceOf(error)}`);
+        }
+      }
+    }
+  };
+  const loop = keepRunning().catch((error: unknown) => {
+    if (!stopping.signal.aborted) options.onGaveUp(asCliError(error));
+  });
+  return {
+    async stop() {
+      stopping.abort(new CliError("CHILD_FAILED", "postgres is being stopped."));
+      await server.stop();
+      await loop;
+      // A start that was under way when the stop came has left a newer server behind.
+      await server.stop();
+    },
+  };
+}
+
+async function endOf(server: EmbeddedPostgres): Promise<string> {
+  const { code, signal } = await server.exited;
+  return signal === null ? `it ended with code ${String(code)}` : `it was ended by ${signal}`;
+}
+
+function tooManyDeaths(reason: string): CliError {
+  const message = `postgres died ${MAX_QUICK_DEATHS} times in a row (${reason}); see postgres.log.`;
+  return new CliError("CHILD_FAILED", message);
+}
+
+function asCliError(error: unknown): CliError {
+  return error instanceof CliError
+    ? error
+    : new CliError("CHILD_FAILED", sentenceOf(error), { cause: error });
+}

@@ -1,0 +1,259 @@
+/**
+ * One child of the kit: started, watched, started again when it dies, stopped with a deadline.
+ * Children run in process groups of their own, so that Ctrl-C reaches the kit alone and the kit
+ * stops them in order; they end by themselves when the channel to the kit closes.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Environment } from "../../runtime/config/config.js";
+import { sleep } from "../../runtime/process/task.js";
+import { CliError } from "../errors.js";
+import type { LogFile } from "./log-file.js";
+
+/** Deaths in a row after which the kit gives up. */
+export const MAX_QUICK_DEATHS = 5;
+
+/** A process that served at least this long was healthy: its death starts a new count. */
+export const HEALTHY_AFTER_MS = 10_000;
+
+/** What to run and under which name. */
+export interface ProcessSpec {
+  readonly name: string;
+  /** Absolute path of the script that Node runs. */
+  readonly script: string;
+  /** Flags for Node itself. */
+  readonly flags?: readonly string[];
+  readonly args: readonly string[];
+  readonly env: Environment;
+  /** Longest time from start to the ready message; undefined waits without an end. */
+  readonly readyTimeoutMs: number | undefined;
+}
+
+/** What a supervised process tells the kit. */
+export interface ProcessEvents {
+  /** A child came to life; recorded, so that the next start knows its orphans. */
+  spawned(name: string, pid: number): void;
+  /** A child is gone, whatever the reason. */
+  ended(name: string, pid: number): void;
+  /** It died and will be started again. */
+  restarting(name: string, reason: string): void;
+  /** It died too often; the kit has to stop. */
+  gaveUp(error: CliError): void;
+}
+
+/** Waiting times between deaths and restarts, in milliseconds. */
+export interface RestartDelays {
+  readonly firstMs: number;
+  readonly maxMs: number;
+}
+
+/** What a supervised process needs beside its spec. */
+export interface ProcessDependencies {
+  readonly log: LogFile;
+  readonly events: ProcessEvents;
+  readonly clock: Clock;
+  readonly delays?: RestartDelays;
+}
+
+/** A child under supervision. */
+export interface SupervisedProcess {
+  readonly name: string;
+  /** Times it was started again after a death. */
+  readonly restarts: number;
+  /** True between the ready message and the end of the present incarnation. */
+  readonly ready: boolean;
+  /**
+   * Starts it and resolves when it is ready for the first time.
+   * @throws CHILD_FAILED after too many deaths; the signal's reason when aborted
+   */
+  start(options: { readonly signal: AbortSignal }): Promise<void>;
+  /** Asks it to end, kills it after `graceMs`, and resolves when it is gone. */
+  stop(options: { readonly graceMs: number }): Promise<void>;
+}
+
+const DEFAULT_DELAYS: RestartDelays = { firstMs: 250, maxMs: 8_000 };
+
+/** Lines that are shown of a process that did not say why it ended. */
+const SHOWN_LINES = 30;
+
+/** Time for the pipes to deliver what a dead child wrote last: its reason is in there. */
+const LAST_WORDS_MS = 500;
+
+/** One life of the child, from spawn to the end of its output. */
+interface Incarnation {
+  readonly child: ChildProcess;
+  /** Resolves with the reason in words when it is gone. */
+  readonly ended: Promise<string>;
+}
+
+/** Creates the supervision of one child; nothing runs before `start`. */
+export function createSupervisedProcess(
+  spec: ProcessSpec,
+  dependencies: ProcessDependencies,
+): SupervisedProcess {
+  return new Supervision(spec, dependencies);
+}
+
+function isReadyMessage(message: unknown): boolean {
+  return (
+    typeof message === "object" && message !== null && "ready" in message && message.ready === true
+  );
+}
+
+function spawnOnce(spec: ProcessSpec, log: LogFile, onReady: () => void): Incarnation {
+  const child = spawn(process.execPath, [...(spec.flags ?? []), spec.script, ...spec.args], {
+    env: { ...spec.env, CAUSEWAY_SUPERVISED: "1" },
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    detached: true,
+  });
+  child.stdout?.on("data", (chunk: Buffer) => log.write(chunk));
+  child.stderr?.on("data", (chunk: Buffer) => log.write(chunk));
+  child.on("message", (message) => {
+    if (isReadyMessage(message)) onReady();
+  });
+  const ended = new Promise<string>((resolve) => {
+    let reason = "it ended";
+    const finish = (): void => resolve(reason);
+    child.once("error", (error) => {
+      // Emitted instead of "exit" where the spawn itself failed; later ones are harmless.
+      if (child.pid === undefined) resolve(`it could not be started (${error.message})`);
+    });
+    child.once("exit", (code, signal) => {
+      reason = signal === null ? `it ended with code ${String(code)}` : `it was ended by ${signal}`;
+      // Grandchildren may hold the pipes open, so "close" is not waited for without a bound.
+      setTimeout(finish, LAST_WORDS_MS).unref();
+    });
+    child.once("close", finish);
+  });
+  return { child, ended };
+}
+
+class Supervision implements SupervisedProcess {
+  readonly name: string;
+  restarts = 0;
+  ready = false;
+  private readonly stopping = new AbortController();
+  private current: Incarnation | undefined;
+  private loop: Promise<void> | undefined;
+  private quickDeaths = 0;
+  private readyAtMs = 0;
+  private settleFirstReady: { resolve(): void; reject(error: unknown): void };
+  private readonly firstReady: Promise<void>;
+
+  constructor(
+    private readonly spec: ProcessSpec,
+    private readonly dependencies: ProcessDependencies,
+  ) {
+    this.name = spec.name;
+    this.settleFirstReady = { resolve: () => undefined, reject: () => undefined };
+    this.firstReady = new Promise((resolve, reject) => {
+      this.settleFirstReady = { resolve, reject };
+    });
+    // Awaited only by start(); a later fault reaches the kit through the event.
+    this.firstReady.catch(() => undefined);
+  }
+
+  async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    this.loop ??= this.run();
+    signal.throwIfAborted();
+    await new Promise<void>((resolve, reject) => {
+      const onAbort = (): void => reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.firstReady.then(resolve, reject).finally(() => {
+        signal.removeEventListener("abort", onAbort);
+      });
+    });
+  }
+
+  async stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
+    this.stopping.abort(new CliError("CHILD_FAILED", `${this.name} is being stopped.`));
+    const incarnation = this.current;
+    if (incarnation !== undefined) {
+      const { child } = incarnation;
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+      await incarnation.ended;
+      clearTimeout(timer);
+    }
+    await this.loop;
+  }
+
+  private async run(): Promise<void> {
+    let env = this.spec.env;
+    while (!this.stopping.signal.aborted) {
+      const reason = await this.live(env);
+      if (this.stopping.signal.aborted) break;
+      const { clock, events, log, delays = DEFAULT_DELAYS } = this.dependencies;
+      const healthy = this.readyAtMs > 0 && clock.monotonicMs() - this.readyAtMs > HEALTHY_AFTER_MS;
+      this.quickDeaths = healthy ? 0 : this.quickDeaths + 1;
+      if (this.quickDeaths >= MAX_QUICK_DEATHS) {
+        const error = deathReport(this.name, reason, log.tail());
+        this.settleFirstReady.reject(error);
+        events.gaveUp(error);
+        return;
+      }
+      events.restarting(this.name, reason);
+      this.restarts += 1;
+      // A failpoint kills once: the next life has to show that it recovers from that point.
+      env = { ...this.spec.env, CAUSEWAY_FAILPOINT: undefined };
+      const doublings = Math.max(0, this.quickDeaths - 1);
+      const delayMs = Math.min(delays.firstMs * 2 ** doublings, delays.maxMs);
+      await sleep(delayMs, { signal: this.stopping.signal }).catch(() => undefined);
+    }
+    this.settleFirstReady.reject(this.stopping.signal.reason);
+  }
+
+  /** One life: resolves with the reason of its end. */
+  private async live(env: Environment): Promise<string> {
+    const { events, log, clock } = this.dependencies;
+    this.readyAtMs = 0;
+    let lateMs: number | undefined;
+    const incarnation = spawnOnce({ ...this.spec, env }, log, () => {
+      this.ready = true;
+      this.readyAtMs = clock.monotonicMs();
+      clearTimeout(timer);
+      this.settleFirstReady.resolve();
+    });
+    const { child } = incarnation;
+    const { readyTimeoutMs } = this.spec;
+    const onLate = (limitMs: number): void => {
+      lateMs = limitMs;
+      child.kill("SIGKILL");
+    };
+    const timer =
+      readyTimeoutMs === undefined
+        ? undefined
+        : setTimeout(() => onLate(readyTimeoutMs), readyTimeoutMs);
+    this.current = incarnation;
+    if (child.pid !== undefined) events.spawned(this.name, child.pid);
+    const reason = await incarnation.ended;
+    clearTimeout(timer);
+    this.ready = false;
+    this.current = undefined;
+    if (child.pid !== undefined) events.ended(this.name, child.pid);
+    return lateMs === undefined ? reason : `it was not ready within ${lateMs / 1_000} s`;
+  }
+}
+
+/**
+ * What the process said about its own end: the last line that begins with its name, and the lines
+ * that belong to it, such as one for each wrong setting. Its log is JSON, line by line.
+ */
+function lastWords(name: string, tail: readonly string[]): string | undefined {
+  const first = tail.findLastIndex((line) => line.startsWith(`${name}: `));
+  const start = tail[first]?.slice(name.length + 2);
+  if (start === undefined) return undefined;
+  const rest = tail.slice(first + 1);
+  const end = rest.findIndex((line) => !line.startsWith(" "));
+  return [start, ...(end === -1 ? rest : rest.slice(0, end))].join("\n");
+}
+
+/** A process's own sentence about its end is enough; without one the last lines have to do. */
+function deathReport(name: string, reason: string, tail: readonly string[]): CliError {
+  const sentence = lastWords(name, tail);
+  const lines =
+    tail.length === 0 ? "." : `; its last lines:\n${tail.slice(-SHOWN_LINES).join("\n")}`;
+  const shown = sentence === undefined ? `; it printed no reason${lines}` : `: ${sentence}`;
+  const message = `${name} died ${MAX_QUICK_DEATHS} times in a row (${reason})${shown}`;
+  return new CliError("CHILD_FAILED", message, { details: { name, reason } });
+}

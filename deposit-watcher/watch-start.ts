@@ -1,0 +1,76 @@
+/** Where a new ledger begins to watch a chain that exists (`watcher.start-height`). */
+import type { Address } from "../chain/address.js";
+import { AppError, errorMessage } from "../chain/errors.js";
+import type { Height } from "../chain/hex.js";
+import type { ChainIdentity } from "../ledger/database.js";
+import { beginCursorBehind, readCursor } from "../ledger/deposits/watch-cursor.js";
+import type { EvmClient } from "../rpc-client/evm-client.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { retry } from "../runtime/process/task.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import { DepositError } from "./errors.js";
+
+/** Waits between two questions to a node that is down, or not as far yet. */
+const MIN_DELAY_MS = 200;
+const MAX_DELAY_MS = 2_000;
+
+/** What is needed to begin. */
+export interface WatchStart {
+  readonly database: SqlDatabase;
+  readonly node: Pick<
+    EvmClient,
+    "chainId" | "genesisHash" | "blockNumber" | "getBlockHeader" | "getBalance"
+  >;
+  readonly identity: ChainIdentity;
+  readonly hotWallet: Address;
+  /** "genesis", "head" or the first height to watch. */
+  readonly startHeight: string;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sets the cursor of a ledger that has seen nothing; any other is left alone. To be done before an
+ * address can be registered: one that is there must not have its blocks skipped. Waits for a node
+ * that does not answer or does not have the block yet.
+ */
+export async function beginWatch(start: WatchStart): Promise<void> {
+  const { database, node, identity, hotWallet, startHeight, log, signal } = start;
+  const { height: cursor, nextAddressIndex } = await readCursor(database);
+  if (startHeight === "genesis" || cursor !== -1 || nextAddressIndex !== 0) return;
+  const behind = await retry(
+    async () => {
+      const [chainId, genesisHash] = await Promise.all([
+        node.chainId({ signal }),
+        node.genesisHash({ signal }),
+      ]);
+      if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {
+        throw notReady("the node serves another chain than the ledger's");
+      }
+      const height = await lastSkipped(startHeight, () => node.blockNumber({ signal }));
+      if (height < 0) return undefined;
+      const header = await node.getBlockHeader(height, { signal });
+      if (header === undefined) throw notReady(`the node does not have block ${height} yet`);
+      const hotWalletAtoken = await node.getBalance(hotWallet, height, { signal });
+      return { height, hash: header.hash, hotWalletAtoken };
+    },
+    {
+      signal,
+      minDelayMs: MIN_DELAY_MS,
+      maxDelayMs: MAX_DELAY_MS,
+      isRetriable: (error) => error instanceof AppError,
+      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "cannot begin to watch yet"),
+    },
+  );
+  if (behind === undefined || !(await beginCursorBehind(database, behind))) return;
+  log.info({ height: behind.height + 1 }, "deposits are watched from this block on");
+}
+
+/** The last block that is not looked at; -1 for none. */
+async function lastSkipped(text: string, head: () => Promise<Height>): Promise<Height> {
+  return text === "head" ? head() : Number(text) - 1;
+}
+
+function notReady(reason: string): DepositError {
+  return new DepositError("NOT_READY", reason, { retriable: true });
+}

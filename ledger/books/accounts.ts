@@ -1,0 +1,49 @@
+/** The chart of accounts. Codes are checked again by the database, which also knows asset:break. */
+import { LedgerError } from "../errors.js";
+
+/** The only asset of this version; rows carry it so that tokens need no new tables. */
+export const NATIVE_ASSET = "TOKEN";
+
+/** Coins of the hot wallet on the chain. */
+export const HOT_WALLET = "asset:hot_wallet" as AccountCode;
+
+/** Coins on all deposit addresses together. */
+export const DEPOSIT_ADDRESSES = "asset:deposit_addresses" as AccountCode;
+
+/** Coins that arrived without anybody to owe them to. */
+export const SUSPENSE = "liability:suspense" as AccountCode;
+
+/** What the exchange put into the hot wallet at genesis. */
+export const OPENING_CAPITAL = "equity:opening_capital" as AccountCode;
+
+/** Fees paid to the network, the exchange's expense. */
+export const NETWORK_FEE = "expense:network_fee" as AccountCode;
+
+/** The code of an account, checked again by the database. */
+export type AccountCode = string & { readonly __brand: "AccountCode" };
+
+/** An exchange customer's identifier: 1-64 of `[A-Za-z0-9_.:-]`. */
+export type CustomerId = string & { readonly __brand: "CustomerId" };
+
+const CUSTOMER_ID_PATTERN = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+/**
+ * Untrusted text to a customer's identifier.
+ * @throws INVALID_CUSTOMER_ID
+ */
+export function parseCustomerId(text: unknown): CustomerId {
+  if (typeof text !== "string" || !CUSTOMER_ID_PATTERN.test(text)) {
+    throw new LedgerError("INVALID_CUSTOMER_ID", "customerId must be 1-64 of [A-Za-z0-9_.:-]");
+  }
+  return text as CustomerId;
+}
+
+/** What the customer may withdraw. */
+export function customerAccount(customerId: CustomerId): AccountCode {
+  return `liability:customer:${customerId}` as AccountCode;
+}
+
+/** What is reserved for the customer's withdrawals on their way. */
+export function heldAccount(customerId: CustomerId): AccountCode {
+  return `liability:held:${customerId}` as AccountCode;
+}

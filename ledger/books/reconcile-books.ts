@@ -1,0 +1,241 @@
+/** The ledger's side of a reconciliation: everything read from one snapshot of the database. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
+import { type Incident, openIncident } from "../incidents.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+
+/** Mismatches of one kind that a report lists at most; the rest is counted. */
+export const MAX_LISTED = 20;
+
+/** What the books say about one deposit address. */
+export interface BookedAddress {
+  readonly address: Address;
+  readonly fromHeight: Height;
+  /** False while coins from before the registration are not booked. */
+  readonly backfilled: boolean;
+  /** Deposits of every status minus what left before the registration. */
+  readonly bookedAtoken: bigint;
+}
+
+/** A signed transaction of a withdrawal that is not settled. */
+export interface UnsettledAttempt {
+  readonly hash: Hash32;
+  readonly withdrawalId: string;
+  readonly amountAtoken: bigint;
+}
+
+/** A contradiction inside the ledger. */
+export interface InternalBreak {
+  readonly what: string;
+  readonly expectedAtoken: bigint;
+  readonly foundAtoken: bigint;
+}
+
+/** The books as of one moment; asset accounts hold what is effective up to the cursor. */
+export interface Books {
+  readonly cursor: WatchCursor;
+  /** First block that is watched: what was before is in the opening capital. */
+  readonly watchedFrom: Height;
+  readonly incident: Incident | undefined;
+  readonly hotWalletAtoken: bigint;
+  readonly depositAddressesAtoken: bigint;
+  /** Deposits that are detected or held: on the chain, not posted yet. */
+  readonly unpostedDepositsAtoken: bigint;
+  readonly addresses: readonly BookedAddress[];
+  readonly unsettled: readonly UnsettledAttempt[];
+  /** Σ of what customers can withdraw and what is held for them. */
+  readonly availableAtoken: bigint;
+  readonly heldAtoken: bigint;
+  readonly internalBreaks: readonly InternalBreak[];
+}
+
+/** Reads the books in one REPEATABLE READ snapshot. */
+export async function readBooks(database: SqlDatabase): Promise<Books> {
+  return database.transaction(async (tx) => {
+    await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+    const cursor = await readCursor(tx);
+    const assets = await readAssets(tx, cursor.height);
+    const totals = await readTotals(tx);
+    return {
+      cursor,
+      watchedFrom: await watchedFromHeight(tx),
+      incident: await openIncident(tx),
+      ...assets,
+      unpostedDepositsAtoken: await readUnposted(tx),
+      addresses: await readAddresses(tx),
+      unsettled: await readUnsettled(tx),
+      availableAtoken: totals.availableAtoken,
+      heldAtoken: totals.heldAtoken,
+      internalBreaks: [...totals.breaks, ...(await readCustomerBreaks(tx))],
+    };
+  });
+}
+
+async function readAssets(tx: Sql, height: Height) {
+  const rows = await tx.query<{ account: string; balance: string }>(
+    `SELECT account, sum(amount) AS balance
+       FROM (
+         SELECT debit AS account, amount_atoken AS amount, journal_id FROM posting
+          WHERE debit = ANY ($1::text[])
+         UNION ALL
+         SELECT credit, -amount_atoken, journal_id FROM posting WHERE credit = ANY ($1::text[])
+       ) AS side
+       JOIN journal_entry entry ON entry.id = side.journal_id
+      WHERE entry.effective_height IS NULL OR entry.effective_height <= $2
+      GROUP BY account`,
+    [[HOT_WALLET, DEPOSIT_ADDRESSES], height],
+  );
+  const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
+  return {
+    hotWalletAtoken: balances.get(HOT_WALLET) ?? 0n,
+    depositAddressesAtoken: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
+  };
+}
+
+async function readUnposted(tx: Sql): Promise<bigint> {
+  const rows = await tx.query<{ amount: string }>(
+    `SELECT coalesce(sum(amount_atoken), 0) AS amount FROM deposit
+      WHERE status IN ('detected', 'held')`,
+  );
+  return storedAtoken(rows[0]?.amount);
+}
+
+async function readAddresses(tx: Sql): Promise<BookedAddress[]> {
+  const rows = await tx.query<{
+    address: string;
+    from_height: string;
+    backfilled: boolean;
+    booked: string;
+  }>(
+    `SELECT registered.address, registered.from_height, registered.backfilled,
+            coalesce(inflow.amount, 0) - coalesce(outflow.amount, 0) AS booked
+       FROM deposit_address registered
+       LEFT JOIN (SELECT address, sum(amount_atoken) AS amount FROM deposit GROUP BY address)
+              AS inflow ON inflow.address = registered.address
+       LEFT JOIN (SELECT split_part(entry.memo, ' ', 2) AS address, sum(amount_atoken) AS amount
+                    FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
+                   WHERE entry.kind = 'deposit.past_outflow' GROUP BY 1)
+              AS outflow ON outflow.address = registered.address
+      ORDER BY registered.index`,
+  );
+  return rows.map((row) => ({
+    address: storedAddress(row.address),
+    fromHeight: storedHeight(row.from_height),
+    backfilled: row.backfilled,
+    bookedAtoken: storedAtoken(row.booked),
+  }));
+}
+
+async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
+  const rows = await tx.query<{ hash: string; withdrawal_id: string; amount_atoken: string }>(
+    `SELECT attempt.hash, slot.withdrawal_id, withdrawal.amount_atoken
+       FROM nonce_slot slot
+       JOIN withdrawal_attempt attempt ON attempt.slot_id = slot.id
+       JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
+      WHERE slot.outcome IS NULL
+      ORDER BY slot.nonce, attempt.n`,
+  );
+  return rows.map((row) => ({
+    hash: storedHash(row.hash),
+    withdrawalId: row.withdrawal_id,
+    amountAtoken: storedAtoken(row.amount_atoken),
+  }));
+}
+
+/** Totals of the customers' rows, of their accounts, and the trial balance. */
+async function readTotals(tx: Sql) {
+  const rows = await tx.query<Record<string, string>>(
+    `SELECT
+       (SELECT coalesce(sum(available_atoken), 0) FROM customer_balance) AS available,
+       (SELECT coalesce(sum(held_atoken), 0) FROM customer_balance) AS held,
+       (SELECT coalesce(sum(amount_atoken), 0) FROM withdrawal
+         WHERE status NOT IN ('settled', 'failed', 'rejected', 'cancelled')) AS open_withdrawals,
+       (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
+          FROM (SELECT debit AS account, amount_atoken AS amount FROM posting
+                UNION ALL SELECT credit, -amount_atoken FROM posting) AS side) AS debit_side,
+       (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN 0 ELSE -amount END), 0)
+          FROM (SELECT debit AS account, amount_atoken AS amount FROM posting
+                UNION ALL SELECT credit, -amount_atoken FROM posting) AS side) AS credit_side`,
+  );
+  const amount = (name: string) => storedAtoken(rows[0]?.[name]);
+  const pairs: readonly (readonly [string, string, string])[] = [
+    ["trial balance: assets and expenses = liabilities and equity", "credit_side", "debit_side"],
+    ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
+  ];
+  return {
+    availableAtoken: amount("available"),
+    heldAtoken: amount("held"),
+    breaks: pairs.flatMap(([what, expected, found]) =>
+      amount(expected) === amount(found)
+        ? []
+        : [{ what, expectedAtoken: amount(expected), foundAtoken: amount(found) }],
+    ),
+  };
+}
+
+/** Customers whose balance row is not what their postings add up to. */
+async function readCustomerBreaks(tx: Sql): Promise<InternalBreak[]> {
+  const rows = await tx.query<{ account: string; expected: string; found: string }>(
+    `WITH posted AS (
+       SELECT account, sum(amount) AS amount
+         FROM (SELECT credit AS account, amount_atoken AS amount FROM posting
+               UNION ALL SELECT debit, -amount_atoken FROM posting) AS side
+        WHERE account ~ '^liability:(customer|held):' GROUP BY account
+     ), kept AS (
+       SELECT 'liability:customer:' || customer_id AS account, sum(available_atoken) AS amount
+         FROM customer_balance GROUP BY customer_id
+       UNION ALL
+       SELECT 'liability:held:' || customer_id, sum(held_atoken)
+         FROM customer_balance GROUP BY customer_id
+     )
+     SELECT account, coalesce(posted.amount, 0) AS expected, coalesce(kept.amount, 0) AS found
+       FROM posted FULL JOIN kept USING (account)
+      WHERE coalesce(posted.amount, 0) <> coalesce(kept.amount, 0)
+      ORDER BY account LIMIT ${MAX_LISTED}`,
+  );
+  return rows.map((row) => ({
+    what: `balance row of ${row.account} = its postings`,
+    expectedAtoken: storedAtoken(row.expected),
+    foundAtoken: storedAtoken(row.found),
+  }));
+}
+
+/** Net movement of an address per transaction, as the books have it. */
+export async function bookedByTransaction(
+  sql: Sql,
+  account: { readonly address: Address; readonly isHotWallet: boolean },
+  upToHeight: Height,
+): Promise<ReadonlyMap<Hash32, bigint>> {
+  const rows = await sql.query<{ tx_hash: string; delta: string }>(
+    account.isHotWallet ? HOT_WALLET_BY_TRANSACTION : DEPOSIT_ADDRESS_BY_TRANSACTION,
+    account.isHotWallet ? [HOT_WALLET, upToHeight] : [account.address, upToHeight],
+  );
+  return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
+}
+
+/** Inflows carry the hash as memo; a withdrawal's ending belongs to its slot's mined hash. */
+const HOT_WALLET_BY_TRANSACTION = `
+  SELECT tx_hash, sum(delta) AS delta FROM (
+    SELECT coalesce(slot.mined_hash, entry.memo) AS tx_hash,
+           CASE WHEN posting.debit = $1 THEN amount_atoken ELSE -amount_atoken END AS delta
+      FROM posting
+      JOIN journal_entry entry ON entry.id = posting.journal_id
+      LEFT JOIN nonce_slot slot ON entry.idem_key = 'withdrawal:' || slot.withdrawal_id || ':end'
+            AND slot.outcome IN ('paid', 'reverted')
+     WHERE (posting.debit = $1 OR posting.credit = $1) AND entry.effective_height <= $2
+  ) AS movement
+  WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;
+
+const DEPOSIT_ADDRESS_BY_TRANSACTION = `
+  SELECT tx_hash, sum(delta) AS delta FROM (
+    SELECT tx_hash, amount_atoken AS delta FROM deposit WHERE address = $1 AND height <= $2
+    UNION ALL
+    SELECT split_part(entry.memo, ' ', 1), -amount_atoken
+      FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
+     WHERE entry.kind = 'deposit.past_outflow' AND split_part(entry.memo, ' ', 2) = $1
+       AND entry.effective_height <= $2
+  ) AS movement
+  GROUP BY tx_hash`;

@@ -1,0 +1,100 @@
+/** What the chain says about our own coins: hot wallet inflows, and outflows nobody asked for. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { HOT_WALLET, OPENING_CAPITAL, SUSPENSE } from "./accounts.js";
+import { postJournals } from "./journal.js";
+import { freezeSigning } from "../withdrawals/signing-freeze.js";
+
+/** One operation that raised the hot wallet's balance. */
+export interface WalletInflow {
+  /** Greater than zero. */
+  readonly amountAtoken: bigint;
+  /** 0 means the local genesis: opening capital instead of suspense. */
+  readonly height: Height;
+  readonly txHash: Hash32;
+  readonly txIndex: number;
+  readonly opIndex: number;
+}
+
+/** What one transaction took from one of our addresses. */
+export interface Outflow {
+  readonly wallet: Address;
+  readonly role: "hot-wallet" | "deposit-address";
+  readonly txHash: Hash32;
+  readonly height: Height;
+  /** Value sent, without the fee; zero for a failed transaction. */
+  readonly amountAtoken: bigint;
+  readonly feeAtoken: bigint;
+}
+
+/**
+ * Books inflows of the hot wallet and records outflows that no withdrawal attempt explains; such
+ * an outflow of the hot wallet freezes signing in the same commit.
+ * @returns the outflows nobody asked for
+ */
+export async function bookWalletFlows(
+  tx: Sql,
+  flows: { readonly walletInflows: readonly WalletInflow[]; readonly outflows: readonly Outflow[] },
+): Promise<Outflow[]> {
+  await postJournals(
+    tx,
+    flows.walletInflows.map((inflow) => ({
+      kind: inflow.height === 0 ? "wallet.opening" : "wallet.inflow",
+      idemKey: `wallet-inflow:${inflow.height}-${inflow.txIndex}-${inflow.opIndex}`,
+      effectiveHeight: inflow.height,
+      memo: inflow.txHash,
+      postings: [
+        {
+          debit: HOT_WALLET,
+          credit: inflow.height === 0 ? OPENING_CAPITAL : SUSPENSE,
+          amountAtoken: inflow.amountAtoken,
+        },
+      ],
+    })),
+  );
+  const foreign = await withoutOwnAttempts(tx, flows.outflows);
+  await recordForeignOutflows(tx, foreign);
+  for (const outflow of foreign.filter((each) => each.role === "hot-wallet")) {
+    await freezeSigning(tx, outflow.wallet, freezeReason(outflow));
+  }
+  return foreign;
+}
+
+/**
+ * An attempt is stored before its bytes leave the worker, so a hash that is on the chain and not
+ * in the table was signed by somebody else.
+ */
+async function withoutOwnAttempts(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
+  if (outflows.length === 0) return [];
+  const rows = await tx.query<{ hash: string }>(
+    `SELECT hash FROM withdrawal_attempt WHERE hash = ANY ($1::text[])`,
+    [outflows.map((outflow) => outflow.txHash)],
+  );
+  const own = new Set(rows.map((row) => row.hash));
+  return outflows.filter((outflow) => outflow.role !== "hot-wallet" || !own.has(outflow.txHash));
+}
+
+async function recordForeignOutflows(tx: Sql, outflows: readonly Outflow[]): Promise<void> {
+  if (outflows.length === 0) return;
+  await tx.query(
+    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_atoken, fee_atoken, height)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[], $5::bigint[])
+     ON CONFLICT (tx_hash, wallet) DO NOTHING`,
+    [
+      outflows.map((outflow) => outflow.wallet),
+      outflows.map((outflow) => outflow.txHash),
+      outflows.map((outflow) => outflow.amountAtoken.toString()),
+      outflows.map((outflow) => outflow.feeAtoken.toString()),
+      outflows.map((outflow) => outflow.height),
+    ],
+  );
+}
+
+function freezeReason(outflow: Outflow): string {
+  return (
+    `transaction ${outflow.txHash} in block ${outflow.height} took ${outflow.amountAtoken} ` +
+    `atoken and a fee of ${outflow.feeAtoken} atoken from the hot wallet, and no withdrawal ` +
+    "asked for it"
+  );
+}

@@ -1,0 +1,328 @@
+/** Use cases of deposits: book a run of blocks, and book the past of an address. */
+import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import {
+  customerAccount,
+  type CustomerId,
+  DEPOSIT_ADDRESSES,
+  NATIVE_ASSET,
+  parseCustomerId,
+  SUSPENSE,
+} from "../books/accounts.js";
+import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
+import type { DepositStatus } from "./deposit-queries.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { type JournalEntry, postJournals } from "../books/journal.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
+import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
+
+/** Addresses read at once inside the block step; more are read page by page. */
+const ADDRESS_PAGE = 10_000;
+
+/** One operation that raised the balance of a deposit address. */
+export interface NewDeposit {
+  readonly address: Address;
+  readonly customerId: CustomerId;
+  /** Greater than zero. */
+  readonly amountAtoken: bigint;
+  readonly height: Height;
+  readonly blockHash: Hash32;
+  readonly txHash: Hash32;
+  readonly txIndex: number;
+  readonly opIndex: number;
+  /** False for coins that nobody sent as a payment to the customer: they go to suspense. */
+  readonly creditable: boolean;
+}
+
+/** Everything that a run of consecutive blocks means for the ledger. */
+export interface BlockStep {
+  /** Where the cursor stood when the blocks were matched. */
+  readonly from: WatchCursor;
+  /** Last block of the run. */
+  readonly height: Height;
+  readonly blockHash: Hash32;
+  readonly deposits: readonly NewDeposit[];
+  readonly walletInflows: readonly WalletInflow[];
+  readonly outflows: readonly Outflow[];
+}
+
+/** What became of a block step. */
+export type BlockStepResult =
+  | {
+      readonly outcome: "committed";
+      readonly newAddresses: readonly DepositAddress[];
+      readonly detected: number;
+      readonly credited: number;
+      readonly creditedAtoken: bigint;
+      readonly foreignOutflows: readonly Outflow[];
+    }
+  /** An address registered meanwhile is touched by these blocks: match and verify again. */
+  | { readonly outcome: "match-again"; readonly newAddresses: readonly DepositAddress[] };
+
+/** Public identifier of a deposit, made of its natural key. */
+export function depositId(key: {
+  readonly height: Height;
+  readonly txIndex: number;
+  readonly opIndex: number;
+}): string {
+  return `${key.height}-${key.txIndex}-${key.opIndex}`;
+}
+
+/**
+ * Books a run of blocks in one transaction: cursor, deposits, credits that are due, postings and
+ * events.
+ * @param isTouched whether the blocks touch an address that was registered after the matching
+ * @throws CURSOR_MOVED, DEPOSIT_CONFLICT
+ */
+export async function commitBlockStep(
+  database: SqlDatabase,
+  step: BlockStep,
+  isTouched: (address: DepositAddress) => boolean,
+): Promise<BlockStepResult> {
+  const result = await database.transaction<BlockStepResult>(async (tx) => {
+    const cursor = await lockCursor(tx);
+    if (cursor.height !== step.from.height || cursor.blockHash !== step.from.blockHash) {
+      throw cursorMoved(step.from.height);
+    }
+    const newAddresses = await readNewAddresses(tx, step.from, cursor);
+    if (newAddresses.some(isTouched)) return { outcome: "match-again", newAddresses };
+    await advanceCursor(tx, step);
+    failpoint("watcher.in-block-commit");
+    const foreignOutflows = await bookWalletFlows(tx, step);
+    const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
+    const waited = await takeDueCredits(tx, dueHeight);
+    const rows = step.deposits.map((deposit) => ({
+      deposit,
+      status: firstStatus(deposit, dueHeight),
+    }));
+    await insertDeposits(tx, rows);
+    const due = rows.filter(({ status }) => status === "credited");
+    const credited = [...waited, ...due.map(({ deposit }) => deposit)];
+    const strayed = step.deposits.filter((deposit) => !deposit.creditable);
+    await postJournals(tx, [...strayed.map(suspenseEntry), ...credited.map(creditEntry)]);
+    const detected = step.deposits.filter((deposit) => deposit.creditable);
+    await appendEvents(tx, [
+      ...strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
+      ...detected.map((deposit) => depositEvent("deposit.detected", deposit)),
+      ...credited.map((deposit) => depositEvent("deposit.credited", deposit)),
+    ]);
+    failpoint("watcher.before-block-commit");
+    return {
+      outcome: "committed",
+      newAddresses,
+      detected: detected.length,
+      credited: credited.length,
+      creditedAtoken: credited.reduce((sum, deposit) => sum + deposit.amountAtoken, 0n),
+      foreignOutflows,
+    };
+  });
+  if (result.outcome === "committed") failpoint("watcher.after-block-commit");
+  return result;
+}
+
+async function readNewAddresses(
+  tx: Sql,
+  known: WatchCursor,
+  now: WatchCursor,
+): Promise<DepositAddress[]> {
+  const addresses: DepositAddress[] = [];
+  let firstIndex = known.nextAddressIndex;
+  while (firstIndex < now.nextAddressIndex) {
+    const page = await addressesFrom(tx, { firstIndex, limit: ADDRESS_PAGE });
+    const last = page.at(-1);
+    if (last === undefined) throw new LedgerError("CORRUPT_ROW", "an address index is missing");
+    addresses.push(...page);
+    firstIndex = last.index + 1;
+  }
+  return addresses;
+}
+
+/** When catching up, a deposit may have its confirmations already when it is first seen. */
+function firstStatus(deposit: NewDeposit, dueHeight: Height): DepositStatus {
+  if (!deposit.creditable) return "suspense";
+  return deposit.height <= dueHeight ? "credited" : "detected";
+}
+
+async function insertDeposits(
+  tx: Sql,
+  rows: readonly { readonly deposit: NewDeposit; readonly status: DepositStatus }[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const deposits = rows.map(({ deposit }) => deposit);
+  try {
+    await tx.query(
+      `INSERT INTO deposit (id, address, customer_id, asset, amount_atoken, status, height,
+                            block_hash, tx_hash, tx_index, op_index)
+       SELECT id, address, customer_id, $1, amount_atoken, status, height, block_hash, tx_hash,
+              tx_index, op_index
+         FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
+                     $8::text[], $9::text[], $10::integer[], $11::integer[])
+              AS input (id, address, customer_id, amount_atoken, status, height, block_hash,
+                        tx_hash, tx_index, op_index)
+        ORDER BY height, tx_index, op_index`,
+      [
+        NATIVE_ASSET,
+        deposits.map(depositId),
+        deposits.map((deposit) => deposit.address),
+        deposits.map((deposit) => deposit.customerId),
+        deposits.map((deposit) => deposit.amountAtoken.toString()),
+        rows.map(({ status }) => status),
+        deposits.map((deposit) => deposit.height),
+        deposits.map((deposit) => deposit.blockHash),
+        deposits.map((deposit) => deposit.txHash),
+        deposits.map((deposit) => deposit.txIndex),
+        deposits.map((deposit) => deposit.opIndex),
+      ],
+    );
+  } catch (error) {
+    if (!(error instanceof SqlError) || error.code !== "UNIQUE_VIOLATION") throw error;
+    throw new LedgerError("DEPOSIT_CONFLICT", "the ledger already holds a deposit at this place", {
+      details: { first: deposits.slice(0, 1).map(depositId) },
+      cause: error,
+    });
+  }
+}
+
+/** Detected deposits up to a height become credited; in the order in which they were detected. */
+async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]> {
+  const rows = await tx.query<{
+    address: string;
+    customer_id: string;
+    amount_atoken: string;
+    height: string;
+    block_hash: string;
+    tx_hash: string;
+    tx_index: number;
+    op_index: number;
+  }>(
+    `WITH due AS (
+       UPDATE deposit SET status = 'credited' WHERE status = 'detected' AND height <= $1
+       RETURNING seq, address, customer_id, amount_atoken, height, block_hash, tx_hash, tx_index,
+                 op_index
+     ) SELECT * FROM due ORDER BY seq`,
+    [upToHeight],
+  );
+  return rows.map((row) => ({
+    address: storedAddress(row.address),
+    customerId: parseCustomerId(row.customer_id),
+    amountAtoken: storedAtoken(row.amount_atoken),
+    height: storedHeight(row.height),
+    blockHash: storedHash(row.block_hash),
+    txHash: storedHash(row.tx_hash),
+    txIndex: row.tx_index,
+    opIndex: row.op_index,
+    creditable: true,
+  }));
+}
+
+function creditEntry(deposit: NewDeposit): JournalEntry {
+  return {
+    kind: "deposit.credit",
+    idemKey: `deposit:${depositId(deposit)}`,
+    effectiveHeight: deposit.height,
+    memo: deposit.txHash,
+    postings: [
+      {
+        debit: DEPOSIT_ADDRESSES,
+        credit: customerAccount(deposit.customerId),
+        amountAtoken: deposit.amountAtoken,
+      },
+    ],
+  };
+}
+
+function suspenseEntry(deposit: NewDeposit): JournalEntry {
+  return {
+    kind: "deposit.suspense",
+    idemKey: `deposit:${depositId(deposit)}`,
+    effectiveHeight: deposit.height,
+    memo: deposit.txHash,
+    postings: [{ debit: DEPOSIT_ADDRESSES, credit: SUSPENSE, amountAtoken: deposit.amountAtoken }],
+  };
+}
+
+function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
+  return {
+    type,
+    data: {
+      depositId: depositId(deposit),
+      customerId: deposit.customerId,
+      address: deposit.address,
+      asset: NATIVE_ASSET,
+      amountAtoken: deposit.amountAtoken.toString(),
+      blockNumber: deposit.height,
+      txHash: deposit.txHash,
+    },
+  };
+}
+
+/** An outgoing operation of an address before it was registered. */
+export interface PastOutflow {
+  readonly address: Address;
+  /** Greater than zero. */
+  readonly amountAtoken: bigint;
+  readonly height: Height;
+  readonly txHash: Hash32;
+  readonly txIndex: number;
+  readonly opIndex: number;
+}
+
+/**
+ * Books what an address received and spent before it was registered: one suspense deposit per
+ * incoming operation, one suspense debit per outgoing one. One transaction; a repeat does nothing.
+ * @returns false when the past was booked already
+ * @throws DEPOSIT_CONFLICT
+ */
+export async function commitBackfill(
+  database: SqlDatabase,
+  past: {
+    readonly address: DepositAddress;
+    readonly inflows: readonly NewDeposit[];
+    readonly outflows: readonly PastOutflow[];
+  },
+): Promise<boolean> {
+  const done = await database.transaction(async (tx) => {
+    // The cursor's lock orders all writers of deposits, so that list positions never move.
+    await lockCursor(tx);
+    const rows = await tx.query<{ taken: number }>(
+      `WITH taken AS (
+         UPDATE deposit_address SET backfilled = true
+          WHERE index = $1 AND NOT backfilled RETURNING 1
+       ) SELECT count(*)::integer AS taken FROM taken`,
+      [past.address.index],
+    );
+    if (rows[0]?.taken !== 1) return false;
+    const strayed = past.inflows.map((inflow) => ({ ...inflow, creditable: false }));
+    await insertDeposits(
+      tx,
+      strayed.map((deposit) => ({ deposit, status: "suspense" })),
+    );
+    await postJournals(tx, [
+      ...strayed.map(suspenseEntry),
+      ...past.outflows.map((outflow) => ({
+        kind: "deposit.past_outflow",
+        idemKey: `past-outflow:${depositId(outflow)}`,
+        effectiveHeight: outflow.height,
+        // Both, because no other table says which address it was.
+        memo: `${outflow.txHash} ${outflow.address}`,
+        postings: [
+          { debit: SUSPENSE, credit: DEPOSIT_ADDRESSES, amountAtoken: outflow.amountAtoken },
+        ],
+      })),
+    ]);
+    await appendEvents(
+      tx,
+      strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
+    );
+    failpoint("watcher.before-backfill-commit");
+    return true;
+  });
+  failpoint("watcher.after-backfill-commit");
+  return done;
+}

@@ -1,0 +1,182 @@
+/**
+ * The database's roles: the owner migrates, and each service has a role that may read everything
+ * and write only what its work writes. No service can alter a table, switch off a trigger, delete a
+ * row or empty a table; no role of a service is a superuser or inherits another's rights.
+ */
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
+import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
+import { LedgerError } from "./errors.js";
+
+/** Services with a role of their own. */
+export const LEDGER_SERVICES = ["watcher", "worker", "operator"] as const;
+
+/** One of `LEDGER_SERVICES`. */
+export type LedgerService = (typeof LEDGER_SERVICES)[number];
+
+/** Name of a service's role: roles belong to the server, so the database's name is in it. */
+export function ledgerRole(database: string, service: LedgerService): string {
+  return `${database}_${service}`;
+}
+
+/** What a service writes: tables it adds rows to, and tables (or `table.column`) that it changes. */
+interface Writes {
+  readonly insert: readonly string[];
+  readonly update: readonly string[];
+  /** Sequences that defaults draw from. */
+  readonly draw: readonly string[];
+}
+
+const WATCHER: Writes = {
+  insert: [
+    "meta",
+    "customer",
+    "journal_entry",
+    "posting",
+    "customer_balance",
+    "event",
+    "watch_cursor",
+    "deposit_address",
+    "deposit",
+    "incident",
+    "foreign_outflow",
+    "signing_freeze",
+  ],
+  update: [
+    "customer_balance",
+    "event_counter",
+    "watch_cursor",
+    "deposit_address.backfilled",
+    "deposit",
+    "incident",
+    "signing_freeze",
+  ],
+  draw: [],
+};
+
+const WORKER: Writes = {
+  insert: [
+    "meta",
+    "journal_entry",
+    "posting",
+    "customer_balance",
+    "event",
+    "withdrawal",
+    "withdrawal_history",
+    "hot_wallet",
+    "nonce_slot",
+    "withdrawal_attempt",
+    "signing_freeze",
+  ],
+  update: [
+    "customer_balance",
+    "event_counter",
+    "withdrawal",
+    "hot_wallet",
+    "nonce_slot",
+    "signing_freeze",
+  ],
+  draw: ["withdrawal_position"],
+};
+
+/** A person decides about what either service left open, so the operator may write both's. */
+const OPERATOR: Writes = {
+  insert: [...new Set([...WATCHER.insert, ...WORKER.insert])],
+  update: [...new Set([...WATCHER.update, ...WORKER.update])],
+  draw: WORKER.draw,
+};
+
+const WRITES: Readonly<Record<LedgerService, Writes>> = {
+  watcher: WATCHER,
+  worker: WORKER,
+  operator: OPERATOR,
+};
+
+/** Tables that some service writes; all others of the ledger are the owner's alone. */
+export const SERVICE_TABLES: ReadonlySet<string> = new Set([
+  ...OPERATOR.insert,
+  ...OPERATOR.update.map((place) => place.split(".")[0] ?? place),
+]);
+
+/**
+ * Makes the roles that are missing, sets the passwords, and gives each role the rights of this
+ * version and no other, in one transaction. Run by the owner, who needs CREATEROLE, after a
+ * migration; may be repeated.
+ * @throws ROLE_UNSAFE, SqlError
+ */
+export async function grantLedgerRoles(
+  database: SqlDatabase,
+  passwords: Readonly<Record<LedgerService, string>>,
+): Promise<void> {
+  const [current] = await database.query<{ name: string }>("SELECT current_database() AS name");
+  if (current === undefined) throw new TypeError("the database has no name");
+  await database.transaction(async (tx) => {
+    await execute(tx, "REVOKE ALL ON DATABASE %I FROM PUBLIC", [current.name]);
+    await tx.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    for (const service of LEDGER_SERVICES) {
+      const role = ledgerRole(current.name, service);
+      await writeRole(tx, role, passwords[service]);
+      await grant(tx, { database: current.name, role, writes: WRITES[service] });
+    }
+  });
+}
+
+async function writeRole(tx: Sql, role: string, password: string): Promise<void> {
+  const [known] = await tx.query<{ unsafe: boolean }>(
+    `SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls AS unsafe
+       FROM pg_roles WHERE rolname = $1`,
+    [role],
+  );
+  if (known?.unsafe === true) {
+    const message = `the role ${role} has rights that no service may have: take them from it`;
+    throw new LedgerError("ROLE_UNSAFE", message, { details: { role } });
+  }
+  // The server is given the verifier: a password would stand in its log of statements.
+  const verifier = scramVerifier(password);
+  const statement =
+    known === undefined
+      ? "CREATE ROLE %I LOGIN NOINHERIT NOCREATEDB NOCREATEROLE PASSWORD %L"
+      : "ALTER ROLE %I LOGIN PASSWORD %L";
+  await execute(tx, statement, [role, verifier]);
+}
+
+async function grant(
+  tx: Sql,
+  { database, role, writes }: { database: string; role: string; writes: Writes },
+): Promise<void> {
+  const toRole = (text: string, names: readonly string[] = []) =>
+    execute(tx, `${text} %I`, [...names, role]);
+  await toRole("GRANT CONNECT ON DATABASE %I TO", [database]);
+  await toRole("GRANT USAGE ON SCHEMA public TO");
+  await toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM");
+  await toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM");
+  await toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO");
+  for (const table of writes.insert) await toRole("GRANT INSERT ON %I TO", [table]);
+  for (const place of writes.update) {
+    const [table = "", column] = place.split(".");
+    if (column === undefined) await toRole("GRANT UPDATE ON %I TO", [table]);
+    else await toRole("GRANT UPDATE (%I) ON %I TO", [column, table]);
+  }
+  for (const sequence of writes.draw) await toRole("GRANT USAGE ON SEQUENCE %I TO", [sequence]);
+}
+
+/** Statements about roles and rights take no parameters: the server itself quotes what is put in. */
+async function execute(tx: Sql, text: string, values: readonly string[]): Promise<void> {
+  const [made] = await tx.query<{ statement: string }>(
+    `SELECT format($1::text, VARIADIC $2::text[]) AS statement`,
+    [text, values],
+  );
+  if (made === undefined) throw new TypeError("the server formatted nothing");
+  await tx.query(made.statement);
+}
+
+const SCRAM_ITERATIONS = 4_096;
+
+/** What PostgreSQL keeps of a password (RFC 5802, RFC 7677; pg_authid.rolpassword). */
+function scramVerifier(password: string): string {
+  const salt = randomBytes(16);
+  const salted = pbkdf2Sync(password, salt, SCRAM_ITERATIONS, 32, "sha256");
+  const keyOf = (name: string) => createHmac("sha256", salted).update(name).digest();
+  const stored = createHash("sha256").update(keyOf("Client Key")).digest();
+  const parts = [salt, stored, keyOf("Server Key")].map((bytes) => bytes.toString("base64"));
+  return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${parts[0]}$${parts[1]}:${parts[2]}`;
+}

@@ -1,0 +1,216 @@
+/** What an operator decides about frozen withdrawals, each decision with its proof in one commit. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { appendEvents } from "../events.js";
+import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
+import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { stepWithdrawals } from "./withdrawal-steps.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+
+/** A withdrawal that only an operator lets go on. */
+export interface FrozenWithdrawal {
+  readonly id: WithdrawalId;
+  readonly destination: Address;
+  readonly amountAtoken: bigint;
+  readonly reason: string;
+  /** Its open slot; undefined when it froze before it had one. */
+  readonly slot: LiveSlot | undefined;
+}
+
+/** A mined transaction of the hot wallet, as the chain shows it. */
+export interface WalletTransaction {
+  readonly hash: Hash32;
+  readonly height: Height;
+  readonly nonce: bigint;
+  /** Undefined creates a contract. */
+  readonly to: Address | undefined;
+  /** Value of the transaction itself; 0 when it failed. */
+  readonly valueAtoken: bigint;
+  readonly gasUsed: bigint;
+  readonly gasPriceAtoken: bigint;
+}
+
+/** All frozen withdrawals of a wallet, oldest first. */
+export async function readFrozenWithdrawals(
+  sql: Sql,
+  wallet: Address,
+): Promise<FrozenWithdrawal[]> {
+  const rows = await sql.query<{
+    id: string;
+    destination: string;
+    amount_atoken: string;
+    reason: string | null;
+  }>(
+    `SELECT id, destination, amount_atoken::text, reason FROM withdrawal
+      WHERE wallet = $1 AND status = 'frozen' ORDER BY position`,
+    [wallet],
+  );
+  const slots = await sql.query<SlotRow>(
+    `${SELECT_LIVE_SLOT} WHERE s.wallet = $1 AND s.outcome IS NULL AND w.status = 'frozen'`,
+    [wallet],
+  );
+  const slotOf = new Map(slots.map(toLiveSlot).map((slot) => [slot.withdrawalId, slot]));
+  return rows.map((row) => ({
+    id: toWithdrawalId(row.id),
+    destination: storedAddress(row.destination),
+    amountAtoken: storedAtoken(row.amount_atoken),
+    reason: row.reason ?? "",
+    slot: slotOf.get(toWithdrawalId(row.id)),
+  }));
+}
+
+/** Highest block in which a lower nonce of the wallet is known to be mined: a scan starts there. */
+export async function heightBelowNonce(
+  sql: Sql,
+  options: { readonly wallet: Address; readonly nonce: bigint },
+): Promise<Height> {
+  const rows = await sql.query<{ height: string }>(
+    `SELECT coalesce(max(block_number), 0)::text AS height FROM nonce_slot
+      WHERE wallet = $1 AND nonce < $2::numeric AND outcome IS NOT NULL`,
+    [options.wallet, options.nonce.toString()],
+  );
+  return storedInteger(rows[0]?.height);
+}
+
+/** Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. */
+export function resumeSlot(database: SqlDatabase, frozen: FrozenWithdrawal): Promise<boolean> {
+  const hasAttempts = (frozen.slot?.attempts.length ?? 0) > 0;
+  return moveOne(database, frozen.id, hasAttempts ? "signed" : "slotted");
+}
+
+/** Lets a withdrawal that froze before it had a slot be paid: the operator says it was not. */
+export function resumeUnpaid(database: SqlDatabase, id: WithdrawalId): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const open = await tx.query(
+      `SELECT id FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS DISTINCT FROM 'foreign'`,
+      [id],
+    );
+    if (open.length > 0) return false;
+    const { moved, events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
+    await appendEvents(tx, events);
+    return moved.size > 0;
+  });
+}
+
+/**
+ * Raises the next nonce over transactions that the ledger does not know. Waiting withdrawals that
+ * one of them may have paid freeze in the same commit: only an operator can tell.
+ * @returns the withdrawals that froze
+ */
+export function skipForeignNonces(
+  database: SqlDatabase,
+  options: {
+    readonly wallet: Address;
+    readonly nextNonce: bigint;
+    readonly foreign: readonly WalletTransaction[];
+  },
+): Promise<ReadonlySet<WithdrawalId>> {
+  return database.transaction(async (tx) => {
+    await tx.query(`SELECT wallet FROM hot_wallet WHERE wallet = $1 FOR UPDATE`, [options.wallet]);
+    const matches = await tx.query<{ id: string; hash: string }>(
+      `SELECT DISTINCT ON (w.id) w.id, paid.hash
+         FROM unnest($2::text[], $3::numeric[], $4::text[]) AS paid (destination, amount, hash)
+         JOIN withdrawal w ON w.destination = paid.destination AND w.amount_atoken = paid.amount
+        WHERE w.wallet = $1 AND w.status = 'accepted'
+        ORDER BY w.id, paid.hash`,
+      [
+        options.wallet,
+        options.foreign.map(({ to }) => to ?? ""),
+        options.foreign.map(({ valueAtoken }) => valueAtoken.toString()),
+        options.foreign.map(({ hash }) => hash),
+      ],
+    );
+    await tx.query(
+      `UPDATE hot_wallet SET next_nonce = greatest(next_nonce, $2::numeric) WHERE wallet = $1`,
+      [options.wallet, options.nextNonce.toString()],
+    );
+    const { moved, events } = await stepWithdrawals(
+      tx,
+      "frozen",
+      matches.map(({ id, hash }) => ({
+        id: toWithdrawalId(id),
+        reason: `transaction ${hash}, unknown to the ledger, paid the same amount to this address`,
+      })),
+      ["accepted"],
+    );
+    await appendEvents(tx, events);
+    return new Set(moved.keys());
+  });
+}
+
+/**
+ * Takes a mined transaction over as the payment of a frozen withdrawal (after a restored backup).
+ * The worker books it from its receipt like any other.
+ * @returns false when the withdrawal is not frozen, is not what the transaction paid, or the nonce
+ *   belongs to another withdrawal
+ */
+export function adoptPayment(
+  database: SqlDatabase,
+  options: {
+    readonly wallet: Address;
+    readonly id: WithdrawalId;
+    readonly payment: WalletTransaction;
+  },
+): Promise<boolean> {
+  const { wallet, id, payment } = options;
+  return database.transaction(async (tx) => {
+    const rows = await tx.query<{ id: string }>(
+      `SELECT id FROM withdrawal
+        WHERE id = $1 AND wallet = $2 AND status = 'frozen' AND destination = $3
+          AND amount_atoken = $4::numeric FOR UPDATE`,
+      [id, wallet, payment.to ?? "", payment.valueAtoken.toString()],
+    );
+    if (rows.length === 0) return false;
+    await tx.query(
+      `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+         reserved_atoken)
+       VALUES ($1, $2::numeric, $3, $4::numeric, $5::numeric, 0)
+       ON CONFLICT DO NOTHING`,
+      [
+        wallet,
+        payment.nonce.toString(),
+        id,
+        payment.gasUsed.toString(),
+        payment.gasPriceAtoken.toString(),
+      ],
+    );
+    const adopted = await tx.query(
+      `WITH adopted AS (
+         INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
+         SELECT s.id, (SELECT count(*) FROM withdrawal_attempt a WHERE a.slot_id = s.id), true,
+                $4, $5::numeric, $6::numeric
+           FROM nonce_slot s
+          WHERE s.wallet = $1 AND s.nonce = $2::numeric AND s.withdrawal_id = $3
+            AND s.outcome IS NULL
+         ON CONFLICT (hash) DO NOTHING
+         RETURNING slot_id)
+       SELECT slot_id FROM adopted`,
+      [
+        wallet,
+        payment.nonce.toString(),
+        id,
+        payment.hash,
+        payment.gasUsed.toString(),
+        payment.gasPriceAtoken.toString(),
+      ],
+    );
+    if (adopted.length === 0) return false;
+    const step = { id, data: { txHash: payment.hash, adopted: true } };
+    const { moved, events } = await stepWithdrawals(tx, "broadcast", [step], ["frozen"]);
+    await appendEvents(tx, events);
+    return moved.size > 0;
+  });
+}
+
+function moveOne(
+  database: SqlDatabase,
+  id: WithdrawalId,
+  to: "signed" | "slotted",
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const { moved, events } = await stepWithdrawals(tx, to, [{ id }], ["frozen"]);
+    await appendEvents(tx, events);
+    return moved.size > 0;
+  });
+}

@@ -1,0 +1,267 @@
+/**
+ * Lets signing and frozen withdrawals go on after an operator has looked. The chain is read first;
+ * nothing is paid a second time without proof that the first payment can never happen.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
+import { openIncident } from "../incidents.js";
+import {
+  adoptPayment,
+  type FrozenWithdrawal,
+  heightBelowNonce,
+  readFrozenWithdrawals,
+  resumeSlot,
+  resumeUnpaid,
+  skipForeignNonces,
+  type WalletTransaction,
+} from "./operator-decisions.js";
+import { releaseSigning } from "./signing-freeze.js";
+import {
+  type MinedReceipt,
+  receiptOfSlot,
+  recordInclusions,
+  releaseWithForeignNonce,
+} from "./slot-outcomes.js";
+import type { LiveSlot } from "./slot-rows.js";
+import { readHotWallet } from "./wallet-lease.js";
+import type { WithdrawalId } from "./withdrawals.js";
+
+/** What a release asks of the chain, for one hot wallet. */
+export interface WalletChain {
+  readonly headHeight: () => Promise<Height>;
+  /** The wallet's next nonce after a block, or behind everything that waits in the node's pool. */
+  readonly nonceAt: (at: Height | "pending") => Promise<bigint>;
+  /** In the order of the hashes; undefined for what is not mined. */
+  readonly receipts: (hashes: readonly Hash32[]) => Promise<readonly (MinedReceipt | undefined)[]>;
+  /** What the wallet signed in these blocks, both included, in order. */
+  readonly transactions: (range: {
+    readonly from: Height;
+    readonly to: Height;
+  }) => Promise<readonly WalletTransaction[]>;
+}
+
+/** What was done. */
+export type ReleaseStep =
+  | { readonly step: "signing-released" }
+  | {
+      readonly step: "foreign-accepted";
+      readonly nextNonce: bigint;
+      readonly count: number;
+      /** Waiting withdrawals that one of them may have paid: they froze. */
+      readonly frozenCount: number;
+    }
+  | { readonly step: "found-mined"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  | { readonly step: "slot-resumed"; readonly id: WithdrawalId; readonly nonce: bigint }
+  | { readonly step: "nonce-replaced"; readonly id: WithdrawalId; readonly foreignHash: Hash32 }
+  | { readonly step: "unpaid-resumed"; readonly id: WithdrawalId }
+  | { readonly step: "payment-adopted"; readonly id: WithdrawalId; readonly hash: Hash32 };
+
+/** Why something stays frozen. */
+export type ReleaseObstacle =
+  /** An incident halts signing whatever the switch says. */
+  | { readonly obstacle: "incident"; readonly reason: string }
+  | { readonly obstacle: "foreign-pending" }
+  | { readonly obstacle: "foreign-mined"; readonly transactions: readonly WalletTransaction[] }
+  | { readonly obstacle: "undecided"; readonly id: WithdrawalId; readonly reason: string }
+  | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
+  | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
+  | { readonly obstacle: "payment-under-way"; readonly id: WithdrawalId }
+  /** Somebody else decided about it at the same time. */
+  | { readonly obstacle: "moved-meanwhile"; readonly id: WithdrawalId }
+  | { readonly obstacle: "no-payment"; readonly id: WithdrawalId; readonly hash: Hash32 };
+
+/** What a release came to; nothing stays frozen of what was asked for when `obstacles` is empty. */
+export interface ReleaseReport {
+  readonly steps: readonly ReleaseStep[];
+  readonly obstacles: readonly ReleaseObstacle[];
+}
+
+/** What an operator decides about one frozen withdrawal. */
+export type ReleaseDecision =
+  | { readonly decision: "look-again" }
+  /** It was never paid: pay it. */
+  | { readonly decision: "not-paid" }
+  /** This mined transaction of the wallet was its payment. */
+  | { readonly decision: "paid-by"; readonly hash: Hash32 };
+
+/** Where a release works. */
+export interface ReleaseContext {
+  readonly database: SqlDatabase;
+  readonly chain: WalletChain;
+  readonly wallet: Address;
+}
+
+interface Release extends ReleaseContext {
+  readonly steps: ReleaseStep[];
+  readonly obstacles: ReleaseObstacle[];
+}
+
+/**
+ * Looks at every frozen withdrawal again and releases signing.
+ * @param options.acceptsForeign the operator looked at the transactions that the ledger does not
+ *   know; without it they keep signing frozen
+ */
+export async function releaseWallet(
+  context: ReleaseContext,
+  options: { readonly acceptsForeign: boolean },
+): Promise<ReleaseReport> {
+  const release: Release = { ...context, steps: [], obstacles: [] };
+  const { database, wallet, steps, obstacles } = release;
+  const isExplained = await settleForeignNonces(release, options.acceptsForeign);
+  for (const frozen of await readFrozenWithdrawals(database, wallet)) {
+    await lookAgain(release, frozen);
+  }
+  // Withdrawals that stay frozen keep their nonce or have none: signing others is safe.
+  if (isExplained && (await releaseSigning(database, wallet, "an operator released it"))) {
+    steps.push({ step: "signing-released" });
+  }
+  const incident = await openIncident(database);
+  if (incident !== undefined) {
+    const reason = `incident ${incident.id} (${incident.kind}): ${incident.message}`;
+    obstacles.push({ obstacle: "incident", reason });
+  }
+  return release;
+}
+
+/**
+ * Decides about one frozen withdrawal; signing stays as it is.
+ * @throws NOT_FROZEN; NO_WALLET_TRANSACTION when a payment is named that is none of the wallet's
+ */
+export async function releaseWithdrawal(
+  context: ReleaseContext,
+  id: WithdrawalId,
+  decision: ReleaseDecision,
+): Promise<ReleaseReport> {
+  const release: Release = { ...context, steps: [], obstacles: [] };
+  const { database, wallet, steps, obstacles } = release;
+  const all = await readFrozenWithdrawals(database, wallet);
+  const frozen = all.find((entry) => entry.id === id);
+  if (frozen === undefined) {
+    throw new LedgerError("NOT_FROZEN", `${id} is not a frozen withdrawal.`, { details: { id } });
+  }
+  if (decision.decision === "paid-by") {
+    await adopt(release, frozen, decision.hash);
+  } else if (decision.decision === "not-paid" && frozen.slot === undefined) {
+    if (await resumeUnpaid(database, id)) steps.push({ step: "unpaid-resumed", id });
+    else obstacles.push({ obstacle: "payment-under-way", id });
+  } else {
+    await lookAgain(release, frozen);
+  }
+  return release;
+}
+
+/**
+ * Transactions that the ledger does not know stand in the way until the operator accepts them.
+ * @returns true when nothing unknown is left
+ */
+async function settleForeignNonces(release: Release, acceptsForeign: boolean): Promise<boolean> {
+  const { database, chain, wallet, steps, obstacles } = release;
+  const row = await readHotWallet(database, wallet);
+  if (row === undefined) return true;
+  const to = await chain.headHeight();
+  const minedNonce = await chain.nonceAt(to);
+  const pendingNonce = await chain.nonceAt("pending");
+  if (minedNonce <= row.nextNonce && pendingNonce <= row.nextNonce) return true;
+  if (pendingNonce > minedNonce && pendingNonce > row.nextNonce) {
+    obstacles.push({ obstacle: "foreign-pending" });
+    return false;
+  }
+  const from = await heightBelowNonce(database, { wallet, nonce: row.nextNonce });
+  const all = await chain.transactions({ from, to });
+  const foreign = all.filter(({ nonce }) => nonce >= row.nextNonce);
+  if (!acceptsForeign) {
+    obstacles.push({ obstacle: "foreign-mined", transactions: foreign });
+    return false;
+  }
+  const frozen = await skipForeignNonces(database, { wallet, nextNonce: minedNonce, foreign });
+  steps.push({
+    step: "foreign-accepted",
+    nextNonce: minedNonce,
+    count: foreign.length,
+    frozenCount: frozen.size,
+  });
+  return true;
+}
+
+/** Looks for receipts first; then at who consumed the nonce. */
+async function lookAgain(release: Release, frozen: FrozenWithdrawal): Promise<void> {
+  const { database, chain, steps, obstacles } = release;
+  const { slot, id } = frozen;
+  if (slot === undefined) {
+    obstacles.push({ obstacle: "undecided", id, reason: frozen.reason });
+    return;
+  }
+  const receipts = await chain.receipts(slot.attempts.map(({ hash }) => hash));
+  const byHash = new Map(
+    receipts.flatMap((receipt) =>
+      receipt === undefined ? [] : [[receipt.transactionHash, receipt]],
+    ),
+  );
+  const mined = receiptOfSlot(slot, byHash);
+  if (mined !== undefined) {
+    const moved = await recordInclusions(database, [mined]);
+    if (moved.has(id)) steps.push({ step: "found-mined", id, hash: mined.hash });
+    else obstacles.push({ obstacle: "moved-meanwhile", id });
+    return;
+  }
+  const height = await chain.headHeight();
+  if (slot.nonce >= (await chain.nonceAt(height))) {
+    if (await resumeSlot(database, frozen)) {
+      steps.push({ step: "slot-resumed", id, nonce: slot.nonce });
+    } else obstacles.push({ obstacle: "moved-meanwhile", id });
+    return;
+  }
+  await proveForeign(release, frozen, slot, height);
+}
+
+/** A second slot only with the transaction in hand that consumed the first one's nonce. */
+async function proveForeign(
+  release: Release,
+  frozen: FrozenWithdrawal,
+  slot: LiveSlot,
+  to: Height,
+): Promise<void> {
+  const { database, chain, wallet, steps, obstacles } = release;
+  const { id } = frozen;
+  const from = await heightBelowNonce(database, { wallet, nonce: slot.nonce });
+  const transactions = await chain.transactions({ from, to });
+  const consumer = transactions.find(({ nonce }) => nonce === slot.nonce);
+  if (consumer === undefined) {
+    obstacles.push({ obstacle: "nonce-unexplained", id, nonce: slot.nonce });
+    return;
+  }
+  if (consumer.to === frozen.destination && consumer.valueAtoken === frozen.amountAtoken) {
+    obstacles.push({ obstacle: "maybe-paid", id, hash: consumer.hash });
+    return;
+  }
+  const isReleased = await releaseWithForeignNonce(database, {
+    slotId: slot.slotId,
+    withdrawalId: id,
+    foreignHash: consumer.hash,
+    blockNumber: consumer.height,
+  });
+  if (isReleased) steps.push({ step: "nonce-replaced", id, foreignHash: consumer.hash });
+  else obstacles.push({ obstacle: "moved-meanwhile", id });
+}
+
+async function adopt(release: Release, frozen: FrozenWithdrawal, hash: Hash32): Promise<void> {
+  const { database, chain, wallet, steps, obstacles } = release;
+  const { id } = frozen;
+  const [receipt] = await chain.receipts([hash]);
+  if (receipt === undefined || receipt.from !== wallet) {
+    throw new LedgerError(
+      "NO_WALLET_TRANSACTION",
+      `${hash} is not a mined transaction of the hot wallet.`,
+      { details: { hash } },
+    );
+  }
+  const { height } = receipt;
+  const transactions = await chain.transactions({ from: height, to: height });
+  const payment = transactions.find((transaction) => transaction.hash === hash);
+  const isAdopted =
+    payment !== undefined && (await adoptPayment(database, { wallet, id, payment }));
+  if (isAdopted) steps.push({ step: "payment-adopted", id, hash });
+  else obstacles.push({ obstacle: "no-payment", id, hash });
+}

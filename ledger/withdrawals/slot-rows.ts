@@ -1,0 +1,115 @@
+/** Open nonce slots as read from the tables: the slot, its withdrawal's terms and its attempts. */
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
+import type { WithdrawalStatus } from "./withdrawal-status.js";
+import { storedStatus, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+
+/** A transaction signed for a slot. */
+export interface Attempt {
+  readonly n: number;
+  /** The signed bytes; undefined only for a transaction that was taken over from the chain. */
+  readonly raw: Hex | undefined;
+  readonly hash: Hash32;
+  readonly gasLimit: bigint;
+  readonly gasPriceAtoken: bigint;
+}
+
+/** Where one of a slot's attempts was mined. */
+export interface Inclusion {
+  readonly hash: Hash32;
+  readonly blockNumber: Height;
+  readonly blockHash: Hash32;
+  readonly gasUsed: bigint;
+  readonly effectiveGasPriceAtoken: bigint;
+}
+
+/** A slot whose outcome is not booked yet. */
+export interface LiveSlot {
+  readonly slotId: string;
+  readonly wallet: Address;
+  readonly nonce: bigint;
+  readonly withdrawalId: WithdrawalId;
+  readonly status: WithdrawalStatus;
+  readonly destination: Address;
+  readonly amountAtoken: bigint;
+  /** Gas that the first attempt is signed with. */
+  readonly gasLimit: bigint;
+  readonly gasPriceAtoken: bigint;
+  /** Oldest first. */
+  readonly attempts: readonly Attempt[];
+  /** Set once a receipt was seen. */
+  readonly inclusion: Inclusion | undefined;
+}
+
+/** Columns of `SELECT_LIVE_SLOT`. */
+export interface SlotRow {
+  readonly slot_id: string;
+  readonly wallet: string;
+  readonly nonce: string;
+  readonly withdrawal_id: string;
+  readonly status: string;
+  readonly destination: string;
+  readonly amount_atoken: string;
+  readonly gas_limit: string;
+  readonly gas_price_atoken: string;
+  readonly mined_hash: string | null;
+  readonly block_number: string | null;
+  readonly block_hash: string | null;
+  readonly gas_used: string | null;
+  readonly effective_gas_price_atoken: string | null;
+  readonly attempts: readonly AttemptRow[] | null;
+}
+
+interface AttemptRow {
+  readonly n: number;
+  readonly raw: string | null;
+  readonly hash: string;
+  readonly gas_limit: string;
+  readonly gas_price_atoken: string;
+}
+
+/** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
+export const SELECT_LIVE_SLOT = `
+  SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.destination,
+         w.amount_atoken::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
+         s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
+         (SELECT jsonb_agg(jsonb_build_object('n', a.n, 'raw', a.raw, 'hash', a.hash,
+                   'gas_limit', a.gas_limit::text,
+                   'gas_price_atoken', a.gas_price_atoken::text) ORDER BY a.n)
+            FROM withdrawal_attempt a WHERE a.slot_id = s.id) AS attempts
+    FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id`;
+
+/** Row to slot. Throws CORRUPT_ROW. */
+export function toLiveSlot(row: SlotRow): LiveSlot {
+  return {
+    slotId: row.slot_id,
+    wallet: storedAddress(row.wallet),
+    nonce: storedAtoken(row.nonce),
+    withdrawalId: toWithdrawalId(row.withdrawal_id),
+    status: storedStatus(row.status),
+    destination: storedAddress(row.destination),
+    amountAtoken: storedAtoken(row.amount_atoken),
+    gasLimit: storedAtoken(row.gas_limit),
+    gasPriceAtoken: storedAtoken(row.gas_price_atoken),
+    attempts: (row.attempts ?? []).map((attempt) => ({
+      n: attempt.n,
+      raw: attempt.raw === null ? undefined : parseHex(attempt.raw),
+      hash: storedHash(attempt.hash),
+      gasLimit: storedAtoken(attempt.gas_limit),
+      gasPriceAtoken: storedAtoken(attempt.gas_price_atoken),
+    })),
+    inclusion: toInclusion(row),
+  };
+}
+
+function toInclusion(row: SlotRow): Inclusion | undefined {
+  if (row.mined_hash === null) return undefined;
+  return {
+    hash: storedHash(row.mined_hash),
+    blockNumber: storedInteger(row.block_number),
+    blockHash: storedHash(row.block_hash),
+    gasUsed: storedAtoken(row.gas_used),
+    effectiveGasPriceAtoken: storedAtoken(row.effective_gas_price_atoken),
+  };
+}

@@ -1,0 +1,148 @@
+/** Steps of withdrawals as compare-and-set on the former state, with history and event. */
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { customerAccount, heldAccount, parseCustomerId } from "../books/accounts.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { postJournals } from "../books/journal.js";
+import { statusesBefore, type WithdrawalStatus } from "./withdrawal-status.js";
+import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+
+/** One withdrawal that is to go on. */
+export interface Step {
+  readonly id: WithdrawalId;
+  /** Why it fails, freezes or waits; none on the usual way. */
+  readonly reason?: string;
+  /** Further fields of the event. */
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** What a set of steps did: which withdrawals moved, and the events to append last. */
+export interface StepResult {
+  readonly moved: ReadonlyMap<WithdrawalId, MovedWithdrawal>;
+  readonly events: readonly NewEvent[];
+}
+
+/** Terms of a withdrawal that moved, for its postings. */
+export interface MovedWithdrawal {
+  readonly customerId: string;
+  readonly amountAtoken: bigint;
+}
+
+/**
+ * Moves withdrawals to a state; those that are not in a state from which it may be reached stay
+ * where they are and are missing in the result. `from` narrows the former states further. The
+ * caller appends the events as the last thing of its transaction.
+ */
+export async function stepWithdrawals(
+  tx: Sql,
+  to: WithdrawalStatus,
+  steps: readonly Step[],
+  from: readonly WithdrawalStatus[] = statusesBefore(to),
+): Promise<StepResult> {
+  if (steps.length === 0) return { moved: new Map(), events: [] };
+  const allowed = statusesBefore(to).filter((status) => from.includes(status));
+  const rows = await tx.query<MovedRow>(
+    `WITH moved AS (
+       UPDATE withdrawal w
+          SET status = $1, steps = w.steps + 1, reason = input.reason, next_try_at = now()
+         FROM unnest($2::text[], $3::text[]) AS input (id, reason)
+        WHERE w.id = input.id AND w.status = ANY ($4::text[])
+       RETURNING w.id, w.steps, w.customer_id, w.asset, w.destination_text, w.amount_atoken,
+                 w.position
+     ), history AS (
+       INSERT INTO withdrawal_history (withdrawal_id, seq, status) SELECT id, steps, $1 FROM moved
+     )
+     SELECT id, customer_id, asset, destination_text, amount_atoken::text FROM moved
+      ORDER BY position`,
+    [to, steps.map((step) => step.id), steps.map((step) => step.reason ?? null), allowed],
+  );
+  const stepById = new Map(steps.map((step) => [step.id, step]));
+  const moved = new Map<WithdrawalId, MovedWithdrawal>();
+  const events = rows.map((row): NewEvent => {
+    const id = toWithdrawalId(row.id);
+    const step = stepById.get(id);
+    moved.set(id, { customerId: row.customer_id, amountAtoken: BigInt(row.amount_atoken) });
+    return {
+      type: `withdrawal.${to}`,
+      data: {
+        withdrawalId: id,
+        customerId: row.customer_id,
+        asset: row.asset,
+        to: row.destination_text,
+        amountAtoken: row.amount_atoken,
+        ...step?.data,
+        ...(step?.reason === undefined ? {} : { reason: step.reason }),
+      },
+    };
+  });
+  return { moved, events };
+}
+
+/** Steps that need nothing but themselves, in one transaction. @returns the ids that moved */
+export function moveWithdrawals(
+  database: SqlDatabase,
+  to: WithdrawalStatus,
+  steps: readonly Step[],
+  from?: readonly WithdrawalStatus[],
+): Promise<ReadonlySet<WithdrawalId>> {
+  return database.transaction(async (tx) => {
+    const { moved, events } = await stepWithdrawals(tx, to, steps, from);
+    await appendEvents(tx, events);
+    return new Set(moved.keys());
+  });
+}
+
+/**
+ * Ends withdrawals that never got a nonce, because paying them cannot work: the hold goes back to
+ * the customer in the same commit.
+ */
+export function failBeforeSlot(
+  database: SqlDatabase,
+  steps: readonly Step[],
+): Promise<ReadonlySet<WithdrawalId>> {
+  return database.transaction(async (tx) => {
+    const { moved, events } = await stepWithdrawals(tx, "failed", steps, ["accepted"]);
+    await postJournals(
+      tx,
+      [...moved].map(([id, { customerId, amountAtoken }]) => ({
+        kind: "withdrawal.release",
+        idemKey: endingKey(id),
+        effectiveHeight: null,
+        postings: [
+          {
+            debit: heldAccount(parseCustomerId(customerId)),
+            credit: customerAccount(parseCustomerId(customerId)),
+            amountAtoken,
+          },
+        ],
+      })),
+    );
+    await appendEvents(tx, events);
+    return new Set(moved.keys());
+  });
+}
+
+/** Puts requests off without a step: shows why, and when they are looked at again. */
+export async function postponeWithdrawals(
+  sql: Sql,
+  options: {
+    readonly ids: readonly WithdrawalId[];
+    readonly reason: string;
+    readonly delayMs: number;
+  },
+): Promise<void> {
+  if (options.ids.length === 0) return;
+  await sql.query(
+    `UPDATE withdrawal
+        SET reason = $2, next_try_at = now() + $3::integer * interval '1 millisecond'
+      WHERE id = ANY ($1::text[]) AND status = 'accepted'`,
+    [options.ids, options.reason, options.delayMs],
+  );
+}
+
+interface MovedRow {
+  readonly id: string;
+  readonly customer_id: string;
+  readonly asset: string;
+  readonly destination_text: string;
+  readonly amount_atoken: string;
+}

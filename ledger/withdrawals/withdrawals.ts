@@ -1,0 +1,381 @@
+/** Withdrawal requests: accepted once per idempotency key together with their hold, and read back. */
+import { randomUUID } from "node:crypto";
+import type { Address } from "../../chain/address.js";
+import { sha256 } from "../../chain/crypto.js";
+import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { type CustomerId, customerAccount, heldAccount } from "../books/accounts.js";
+import { appendEvents } from "../events.js";
+import { postJournals } from "../books/journal.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedInteger,
+  storedTime,
+} from "../stored-values.js";
+import { isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
+
+/** Identifier of a withdrawal: `wd_` and a UUID. */
+export type WithdrawalId = string & { readonly __brand: "WithdrawalId" };
+
+/** What a client asks for, parsed. */
+export interface WithdrawalRequest {
+  /** 1-128 printable ASCII characters; one accepted request each, for ever. */
+  readonly idempotencyKey: string;
+  readonly customerId: CustomerId;
+  readonly asset: string;
+  readonly destination: Address;
+  /** The destination as the client wrote it; shown in answers. */
+  readonly destinationText: string;
+  /** Greater than zero, below 2^256. */
+  readonly amountAtoken: bigint;
+  /** The hot wallet that pays. */
+  readonly wallet: Address;
+}
+
+/** Why a request was refused; a refusal leaves no trace and does not bind its key. */
+export type AcceptRefusal = "UNKNOWN_CUSTOMER" | "INSUFFICIENT_BALANCE" | "IDEMPOTENCY_KEY_REUSED";
+
+/** What became of a request: accepted now, a repeat of an accepted one, or refused. */
+export type AcceptOutcome =
+  | { readonly outcome: "accepted" | "repeated"; readonly withdrawal: Withdrawal }
+  | { readonly outcome: "refused"; readonly refusal: AcceptRefusal };
+
+/** A withdrawal as stored. */
+export interface Withdrawal {
+  readonly id: WithdrawalId;
+  /** Place in the list of all withdrawals; commit order. */
+  readonly position: number;
+  readonly customerId: string;
+  readonly asset: string;
+  readonly wallet: Address;
+  readonly destination: Address;
+  readonly destinationText: string;
+  readonly amountAtoken: bigint;
+  readonly status: WithdrawalStatus;
+  /** Why it failed, froze or waits; undefined on the usual way. */
+  readonly reason: string | undefined;
+  /** Nonce of its latest slot. */
+  readonly nonce: bigint | undefined;
+  /** Hashes of every transaction signed for it, oldest first. */
+  readonly hashes: readonly Hash32[];
+  /** The mined transaction; before that the latest signed one. */
+  readonly txHash: Hash32 | undefined;
+  readonly blockNumber: Height | undefined;
+  /** Every state it was in, `at` in RFC 3339 UTC. */
+  readonly history: readonly { readonly status: WithdrawalStatus; readonly at: string }[];
+}
+
+/** A page of the list of withdrawals. */
+export interface WithdrawalPage {
+  readonly customerId?: string;
+  readonly status?: WithdrawalStatus;
+  /** Only rows behind this position; 0 for all. */
+  readonly afterPosition: number;
+  readonly limit: number;
+}
+
+/** Text from a request's path or a table to an identifier; any text may be looked up. */
+export function toWithdrawalId(text: string): WithdrawalId {
+  return text as WithdrawalId;
+}
+
+/** Key of the one journal entry that ends a withdrawal, whichever way it ends. */
+export function endingKey(id: WithdrawalId): string {
+  return `withdrawal:${id}:end`;
+}
+
+/**
+ * Accepts many requests in one transaction; each gets an answer of its own, in order. The hold,
+ * the row, its history and its event commit together.
+ */
+export function acceptWithdrawals(
+  database: SqlDatabase,
+  requests: readonly WithdrawalRequest[],
+): Promise<AcceptOutcome[]> {
+  return database.transaction((tx) => acceptInside(tx, requests));
+}
+
+/** The withdrawal of an identifier, if there is one. */
+export async function findWithdrawal(sql: Sql, id: WithdrawalId): Promise<Withdrawal | undefined> {
+  return (await findWithdrawals(sql, [id])).get(id);
+}
+
+/** Withdrawals oldest first, at most `limit`. */
+export async function listWithdrawals(sql: Sql, page: WithdrawalPage): Promise<Withdrawal[]> {
+  const rows = await sql.query<WithdrawalRow>(
+    `${SELECT_WITHDRAWAL}
+      WHERE w.position > $1 AND ($2::text IS NULL OR w.customer_id = $2)
+        AND ($3::text IS NULL OR w.status = $3)
+      ORDER BY w.position LIMIT $4`,
+    [page.afterPosition, page.customerId ?? null, page.status ?? null, page.limit],
+  );
+  return rows.map(toWithdrawal);
+}
+
+interface DecidedRequest {
+  readonly request: WithdrawalRequest;
+  readonly id: WithdrawalId;
+}
+
+type Decision =
+  | { readonly kind: "new" | "repeat"; readonly id: WithdrawalId }
+  | { readonly kind: "refused"; readonly refusal: AcceptRefusal };
+
+async function acceptInside(
+  tx: Sql,
+  requests: readonly WithdrawalRequest[],
+): Promise<AcceptOutcome[]> {
+  const bound = await lockKeys(tx, requests);
+  const available = await lockBalances(tx, requests);
+  const decisions = requests.map((request) => decide(request, bound, available));
+  const accepted: DecidedRequest[] = [];
+  decisions.forEach((decision, index) => {
+    const request = requests[index];
+    if (decision.kind === "new" && request !== undefined) {
+      accepted.push({ request, id: decision.id });
+    }
+  });
+  await writeAccepted(tx, accepted);
+  const ids = decisions.flatMap((decision) => (decision.kind === "refused" ? [] : [decision.id]));
+  const stored = await findWithdrawals(tx, ids);
+  return decisions.map((decision): AcceptOutcome => {
+    if (decision.kind === "refused") return { outcome: "refused", refusal: decision.refusal };
+    const withdrawal = stored.get(decision.id);
+    if (withdrawal === undefined) throw new Error("an accepted withdrawal cannot be read back");
+    return { outcome: decision.kind === "new" ? "accepted" : "repeated", withdrawal };
+  });
+}
+
+/** What a key is bound to: a withdrawal and the hash of the request that made it. */
+interface BoundKey {
+  readonly id: WithdrawalId;
+  readonly requestHash: string;
+}
+
+/** Makes requests with the same key wait for each other, then reads what the keys are bound to. */
+async function lockKeys(
+  tx: Sql,
+  requests: readonly WithdrawalRequest[],
+): Promise<Map<string, BoundKey>> {
+  const keys = [...new Set(requests.map((request) => request.idempotencyKey))];
+  await tx.query(
+    `SELECT pg_advisory_xact_lock(place) FROM (
+       SELECT DISTINCT hashtextextended(key, 8083) AS place FROM unnest($1::text[]) AS key
+        ORDER BY 1) AS ordered`,
+    [keys],
+  );
+  const rows = await tx.query<{ id: string; idempotency_key: string; request_hash: string }>(
+    `SELECT id, idempotency_key, request_hash FROM withdrawal
+      WHERE idempotency_key = ANY ($1::text[])`,
+    [keys],
+  );
+  return new Map(
+    rows.map((row) => [
+      row.idempotency_key,
+      { id: toWithdrawalId(row.id), requestHash: row.request_hash },
+    ]),
+  );
+}
+
+/** Key of one balance. Neither part can hold a space. */
+function balanceKey(customerId: string, asset: string): string {
+  return `${customerId} ${asset}`;
+}
+
+/** Available balances of known customers, locked in id order; a known one without a row has 0. */
+async function lockBalances(
+  tx: Sql,
+  requests: readonly WithdrawalRequest[],
+): Promise<Map<string, bigint>> {
+  const customerIds = [...new Set(requests.map((request) => request.customerId))];
+  const known = await tx.query<{ id: string }>(
+    `SELECT id FROM customer WHERE id = ANY ($1::text[])`,
+    [customerIds],
+  );
+  const rows = await tx.query<{ customer_id: string; asset: string; available_atoken: string }>(
+    `SELECT customer_id, asset, available_atoken::text FROM customer_balance
+      WHERE customer_id = ANY ($1::text[]) ORDER BY customer_id, asset FOR UPDATE`,
+    [customerIds],
+  );
+  const available = new Map<string, bigint>();
+  for (const { asset } of requests) {
+    for (const { id } of known) available.set(balanceKey(id, asset), 0n);
+  }
+  for (const row of rows) {
+    available.set(balanceKey(row.customer_id, row.asset), storedAtoken(row.available_atoken));
+  }
+  return available;
+}
+
+/** Decides one request and, when it is new, books it in the two maps for those behind it. */
+function decide(
+  request: WithdrawalRequest,
+  bound: Map<string, BoundKey>,
+  available: Map<string, bigint>,
+): Decision {
+  const requestHash = hashRequest(request);
+  const before = bound.get(request.idempotencyKey);
+  if (before !== undefined) {
+    return before.requestHash === requestHash
+      ? { kind: "repeat", id: before.id }
+      : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
+  }
+  const key = balanceKey(request.customerId, request.asset);
+  const availableAtoken = available.get(key);
+  if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
+  if (availableAtoken < request.amountAtoken) {
+    return { kind: "refused", refusal: "INSUFFICIENT_BALANCE" };
+  }
+  const id = toWithdrawalId(`wd_${randomUUID()}`);
+  available.set(key, availableAtoken - request.amountAtoken);
+  bound.set(request.idempotencyKey, { id, requestHash });
+  return { kind: "new", id };
+}
+
+/** Hash of what the request means: another spelling of the same request is the same request. */
+function hashRequest(request: WithdrawalRequest): string {
+  const { customerId, asset, destination, amountAtoken } = request;
+  const meaning = JSON.stringify([customerId, asset, destination, amountAtoken.toString()]);
+  return bytesToHex(sha256(Buffer.from(meaning, "utf8")));
+}
+
+async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Promise<void> {
+  if (accepted.length === 0) return;
+  await postJournals(
+    tx,
+    accepted.map(({ id, request }) => ({
+      kind: "withdrawal.hold",
+      idemKey: `withdrawal:${id}:hold`,
+      effectiveHeight: null,
+      postings: [
+        {
+          debit: customerAccount(request.customerId),
+          credit: heldAccount(request.customerId),
+          amountAtoken: request.amountAtoken,
+        },
+      ],
+    })),
+  );
+  await appendEvents(
+    tx,
+    accepted.map(({ id, request }) => ({
+      type: "withdrawal.accepted",
+      data: {
+        withdrawalId: id,
+        customerId: request.customerId,
+        asset: request.asset,
+        to: request.destinationText,
+        amountAtoken: request.amountAtoken.toString(),
+      },
+    })),
+  );
+  // Behind the event counter's lock, so that positions appear in the order of commits. Nobody can
+  // make this insert wait: its key is locked above.
+  const column = (read: (entry: DecidedRequest) => string) => accepted.map(read);
+  await tx.query(
+    `WITH written AS (
+       INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
+         destination, destination_text, amount_atoken, status)
+       SELECT id, key, request_hash, customer_id, asset, wallet, destination, destination_text,
+              amount, 'accepted'
+         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+                     $7::text[], $8::text[], $9::numeric[])
+              WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset, wallet,
+                destination, destination_text, amount, place)
+        ORDER BY place
+       RETURNING id)
+     INSERT INTO withdrawal_history (withdrawal_id, seq, status)
+     SELECT id, 1, 'accepted' FROM written`,
+    [
+      column(({ id }) => id),
+      column(({ request }) => request.idempotencyKey),
+      column(({ request }) => hashRequest(request)),
+      column(({ request }) => request.customerId),
+      column(({ request }) => request.asset),
+      column(({ request }) => request.wallet),
+      column(({ request }) => request.destination),
+      column(({ request }) => request.destinationText),
+      column(({ request }) => request.amountAtoken.toString()),
+    ],
+  );
+}
+
+async function findWithdrawals(
+  sql: Sql,
+  ids: readonly WithdrawalId[],
+): Promise<Map<WithdrawalId, Withdrawal>> {
+  if (ids.length === 0) return new Map();
+  const rows = await sql.query<WithdrawalRow>(
+    `${SELECT_WITHDRAWAL} WHERE w.id = ANY ($1::text[])`,
+    [ids],
+  );
+  return new Map(rows.map(toWithdrawal).map((withdrawal) => [withdrawal.id, withdrawal]));
+}
+
+interface WithdrawalRow {
+  readonly id: string;
+  readonly position: string;
+  readonly customer_id: string;
+  readonly asset: string;
+  readonly wallet: string;
+  readonly destination: string;
+  readonly destination_text: string;
+  readonly amount_atoken: string;
+  readonly status: string;
+  readonly reason: string | null;
+  readonly nonce: string | null;
+  readonly mined_hash: string | null;
+  readonly block_number: string | null;
+  readonly hashes: readonly string[] | null;
+  readonly history: readonly { readonly status: string; readonly at: string }[];
+}
+
+/** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
+const SELECT_WITHDRAWAL = `
+  SELECT w.id, w.position::text, w.customer_id, w.asset, w.wallet, w.destination,
+         w.destination_text, w.amount_atoken::text, w.status, w.reason, slot.nonce::text,
+         slot.mined_hash, slot.block_number::text,
+         (SELECT array_agg(a.hash ORDER BY s.nonce, a.n)
+            FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
+           WHERE s.withdrawal_id = w.id) AS hashes,
+         (SELECT jsonb_agg(jsonb_build_object('status', h.status, 'at', h.at) ORDER BY h.seq)
+            FROM withdrawal_history h WHERE h.withdrawal_id = w.id) AS history
+    FROM withdrawal w
+    LEFT JOIN LATERAL (
+      SELECT s.nonce,
+             CASE WHEN s.outcome IS DISTINCT FROM 'foreign' THEN s.mined_hash END AS mined_hash,
+             CASE WHEN s.outcome IS DISTINCT FROM 'foreign' THEN s.block_number END AS block_number
+        FROM nonce_slot s WHERE s.withdrawal_id = w.id ORDER BY s.nonce DESC LIMIT 1
+    ) AS slot ON true`;
+
+function toWithdrawal(row: WithdrawalRow): Withdrawal {
+  const hashes = (row.hashes ?? []).map(storedHash);
+  return {
+    id: toWithdrawalId(row.id),
+    position: storedInteger(row.position),
+    customerId: row.customer_id,
+    asset: row.asset,
+    wallet: storedAddress(row.wallet),
+    destination: storedAddress(row.destination),
+    destinationText: row.destination_text,
+    amountAtoken: storedAtoken(row.amount_atoken),
+    status: storedStatus(row.status),
+    reason: row.reason ?? undefined,
+    nonce: row.nonce === null ? undefined : storedAtoken(row.nonce),
+    hashes,
+    txHash: row.mined_hash === null ? hashes.at(-1) : storedHash(row.mined_hash),
+    blockNumber: row.block_number === null ? undefined : storedInteger(row.block_number),
+    history: row.history.map(({ status, at }) => ({
+      status: storedStatus(status),
+      at: storedTime(at),
+    })),
+  };
+}
+
+/** Status column to a state; throws on a value that no version of the table allows. */
+export function storedStatus(text: string): WithdrawalStatus {
+  if (!isWithdrawalStatus(text)) throw new Error(`the ledger holds an unknown status: ${text}`);
+  return text;
+}

@@ -1,0 +1,131 @@
+/**
+ * A node's way with blocks: builds one from the pool for the proposal of this validator, executes
+ * those of others before they are voted for, and settles what was decided (`decision.ts`).
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { ExecutedBlock } from "../store/block-commit.js";
+import { blockInvalid } from "./block-error.js";
+import { BlockExecution, type ExecutorOptions } from "./block-executor.js";
+import { BlockRoom } from "./block-room.js";
+import type { ProposedTransactions } from "./block-pool.js";
+import type { ChainTip, ExecutedDecision } from "./chain-tip.js";
+import { type ConsensusRecords, type DecisionParts, settleDecision } from "./decision.js";
+
+/** Parts that the application joins. */
+export interface ApplicationParts extends DecisionParts {
+  readonly executor: ExecutorOptions;
+  readonly proposed: ProposedTransactions;
+  readonly log: Logger;
+}
+
+/** What the consensus header says about the block that is executed. */
+export interface BlockPlace {
+  /** Block time, Unix milliseconds. */
+  readonly timeMs: number;
+  /** The proposer. */
+  readonly coinbase: Address;
+  /** Of a proposal, whose transactions were held against it. */
+  readonly dataHash?: Hash32;
+}
+
+/** What a new block may hold. */
+export interface BuildLimits {
+  /** For the SDK transactions. */
+  readonly maxBytes: number;
+  /** At most the chain's limit. */
+  readonly maxGas: bigint;
+}
+
+/** The chain as consensus sees it; calls must not overlap. */
+export interface BlockApplication {
+  /**
+   * Builds the next block on the present head from the pool's executable transactions.
+   * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH
+   */
+  build(place: BlockPlace, limits: BuildLimits): Promise<ExecutedBlock>;
+  /**
+   * Executes a proposed block on the present head.
+   * @param transactions SDK transactions as the proposal has them
+   * @throws BLOCK_INVALID when one of them cannot be in the block, BALANCE_JOURNAL_MISMATCH,
+   * SUPPLY_MISMATCH
+   */
+  execute(place: BlockPlace, transactions: readonly Uint8Array[]): Promise<ExecutedBlock>;
+  /** See `settleDecision`. */
+  settle(tip: ChainTip, decision: ExecutedDecision, records: ConsensusRecords): Promise<ChainTip>;
+}
+
+/** Connects pool, execution and store. */
+export function createBlockApplication(parts: ApplicationParts): BlockApplication {
+  return {
+    build: (place, limits) => buildBlock(parts, place, limits),
+    execute: (place, transactions) => executeProposal(parts, place, transactions),
+    settle: (tip, decision, records) => settleDecision(parts, records, tip, decision),
+  };
+}
+
+function startBlock(parts: ApplicationParts, place: BlockPlace): BlockExecution {
+  const parent = parts.view.head();
+  const parentSupply = parts.blocks.supply(parent.height);
+  if (parentSupply === undefined) throw new RangeError("the parent's supply is missing");
+  return new BlockExecution(parts.executor, { parent, parentSupply, ...place });
+}
+
+async function executeProposal(
+  parts: ApplicationParts,
+  place: BlockPlace,
+  transactions: readonly Uint8Array[],
+): Promise<ExecutedBlock> {
+  const { maxGas, maxCallGas } = parts.executor.params;
+  const execution = startBlock(parts, place);
+  const room = new BlockRoom({ maxGas, maxCallGas });
+  for (const transaction of await parts.proposed.read(transactions)) {
+    const { gasLimit, hash } = transaction.tx;
+    const entersCode = execution.entersCode(transaction.tx);
+    const taken = room.take({ gasLimit, entersCode });
+    if (taken === undefined) throw blockInvalid(`transaction ${hash} does not fit`);
+    const outcome = await execution.add(transaction);
+    if (!outcome.included) {
+      throw blockInvalid(`transaction ${hash} cannot be executed: ${outcome.reason}`);
+    }
+    taken.executed(outcome.receipt.gasUsed);
+  }
+  return execution.seal();
+}
+
+async function buildBlock(
+  parts: ApplicationParts,
+  place: BlockPlace,
+  { maxBytes, maxGas }: BuildLimits,
+): Promise<ExecutedBlock> {
+  failpoint("node.before-block-execution");
+  const execution = startBlock(parts, place);
+  const { params } = parts.executor;
+  const selection = parts.pool.takeForBlock({
+    ...params,
+    maxGas,
+    maxCallGas: maxGas < params.maxCallGas ? maxGas : params.maxCallGas,
+    maxBytes,
+    entersCode: (tx) => execution.entersCode(tx),
+  });
+  for (let next = selection.next(); next !== undefined; next = selection.next()) {
+    const outcome = await execution.add(next);
+    if (outcome.included) {
+      selection.executed(outcome.receipt.gasUsed);
+      continue;
+    }
+    const { hash } = next.tx;
+    selection.skipSender(next.from);
+    if (outcome.code === "EXECUTION_FAULT") {
+      parts.log.error({ hash, err: outcome.cause }, "transaction cannot be executed, dropped");
+      parts.pool.drop(hash, "the transaction cannot be executed");
+    } else if (outcome.code !== "NONCE_TOO_LOW" && outcome.code !== "NONCE_TOO_HIGH") {
+      // The pool holds it to the same rules, so this is a fault of the pool; it must not stay.
+      parts.log.error({ hash, reason: outcome.reason }, "transaction is not valid here, dropped");
+      parts.pool.drop(hash, outcome.reason);
+    }
+  }
+  return execution.seal();
+}

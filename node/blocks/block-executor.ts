@@ -1,0 +1,251 @@
+/**
+ * One block from parent to sealed result: transactions in the given order, end-of-block moves,
+ * proof of conservation, roots, header. Works on an overlay; readers see nothing of it, and a
+ * block that is given up leaves no trace.
+ */
+import { setImmediate as yieldToLoop } from "node:timers/promises";
+import type { Address } from "../../chain/address.js";
+import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
+import {
+  type Block,
+  type BlockHeader,
+  type BlockTransaction,
+  hashHeader,
+} from "../../chain/block.js";
+import { dataHashOf } from "../../chain/consensus/consensus-block.js";
+import type { Hash32 } from "../../chain/hex.js";
+import { encodeReceipt, mergeBlooms, type Receipt } from "../../chain/receipt.js";
+import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
+import type { SignedTransaction } from "../../chain/transaction.js";
+import type { TransactionLimits } from "../../chain/transaction-rules.js";
+import type { Head, Supply } from "../view/chain-view.js";
+import { type ChainParams, transactionLimitsOf } from "../settings/genesis.js";
+import type { AccountRecord } from "../store/account-record.js";
+import { JournaledState } from "../state/journaled-state.js";
+import type { StateReader } from "../store/state-reader.js";
+import { orderedTrieRoot } from "../state/ordered-trie.js";
+import { computeRoots } from "../state/state-root.js";
+import type { TrieNodeReader } from "../store/trie-port.js";
+import type { ExecutedBlock } from "../store/block-commit.js";
+import { assertConserved, journalSums } from "./conservation.js";
+import { type BlockContext, createMachine, type Machine } from "../execution/evm/evm.js";
+import { endOfBlockChanges } from "./fees.js";
+import {
+  entersCode,
+  executeTransaction,
+  type TransactionOutcome,
+} from "../execution/transaction-executor.js";
+
+/** Longest stretch of synchronous work before other tasks of the process get their turn. */
+const YIELD_AFTER_MS = 8;
+
+/** What a block starts from. */
+export interface BlockStart {
+  readonly parent: Head;
+  readonly parentSupply: Supply;
+  readonly timeMs: number;
+  readonly coinbase: Address;
+  /** Hash over the SDK transactions, where a proposal has brought them and it. */
+  readonly dataHash?: Hash32;
+}
+
+/** What execution reads, and the chain's fixed parameters. */
+export interface ExecutorOptions {
+  readonly chainId: bigint;
+  readonly params: ChainParams;
+  readonly state: StateReader;
+  readonly tries: TrieNodeReader;
+  /** Hash of an earlier block, for the BLOCKHASH opcode. */
+  readonly blockHash: (height: number) => Hash32;
+  /** Monotonic milliseconds, only to decide when to yield. */
+  readonly monotonicMs: () => number;
+}
+
+/** A block under construction. */
+export class BlockExecution {
+  private readonly state: JournaledState;
+  private readonly transactions: BlockTransaction[] = [];
+  private readonly receipts: Receipt[] = [];
+  private readonly journals: BlockJournal["transactions"][number][] = [];
+  private readonly context: BlockContext;
+  private readonly limits: TransactionLimits;
+  private feesAtoken = 0n;
+  private gasUsed = 0n;
+  private machine: Promise<Machine> | undefined;
+  private lastYieldMs: number;
+
+  constructor(
+    private readonly options: ExecutorOptions,
+    private readonly start: BlockStart,
+  ) {
+    this.state = new JournaledState(options.state);
+    this.lastYieldMs = options.monotonicMs();
+    this.limits = transactionLimitsOf(options.chainId, options.params);
+    this.context = {
+      height: start.parent.height + 1,
+      timestampSeconds: Math.floor(start.timeMs / 1000),
+      coinbase: start.coinbase,
+      gasLimit: options.params.maxGas,
+      mixHash: start.parent.hash,
+      blockHash: options.blockHash,
+    };
+  }
+
+  /** True when the transaction may run code, in the state as it is now. */
+  entersCode(tx: Pick<SignedTransaction, "to">): boolean {
+    return entersCode(tx, (address) => this.state.accountNow(address));
+  }
+
+  /** Executes a transaction and, if it is valid here, includes it. */
+  async add(transaction: BlockTransaction): Promise<TransactionOutcome> {
+    await this.yieldIfDue();
+    const outcome = await executeTransaction(transaction, {
+      state: this.state,
+      machine: () => this.evm(),
+      block: this.context,
+      limits: this.limits,
+      feeCollector: this.options.params.feeCollector,
+    });
+    if (!outcome.included) return outcome;
+    this.gasUsed += outcome.receipt.gasUsed;
+    this.feesAtoken += outcome.feeAtoken;
+    this.transactions.push(transaction);
+    this.receipts.push({ ...outcome.receipt, cumulativeGasUsed: this.gasUsed });
+    const { changes } = outcome;
+    this.journals.push({ transactionHash: transaction.tx.hash, changes });
+    return outcome;
+  }
+
+  private evm(): Promise<Machine> {
+    this.machine ??= createMachine(this.options.chainId, this.state);
+    return this.machine;
+  }
+
+  private async yieldIfDue(): Promise<void> {
+    if (this.options.monotonicMs() - this.lastYieldMs < YIELD_AFTER_MS) return;
+    await yieldToLoop();
+    this.lastYieldMs = this.options.monotonicMs();
+  }
+
+  /**
+   * Ends the block: fee split and mint, conservation, roots, header.
+   * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH: the node must halt
+   */
+  async seal(): Promise<ExecutedBlock> {
+    const { params } = this.options;
+    const height = this.context.height;
+    const { totalAtoken } = this.start.parentSupply;
+    const blockChanges = endOfBlockChanges(height, this.feesAtoken, totalAtoken, params);
+    this.applyBlockChanges(blockChanges);
+    const journal = journalOf(height, this.journals, blockChanges);
+    const sums = journalSums(journal);
+    const changed = this.state.changedAccounts();
+    assertConserved(journal, sums, changed);
+    await yieldToLoop();
+    const supply = nextSupply(this.start.parentSupply, journal);
+    const storage = this.state.changedStorage();
+    const accounts = this.changedWithJournalled(changed, sums, storage);
+    const modules = moduleValues(supply);
+    const roots = computeRoots(this.options.tries, accounts, storage, modules, this.state);
+    await yieldToLoop();
+    const sdkHashes = await this.sdkHashes();
+    const block = this.sealHeader(roots, sdkHashes);
+    return {
+      committed: { block, receipts: this.receipts, journal },
+      changes: { height, accounts: roots.accounts, storage, codes: this.state.newCodes() },
+      trieWrites: roots.trieWrites,
+      supply,
+      sdkHashes,
+    };
+  }
+
+  private applyBlockChanges(changes: readonly BalanceChange[]): void {
+    for (const { from, to, amountAtoken } of changes) {
+      if (from !== undefined && !this.state.moveBalance(from, -amountAtoken)) {
+        throw new RangeError("the FeeCollector holds less than the block's fees");
+      }
+      if (to !== undefined) this.state.moveBalance(to, amountAtoken);
+    }
+  }
+
+  /** Changed accounts, those whose storage changed, and those whose journal cancels out. */
+  private changedWithJournalled(
+    changed: ReadonlyMap<Address, { after: AccountRecord | undefined }>,
+    sums: ReadonlyMap<Address, bigint>,
+    storage: ReadonlyMap<Address, unknown>,
+  ): Map<Address, AccountRecord | undefined> {
+    const accounts = new Map<Address, AccountRecord | undefined>();
+    for (const [address, { after }] of changed) accounts.set(address, after);
+    for (const address of [...sums.keys(), ...storage.keys()]) {
+      if (!accounts.has(address)) accounts.set(address, this.state.accountNow(address));
+    }
+    return accounts;
+  }
+
+  private async sdkHashes(): Promise<Hash32[]> {
+    const hashes: Hash32[] = [];
+    for (const { tx, from, sdkHash } of this.transactions) {
+      hashes.push(sdkHash ?? sdkTransactionHash(tx, from));
+      await this.yieldIfDue();
+    }
+    return hashes;
+  }
+
+  private sealHeader(
+    roots: { stateRoot: Hash32; moduleRoot: Hash32 },
+    sdkHashes: readonly Hash32[],
+  ): Block {
+    const { context, receipts, transactions } = this;
+    const header: BlockHeader = {
+      parentHash: this.start.parent.hash,
+      coinbase: context.coinbase,
+      stateRoot: roots.stateRoot,
+      transactionsRoot: orderedTrieRoot(transactions.map(({ tx }) => tx.raw)),
+      receiptsRoot: orderedTrieRoot(receipts.map(encodeReceipt)),
+      logsBloom: mergeBlooms(receipts.map((receipt) => receipt.logsBloom)),
+      height: context.height,
+      gasLimit: context.gasLimit,
+      gasUsed: this.gasUsed,
+      timestampSeconds: context.timestampSeconds,
+      moduleRoot: roots.moduleRoot,
+      mixHash: context.mixHash,
+    };
+    const dataHash = this.start.dataHash ?? dataHashOf(sdkHashes);
+    return { header, hash: hashHeader(header), timeMs: this.start.timeMs, transactions, dataHash };
+  }
+}
+
+/** Journal of a block with its totals. */
+export function journalOf(
+  height: number,
+  transactions: BlockJournal["transactions"],
+  blockChanges: readonly BalanceChange[],
+): BlockJournal {
+  let mintedAtoken = 0n;
+  let burnedAtoken = 0n;
+  const all = [...transactions.map(({ changes }) => changes), blockChanges];
+  for (const { from, to, amountAtoken, effective } of all.flat()) {
+    if (!effective) continue;
+    if (from === undefined) mintedAtoken += amountAtoken;
+    else if (to === undefined) burnedAtoken += amountAtoken;
+  }
+  return { height, transactions, blockChanges, mintedAtoken, burnedAtoken };
+}
+
+/** Supply after a block. */
+export function nextSupply(parent: Supply, journal: BlockJournal): Supply {
+  return {
+    totalAtoken: parent.totalAtoken + journal.mintedAtoken - journal.burnedAtoken,
+    mintedAtoken: parent.mintedAtoken + journal.mintedAtoken,
+    burnedAtoken: parent.burnedAtoken + journal.burnedAtoken,
+  };
+}
+
+/** What the modules' trie holds: so a block hash commits to the supply. */
+export function moduleValues(supply: Supply): Record<string, bigint> {
+  return {
+    "bank/totalSupply": supply.totalAtoken,
+    "bank/minted": supply.mintedAtoken,
+    "bank/burned": supply.burnedAtoken,
+  };
+}

@@ -1,0 +1,57 @@
+/** The pool as blocks see it: it offers transactions, knows senders, and hears of every block. */
+import type { Address } from "../../chain/address.js";
+import type { BlockTransaction } from "../../chain/block.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { SignedTransaction } from "../../chain/transaction.js";
+import type { RoomLimits } from "./block-room.js";
+
+/** The room of the block that is built, and its state so far. */
+export interface BlockLimits extends RoomLimits {
+  readonly maxBytes: number;
+  /** Asked when the transaction is next in turn, against the state of the block being built. */
+  entersCode(tx: SignedTransaction): boolean;
+}
+
+/** The pool's executable transactions, offered to one block in the order of their worth. */
+export interface TransactionOffers {
+  /** The best one that fits; undefined when there is none. */
+  next(): BlockTransaction | undefined;
+  /** Gas that the one offered last really used; the rest is free again. */
+  executed(gasUsed: bigint): void;
+  /** Its transaction was not taken: nothing more of the sender in this block. */
+  skipSender(address: Address): void;
+}
+
+/** A transaction that is in a block now. */
+export interface MinedTransaction {
+  readonly hash: Hash32;
+  readonly from: Address;
+  readonly nonce: bigint;
+}
+
+/** What a block changed, as far as the pool is concerned. */
+export interface HeadChange {
+  /** The block's transactions, in order. */
+  readonly transactions: readonly MinedTransaction[];
+  /** Accounts whose balance or nonce changed; the transactions' senders may be left out. */
+  readonly touched: Iterable<Address>;
+}
+
+/** The pool of pending transactions. */
+export interface BlockPool {
+  takeForBlock(limits: BlockLimits): TransactionOffers;
+  /** Takes out a transaction that can never be executed. */
+  drop(hash: Hash32, reason: string): void;
+  /** Adjusts the pool to a block, synchronously, when the state reads the new head. */
+  onBlockCommitted(change: HeadChange): void;
+}
+
+/** Finds out who signed the transactions of a proposal. */
+export interface ProposedTransactions {
+  /**
+   * A proposal's transactions with their senders, in order.
+   * @param transactions SDK transactions as the proposal has them
+   * @throws BLOCK_INVALID when one cannot be in any block, or names a sender who did not sign it
+   */
+  read(transactions: readonly Uint8Array[]): Promise<BlockTransaction[]>;
+}

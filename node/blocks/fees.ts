@@ -1,0 +1,48 @@
+/** End of a block: fees are split (D3, D22), inflation is minted (D13). */
+import type { BalanceChange } from "../../chain/balance-change.js";
+import type { Height } from "../../chain/hex.js";
+import { BLOCKS_PER_YEAR } from "../../chain/networks.js";
+import type { ChainParams } from "../settings/genesis.js";
+
+/** Last height of the first inflation phase: 182.5 days of 2-second blocks (D13). */
+export const FIRST_PHASE_LAST_HEIGHT = 7_884_000;
+const FIRST_RATE_PERCENT = 12n;
+const LATER_RATE_PERCENT = 8n;
+
+/** Coins minted in a block: floor(parent supply x rate / blocks per year). */
+export function mintedAtoken(height: Height, parentSupplyAtoken: bigint): bigint {
+  const percent = height <= FIRST_PHASE_LAST_HEIGHT ? FIRST_RATE_PERCENT : LATER_RATE_PERCENT;
+  return (parentSupplyAtoken * percent) / (100n * BLOCKS_PER_YEAR);
+}
+
+function change(
+  reason: BalanceChange["reason"],
+  from: BalanceChange["from"],
+  to: BalanceChange["to"],
+  amountAtoken: bigint,
+): BalanceChange[] {
+  if (amountAtoken === 0n) return [];
+  return [{ reason, from, to, amountAtoken, effective: true, tracePath: undefined }];
+}
+
+/**
+ * The block-level changes: of the fees ceil(half) is burned and the rest goes to the treasury; of
+ * the mint floor(tenth) goes to the development fund and the rest to the validators' pool.
+ */
+export function endOfBlockChanges(
+  height: Height,
+  feesAtoken: bigint,
+  parentSupplyAtoken: bigint,
+  params: ChainParams,
+): readonly BalanceChange[] {
+  const treasuryAtoken = feesAtoken / 2n;
+  const mintAtoken = mintedAtoken(height, parentSupplyAtoken);
+  const fundAtoken = mintAtoken / 10n;
+  const { feeCollector, treasury, validatorsPool, developmentFund } = params;
+  return [
+    ...change("FEE_BURN", feeCollector, undefined, feesAtoken - treasuryAtoken),
+    ...change("TREASURY", feeCollector, treasury, treasuryAtoken),
+    ...change("MINT", undefined, validatorsPool, mintAtoken - fundAtoken),
+    ...change("MINT", undefined, developmentFund, fundAtoken),
+  ];
+}

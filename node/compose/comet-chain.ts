@@ -1,0 +1,55 @@
+/** What the consensus RPC shows, put together from the node's parts. */
+import type { Consensus } from "../consensus/consensus.js";
+import type { ChainView } from "../view/chain-view.js";
+import type { EventBus } from "../view/event-bus.js";
+import { encodeGenesis, type Genesis } from "../settings/genesis.js";
+import { dryCheck, type PoolRules, type StateAtHead } from "../mempool/admission.js";
+import type { TransactionPool } from "../mempool/pool-port.js";
+import type { CometChain, CometNetwork } from "../rpc/comet/ports.js";
+import type { Database } from "../store/database.js";
+import { EventStore } from "../store/event-store.js";
+
+/** Parts of a running node. */
+export interface CometChainParts {
+  readonly genesis: Genesis;
+  readonly view: ChainView;
+  readonly consensus: Consensus;
+  readonly pool: TransactionPool;
+  readonly bus: EventBus;
+  readonly database: Database;
+  readonly rules: PoolRules;
+  readonly state: StateAtHead;
+  readonly network: CometNetwork;
+}
+
+/** The chain as the consensus RPC reads it. */
+export function createCometChain(parts: CometChainParts): CometChain {
+  const { genesis, view, consensus, pool, bus, database, rules, state, network } = parts;
+  const isKnown = (hash: Parameters<TransactionPool["get"]>[0]) => pool.get(hash) !== undefined;
+  return {
+    view,
+    consensus,
+    pool,
+    bus,
+    events: new EventStore(database),
+    genesis: {
+      timeMs: genesis.genesisTimeMs,
+      chainId: genesis.cosmosChainId,
+      validators: genesis.validators.map(({ address, publicKey, power }) => ({
+        address,
+        publicKey: Buffer.from(publicKey, "base64"),
+        power: BigInt(power),
+        name: "",
+      })),
+      appHash: view.genesis().block.hash,
+      appState: encodeGenesis(genesis),
+    },
+    network,
+    checkTransaction: async (raw) => dryCheck(raw, { rules, state, isKnown }),
+    addEvidence: (evidence) => consensus.addEvidence(evidence),
+    consensusEvents: {
+      onMoment: (listener) => consensus.onMoment(listener),
+      onVote: (listener) => consensus.onVote(listener),
+    },
+  };
+}

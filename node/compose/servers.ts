@@ -1,0 +1,132 @@
+/** The node's listening side: EVM JSON-RPC and WebSocket, consensus RPC, metrics. */
+import { KIT_VERSION } from "../../chain/version.js";
+import type { Network } from "../../chain/networks.js";
+import { formatListenAddress } from "../../runtime/config/config-values.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import type { Service } from "../../runtime/process/lifecycle.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
+import type { ChainView } from "../view/chain-view.js";
+import type { AppConfig, NodeConfig } from "../settings/config.js";
+import { memoryBytes } from "../settings/memory-config.js";
+import type { ValidatorIdentity } from "../consensus/signing/validator-key.js";
+import type { EventBus } from "../view/event-bus.js";
+import type { RefusedBlock } from "../consensus/consensus-ports.js";
+import { keepsProofsByWindow, stateRetention } from "../settings/pruning-config.js";
+import { PROOF_WINDOW_BLOCKS } from "../store/trie-store.js";
+import type { CallWorkers } from "../execution/calls/call-port.js";
+import type { TransactionPool } from "../mempool/pool-port.js";
+import type { CometChain } from "../rpc/comet/ports.js";
+import { startCometServer } from "../rpc/comet/server.js";
+import { createEvmApi } from "../rpc/evm/api.js";
+import { startEvmHttpServer } from "../rpc/evm/http-server.js";
+import { DEFAULT_EVM_RPC_LIMITS } from "../rpc/evm/options.js";
+import { startEvmSocketServer } from "../rpc/evm/sockets/socket-server.js";
+import { startMetricsServer } from "../rpc/metrics-server.js";
+
+/** Version of the application protocol in the consensus status. */
+const APP_VERSION = "1";
+
+/** What the servers see of the node. */
+export interface ServerParts {
+  readonly config: NodeConfig;
+  readonly app: AppConfig;
+  readonly network: Network;
+  readonly view: ChainView;
+  readonly bus: EventBus;
+  readonly pool: TransactionPool;
+  readonly calls: CallWorkers;
+  readonly metrics: Metrics;
+  /** What the consensus RPC shows. */
+  readonly comet: CometChain;
+  readonly identity: ValidatorIdentity;
+  readonly nodeId: string;
+  /** The last blocks that this node refused. */
+  readonly refusedBlocks: () => readonly RefusedBlock[];
+  readonly log: Logger;
+}
+
+/**
+ * Opens every port of the node, in order; on a fault those that are open are closed again.
+ * @throws PORT_TAKEN, LISTEN_FAILED
+ */
+export async function startServers(parts: ServerParts): Promise<readonly Service[]> {
+  const started: Service[] = [];
+  try {
+    for (const start of serverStarts(parts)) started.push(await start());
+    return started;
+  } catch (error) {
+    for (const service of started.toReversed()) await service.stop();
+    throw error;
+  }
+}
+
+/** As geth writes it: name, version, platform, runtime. */
+function clientVersion(): string {
+  const { platform, arch, versions } = process;
+  return `causeway/v${KIT_VERSION}/${platform}-${arch}/node${versions.node}`;
+}
+
+/** What is deleted as the chain goes on, as the settings say it. */
+function retentionOf(app: AppConfig) {
+  const pruning = app[""];
+  const blocks = pruning["min-retain-blocks"];
+  const state = stateRetention(pruning)?.keepRecentBlocks;
+  return {
+    ...(blocks > 0 && { blocks }),
+    ...(state !== undefined && { state, proofs: state }),
+    ...(keepsProofsByWindow(pruning) && { proofs: PROOF_WINDOW_BLOCKS }),
+  };
+}
+
+function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
+  const { config, app, network, view, log, metrics } = parts;
+  const rpc = app["json-rpc"];
+  const memory = memoryBytes(app.memory);
+  const api = createEvmApi({
+    ...parts,
+    suggestedGasPriceAtoken: rpc["suggested-gas-price"],
+    isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
+    peerCount: () => parts.comet.network.peers().length,
+    coinbase: parts.identity.address,
+    retention: retentionOf(app),
+    clientVersion: clientVersion(),
+    limits: {
+      ...DEFAULT_EVM_RPC_LIMITS,
+      batchEntries: rpc["batch-request-limit"],
+      logBlocks: rpc["block-range-cap"],
+      logResults: rpc["logs-cap"],
+      cacheBytes: memory.evmRpcBytes,
+    },
+    clock: systemClock,
+  });
+  const allowedOrigins = rpc["cors-origins"];
+  const comet = {
+    listen: config.rpc.laddr,
+    view,
+    network,
+    moniker: config[""].moniker,
+    nodeId: parts.nodeId,
+    appVersion: APP_VERSION,
+    p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
+    rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
+    isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
+    validator: { publicKey: Buffer.from(parts.identity.publicKey, "base64"), votingPower: 0n },
+    version: KIT_VERSION,
+    allowedOrigins: config.rpc.cors_allowed_origins,
+    chain: parts.comet,
+    cacheBytes: memory.cometRpcBytes,
+    log,
+  };
+  const starts: (() => Promise<Service>)[] = [
+    async () => ({ name: "EVM API", stop: async () => api.close() }),
+    () => startEvmHttpServer(api, { listen: rpc.address, allowedOrigins }),
+    () => startEvmSocketServer(api, { listen: rpc["ws-address"], allowedOrigins }),
+    () => startCometServer(comet),
+  ];
+  if (config.instrumentation.prometheus) {
+    const listen = config.instrumentation.prometheus_listen_addr;
+    starts.push(() => startMetricsServer({ listen, metrics, log }));
+  }
+  return starts;
+}

@@ -1,0 +1,116 @@
+/** Makes and judges blocks: the one that this node proposes, and those that come in. */
+import type { Address } from "../../../chain/address.js";
+import { nsToMs, type PartSetHeader } from "../../../chain/consensus/block-id.js";
+import type { Commit } from "../../../chain/consensus/commit.js";
+import {
+  type BlockPart,
+  blockIdOf,
+  type ConsensusBlock,
+  decodeConsensusBlock,
+  encodeConsensusBlock,
+  splitIntoParts,
+} from "../../../chain/consensus/consensus-block.js";
+import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
+import { dataBytesOf } from "../../../chain/consensus/consensus-params.js";
+import {
+  type DuplicateVoteEvidence,
+  encodeDuplicateVote,
+} from "../../../chain/consensus/evidence.js";
+import { AppError, errorMessage } from "../../../chain/errors.js";
+import { ZERO_HASH } from "../../../chain/hex.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import type { BlockApplication } from "../../blocks/block-application.js";
+import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
+import { executeBlock, headerAfter, timeAfterNs } from "../../blocks/block-validity.js";
+import type { ChainTip } from "../../blocks/chain-tip.js";
+import type { EvidencePool } from "../evidence-pool.js";
+import type { Candidate } from "./height-blocks.js";
+import type { RefusedBlocks } from "./refused-blocks.js";
+
+/** What making and judging blocks needs. */
+export interface BlockMakerParts {
+  readonly application: BlockApplication;
+  readonly evidence: EvidencePool;
+  /** Where blocks that break a rule are kept for those who ask. */
+  readonly refused: RefusedBlocks;
+  readonly log: Logger;
+}
+
+/** Faults that make a block invalid; all others are faults of this node. */
+const INVALID_CODES: ReadonlySet<string> = new Set(["BLOCK_INVALID", "INVALID_MESSAGE"]);
+
+/** Builds the block that follows the tip from pool and evidence, and executes it on the way. */
+export async function buildCandidate(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  start: {
+    readonly lastCommit: Commit;
+    readonly proposer: Address;
+    /** Most gas that the block may hold. */
+    readonly maxGas: bigint;
+  },
+): Promise<Candidate> {
+  const { lastCommit, proposer, maxGas } = start;
+  const timeNs = timeAfterNs(tip, lastCommit);
+  const evidence = parts.evidence.forBlock(tip);
+  const maxBytes = dataBytesOf(tip.params, lastCommit.signatures.length, bytesOf(evidence));
+  const place = { timeMs: nsToMs(timeNs), coinbase: proposer };
+  const executed = await parts.application.build(place, { maxBytes, maxGas });
+  const { dataHash } = executed.committed.block;
+  const block: ConsensusBlock = {
+    header: headerAfter(tip, { proposerAddress: proposer, lastCommit, dataHash, evidence }),
+    transactions: encodeBlockTransactions(executed.committed.block),
+    evidence,
+    lastCommit,
+  };
+  const partSet = splitIntoParts(encodeConsensusBlock(block));
+  return { id: blockIdOf(block, partSet), parts: partSet.parts, block, executed };
+}
+
+/**
+ * Judges a block whose parts are all here, by executing it. A block that breaks a rule is a
+ * candidate without execution.
+ * @throws what is not the block's fault, for example BALANCE_JOURNAL_MISMATCH
+ */
+export async function judgeCandidate(
+  parts: BlockMakerParts,
+  tip: ChainTip,
+  received: {
+    readonly header: PartSetHeader;
+    readonly parts: readonly BlockPart[];
+    readonly bytes: Uint8Array;
+  },
+): Promise<Candidate> {
+  const block = decodeOrUndefined(received.bytes);
+  const hash = block === undefined ? ZERO_HASH : hashConsensusHeader(block.header);
+  const id = { hash, parts: received.header };
+  if (block === undefined) return { id, parts: received.parts, block, executed: undefined };
+  try {
+    const executed = await executeBlock(parts, tip, block);
+    return { id, parts: received.parts, block, executed };
+  } catch (error) {
+    if (!isBlocksFault(error)) throw error;
+    const { height, proposerAddress } = block.header;
+    const reason = errorMessage(error);
+    parts.refused.add(block, reason);
+    parts.log.warn({ height, proposerAddress, reason }, "a proposed block is not valid");
+    return { id, parts: received.parts, block, executed: undefined };
+  }
+}
+
+function decodeOrUndefined(bytes: Uint8Array): ConsensusBlock | undefined {
+  try {
+    return decodeConsensusBlock(bytes);
+  } catch (error) {
+    if (isBlocksFault(error)) return undefined;
+    throw error;
+  }
+}
+
+function isBlocksFault(error: unknown): boolean {
+  return error instanceof AppError && INVALID_CODES.has(error.code);
+}
+
+function bytesOf(evidence: readonly DuplicateVoteEvidence[]): number {
+  return evidence.reduce((sum, one) => sum + encodeDuplicateVote(one).length + 8, 0);
+}

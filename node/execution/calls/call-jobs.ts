@@ -1,0 +1,144 @@
+/** One job of a call worker, from its description to its answer; free of threads and ports. */
+import type { Address } from "../../../chain/address.js";
+import type { BlockTransaction } from "../../../chain/block.js";
+import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
+import type { AccountRecord } from "../../store/account-record.js";
+import { JournaledState } from "../../state/journaled-state.js";
+import type { StateReader } from "../../store/state-reader.js";
+import { createAccessList, type AccessListResult } from "./call-access-list.js";
+import { type Estimate, estimateGas } from "./call-estimate.js";
+import type { CallOverrides, CallRequest, CallResult, SimulatedBlock } from "./call-port.js";
+import type { Job, WorkerSettings } from "./call-protocol.js";
+import { OverlaidState, overriddenBlock, precompileChanges } from "./call-overrides.js";
+import { RememberingReader } from "./call-reader.js";
+import { MessageRunner, withFundsText } from "./call-run.js";
+import { traceMessage, traceTransactions, type TransactionTrace } from "./call-trace.js";
+import { simulate } from "./simulation/simulate.js";
+import type { BlockContext, PrecompileChanges } from "../evm/evm.js";
+import { TracedState } from "../tracers/traced-state.js";
+
+/** Accounts asked for in one go before a block is repeated. */
+const PREFETCH_ACCOUNTS = 10_000;
+
+/** State and facts that jobs are done with. */
+export interface JobEnvironment {
+  readonly settings: WorkerSettings;
+  /** State that the job starts from; traces of blocks need one that answers at once. */
+  readonly reader: StateReader;
+  /** Many accounts in one request, where the reader's answers come from afar. */
+  readonly accounts?: (addresses: readonly Address[]) => readonly (AccountRecord | undefined)[];
+  readonly blockHash: (height: Height) => Hash32 | Promise<Hash32>;
+}
+
+/** Answers by kind of job. */
+export interface JobResults {
+  readonly call: CallResult;
+  readonly estimateGas: Estimate;
+  readonly createAccessList: AccessListResult;
+  readonly traceCall: unknown;
+  readonly traceBlock: readonly TransactionTrace[];
+  readonly simulate: readonly SimulatedBlock[];
+}
+
+/**
+ * Does a job. The answer is of the job's kind in `JobResults`.
+ * @throws CallError with the codes of the job's kind
+ */
+export async function runJob(job: Job, environment: JobEnvironment): Promise<unknown> {
+  const { settings } = environment;
+  const { work } = job;
+  const block: BlockContext = { ...job.block, blockHash: hashesUpTo(job.block, environment) };
+  const remembering = new RememberingReader(environment.reader);
+  if (work.kind === "traceBlock") {
+    prefetch(work.transactions, block, remembering, environment);
+    const state = new TracedState(remembering);
+    const traced = { settings, state, block };
+    return traceTransactions(work.transactions, work.index, work.trace, traced);
+  }
+  if (work.kind === "simulate") {
+    return simulate(work.request, {
+      settings,
+      reader: remembering,
+      base: { ...job.block, ...block },
+    });
+  }
+  const seen = await overridden({ reader: remembering, block }, work);
+  const gasLimit = callGas(work.request, settings);
+  if (work.kind === "traceCall") {
+    const traced = { settings, state: new TracedState(seen.reader), ...seen };
+    return traceMessage(work.request, gasLimit, work.trace, traced);
+  }
+  const state = new JournaledState(seen.reader);
+  const runner = await MessageRunner.create(settings.chainId, state, seen);
+  if (work.kind === "call") return call(work.request, gasLimit, runner);
+  if (work.kind === "createAccessList") return createAccessList(work.request, runner, gasLimit);
+  const capGas = estimateCap(settings, work.blockOverrides?.gasLimit);
+  return estimateGas(work.request, { runner, reader: seen.reader, capGas });
+}
+
+/** The hashes that code may see: the base block's, where its number is raised, and older ones. */
+function hashesUpTo(base: Job["block"], { blockHash }: JobEnvironment): BlockContext["blockHash"] {
+  return (height) => {
+    if (height === base.height) return base.hash;
+    return height < base.height ? blockHash(height) : ZERO_HASH;
+  };
+}
+
+/** State, block and precompiles as a client's overrides make them. */
+async function overridden(
+  { reader, block }: { reader: StateReader; block: BlockContext },
+  { overrides, blockOverrides }: CallOverrides,
+): Promise<{ reader: StateReader; block: BlockContext; precompiles?: PrecompileChanges }> {
+  const seen = blockOverrides === undefined ? block : overriddenBlock(block, blockOverrides);
+  if (overrides === undefined || overrides.size === 0) return { reader, block: seen };
+  const precompiles = precompileChanges(overrides);
+  const overlaid = new OverlaidState(reader);
+  await overlaid.override(overrides);
+  return { reader: overlaid, block: seen, precompiles };
+}
+
+function callGas({ gasLimit }: CallRequest, { gasCap }: WorkerSettings): bigint {
+  return gasLimit === undefined || gasLimit > gasCap ? gasCap : gasLimit;
+}
+
+function estimateCap({ gasCap, maxCallGas }: WorkerSettings, blockGasLimit?: bigint): bigint {
+  const capGas = gasCap < maxCallGas ? gasCap : maxCallGas;
+  return blockGasLimit !== undefined && blockGasLimit < capGas ? blockGasLimit : capGas;
+}
+
+async function call(
+  request: CallRequest,
+  gasLimit: bigint,
+  runner: MessageRunner,
+): Promise<CallResult> {
+  const inGethsWords = (refusal: string) => `err: ${refusal} (supplied gas ${gasLimit})`;
+  const outcome = await withFundsText(() => runner.run(request, { gasLimit }), inGethsWords);
+  if (outcome.kind === "invalid") {
+    return { outcome: "error", error: inGethsWords(outcome.error), gasUsed: 0n };
+  }
+  const { returnData, gasUsed, error, isRevert } = outcome;
+  if (isRevert) return { outcome: "revert", returnData, gasUsed };
+  if (error !== undefined) return { outcome: "error", error, gasUsed };
+  return { outcome: "success", returnData, gasUsed };
+}
+
+/** Asks at once for the accounts that a block's transactions will surely touch. */
+function prefetch(
+  transactions: readonly BlockTransaction[],
+  block: BlockContext,
+  reader: RememberingReader,
+  { accounts, settings }: JobEnvironment,
+): void {
+  if (accounts === undefined) return;
+  const wanted = new Set<Address>([block.coinbase, settings.feeCollector]);
+  for (const { tx, from } of transactions) {
+    if (wanted.size >= PREFETCH_ACCOUNTS) break;
+    wanted.add(from);
+    if (tx.to !== undefined) wanted.add(tx.to);
+  }
+  const addresses = [...wanted];
+  for (const [index, account] of accounts(addresses).entries()) {
+    const address = addresses[index];
+    if (address !== undefined) reader.put(address, account);
+  }
+}

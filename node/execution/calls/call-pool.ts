@@ -1,0 +1,242 @@
+/**
+ * The call workers as the servers see them: a bounded queue before a fixed number of threads.
+ * Whatever a client asks, the main thread only passes messages and answers small reads.
+ */
+import type { BlockTransaction } from "../../../chain/block.js";
+import { type Height, ZERO_HASH } from "../../../chain/hex.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
+import type { BlockOutline } from "../../view/block-pages.js";
+import type { ChainView } from "../../view/chain-view.js";
+import type { ChainParams } from "../../settings/genesis.js";
+import type { MaybePromise, StateReader } from "../../store/state-reader.js";
+import { CallError } from "./call-error.js";
+import type { JobResults } from "./call-jobs.js";
+import type {
+  CallOptions,
+  CallRequest,
+  CallWorkers,
+  SimulationRequest,
+  TraceKind,
+} from "./call-port.js";
+import type { BlockFacts, Job, JobWork, ReadRequest, WorkerSettings } from "./call-protocol.js";
+import { CallSlot, type SlotJob } from "./call-slot.js";
+
+/** Jobs that may wait: two full JSON-RPC batches. */
+const MAX_QUEUED_JOBS = 2_000;
+
+/** What the pool is made with. */
+export interface CallPoolOptions {
+  readonly view: Pick<ChainView, "outline" | "pages" | "blockHash">;
+  /** Committed state at a height; throws HISTORY_PRUNED. */
+  readonly stateReaderAt: (height: Height) => StateReader;
+  readonly chainId: bigint;
+  readonly params: Pick<ChainParams, "maxCallGas" | "feeCollector">;
+  /** Threads. */
+  readonly workerCount: number;
+  /** Most gas of a call or trace, and its gas where the caller names none. */
+  readonly gasCap: bigint;
+  /** Longest execution of one job. */
+  readonly timeoutMs: number;
+  readonly log: Logger;
+  /** Most jobs that wait. */
+  readonly maxQueuedJobs?: number;
+  /** Entry of the threads, where it does not lie compiled beside this file. */
+  readonly workerUrl?: URL;
+}
+
+/** Runs calls, estimates, traces and simulations in worker threads. */
+export class CallPool implements CallWorkers {
+  private readonly slots: readonly CallSlot[];
+  private readonly queue: SlotJob[] = [];
+  private readonly maxQueuedJobs: number;
+  private nextId = 1;
+  private isClosed = false;
+
+  constructor(private readonly options: CallPoolOptions) {
+    const { chainId, params, gasCap, workerCount, timeoutMs } = options;
+    const { feeCollector, maxCallGas } = params;
+    const settings: WorkerSettings = { chainId, feeCollector, gasCap, maxCallGas };
+    const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
+    this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
+    const slotOptions = {
+      workerUrl,
+      settings,
+      timeoutMs,
+      onChange: () => this.dispatch(),
+      onCrash: (error: unknown, wasReady: boolean) => this.crashed(error, wasReady),
+    };
+    this.slots = Array.from({ length: workerCount }, () => new CallSlot(slotOptions));
+    // Started now, so that the first caller does not wait for the code to be loaded.
+    for (const slot of this.slots) slot.start();
+  }
+
+  call(
+    request: CallRequest,
+    height: Height,
+    { signal, ...overrides }: CallOptions,
+  ): Promise<JobResults["call"]> {
+    return this.submit({ kind: "call", request, ...overrides }, height, signal);
+  }
+
+  estimateGas(
+    request: CallRequest,
+    height: Height,
+    { signal, ...overrides }: CallOptions,
+  ): Promise<JobResults["estimateGas"]> {
+    return this.submit({ kind: "estimateGas", request, ...overrides }, height, signal);
+  }
+
+  createAccessList(
+    request: CallRequest,
+    height: Height,
+    { signal, overrides }: Omit<CallOptions, "blockOverrides">,
+  ): Promise<JobResults["createAccessList"]> {
+    return this.submit({ kind: "createAccessList", request, overrides }, height, signal);
+  }
+
+  traceCall(
+    request: CallRequest,
+    height: Height,
+    trace: TraceKind,
+    { signal, ...overrides }: CallOptions,
+  ): Promise<unknown> {
+    return this.submit({ kind: "traceCall", request, trace, ...overrides }, height, signal);
+  }
+
+  simulate(
+    request: SimulationRequest,
+    height: Height,
+    { signal }: { signal: AbortSignal },
+  ): Promise<JobResults["simulate"]> {
+    return this.submit({ kind: "simulate", request }, height, signal);
+  }
+
+  async traceBlock(
+    height: Height,
+    index: number | undefined,
+    trace: TraceKind,
+    { signal }: { signal: AbortSignal },
+  ): Promise<JobResults["traceBlock"]> {
+    const { transactionCount } = this.outlineAt(height);
+    if (transactionCount === 0) return [];
+    const count = index === undefined ? transactionCount : index + 1;
+    const transactions: BlockTransaction[] = [];
+    for (const page of this.options.view.pages(height)) {
+      if (page.first >= count) break;
+      transactions.push(...page.transactions());
+      await breathe(signal);
+    }
+    const work: JobWork = {
+      kind: "traceBlock",
+      transactions: transactions.slice(0, count),
+      index,
+      trace,
+    };
+    return this.submit(work, height, signal);
+  }
+
+  /** Ends all threads; jobs that run or wait are rejected with CALL_POOL_CLOSED. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    const error = new CallError("CALL_POOL_CLOSED", "the node is stopping");
+    for (const { reject } of this.queue.splice(0)) reject(error);
+    await Promise.all(this.slots.map((slot) => slot.stop(error)));
+  }
+
+  private outlineAt(height: Height): BlockOutline {
+    const outline = this.options.view.outline(height);
+    if (outline !== undefined) return outline;
+    throw new CallError("HEADER_NOT_FOUND", "header not found", { details: { height } });
+  }
+
+  /** Queues a job; traces of blocks start from the parent's state, all others from the block's. */
+  private async submit<Kind extends JobWork["kind"]>(
+    work: Extract<JobWork, { kind: Kind }>,
+    height: Height,
+    signal: AbortSignal,
+  ): Promise<JobResults[Kind]> {
+    signal.throwIfAborted();
+    if (this.isClosed) throw new CallError("CALL_POOL_CLOSED", "the node is stopping");
+    const { header, hash } = this.outlineAt(height);
+    const { timestampSeconds, coinbase, gasLimit, mixHash } = header;
+    const block: BlockFacts = { height, hash, timestampSeconds, coinbase, gasLimit, mixHash };
+    const stateHeight = work.kind === "traceBlock" ? height - 1 : height;
+    if (this.queue.length >= this.maxQueuedJobs) {
+      throw new CallError("CALL_QUEUE_FULL", "too many calls are waiting", {
+        details: { maxQueuedJobs: this.maxQueuedJobs },
+        retriable: true,
+      });
+    }
+    const result = await this.enqueue({ id: this.nextId++, block, work }, stateHeight, signal);
+    // The worker's answer to a job is of the job's kind: `runJob` and this line are one codec.
+    return result as JobResults[Kind];
+  }
+
+  private enqueue(job: Job, stateHeight: Height, signal: AbortSignal): Promise<unknown> {
+    const answer = this.answererAt(stateHeight);
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        const position = this.queue.findIndex((queued) => queued.job === job);
+        if (position >= 0) this.queue.splice(position, 1);
+        reject(signal.reason);
+      };
+      const settled = () => signal.removeEventListener("abort", onAbort);
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.queue.push({
+        job,
+        signal,
+        answer,
+        resolve: (result) => {
+          settled();
+          resolve(result);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      });
+      this.dispatch();
+    });
+  }
+
+  private dispatch(): void {
+    if (this.isClosed) return;
+    for (const slot of this.slots) {
+      if (this.queue.length === 0) return;
+      if (!slot.isStarted()) slot.start();
+      if (!slot.isIdle()) continue;
+      const next = this.queue.shift();
+      if (next !== undefined) slot.run(next);
+    }
+  }
+
+  /** A worker that never came up would never come up: the job that waits for it is told. */
+  private crashed(error: unknown, wasReady: boolean): void {
+    this.options.log.error({ err: error, wasReady }, "a call worker died");
+    if (wasReady) return;
+    const cause = new CallError("CALL_WORKER_FAILED", "the call worker does not start", {
+      cause: error,
+    });
+    this.queue.shift()?.reject(cause);
+  }
+
+  /** Answers reads at the height; a height whose state is gone is refused before it is queued. */
+  private answererAt(height: Height): (request: ReadRequest) => MaybePromise<unknown> {
+    const { view, stateReaderAt } = this.options;
+    const reader = stateReaderAt(height);
+    return (request) => answerRead(request, reader, view);
+  }
+}
+
+function answerRead(
+  request: ReadRequest,
+  reader: StateReader,
+  view: Pick<ChainView, "blockHash">,
+): MaybePromise<unknown> {
+  if (request.kind === "account") return reader.account(request.address);
+  if (request.kind === "storage") return reader.storage(request.address, request.slot);
+  if (request.kind === "code") return reader.code(request.codeHash);
+  if (request.kind === "blockHash") return view.blockHash(request.height) ?? ZERO_HASH;
+  return Promise.all(request.addresses.map(async (address) => reader.account(address)));
+}

@@ -1,0 +1,177 @@
+/** Read-only execution at a fixed height, done in worker threads (design point 9). */
+import type { Address } from "../../../chain/address.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import type { Block } from "../../../chain/block.js";
+import type { Log } from "../../../chain/receipt.js";
+import type { AccessListEntry, GasFees } from "../../../chain/transaction.js";
+
+/** A message to execute without a transaction. */
+export interface CallRequest {
+  readonly from: Address;
+  readonly to: Address | undefined;
+  readonly valueAtoken: bigint;
+  /** Price under base fee 0; zero when the caller named none: then gas needs no balance. */
+  readonly gasPriceAtoken: bigint;
+  /** Set where the caller named the fees of a type 2 transaction. */
+  readonly dynamicFees?: GasFees;
+  /** Only simulations look at it. */
+  readonly nonce?: bigint;
+  /** Undefined: the node's gas cap (calls) or `max_call_gas` (estimates). */
+  readonly gasLimit: bigint | undefined;
+  readonly data: Uint8Array;
+  readonly accessList: readonly AccessListEntry[];
+}
+
+/** geth's state override set, parsed. `state` replaces all storage, `stateDiff` single slots. */
+export type StateOverrides = ReadonlyMap<
+  Address,
+  {
+    readonly balanceAtoken?: bigint;
+    readonly nonce?: bigint;
+    readonly code?: Uint8Array;
+    readonly state?: ReadonlyMap<Hash32, bigint>;
+    readonly stateDiff?: ReadonlyMap<Hash32, bigint>;
+    /** Where the account's precompile can be called; the account loses it. */
+    readonly movePrecompileTo?: Address;
+  }
+>;
+
+/** geth's block override set, parsed: what code sees of the block it runs in. */
+export interface BlockOverrides {
+  readonly height?: Height;
+  readonly timestampSeconds?: number;
+  readonly gasLimit?: bigint;
+  readonly coinbase?: Address;
+  readonly mixHash?: Hash32;
+  readonly baseFeeAtoken?: bigint;
+  readonly blobBaseFeeAtoken?: bigint;
+}
+
+/** How the state and block of a job differ from the committed ones. */
+export interface CallOverrides {
+  readonly overrides?: StateOverrides;
+  readonly blockOverrides?: BlockOverrides;
+}
+
+/** Options of a call. */
+export interface CallOptions extends CallOverrides {
+  readonly signal: AbortSignal;
+}
+
+/** One block of a simulation, as the client describes it. */
+export interface BlockStateCalls {
+  readonly blockOverrides: BlockOverrides;
+  /** Applied before the block's first call; what it changes stays for the blocks after it. */
+  readonly overrides: StateOverrides;
+  readonly calls: readonly CallRequest[];
+}
+
+/** What eth_simulateV1 is asked. */
+export interface SimulationRequest {
+  readonly blocks: readonly BlockStateCalls[];
+  /** True: coins that move are logs of 0xeeee...eeee among the contracts' own (ERC-7528). */
+  readonly traceTransfers: boolean;
+  /** True: nonces are checked, and a price must reach the base fee, if one was named. */
+  readonly validation: boolean;
+}
+
+/** A call of a simulated block. */
+export interface SimulatedCall {
+  readonly result: CallResult;
+  /** Gas used at its highest, before the refund. */
+  readonly maxUsedGas: bigint;
+  /** In the order of execution, those of moved coins included; none where the call failed. */
+  readonly logs: readonly Log[];
+}
+
+/** A block that was only simulated; its state root is not worked out and zero. */
+export interface SimulatedBlock {
+  readonly block: Block;
+  /** One for each transaction. */
+  readonly calls: readonly SimulatedCall[];
+}
+
+/** Why a simulation cannot be carried out at all. */
+export type SimulationRefusal =
+  | "NONCE_TOO_LOW"
+  | "NONCE_TOO_HIGH"
+  | "NONCE_EXHAUSTED"
+  | "FEE_BELOW_BASE_FEE"
+  | "TIP_ABOVE_FEE"
+  | "INTRINSIC_GAS_TOO_LOW"
+  | "INSUFFICIENT_FUNDS"
+  | "BLOCK_GAS_LIMIT_REACHED"
+  | "BLOCK_NUMBER_ORDER"
+  | "BLOCK_TIMESTAMP_ORDER"
+  | "INITCODE_TOO_LARGE"
+  | "TOO_MANY_BLOCKS"
+  | "GAS_CAP_EXHAUSTED";
+
+/** Outcome of a call. */
+export type CallResult =
+  | { readonly outcome: "success"; readonly returnData: Uint8Array; readonly gasUsed: bigint }
+  | { readonly outcome: "revert"; readonly returnData: Uint8Array; readonly gasUsed: bigint }
+  /** Any other exception; `error` is geth's text, for example "out of gas". */
+  | { readonly outcome: "error"; readonly error: string; readonly gasUsed: bigint };
+
+/** Which trace is wanted; options as in geth's tracers. */
+export type TraceKind =
+  | { readonly tracer: "callTracer"; readonly onlyTopCall: boolean; readonly withLog: boolean }
+  | { readonly tracer: "prestateTracer"; readonly diffMode: boolean }
+  | {
+      readonly tracer: "structLogger";
+      readonly enableMemory: boolean;
+      readonly disableStack: boolean;
+      readonly disableStorage: boolean;
+      readonly enableReturnData: boolean;
+    };
+
+/** Codes of faults that a call can end in, beside the EVM's own outcome. */
+export type CallErrorCode =
+  | "CALL_TIMEOUT"
+  | "CALL_QUEUE_FULL"
+  | "HEADER_NOT_FOUND"
+  | "INSUFFICIENT_FUNDS"
+  | "GAS_ALLOWANCE_EXCEEDED"
+  /** The override set contradicts itself; the text is geth's. */
+  | "INVALID_OVERRIDE"
+  /** `details.refusal` is a `SimulationRefusal`; the text is geth's. */
+  | "SIMULATION_REFUSED";
+
+/**
+ * The call workers. All methods reject with an AppError carrying a CallErrorCode; a call that
+ * outlives its time-out ends with its worker.
+ */
+export interface CallWorkers {
+  call(request: CallRequest, height: Height, options: CallOptions): Promise<CallResult>;
+  /** Smallest gas limit with which the message succeeds, or its failure at the cap. */
+  estimateGas(
+    request: CallRequest,
+    height: Height,
+    options: CallOptions,
+  ): Promise<{ outcome: "success"; gas: bigint } | Exclude<CallResult, { outcome: "success" }>>;
+  createAccessList(
+    request: CallRequest,
+    height: Height,
+    options: Omit<CallOptions, "blockOverrides">,
+  ): Promise<{ accessList: readonly AccessListEntry[]; gasUsed: bigint; error?: string }>;
+  /** Traces of the wanted transactions of a mined block (all when `index` is undefined), as JSON. */
+  traceBlock(
+    height: Height,
+    index: number | undefined,
+    kind: TraceKind,
+    options: { signal: AbortSignal },
+  ): Promise<readonly { transactionHash: Hash32; result: unknown }[]>;
+  traceCall(
+    request: CallRequest,
+    height: Height,
+    kind: TraceKind,
+    options: CallOptions,
+  ): Promise<unknown>;
+  /** Blocks that would follow the block at `height`, gaps between their numbers filled. */
+  simulate(
+    request: SimulationRequest,
+    height: Height,
+    options: { signal: AbortSignal },
+  ): Promise<readonly SimulatedBlock[]>;
+}

@@ -1,0 +1,200 @@
+/**
+ * The place of one worker thread, seen from the main thread: starts it, gives it one job at a
+ * time, answers its reads, and ends it when a job takes too long.
+ */
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { errorMessage } from "../../../chain/errors.js";
+import type { MaybePromise } from "../../store/state-reader.js";
+import { CallError } from "./call-error.js";
+import type {
+  Job,
+  ReadRequest,
+  WorkerMessage,
+  WorkerSettings,
+  WorkerStart,
+} from "./call-protocol.js";
+
+/** Heap of a worker; a job that needs more dies with its worker instead of the node. */
+const WORKER_HEAP_MEGABYTES = 512;
+/** Its young generation; without this it would be as large as the node's own. */
+const WORKER_YOUNG_MEGABYTES = 24;
+/** Time that a job goes on after its caller left: most end by themselves, a new worker is dear. */
+const ABANDONED_JOB_MS = 250;
+
+/** Answers a worker's reads at the height of its job. */
+export type ReadAnswerer = (request: ReadRequest) => MaybePromise<unknown>;
+
+/** A job with what it needs from the main thread. */
+export interface SlotJob {
+  readonly job: Job;
+  readonly answer: ReadAnswerer;
+  readonly signal: AbortSignal;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What a slot is made with. */
+export interface SlotOptions {
+  /** The compiled entry of the worker thread. */
+  readonly workerUrl: URL;
+  readonly settings: WorkerSettings;
+  readonly timeoutMs: number;
+  /** The slot can take a job, or has lost its worker. */
+  readonly onChange: () => void;
+  /** The worker died by itself; `wasReady` is false when it never came up. */
+  readonly onCrash: (error: unknown, wasReady: boolean) => void;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  readonly reads: MessagePort;
+  readonly counter: Int32Array;
+  isReady: boolean;
+  /** Why it ended, if it said so. */
+  fault: unknown;
+}
+
+interface Current extends SlotJob {
+  timer: NodeJS.Timeout;
+  readonly onAbort: () => void;
+}
+
+/** One worker thread after the other. */
+export class CallSlot {
+  private thread: Thread | undefined;
+  private current: Current | undefined;
+
+  constructor(private readonly options: SlotOptions) {}
+
+  /** True when it can take a job now. */
+  isIdle(): boolean {
+    return this.thread?.isReady === true && this.current === undefined;
+  }
+
+  /** True while it has a worker, ready or not. */
+  isStarted(): boolean {
+    return this.thread !== undefined;
+  }
+
+  /** Starts a worker where there is none. */
+  start(): void {
+    if (this.thread !== undefined) return;
+    const { port1: reads, port2 } = new MessageChannel();
+    const answered = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const workerStart: WorkerStart = { settings: this.options.settings, reads: port2, answered };
+    const worker = new Worker(this.options.workerUrl, {
+      workerData: workerStart,
+      transferList: [port2],
+      resourceLimits: {
+        maxOldGenerationSizeMb: WORKER_HEAP_MEGABYTES,
+        maxYoungGenerationSizeMb: WORKER_YOUNG_MEGABYTES,
+      },
+    });
+    const counter = new Int32Array(answered);
+    const thread: Thread = { worker, reads, counter, isReady: false, fault: undefined };
+    this.thread = thread;
+    worker.on("message", (message: WorkerMessage) => this.received(thread, message));
+    worker.on("error", (error) => {
+      thread.fault = error;
+    });
+    worker.on("exit", () => this.exited(thread));
+    reads.on("message", (request: ReadRequest) => void this.read(thread, request));
+  }
+
+  /** Gives the idle worker a job. */
+  run(slotJob: SlotJob): void {
+    const { thread } = this;
+    if (thread === undefined || !this.isIdle()) throw new TypeError("the worker is not idle");
+    const timer = setTimeout(() => this.timedOut(), this.options.timeoutMs);
+    const onAbort = () => this.abandoned();
+    this.current = { ...slotJob, timer, onAbort };
+    slotJob.signal.addEventListener("abort", onAbort, { once: true });
+    thread.worker.postMessage(slotJob.job, []);
+  }
+
+  /** Ends the worker; a job that it has is rejected. */
+  async stop(error: Error): Promise<void> {
+    const { thread } = this;
+    this.settle((current) => current.reject(error));
+    this.drop();
+    await thread?.worker.terminate();
+  }
+
+  private timedOut(): void {
+    const { timeoutMs } = this.options;
+    const error = new CallError("CALL_TIMEOUT", `execution aborted (timeout = ${timeoutMs}ms)`, {
+      details: { timeoutMs },
+    });
+    this.giveUp(error);
+  }
+
+  /** The caller left: it is told at once, the worker has a moment to come to its end. */
+  private abandoned(): void {
+    const { current } = this;
+    if (current === undefined) return;
+    current.reject(current.signal.reason);
+    clearTimeout(current.timer);
+    current.timer = setTimeout(() => this.giveUp(current.signal.reason), ABANDONED_JOB_MS);
+  }
+
+  /** Rejects the job and replaces its worker. */
+  private giveUp(error: unknown): void {
+    this.settle((current) => current.reject(error));
+    const { thread } = this;
+    this.drop();
+    void thread?.worker.terminate();
+    this.start();
+  }
+
+  private received(thread: Thread, message: WorkerMessage): void {
+    if (thread !== this.thread) return;
+    if (message.type === "ready") thread.isReady = true;
+    else if (message.id === this.current?.job.id) {
+      this.settle((current) => {
+        if (message.type === "done") current.resolve(message.result);
+        else current.reject(new CallError(message.code, message.message, message));
+      });
+    }
+    this.options.onChange();
+  }
+
+  private async read(thread: Thread, request: ReadRequest): Promise<void> {
+    const { current } = this;
+    if (thread !== this.thread || current === undefined) return;
+    try {
+      const found = current.answer(request);
+      const answer = found instanceof Promise ? await found : found;
+      thread.reads.postMessage(answer, []);
+      Atomics.add(thread.counter, 0, 1);
+      Atomics.notify(thread.counter, 0);
+    } catch (error) {
+      // The worker sleeps until it is answered, and there is no answer.
+      if (current === this.current) this.giveUp(error);
+    }
+  }
+
+  private exited(thread: Thread): void {
+    thread.reads.close();
+    if (thread !== this.thread) return;
+    this.drop();
+    const cause = thread.fault;
+    const message = `the call worker died: ${cause === undefined ? "exit" : errorMessage(cause)}`;
+    this.settle(({ reject }) => reject(new CallError("CALL_WORKER_FAILED", message, { cause })));
+    this.options.onCrash(cause, thread.isReady);
+    this.options.onChange();
+  }
+
+  private settle(end: (current: Current) => void): void {
+    const { current } = this;
+    if (current === undefined) return;
+    this.current = undefined;
+    clearTimeout(current.timer);
+    current.signal.removeEventListener("abort", current.onAbort);
+    end(current);
+  }
+
+  private drop(): void {
+    this.thread?.reads.close();
+    this.thread = undefined;
+  }
+}

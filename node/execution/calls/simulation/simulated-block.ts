@@ -1,0 +1,244 @@
+/** One block of a simulation: overrides, its calls as transactions, its header. */
+import type { ExecResult } from "@ethereumjs/evm";
+import {
+  type Block,
+  type BlockHeader,
+  type BlockTransaction,
+  hashHeader,
+} from "../../../../chain/block.js";
+import { intrinsicGas } from "../../../../chain/transaction-rules.js";
+import { type Hash32, ZERO_HASH } from "../../../../chain/hex.js";
+import { encodeReceipt, mergeBlooms, type Receipt } from "../../../../chain/receipt.js";
+import { type SignedTransaction, withoutSignature } from "../../../../chain/transaction.js";
+import { JournaledState } from "../../../state/journaled-state.js";
+import { orderedTrieRoot } from "../../../state/ordered-trie.js";
+import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
+import {
+  type BlockContext,
+  changePrecompiles,
+  createMachine,
+  type Machine,
+} from "../../evm/evm.js";
+import type { TraceBudget } from "../../tracers/tracer.js";
+import { type ExecutionEnvironment, executeTransaction } from "../../transaction-executor.js";
+import { frameErrorText, isRevert } from "../call-evm-errors.js";
+import { type OverlaidState, overriddenBlock, precompileChanges } from "../call-overrides.js";
+import type { CallRequest, CallResult, SimulatedBlock, SimulatedCall } from "../call-port.js";
+import type { WorkerSettings } from "../call-protocol.js";
+import { feesOf } from "../call-run.js";
+import { checkCall, refused, refusedBecause } from "./refusal.js";
+import type { PlannedBlock } from "./block-plan.js";
+import { TransferLogs } from "./transfer-logs.js";
+
+/** JSON of a call's answer and transaction without what they carry. */
+const CALL_BYTES = 1_000;
+
+/** What geth adds where the node's cap, not the caller, has bounded a call that failed. */
+const CAPPED_TEXT = " (gas limit was capped by the RPC server's global gas cap)";
+
+/** What a block is simulated with; state and budgets are shared by all blocks. */
+export interface BlockEnvironment {
+  readonly settings: WorkerSettings;
+  readonly state: OverlaidState;
+  readonly gas: GasBudget;
+  readonly budget: TraceBudget;
+  readonly traceTransfers: boolean;
+  readonly validation: boolean;
+  readonly context: Pick<BlockContext, "coinbase" | "gasLimit" | "blockHash">;
+  readonly parentHash: Hash32;
+}
+
+/**
+ * Executes a block's calls on the state, which has its changes afterwards.
+ * @throws SIMULATION_REFUSED, INVALID_OVERRIDE, TRACE_TOO_LARGE
+ */
+export async function simulateBlock(
+  { height, timestampSeconds, blockOverrides, overrides, calls }: PlannedBlock,
+  environment: BlockEnvironment,
+): Promise<SimulatedBlock> {
+  const { state, parentHash, settings } = environment;
+  const place = { ...environment.context, height, timestampSeconds, mixHash: parentHash };
+  const context = overriddenBlock(place, blockOverrides);
+  const precompiles = precompileChanges(overrides);
+  await state.override(overrides);
+  if (calls.length === 0) return sealed({ context, parentHash, executed: [] });
+  const journaled = new JournaledState(state);
+  const machine = await createMachine(settings.chainId, journaled);
+  changePrecompiles(machine, precompiles);
+  const run = new BlockRun(environment, {
+    context,
+    execution: {
+      state: journaled,
+      machine: async () => machine,
+      block: context,
+      feeCollector: settings.feeCollector,
+      // What a call may take is bounded by the simulation's own gas cap.
+      limits: { chainId: settings.chainId, maxTransactionGas: context.gasLimit },
+      simulation: { checksNonce: environment.validation },
+    },
+    logs: new TransferLogs(machine, environment),
+    takeResult: topResults(machine.evm.events),
+  });
+  for (const call of calls) await run.add(call);
+  state.absorb(journaled);
+  return sealed({ context, parentHash, executed: run.executed });
+}
+
+/** Gas that all calls of a simulation share. */
+export class GasBudget {
+  constructor(private leftGas: bigint) {}
+
+  /** The gas, or what is left if that is less. */
+  cap(gas: bigint): bigint {
+    return gas < this.leftGas ? gas : this.leftGas;
+  }
+
+  /** Takes what a call has used, which `cap` has bounded. */
+  use(gas: bigint): void {
+    if (gas > this.leftGas) {
+      const text = `RPC gas cap exhausted: need ${gas}, remaining ${this.leftGas}`;
+      throw refused("GAS_CAP_EXHAUSTED", text);
+    }
+    this.leftGas -= gas;
+  }
+}
+
+/** A call that was executed. */
+interface Executed {
+  readonly transaction: BlockTransaction;
+  readonly receipt: Receipt;
+  readonly call: SimulatedCall;
+}
+
+interface RunParts {
+  readonly context: BlockContext;
+  readonly execution: ExecutionEnvironment;
+  readonly logs: TransferLogs;
+  /** The result of the transaction that ended since the last time. */
+  readonly takeResult: () => ExecResult;
+}
+
+/** The calls of one block, one after the other. */
+class BlockRun {
+  readonly executed: Executed[] = [];
+  private gasUsed = 0n;
+
+  constructor(
+    private readonly environment: BlockEnvironment,
+    private readonly parts: RunParts,
+  ) {}
+
+  async add(request: CallRequest): Promise<void> {
+    const { gas, budget, validation } = this.environment;
+    const { execution, context, logs, takeResult } = this.parts;
+    const { transaction, isCapped } = this.toTransaction(request);
+    const { tx, from } = transaction;
+    budget.take(CALL_BYTES + 2 * tx.data.length);
+    checkCall(transaction, { baseFeeAtoken: context.baseFeeAtoken ?? 0n, validation });
+    const outcome = await executeTransaction(transaction, execution);
+    if (!outcome.included) {
+      if (outcome.code === "EXECUTION_FAULT") throw outcome.cause;
+      throw refusedBecause(outcome.code, transaction, execution.state.accountNow(from));
+    }
+    const executed = takeResult();
+    const { gasUsed } = outcome.receipt;
+    gas.use(gasUsed);
+    this.gasUsed += gasUsed;
+    const result = callResult(executed, gasUsed, isCapped);
+    if (result.outcome !== "error") budget.take(2 * result.returnData.length);
+    const maxUsedGas = intrinsicGas(tx) + executed.executionGasUsed;
+    this.executed.push({
+      transaction,
+      receipt: { ...outcome.receipt, cumulativeGasUsed: this.gasUsed },
+      call: { result, maxUsedGas, logs: logs.take() },
+    });
+  }
+
+  /** The call as the transaction that it would be; what it leaves open is filled in. */
+  private toTransaction(request: CallRequest): {
+    transaction: BlockTransaction;
+    isCapped: boolean;
+  } {
+    const { settings, gas } = this.environment;
+    const { context, execution } = this.parts;
+    const { from, to, valueAtoken, data, accessList, dynamicFees } = request;
+    const leftGas = context.gasLimit - this.gasUsed;
+    const wantedGas = request.gasLimit ?? leftGas;
+    if (leftGas < wantedGas) {
+      const text = `block gas limit reached: remaining: ${leftGas}, required: ${wantedGas}`;
+      throw refused("BLOCK_GAS_LIMIT_REACHED", text);
+    }
+    const gasLimit = gas.cap(wantedGas);
+    const { nonce } = execution.state.accountNow(from) ?? EMPTY_ACCOUNT;
+    const tx: SignedTransaction = withoutSignature({
+      type: dynamicFees !== undefined ? 2 : accessList.length > 0 ? 1 : 0,
+      chainId: settings.chainId,
+      nonce: request.nonce ?? nonce,
+      ...feesOf(request),
+      gasLimit,
+      to,
+      valueAtoken,
+      data,
+      accessList,
+    });
+    return { transaction: { tx, from }, isCapped: gasLimit < wantedGas };
+  }
+}
+
+/** Hands out the result of the outermost frame: of the one that ended last. */
+function topResults(events: Machine["evm"]["events"]): RunParts["takeResult"] {
+  let last: ExecResult | undefined;
+  events.on("afterMessage", ({ execResult }) => {
+    last = execResult;
+  });
+  return () => {
+    const result = last;
+    last = undefined;
+    if (result === undefined) throw new TypeError("no call was executed");
+    return result;
+  };
+}
+
+function callResult(result: ExecResult, gasUsed: bigint, isCapped: boolean): CallResult {
+  const error = frameErrorText(result);
+  const returnData = result.returnValue.slice();
+  if (error === undefined) return { outcome: "success", returnData, gasUsed };
+  if (isRevert(result)) return { outcome: "revert", returnData, gasUsed };
+  return { outcome: "error", error: isCapped ? error + CAPPED_TEXT : error, gasUsed };
+}
+
+/** The block around what was executed; its header is as in a real block but for roots of state. */
+function sealed({
+  context,
+  parentHash,
+  executed,
+}: {
+  context: BlockContext;
+  parentHash: Hash32;
+  executed: readonly Executed[];
+}): SimulatedBlock {
+  const receipts = executed.map(({ receipt }) => receipt);
+  const transactions = executed.map(({ transaction }) => transaction);
+  const header: BlockHeader = {
+    parentHash,
+    coinbase: context.coinbase,
+    stateRoot: ZERO_HASH,
+    transactionsRoot: orderedTrieRoot(transactions.map(({ tx }) => tx.raw)),
+    receiptsRoot: orderedTrieRoot(receipts.map(encodeReceipt)),
+    logsBloom: mergeBlooms(receipts.map(({ logsBloom }) => logsBloom)),
+    height: context.height,
+    gasLimit: context.gasLimit,
+    gasUsed: receipts.at(-1)?.cumulativeGasUsed ?? 0n,
+    timestampSeconds: context.timestampSeconds,
+    moduleRoot: ZERO_HASH,
+    mixHash: context.mixHash,
+  };
+  const block: Block = {
+    header,
+    hash: hashHeader(header),
+    timeMs: context.timestampSeconds * 1_000,
+    transactions,
+    dataHash: ZERO_HASH,
+  };
+  return { block, calls: executed.map(({ call }) => call) };
+}

@@ -1,0 +1,220 @@
+/** @ethereumjs/evm under this chain's rules: Cancun, base fee 0, no blobs (D7, D19). */
+import { createCustomCommon, Hardfork, Mainnet } from "@ethereumjs/common";
+import { createEVM, type EVM, type EVMResult, type Message, RustBN254 } from "@ethereumjs/evm";
+import { createAddressFromString, type Address as EvmAddress } from "@ethereumjs/util";
+import { initRustBN } from "rustbn-wasm";
+import type { Address } from "../../../chain/address.js";
+import { keccak256, secp256k1, sha256 } from "../../../chain/crypto.js";
+import { PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
+import { type Hash32, hexToBytes } from "../../../chain/hex.js";
+import type { AccessListEntry } from "../../../chain/transaction.js";
+import type { BalanceRecorder, FrameStart } from "../../state/balance-recorder.js";
+import type { JournaledState } from "../../state/journaled-state.js";
+import { blake2f } from "./blake2f.js";
+import { modexp } from "./modexp.js";
+import { EvmState, toAddress } from "./evm-state.js";
+import { tuneEvm } from "./tuning.js";
+
+/** What contract code can see of the block it runs in. */
+export interface BlockContext {
+  readonly height: number;
+  readonly timestampSeconds: number;
+  readonly coinbase: Address;
+  readonly gasLimit: bigint;
+  /** PREVRANDAO: the parent's hash. */
+  readonly mixHash: Hash32;
+  /** What BASEFEE shows, where a client asks for another than 0 (D7). */
+  readonly baseFeeAtoken?: bigint;
+  /** What BLOBBASEFEE shows, where a client asks for another than 1. */
+  readonly blobBaseFeeAtoken?: bigint;
+  /** Hash of one of the last 256 blocks. */
+  blockHash(height: number): Promise<Hash32> | Hash32;
+}
+
+/** A message from outside: a transaction's, or a call's. */
+export interface EvmMessage {
+  readonly from: Address;
+  readonly to: Address | undefined;
+  readonly valueAtoken: bigint;
+  readonly data: Uint8Array;
+  /** Gas left after the intrinsic gas. */
+  readonly gasLimit: bigint;
+  readonly gasPriceAtoken: bigint;
+  readonly accessList: readonly AccessListEntry[];
+}
+
+/** KZG point evaluation: there are no blobs here, so the address is an empty account. */
+const POINT_EVALUATION = createAddressFromString(`0x${"00".repeat(19)}0a`);
+
+const MODEXP = `0x${"00".repeat(19)}05` as const;
+const BLAKE2F = `0x${"00".repeat(19)}09` as const;
+
+/** Addresses of the precompiles of this fork. */
+export const PRECOMPILES: ReadonlySet<Address> = new Set(PRECOMPILES_BY_NAME.values());
+
+/** Uncompressed public key for the ecrecover precompile, by the fastest back-end. */
+function ecrecover(digest: Uint8Array, v: bigint, r: Uint8Array, s: Uint8Array): Uint8Array {
+  const compact = Buffer.alloc(64);
+  compact.set(r, 32 - r.length);
+  compact.set(s, 64 - s.length);
+  const key = secp256k1.recover(digest, compact, Number(v) - 27);
+  if (key === undefined) throw new Error("no public key");
+  return key;
+}
+
+/** Curve arithmetic of precompiles 0x06 to 0x08 in WebAssembly: four times as fast as in script. */
+const BN254 = new RustBN254(await initRustBN());
+
+/** One EVM over one state; each concurrent execution needs its own. */
+export interface Machine {
+  readonly evm: EVM;
+  run(message: EvmMessage, block: BlockContext, recorder?: BalanceRecorder): Promise<EVMResult>;
+}
+
+/** Precompiles of an EVM, where they are not those of the fork. */
+export interface PrecompileChanges {
+  /** Addresses that are ordinary accounts now. */
+  readonly removed: ReadonlySet<Address>;
+  /** Where a precompile of the fork can be called besides or instead: new address to its own. */
+  readonly moved: ReadonlyMap<Address, Address>;
+}
+
+/** Puts an EVM's precompiles elsewhere; for an EVM that has executed nothing yet. */
+export function changePrecompiles({ evm }: Machine, changes: PrecompileChanges): void {
+  const { precompiles } = evm;
+  const moved = [...changes.moved].map(
+    ([to, from]) => [to, precompiles.get(from.slice(2))] as const,
+  );
+  for (const address of changes.removed) precompiles.delete(address.slice(2));
+  for (const [address, precompile] of moved) {
+    if (precompile === undefined) throw new TypeError("only precompiles are moved");
+    precompiles.set(address.slice(2), precompile);
+  }
+}
+
+/** Builds the EVM for a chain id over a state. */
+export async function createMachine(chainId: bigint, state: JournaledState): Promise<Machine> {
+  const common = createCustomCommon({ chainId: Number(chainId), name: "causeway" }, Mainnet, {
+    hardfork: Hardfork.Cancun,
+    customCrypto: { keccak256, sha256, ecrecover },
+  });
+  const context: { block: BlockContext | undefined } = { block: undefined };
+  const evm = await createEVM({
+    common,
+    stateManager: new EvmState(state),
+    customPrecompiles: [
+      { address: POINT_EVALUATION },
+      { address: createAddressFromString(MODEXP), function: modexp },
+      { address: createAddressFromString(BLAKE2F), function: blake2f },
+    ],
+    blockchain: {
+      getBlock: async (height) => {
+        const hash = await context.block?.blockHash(height);
+        return { hash: () => hexToBytes(hash ?? "0x") };
+      },
+      putBlock: () => Promise.reject(new TypeError("the EVM stores no blocks")),
+      shallowCopy() {
+        return this;
+      },
+    },
+  });
+  // The factory overwrites an option of this name.
+  evm["_bn254"] = BN254;
+  tuneEvm(evm);
+  const watch = attachRecorder(evm, state);
+  return {
+    evm,
+    async run(message, block, recorder) {
+      context.block = block;
+      warmUp(evm, message, block);
+      state.beginTransaction();
+      evm.transientStorage.clear();
+      watch(recorder);
+      try {
+        return await evm.runCall(callOptions(message, block));
+      } finally {
+        watch(undefined);
+      }
+    },
+  };
+}
+
+function evmAddress(address: Address): EvmAddress {
+  return createAddressFromString(address);
+}
+
+function callOptions(message: EvmMessage, block: BlockContext): Parameters<EVM["runCall"]>[0] {
+  return {
+    caller: evmAddress(message.from),
+    ...(message.to === undefined ? {} : { to: evmAddress(message.to) }),
+    value: message.valueAtoken,
+    data: message.data,
+    gasLimit: message.gasLimit,
+    gasPrice: message.gasPriceAtoken,
+    block: {
+      header: {
+        number: BigInt(block.height),
+        coinbase: evmAddress(block.coinbase),
+        timestamp: BigInt(block.timestampSeconds),
+        difficulty: 0n,
+        prevRandao: hexToBytes(block.mixHash),
+        gasLimit: block.gasLimit,
+        baseFeePerGas: block.baseFeeAtoken ?? 0n,
+        slotNumber: 0n,
+        getBlobGasPrice: () => block.blobBaseFeeAtoken ?? 1n,
+      },
+    },
+  };
+}
+
+/** EIP-2929 and EIP-3651: what is warm before the first opcode. */
+function warmUp(evm: EVM, message: EvmMessage, block: BlockContext): void {
+  const { journal } = evm;
+  for (const address of PRECOMPILES) journal.addAlwaysWarmAddress(address);
+  journal.addAlwaysWarmAddress(message.from);
+  if (message.to !== undefined) journal.addAlwaysWarmAddress(message.to);
+  journal.addAlwaysWarmAddress(block.coinbase);
+  for (const { address, storageKeys } of message.accessList) {
+    journal.addAlwaysWarmAddress(address, true);
+    for (const slot of storageKeys) journal.addAlwaysWarmSlot(address, slot, true);
+  }
+}
+
+/**
+ * How the frame moves value. CALLCODE runs named code as the caller itself, also the caller's own:
+ * that the code is named at all tells it from a CALL.
+ */
+export function frameKind(message: Message): FrameStart["kind"] {
+  if (message.to === undefined) return message.salt === undefined ? "CREATE" : "CREATE2";
+  if (message.delegatecall) return "NO_TRANSFER";
+  return message["_codeAddress"] === undefined ? "CALL" : "CALLCODE";
+}
+
+/** Connects the EVM's frame events and the state's balance differences to a recorder. */
+function attachRecorder(
+  evm: EVM,
+  state: JournaledState,
+): (recorder: BalanceRecorder | undefined) => void {
+  let current: BalanceRecorder | undefined;
+  evm.events.on("beforeMessage", (message) => {
+    current?.enter({
+      caller: toAddress(message.caller),
+      to: message.to === undefined ? undefined : toAddress(message.to),
+      valueAtoken: message.value,
+      kind: frameKind(message),
+    });
+  });
+  evm.events.on("newContract", ({ address }) => current?.created(toAddress(address)));
+  evm.events.on("afterMessage", ({ execResult }) => {
+    current?.leave(execResult.exceptionError?.error);
+  });
+  return (recorder) => {
+    current = recorder;
+    state.balanceListener =
+      recorder === undefined
+        ? undefined
+        : (address, delta) => {
+            recorder.balanceChanged(address, delta);
+          };
+  };
+}

@@ -1,0 +1,63 @@
+/**
+ * A proposal's transactions with their senders. What the pool holds under the hash of the very
+ * same bytes was decoded, checked and recovered when it came in, by rules no milder than these.
+ */
+import type { BlockTransaction } from "../../chain/block.js";
+import { sha256 } from "../../chain/crypto.js";
+import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
+import { staticFault } from "../../chain/transaction-rules.js";
+import { blockInvalid } from "../blocks/block-error.js";
+import type { ProposedTransactions } from "../blocks/block-pool.js";
+import { decodeAll } from "../blocks/block-transactions.js";
+import { type ChainParams, transactionLimitsOf } from "../settings/genesis.js";
+import type { SenderRecovery } from "./recovery/sender-recovery.js";
+
+/** What the senders are found with. */
+export interface ProposedTransactionsParts {
+  readonly chainId: bigint;
+  readonly params: ChainParams;
+  readonly pool: { getBySdkHash(hash: Hash32): BlockTransaction | undefined };
+  /** Recovers the senders that the pool does not know. */
+  readonly recovery: SenderRecovery;
+}
+
+/** Reads proposals with the pool's help. */
+export function createProposedTransactions(parts: ProposedTransactionsParts): ProposedTransactions {
+  return { read: (transactions) => readAll(parts, transactions) };
+}
+
+async function readAll(
+  parts: ProposedTransactionsParts,
+  transactions: readonly Uint8Array[],
+): Promise<BlockTransaction[]> {
+  // Taken once: the pool may forget one while others are recovered.
+  const known = transactions.map((bytes) => {
+    return parts.pool.getBySdkHash(bytesToHash32(sha256(bytes)));
+  });
+  const unknown = transactions.filter((_, index) => known[index] === undefined);
+  const recovered = (await recoverUnknown(parts, unknown)).values();
+  return known.map((transaction) => {
+    const one = transaction ?? recovered.next().value;
+    if (one === undefined) throw new RangeError("a transaction was lost");
+    return one;
+  });
+}
+
+async function recoverUnknown(
+  { chainId, params, recovery }: ProposedTransactionsParts,
+  transactions: readonly Uint8Array[],
+): Promise<BlockTransaction[]> {
+  if (transactions.length === 0) return [];
+  const limits = transactionLimitsOf(chainId, params);
+  const claimed = await decodeAll(transactions);
+  // Execution asks again; here it spares the recovery of what cannot be in a block.
+  for (const { tx } of claimed) {
+    const fault = staticFault(tx, limits);
+    if (fault !== undefined) throw blockInvalid(`transaction ${tx.hash}: ${fault.code}`);
+  }
+  const senders = await recovery.recover(claimed.map(({ tx }) => tx));
+  return claimed.map(({ tx, from }, index) => {
+    if (senders[index] === from) return { tx, from };
+    throw blockInvalid(`transaction ${tx.hash} has another sender`);
+  });
+}

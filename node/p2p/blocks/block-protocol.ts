@@ -1,0 +1,223 @@
+/**
+ * Decided blocks on request: how far a peer is, and ranges of blocks. Each request is a stream of
+ * its own that ends with the answer.
+ */
+import {
+  decodeConsensusBlock,
+  encodeConsensusBlock,
+  MAX_BLOCK_BYTES,
+} from "../../../chain/consensus/consensus-block.js";
+import { decodeCommit, encodeCommit } from "../../../chain/consensus/commit.js";
+import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import type { Height } from "../../../chain/hex.js";
+import { withTimeout } from "../../../runtime/process/task.js";
+import type { BlockArchive, DecidedBlock } from "../../consensus/consensus-ports.js";
+import { type Channel, framedBytes } from "../channel.js";
+import type { ProtocolHandler } from "../host.js";
+import { P2pError } from "../p2p-error.js";
+import type { PeerLink } from "../peers/peer-link.js";
+
+/** Blocks that a peer can give. */
+export interface ArchiveRange {
+  readonly base: Height;
+  readonly height: Height;
+}
+
+/** One peer, asked for blocks. */
+export interface BlockSource {
+  /** Throws PEER_PROTOCOL, PEER_GONE, or the signal's reason. */
+  range(signal: AbortSignal): Promise<ArchiveRange>;
+  /**
+   * The blocks from `from` on, in order, each handed over as it comes. The peer may end before
+   * `count`: an answer is bounded in bytes.
+   * @returns how many came
+   * @throws PEER_PROTOCOL, PEER_GONE, or the signal's reason
+   */
+  blocks(
+    request: { readonly from: Height; readonly count: number },
+    options: {
+      readonly signal: AbortSignal;
+      readonly onBlock: (decided: DecidedBlock, sizeBytes: number) => void;
+    },
+  ): Promise<number>;
+}
+
+const PROTOCOL = "/causeway/blocks/1";
+
+/** Most blocks in one answer. */
+export const MAX_BLOCKS_PER_REQUEST = 64;
+
+/** An answer ends when it has come to this size; the first block is sent whatever its size. */
+const ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** The largest block and its commit. */
+const MAX_BLOCK_MESSAGE_BYTES = MAX_BLOCK_BYTES + 2 * 1024 * 1024;
+
+/** A request is a few numbers. */
+const MAX_REQUEST_BYTES = 64;
+
+/** Requests of one peer that are answered at once. */
+const MAX_REQUESTS_PER_PEER = 8;
+
+/** Time for a peer to say what it wants. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+/** Time for a peer to take one answer. */
+const ANSWER_TIMEOUT_MS = 30_000;
+
+/**
+ * Serves this node's archive to peers.
+ * @param options `requestMs`: time for a peer to say what it wants
+ */
+export function blockHandler(
+  archive: BlockArchive,
+  options: { readonly requestMs?: number } = {},
+): ProtocolHandler {
+  const { requestMs = REQUEST_TIMEOUT_MS } = options;
+  return {
+    protocol: PROTOCOL,
+    maxMessageBytes: MAX_REQUEST_BYTES,
+    maxInboundStreams: MAX_REQUESTS_PER_PEER,
+    async serve(link, channel) {
+      const limits = { timeoutMs: requestMs, signal: link.signal };
+      const request = parseRequest(await channel.readRequest(limits));
+      await withTimeout((inner) => answer(archive, { link, channel, request, signal: inner }), {
+        timeoutMs: ANSWER_TIMEOUT_MS,
+        signal: link.signal,
+        what: "answer",
+      });
+    },
+  };
+}
+
+/** Asks the peer at the other end of a connection. */
+export function blockSource(link: PeerLink): BlockSource {
+  return {
+    async range(signal) {
+      const channel = await open(link, { request: { from: 0, count: 0 }, signal });
+      try {
+        const bytes = await channel.read(signal);
+        if (bytes === undefined) throw new P2pError("PEER_GONE", "no answer");
+        return parsed(() => decodeRange(bytes));
+      } finally {
+        channel.abort(new Error("done"));
+      }
+    },
+    async blocks(request, { signal, onBlock }) {
+      const channel = await open(link, { request, signal });
+      try {
+        let count = 0;
+        while (count < request.count) {
+          const bytes = await channel.read(signal);
+          if (bytes === undefined) break;
+          const decided = parsed(() => decodeDecided(bytes));
+          if (decided.block.header.height !== request.from + count) {
+            throw new P2pError("PEER_PROTOCOL", "a block that nobody asked for");
+          }
+          count++;
+          onBlock(decided, bytes.length);
+        }
+        return count;
+      } finally {
+        channel.abort(new Error("done"));
+      }
+    },
+  };
+}
+
+async function open(
+  link: PeerLink,
+  options: {
+    readonly request: { readonly from: Height; readonly count: number };
+    readonly signal: AbortSignal;
+  },
+): Promise<Channel> {
+  const { request, signal } = options;
+  const maxUnreadBytes = ANSWER_BYTES + framedBytes(MAX_BLOCK_MESSAGE_BYTES);
+  // What was asked for does not count as unasked traffic.
+  link.meter.expect(request.count === 0 ? MAX_REQUEST_BYTES : ANSWER_BYTES);
+  const channel = await link.open(PROTOCOL, {
+    maxMessageBytes: MAX_BLOCK_MESSAGE_BYTES,
+    maxUnreadBytes,
+    signal,
+  });
+  channel.send(new ProtoWriter().integer(1, request.from).integer(2, request.count).finish());
+  return channel;
+}
+
+async function answer(
+  archive: BlockArchive,
+  options: {
+    readonly link: PeerLink;
+    readonly channel: Channel;
+    readonly request: { readonly from: Height; readonly count: number };
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { link, channel, request, signal } = options;
+  if (request.count === 0) {
+    await channel.write(encodeRange({ base: archive.base(), height: archive.height() }), signal);
+    return channel.close(signal);
+  }
+  const last = Math.min(request.from + request.count - 1, archive.height());
+  let sentBytes = 0;
+  for (let height = request.from; height <= last && sentBytes < ANSWER_BYTES; height++) {
+    await link.load.turn(link.nodeId, signal);
+    const bytes = link.load.serve(link.nodeId, () => {
+      const decided = archive.load(height);
+      return decided === undefined ? undefined : encodeDecided(decided);
+    });
+    if (bytes === undefined) break;
+    if (sentBytes > 0 && sentBytes + bytes.length > ANSWER_BYTES) break;
+    sentBytes += bytes.length;
+    await channel.write(bytes, signal);
+  }
+  await channel.close(signal);
+}
+
+function encodeRange({ base, height }: ArchiveRange): Buffer {
+  // Heights are one more on the wire: an empty message would be no answer.
+  return new ProtoWriter()
+    .integer(1, base + 1)
+    .integer(2, height + 1)
+    .finish();
+}
+
+function decodeRange(bytes: Uint8Array): ArchiveRange {
+  const reader = new ProtoReader(bytes, [1, 2]);
+  const [base, height] = [reader.count(1) - 1, reader.count(2) - 1];
+  if (base < 0 || height < 0) throw invalidMessage("a range without heights");
+  return { base, height };
+}
+
+function encodeDecided({ block, commit }: DecidedBlock): Buffer {
+  return new ProtoWriter()
+    .message(1, encodeConsensusBlock(block))
+    .message(2, encodeCommit(commit))
+    .finish();
+}
+
+function decodeDecided(bytes: Uint8Array): DecidedBlock {
+  const reader = new ProtoReader(bytes, [1, 2]);
+  return {
+    block: decodeConsensusBlock(reader.bytes(1)),
+    commit: decodeCommit(reader.bytes(2)),
+  };
+}
+
+function parseRequest(bytes: Uint8Array): { from: Height; count: number } {
+  return parsed(() => {
+    const reader = new ProtoReader(bytes, [1, 2]);
+    const [from, count] = [reader.count(1), reader.count(2)];
+    if (count > MAX_BLOCKS_PER_REQUEST) throw invalidMessage("too many blocks");
+    return { from, count };
+  });
+}
+
+function parsed<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw new P2pError("PEER_PROTOCOL", "an unreadable message", { cause });
+  }
+}

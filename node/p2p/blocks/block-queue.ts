@@ -1,0 +1,94 @@
+/** Which blocks are here, which are on their way, and which are to be asked for next. */
+import type { Height } from "../../../chain/hex.js";
+import type { DecidedBlock } from "../../consensus/consensus-ports.js";
+import { type ArchiveRange, MAX_BLOCKS_PER_REQUEST } from "./block-protocol.js";
+import type { NodeId } from "../node-key.js";
+
+/** How far ahead of the next block may be asked. */
+const WINDOW_BLOCKS = 512;
+
+/** Blocks that are here and wait for their turn; nothing more is asked for beyond that. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Blocks of one request: with four at once a peer has at most a quarter of the window. */
+const REQUEST_BLOCKS = Math.min(32, MAX_BLOCKS_PER_REQUEST);
+
+/** A block that is here, with its sender. */
+export interface WaitingBlock {
+  readonly decided: DecidedBlock;
+  readonly from: NodeId;
+  readonly sizeBytes: number;
+}
+
+/** A range of heights that a peer is asked for. */
+export interface BlockRequest {
+  readonly from: Height;
+  readonly count: number;
+}
+
+/** The blocks between the node's height and its peers'. */
+export class BlockQueue {
+  private readonly waiting = new Map<Height, WaitingBlock>();
+  private readonly asked = new Set<Height>();
+  private waitingBytes = 0;
+
+  /** @param nextHeight the height that is to be applied first */
+  constructor(private nextHeight: Height) {}
+
+  /** The block whose turn it is, if it is here. */
+  next(): WaitingBlock | undefined {
+    return this.waiting.get(this.nextHeight);
+  }
+
+  /** The block whose turn it was is applied. */
+  advance(): void {
+    this.remove(this.nextHeight);
+    this.nextHeight++;
+  }
+
+  /** Heights that a peer with this range is to be asked for; they count as asked from now on. */
+  take(range: ArchiveRange): BlockRequest | undefined {
+    // With much waiting only the block that holds the others up is asked for.
+    const isFull = this.waitingBytes >= MAX_WAITING_BYTES;
+    const last = Math.min(range.height, this.nextHeight + (isFull ? 0 : WINDOW_BLOCKS - 1));
+    let from = Math.max(this.nextHeight, range.base);
+    while (from <= last && this.isCovered(from)) from++;
+    let count = 0;
+    while (count < REQUEST_BLOCKS && from + count <= last && !this.isCovered(from + count)) {
+      this.asked.add(from + count);
+      count++;
+    }
+    return count === 0 ? undefined : { from, count };
+  }
+
+  /** A block has come; one that is not wanted any more is let go. */
+  put(decided: DecidedBlock, { from, sizeBytes }: Omit<WaitingBlock, "decided">): void {
+    const { height } = decided.block.header;
+    this.asked.delete(height);
+    const isWanted = height >= this.nextHeight && height < this.nextHeight + WINDOW_BLOCKS;
+    if (!isWanted || this.waiting.has(height)) return;
+    this.waiting.set(height, { decided, from, sizeBytes });
+    this.waitingBytes += sizeBytes;
+  }
+
+  /** A request is over: what of it did not come is to be asked for again. */
+  release({ from, count }: BlockRequest): void {
+    for (let height = from; height < from + count; height++) this.asked.delete(height);
+  }
+
+  /** Lets go of everything that a liar has sent. */
+  dropFrom(liar: NodeId): void {
+    for (const [height, { from }] of this.waiting) if (from === liar) this.remove(height);
+  }
+
+  private isCovered(height: Height): boolean {
+    return this.waiting.has(height) || this.asked.has(height);
+  }
+
+  private remove(height: Height): void {
+    const block = this.waiting.get(height);
+    if (block === undefined) throw new RangeError(`block ${height} does not wait`);
+    this.waitingBytes -= block.sizeBytes;
+    this.waiting.delete(height);
+  }
+}

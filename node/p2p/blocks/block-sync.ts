@@ -1,0 +1,418 @@
+/**
+ * Catching up: decided blocks are asked from several peers at once, and verified and executed in
+ * order. Who sends a false block is banned, who is slow or silent is passed over, and what they
+ * were asked for is asked from others.
+ */
+import { errorCode } from "../../../chain/errors.js";
+import type { Height } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { createWakeup } from "../../../runtime/process/task.js";
+import type { BlockSyncTarget, DecidedBlock } from "../../consensus/consensus-ports.js";
+import type { ArchiveRange, BlockSource } from "./block-protocol.js";
+import { BlockQueue } from "./block-queue.js";
+import { HeightClaims } from "./height-claims.js";
+import type { NodeId } from "../node-key.js";
+import type { Offence } from "../peers/peer-scores.js";
+
+/** A peer that may have blocks. */
+export interface SyncPeer {
+  readonly nodeId: NodeId;
+  readonly source: BlockSource;
+  /** Fires when the peer is gone. */
+  readonly signal: AbortSignal;
+}
+
+/** What catching up needs. */
+export interface BlockSyncPorts {
+  readonly target: BlockSyncTarget;
+  /** Peers that are connected now; the same object for the same connection. */
+  peers(): readonly SyncPeer[];
+  report(nodeId: NodeId, offence: Offence): void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Other time limits than the usual ones. */
+  readonly limits?: Partial<BlockSyncLimits>;
+}
+
+/** Time limits of catching up, milliseconds. */
+export interface BlockSyncLimits {
+  /** Shortest catching up: peers that come up at the same time shall have found each other. */
+  readonly settleMs: number;
+  /** How long a validator waits for the first peer. */
+  readonly lonelyMs: number;
+  /** A peer that does not say within this how far it is does not hold up the others. */
+  readonly silentMs: number;
+  /** Time for the next block of an answer; a peer that needs longer is silent. */
+  readonly stallMs: number;
+  /** Time for a whole answer; a peer that needs longer is slow. */
+  readonly answerMs: number;
+  /** A peer that failed is not asked again for this long. */
+  readonly passedOverMs: number;
+  /** How long a height counts that a peer claims and does not back. */
+  readonly claimMs: number;
+  /** How long such claims of strangers count in all while nothing else is missing. */
+  readonly strangersMs: number;
+}
+
+const USUAL_LIMITS: BlockSyncLimits = {
+  settleMs: 1_000,
+  lonelyMs: 5_000,
+  silentMs: 1_000,
+  stallMs: 5_000,
+  answerMs: 20_000,
+  passedOverMs: 15_000,
+  claimMs: 6_000,
+  strangersMs: 15_000,
+};
+
+/** How catching up ends. */
+export interface CatchUpOptions {
+  readonly signal: AbortSignal;
+  /**
+   * Whether to go on without having found anybody: a validator may be the first that starts. A
+   * node that only follows waits for ever.
+   */
+  readonly mayBeFirst: boolean;
+}
+
+/** A peer's range is asked for again: while there is work, and when there seems to be none left. */
+const RANGE_INTERVAL_MS = 2_000;
+const LAST_RANGE_INTERVAL_MS = 100;
+
+/** Only what peers said this recently shows that nothing is left. */
+const RANGE_FRESH_MS = 1_000;
+
+/** Time for a peer to say how far it is. */
+const RANGE_TIMEOUT_MS = 5_000;
+
+/** Answers under way from one peer. */
+const MAX_REQUESTS_PER_PEER = 4;
+
+/** How often progress is logged. */
+const LOG_INTERVAL_MS = 10_000;
+
+/** The loop looks around at least this often. */
+const TICK_MS = 50;
+
+interface PeerState {
+  readonly peer: SyncPeer;
+  range: ArchiveRange | undefined;
+  rangeAtMs: number;
+  isAsked: boolean;
+  askedAtMs: number;
+  requests: number;
+  passedOverUntilMs: number;
+  /** Requests that it failed since it last gave a block. */
+  failures: number;
+  isAskedForProof: boolean;
+}
+
+/** Brings the node to the height of its peers. */
+export class BlockSync {
+  private readonly states = new Map<SyncPeer, PeerState>();
+  private readonly wakeup = createWakeup();
+  private readonly limits: BlockSyncLimits;
+  private queue: BlockQueue;
+  private claims: HeightClaims;
+  private catchingUp = true;
+  /** When it may next be said that a block is nowhere to be had. */
+  private warnAtMs = 0;
+
+  constructor(private readonly ports: BlockSyncPorts) {
+    this.limits = { ...USUAL_LIMITS, ...ports.limits };
+    this.queue = new BlockQueue(ports.target.height() + 1);
+    this.claims = this.newClaims();
+  }
+
+  /** True from the beginning until `run` has brought the node to the height of its peers. */
+  isCatchingUp(): boolean {
+    return this.catchingUp;
+  }
+
+  /**
+   * Runs until the node is at the height of its peers; may be called again later.
+   * @throws what the target throws, other than BLOCK_INVALID
+   */
+  async run(options: CatchUpOptions): Promise<void> {
+    this.catchingUp = true;
+    this.queue = new BlockQueue(this.ports.target.height() + 1);
+    this.claims = this.newClaims();
+    const ending = new AbortController();
+    const signal = AbortSignal.any([options.signal, ending.signal]);
+    try {
+      await this.loop({ ...options, signal });
+      this.catchingUp = false;
+    } finally {
+      ending.abort(new Error("caught up"));
+      this.states.clear();
+    }
+  }
+
+  /** There is nobody to catch up with. */
+  skip(): Promise<void> {
+    this.catchingUp = false;
+    return Promise.resolve();
+  }
+
+  private async loop({ signal, mayBeFirst }: CatchUpOptions): Promise<void> {
+    const { target, clock, log } = this.ports;
+    const startMs = clock.monotonicMs();
+    let [loggedAtMs, loggedHeight] = [startMs, target.height()];
+    this.warnAtMs = startMs + this.limits.settleMs;
+    for (;;) {
+      signal.throwIfAborted();
+      this.lookAround(signal);
+      if (this.isDone(startMs, mayBeFirst)) break;
+      this.ask(signal);
+      if (!(await this.applyNext())) await this.wakeup.wait({ signal, timeoutMs: TICK_MS });
+      this.warnOfPrunedPeers(clock.monotonicMs());
+      const passedMs = clock.monotonicMs() - loggedAtMs;
+      if (passedMs < LOG_INTERVAL_MS) continue;
+      const height = target.height();
+      const blocksPerSecond = Math.round(((height - loggedHeight) * 10_000) / passedMs) / 10;
+      log.info(
+        { height, peerHeight: this.peerHeight(), blocksPerSecond, peers: this.states.size },
+        "catching up",
+      );
+      [loggedAtMs, loggedHeight] = [clock.monotonicMs(), height];
+    }
+    log.info({ height: target.height() }, "caught up");
+  }
+
+  /** Says what is wrong when everybody who is ahead has deleted the block that comes next here. */
+  private warnOfPrunedPeers(nowMs: number): void {
+    if (nowMs < this.warnAtMs) return;
+    const next = this.ports.target.height() + 1;
+    const ranges = [...this.states.values()].flatMap(({ range }) => range ?? []);
+    const bases = ranges.filter(({ height }) => height >= next).map(({ base }) => base);
+    if (bases.length === 0 || bases.some((base) => base <= next)) return;
+    this.warnAtMs = nowMs + LOG_INTERVAL_MS;
+    this.ports.log.warn(
+      { next, oldestOfPeers: Math.min(...bases), peers: bases.length },
+      "no peer has the next block any more: connect an archive node, or begin by state sync",
+    );
+  }
+
+  /** Follows who is connected, and asks how far they are. */
+  private lookAround(signal: AbortSignal): void {
+    const peers = new Set(this.ports.peers());
+    for (const [peer, state] of this.states) {
+      if (!peers.has(peer)) {
+        this.states.delete(peer);
+        state.range = undefined;
+      }
+    }
+    const nowMs = this.ports.clock.monotonicMs();
+    const hasWork = this.ports.target.height() < this.peerHeight();
+    const intervalMs = hasWork ? RANGE_INTERVAL_MS : LAST_RANGE_INTERVAL_MS;
+    for (const peer of peers) {
+      const state = this.states.get(peer) ?? newState(peer);
+      this.states.set(peer, state);
+      const isDue = nowMs - state.rangeAtMs >= intervalMs && nowMs >= state.passedOverUntilMs;
+      if (!isDue || state.isAsked) continue;
+      state.isAsked = true;
+      state.askedAtMs = nowMs;
+      void this.askRange(state, signal);
+    }
+  }
+
+  private async askRange(state: PeerState, signal: AbortSignal): Promise<void> {
+    const { peer } = state;
+    const limit = AbortSignal.any([signal, peer.signal, AbortSignal.timeout(RANGE_TIMEOUT_MS)]);
+    try {
+      state.range = await peer.source.range(limit);
+      state.rangeAtMs = this.ports.clock.monotonicMs();
+    } catch (error) {
+      if (!signal.aborted) this.passOver(state, error);
+    } finally {
+      state.isAsked = false;
+      this.wakeup.wake();
+    }
+  }
+
+  private newClaims(): HeightClaims {
+    const { claimMs: patienceMs, strangersMs } = this.limits;
+    return new HeightClaims(this.ports.clock, { patienceMs, strangersMs });
+  }
+
+  private isDone(startMs: number, mayBeFirst: boolean): boolean {
+    const nowMs = this.ports.clock.monotonicMs();
+    const ranges = [...this.states.values()].filter(({ range }) => range !== undefined);
+    if (ranges.length === 0) return mayBeFirst && nowMs - startMs >= this.limits.lonelyMs;
+    if (nowMs - startMs < this.limits.settleMs) return false;
+    // Whoever is frozen has nothing to give; it gets its turn when it answers again.
+    const speaking = ranges.filter((state) => !this.isSilent(state, nowMs));
+    const isFresh = speaking.every(({ rangeAtMs }) => nowMs - rangeAtMs < RANGE_FRESH_MS);
+    const claimed = speaking.flatMap(({ peer: { nodeId }, range }) => {
+      return range === undefined ? [] : [{ nodeId, height: range.height }];
+    });
+    const isHeld = this.claims.hold(claimed, this.ports.target.height());
+    return speaking.length > 0 && isFresh && !isHeld && this.queue.next() === undefined;
+  }
+
+  private isSilent({ isAsked, askedAtMs }: PeerState, nowMs: number): boolean {
+    return isAsked && nowMs - askedAtMs >= this.limits.silentMs;
+  }
+
+  /** The greatest height that a peer in good standing claims. */
+  private peerHeight(): Height {
+    const heights = [...this.states.values()].flatMap(({ range }) => range?.height ?? []);
+    return heights.reduce((highest, height) => Math.max(highest, height), 0);
+  }
+
+  /** Gives work to every peer that has time for it, in turns. */
+  private ask(signal: AbortSignal): void {
+    const nowMs = this.ports.clock.monotonicMs();
+    // Whoever failed before is asked last: it must not sit on the block that holds up the others.
+    const ready = [...this.states.values()]
+      .filter(({ passedOverUntilMs }) => nowMs >= passedOverUntilMs)
+      .toSorted((one, other) => one.failures - other.failures);
+    for (const state of ready) this.doubt(state, signal);
+    for (let turn = 0; turn < MAX_REQUESTS_PER_PEER; turn++) {
+      for (const state of ready) {
+        if (state.range === undefined || state.requests > turn) continue;
+        const request = this.queue.take(state.range);
+        if (request === undefined) continue;
+        state.requests++;
+        void this.askBlocks(state, request, signal);
+      }
+    }
+  }
+
+  /** Asks for the newest block that a peer claims to have, where it has backed nothing so far. */
+  private doubt(state: PeerState, signal: AbortSignal): void {
+    const { range, peer } = state;
+    if (range === undefined || state.isAskedForProof) return;
+    if (!this.claims.isDoubtful(peer.nodeId, range.height, this.ports.target.height())) return;
+    state.isAskedForProof = true;
+    void this.askProof(peer, range.height, signal).finally(() => {
+      state.isAskedForProof = false;
+      this.wakeup.wake();
+    });
+  }
+
+  private async askProof(peer: SyncPeer, height: Height, signal: AbortSignal): Promise<void> {
+    const timeout = AbortSignal.timeout(this.limits.stallMs);
+    const limit = AbortSignal.any([signal, peer.signal, timeout]);
+    const { target, log } = this.ports;
+    const onBlock = ({ commit }: DecidedBlock) => {
+      const isProof = commit.height === height && target.isProof(commit);
+      if (isProof) this.claims.prove(peer.nodeId, height);
+    };
+    try {
+      await peer.source.blocks({ from: height, count: 1 }, { signal: limit, onBlock });
+    } catch (error) {
+      if (!signal.aborted) log.debug({ peer: peer.nodeId, err: error }, "a height was not proved");
+    }
+  }
+
+  private async askBlocks(
+    state: PeerState,
+    request: { readonly from: Height; readonly count: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { peer } = state;
+    const stall = new StallTimer(this.limits.stallMs);
+    const limit = AbortSignal.any([
+      signal,
+      peer.signal,
+      stall.signal,
+      AbortSignal.timeout(this.limits.answerMs),
+    ]);
+    const onBlock = (decided: DecidedBlock, sizeBytes: number) => {
+      stall.reset();
+      state.failures = 0;
+      this.queue.put(decided, { from: peer.nodeId, sizeBytes });
+      this.wakeup.wake();
+    };
+    try {
+      const count = await peer.source.blocks(request, { signal: limit, onBlock });
+      // Within the range that it named itself a peer must have something to give.
+      if (count === 0) this.passOver(state, new Error("an empty answer"));
+    } catch (error) {
+      if (!signal.aborted) this.passOver(state, error);
+    } finally {
+      stall.stop();
+      state.requests--;
+      this.queue.release(request);
+      this.wakeup.wake();
+    }
+  }
+
+  /** Verifies and executes the next block; false when it is not here yet. */
+  private async applyNext(): Promise<boolean> {
+    const next = this.queue.next();
+    if (next === undefined) return false;
+    try {
+      await this.ports.target.apply(next.decided);
+      this.queue.advance();
+      this.claims.back(next.from);
+    } catch (error) {
+      if (errorCode(error) !== "BLOCK_INVALID") throw error;
+      this.ports.log.warn(
+        { peer: next.from, height: next.decided.block.header.height, err: error },
+        "a peer sent a false block",
+      );
+      this.queue.dropFrom(next.from);
+      for (const state of this.states.values()) {
+        if (state.peer.nodeId === next.from) this.setAside(state);
+      }
+      this.ports.report(next.from, "falseBlock");
+    }
+    return true;
+  }
+
+  private passOver(state: PeerState, error: unknown): void {
+    this.setAside(state);
+    state.failures++;
+    const { nodeId, signal } = state.peer;
+    if (signal.aborted) return;
+    this.ports.log.debug({ peer: nodeId, err: error }, "peer passed over");
+    const isMalformed = errorCode(error) === "PEER_PROTOCOL";
+    this.ports.report(nodeId, isMalformed ? "malformed" : "unanswered");
+  }
+
+  /** What it said of itself does not count until it is asked again. */
+  private setAside(state: PeerState): void {
+    state.range = undefined;
+    state.passedOverUntilMs = this.ports.clock.monotonicMs() + this.limits.passedOverMs;
+  }
+}
+
+/** Fires when it was not reset for a while. */
+class StallTimer {
+  private readonly controller = new AbortController();
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly patienceMs: number) {
+    this.reset();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  reset(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.controller.abort(new Error("silent")), this.patienceMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+}
+
+function newState(peer: SyncPeer): PeerState {
+  return {
+    peer,
+    range: undefined,
+    rangeAtMs: Number.NEGATIVE_INFINITY,
+    isAsked: false,
+    askedAtMs: Number.NEGATIVE_INFINITY,
+    requests: 0,
+    passedOverUntilMs: Number.NEGATIVE_INFINITY,
+    failures: 0,
+    isAskedForProof: false,
+  };
+}

@@ -1,0 +1,104 @@
+/**
+ * Which of the heights that peers name keep a node catching up. A name costs nothing: it counts for
+ * a while, then only if blocks of that peer were applied, or a commit proved it. Else a few liars
+ * who claim one block more and give nothing keep a validator from deciding for ever.
+ */
+import type { Height } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { NodeId } from "../node-key.js";
+
+/** What claims are judged by. */
+export interface ClaimLimits {
+  /** How long a claim counts after it was first made, or after the peer last gave something. */
+  readonly patienceMs: number;
+  /**
+   * How long claims of peers that never gave anything count in all while nothing else is missing:
+   * liars come back under new keys.
+   */
+  readonly strangersMs: number;
+}
+
+interface Standing {
+  /** When the peer began to claim more than is here; undefined while it does not. */
+  sinceMs: number | undefined;
+  /** When a block of it was last applied. */
+  backedAtMs: number;
+  provedHeight: Height;
+}
+
+/** The claims of one time of catching up. */
+export class HeightClaims {
+  private readonly standings = new Map<NodeId, Standing>();
+  private heldByStrangersMs = 0;
+  private lookedAtMs: number;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly limits: ClaimLimits,
+  ) {
+    this.lookedAtMs = clock.monotonicMs();
+  }
+
+  /** A block that the peer gave was verified and applied. */
+  back(nodeId: NodeId): void {
+    this.standingOf(nodeId).backedAtMs = this.clock.monotonicMs();
+  }
+
+  /** A commit that the peer showed proves that the network has come to a height. */
+  prove(nodeId: NodeId, height: Height): void {
+    const standing = this.standingOf(nodeId);
+    standing.provedHeight = Math.max(standing.provedHeight, height);
+  }
+
+  /** Whether the peer should be asked for a proof: half of the patience with it is used up. */
+  isDoubtful(nodeId: NodeId, claimed: Height, own: Height): boolean {
+    if (claimed <= own) return false;
+    const { provedHeight, sinceMs, backedAtMs } = this.standingOf(nodeId);
+    if (provedHeight > own || sinceMs === undefined) return false;
+    const waitedMs = this.clock.monotonicMs() - Math.max(sinceMs, backedAtMs);
+    return waitedMs >= this.limits.patienceMs / 2;
+  }
+
+  /**
+   * Whether any claim keeps the node catching up. To be called again and again: the time between
+   * two calls counts as held.
+   */
+  hold(
+    claims: readonly { readonly nodeId: NodeId; readonly height: Height }[],
+    own: Height,
+  ): boolean {
+    const nowMs = this.clock.monotonicMs();
+    const passedMs = nowMs - this.lookedAtMs;
+    this.lookedAtMs = nowMs;
+    const holding = claims.filter(({ nodeId, height }) => this.counts(nodeId, height, own));
+    if (holding.some(({ nodeId }) => this.isKnown(nodeId, own))) return true;
+    if (holding.length === 0) return false;
+    this.heldByStrangersMs += passedMs;
+    return this.heldByStrangersMs < this.limits.strangersMs;
+  }
+
+  private counts(nodeId: NodeId, claimed: Height, own: Height): boolean {
+    const standing = this.standingOf(nodeId);
+    if (claimed <= own) {
+      standing.sinceMs = undefined;
+      return false;
+    }
+    const nowMs = this.clock.monotonicMs();
+    standing.sinceMs ??= nowMs;
+    if (standing.provedHeight > own) return true;
+    return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < this.limits.patienceMs;
+  }
+
+  private isKnown(nodeId: NodeId, own: Height): boolean {
+    const { backedAtMs, provedHeight } = this.standingOf(nodeId);
+    return backedAtMs > Number.NEGATIVE_INFINITY || provedHeight > own;
+  }
+
+  private standingOf(nodeId: NodeId): Standing {
+    const known = this.standings.get(nodeId);
+    if (known !== undefined) return known;
+    const fresh = { sinceMs: undefined, backedAtMs: Number.NEGATIVE_INFINITY, provedHeight: 0 };
+    this.standings.set(nodeId, fresh);
+    return fresh;
+  }
+}

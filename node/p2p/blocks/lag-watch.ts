@@ -1,0 +1,215 @@
+/**
+ * Notices that the network has gone on without this node. What peers say of their height is only a
+ * reason to ask for proof, while consensus goes on: a liar costs a request now and then, and no
+ * more.
+ */
+import { errorCode } from "../../../chain/errors.js";
+import type { Commit } from "../../../chain/consensus/commit.js";
+import type { Height } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { sleep } from "../../../runtime/process/task.js";
+import type { HeightWitness } from "../../consensus/consensus-ports.js";
+import type { BlockSource } from "./block-protocol.js";
+import type { NodeId } from "../node-key.js";
+import type { Offence } from "../peers/peer-scores.js";
+
+/** A connected peer and the height that it says it is deciding. */
+export interface HeightClaim {
+  readonly nodeId: NodeId;
+  readonly height: Height;
+  readonly source: BlockSource;
+}
+
+/** What the watch needs. */
+export interface LagWatchPorts {
+  /** The newest height of this node. */
+  height(): Height;
+  claims(): readonly HeightClaim[];
+  report(nodeId: NodeId, offence: Offence): void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Other time limits than the usual ones. */
+  readonly limits?: Partial<LagLimits>;
+}
+
+/** Time limits of the watch, milliseconds. */
+export interface LagLimits {
+  readonly lookMs: number;
+  /** A peer must be far ahead for so long: repair by single messages may be faster. */
+  readonly patienceMs: number;
+  /** Time for a peer to give its proof. */
+  readonly proofMs: number;
+  /** A peer without proof is not asked again for this long; doubles each time. */
+  readonly doubtMs: number;
+  readonly maxDoubtMs: number;
+  /** After block sync that brought nothing; doubles each time. */
+  readonly restMs: number;
+  readonly maxRestMs: number;
+}
+
+const USUAL_LIMITS: LagLimits = {
+  lookMs: 250,
+  patienceMs: 1_000,
+  proofMs: 5_000,
+  doubtMs: 30_000,
+  maxDoubtMs: 600_000,
+  restMs: 10_000,
+  maxRestMs: 300_000,
+};
+
+/**
+ * Decided heights that a node must lack to go back to block sync. Fewer are repaired by messages of
+ * consensus, some a second, sooner than block sync has settled.
+ */
+const FAR_BEHIND_BLOCKS = 16;
+
+/** Peers asked at once; each may answer with the largest block there is. */
+const MAX_ASKED_AT_ONCE = 4;
+
+/** Doubling ends somewhere, so that the power stays a number. */
+const MAX_DOUBLINGS = 20;
+
+interface Standing {
+  /** Since when the peer claims to be far ahead; undefined while it does not. */
+  sinceMs: number | undefined;
+  /** Claims without proof. */
+  doubts: number;
+  doubtedUntilMs: number;
+}
+
+/** Decides when a node that takes part should follow again. */
+export class LagWatch {
+  /** By connected peer. */
+  private readonly standings = new Map<NodeId, Standing>();
+  private readonly limits: LagLimits;
+  /** Own height when the last proof came. */
+  private provedAt: Height | undefined;
+  private fruitless = 0;
+
+  constructor(private readonly ports: LagWatchPorts) {
+    this.limits = { ...USUAL_LIMITS, ...ports.limits };
+  }
+
+  /**
+   * Resolves when a peer has proved that the network has decided `FAR_BEHIND_BLOCKS` heights more
+   * than this node has; rejects with the signal's reason.
+   */
+  async proved(witness: HeightWitness, signal: AbortSignal): Promise<void> {
+    await this.rest(signal);
+    this.standings.clear();
+    for (;;) {
+      await sleep(this.limits.lookMs, { signal });
+      const claims = this.dueClaims();
+      if (claims.length === 0 || !(await this.isProved(claims, witness, signal))) continue;
+      const height = this.ports.height();
+      this.provedAt = height;
+      const peerHeight = Math.max(...claims.map((claim) => claim.height));
+      this.ports.log.info({ height, peerHeight }, "fell behind the network");
+      return;
+    }
+  }
+
+  /** Asks some at once: one that is silent must not hide one that speaks. */
+  private async isProved(
+    claims: readonly HeightClaim[],
+    witness: HeightWitness,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const ending = new AbortController();
+    const inner = AbortSignal.any([signal, ending.signal]);
+    const height = this.ports.height() + FAR_BEHIND_BLOCKS;
+    const proofs = claims.map(async (claim) => {
+      const commit = await this.ask(claim, height, inner);
+      if (commit?.height === height && witness.isProof(commit)) return;
+      this.doubt(claim);
+      throw new Error("no proof");
+    });
+    try {
+      await Promise.any(proofs);
+      return true;
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    } finally {
+      ending.abort(new Error("the proof is here"));
+    }
+  }
+
+  /** A node that nobody can serve must not hurry from consensus to block sync and back. */
+  private async rest(signal: AbortSignal): Promise<void> {
+    if (this.provedAt === undefined) return;
+    const isFruitless = this.ports.height() - this.provedAt < FAR_BEHIND_BLOCKS;
+    this.fruitless = isFruitless ? this.fruitless + 1 : 0;
+    if (!isFruitless) return;
+    const { restMs, maxRestMs } = this.limits;
+    await sleep(doubled(restMs, this.fruitless, maxRestMs), { signal });
+  }
+
+  /** Of those who have been far ahead for a while, the ones whose last doubt is the oldest. */
+  private dueClaims(): readonly HeightClaim[] {
+    const nowMs = this.ports.clock.monotonicMs();
+    const far = this.ports.height() + FAR_BEHIND_BLOCKS;
+    const claims = this.ports.claims();
+    const connected = new Set(claims.map(({ nodeId }) => nodeId));
+    for (const nodeId of this.standings.keys()) {
+      if (!connected.has(nodeId)) this.standings.delete(nodeId);
+    }
+    const due: { readonly claim: HeightClaim; readonly doubtedUntilMs: number }[] = [];
+    for (const claim of claims) {
+      const standing = this.standingOf(claim.nodeId);
+      // The height in progress is decided nowhere yet.
+      if (claim.height <= far) {
+        standing.sinceMs = undefined;
+        continue;
+      }
+      standing.sinceMs ??= nowMs;
+      const { sinceMs, doubtedUntilMs } = standing;
+      const isDue = nowMs - sinceMs >= this.limits.patienceMs && nowMs >= doubtedUntilMs;
+      if (isDue) due.push({ claim, doubtedUntilMs });
+    }
+    const sorted = due.toSorted((one, other) => one.doubtedUntilMs - other.doubtedUntilMs);
+    return sorted.slice(0, MAX_ASKED_AT_ONCE).map(({ claim }) => claim);
+  }
+
+  private async ask(
+    { nodeId, source }: HeightClaim,
+    height: Height,
+    signal: AbortSignal,
+  ): Promise<Commit | undefined> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.limits.proofMs)]);
+    let commit: Commit | undefined;
+    try {
+      await source.blocks(
+        { from: height, count: 1 },
+        { signal: limit, onBlock: (decided) => (commit = decided.commit) },
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      this.ports.log.debug({ peer: nodeId, err: error }, "no proof of a peer's height");
+      if (errorCode(error) === "PEER_PROTOCOL") this.ports.report(nodeId, "malformed");
+    }
+    return commit;
+  }
+
+  private doubt({ nodeId }: HeightClaim): void {
+    const standing = this.standingOf(nodeId);
+    standing.doubts++;
+    const { doubtMs, maxDoubtMs } = this.limits;
+    const pauseMs = doubled(doubtMs, standing.doubts, maxDoubtMs);
+    standing.doubtedUntilMs = this.ports.clock.monotonicMs() + pauseMs;
+  }
+
+  private standingOf(nodeId: NodeId): Standing {
+    const known = this.standings.get(nodeId);
+    if (known !== undefined) return known;
+    const fresh = { sinceMs: undefined, doubts: 0, doubtedUntilMs: Number.NEGATIVE_INFINITY };
+    this.standings.set(nodeId, fresh);
+    return fresh;
+  }
+}
+
+/** The pause after the `count`th time, from 1. */
+function doubled(firstMs: number, count: number, maxMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(count - 1, MAX_DOUBLINGS), maxMs);
+}

@@ -1,0 +1,119 @@
+/** How the gossip router is set up; the reasons are beside each setting. */
+import { createHash } from "node:crypto";
+import { type GossipSub, gossipsub, StrictNoSign } from "@libp2p/gossipsub";
+import type { GossipSubComponents } from "@libp2p/gossipsub";
+import type { PeerId } from "@libp2p/interface";
+
+/** Largest message that is published: the largest transaction (128 KiB) with room to spare. */
+export const MAX_GOSSIP_BYTES = 192 * 1024;
+
+/** A router tells its neighbours at once that it has a message of this size. */
+export const MIN_ANNOUNCED_BYTES = 512;
+
+/** Announcements that one peer may make in a second: five blocks of 4 MiB have 320 parts. */
+const MAX_ANNOUNCED = 2_048;
+
+/** Bytes that wait for a peer that does not read; beyond that its stream is given up. */
+const MAX_OUTBOUND_BUFFER_BYTES = 16 * 1024 * 1024;
+
+/** Largest packet between routers: an answer to IWANT holds several messages. */
+const MAX_PACKET_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Counts inside one packet, far above what a second of traffic needs and far below what would
+ * occupy a node.
+ */
+const PACKET_LIMITS = {
+  maxSubscriptions: 16,
+  maxMessages: 1_000,
+  maxIhaveMessageIDs: 5_000,
+  maxIwantMessageIDs: 1_000,
+  maxControlMessages: 64,
+  maxIdontwantMessageIDs: 512,
+  maxPeerInfos: 0,
+} as const;
+
+/** Time for which a message is recognised as a duplicate. */
+const SEEN_TTL_MS = 60_000;
+
+/** gossipsub as a libp2p service. */
+export function gossipService(
+  topics: readonly string[],
+): (components: GossipSubComponents) => GossipSub {
+  return gossipsub({
+    // Messages carry their authors' signatures inside; the router's would be a second one.
+    globalSignaturePolicy: StrictNoSign,
+    msgIdFn: (message) =>
+      createHash("sha256").update(message.topic).update("\0").update(message.data).digest(),
+    msgIdToStrFn: (id) => Buffer.from(id.buffer, id.byteOffset, id.byteLength).toString("latin1"),
+    fallbackToFloodsub: false,
+    // An own message goes to every peer at once: a proposal must not wait for a mesh.
+    floodPublish: true,
+    batchPublish: true,
+    allowPublishToZeroTopicPeers: true,
+    ignoreDuplicatePublishError: true,
+    doPX: false,
+    tagMeshPeers: false,
+    allowedTopics: [...topics],
+    seenTTL: SEEN_TTL_MS,
+    maxOutboundBufferSize: MAX_OUTBOUND_BUFFER_BYTES,
+    maxInboundDataLength: MAX_PACKET_BYTES,
+    maxInboundStreams: 2,
+    maxOutboundStreams: 2,
+    decodeRpcLimits: PACKET_LIMITS,
+    idontwantMinDataSize: MIN_ANNOUNCED_BYTES,
+    idontwantMaxMessages: MAX_ANNOUNCED,
+    // Peers are judged by PeerScores, which knows what a message meant. The router's own score
+    // would punish neighbours behind one address and nodes that were paused.
+    scoreParams: {
+      topics: {},
+      topicScoreCap: 0,
+      appSpecificScore: () => 0,
+      appSpecificWeight: 0,
+      IPColocationFactorWeight: 0,
+      behaviourPenaltyWeight: 0,
+    },
+  });
+}
+
+/** What routers say to each other in one packet, as far as its cost goes. */
+export interface Packet {
+  readonly messages: readonly unknown[];
+  readonly subscriptions: readonly unknown[];
+  readonly control?: {
+    readonly ihave?: readonly MessageIds[];
+    readonly iwant?: readonly MessageIds[];
+    readonly idontwant?: readonly MessageIds[];
+    readonly graft?: readonly unknown[];
+    readonly prune?: readonly unknown[];
+  };
+}
+
+interface MessageIds {
+  readonly messageIDs?: readonly unknown[];
+}
+
+/** The method of the router's class through which every packet goes. */
+interface PacketRouter {
+  handleReceivedRpc(from: PeerId, packet: Packet): Promise<void>;
+}
+
+/**
+ * Calls the listener with every packet before the router looks at it.
+ * @throws RangeError where this version of the router has another way for packets
+ */
+export function onPacket(
+  router: GossipSub,
+  listener: (from: PeerId, packet: Packet) => void,
+): void {
+  if (!takesPackets(router)) throw new RangeError("the gossip router does not show its packets");
+  const handle = router.handleReceivedRpc.bind(router);
+  router.handleReceivedRpc = (from, packet) => {
+    listener(from, packet);
+    return handle(from, packet);
+  };
+}
+
+function takesPackets(router: object): router is PacketRouter {
+  return "handleReceivedRpc" in router && typeof router.handleReceivedRpc === "function";
+}

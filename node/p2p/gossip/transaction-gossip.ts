@@ -1,0 +1,255 @@
+/**
+ * Transactions over the network. What becomes executable here goes out in batches; what comes in
+ * goes to the pool first and is relayed only if the pool took something of it. A new peer gets
+ * what is pending, so that nothing is lost that was sent while the two were apart.
+ */
+import { LRUCache } from "lru-cache";
+import { keccak256Hex } from "../../../chain/crypto.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import { errorCode } from "../../../chain/errors.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import { createWakeup, sleep } from "../../../runtime/process/task.js";
+import type { PendingTransaction } from "../../view/event-bus.js";
+import type { PoolErrorCode, TransactionPool } from "../../mempool/pool-port.js";
+import type { Verdict } from "./gossip.js";
+import type { NodeId } from "../node-key.js";
+import { decodeTransactions, encodeTransactions, MAX_BATCH_COUNT } from "../peers/peer-codec.js";
+import type { Offence } from "../peers/peer-scores.js";
+import { TokenBucket } from "../peers/traffic-meter.js";
+
+/** A peer as this part sees it. */
+export interface TransactionNeighbour {
+  readonly nodeId: NodeId;
+  readonly unsentBytes: number;
+  send(frame: { readonly type: "transactions"; readonly raws: readonly Uint8Array[] }): void;
+}
+
+/** What this part needs. */
+export interface TransactionGossipPorts {
+  readonly pool: Pick<TransactionPool, "submit" | "content">;
+  publish(bytes: Uint8Array): void;
+  report(nodeId: NodeId, offence: Offence): void;
+  readonly clock: Clock;
+}
+
+/** How long a batch is filled. */
+const BATCH_MS = 50;
+
+/** A batch of this size goes out at once. */
+const BATCH_BYTES = 64 * 1024;
+
+/** What a new peer gets of the pool: some 25,000 transfers. */
+const GREETING_BYTES = 4 * 1024 * 1024;
+
+/**
+ * A newcomer is greeted when gossip surely reaches it (the router joins it to its mesh within a
+ * heartbeat of a second): what comes in before is in the greeting, what comes later is gossiped.
+ */
+const GREETING_DELAY_MS = 2_000;
+
+/** A peer that comes and goes is greeted no more often than this; the greeting waits. */
+const GREETING_INTERVAL_MS = 5_000;
+
+/** How often it is looked whether a greeting is due. */
+const GREETING_CHECK_MS = 250;
+
+/** Peers whose last greeting is remembered. */
+const MAX_GREETED = 1_000;
+
+/**
+ * Hashes that came from peers and are not to be published again from here. One that is forgotten
+ * before it becomes executable is published once more than needed.
+ */
+const MAX_HEARD = 65_536;
+
+/** Refusals that no state can explain: nobody who looked at it would have relayed it. */
+const SENDERS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
+  "INTRINSIC_GAS_TOO_LOW",
+  "GAS_LIMIT_EXCEEDED",
+  "TIP_ABOVE_FEE_CAP",
+  "INVALID_CHAIN_ID",
+  "UNPROTECTED",
+  "TYPE_NOT_SUPPORTED",
+  "INVALID_SENDER",
+  "TRANSACTION_TOO_LARGE",
+  "INITCODE_TOO_LARGE",
+  "INVALID_TRANSACTION",
+]);
+
+/** Refusals that say nothing about the sender: the pool has it, or has no room. */
+const NOBODYS_FAULT: ReadonlySet<string> = new Set<PoolErrorCode>([
+  "ALREADY_KNOWN",
+  "POOL_FULL",
+  "UNDERPRICED",
+  "ACCOUNT_LIMIT",
+  "NODE_HALTED",
+]);
+
+/**
+ * Transactions of one peer that may turn out useless, mean and burst. Each costs a signature's
+ * recovery. The burst is more than a whole greeting of a peer that was away, all of it mined since.
+ */
+const USELESS_PER_SECOND = 500;
+const USELESS_BURST = 30_000;
+
+/** Peers whose useless transactions are remembered, also while they are away. */
+const MAX_JUDGED = 1_000;
+
+interface Newcomer {
+  readonly neighbour: TransactionNeighbour;
+  readonly dueMs: number;
+}
+
+/** The pool's side of gossip. */
+export class TransactionGossip {
+  private readonly heard = new LRUCache<Hash32, true>({ max: MAX_HEARD });
+  private readonly greetedAtMs = new LRUCache<NodeId, number>({ max: MAX_GREETED });
+  /** Peers that are to be greeted. */
+  private readonly newcomers = new Map<NodeId, Newcomer>();
+  private readonly budgets = new LRUCache<NodeId, TokenBucket>({ max: MAX_JUDGED });
+  private readonly wakeup = createWakeup();
+  private batch: Uint8Array[] = [];
+  private batchBytes = 0;
+
+  constructor(private readonly ports: TransactionGossipPorts) {}
+
+  /** Transactions became executable here; those that peers sent are known to them. */
+  onAdmitted(transactions: readonly PendingTransaction[]): void {
+    for (const { tx } of transactions) {
+      if (this.heard.has(tx.hash)) continue;
+      if (this.batchBytes + tx.raw.length > BATCH_BYTES) this.flush();
+      this.batch.push(tx.raw);
+      this.batchBytes += tx.raw.length;
+      if (this.batch.length >= MAX_BATCH_COUNT) this.flush();
+    }
+    if (this.batch.length > 0) this.wakeup.wake();
+  }
+
+  /** A batch that came by gossip, from the peer that handed it on. */
+  async onGossip(bytes: Uint8Array, from: NodeId): Promise<Verdict> {
+    let raws: readonly Uint8Array[];
+    try {
+      raws = decodeTransactions(bytes);
+    } catch {
+      return "invalid";
+    }
+    const hashes = raws.map(keccak256Hex);
+    for (const hash of hashes) this.heard.set(hash, true);
+    const answers = await this.submit(raws, from);
+    // What was refused now may come again from one of this node's own clients.
+    hashes.forEach((hash, index) => answers[index] instanceof Error && this.heard.delete(hash));
+    if (answers.some(isSendersFault)) return "invalid";
+    return answers.some((answer) => !(answer instanceof Error)) ? "relay" : "drop";
+  }
+
+  /**
+   * A batch that a peer sent to this node alone. What is new in it is published from here: others
+   * may have been apart from that peer, too.
+   */
+  async onDirect(raws: readonly Uint8Array[], from: NodeId): Promise<void> {
+    const answers = await this.submit(raws, from);
+    if (answers.some(isSendersFault)) this.ports.report(from, "invalidMessage");
+  }
+
+  /** A peer has joined: it is sent what is pending. */
+  add(neighbour: TransactionNeighbour): void {
+    const { nodeId } = neighbour;
+    const lastMs = this.greetedAtMs.get(nodeId) ?? Number.NEGATIVE_INFINITY;
+    const soonestMs = this.ports.clock.monotonicMs() + GREETING_DELAY_MS;
+    const dueMs = Math.max(soonestMs, lastMs + GREETING_INTERVAL_MS);
+    this.newcomers.set(nodeId, { neighbour, dueMs });
+    this.wakeup.wake();
+  }
+
+  /** A peer is gone. */
+  remove(neighbour: TransactionNeighbour): void {
+    if (this.newcomers.get(neighbour.nodeId)?.neighbour === neighbour) {
+      this.newcomers.delete(neighbour.nodeId);
+    }
+  }
+
+  /** Sends out batches until the signal fires. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const isWaiting = this.newcomers.size > 0;
+      await this.wakeup.wait({ signal, timeoutMs: isWaiting ? GREETING_CHECK_MS : IDLE_MS });
+      await sleep(BATCH_MS, { signal });
+      this.flush();
+      this.greetNewcomers();
+    }
+  }
+
+  /** Hands a peer's transactions to the pool, unless it has sent too many useless ones. */
+  private async submit(raws: readonly Uint8Array[], from: NodeId): Promise<readonly unknown[]> {
+    const budget = this.budgets.get(from) ?? this.newBudget(from);
+    // Taken before the answers are here: batches must not overtake their judgement.
+    if (!budget.take(raws.length)) {
+      budget.give(raws.length);
+      return raws.map(() => overBudget);
+    }
+    const answers = await this.ports.pool.submit(raws, "peer");
+    budget.give(answers.filter((answer) => !isUseless(answer)).length);
+    return answers;
+  }
+
+  private newBudget(from: NodeId): TokenBucket {
+    const [perSecond, burst] = [USELESS_PER_SECOND, USELESS_BURST];
+    const budget = new TokenBucket({ perSecond, burst, clock: this.ports.clock });
+    this.budgets.set(from, budget);
+    return budget;
+  }
+
+  private greetNewcomers(): void {
+    const nowMs = this.ports.clock.monotonicMs();
+    for (const [nodeId, { neighbour, dueMs }] of this.newcomers) {
+      if (nowMs < dueMs) continue;
+      this.newcomers.delete(nodeId);
+      this.greetedAtMs.set(nodeId, nowMs);
+      for (const raws of greetingOf(this.ports.pool))
+        neighbour.send({ type: "transactions", raws });
+    }
+  }
+
+  private flush(): void {
+    if (this.batch.length === 0) return;
+    this.ports.publish(encodeTransactions(this.batch));
+    this.batch = [];
+    this.batchBytes = 0;
+  }
+}
+
+/** Nothing to send: the loop waits for the wakeup, however long that takes. */
+const IDLE_MS = 3_600_000;
+
+/** The beginning of what is pending, in batches; each sender's transactions in nonce order. */
+function greetingOf(pool: Pick<TransactionPool, "content">): Uint8Array[][] {
+  const batches: Uint8Array[][] = [];
+  let [batchBytes, totalBytes] = [0, 0];
+  for (const { pending } of pool.content().values()) {
+    for (const { tx } of pending) {
+      if (totalBytes + tx.raw.length > GREETING_BYTES) return batches;
+      const last = batches.at(-1);
+      const isFull = batchBytes + tx.raw.length > BATCH_BYTES || last?.length === MAX_BATCH_COUNT;
+      if (last === undefined || isFull) {
+        batches.push([tx.raw]);
+        batchBytes = 0;
+      } else {
+        last.push(tx.raw);
+      }
+      batchBytes += tx.raw.length;
+      totalBytes += tx.raw.length;
+    }
+  }
+  return batches;
+}
+
+/** Stands for the answer to what was not even looked at. */
+const overBudget = new Error("too many useless transactions");
+
+function isUseless(answer: unknown): boolean {
+  return answer instanceof Error && !NOBODYS_FAULT.has(errorCode(answer) ?? "");
+}
+
+function isSendersFault(answer: unknown): boolean {
+  return answer instanceof Error && SENDERS_FAULT.has(errorCode(answer));
+}

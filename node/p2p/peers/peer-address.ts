@@ -1,0 +1,71 @@
+/** Addresses of peers as operators write them: `<node_id>@<host>:<port>`, seeds without the id. */
+import { isIP } from "node:net";
+import { type NodeId, parseNodeId } from "../node-key.js";
+import { P2pError } from "../p2p-error.js";
+
+/** Where a peer can be dialled. */
+export interface PeerAddress {
+  /** Undefined for a seed whose key nobody wrote down. */
+  readonly nodeId: NodeId | undefined;
+  /** IP address without brackets, or a name. */
+  readonly host: string;
+  /** 1 to 65535. */
+  readonly port: number;
+}
+
+/** The address of a peer that is known by its id. */
+export interface KnownPeerAddress extends PeerAddress {
+  readonly nodeId: NodeId;
+}
+
+const MAX_PORT = 65_535;
+
+/** Id, IPv6 address in brackets or other host, port. */
+const ADDRESS =
+  /^(?:tcp:\/\/)?(?:([0-9a-fA-F]*)@)?(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+)):([0-9]{1,5})$/;
+
+/** Longest name that DNS has. */
+const MAX_HOST_LENGTH = 253;
+
+/**
+ * Reads one address; the id is optional, as is a leading "tcp://".
+ * @throws PEER_ADDRESS_INVALID
+ */
+export function parsePeerAddress(text: string): PeerAddress {
+  const match = ADDRESS.exec(text.trim());
+  const host = match?.[2] ?? match?.[3] ?? "";
+  const port = Number(match?.[4] ?? "NaN");
+  const isIp6 = match?.[2] === undefined || isIP(host) === 6;
+  const isUsable = isIp6 && host.length <= MAX_HOST_LENGTH && port >= 1 && port <= MAX_PORT;
+  if (match === null || !isUsable) {
+    throw new P2pError("PEER_ADDRESS_INVALID", "expected <node_id>@<host>:<port>", {
+      details: { address: text.slice(0, 100) },
+    });
+  }
+  const nodeId = match[1] === undefined ? undefined : parseNodeId(match[1]);
+  return { nodeId, host, port };
+}
+
+/** Reads one address with its id. Throws PEER_ADDRESS_INVALID. */
+export function parseKnownPeerAddress(text: string): KnownPeerAddress {
+  const { nodeId, host, port } = parsePeerAddress(text);
+  if (nodeId === undefined) {
+    throw new P2pError("PEER_ADDRESS_INVALID", "expected <node_id>@<host>:<port>", {
+      details: { address: text.slice(0, 100) },
+    });
+  }
+  return { nodeId, host, port };
+}
+
+/** Writes an address as `parsePeerAddress` reads it. */
+export function formatPeerAddress({ nodeId, host, port }: PeerAddress): string {
+  const id = nodeId === undefined ? "" : `${nodeId}@`;
+  return `${id}${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** The libp2p form, without a peer id: who answers shows his key in the handshake. */
+export function multiaddrTextOf({ host, port }: Omit<PeerAddress, "nodeId">): string {
+  const version = isIP(host);
+  const protocol = version === 4 ? "ip4" : version === 6 ? "ip6" : "dns";
+  return `/${protocol}/${host}/tcp/${port}`;
+}

@@ -1,0 +1,163 @@
+/** Events as subscribers get them: CometBFT's kinds, each with its data and searchable values. */
+import {
+  blockEvents,
+  type ExecutedTransaction,
+  executedTransaction,
+} from "../../../../chain/abci-event.js";
+import { hexToBytes, type Height } from "../../../../chain/hex.js";
+import { encodeSdkTransaction } from "../../../../chain/sdk-transaction.js";
+import type { Vote } from "../../../../chain/consensus/vote.js";
+import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
+import type { ConsensusMoment } from "../../../consensus/consensus-ports.js";
+import type { CommittedBlock } from "../../../view/event-bus.js";
+import { blockResult, needOutline } from "../chain-reads.js";
+import {
+  base64,
+  blockIdJson,
+  evidenceJson,
+  headerJson,
+  upperHex,
+  validatorJson,
+  voteJson,
+} from "./encode.js";
+import { transactionValues } from "../search/event-search.js";
+import type { CometChain } from "../ports.js";
+import { type EventValues, eventValues } from "../search/query-match.js";
+import type { ResultTexts } from "./result-texts.js";
+import { transactionResultJson, validatorUpdateJson, validatorUpdates } from "./results.js";
+
+/** One event; its parts are made only when somebody wants them. */
+export interface PublishedEvent {
+  /** What `tm.event` is compared with. */
+  readonly kind: string;
+  values(): EventValues;
+  /** JSON text of `{type, value}`. */
+  data(): string | Promise<string>;
+}
+
+/** Events of a committed height, in CometBFT's order. */
+export function* blockPublications(
+  chain: CometChain,
+  texts: ResultTexts,
+  committed: CommittedBlock,
+): Generator<PublishedEvent> {
+  const { height } = committed.block.header;
+  const events = blockEvents(committed.journal);
+  const plain = (kind: string, data: () => unknown) => plainEvent(kind, kind, data);
+  const updates = validatorUpdates(chain.consensus, height);
+  yield {
+    kind: "NewBlock",
+    values: () => eventValues(events, { "tm.event": "NewBlock" }),
+    data: () => newBlockText(chain, texts, committed),
+  };
+  yield plain("NewBlockHeader", () => ({
+    header: headerJson(needOutline(chain, height).header),
+  }));
+  yield {
+    kind: "NewBlockEvents",
+    values: () => eventValues(events, { "tm.event": "NewBlockEvents" }),
+    data: () => {
+      const num_txs = committed.block.transactions.length.toString();
+      return typed("NewBlockEvents", { height: height.toString(), events, num_txs });
+    },
+  };
+  for (const evidence of needOutline(chain, height).evidence) {
+    const value = { height: height.toString(), evidence: evidenceJson(evidence) };
+    yield plain("NewEvidence", () => value);
+  }
+  for (const index of committed.block.transactions.keys())
+    yield newTransaction(height, executedTransaction(committed, index));
+  if (updates.length > 0) {
+    yield plain("ValidatorSetUpdates", () => ({
+      validator_updates: updates.map(({ publicKey, power }) => {
+        const address = validatorAddress(publicKey);
+        return validatorJson({ address, publicKey, power, priority: 0n });
+      }),
+    }));
+  }
+}
+
+async function newBlockText(
+  chain: CometChain,
+  texts: ResultTexts,
+  committed: CommittedBlock,
+): Promise<string> {
+  const { height } = committed.block.header;
+  const results = await texts.of(height);
+  const updates = validatorUpdates(chain.consensus, height);
+  const block = (await blockResult(chain, height)).toString();
+  const rest = JSON.stringify({
+    events: blockEvents(committed.journal),
+    validator_updates: updates.map(validatorUpdateJson),
+    app_hash: base64(hexToBytes(committed.block.hash)),
+  });
+  const finalized = `{"tx_results":${results.toString()},${rest.slice(1)}`;
+  const value = `${block.slice(0, -1)},"result_finalize_block":${finalized}}`;
+  return `{"type":"tendermint/event/NewBlock","value":${value}}`;
+}
+
+function newTransaction(at: Height, executed: ExecutedTransaction): PublishedEvent {
+  return {
+    kind: "Tx",
+    values: () => transactionValues(at, executed),
+    data: () => {
+      const { index, tx: transaction, from } = executed;
+      const tx = base64(encodeSdkTransaction(transaction, from));
+      const result = transactionResultJson(executed);
+      return typed("Tx", { TxResult: { height: at.toString(), index, tx, result } });
+    },
+  };
+}
+
+/** Names of the steps in events, by their numbers. */
+const STEP_NAMES = [
+  "",
+  "RoundStepNewHeight",
+  "RoundStepNewRound",
+  "RoundStepPropose",
+  "RoundStepPrevote",
+  "RoundStepPrevoteWait",
+  "RoundStepPrecommit",
+  "RoundStepPrecommitWait",
+  "RoundStepCommit",
+] as const;
+
+/** The event of a moment inside a height. */
+export function momentPublication(chain: CometChain, moment: ConsensusMoment): PublishedEvent {
+  const { name, height, round, step } = moment;
+  const place = { height: height.toString(), round, step: STEP_NAMES[step] };
+  if (name === "NewRound") {
+    // Read now: when it is sent the round may be another.
+    const value = { ...place, proposer: proposerJson(chain, height) };
+    return plainEvent(name, name, () => value);
+  }
+  if (name === "CompleteProposal") {
+    const value = { ...place, block_id: blockIdJson(moment.blockId) };
+    return plainEvent(name, name, () => value);
+  }
+  return plainEvent(name, "RoundState", () => place);
+}
+
+function proposerJson(chain: CometChain, height: Height) {
+  const { address } = chain.consensus.progress().validators.proposer;
+  const index = chain.consensus.validators(height)?.indexOf(address) ?? -1;
+  return { address: upperHex(address), index };
+}
+
+/** The event of a vote that this node saw. */
+export function votePublication(vote: Vote): PublishedEvent {
+  return plainEvent("Vote", "Vote", () => ({ Vote: voteJson(vote) }));
+}
+
+/** An event that has nothing but its kind to be found by. */
+function plainEvent(kind: string, type: string, data: () => unknown): PublishedEvent {
+  return {
+    kind,
+    values: () => new Map([["tm.event", [kind]]]),
+    data: () => typed(type, data()),
+  };
+}
+
+function typed(kind: string, value: unknown): string {
+  return JSON.stringify({ type: `tendermint/event/${kind}`, value });
+}

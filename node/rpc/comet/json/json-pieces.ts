@@ -1,0 +1,22 @@
+/** JSON texts that are too long for one string: made, kept and sent in pieces. */
+
+/** A result that is JSON already, in pieces that follow each other. */
+export class JsonPieces {
+  constructor(readonly pieces: readonly (string | Buffer)[]) {}
+
+  /** The whole as one string. */
+  toString(): string {
+    return this.pieces.map((piece) => piece.toString()).join("");
+  }
+}
+
+/** A list of results as one JSON array. */
+export function piecesOfList(items: readonly JsonPieces[]): (string | Buffer)[] {
+  const pieces: (string | Buffer)[] = ["["];
+  for (const [position, item] of items.entries()) {
+    if (position > 0) pieces.push(",");
+    pieces.push(...item.pieces);
+  }
+  pieces.push("]");
+  return pieces;
+}

@@ -1,0 +1,64 @@
+/**
+ * Results of a block's transactions as JSON: some kilobytes for each transaction, asked for by every
+ * explorer at every height. Made a page at a time, so that a full block delays nobody, and kept.
+ */
+import { LRUCache } from "lru-cache";
+import type { Height } from "../../../../chain/hex.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import { executedOf } from "../chain-reads.js";
+import { JsonPieces } from "./json-pieces.js";
+import { transactionResultJson } from "./results.js";
+
+/** Bytes that are kept where nobody says; a block of ten thousand transfers has some 20 million. */
+const CACHED_BYTES = 32 * 1024 * 1024;
+
+/** Transactions whose results are made at a stretch: less than a millisecond. */
+const RESULTS_AT_ONCE = 16;
+
+/** Texts by height; a height's results never change. */
+export class ResultTexts {
+  private readonly texts: LRUCache<Height, JsonPieces>;
+  private readonly making = new Map<Height, Promise<JsonPieces>>();
+
+  constructor(
+    private readonly view: Pick<ChainView, "pages">,
+    cacheBytes = CACHED_BYTES,
+  ) {
+    this.texts = new LRUCache({
+      maxSize: cacheBytes,
+      sizeCalculation: ({ pieces }) => pieces.reduce((sum, { length }) => sum + length, 1),
+    });
+  }
+
+  /** `txs_results` of a committed block. */
+  of(height: Height): Promise<JsonPieces> | JsonPieces {
+    const known = this.texts.get(height) ?? this.making.get(height);
+    if (known !== undefined) return known;
+    const made = this.make(height)
+      .then((done) => {
+        this.texts.set(height, done);
+        return done;
+      })
+      .finally(() => this.making.delete(height));
+    this.making.set(height, made);
+    return made;
+  }
+
+  private async make(height: Height): Promise<JsonPieces> {
+    const pieces: Buffer[] = [Buffer.from("[")];
+    for (const page of this.view.pages(height)) {
+      const executed = executedOf(page);
+      for (let start = 0; start < executed.length; start += RESULTS_AT_ONCE) {
+        const texts = executed
+          .slice(start, start + RESULTS_AT_ONCE)
+          .map((one) => JSON.stringify(transactionResultJson(one)));
+        const isFirst = page.first + start === 0;
+        pieces.push(Buffer.from(`${isFirst ? "" : ","}${texts.join(",")}`));
+        await breathe();
+      }
+    }
+    pieces.push(Buffer.from("]"));
+    return new JsonPieces(pieces);
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * Transactions on their way in: `broadcast_tx_*`, `check_tx` and what is in the pool. They travel
+ * as SDK transactions (D20); the pool gets the EVM transaction inside and nothing else.
+ */
+import { setImmediate as yieldToLoop } from "node:timers/promises";
+import { sha256 } from "../../../../chain/crypto.js";
+import { bytesToHash32, type Hash32 } from "../../../../chain/hex.js";
+import { encodeSdkTransaction } from "../../../../chain/sdk-transaction.js";
+import {
+  decodeSdkTransaction,
+  type SdkTransaction,
+} from "../../../../chain/sdk-transaction-decode.js";
+import { recoverSender, type SignedTransaction } from "../../../../chain/transaction.js";
+import type { Logger } from "../../../../runtime/process/logger.js";
+import type { PendingTransaction } from "../../../view/event-bus.js";
+import type { Arguments } from "../arguments.js";
+import { executedAt } from "../chain-reads.js";
+import { type Refusal, refusalOf, undecodable, WRONG_SENDER } from "../check-codes.js";
+import { base64, upperHex } from "../json/encode.js";
+import { refused } from "../errors.js";
+import type { FoundTransaction } from "../search/event-search.js";
+import { perPage } from "../paging.js";
+import type { CometChain } from "../ports.js";
+import { resultJson, transactionResultJson } from "../json/results.js";
+import { type Route, route } from "../route.js";
+
+/** How long `broadcast_tx_commit` waits: CometBFT's `timeout_broadcast_tx_commit`. */
+const COMMIT_TIMEOUT_MS = 10_000;
+
+/** Requests of `broadcast_tx_commit` that wait at once: CometBFT's bound on subscribers. */
+const MAX_COMMIT_WAITERS = 100;
+
+/** Submissions that nobody waits for; each holds a transaction of up to 128 KiB. */
+const MAX_ASYNC_SUBMISSIONS = 1_000;
+
+/** Transactions measured between two turns of the event loop. */
+const MEASURED_AT_ONCE = 500;
+
+/** The routes of this file. */
+export function broadcastRoutes(
+  chain: CometChain,
+  log: Logger,
+): readonly (readonly [string, Route])[] {
+  const broadcast = new Broadcast(chain, log);
+  const sizes = new PoolSizes(chain);
+  return [
+    route("broadcast_tx_async", ["tx"], (values) => broadcast.later(values.bytes("tx"))),
+    route("broadcast_tx_sync", ["tx"], (values) => broadcast.now(values.bytes("tx"))),
+    route("broadcast_tx_commit", ["tx"], (values, { signal }) =>
+      broadcast.untilMined(values.bytes("tx"), signal),
+    ),
+    route("check_tx", ["tx"], async (values) => {
+      const bytes = values.bytes("tx");
+      return checkJson(await check(chain, bytes), gasWantedOf(bytes));
+    }),
+    route("unconfirmed_txs", ["limit"], (values) => unconfirmed(chain, sizes, values)),
+    route("num_unconfirmed_txs", [], async () => ({ ...(await sizes.totals()), txs: null })),
+  ];
+}
+
+/** `ResponseCheckTx`. */
+function checkJson(refusal: Refusal | undefined, gasWanted: bigint) {
+  const { code, log, codespace } = refusal ?? { code: 0, log: "", codespace: "" };
+  return resultJson({ code, log, codespace, gasWanted, gasUsed: 0n, events: [] });
+}
+
+/** Code 0 needs the claimed sender to be the signer: the block will name it. */
+function read(bytes: Uint8Array): SdkTransaction | Refusal {
+  try {
+    const transaction = decodeSdkTransaction(bytes);
+    return recoverSender(transaction.tx) === transaction.from ? transaction : WRONG_SENDER;
+  } catch (error) {
+    return undecodable(error);
+  }
+}
+
+function gasWantedOf(bytes: Uint8Array): bigint {
+  const transaction = read(bytes);
+  return "code" in transaction ? 0n : transaction.tx.gasLimit;
+}
+
+async function check(chain: CometChain, bytes: Uint8Array): Promise<Refusal | undefined> {
+  const transaction = read(bytes);
+  if ("code" in transaction) return transaction;
+  const error = await chain.checkTransaction(transaction.raw);
+  return error === undefined ? undefined : refusalOf(error);
+}
+
+function hashOf(bytes: Uint8Array): Hash32 {
+  return bytesToHash32(sha256(bytes));
+}
+
+function broadcastJson(bytes: Uint8Array, refusal: Refusal | undefined) {
+  const { code, log, codespace } = refusal ?? { code: 0, log: "", codespace: "" };
+  return { code, data: "", log, codespace, hash: upperHex(hashOf(bytes)) };
+}
+
+/** The three ways to submit. */
+class Broadcast {
+  private asyncCount = 0;
+  private waiterCount = 0;
+
+  constructor(
+    private readonly chain: CometChain,
+    private readonly log: Logger,
+  ) {}
+
+  /** Answers at once; what becomes of the transaction is for the client to find out. */
+  later(bytes: Uint8Array) {
+    if (this.asyncCount >= MAX_ASYNC_SUBMISSIONS) throw refused("mempool is full");
+    this.asyncCount += 1;
+    this.submit(bytes)
+      .catch((err: unknown) => this.log.debug({ err }, "a transaction was not admitted"))
+      .finally(() => {
+        this.asyncCount -= 1;
+      });
+    return broadcastJson(bytes, undefined);
+  }
+
+  /** Answers when the pool has the transaction on disk, or has refused it. */
+  async now(bytes: Uint8Array) {
+    return broadcastJson(bytes, await this.submit(bytes));
+  }
+
+  /** Answers when the transaction is in a block. Throws INTERNAL after ten seconds. */
+  async untilMined(bytes: Uint8Array, signal: AbortSignal) {
+    if (this.waiterCount >= MAX_COMMIT_WAITERS) {
+      throw refused(`max_subscription_clients ${MAX_COMMIT_WAITERS} reached`);
+    }
+    const transaction = read(bytes);
+    const hash = upperHex(hashOf(bytes));
+    this.waiterCount += 1;
+    const ending = new AbortController();
+    const mined = this.whenMined(hashOf(bytes), AbortSignal.any([signal, ending.signal]));
+    try {
+      const refusal = await this.submit(bytes);
+      const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.tx.gasLimit);
+      if (refusal !== undefined) {
+        return { check_tx, tx_result: checkJson(undefined, 0n), hash, height: "0" };
+      }
+      const place = await mined;
+      const tx_result = transactionResultJson(executedAt(this.chain, place));
+      return { check_tx, tx_result, hash, height: place.height.toString() };
+    } finally {
+      ending.abort();
+      this.waiterCount -= 1;
+    }
+  }
+
+  private async submit(bytes: Uint8Array): Promise<Refusal | undefined> {
+    const transaction = read(bytes);
+    if ("code" in transaction) return transaction;
+    const [answer] = await this.chain.pool.submit([transaction.raw]);
+    if (answer === undefined) throw new RangeError("the pool gave no answer");
+    return typeof answer === "string" ? undefined : refusalOf(answer);
+  }
+
+  /** Listens from before the submission on, so that no block is missed; ends with the signal. */
+  private whenMined(hash: Hash32, signal: AbortSignal): Promise<FoundTransaction> {
+    const { view, bus } = this.chain;
+    const waiting = new Promise<FoundTransaction>((resolve, reject) => {
+      const giveUp = () => reject(refused("timed out waiting for tx to be included in a block"));
+      const timer = setTimeout(giveUp, COMMIT_TIMEOUT_MS);
+      const stop = bus.on("block", () => {
+        const place = view.locateBySdkHash(hash);
+        if (place !== undefined) resolve(place);
+      });
+      const end = () => {
+        clearTimeout(timer);
+        stop();
+        giveUp();
+      };
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
+    });
+    // A refused submission never asks for it.
+    waiting.catch(() => undefined);
+    return waiting;
+  }
+}
+
+/** Executable transactions of the pool, by sender and nonce. */
+function* pendingOf(chain: CometChain): Generator<PendingTransaction> {
+  for (const { pending } of chain.pool.content().values()) yield* pending;
+}
+
+async function unconfirmed(chain: CometChain, sizes: PoolSizes, values: Arguments) {
+  const limit = perPage(values, "limit");
+  const txs: string[] = [];
+  for (const { tx, from } of pendingOf(chain)) {
+    if (txs.length >= limit) break;
+    txs.push(base64(encodeSdkTransaction(tx, from)));
+  }
+  return { ...(await sizes.totals()), n_txs: txs.length.toString(), txs };
+}
+
+/** Count and bytes of the pool as consensus would carry it; each transaction is measured once. */
+class PoolSizes {
+  private readonly sizes = new WeakMap<SignedTransaction, number>();
+
+  constructor(private readonly chain: CometChain) {}
+
+  async totals() {
+    let count = 0;
+    let bytes = 0;
+    for (const { tx, from } of pendingOf(this.chain)) {
+      let size = this.sizes.get(tx);
+      if (size === undefined) {
+        size = encodeSdkTransaction(tx, from).length;
+        this.sizes.set(tx, size);
+      }
+      count += 1;
+      bytes += size;
+      if (count % MEASURED_AT_ONCE === 0) await yieldToLoop();
+    }
+    const total = count.toString();
+    return { n_txs: total, total, total_bytes: bytes.toString() };
+  }
+}

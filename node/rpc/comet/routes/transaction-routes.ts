@@ -1,0 +1,194 @@
+/** Mined transactions by hash and by event, blocks by event, and module queries. */
+import type { ExecutedTransaction } from "../../../../chain/abci-event.js";
+import {
+  type MerkleProof,
+  merkleProofs,
+  merkleRootOf,
+} from "../../../../chain/consensus/merkle.js";
+import { sha256 } from "../../../../chain/crypto.js";
+import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
+import { encodeSdkTransaction } from "../../../../chain/sdk-transaction.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import { INVALID_REQUEST, type QueryAnswer, queryFailure, queryModule } from "./abci-query.js";
+import type { Arguments } from "../arguments.js";
+import { blockResult, executedAt, latestHeight, sizeBytesOf } from "../chain-reads.js";
+import { base64, transactionProofJson, upperHexOf } from "../json/encode.js";
+import { refused } from "../errors.js";
+import { searchBlocks, searchTransactions } from "../search/event-search.js";
+import { isDescending, pageOf } from "../paging.js";
+import type { CometChain } from "../ports.js";
+import { parseQuery } from "../search/query.js";
+import { JsonPieces, piecesOfList } from "../json/json-pieces.js";
+import { transactionResultJson } from "../json/results.js";
+import { SearchLane } from "../search/search-lane.js";
+import { type Route, type RouteContext, route } from "../route.js";
+
+/** Bytes of the blocks on one page: the answer is held whole, and is a third larger. */
+const MAX_PAGE_BYTES = 64 * 1024 * 1024;
+
+/** The routes of this file. */
+export function transactionRoutes(
+  chain: CometChain,
+  node: { readonly version: string; readonly appVersion: string },
+): readonly (readonly [string, Route])[] {
+  const lane = new SearchLane();
+  return [
+    route("tx", ["hash", "prove"], async (values, { signal }) => {
+      const hash = values.bytes("hash");
+      const place =
+        hash.length === 32 ? chain.view.locateBySdkHash(bytesToHash32(hash)) : undefined;
+      if (place === undefined) throw refused(`tx (${upperHexOf(hash)}) not found`);
+      const isProved = values.boolean("prove");
+      const executed = executedAt(chain, place);
+      const proofs = isProved ? await proofsOf(chain, place.height, signal) : undefined;
+      return transactionJson(place.height, executed, proofs);
+    }),
+    route("tx_search", ["query", "prove", "page", "per_page", "order_by"], (values, context) =>
+      lane.run(context.signal, () => txSearch(chain, values, context)),
+    ),
+    route("block_search", ["query", "page", "per_page", "order_by"], (values, context) =>
+      lane.run(context.signal, () => blockSearch(chain, values, context)),
+    ),
+    route("abci_info", [], () => {
+      const { height, hash } = chain.view.head();
+      return {
+        response: {
+          data: "causeway",
+          version: node.version,
+          app_version: node.appVersion,
+          last_block_height: height.toString(),
+          last_block_app_hash: base64(hexToBytes(hash)),
+        },
+      };
+    }),
+    route("abci_query", ["path", "data", "height", "prove"], (values) => abciQuery(chain, values)),
+  ];
+}
+
+/** Proofs of one block's transactions. */
+interface BlockProofs {
+  readonly root: Uint8Array;
+  readonly proofs: readonly MerkleProof[];
+}
+
+async function proofsOf(
+  chain: CometChain,
+  height: Height,
+  signal: AbortSignal,
+): Promise<BlockProofs> {
+  const leaves: Uint8Array[] = [];
+  for (const page of chain.view.pages(height)) {
+    for (const { tx, from } of page.transactions()) {
+      leaves.push(sha256(encodeSdkTransaction(tx, from)));
+    }
+    await breathe(signal);
+  }
+  return { root: merkleRootOf(leaves), proofs: merkleProofs(leaves) };
+}
+
+function transactionJson(height: Height, executed: ExecutedTransaction, proved?: BlockProofs) {
+  const { tx, from, index } = executed;
+  const bytes = encodeSdkTransaction(tx, from);
+  const proof = proved?.proofs[index];
+  return {
+    hash: upperHexOf(sha256(bytes)),
+    height: height.toString(),
+    index,
+    tx_result: transactionResultJson(executed),
+    tx: base64(bytes),
+    ...(proof === undefined || proved === undefined
+      ? {}
+      : { proof: transactionProofJson(proved.root, bytes, proof) }),
+  };
+}
+
+async function txSearch(chain: CometChain, values: Arguments, { signal }: RouteContext) {
+  const query = parseQuery(values.text("query"));
+  const isReversed = isDescending(values, "asc");
+  const isProved = values.boolean("prove");
+  const found = await searchTransactions(chain, query, signal);
+  const page = pageOf(values, isReversed ? found.toReversed() : found);
+  const txs = [];
+  let proofs: { height: Height; of: BlockProofs } | undefined;
+  for (const { height, index } of page) {
+    // Neighbours share a block.
+    if (isProved && proofs?.height !== height) {
+      proofs = { height, of: await proofsOf(chain, height, signal) };
+    }
+    txs.push(transactionJson(height, executedAt(chain, { height, index }), proofs?.of));
+    await breathe(signal);
+  }
+  return { txs, total_count: found.length.toString() };
+}
+
+async function blockSearch(chain: CometChain, values: Arguments, { signal }: RouteContext) {
+  const query = parseQuery(values.text("query"));
+  const isReversed = isDescending(values, "desc");
+  const found = await searchBlocks(chain, query, signal);
+  const page = pageOf(values, isReversed ? found.toReversed() : found);
+  const blocks: JsonPieces[] = [];
+  let sizeBytes = 0;
+  for (const height of page) {
+    sizeBytes += await sizeBytesOf(chain, height, signal);
+    if (sizeBytes > MAX_PAGE_BYTES) throw refused("the blocks are large: use a smaller per_page");
+    blocks.push(await blockResult(chain, height, signal));
+  }
+  const end = `,"total_count":"${found.length}"}`;
+  return new JsonPieces(['{"blocks":', ...piecesOfList(blocks), end]);
+}
+
+/** Code of a height that the node does not have yet (SDK root codespace). */
+const INVALID_HEIGHT = 26;
+
+async function abciQuery(chain: CometChain, values: Arguments) {
+  const path = values.text("path");
+  const data = values.hexBytes("data");
+  const wanted = values.integer("height") ?? 0;
+  const isProofWanted = values.boolean("prove");
+  const latest = latestHeight(chain);
+  const height = wanted === 0 ? latest : wanted;
+  const answer = await queryOrRefuse(chain, { path, data, height, latest, isProofWanted });
+  return {
+    response: {
+      code: answer.code,
+      log: answer.log,
+      info: "",
+      index: "0",
+      key: null,
+      value: answer.code === 0 ? base64(answer.value) : null,
+      proofOps: null,
+      height: answer.code === 0 ? height.toString() : "0",
+      codespace: answer.codespace,
+    },
+  };
+}
+
+/** An answer without the proof that was asked for would be believed as if it had one. */
+async function queryOrRefuse(
+  chain: CometChain,
+  query: {
+    readonly path: string;
+    readonly data: Uint8Array;
+    readonly height: Height;
+    readonly latest: Height;
+    readonly isProofWanted: boolean;
+  },
+): Promise<QueryAnswer> {
+  const { height, latest, isProofWanted } = query;
+  if (isProofWanted) {
+    return queryFailure(
+      INVALID_REQUEST,
+      "proofs of queries are not served: eth_getProof proves accounts against the EVM block " +
+        "whose hash is app_hash of the next header: invalid request",
+    );
+  }
+  if (!isServed(height, latest)) {
+    const text = "cannot query with height in the future or below 0: invalid height";
+    return queryFailure(INVALID_HEIGHT, text);
+  }
+  return queryModule(chain.view, query);
+}
+
+function isServed(height: Height, latest: Height): boolean {
+  return height > 0 && height <= latest;
+}

@@ -1,0 +1,247 @@
+/**
+ * Finds transactions and blocks by their events. The most selective condition gives the heights
+ * to look at (a hash, an account's own history, an amount, a type of event, else every height in
+ * the range); each block's events are then checked against the whole query. A search is complete
+ * or an error: it never leaves results out silently.
+ */
+import {
+  blockEvents,
+  type ExecutedTransaction,
+  transactionEvents,
+} from "../../../../chain/abci-event.js";
+import { type Address, parseAddress, parseBech32 } from "../../../../chain/address.js";
+import { type Hash32, type Height, parseHash32 } from "../../../../chain/hex.js";
+import { sdkTransactionHash } from "../../../../chain/sdk-transaction.js";
+import { BASE_DENOM } from "../../../../chain/units.js";
+import type { BlockHeader } from "../../../../chain/block.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import {
+  assertResults,
+  committedOutline,
+  executedAt,
+  executedOf,
+  latestHeight,
+} from "../chain-reads.js";
+import { upperHex } from "../json/encode.js";
+import { refused } from "../errors.js";
+import type { CometChain } from "../ports.js";
+import type { Condition, EventQuery } from "./query.js";
+import { eventValues, matchesQuery } from "./query-match.js";
+
+/** A mined transaction's place. */
+export interface FoundTransaction {
+  readonly height: Height;
+  readonly index: number;
+}
+
+/** Bounds of one search (D16: over the limit is a clear error). */
+export interface SearchLimits {
+  /** Results; their order and count need all of them at once. */
+  readonly results: number;
+  /** Blocks that are read; about a second of work. */
+  readonly blocks: number;
+  /** Transactions in the blocks that are read; some seconds of work, in slices. */
+  readonly transactions: number;
+}
+
+/** Limits of the server. */
+export const DEFAULT_SEARCH_LIMITS: SearchLimits = {
+  results: 10_000,
+  blocks: 20_000,
+  transactions: 200_000,
+};
+
+const AMOUNT = new RegExp(`^([0-9]{1,78})${BASE_DENOM}$`);
+const HASH_TAGS = ["tx.hash", "ethereum_tx.ethereumTxHash", "ethereum_tx.txHash"];
+const HEIGHT_TAGS = { transactions: "tx.height", blocks: "block.height" } as const;
+
+/** Transactions whose events satisfy the query, in the order of the chain. Throws INTERNAL. */
+export async function searchTransactions(
+  chain: CometChain,
+  query: EventQuery,
+  signal: AbortSignal,
+  limits = DEFAULT_SEARCH_LIMITS,
+): Promise<FoundTransaction[]> {
+  const found: FoundTransaction[] = [];
+  const only = locatedBy(chain, query);
+  if (only === "none") return found;
+  const search = new Search(chain, limits, signal);
+  const look = (height: Height, executed: ExecutedTransaction) => {
+    if (!matchesQuery(query, transactionValues(height, executed))) return;
+    found.push({ height, index: executed.index });
+    search.assertRoom(found.length);
+  };
+  for await (const { height } of search.blocks(query, "transactions", only)) {
+    if (only !== undefined) {
+      look(height, executedAt(chain, only));
+      continue;
+    }
+    for (const page of chain.view.pages(height)) {
+      for (const executed of executedOf(page)) {
+        look(height, executed);
+        await breathe(signal);
+      }
+    }
+  }
+  return found;
+}
+
+/** Heights whose block events satisfy the query, ascending. Throws INTERNAL. */
+export async function searchBlocks(
+  chain: CometChain,
+  query: EventQuery,
+  signal: AbortSignal,
+  limits = DEFAULT_SEARCH_LIMITS,
+): Promise<Height[]> {
+  const found: Height[] = [];
+  const search = new Search(chain, limits, signal);
+  for await (const { height } of search.blocks(query, "blocks", undefined)) {
+    const added = { "block.height": height.toString(), "tm.event": "NewBlock" };
+    if (!matchesQuery(query, eventValues(blockEvents(chain.view.blockChanges(height)), added)))
+      continue;
+    found.push(height);
+    search.assertRoom(found.length);
+  }
+  return found;
+}
+
+/** Values that a transaction is found and announced by. */
+export function transactionValues(height: Height, executed: ExecutedTransaction) {
+  return eventValues(transactionEvents(executed), {
+    "tm.event": "Tx",
+    "tx.hash": upperHex(sdkTransactionHash(executed.tx, executed.from)),
+    "tx.height": height.toString(),
+  });
+}
+
+/** One search with its budget. */
+class Search {
+  private blockCount = 0;
+  private transactionCount = 0;
+
+  constructor(
+    private readonly chain: CometChain,
+    private readonly limits: SearchLimits,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** Blocks that can hold a match, ascending. */
+  async *blocks(
+    query: EventQuery,
+    kind: keyof typeof HEIGHT_TAGS,
+    only: FoundTransaction | undefined,
+  ): AsyncGenerator<BlockHeader> {
+    const range = heightRange(query, HEIGHT_TAGS[kind], latestHeight(this.chain));
+    const from = Math.max(range.from, only?.height ?? 0);
+    const to = Math.min(range.to, only?.height ?? range.to);
+    // Whoever asks for a range that is not all here has to say so: nothing is left out silently.
+    if (from <= to) assertResults(this.chain, from);
+    for await (const height of this.heights(query, kind, from, to)) {
+      await breathe(this.signal);
+      const { header, transactionCount } = committedOutline(this.chain, height);
+      this.blockCount += 1;
+      if (kind === "transactions") this.transactionCount += transactionCount;
+      const { blocks, transactions } = this.limits;
+      if (this.blockCount > blocks || this.transactionCount > transactions) {
+        throw refused(
+          `the query looks at more than ${blocks} blocks or ${transactions} transactions: ` +
+            `narrow it by ${HEIGHT_TAGS[kind]}`,
+        );
+      }
+      yield header;
+    }
+  }
+
+  assertRoom(count: number): void {
+    if (count <= this.limits.results) return;
+    throw refused(`the query has more than ${this.limits.results} results: narrow it by height`);
+  }
+
+  private heights(
+    query: EventQuery,
+    kind: keyof typeof HEIGHT_TAGS,
+    from: Height,
+    to: Height,
+  ): AsyncIterable<Height> | Iterable<Height> {
+    const { view, events } = this.chain;
+    if (from >= to) return from === to ? [from] : [];
+    for (const condition of query.conditions) {
+      const account = accountOf(condition);
+      const isIndexed = account !== undefined && from >= view.oldest().state;
+      if (isIndexed) return view.accountHeights(account, from, to);
+    }
+    for (const condition of query.conditions) {
+      const amountAtoken = amountOf(condition);
+      if (amountAtoken !== undefined) return events.heightsOfAmount(amountAtoken, from, to);
+    }
+    for (const { tag } of query.conditions) {
+      const type = tag.split(".")[0] ?? "";
+      // What the server adds by itself is no event of the block.
+      const isOurs = tag === HEIGHT_TAGS[kind] || tag === "tm.event" || tag === "tx.hash";
+      if (!isOurs) return events.heightsOfType(type, from, to);
+    }
+    return kind === "transactions" ? events.heightsOfType("tx", from, to) : everyHeight(from, to);
+  }
+}
+
+function* everyHeight(from: Height, to: Height): Generator<Height> {
+  for (let height = from; height <= to; height++) yield height;
+}
+
+/** The one transaction that the query can match, when it names a hash; "none" for an unknown. */
+function locatedBy(chain: CometChain, query: EventQuery): FoundTransaction | "none" | undefined {
+  for (const condition of query.conditions) {
+    if (!HASH_TAGS.includes(condition.tag) || condition.operator !== "=") continue;
+    const hash = hashOf(condition.argument?.text ?? "");
+    if (hash === undefined) return "none";
+    const { view } = chain;
+    const isEvmHash = condition.tag === "ethereum_tx.ethereumTxHash";
+    return (isEvmHash ? view.locate(hash) : view.locateBySdkHash(hash)) ?? "none";
+  }
+  return undefined;
+}
+
+function hashOf(text: string): Hash32 | undefined {
+  const digits = text.replace(/^0x/, "");
+  return /^[0-9a-fA-F]{64}$/.test(digits) ? parseHash32(`0x${digits}`) : undefined;
+}
+
+/** Heights that the query allows: those of its height conditions with a whole number. */
+function heightRange(query: EventQuery, tag: string, latest: Height) {
+  let [from, to] = [1, latest];
+  for (const condition of query.conditions) {
+    const { argument, operator } = condition;
+    if (condition.tag !== tag || argument === undefined) continue;
+    // A quoted number is compared as a text, which means the same for a height.
+    const height = Number(argument.text);
+    if (!/^[0-9]{1,15}$/.test(argument.text)) continue;
+    if (operator === "=" || operator === ">=") from = Math.max(from, height);
+    if (operator === "=" || operator === "<=") to = Math.min(to, height);
+    if (operator === ">") from = Math.max(from, height + 1);
+    if (operator === "<") to = Math.min(to, height - 1);
+  }
+  return { from, to };
+}
+
+/** The account that a condition compares with, in either of its spellings. */
+function accountOf({ operator, argument }: Condition): Address | undefined {
+  if (operator !== "=" || argument?.kind !== "string") return undefined;
+  const { text } = argument;
+  for (const parse of [parseAddress, (bech32: string) => parseBech32(bech32)]) {
+    try {
+      return parse(text);
+    } catch {
+      // Not in this spelling.
+    }
+  }
+  return undefined;
+}
+
+/** The amount that a condition compares with: `'5atoken'` or 5, greater than zero. */
+function amountOf({ tag, operator, argument }: Condition): bigint | undefined {
+  if (operator !== "=" || argument === undefined || tag.startsWith("ethereum_tx."))
+    return undefined;
+  const digits = AMOUNT.exec(argument.text)?.[1];
+  const amountAtoken = argument.kind === "string" && digits !== undefined ? BigInt(digits) : 0n;
+  return amountAtoken > 0n && `${amountAtoken}` === digits ? amountAtoken : undefined;
+}

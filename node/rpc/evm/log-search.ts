@@ -1,0 +1,212 @@
+/**
+ * The search for logs over a range of blocks. The log index names the pages that have logs of the
+ * wanted addresses or first topics; without either, or with too many of them, the blooms say which
+ * blocks to look through. In a page each log is compared as it is stored, and only those that match
+ * are decoded and encoded. A result count over the limit is an error, never a silent cut (D16).
+ */
+import { addressToBytes } from "../../../chain/address.js";
+import { type Height, hexToBytes } from "../../../chain/hex.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
+import type { ChainView, LogTerm, LogTest } from "../../view/chain-view.js";
+import type { BlockJson } from "./block-json.js";
+import { logJson, placeOf } from "./encode.js";
+import { invalidParams, RpcFault } from "./errors.js";
+import { type HeightRange, type LogCriteria, mayContain } from "./log-filter.js";
+import { RawJson } from "./method.js";
+
+/** Terms that one search looks up; with more of them the blooms are the shorter way. */
+const MAX_TERMS = 32;
+
+/** Heights whose pages are gathered at once: bounds the memory of a search with many terms. */
+const HEIGHTS_AT_ONCE = 1_000;
+
+/** Logs whose texts are turned into bytes at a stretch. */
+const LOGS_PER_PIECE = 256;
+
+/** Bounds and cancellation of one search. */
+export interface SearchOptions {
+  readonly maxResults: number;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** What a search found. */
+export interface SearchResult {
+  /** Logs as JSON texts, in order. */
+  readonly logs: readonly string[];
+  /** Height to go on from when the search stopped early. */
+  readonly next: Height | undefined;
+  /** Which bound was met. */
+  readonly exceeded: "results" | "bytes" | undefined;
+}
+
+/**
+ * Matching logs of a range. Stops before the block that would exceed a bound and says so; only
+ * when the first block of the range alone exceeds it, that block is given in full.
+ * @throws the signal's reason
+ */
+export async function searchLogs(
+  view: ChainView,
+  criteria: LogCriteria,
+  range: HeightRange,
+  options: SearchOptions,
+): Promise<SearchResult> {
+  const { maxResults, maxBytes, signal } = options;
+  const isWanted = logTest(criteria);
+  const found: string[] = [];
+  let foundBytes = 0;
+  let exceeded: SearchResult["exceeded"];
+  for await (const { height, starts } of candidates(view, criteria, range, signal)) {
+    const hits: string[] = [];
+    let bytes = 0;
+    for (const start of starts) {
+      for (const text of pageTexts(view, height, start, isWanted)) {
+        hits.push(text);
+        bytes += text.length + 1;
+      }
+      await breathe(signal);
+    }
+    if (found.length + hits.length > maxResults) exceeded = "results";
+    else if (foundBytes + bytes > maxBytes) exceeded = "bytes";
+    if (exceeded !== undefined && height !== range.from && hits.length > 0) {
+      return { logs: found, next: height, exceeded };
+    }
+    for (const hit of hits) found.push(hit);
+    foundBytes += bytes;
+  }
+  return { logs: found, next: undefined, exceeded };
+}
+
+/** Matching logs of one page as JSON texts. */
+function pageTexts(
+  view: ChainView,
+  height: Height,
+  start: number,
+  isWanted: LogTest,
+): readonly string[] {
+  const outline = view.outline(height);
+  if (outline === undefined) throw new Error(`block ${height} is missing`);
+  const place = placeOf(outline);
+  return view
+    .pageLogs(height, start, isWanted)
+    .map(({ log, ...at }) => logJson(log, { ...at, place }));
+}
+
+/** A block that may have matching logs, and the pages in which they can be. */
+interface Candidate {
+  readonly height: Height;
+  readonly starts: readonly number[];
+}
+
+async function* candidates(
+  view: ChainView,
+  criteria: LogCriteria,
+  range: HeightRange,
+  signal: AbortSignal,
+): AsyncGenerator<Candidate> {
+  const terms = termsOf(criteria);
+  if (terms === undefined) {
+    for await (const { height, bloom } of view.blooms(range.from, range.to)) {
+      await breathe(signal);
+      if (mayContain(criteria, bloom)) yield { height, starts: view.pageStarts(height) };
+    }
+    return;
+  }
+  for (let from = range.from; from <= range.to; from += HEIGHTS_AT_ONCE) {
+    const to = Math.min(from + HEIGHTS_AT_ONCE - 1, range.to);
+    const pages = new Map<Height, Set<number>>();
+    for (const term of terms) {
+      for await (const { height, starts } of view.logPages(term, from, to)) {
+        await breathe(signal);
+        const known = pages.get(height) ?? new Set();
+        pages.set(height, known);
+        for (const start of starts) known.add(start);
+      }
+    }
+    const ascending = (left: number, right: number) => left - right;
+    for (const height of [...pages.keys()].toSorted(ascending)) {
+      yield { height, starts: [...(pages.get(height) ?? [])].toSorted(ascending) };
+    }
+  }
+}
+
+/** What to look up in the index; undefined where it cannot help. */
+function termsOf({ addresses, topics }: LogCriteria): readonly LogTerm[] | undefined {
+  const [firstTopics] = topics;
+  if (addresses !== undefined && firstTopics !== undefined) {
+    if (addresses.size * firstTopics.size <= MAX_TERMS) {
+      return [...addresses].flatMap((address) =>
+        [...firstTopics].map((topic) => ({ address, topic })),
+      );
+    }
+  }
+  if (addresses !== undefined && addresses.size <= MAX_TERMS) {
+    return [...addresses].map((address) => ({ address }));
+  }
+  if (firstTopics === undefined || firstTopics.size > MAX_TERMS) return undefined;
+  return [...firstTopics].map((topic) => ({ topic }));
+}
+
+/** The criteria as a test of what is stored. */
+function logTest({ addresses, topics }: LogCriteria): LogTest {
+  const wantedAddress = addresses && bytesTest([...addresses].map(addressToBytes));
+  const wantedTopics = topics.map((set) => set && bytesTest([...set].map(hexToBytes)));
+  return (address, words) => {
+    if (wantedAddress !== undefined && !wantedAddress(address)) return false;
+    // A log with fewer topics than asked for does not match, whatever these may be.
+    if (wantedTopics.length > words.length) return false;
+    return wantedTopics.every((isWanted, position) => {
+      const word = words[position];
+      return isWanted === undefined || (word !== undefined && isWanted(word));
+    });
+  };
+}
+
+function bytesTest(alternatives: readonly Uint8Array[]): (bytes: Uint8Array) => boolean {
+  const [only] = alternatives;
+  if (only !== undefined && alternatives.length === 1) {
+    return (bytes) => Buffer.compare(bytes, only) === 0;
+  }
+  const known = new Set(alternatives.map(byteText));
+  return (bytes) => known.has(byteText(bytes));
+}
+
+function byteText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+}
+
+/**
+ * All matching logs of a range, or the error that a bound was met. Committed blocks never change,
+ * so many clients that follow the same contract share one serialised answer.
+ * @throws INVALID_PARAMS, RESPONSE_TOO_LARGE
+ */
+export async function getLogs(
+  view: ChainView,
+  json: BlockJson,
+  criteria: LogCriteria,
+  range: HeightRange,
+  options: SearchOptions,
+): Promise<RawJson> {
+  const key = `${range.from}-${range.to}-${criteria.key}`;
+  const known = json.logAnswers.get(key);
+  if (known !== undefined) return known;
+  const { logs, exceeded } = await searchLogs(view, criteria, range, options);
+  if (exceeded === "results") {
+    throw invalidParams(`query returned more than ${options.maxResults} results`);
+  }
+  if (exceeded === "bytes") throw new RpcFault("RESPONSE_TOO_LARGE", "response too large");
+  const answer = await joinLogs(logs, options.signal);
+  json.logAnswers.set(key, answer);
+  return answer;
+}
+
+async function joinLogs(logs: readonly string[], signal: AbortSignal): Promise<RawJson> {
+  const pieces = [Buffer.from("[")];
+  for (let start = 0; start < logs.length; start += LOGS_PER_PIECE) {
+    const text = logs.slice(start, start + LOGS_PER_PIECE).join(",");
+    pieces.push(Buffer.from(start === 0 ? text : `,${text}`));
+    await breathe(signal);
+  }
+  pieces.push(Buffer.from("]"));
+  return new RawJson(Buffer.concat(pieces));
+}

@@ -1,0 +1,121 @@
+/** Traces of mined transactions and calls, and raw encodings; nothing that writes or profiles. */
+import { encodeHeader } from "../../../../chain/block.js";
+import { bytesToHex, type Height, type Hex } from "../../../../chain/hex.js";
+import { encodeReceipt } from "../../../../chain/receipt.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { BlockOutline } from "../../../view/block-pages.js";
+import type { CallWorkers, TraceKind } from "../../../execution/calls/call-port.js";
+import type { TransactionPool } from "../../../mempool/pool-port.js";
+import { callRequestParser } from "../arguments/call.js";
+import { encodeRawBlock } from "../encode.js";
+import { RpcFault } from "../errors.js";
+import { type MethodEntries, method, RawJson } from "../method.js";
+import {
+  optionalField,
+  parseBlockNumberOrTag,
+  parseBlockRef,
+  parseHashParam,
+  parseObject,
+} from "../params.js";
+import type { EvmApiOptions } from "../options.js";
+import { parseBlockOverrides, parseOverrides } from "../arguments/overrides.js";
+import { findBlock, stateHeight } from "../reads.js";
+import { refusedBlockJson } from "../json/refused-block.js";
+import { DEFAULT_TRACE, parseTraceConfig } from "../arguments/trace.js";
+
+/** What the debug methods read. */
+export interface DebugMethodPorts {
+  readonly view: ChainView;
+  readonly calls: CallWorkers;
+  readonly pool: TransactionPool;
+  readonly chainId: bigint;
+  readonly refusedBlocks: EvmApiOptions["refusedBlocks"];
+}
+
+/** Read-only debug namespace. */
+export function debugMethods(ports: DebugMethodPorts): MethodEntries {
+  const badBlocks = () => `[${ports.refusedBlocks().map(refusedBlockJson).join(",")}]`;
+  return [
+    ...traceMethods(ports),
+    ...rawMethods(ports),
+    method("debug_getBadBlocks", 0, () => new RawJson(badBlocks())),
+  ];
+}
+
+function traceMethods({ view, calls, chainId }: DebugMethodPorts): MethodEntries {
+  const parseCall = callRequestParser(chainId);
+  const traceBlock = async (height: Height | undefined, kind: TraceKind, signal: AbortSignal) => {
+    if (height === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
+    if (height === 0) throw new RpcFault("SERVER_ERROR", "genesis is not traceable");
+    const traces = await calls.traceBlock(height, undefined, kind, { signal });
+    const list = traces.map(({ transactionHash, result }) => ({ txHash: transactionHash, result }));
+    return new RawJson(JSON.stringify(list));
+  };
+  return [
+    method("debug_traceTransaction", 2, async (params, { signal }) => {
+      const location = view.locate(params.required(0, parseHashParam));
+      const kind = params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE;
+      if (location === undefined) throw new RpcFault("SERVER_ERROR", "transaction not found");
+      const { height, index } = location;
+      const [trace] = await calls.traceBlock(height, index, kind, { signal });
+      if (trace === undefined) throw new RpcFault("SERVER_ERROR", "transaction not found");
+      return new RawJson(JSON.stringify(trace.result));
+    }),
+    method("debug_traceBlockByNumber", 2, (params, { signal }) => {
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
+      return traceBlock(height, params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE, signal);
+    }),
+    method("debug_traceBlockByHash", 2, (params, { signal }) => {
+      const height = view.heightOfHash(params.required(0, parseHashParam));
+      return traceBlock(height, params.optional(1, parseTraceConfig) ?? DEFAULT_TRACE, signal);
+    }),
+    method("debug_traceCall", 3, async (params, { signal }) => {
+      const request = params.required(0, parseCall);
+      const height = stateHeight(view, params.optional(1, parseBlockRef));
+      const kind = params.optional(2, parseTraceConfig) ?? DEFAULT_TRACE;
+      const overrides = params.optional(2, (value) => ({
+        overrides: optionalField(parseObject(value), "stateOverrides", parseOverrides),
+        blockOverrides: optionalField(parseObject(value), "blockOverrides", parseBlockOverrides),
+      }));
+      const trace = await calls.traceCall(request, height, kind, { ...overrides, signal });
+      return new RawJson(JSON.stringify(trace));
+    }),
+  ];
+}
+
+function rawMethods({ view, pool }: DebugMethodPorts): MethodEntries {
+  const existing = (height: Height | undefined): BlockOutline => {
+    const outline = height === undefined ? undefined : view.outline(height);
+    if (outline === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
+    return outline;
+  };
+  return [
+    method("debug_getRawHeader", 1, (params) => {
+      const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
+      return bytesToHex(encodeHeader(header));
+    }),
+    method("debug_getRawBlock", 1, async (params, { signal }) => {
+      const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
+      const committed = await view.load(header.height, signal);
+      if (committed === undefined) throw new RpcFault("SERVER_ERROR", "block not found");
+      return bytesToHex(encodeRawBlock(committed.block));
+    }),
+    method("debug_getRawReceipts", 1, async (params, { signal }) => {
+      const { header } = existing(findBlock(view, params.required(0, parseBlockRef)));
+      const raws: Hex[] = [];
+      for (const page of view.pages(header.height)) {
+        raws.push(...page.receipts().map(({ receipt }) => bytesToHex(encodeReceipt(receipt))));
+        await breathe(signal);
+      }
+      return raws;
+    }),
+    method("debug_getRawTransaction", 1, (params) => {
+      const hash = params.required(0, parseHashParam);
+      const location = view.locate(hash);
+      const found =
+        location === undefined ? pool.get(hash) : view.transaction(location.height, location.index);
+      return found === undefined ? "0x" : bytesToHex(found.tx.raw);
+    }),
+  ];
+}

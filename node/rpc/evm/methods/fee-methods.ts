@@ -1,0 +1,148 @@
+/** Gas price and fee history of a chain without a base fee (D1, D7). */
+import { type Height, toQuantity } from "../../../../chain/hex.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { BlockOutline } from "../../../view/block-pages.js";
+import { invalidParams, RpcFault } from "../errors.js";
+import { type MethodEntries, method, type RpcResult } from "../method.js";
+import { ParamError, parseBlockNumberOrTag, parseIndex, parseList } from "../params.js";
+import { assertBlocks, findHeight } from "../reads.js";
+
+/** Percentiles in one request, as in go-ethereum. */
+const MAX_PERCENTILES = 100;
+
+/** Digits of a gas ratio; the exact quotient is rounded there. */
+const RATIO_SCALE = 1_000_000_000n;
+
+/** The count of blocks: a quantity, or a number as old clients send it. */
+function parseBlockCount(value: unknown): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+  return parseIndex(value);
+}
+
+function parsePercentiles(value: unknown): readonly number[] {
+  const list = parseList(value, MAX_PERCENTILES, (item) => {
+    if (typeof item !== "number") throw new ParamError("expected a number");
+    return item;
+  });
+  list.forEach((percentile, index) => {
+    if (percentile < 0 || percentile > 100) {
+      throw invalidParams(`invalid reward percentile: ${percentile}`);
+    }
+    const before = list[index - 1];
+    if (before !== undefined && percentile < before) {
+      throw invalidParams(
+        `invalid reward percentile: #${index - 1}:${before} >= #${index}:${percentile}`,
+      );
+    }
+  });
+  return list;
+}
+
+/** eth_gasPrice, eth_maxPriorityFeePerGas and eth_feeHistory. */
+export function feeMethods(
+  view: ChainView,
+  suggestedGasPriceAtoken: bigint,
+  maxBlocks: number,
+): MethodEntries {
+  const suggested = toQuantity(suggestedGasPriceAtoken);
+  return [
+    method("eth_gasPrice", 0, () => suggested),
+    method("eth_maxPriorityFeePerGas", 0, () => suggested),
+    method("eth_feeHistory", 3, async (params, { signal }) => {
+      const count = Math.min(params.required(0, parseBlockCount), maxBlocks);
+      const ref = params.required(1, parseBlockNumberOrTag);
+      const percentiles = params.optional(2, parsePercentiles);
+      const newest = findHeight(view, ref);
+      if (newest === undefined) {
+        const requested = ref.kind === "height" ? ref.height : "unknown";
+        throw new RpcFault(
+          "SERVER_ERROR",
+          `request beyond head block: requested ${requested}, head ${view.head().height}`,
+        );
+      }
+      const oldest = Math.max(0, newest - count + 1);
+      if (count > 0) assertBlocks(view, { from: oldest, to: newest });
+      return feeHistory(view, { from: oldest, to: newest, count }, percentiles, signal);
+    }),
+  ];
+}
+
+async function feeHistory(
+  view: ChainView,
+  range: { from: Height; to: Height; count: number },
+  percentiles: readonly number[] | undefined,
+  signal: AbortSignal,
+): Promise<RpcResult> {
+  const gasUsedRatio: number[] = [];
+  const reward: string[][] = [];
+  if (range.count > 0) {
+    for (let height = range.from; height <= range.to; height++) {
+      await breathe(signal);
+      const outline = view.outline(height);
+      if (outline === undefined) throw new Error(`block ${height} is missing`);
+      gasUsedRatio.push(usedRatio(outline));
+      if (percentiles !== undefined) {
+        reward.push(rewards(outline, await paidPrices(view, height, signal), percentiles));
+      }
+    }
+  }
+  const baseFeePerGas = ["0x0", ...gasUsedRatio.map(() => "0x0")];
+  const history = { oldestBlock: toQuantity(range.from), baseFeePerGas, gasUsedRatio };
+  return percentiles === undefined ? history : { ...history, reward };
+}
+
+function usedRatio({ header }: BlockOutline): number {
+  const { gasUsed, gasLimit } = header;
+  if (gasLimit === 0n) return 0;
+  return Number((gasUsed * RATIO_SCALE) / gasLimit) / Number(RATIO_SCALE);
+}
+
+/** Gas of a transaction and what each unit of it was paid with. */
+interface PaidGas {
+  readonly gasUsed: bigint;
+  readonly price: bigint;
+}
+
+/** What the transactions of a block paid, cheapest first. */
+async function paidPrices(
+  view: ChainView,
+  height: Height,
+  signal: AbortSignal,
+): Promise<readonly PaidGas[]> {
+  const paid: PaidGas[] = [];
+  for (const page of view.pages(height)) {
+    for (const { receipt } of page.receipts()) {
+      paid.push({ gasUsed: receipt.gasUsed, price: receipt.effectiveGasPriceAtoken });
+    }
+    await breathe(signal);
+  }
+  return paid.toSorted((left, right) =>
+    left.price < right.price ? -1 : Number(left.price > right.price),
+  );
+}
+
+/** Effective prices at percentiles of the gas used, cheapest first (execution-apis). */
+function rewards(
+  { header }: BlockOutline,
+  paid: readonly PaidGas[],
+  percentiles: readonly number[],
+): string[] {
+  if (paid.length === 0) return percentiles.map(() => "0x0");
+  const at = (position: number) => {
+    const found = paid[position];
+    if (found === undefined) throw new RangeError(`the block paid for no gas at ${position}`);
+    return found;
+  };
+  let position = 0;
+  let sum = at(position).gasUsed;
+  return percentiles.map((percentile) => {
+    // Percentiles may have decimals: compared in millionths of the block's gas.
+    const threshold = (header.gasUsed * BigInt(Math.round(percentile * 10_000))) / 1_000_000n;
+    while (sum < threshold && position < paid.length - 1) {
+      position += 1;
+      sum += at(position).gasUsed;
+    }
+    return toQuantity(at(position).price);
+  });
+}

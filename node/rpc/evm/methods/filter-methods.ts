@@ -1,0 +1,117 @@
+/** eth_getLogs and the filter methods. */
+import type { Hex } from "../../../../chain/hex.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import type { BlockJson } from "../block-json.js";
+import { RpcFault } from "../errors.js";
+import type { FilterRegistry, InstalledFilter } from "../filters.js";
+import { type LogFilter, parseLogFilter, rangeOf } from "../log-filter.js";
+import { getLogs, searchLogs } from "../log-search.js";
+import { type MethodEntries, method, RawJson, type RpcResult } from "../method.js";
+import type { EvmRpcLimits } from "../options.js";
+import { ParamError } from "../params.js";
+
+/** What these methods read. */
+export interface FilterMethodPorts {
+  readonly view: ChainView;
+  readonly json: BlockJson;
+  readonly filters: FilterRegistry;
+  readonly limits: EvmRpcLimits;
+}
+
+function parseFilterId(value: unknown): Hex {
+  if (typeof value !== "string") throw new ParamError("non-string");
+  // Any text is looked up: an unknown id is "filter not found", whatever it looks like.
+  return value as Hex;
+}
+
+/** Log queries and polled filters. */
+export function filterMethods(ports: FilterMethodPorts): MethodEntries {
+  const { view, json, filters, limits } = ports;
+  const search = (signal: AbortSignal) => ({
+    maxResults: limits.logResults,
+    maxBytes: limits.responseBytes,
+    signal,
+  });
+  const logsOf = (filter: LogFilter, signal: AbortSignal) =>
+    getLogs(view, json, filter.criteria, rangeOf(view, filter, limits.logBlocks), search(signal));
+  return [
+    method("eth_getLogs", 1, (params, { signal }) =>
+      logsOf(params.required(0, parseLogFilter), signal),
+    ),
+    method("eth_newFilter", 1, (params) => {
+      const filter = params.required(0, parseLogFilter);
+      if (filter.blockHash !== undefined) {
+        throw new RpcFault("INVALID_PARAMS", "a filter cannot be installed for one block hash");
+      }
+      return filters.install({ kind: "log", filter, next: firstHeight(view, filter) });
+    }),
+    method("eth_newBlockFilter", 0, () =>
+      filters.install({ kind: "block", next: view.head().height + 1 }),
+    ),
+    method("eth_newPendingTransactionFilter", 1, () =>
+      filters.install({ kind: "pending", next: filters.pendingPosition() }),
+    ),
+    method("eth_uninstallFilter", 1, (params) =>
+      filters.uninstall(params.required(0, parseFilterId)),
+    ),
+    method("eth_getFilterChanges", 1, (params, { signal }) => {
+      const id = params.required(0, parseFilterId);
+      const filter = filters.use(id);
+      switch (filter.kind) {
+        case "block":
+          return newBlocks(view, filter, limits.logBlocks);
+        case "pending":
+          return filters.takePending(id, filter);
+        default:
+          return newLogs(ports, filter, signal);
+      }
+    }),
+    method("eth_getFilterLogs", 1, (params, { signal }) => {
+      const filter = filters.use(params.required(0, parseFilterId));
+      if (filter.kind !== "log") throw new RpcFault("SERVER_ERROR", "filter not found");
+      return logsOf(filter.filter, signal);
+    }),
+  ];
+}
+
+/** A log filter reports blocks after the present head, or from a later `fromBlock` on. */
+function firstHeight(view: ChainView, filter: LogFilter): number {
+  const next = view.head().height + 1;
+  return filter.from?.kind === "height" ? Math.max(filter.from.height, next) : next;
+}
+
+function newBlocks(
+  view: ChainView,
+  filter: InstalledFilter & { readonly kind: "block" },
+  maxBlocks: number,
+): RpcResult {
+  const hashes: string[] = [];
+  const head = view.head().height;
+  while (filter.next <= head && hashes.length < maxBlocks) {
+    const hash = view.blockHash(filter.next);
+    if (hash === undefined) break;
+    hashes.push(hash);
+    filter.next += 1;
+  }
+  return hashes;
+}
+
+async function newLogs(
+  ports: FilterMethodPorts,
+  installed: InstalledFilter & { readonly kind: "log" },
+  signal: AbortSignal,
+): Promise<RawJson> {
+  const { view, limits } = ports;
+  const { filter } = installed;
+  const from = installed.next;
+  const head = view.head().height;
+  const end = filter.to?.kind === "height" ? Math.min(filter.to.height, head) : head;
+  const to = Math.min(end, from + limits.logBlocks - 1);
+  if (from > to) return new RawJson("[]");
+  // What does not fit into one answer comes with the next poll, so a bound never loses a log.
+  const bounds = { maxResults: limits.logResults, maxBytes: limits.responseBytes, signal };
+  const { logs, next } = await searchLogs(view, filter.criteria, { from, to }, bounds);
+  // Two polls at once must not move it back.
+  installed.next = Math.max(installed.next, next ?? to + 1);
+  return new RawJson(`[${logs.join(",")}]`);
+}

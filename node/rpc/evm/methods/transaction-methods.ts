@@ -1,0 +1,88 @@
+/** Transactions by hash and by place, receipts, and sending. */
+import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
+import type { BlockTransaction } from "../../../../chain/block.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import type { TransactionPool } from "../../../mempool/pool-port.js";
+import { minedTransactionJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
+import { type JsonValue, type MethodEntries, method, RawJson, type RpcResult } from "../method.js";
+import { parseBlockNumberOrTag, parseBytes, parseHashParam, parseIndex } from "../params.js";
+import { findBlock } from "../reads.js";
+import type { SubmitQueue } from "../submit-queue.js";
+
+/** What these methods read and write. */
+export interface TransactionMethodPorts {
+  readonly view: ChainView;
+  readonly pool: TransactionPool;
+  readonly submits: SubmitQueue;
+}
+
+/** Methods about single transactions; unknown ones are null, never an error. */
+export function transactionMethods(ports: TransactionMethodPorts): MethodEntries {
+  const { view, pool, submits } = ports;
+  const at = (height: Height | undefined, index: number): BlockTransaction | undefined =>
+    height === undefined ? undefined : view.transaction(height, index);
+  const receiptOf = (hash: Hash32): string | undefined => {
+    const location = view.locate(hash);
+    if (location === undefined) return undefined;
+    const { height, index } = location;
+    const outline = view.outline(height);
+    const mined = view.transaction(height, index);
+    const receipt = view.receipt(height, index);
+    if (outline === undefined || mined === undefined || receipt === undefined) return undefined;
+    return receiptJson(mined, receipt, { place: placeOf(outline), index });
+  };
+  const byPlace = (height: Height | undefined, index: number): RpcResult => {
+    const outline = height === undefined ? undefined : view.outline(height);
+    const mined = at(height, index);
+    if (outline === undefined || mined === undefined) return null;
+    return new RawJson(minedTransactionJson(mined, placeOf(outline), index));
+  };
+  return [
+    method("eth_getTransactionByHash", 1, (params) => {
+      const hash = params.required(0, parseHashParam);
+      const location = view.locate(hash);
+      if (location !== undefined) return byPlace(location.height, location.index);
+      const pending = pool.get(hash);
+      return pending === undefined ? null : new RawJson(pendingTransactionJson(pending));
+    }),
+    method("eth_getTransactionReceipt", 1, (params) => {
+      const json = receiptOf(params.required(0, parseHashParam));
+      return json === undefined ? null : new RawJson(json);
+    }),
+    method("eth_getTransactionLogs", 1, (params) => {
+      const json = receiptOf(params.required(0, parseHashParam));
+      if (json === undefined) return null;
+      const { logs }: { readonly logs: JsonValue } = JSON.parse(json);
+      return logs;
+    }),
+    method("eth_getTransactionByBlockNumberAndIndex", 2, (params) => {
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
+      return byPlace(height, params.required(1, parseIndex));
+    }),
+    method("eth_getTransactionByBlockHashAndIndex", 2, (params) => {
+      const height = view.heightOfHash(params.required(0, parseHashParam));
+      return byPlace(height, params.required(1, parseIndex));
+    }),
+    method("eth_getRawTransactionByHash", 1, (params) => {
+      const hash = params.required(0, parseHashParam);
+      const location = view.locate(hash);
+      return raw(location === undefined ? pool.get(hash) : at(location.height, location.index));
+    }),
+    method("eth_getRawTransactionByBlockNumberAndIndex", 2, (params) => {
+      const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
+      return raw(at(height, params.required(1, parseIndex)));
+    }),
+    method("eth_getRawTransactionByBlockHashAndIndex", 2, (params) => {
+      const height = view.heightOfHash(params.required(0, parseHashParam));
+      return raw(at(height, params.required(1, parseIndex)));
+    }),
+    method(SEND_METHOD, 1, (params) => submits.add(params.required(0, parseBytes))),
+  ];
+}
+
+function raw(found: { tx: { raw: Uint8Array } } | undefined): RpcResult {
+  return found === undefined ? null : bytesToHex(found.tx.raw);
+}
+
+/** The one method whose calls of a batch are handed to the pool together. */
+export const SEND_METHOD = "eth_sendRawTransaction";

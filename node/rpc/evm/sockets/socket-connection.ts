@@ -1,0 +1,164 @@
+/** One WebSocket client: its requests, its notifications, and what happens when it is too slow. */
+import type { RawData, WebSocket } from "ws";
+import type { EvmApi } from "../api.js";
+import type { Reply } from "../dispatcher.js";
+import { RPC_ERROR_NUMBERS } from "../errors.js";
+import type { Subscriber } from "../method.js";
+import { RequestContext } from "../request-context.js";
+
+/** Requests of one connection that run at once; reading pauses above it. */
+const MAX_IN_FLIGHT = 64;
+
+/** WebSocket status "try again later": sent to a subscriber that cannot keep up. */
+const TOO_SLOW = 1013;
+
+/** Time for a slow client to take its close frame. */
+const CLOSE_GRACE_MS = 5_000;
+
+/** Unsent bytes below which a replay goes on. */
+const DRAINED_BYTES = 256 * 1024;
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** A connection as the dispatcher and the subscriptions see it. */
+export class SocketConnection implements Subscriber {
+  private readonly requests = new Set<RequestContext>();
+  private readonly closeCallbacks: (() => void)[] = [];
+  private waiters: Waiter[] = [];
+  private isAlive = true;
+  private isOpen = true;
+
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly api: EvmApi,
+  ) {
+    socket.on("message", (data) => this.onMessage(data));
+    socket.on("pong", () => {
+      this.isAlive = true;
+    });
+    socket.on("error", (err) => api.log.debug({ err }, "WebSocket fault"));
+    socket.once("close", () => this.onClosed());
+  }
+
+  /** Asks whether the client is there; ends the connection if it did not answer the last time. */
+  ping(): void {
+    if (!this.isAlive) {
+      this.socket.terminate();
+      return;
+    }
+    this.isAlive = false;
+    this.socket.ping();
+  }
+
+  notify(text: string): void {
+    if (!this.isOpen) return;
+    if (this.socket.bufferedAmount > this.api.limits.backlogBytes) {
+      this.dropSlow();
+      return;
+    }
+    this.socket.send(text, this.onSent);
+  }
+
+  drained(): Promise<void> {
+    if (!this.isOpen) return Promise.reject(new Error("connection closed"));
+    if (this.socket.bufferedAmount <= DRAINED_BYTES) {
+      // Gives way, so that a long replay never holds up other clients.
+      return new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+    return new Promise((resolve, reject) => {
+      this.waiters.push({ resolve, reject });
+    });
+  }
+
+  onClose(callback: () => void): void {
+    this.closeCallbacks.push(callback);
+  }
+
+  private readonly onSent = (): void => {
+    if (this.socket.bufferedAmount <= DRAINED_BYTES) {
+      const waiters = this.waiters;
+      this.waiters = [];
+      for (const { resolve } of waiters) resolve();
+    }
+    this.updateReading();
+  };
+
+  private onMessage(data: RawData): void {
+    const body = asBuffer(data);
+    const context = new RequestContext(this.api.limits.requestTimeoutMs, this);
+    if (body.length > this.api.dispatcher.bodyLimitBytes(body)) {
+      const error = { code: RPC_ERROR_NUMBERS.INVALID_REQUEST, message: "request too large" };
+      this.reply([JSON.stringify({ jsonrpc: "2.0", id: null, error })], context);
+      return;
+    }
+    const reply = this.api.dispatcher.handle(body, context);
+    if (!(reply instanceof Promise)) {
+      this.reply(reply, context);
+      return;
+    }
+    void this.replyLater(reply, context);
+  }
+
+  private async replyLater(pending: Promise<Reply>, context: RequestContext): Promise<void> {
+    this.requests.add(context);
+    this.updateReading();
+    const reply = await pending;
+    this.requests.delete(context);
+    this.reply(reply, context);
+  }
+
+  private reply(reply: Reply, context: RequestContext): void {
+    if (this.isOpen && reply !== undefined) {
+      const [only] = reply;
+      const message =
+        reply.length === 1 && only !== undefined
+          ? only
+          : Buffer.concat(reply.map((piece) => Buffer.from(piece)));
+      this.socket.send(message, { binary: false }, this.onSent);
+    }
+    context.finish();
+    this.updateReading();
+  }
+
+  /** Requests are read only as fast as they are answered and their answers are taken. */
+  private updateReading(): void {
+    const isBusy =
+      this.requests.size >= MAX_IN_FLIGHT ||
+      this.socket.bufferedAmount > this.api.limits.backlogBytes;
+    if (isBusy && !this.socket.isPaused) this.socket.pause();
+    if (!isBusy && this.socket.isPaused) this.socket.resume();
+  }
+
+  private dropSlow(): void {
+    this.isOpen = false;
+    const { bufferedAmount } = this.socket;
+    this.api.log.warn({ bufferedAmount }, "WebSocket subscriber dropped: too slow");
+    // A paused socket would never see the client's close frame.
+    this.socket.resume();
+    this.socket.close(TOO_SLOW, "subscription backlog exceeded");
+    const timer = setTimeout(() => this.socket.terminate(), CLOSE_GRACE_MS);
+    this.socket.once("close", () => clearTimeout(timer));
+    this.release();
+  }
+
+  private onClosed(): void {
+    this.isOpen = false;
+    for (const request of this.requests) request.cancel();
+    this.release();
+  }
+
+  private release(): void {
+    for (const callback of this.closeCallbacks.splice(0)) callback();
+    for (const { reject } of this.waiters.splice(0)) reject(new Error("connection closed"));
+  }
+}
+
+function asBuffer(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}

@@ -1,0 +1,49 @@
+/** 8546: JSON-RPC and subscriptions over WebSocket; every HTTP method is served here as well. */
+import { createServer } from "node:http";
+import { listen, type RpcServer, sendText, stopServer } from "../../http-listener.js";
+import { WebSockets } from "../../web-sockets.js";
+import type { EvmApi } from "../api.js";
+import type { EvmServerOptions } from "../options.js";
+import { SocketConnection } from "./socket-connection.js";
+
+/** Time between pings; a connection that did not answer the last one is ended. */
+const PING_INTERVAL_MS = 30_000;
+
+/**
+ * Starts the server.
+ * @throws PORT_TAKEN, LISTEN_FAILED
+ */
+export async function startEvmSocketServer(
+  api: EvmApi,
+  options: EvmServerOptions,
+): Promise<RpcServer> {
+  const server = createServer((_request, response) => {
+    sendText(response, 426, "this port speaks WebSocket\n", { Upgrade: "websocket" });
+  });
+  const sockets = new WebSockets(server, {
+    maxMessageBytes: api.limits.batchBodyBytes,
+    pingIntervalMs: PING_INTERVAL_MS,
+    allowedOrigins: options.allowedOrigins,
+    refusal(_request, open) {
+      if (open < api.limits.webSocketConnections) return undefined;
+      api.log.warn({ open }, "WebSocket connection refused: limit reached");
+      return "503 Service Unavailable";
+    },
+    connect: (socket) => new SocketConnection(socket, api),
+  });
+  api.metrics.gauge(
+    "causeway_jsonrpc_websocket_connections",
+    "Open WebSocket connections",
+    [],
+    (gauge) => gauge.set(sockets.size),
+  );
+  const address = await listen(server, "EVM WebSocket", options.listen);
+  return {
+    name: "evm-websocket",
+    address,
+    async stop() {
+      await sockets.close();
+      await stopServer(server);
+    },
+  };
+}

@@ -1,0 +1,294 @@
+/** The genesis file: who holds what at block 0, and the parameters that no node may change. */
+import { MAX_EVIDENCE_BYTES } from "../../chain/consensus/consensus-block.js";
+import fs from "node:fs";
+import { z } from "zod";
+import { type Address, BURN_ADDRESS, parseAddress } from "../../chain/address.js";
+import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
+import { validatorAddress } from "../../chain/consensus/validator-set.js";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import { type Hash32, type Hex, parseHash32, parseHex } from "../../chain/hex.js";
+import {
+  BLOCK_INTERVAL_MS,
+  NETWORKS,
+  type NetworkName,
+  SYSTEM_ADDRESSES,
+} from "../../chain/networks.js";
+import type { TransactionLimits } from "../../chain/transaction-rules.js";
+import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+import { schemaFaultText } from "../../runtime/config/schema-faults.js";
+
+/** Codes of faults in a genesis file. */
+export type GenesisErrorCode = "GENESIS_INVALID";
+
+/** A genesis file that cannot be used. */
+export class GenesisError extends AppError<GenesisErrorCode> {}
+
+/** An account of block 0. */
+export interface GenesisAccount {
+  readonly balanceAtoken: bigint;
+  readonly code: Hex | undefined;
+  readonly storage: ReadonlyMap<Hash32, bigint>;
+}
+
+/** Consensus parameters (D21, D22). */
+export interface ChainParams {
+  readonly blockIntervalMs: number;
+  /** Gas of a whole block. */
+  readonly maxGas: bigint;
+  /** Gas of all transactions of a block that enter code, and the most one transaction may name. */
+  readonly maxCallGas: bigint;
+  /** Bytes of all raw transactions of a block. */
+  readonly maxBytes: number;
+  /** Double signing is punished until it is older than both; CometBFT's limits where absent. */
+  readonly evidenceMaxAgeBlocks?: number | undefined;
+  readonly evidenceMaxAgeMs?: number | undefined;
+  readonly feeCollector: Address;
+  readonly treasury: Address;
+  readonly validatorsPool: Address;
+  readonly developmentFund: Address;
+  readonly burnAddress: Address;
+}
+
+/** What a single transaction of a chain is held against. */
+export function transactionLimitsOf(
+  chainId: bigint,
+  { maxCallGas }: Pick<ChainParams, "maxCallGas">,
+): TransactionLimits {
+  return { chainId, maxTransactionGas: maxCallGas };
+}
+
+/** A parsed genesis. */
+export interface Genesis {
+  readonly network: NetworkName;
+  readonly evmChainId: bigint;
+  readonly cosmosChainId: string;
+  readonly genesisTimeMs: number;
+  readonly params: ChainParams;
+  readonly alloc: ReadonlyMap<Address, GenesisAccount>;
+  /** Addresses of the validators; blocks name their proposer as coinbase. */
+  readonly validators: readonly GenesisValidator[];
+}
+
+/** A validator of block 0. */
+export interface GenesisValidator {
+  /** First 20 bytes of SHA-256 of the ed25519 key. */
+  readonly address: Address;
+  /** 32-byte ed25519 public key, base64. */
+  readonly publicKey: string;
+  readonly power: number;
+}
+
+/** Gas of a block (D21). */
+const MAX_GAS = 600_000_000n;
+/**
+ * Gas of the transactions of a block that enter code, and the most that one may name: what the
+ * dearest opcodes and precompiles execute in one second (D21, docs/adr/0005).
+ */
+const MAX_CALL_GAS = 4_000_000n;
+const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
+
+/** Coins of the local faucet and hot wallet. */
+const FAUCET_ATOKEN = 1_000_000_000n * ATOKEN_PER_TOKEN;
+const HOT_WALLET_ATOKEN = 100_000n * ATOKEN_PER_TOKEN;
+
+/** Runtime code of the FeeCollector predeploy, from the committed artifact. */
+function feeCollectorCode(): Hex {
+  const file = new URL("../../contracts/artifacts/FeeCollector.json", import.meta.url);
+  const artifact = z.object({ runtimeCode: z.string() });
+  return parseHex(artifact.parse(JSON.parse(fs.readFileSync(file, "utf8"))).runtimeCode);
+}
+
+/** What a local genesis is made from. */
+export interface LocalGenesisOptions {
+  readonly network: NetworkName;
+  readonly faucet: Address;
+  /** Of the exchange side; a network of nodes alone has none. */
+  readonly hotWallet?: Address;
+  readonly genesisTimeMs: number;
+  readonly validators: readonly GenesisValidator[];
+  readonly blockIntervalMs?: number;
+}
+
+/** Fresh local genesis (D18): a funded faucet, a funded hot wallet, the FeeCollector predeploy. */
+export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
+  const { hotWallet } = options;
+  const network = NETWORKS[options.network];
+  const system = {
+    feeCollector: parseAddress(SYSTEM_ADDRESSES.feeCollector),
+    treasury: parseAddress(SYSTEM_ADDRESSES.treasury),
+    validatorsPool: parseAddress(SYSTEM_ADDRESSES.validatorsPool),
+    developmentFund: parseAddress(SYSTEM_ADDRESSES.developmentFund),
+  };
+  const plain = (balanceAtoken: bigint): GenesisAccount => ({
+    balanceAtoken,
+    code: undefined,
+    storage: new Map(),
+  });
+  const treasurySlot = new Map([[parseHash32(`0x${"00".repeat(32)}`), BigInt(system.treasury)]]);
+  return {
+    network: network.name,
+    evmChainId: network.evmChainId,
+    cosmosChainId: network.cosmosChainId,
+    genesisTimeMs: options.genesisTimeMs,
+    params: {
+      blockIntervalMs: options.blockIntervalMs ?? BLOCK_INTERVAL_MS,
+      maxGas: MAX_GAS,
+      maxCallGas: MAX_CALL_GAS,
+      maxBytes: MAX_BLOCK_BYTES,
+      ...system,
+      burnAddress: BURN_ADDRESS,
+    },
+    alloc: new Map([
+      [options.faucet, plain(FAUCET_ATOKEN)],
+      ...(hotWallet === undefined ? [] : [[hotWallet, plain(HOT_WALLET_ATOKEN)] as const]),
+      [
+        system.feeCollector,
+        {
+          balanceAtoken: 0n,
+          code: feeCollectorCode(),
+          storage: treasurySlot,
+        },
+      ],
+    ]),
+    validators: options.validators,
+  };
+}
+
+/** JSON text of a genesis; amounts are decimal strings. */
+export function encodeGenesis(genesis: Genesis): string {
+  const alloc = [...genesis.alloc].map(([address, account]) => [
+    address,
+    {
+      balanceAtoken: account.balanceAtoken.toString(),
+      ...(account.code === undefined ? {} : { code: account.code }),
+      storage: Object.fromEntries(
+        [...account.storage].map(([slot, value]) => [slot, value.toString()]),
+      ),
+    },
+  ]);
+  const { params } = genesis;
+  const body = {
+    network: genesis.network,
+    evmChainId: Number(genesis.evmChainId),
+    cosmosChainId: genesis.cosmosChainId,
+    genesisTimeMs: genesis.genesisTimeMs,
+    params: {
+      ...params,
+      maxGas: params.maxGas.toString(),
+      maxCallGas: params.maxCallGas.toString(),
+    },
+    validators: genesis.validators,
+    alloc: Object.fromEntries(alloc),
+  };
+  return `${JSON.stringify(body, null, 2)}\n`;
+}
+
+/** CometBFT's defaults: evidence counts until it is older than both. */
+const EVIDENCE_MAX_AGE_BLOCKS = 100_000;
+const EVIDENCE_MAX_AGE_MS = 48 * 3_600 * 1_000;
+const NS_PER_MS = 1_000_000n;
+
+/** The parameters of consensus of a chain; they never change. */
+export function consensusParamsOf(params: ChainParams): ConsensusParams {
+  return {
+    blockMaxBytes: params.maxBytes,
+    blockMaxGas: params.maxGas,
+    evidenceMaxAgeBlocks: params.evidenceMaxAgeBlocks ?? EVIDENCE_MAX_AGE_BLOCKS,
+    evidenceMaxAgeNs: BigInt(params.evidenceMaxAgeMs ?? EVIDENCE_MAX_AGE_MS) * NS_PER_MS,
+    evidenceMaxBytes: Math.min(MAX_EVIDENCE_BYTES, Math.floor(params.maxBytes / 16)),
+  };
+}
+
+const addressSchema = z.string().transform((text, context) => {
+  try {
+    return parseAddress(text);
+  } catch {
+    context.addIssue({ code: "custom", message: "expected 0x followed by 40 hex digits" });
+    return z.NEVER;
+  }
+});
+const amountSchema = z
+  .string()
+  .regex(/^[0-9]{1,78}$/)
+  .transform(BigInt);
+const genesisSchema = z.strictObject({
+  network: z.enum(["mainnet", "testnet"]),
+  evmChainId: z.number().int().positive().transform(BigInt),
+  cosmosChainId: z.string().min(1).max(50),
+  genesisTimeMs: z.number().int().positive(),
+  params: z.strictObject({
+    blockIntervalMs: z.number().int().min(50).max(60_000),
+    maxGas: amountSchema,
+    maxCallGas: amountSchema,
+    maxBytes: z.number().int().min(1_024),
+    evidenceMaxAgeBlocks: z.number().int().positive().optional(),
+    evidenceMaxAgeMs: z.number().int().positive().optional(),
+    feeCollector: addressSchema,
+    treasury: addressSchema,
+    validatorsPool: addressSchema,
+    developmentFund: addressSchema,
+    burnAddress: addressSchema,
+  }),
+  validators: z
+    .array(
+      z.strictObject({
+        address: addressSchema,
+        publicKey: z.string().regex(/^[A-Za-z0-9+/]{43}=$/),
+        power: z.number().int().positive(),
+      }),
+    )
+    .min(1),
+  alloc: z.record(
+    z.string(),
+    z.strictObject({
+      balanceAtoken: amountSchema,
+      code: z.string().transform(parseHex).optional(),
+      storage: z.record(z.string(), amountSchema).default({}),
+    }),
+  ),
+});
+
+/**
+ * Untrusted JSON text to a genesis.
+ * @throws GENESIS_INVALID naming every fault
+ */
+export function parseGenesis(text: string): Genesis {
+  try {
+    const parsed = genesisSchema.parse(JSON.parse(text));
+    const network = NETWORKS[parsed.network];
+    if (parsed.evmChainId !== network.evmChainId) {
+      throw new Error(`evmChainId must be ${network.evmChainId} on ${network.name}`);
+    }
+    for (const { address, publicKey } of parsed.validators) {
+      const expected = validatorAddress(Buffer.from(publicKey, "base64"));
+      if (address !== expected) throw new Error(`validator ${address} has the key of ${expected}`);
+    }
+    const alloc = new Map<Address, GenesisAccount>();
+    for (const [key, account] of Object.entries(parsed.alloc)) {
+      const storage = new Map<Hash32, bigint>();
+      for (const [slot, value] of Object.entries(account.storage)) {
+        storage.set(parseHash32(slot), value);
+      }
+      const { balanceAtoken, code } = account;
+      alloc.set(parseAddress(key), { balanceAtoken, code, storage });
+    }
+    return { ...parsed, alloc };
+  } catch (cause) {
+    throw new GenesisError("GENESIS_INVALID", `genesis is not valid: ${schemaFaultText(cause)}`, {
+      cause,
+    });
+  }
+}
+
+/** Reads and parses a genesis file. Throws GENESIS_INVALID. */
+export function loadGenesis(file: string): Genesis {
+  let text: string;
+  try {
+    text = fs.readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new GenesisError("GENESIS_INVALID", `cannot read ${file}: ${errorMessage(cause)}`, {
+      cause,
+    });
+  }
+  return parseGenesis(text);
+}

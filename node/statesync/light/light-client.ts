@@ -1,0 +1,239 @@
+/**
+ * The light client: from a height and hash that the operator trusts to any other height, over
+ * servers that need not be trusted. Every answer of the first server is compared with those of all
+ * others before it is believed; where two differ, nothing is believed any more.
+ */
+import { LRUCache } from "lru-cache";
+import {
+  type ConsensusHeader,
+  hashConsensusHeader,
+} from "../../../chain/consensus/consensus-header.js";
+import {
+  isLightExpired,
+  type LightBlock,
+  LightError,
+  type LightRules,
+  verifyBackwards,
+  verifyLightBlock,
+  verifySelfSigned,
+} from "../../../chain/consensus/light.js";
+import { msToNs } from "../../../chain/consensus/block-id.js";
+import { errorCode } from "../../../chain/errors.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { HEADERS_PER_PAGE } from "./light-json.js";
+import type { LightProvider } from "./light-rpc.js";
+import { hasSamePriorities } from "./light-validators.js";
+import { StateSyncError } from "../state-sync-error.js";
+
+/** What a light client starts from. */
+export interface LightClientOptions {
+  /** At least two; the first that answers is the one that is compared with the others. */
+  readonly providers: readonly LightProvider[];
+  readonly chainId: string;
+  readonly trust: {
+    readonly height: Height;
+    /** Hash of the header of that height, which the operator knows to be right. */
+    readonly hash: Hash32;
+    readonly periodNs: bigint;
+  };
+  readonly verifySignature: LightRules["verifySignature"];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** More than any bisection leaves; what is forgotten is verified again. */
+const MAX_VERIFIED = 1_000;
+
+/** Where a bisection looks next, in sixteenths of the way, as in CometBFT. */
+const PIVOT_SIXTEENTHS = 9;
+
+/** Verified headers of any height. */
+export class LightClient {
+  /** What was verified, by height. */
+  private readonly verified = new LRUCache<Height, LightBlock>({ max: MAX_VERIFIED });
+
+  constructor(private readonly options: LightClientOptions) {}
+
+  /**
+   * The verified header of a height.
+   * @throws LIGHT_DIVERGENCE, TRUST_HASH_MISMATCH, LIGHT_EXPIRED, LIGHT_INVALID, LIGHT_UNTRUSTED,
+   * SERVER_UNAVAILABLE, or the signal's reason
+   */
+  async verify(height: Height, signal: AbortSignal): Promise<LightBlock> {
+    await this.trustRoot(signal);
+    const known = this.verified.get(height);
+    if (known !== undefined) return known;
+    const target = await this.agreed(height, signal);
+    const below = [...this.verified.values()].filter(({ header }) => header.height < height);
+    const closest = below.reduce<LightBlock | undefined>((best, one) => {
+      return best === undefined || one.header.height > best.header.height ? one : best;
+    }, undefined);
+    if (closest === undefined) await this.verifyDownTo(target, signal);
+    else await this.bisect(closest, target, signal);
+    this.verified.set(height, target);
+    return target;
+  }
+
+  /** Begins with what the operator trusts. */
+  private async trustRoot(signal: AbortSignal): Promise<void> {
+    const { height, hash } = this.options.trust;
+    if (this.verified.has(height)) return;
+    const root = await this.agreed(height, signal);
+    const found = hashConsensusHeader(root.header);
+    if (found !== hash) {
+      throw new StateSyncError(
+        "TRUST_HASH_MISMATCH",
+        `the header of height ${height} has the hash ${found}, trusted is ${hash}: check ` +
+          "statesync.trust_height and trust_hash against a server that you know",
+        { details: { height, found, trusted: hash } },
+      );
+    }
+    verifySelfSigned(root, this.rules());
+    this.verified.set(height, root);
+  }
+
+  /** Bisects upwards; every header on the way is verified and kept. */
+  private async bisect(from: LightBlock, target: LightBlock, signal: AbortSignal): Promise<void> {
+    let lower = from;
+    const above = [target];
+    for (let depth = 0; ; ) {
+      const next = above[depth];
+      if (next === undefined) throw new RangeError("a bisection has always a next header");
+      const isTrusted = this.isVerifiedBy(lower, next);
+      if (isTrusted) {
+        this.verified.set(next.header.height, next);
+        if (depth === 0) return;
+        lower = next;
+        above.length = depth;
+        depth = 0;
+        continue;
+      }
+      if (depth === above.length - 1) {
+        const gap = next.header.height - lower.header.height;
+        const pivot = lower.header.height + Math.floor((gap * PIVOT_SIXTEENTHS) / 16);
+        above.push(await this.agreed(pivot, signal));
+      }
+      depth++;
+    }
+  }
+
+  /** False when another header in between may lead there. */
+  private isVerifiedBy(trusted: LightBlock, next: LightBlock): boolean {
+    try {
+      verifyLightBlock(trusted, next, this.rules());
+      return true;
+    } catch (error) {
+      if (errorCode(error) === "LIGHT_UNTRUSTED") return false;
+      throw error;
+    }
+  }
+
+  /** Follows the hashes of last blocks down from the lowest verified header. */
+  private async verifyDownTo(target: LightBlock, signal: AbortSignal): Promise<void> {
+    const all = [...this.verified.values()].map(({ header }) => header);
+    let lowest = all.reduce((low, header) => (header.height < low.height ? header : low));
+    const rules = this.rules();
+    // All are of one chain: one of them that is still trusted vouches for those below.
+    if (all.every((header) => isLightExpired(header, rules))) {
+      throw new LightError("LIGHT_EXPIRED", "all trusted headers have expired", {
+        details: { height: lowest.height },
+      });
+    }
+    const to = target.header.height;
+    while (lowest.height > to) {
+      const from = lowest.height - 1;
+      const range = { from, to: Math.max(to, from - HEADERS_PER_PAGE + 1) };
+      for (const header of await headersOfAny(this.options.providers, range, signal)) {
+        verifyBackwards(header, lowest);
+        lowest = header;
+      }
+    }
+    if (hashConsensusHeader(lowest) !== hashConsensusHeader(target.header)) {
+      throw new LightError("LIGHT_INVALID", "the header is not one of the trusted chain", {
+        details: { height: to },
+      });
+    }
+    // Its hash is proven; its commit and validators are held against it.
+    verifySelfSigned(target, rules);
+  }
+
+  /** What all servers that answer say of a height: one alone could tell what it likes. */
+  private async agreed(height: Height, signal: AbortSignal): Promise<LightBlock> {
+    const { providers, log } = this.options;
+    const asked = await Promise.allSettled(
+      providers.map(async (provider) => {
+        const block = await provider.lightBlock(height, signal);
+        return { provider, block };
+      }),
+    );
+    signal.throwIfAborted();
+    const answers = asked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const faults = asked.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+    for (const fault of faults) log.debug({ err: fault, height }, "a light server did not answer");
+    const [first, ...others] = answers;
+    if (first === undefined || others.length === 0) {
+      throw new StateSyncError(
+        "SERVER_UNAVAILABLE",
+        `only ${answers.length} of ${providers.length} servers have height ${height}, at least ` +
+          "two are needed",
+        { retriable: true, details: { height }, cause: faults[0] },
+      );
+    }
+    for (const other of others) {
+      const difference = differenceOf(first.block, other.block);
+      if (difference === undefined) continue;
+      throw new StateSyncError(
+        "LIGHT_DIVERGENCE",
+        `servers ${first.provider.name} and ${other.provider.name} differ in ${difference} of ` +
+          `height ${height}: at least one of them lies, nothing is taken from either`,
+        { details: { height, servers: [first.provider.name, other.provider.name] } },
+      );
+    }
+    return first.block;
+  }
+
+  private rules(): LightRules {
+    const { chainId, trust, verifySignature, clock } = this.options;
+    const nowNs = msToNs(Math.floor(clock.nowMs()));
+    return { chainId, trustPeriodNs: trust.periodNs, nowNs, verifySignature };
+  }
+}
+
+/**
+ * Headers from the first server that has them; whoever asks proves them by hashes.
+ * @throws SERVER_UNAVAILABLE, SERVER_ANSWER_INVALID: the last server's fault
+ */
+export async function headersOfAny(
+  providers: readonly LightProvider[],
+  range: { readonly from: Height; readonly to: Height },
+  signal: AbortSignal,
+): Promise<readonly ConsensusHeader[]> {
+  return fromAny(providers, (provider) => provider.headers(range, signal), signal);
+}
+
+/** The first answer that a server gives. Throws the last server's fault, or the signal's reason. */
+export async function fromAny<T>(
+  providers: readonly LightProvider[],
+  ask: (provider: LightProvider) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  let fault: unknown;
+  for (const provider of providers) {
+    try {
+      return await ask(provider);
+    } catch (error) {
+      signal.throwIfAborted();
+      fault = error;
+    }
+  }
+  throw fault;
+}
+
+/** In what two answers differ. Commits may: each server has seen other signatures. */
+function differenceOf(one: LightBlock, other: LightBlock): string | undefined {
+  if (hashConsensusHeader(one.header) !== hashConsensusHeader(other.header)) return "the header";
+  if (one.validators.hash() !== other.validators.hash()) return "the validators";
+  return hasSamePriorities(one.validators, other.validators) ? undefined : "the priorities";
+}

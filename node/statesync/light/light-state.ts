@@ -1,0 +1,115 @@
+/** Everything that must be proven of a height before a state is restored there. */
+import { type Commit, EMPTY_COMMIT, hashCommit } from "../../../chain/consensus/commit.js";
+import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
+import { hashEvidenceList } from "../../../chain/consensus/evidence.js";
+import { type LightBlock, LightError } from "../../../chain/consensus/light.js";
+import type { ValidatorSet } from "../../../chain/consensus/validator-set.js";
+import type { Height } from "../../../chain/hex.js";
+import { type BackfillOptions, fetchBackfill } from "../backfill.js";
+import { fromAny, type LightClient } from "./light-client.js";
+import type { BlockExtras } from "./light-json.js";
+import type { LightProvider } from "./light-rpc.js";
+import { followingSet } from "./light-validators.js";
+import { StateSyncError } from "../state-sync-error.js";
+import type { TrustedState } from "../statesync-ports.js";
+
+/**
+ * What is proven of a height. The two heights above must exist: they prove what the height did, and
+ * who decides next.
+ * @throws as the light client and the backfill
+ */
+export async function proveState(
+  height: Height,
+  parts: BackfillOptions & { readonly light: LightClient },
+  signal: AbortSignal,
+): Promise<TrustedState> {
+  const { light, providers } = parts;
+  const block = await light.verify(height, signal);
+  const next = await light.verify(height + 1, signal);
+  const afterNext = await light.verify(height + 2, signal);
+  const first = await proposerSet(block, light, signal);
+  const second = followingSet(first, next.validators);
+  const { blockId } = block.commit;
+  if (blockId === undefined) throw new RangeError("a verified commit is for a block");
+  if (next.header.lastBlockId?.hash !== blockId.hash) throw notOneChain(height);
+  const extras = await fromAny(
+    providers,
+    async (provider) => checkedExtras(provider, block, await provider.blockExtras(height, signal)),
+    signal,
+  );
+  return {
+    header: block.header,
+    blockId: next.header.lastBlockId,
+    lastCommit: extras.lastCommit,
+    evidence: extras.evidence,
+    commit: await decidedCommit(block, next, { providers, signal }),
+    next: next.header,
+    validators: first,
+    nextValidators: second,
+    afterNextValidators: followingSet(second, afterNext.validators),
+    backfill: await fetchBackfill(block.header, parts, signal),
+  };
+}
+
+/** The set of a height with its proposer: by the set before it, where there is one. */
+async function proposerSet(
+  block: LightBlock,
+  light: LightClient,
+  signal: AbortSignal,
+): Promise<ValidatorSet> {
+  const { height } = block.header;
+  if (height === 1) return block.validators;
+  const before = await light.verify(height - 1, signal);
+  return followingSet(before.validators, block.validators);
+}
+
+/**
+ * The commit that the next header names. A height that was the newest when it was asked for came
+ * with the signatures that the server had seen by then; of those only two thirds were verified.
+ */
+async function decidedCommit(
+  { header, commit }: LightBlock,
+  next: LightBlock,
+  {
+    providers,
+    signal,
+  }: { readonly providers: readonly LightProvider[]; readonly signal: AbortSignal },
+): Promise<Commit> {
+  const { lastCommitHash } = next.header;
+  if (hashCommit(commit) === lastCommitHash) return commit;
+  const ask = async (provider: LightProvider) => {
+    const { commit: found } = await provider.lightBlock(header.height, signal);
+    if (hashCommit(found) === lastCommitHash) return found;
+    throw notDecided(provider, header.height);
+  };
+  return fromAny(providers, ask, signal);
+}
+
+/** Commit and evidence that the proven header names. Throws SERVER_ANSWER_INVALID. */
+function checkedExtras(
+  provider: LightProvider,
+  { header }: LightBlock,
+  extras: BlockExtras,
+): BlockExtras {
+  const lastCommit = header.height === 1 ? EMPTY_COMMIT : extras.lastCommit;
+  const isOwn =
+    hashConsensusHeader(extras.header) === hashConsensusHeader(header) &&
+    hashCommit(lastCommit) === header.lastCommitHash &&
+    hashEvidenceList(extras.evidence) === header.evidenceHash;
+  if (isOwn) return { ...extras, lastCommit };
+  throw notDecided(provider, header.height);
+}
+
+function notDecided({ name }: LightProvider, height: Height): StateSyncError {
+  return new StateSyncError(
+    "SERVER_ANSWER_INVALID",
+    `server ${name}: block ${height} is not the one that was decided`,
+    { details: { server: name, height } },
+  );
+}
+
+function notOneChain(height: Height): LightError {
+  return new LightError("LIGHT_INVALID", "two verified headers are not of one chain", {
+    details: { height },
+  });
+}

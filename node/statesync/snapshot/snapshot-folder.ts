@@ -1,0 +1,231 @@
+/**
+ * The snapshots on disk: `<height>/` with `manifest` and chunks. A folder comes to its name whole,
+ * and leaves it before it is deleted; what a crash left between is removed at the next start.
+ */
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { sha256 } from "../../../chain/crypto.js";
+import { errorCode, errorMessage } from "../../../chain/errors.js";
+import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
+import { ensureFolder, syncFolder } from "../../../runtime/files/folder.js";
+import { failpoint } from "../../../runtime/process/failpoint.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { SnapshotError } from "./snapshot-error.js";
+import {
+  decodeManifest,
+  MAX_CHUNK_BYTES,
+  MAX_MANIFEST_BYTES,
+  SNAPSHOT_FORMAT,
+  type SnapshotManifest,
+  snapshotIdOf,
+} from "./snapshot-manifest.js";
+import {
+  chunkFileName,
+  MANIFEST_FILE,
+  type SnapshotInput,
+  writeSnapshot,
+} from "./snapshot-write.js";
+import type { SnapshotOffer } from "../statesync-ports.js";
+
+/** Named crash points, for the fault tests. */
+export const SNAPSHOT_FAILPOINTS = [
+  "snapshot.after-folder",
+  "snapshot.after-files",
+  "snapshot.after-rename",
+  "snapshot.after-retire",
+] as const;
+
+/** Most snapshots in one list, the newest ones. */
+export const MAX_LISTED_SNAPSHOTS = 10;
+
+/** Prefix of a folder that is being written or deleted. */
+const WRITING = "writing-";
+const RETIRED = "retired-";
+
+const HEIGHT_NAME = /^[1-9][0-9]{0,14}$/;
+
+interface KeptSnapshot {
+  readonly manifest: SnapshotManifest;
+  readonly id: Hash32;
+}
+
+/** What peers may ask for. */
+export interface SnapshotLibrary {
+  /** The newest snapshots, newest first; at most 10. */
+  list(): readonly SnapshotOffer[];
+  /** Undefined for a snapshot that is not here. */
+  manifest(height: Height, id: Hash32): Promise<Uint8Array | undefined>;
+  /** Undefined also for a chunk that is damaged on disk. */
+  chunk(height: Height, id: Hash32, index: number): Promise<Uint8Array | undefined>;
+}
+
+/** What a folder of snapshots is opened with. */
+export interface SnapshotFolderOptions {
+  readonly folder: string;
+  /** Block 0 of this node's chain. */
+  readonly genesisHash: Hash32;
+  readonly log: Logger;
+  /** Crash points; the runtime's own by default. */
+  readonly failpoint?: (name: (typeof SNAPSHOT_FAILPOINTS)[number]) => void;
+}
+
+/** Snapshots in `data/snapshots`. */
+export class SnapshotFolder implements SnapshotLibrary {
+  /** One for each folder, by height. */
+  private readonly kept = new Map<Height, KeptSnapshot>();
+
+  private constructor(private readonly options: SnapshotFolderOptions) {}
+
+  /**
+   * Opens the folder, which may be missing: removes what is half there, damaged, or of another
+   * chain.
+   */
+  static async open(options: SnapshotFolderOptions): Promise<SnapshotFolder> {
+    const { folder } = options;
+    const opened = new SnapshotFolder(options);
+    for (const name of await namesIn(folder)) {
+      const isHalf = name.startsWith(WRITING) || name.startsWith(RETIRED);
+      if (isHalf) await rm(path.join(folder, name), { recursive: true, force: true });
+      else if (HEIGHT_NAME.test(name)) await opened.load(Number(name));
+    }
+    return opened;
+  }
+
+  private get folder(): string {
+    return this.options.folder;
+  }
+
+  /** Height of the oldest snapshot; undefined without any. */
+  get oldestHeight(): Height | undefined {
+    return this.heights()[0];
+  }
+
+  list(): readonly SnapshotOffer[] {
+    const newest = this.heights().slice(-MAX_LISTED_SNAPSHOTS).toReversed();
+    return newest.flatMap((height) => {
+      const snapshot = this.kept.get(height);
+      if (snapshot === undefined) return [];
+      const { id, manifest } = snapshot;
+      return [{ height, format: SNAPSHOT_FORMAT, chunks: manifest.chunkHashes.length, id }];
+    });
+  }
+
+  async manifest(height: Height, id: Hash32): Promise<Uint8Array | undefined> {
+    if (this.kept.get(height)?.id !== id) return undefined;
+    const bytes = await this.read(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+    return bytes !== undefined && snapshotIdOf(bytes) === id ? bytes : undefined;
+  }
+
+  async chunk(height: Height, id: Hash32, index: number): Promise<Uint8Array | undefined> {
+    const snapshot = this.kept.get(height);
+    const expected = snapshot?.manifest.chunkHashes[index];
+    if (snapshot?.id !== id || expected === undefined) return undefined;
+    const bytes = await this.read(path.join(`${height}`, chunkFileName(index)), MAX_CHUNK_BYTES);
+    if (bytes === undefined) return undefined;
+    // Whoever hands out a false chunk is taken for an attacker.
+    if (bytesToHash32(sha256(bytes)) === expected) return bytes;
+    const folder = path.join(this.folder, `${height}`);
+    this.options.log.error(
+      { folder, index },
+      "a snapshot's chunk is damaged on disk: the snapshot is offered no more; delete its folder",
+    );
+    this.kept.delete(height);
+    return undefined;
+  }
+
+  /**
+   * Writes a snapshot, unless its height has one.
+   * @throws SNAPSHOT_WRITE_FAILED with nothing left behind, or the signal's reason
+   */
+  async add(input: SnapshotInput, signal: AbortSignal): Promise<SnapshotManifest | undefined> {
+    const { height } = input;
+    if (this.kept.has(height)) return undefined;
+    const draft = path.join(this.folder, `${WRITING}${height}`);
+    try {
+      await rm(draft, { recursive: true, force: true });
+      ensureFolder(this.folder);
+      await mkdir(draft, { mode: 0o700 });
+      this.reached("snapshot.after-folder");
+      const manifest = await writeSnapshot(input, { folder: draft, signal });
+      await syncFolder(draft);
+      this.reached("snapshot.after-files");
+      await rename(draft, path.join(this.folder, `${height}`));
+      await syncFolder(this.folder);
+      this.reached("snapshot.after-rename");
+      await this.load(height);
+      return manifest;
+    } catch (cause) {
+      await rm(draft, { recursive: true, force: true }).catch(() => undefined);
+      signal.throwIfAborted();
+      const reason = errorMessage(cause);
+      throw new SnapshotError(
+        "SNAPSHOT_WRITE_FAILED",
+        `the snapshot of height ${height} cannot be written to ${this.folder}: ${reason}`,
+        { details: { folder: this.folder, height, reason }, retriable: true, cause },
+      );
+    }
+  }
+
+  /** Deletes all but the newest `keepRecent` snapshots; 0 keeps all. */
+  async prune(keepRecent: number): Promise<void> {
+    if (keepRecent === 0) return;
+    for (const height of this.heights().slice(0, -keepRecent)) {
+      // Another call may have come to it meanwhile.
+      if (this.kept.delete(height)) await this.remove(height);
+    }
+  }
+
+  private async remove(height: Height): Promise<void> {
+    const retired = path.join(this.folder, `${RETIRED}${height}`);
+    await rename(path.join(this.folder, `${height}`), retired);
+    this.reached("snapshot.after-retire");
+    await rm(retired, { recursive: true, force: true });
+  }
+
+  private async load(height: Height): Promise<void> {
+    const { genesisHash, log } = this.options;
+    const bytes = await this.read(path.join(`${height}`, MANIFEST_FILE), MAX_MANIFEST_BYTES);
+    try {
+      const manifest = bytes === undefined ? undefined : decodeManifest(bytes);
+      const isOurs = manifest?.height === height && manifest.genesisHash === genesisHash;
+      if (isOurs && bytes !== undefined) {
+        this.kept.set(height, { manifest, id: snapshotIdOf(bytes) });
+        return;
+      }
+    } catch (err) {
+      log.warn({ height, err }, "a snapshot on disk is damaged");
+    }
+    log.warn({ height }, "a snapshot of no use is removed");
+    await this.remove(height);
+  }
+
+  private reached(name: (typeof SNAPSHOT_FAILPOINTS)[number]): void {
+    (this.options.failpoint ?? failpoint)(name);
+  }
+
+  private heights(): Height[] {
+    return [...this.kept.keys()].toSorted((left, right) => left - right);
+  }
+
+  /** A file's bytes; undefined when it is not there (any more) or longer than it may be. */
+  private async read(name: string, maxBytes: number): Promise<Uint8Array | undefined> {
+    const handle = await open(path.join(this.folder, name), "r").catch(() => undefined);
+    if (handle === undefined) return undefined;
+    try {
+      const { size: sizeBytes } = await handle.stat();
+      return sizeBytes > maxBytes ? undefined : await handle.readFile();
+    } finally {
+      await handle.close();
+    }
+  }
+}
+
+/** Names in a folder; none where it is missing. */
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return [];
+    throw error;
+  }
+}

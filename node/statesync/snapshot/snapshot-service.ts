@@ -1,0 +1,92 @@
+/**
+ * Takes a snapshot at every height that is a multiple of the interval: the view of the store is
+ * taken at the publishing of the block, the files are written in the background. One at a time; a
+ * height that comes while the last one is still being written is left out.
+ */
+import { errorMessage } from "../../../chain/errors.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { TaskGroup } from "../../../runtime/process/task.js";
+import type { CommittedBlock, EventBus } from "../../view/event-bus.js";
+import type { BlockStore } from "../../store/block-store.js";
+import type { Database, StoreSnapshot } from "../../store/database.js";
+import type { SnapshotFolder } from "./snapshot-folder.js";
+import type { SnapshotManifest } from "./snapshot-manifest.js";
+
+/** What the service is made of. */
+export interface SnapshotServiceOptions {
+  readonly folder: SnapshotFolder;
+  readonly database: Database;
+  readonly blocks: Pick<BlockStore, "supply">;
+  readonly bus: EventBus;
+  readonly genesisHash: Hash32;
+  readonly intervalBlocks: number;
+  /** Newest snapshots that are kept; 0 keeps all. */
+  readonly keepRecent: number;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Writes snapshots until it is closed. */
+export class SnapshotService {
+  private readonly tasks: TaskGroup;
+  private readonly unsubscribe: () => void;
+  private isWriting = false;
+
+  constructor(private readonly options: SnapshotServiceOptions) {
+    const { bus, intervalBlocks, log, signal } = options;
+    this.tasks = new TaskGroup({
+      signal,
+      onFault: (_name, error) => {
+        log.error({ err: error, reason: errorMessage(error) }, "snapshot not written");
+      },
+    });
+    this.unsubscribe =
+      intervalBlocks === 0 ? () => undefined : bus.on("block", (block) => this.onBlock(block));
+  }
+
+  /** Gives up what is being written; nothing of it stays. */
+  async close(): Promise<void> {
+    this.unsubscribe();
+    await this.tasks.stop();
+  }
+
+  private onBlock({ block }: CommittedBlock): void {
+    const { height } = block.header;
+    if (height % this.options.intervalBlocks !== 0) return;
+    if (this.isWriting) {
+      this.options.log.info({ height }, "snapshot left out: the last one is still being written");
+      return;
+    }
+    this.isWriting = true;
+    // Here and now, because the next block changes the store.
+    const view = this.options.database.snapshot();
+    this.tasks.run("snapshot", (signal) => this.write(height, view, signal));
+  }
+
+  private async write(height: Height, view: StoreSnapshot, signal: AbortSignal): Promise<void> {
+    const { folder, keepRecent, log } = this.options;
+    const startedAtMs = performance.now();
+    const manifest = await this.add(height, view, signal);
+    const durationMs = Math.round(performance.now() - startedAtMs);
+    const chunks = manifest?.chunkHashes.length;
+    log.info({ height, chunks, ...manifest?.counts, durationMs }, "snapshot written");
+    await folder.prune(keepRecent);
+  }
+
+  private async add(
+    height: Height,
+    view: StoreSnapshot,
+    signal: AbortSignal,
+  ): Promise<SnapshotManifest | undefined> {
+    const { folder, database, blocks, genesisHash } = this.options;
+    try {
+      const supply = blocks.supply(height);
+      if (supply === undefined) throw new RangeError("the block's supply is missing");
+      return await folder.add({ database, view, height, supply, genesisHash }, signal);
+    } finally {
+      this.isWriting = false;
+      await view.close();
+    }
+  }
+}

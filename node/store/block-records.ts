@@ -1,0 +1,448 @@
+/**
+ * How a block is stored, the two directions of it: an outline, and pages of neighbouring
+ * transactions with their hashes, receipts and balance changes each under a key of its own. Who
+ * wants one receipt reads one small page and decodes one item of it, whatever the block holds.
+ */
+import type {
+  BalanceChange,
+  BlockJournal,
+  TransactionJournal,
+} from "../../chain/balance-change.js";
+import { type BlockTransaction, hashHeader } from "../../chain/block.js";
+import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
+import { heightBytes } from "../../chain/height-bytes.js";
+import { BLOOM_BYTES, EMPTY_BLOOM, type Receipt } from "../../chain/receipt.js";
+import {
+  decodeRlp,
+  encodedRlpItems,
+  encodeRlp,
+  encodeRlpListOfEncoded,
+  rlpBytes,
+  type RlpItem,
+  rlpInteger,
+  rlpList,
+} from "../../chain/rlp.js";
+import {
+  type BlockOutline,
+  type BlockPage,
+  outlineOf,
+  PAGE_TRANSACTIONS,
+  type PlacedReceipt,
+  placeReceipts,
+} from "../view/block-pages.js";
+import type { LogTest, PlacedLog } from "../view/chain-view.js";
+import type { CommittedBlock } from "../view/event-bus.js";
+import {
+  changeItem,
+  decodeChange,
+  decodeHeader,
+  decodeLog,
+  decodeReceipt,
+  decodeTransactionItem,
+  headerItem,
+  integer,
+  receiptFields,
+  safeInteger,
+  transactionItem,
+} from "./block-codec.js";
+import {
+  type Database,
+  type KeySpace,
+  StoreError,
+  storeKey,
+  type StoreSnapshot,
+  type StoreWrite,
+} from "./database.js";
+
+/** Key spaces of pages: height and index of the first transaction are the key. */
+const PAGE_SPACES = ["hashPage", "transactionPage", "receiptPage", "journalPage"] as const;
+
+type PageSpace = Extract<KeySpace, (typeof PAGE_SPACES)[number]>;
+
+/** A page is closed when it has about so much; a single transaction may be larger. */
+const PAGE_BYTES = 32 * 1024;
+
+/** About what a transaction, a log and a balance change take beside their own bytes. */
+const TRANSACTION_BYTES = 80;
+const LOG_BYTES = 160;
+const CHANGE_BYTES = 64;
+
+/** Bytes of a place in lists of them, and of a position in a bloom. */
+const INDEX_BYTES = 4;
+const POSITION_BYTES = 2;
+const HASH_BYTES = 32;
+
+/** Fields of a receipt before its bloom, and which of them are its logs. */
+const RECEIPT_FIELDS = 7;
+const LOGS_FIELD = 6;
+
+/** A bloom with more bits is kept as it is: 256 bytes are shorter then. */
+const MAX_POSITIONS = BLOOM_BYTES / POSITION_BYTES - 1;
+
+/** An outline with where the block's pages begin. */
+export interface StoredOutline extends BlockOutline {
+  /** Index of the first transaction of each page, ascending. */
+  readonly starts: readonly number[];
+}
+
+/** Indexes of the transactions that the pages of a block begin with. */
+export function pageStarts({ block, receipts, journal }: CommittedBlock): number[] {
+  const starts: number[] = [];
+  let sizeBytes = PAGE_BYTES;
+  let count = 0;
+  for (const [index, { tx }] of block.transactions.entries()) {
+    if (sizeBytes >= PAGE_BYTES || count >= PAGE_TRANSACTIONS) {
+      starts.push(index);
+      [sizeBytes, count] = [0, 0];
+    }
+    const receipt = receipts[index];
+    const changed = journal.transactions[index];
+    if (receipt === undefined || changed === undefined) {
+      throw new RangeError("a transaction has no receipt or no journal");
+    }
+    count += 1;
+    sizeBytes += tx.raw.length + TRANSACTION_BYTES + changed.changes.length * CHANGE_BYTES;
+    for (const log of receipt.logs) sizeBytes += log.data.length + LOG_BYTES;
+  }
+  return starts;
+}
+
+/** The writes of a block's outline, pages and block-level changes. */
+export function blockRecordWrites(
+  committed: CommittedBlock,
+  starts: readonly number[],
+): StoreWrite[] {
+  const { block, journal } = committed;
+  const at = heightBytes(block.header.height);
+  const writes: StoreWrite[] = [
+    { key: storeKey("outline", at), value: encodeOutline(committed, starts) },
+    { key: storeKey("blockChanges", at), value: encodeBlockChanges(journal) },
+  ];
+  let logCount = 0;
+  for (const [number, first] of starts.entries()) {
+    const end = starts[number + 1] ?? block.transactions.length;
+    const receipts = committed.receipts.slice(first, end);
+    const values: Record<PageSpace, Uint8Array> = {
+      hashPage: encodeHashes(block.transactions.slice(first, end)),
+      transactionPage: encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
+      receiptPage: encodeReceiptPage(receipts, logCount),
+      journalPage: encodeRlp(
+        journal.transactions.slice(first, end).map(({ changes }) => changes.map(changeItem)),
+      ),
+    };
+    for (const space of PAGE_SPACES) {
+      writes.push({ key: pageKey(space, at, first), value: values[space] });
+    }
+    for (const { logs } of receipts) logCount += logs.length;
+  }
+  return writes;
+}
+
+/** Keys of a block's pages and block-level changes, and of its outline. */
+export function blockRecordKeys(height: Height, starts: readonly number[]): Buffer[] {
+  const at = heightBytes(height);
+  return [
+    storeKey("outline", at),
+    storeKey("blockChanges", at),
+    ...starts.flatMap((first) => PAGE_SPACES.map((space) => pageKey(space, at, first))),
+  ];
+}
+
+/** Reads the records of blocks that are there, now or in a snapshot. */
+export class BlockRecords {
+  constructor(
+    private readonly database: Database,
+    private readonly snapshot?: StoreSnapshot,
+  ) {}
+
+  /** Throws STORE_CORRUPT where it is missing. */
+  outline(height: Height): StoredOutline {
+    return decodeOutline(this.need(storeKey("outline", heightBytes(height)), height));
+  }
+
+  /** Changes that no transaction of the block made. */
+  blockChanges(height: Height): Omit<BlockJournal, "transactions"> {
+    const bytes = this.need(storeKey("blockChanges", heightBytes(height)), height);
+    const [changes, minted, burned] = rlpList(decodeRlp(bytes));
+    return {
+      height,
+      blockChanges: rlpList(changes).map(decodeChange),
+      mintedAtoken: rlpInteger(minted),
+      burnedAtoken: rlpInteger(burned),
+    };
+  }
+
+  /** The page whose transactions begin with one of the outline's starts. */
+  page(outline: StoredOutline, first: number): StoredPage {
+    const { height } = outline.header;
+    const next = outline.starts.find((start) => start > first) ?? outline.transactionCount;
+    const read = (space: PageSpace) =>
+      this.need(pageKey(space, heightBytes(height), first), height);
+    return new StoredPage(first, next - first, read);
+  }
+
+  /** The page that a transaction is in. */
+  pageOf(outline: StoredOutline, index: number): StoredPage | undefined {
+    if (index < 0 || index >= outline.transactionCount) return undefined;
+    const first = outline.starts.findLast((start) => start <= index);
+    return first === undefined ? undefined : this.page(outline, first);
+  }
+
+  /**
+   * The whole block and its receipts as `encodeBlock` and `encodeReceipts` give them, put together
+   * from what is stored without decoding it.
+   */
+  encoded(height: Height): { readonly block: Uint8Array; readonly receipts: Uint8Array } {
+    const outline = this.outline(height);
+    const { header, timeMs, dataHash } = outline;
+    const pages = outline.starts.map((first) => this.page(outline, first));
+    const block = [
+      encodeRlp(headerItem(header)),
+      encodeRlp(integer(timeMs)),
+      encodeRlp(hexToBytes(dataHash)),
+      encodeRlpListOfEncoded(pages.flatMap((page) => page.encodedTransactions())),
+    ];
+    return {
+      block: encodeRlpListOfEncoded(block),
+      receipts: encodeRlpListOfEncoded(pages.flatMap((page) => page.encodedReceipts())),
+    };
+  }
+
+  private need(key: Buffer, height: Height): Buffer {
+    const bytes = this.database.get(key, this.snapshot);
+    if (bytes === undefined) {
+      throw new StoreError("STORE_CORRUPT", "a committed block is missing from the store", {
+        details: { height },
+      });
+    }
+    return bytes;
+  }
+}
+
+/** A page of a stored block; each kind of content is read when it is asked for. */
+export class StoredPage implements BlockPage {
+  constructor(
+    readonly first: number,
+    readonly count: number,
+    private readonly read: (space: PageSpace) => Buffer,
+  ) {}
+
+  hashes(): readonly Hash32[] {
+    const bytes = this.read("hashPage");
+    return Array.from({ length: this.count }, (_, item) => hashAt(bytes, item));
+  }
+
+  transactions(): readonly BlockTransaction[] {
+    return this.whole(rlpList(decodeRlp(this.read("transactionPage")))).map(decodeTransactionItem);
+  }
+
+  /** One transaction; `item` counts from the page's first. */
+  transaction(item: number): BlockTransaction {
+    const encoded = this.whole(encodedRlpItems(this.read("transactionPage")));
+    return decodeTransactionItem(decodeItem(encoded, item));
+  }
+
+  /** Transactions with senders, as `transactionItem` has them. */
+  encodedTransactions(): readonly Uint8Array[] {
+    return this.whole(encodedRlpItems(this.read("transactionPage")));
+  }
+
+  /** Receipts without blooms, as `receiptFields` has them. */
+  encodedReceipts(): readonly Uint8Array[] {
+    const [, ...items] = encodedRlpItems(this.read("receiptPage"));
+    return this.whole(items).map((item) =>
+      encodeRlpListOfEncoded(encodedRlpItems(item).slice(0, RECEIPT_FIELDS)),
+    );
+  }
+
+  receipts(): readonly PlacedReceipt[] {
+    const [firstLogIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
+    const receipts = this.whole(items).map((item) => decodeStoredReceipt(decodeRlp(item)));
+    return placeReceipts(receipts, logIndexOf(firstLogIndex));
+  }
+
+  /** One receipt; `item` counts from the page's first. */
+  receipt(item: number): PlacedReceipt {
+    const [logIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
+    let firstLogIndex = logIndexOf(logIndex);
+    for (const before of this.whole(items).slice(0, item)) {
+      firstLogIndex += encodedLogs(before).length;
+    }
+    return { receipt: decodeStoredReceipt(decodeItem(items, item)), firstLogIndex };
+  }
+
+  /**
+   * Logs that a test of their encoded address and topics lets pass; of all others nothing is
+   * decoded.
+   */
+  logs(isWanted: LogTest): PlacedLog[] {
+    const [logIndex, ...items] = encodedRlpItems(this.read("receiptPage"));
+    const found: PlacedLog[] = [];
+    let hashes: Buffer | undefined;
+    let next = logIndexOf(logIndex);
+    for (const [item, encoded] of this.whole(items).entries()) {
+      for (const log of encodedLogs(encoded)) {
+        const index = next++;
+        const [address, topics] = encodedRlpItems(log);
+        if (address === undefined || topics === undefined) throw damaged("a log has no topics");
+        // Behind their one byte of header: an address has 20 bytes, a topic 32.
+        const words = encodedRlpItems(topics).map((topic) => topic.subarray(1));
+        if (!isWanted(address.subarray(1), words)) continue;
+        found.push({
+          log: decodeLog(decodeRlp(log)),
+          logIndex: index,
+          transactionIndex: this.first + item,
+          transactionHash: hashAt((hashes ??= this.read("hashPage")), item),
+        });
+      }
+    }
+    return found;
+  }
+
+  journal(): readonly TransactionJournal[] {
+    const perTransaction = this.whole(rlpList(decodeRlp(this.read("journalPage"))));
+    return this.hashes().map((transactionHash, item) => ({
+      transactionHash,
+      changes: rlpList(perTransaction[item]).map(decodeChange),
+    }));
+  }
+
+  /** Changes of one transaction; `item` counts from the page's first. */
+  changes(item: number): readonly BalanceChange[] {
+    const encoded = this.whole(encodedRlpItems(this.read("journalPage")));
+    return rlpList(decodeItem(encoded, item)).map(decodeChange);
+  }
+
+  private whole<Item>(items: Item[]): Item[] {
+    if (items.length !== this.count) throw damaged("a page of a block has another length");
+    return items;
+  }
+}
+
+/** Places of transactions, 4 bytes each. */
+export function encodeIndexes(indexes: readonly number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(indexes.length * INDEX_BYTES);
+  for (const [item, index] of indexes.entries()) bytes.writeUInt32BE(index, item * INDEX_BYTES);
+  return bytes;
+}
+
+/** Reads what `encodeIndexes` wrote. Throws STORE_CORRUPT. */
+export function decodeIndexes(bytes: Uint8Array): number[] {
+  if (bytes.length % INDEX_BYTES !== 0) throw damaged("a list of places is cut short");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return Array.from({ length: bytes.length / INDEX_BYTES }, (_, item) =>
+    view.getUint32(item * INDEX_BYTES),
+  );
+}
+
+function pageKey(space: PageSpace, at: Buffer, first: number): Buffer {
+  return storeKey(space, at, encodeIndexes([first]));
+}
+
+function encodeOutline(committed: CommittedBlock, starts: readonly number[]): Uint8Array {
+  const outline = outlineOf(committed);
+  return encodeRlp([
+    headerItem(outline.header),
+    integer(outline.timeMs),
+    hexToBytes(outline.dataHash),
+    integer(outline.transactionCount),
+    integer(outline.transactionBytes),
+    encodeIndexes(starts),
+  ]);
+}
+
+function decodeOutline(bytes: Uint8Array): StoredOutline {
+  const [headerOf, timeMs, dataHash, count, transactionBytes, starts] = rlpList(decodeRlp(bytes));
+  const header = decodeHeader(headerOf);
+  return {
+    header,
+    hash: hashHeader(header),
+    timeMs: safeInteger(timeMs),
+    dataHash: bytesToHash32(rlpBytes(dataHash)),
+    transactionCount: safeInteger(count),
+    transactionBytes: safeInteger(transactionBytes),
+    starts: decodeIndexes(rlpBytes(starts)),
+  };
+}
+
+function encodeBlockChanges({ blockChanges, mintedAtoken, burnedAtoken }: BlockJournal) {
+  return encodeRlp([blockChanges.map(changeItem), integer(mintedAtoken), integer(burnedAtoken)]);
+}
+
+function encodeHashes(transactions: readonly BlockTransaction[]): Buffer {
+  const bytes = Buffer.allocUnsafe(transactions.length * HASH_BYTES);
+  for (const [item, { tx }] of transactions.entries()) {
+    bytes.write(tx.hash.slice(2), item * HASH_BYTES, "hex");
+  }
+  return bytes;
+}
+
+function hashAt(hashes: Buffer, item: number): Hash32 {
+  return bytesToHash32(hashes.subarray(item * HASH_BYTES, (item + 1) * HASH_BYTES));
+}
+
+/** The count of logs before the page, then the receipts, each with its bloom behind its fields. */
+function encodeReceiptPage(receipts: readonly Receipt[], firstLogIndex: number): Uint8Array {
+  return encodeRlp([
+    integer(firstLogIndex),
+    ...receipts.map((receipt) => [...receiptFields(receipt), packBloom(receipt)]),
+  ]);
+}
+
+function decodeStoredReceipt(item: RlpItem): Receipt {
+  const fields = rlpList(item);
+  return decodeReceipt(fields, () => unpackBloom(rlpBytes(fields[RECEIPT_FIELDS])));
+}
+
+function encodedLogs(receipt: Uint8Array): Uint8Array[] {
+  const logs = encodedRlpItems(receipt)[LOGS_FIELD];
+  if (logs === undefined) throw damaged("a receipt has no list of logs");
+  // Most receipts have none: an empty list is one byte.
+  return logs.length === 1 ? [] : encodedRlpItems(logs);
+}
+
+function logIndexOf(encoded: Uint8Array | undefined): number {
+  if (encoded === undefined) throw damaged("a page of receipts does not say where its logs begin");
+  return safeInteger(decodeRlp(encoded));
+}
+
+function decodeItem(encoded: readonly Uint8Array[], item: number): RlpItem {
+  const bytes = encoded[item];
+  if (bytes === undefined) throw damaged("a page of a block has another length");
+  return decodeRlp(bytes);
+}
+
+const NOTHING = new Uint8Array(0);
+
+/** The bits that are set, two bytes each; a log of a transfer sets twelve of 2,048. */
+function packBloom({ logs, logsBloom }: Receipt): Uint8Array {
+  if (logs.length === 0) return NOTHING;
+  const positions: number[] = [];
+  for (let at = 0; at < BLOOM_BYTES; at++) {
+    const byte = logsBloom[at] ?? 0;
+    for (let bit = 0; byte >> bit !== 0; bit++) {
+      if (((byte >> bit) & 1) === 1) positions.push(at * 8 + bit);
+    }
+  }
+  if (positions.length > MAX_POSITIONS) return logsBloom;
+  const packed = Buffer.allocUnsafe(positions.length * POSITION_BYTES);
+  for (const [item, position] of positions.entries()) packed.writeUInt16BE(position, item * 2);
+  return packed;
+}
+
+function unpackBloom(packed: Uint8Array): Uint8Array {
+  if (packed.length === 0) return EMPTY_BLOOM;
+  if (packed.length === BLOOM_BYTES) return packed;
+  const bloom = new Uint8Array(BLOOM_BYTES);
+  for (let at = 0; at + 1 < packed.length; at += POSITION_BYTES) {
+    const position = ((packed[at] ?? 0) << 8) | (packed[at + 1] ?? 0);
+    const byte = position >> 3;
+    if (byte >= BLOOM_BYTES) throw damaged("a bloom has a bit too far");
+    bloom[byte] = (bloom[byte] ?? 0) | (1 << (position & 7));
+  }
+  return bloom;
+}
+
+function damaged(reason: string): StoreError {
+  return new StoreError("STORE_CORRUPT", reason);
+}

@@ -1,0 +1,114 @@
+/**
+ * A block as it is read: its outline, and its transactions in pages, so that nobody has to read or
+ * hold a block of ten thousand transactions to show one of them. A page of the store decodes what
+ * is asked of it and no more (`node/store/block-records.ts`); one of a block in memory only cuts it out.
+ */
+import type { TransactionJournal } from "../../chain/balance-change.js";
+import { type BlockHeader, type BlockTransaction, rlpTransactionBytes } from "../../chain/block.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { Receipt } from "../../chain/receipt.js";
+import type { CommittedBlock } from "./event-bus.js";
+
+/** A block without what is in it. */
+export interface BlockOutline {
+  readonly header: BlockHeader;
+  readonly hash: Hash32;
+  /** Unix milliseconds of the block's time. */
+  readonly timeMs: number;
+  readonly dataHash: Hash32;
+  readonly transactionCount: number;
+  /** Length of the transactions as items of the block's RLP list, that list's header left out. */
+  readonly transactionBytes: number;
+}
+
+/** A receipt with what the block alone knows of it. */
+export interface PlacedReceipt {
+  readonly receipt: Receipt;
+  /** Logs of the block before the receipt's first one. */
+  readonly firstLogIndex: number;
+}
+
+/** Some neighbouring transactions of a block with all that belongs to them. */
+export interface BlockPage {
+  /** Index in the block of the first of them. */
+  readonly first: number;
+  readonly count: number;
+  hashes(): readonly Hash32[];
+  transactions(): readonly BlockTransaction[];
+  receipts(): readonly PlacedReceipt[];
+  /** Nothing in it where the block came without its journal (state sync). */
+  journal(): readonly TransactionJournal[];
+}
+
+/** Most transactions of one page; a page of transfers is less than a millisecond of work. */
+export const PAGE_TRANSACTIONS = 128;
+
+/** The outline of a block in memory. */
+export function outlineOf({ block }: Pick<CommittedBlock, "block">): BlockOutline {
+  const { header, hash, timeMs, dataHash, transactions } = block;
+  let transactionBytes = 0;
+  for (const { tx } of transactions) transactionBytes += rlpTransactionBytes(tx);
+  const transactionCount = transactions.length;
+  return { header, hash, timeMs, dataHash, transactionCount, transactionBytes };
+}
+
+/** The pages of a block in memory. */
+export function* pagesOf(committed: CommittedBlock): Generator<BlockPage> {
+  const { block, receipts, journal } = committed;
+  let logCount = 0;
+  for (let first = 0; first < block.transactions.length; first += PAGE_TRANSACTIONS) {
+    const end = Math.min(first + PAGE_TRANSACTIONS, block.transactions.length);
+    const firstLogIndex = logCount;
+    const own = receipts.slice(first, end);
+    for (const { logs } of own) logCount += logs.length;
+    yield {
+      first,
+      count: end - first,
+      hashes: () => block.transactions.slice(first, end).map(({ tx }) => tx.hash),
+      transactions: () => block.transactions.slice(first, end),
+      receipts: () => placeReceipts(own, firstLogIndex),
+      journal: () => journal.transactions.slice(first, end),
+    };
+  }
+}
+
+/** Receipts that follow each other, the first of which has so many logs before it. */
+export function placeReceipts(
+  receipts: readonly Receipt[],
+  firstLogIndex: number,
+): readonly PlacedReceipt[] {
+  let next = firstLogIndex;
+  return receipts.map((receipt) => {
+    const placed = { receipt, firstLogIndex: next };
+    next += receipt.logs.length;
+    return placed;
+  });
+}
+
+/** Logs before each receipt of a block in memory, counted once. */
+const logCounts = new WeakMap<readonly Receipt[], Uint32Array>();
+
+/** The receipt of one transaction of a block in memory; undefined where there is none. */
+export function placedReceipt(
+  { receipts }: Pick<CommittedBlock, "receipts">,
+  index: number,
+): PlacedReceipt | undefined {
+  const receipt = receipts[index];
+  const firstLogIndex = logsBefore(receipts)[index];
+  return receipt === undefined || firstLogIndex === undefined
+    ? undefined
+    : { receipt, firstLogIndex };
+}
+
+function logsBefore(receipts: readonly Receipt[]): Uint32Array {
+  const known = logCounts.get(receipts);
+  if (known !== undefined) return known;
+  const counts = new Uint32Array(receipts.length);
+  let count = 0;
+  for (const [index, { logs }] of receipts.entries()) {
+    counts[index] = count;
+    count += logs.length;
+  }
+  logCounts.set(receipts, counts);
+  return counts;
+}

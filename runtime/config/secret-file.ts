@@ -1,0 +1,54 @@
+/** Key and password files: mode 600, written whole or not at all, never echoed. */
+import { readFileSync } from "node:fs";
+import { AppError, errorCode } from "../../chain/errors.js";
+import { createFileOnce, SECRET_MODE } from "../files/durable-file.js";
+
+/** Codes of faults with secret files. */
+export type SecretFileErrorCode = "SECRET_FILE_UNREADABLE" | "SECRET_FILE_UNWRITABLE";
+
+/** A secret file that cannot be read or written; the message names the file, never its content. */
+export class SecretFileError extends AppError<SecretFileErrorCode> {}
+
+/** No secret of ours comes near this size; a larger file is not one of them. */
+const MAX_SECRET_BYTES = 65_536;
+
+/**
+ * Content of a secret file without surrounding white space.
+ * @throws SECRET_FILE_UNREADABLE also when it is empty or larger than 64 KiB
+ */
+export function readSecretFile(path: string): string {
+  let content: string;
+  try {
+    content = readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new SecretFileError(
+      "SECRET_FILE_UNREADABLE",
+      `cannot read ${path} (${errorCode(cause)})`,
+      { details: { path }, cause },
+    );
+  }
+  const secret = content.trim();
+  if (secret === "" || content.length > MAX_SECRET_BYTES) {
+    throw new SecretFileError("SECRET_FILE_UNREADABLE", `${path} holds no usable value`, {
+      details: { path },
+    });
+  }
+  return secret;
+}
+
+/**
+ * Writes a new secret file durably (mode 600, newline added) and never replaces an existing one.
+ * @returns false when the file was there already; its content is then untouched
+ * @throws SECRET_FILE_UNWRITABLE
+ */
+export function writeNewSecretFile(path: string, secret: string): boolean {
+  try {
+    return createFileOnce(path, `${secret}\n`, SECRET_MODE);
+  } catch (cause) {
+    throw new SecretFileError(
+      "SECRET_FILE_UNWRITABLE",
+      `cannot write ${path} (${errorCode(cause)})`,
+      { details: { path }, cause },
+    );
+  }
+}

@@ -1,0 +1,75 @@
+/** Where PostgreSQL and Redis are: the operator's own, else the kit's embedded server. */
+import { join } from "node:path";
+import type { ConfigFault, Environment } from "./config.js";
+import { readSecretFile } from "./secret-file.js";
+
+/** Port of the embedded PostgreSQL before the port offset is added. */
+export const EMBEDDED_POSTGRES_PORT = 15_432;
+
+/** Name of the role and of the database that the embedded server gives to the kit. */
+export const EMBEDDED_POSTGRES_DATABASE = "causeway";
+
+/** File with the embedded server's password. */
+export function postgresPasswordPath(home: string): string {
+  return join(home, "config", "postgres.password");
+}
+
+/**
+ * Connection URL of the ledger's database: `DATABASE_URL`, else the embedded server with the
+ * password from the home. It holds a password: never log it.
+ * @throws SECRET_FILE_UNREADABLE
+ */
+export function databaseUrl(options: {
+  readonly home: string;
+  readonly env: Environment;
+  readonly portOffset: number;
+}): string {
+  const given = options.env["DATABASE_URL"];
+  if (given !== undefined && given !== "") {
+    return given;
+  }
+  const port = EMBEDDED_POSTGRES_PORT + options.portOffset;
+  return embeddedDatabaseUrl({ home: options.home, port });
+}
+
+/**
+ * Connection URL of a home's embedded server on a port; holds a password.
+ * @throws SECRET_FILE_UNREADABLE
+ */
+export function embeddedDatabaseUrl(options: {
+  readonly home: string;
+  readonly port: number;
+}): string {
+  const password = encodeURIComponent(readSecretFile(postgresPasswordPath(options.home)));
+  const name = EMBEDDED_POSTGRES_DATABASE;
+  return `postgres://${name}:${password}@127.0.0.1:${options.port}/${name}`;
+}
+
+/**
+ * URL of Redis for the queue, with the password of the file that `REDIS_PASSWORD_FILE` names: never
+ * log it. Undefined when the queue lives in the database.
+ * @throws SECRET_FILE_UNREADABLE
+ */
+export function redisUrl(env: Environment): string | undefined {
+  const given = env["REDIS_URL"];
+  if (given === undefined || given === "") return undefined;
+  const passwordFile = env["REDIS_PASSWORD_FILE"];
+  if (passwordFile === undefined || passwordFile === "") return given;
+  const url = new URL(given);
+  url.password = encodeURIComponent(readSecretFile(passwordFile));
+  return url.href;
+}
+
+/** What is wrong with `DATABASE_URL` and `REDIS_URL`; their values may hold passwords. */
+export function serviceUrlFaults(env: Environment): readonly ConfigFault[] {
+  return [
+    { key: "DATABASE_URL", schemes: ["postgres:", "postgresql:"] },
+    { key: "REDIS_URL", schemes: ["redis:", "rediss:"] },
+  ].flatMap(({ key, schemes }) => {
+    const given = env[key] ?? "";
+    const scheme = URL.canParse(given) ? new URL(given).protocol : "";
+    if (given === "" || schemes.includes(scheme)) return [];
+    const allowed = `a URL starting with ${schemes.join("// or ")}//`;
+    return [{ file: "environment", key, value: "***", allowed }];
+  });
+}

@@ -1,0 +1,102 @@
+/**
+ * The one owner of files that are whole or absent after a crash or a power cut: written beside
+ * their name, forced to disk, then given the name, and that forced to disk, too.
+ */
+import { randomUUID } from "node:crypto";
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { errorCode } from "../../chain/errors.js";
+import { syncFolder, syncFolderSync } from "./folder.js";
+
+/** Mode of every file with a secret: only the owner reads it. */
+export const SECRET_MODE = 0o600;
+
+/** Mode of files that hold no secret. */
+export const PLAIN_MODE = 0o644;
+
+/**
+ * Replaces a file's content; a crash leaves the former content or the new one, never a part, and
+ * the new one is on disk when the promise resolves. Throws the system's fault, with nothing left
+ * beside the file.
+ */
+export async function replaceFile(
+  file: string,
+  content: string | Uint8Array,
+  mode: number,
+): Promise<void> {
+  const draft = draftOf(file);
+  try {
+    await fill(await open(draft, "wx", mode), async (handle) => {
+      // The process' mask may have taken bits away.
+      await handle.chmod(mode);
+      await handle.writeFile(content);
+    });
+    await rename(draft, file);
+    await syncFolder(dirname(file));
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/**
+ * Writes a new file of a folder that comes to its name only later; the file's own name is not yet
+ * on disk. Throws the system's fault, EEXIST where there is one.
+ */
+export async function writeNewFile(file: string, content: Uint8Array): Promise<void> {
+  await fill(await open(file, "wx", SECRET_MODE), (handle) => handle.writeFile(content));
+}
+
+/**
+ * Creates a file whole if the name is free, on disk when it returns; an existing file is never
+ * touched, and of two processes at once one wins.
+ * @returns false where a file was there already; throws the system's fault otherwise
+ */
+export function createFileOnce(file: string, content: string, mode: number): boolean {
+  const draft = draftOf(file);
+  try {
+    const handle = openSync(draft, "wx", mode);
+    try {
+      fchmodSync(handle, mode);
+      writeFileSync(handle, content);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    // A hard link fails when the target exists, so two starts at once cannot overwrite a key.
+    linkSync(draft, file);
+    syncFolderSync(dirname(file));
+    return true;
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** A name that no other writer of the file takes. */
+function draftOf(file: string): string {
+  return join(dirname(file), `.${basename(file)}.${randomUUID()}.tmp`);
+}
+
+async function fill(
+  handle: FileHandle,
+  write: (handle: FileHandle) => Promise<void>,
+): Promise<void> {
+  try {
+    await write(handle);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,67 @@
+/** Folders that a process needs: there, and on disk with the names in them. */
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+
+/** A folder is not there and cannot be made; the message names it and the cause. */
+export class FolderError extends AppError<"FOLDER_UNUSABLE"> {}
+
+/**
+ * Makes a folder, and those above it, where they are missing; only the owner may enter, and they
+ * are on disk afterwards. Step by step, because Node's recursive mkdir calls a read-only file
+ * system ENOENT, and never returns where a file system itself refuses with ENOENT, such as /proc.
+ * @throws FOLDER_UNUSABLE
+ */
+export function ensureFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  if (dirname(folder) !== folder) ensureFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    syncFolderAbove(folder);
+  } catch (cause) {
+    if (errorCode(cause) === "EEXIST") return;
+    const message = `cannot create the folder ${folder}: ${errorMessage(cause)}`;
+    throw new FolderError("FOLDER_UNUSABLE", message, { cause, details: { folder } });
+  }
+}
+
+function syncFolderAbove(folder: string): void {
+  try {
+    syncFolderSync(dirname(folder));
+  } catch (error) {
+    // A folder that may be entered but not read cannot be opened, and so not be forced.
+    if (errorCode(error) !== "EACCES") throw error;
+  }
+}
+
+/**
+ * Puts the names in a folder on disk: a file that was made, renamed or removed there is so after a
+ * power cut, too. File systems that cannot do that for folders need no help. Throws the system's
+ * fault.
+ */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } catch (error) {
+    if (!NEEDLESS_CODES.has(errorCode(error))) throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The same at once, where nobody can wait. */
+export function syncFolderSync(folder: string): void {
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } catch (error) {
+    if (!NEEDLESS_CODES.has(errorCode(error))) throw error;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** What file systems say that know no syncing of folders. */
+const NEEDLESS_CODES: ReadonlySet<string> = new Set(["EINVAL", "EPERM", "ENOTSUP"]);

@@ -1,0 +1,225 @@
+/**
+ * Schemas of an OpenAPI 3.0 file as compiled checks: the same ajv with the same options as in the
+ * validator behind Express, so that both take the same requests and refuse the same replies. What
+ * that validator treats in a way of its own (dates, discriminators, parameters) is refused when
+ * the check is made, never ignored.
+ */
+import { readFileSync } from "node:fs";
+import type { ErrorObject, ValidateFunction } from "ajv";
+import AjvDraft04 from "ajv-draft-04";
+import { parse } from "yaml";
+import { errorMessage } from "../../chain/errors.js";
+import { HttpError, type RequestFault } from "./http-errors.js";
+
+/** Whether a parsed body is what an operation takes; fills in the schema's defaults. */
+export type RequestCheck = (body: unknown) => boolean;
+
+/**
+ * Passes a reply that is as the API file says.
+ * @throws INVALID_RESPONSE (details: `status` 500, `errors`)
+ */
+export type ResponseCheck = (body: unknown, status?: number) => void;
+
+/** Checks of one API file's operations. */
+export interface ApiSchemas {
+  /** @throws LISTEN_FAILED when the operation is absent or needs more than a body's schema */
+  requestCheck(path: string, method: string): RequestCheck;
+  /** @throws LISTEN_FAILED when the operation is absent or a response is not plain JSON */
+  responseCheck(path: string, method: string): ResponseCheck;
+}
+
+/** Whole numbers are checked exactly when a body is read; the widths are only documentation. */
+const FORMATS = { int32: true, int64: true } as const;
+
+const JSON_TYPE = "application/json";
+
+type Ajv = InstanceType<typeof AjvDraft04.default>;
+
+/**
+ * Reads an API file.
+ * @throws LISTEN_FAILED when it cannot be read or is no OpenAPI 3.0
+ */
+export function loadApiSchemas(apiSpecPath: string): ApiSchemas {
+  const file = readApiFile(apiSpecPath);
+  const requests = createAjv(file, { useDefaults: true });
+  const responses = createAjv(file, { useDefaults: false });
+  const operationAt = (path: string, method: string): Operation => {
+    const pathItem = fieldOf(fieldOf(file, "paths"), path);
+    const value = fieldOf(pathItem, method.toLowerCase());
+    if (value === undefined) throw unusable(apiSpecPath, `${method} ${path} is not in it`);
+    const hasParameters =
+      fieldOf(value, "parameters") !== undefined || fieldOf(pathItem, "parameters") !== undefined;
+    return { path, name: `${method.toUpperCase()} ${path}`, apiSpecPath, value, hasParameters };
+  };
+  return {
+    requestCheck: (path, method) => compileRequest(requests, operationAt(path, method)),
+    responseCheck: (path, method) => compileResponses(responses, operationAt(path, method)),
+  };
+}
+
+/**
+ * The check of one operation's replies, for those who make replies ahead of requests.
+ * @throws LISTEN_FAILED as `loadApiSchemas` and `responseCheck`
+ */
+export function compileResponseCheck(
+  apiSpecPath: string,
+  path: string,
+  method: string,
+): ResponseCheck {
+  return loadApiSchemas(apiSpecPath).responseCheck(path, method);
+}
+
+/** One operation of the file. */
+interface Operation {
+  readonly path: string;
+  readonly name: string;
+  readonly apiSpecPath: string;
+  readonly value: unknown;
+  readonly hasParameters: boolean;
+}
+
+function compileRequest(ajv: Ajv, operation: Operation): RequestCheck {
+  const { value, name, apiSpecPath, hasParameters } = operation;
+  if (hasParameters) throw unusable(apiSpecPath, `${name} has parameters beside its body`);
+  const content = fieldOf(fieldOf(value, "requestBody"), "content");
+  const check = compile(ajv, operation, jsonSchemaOf(content, operation));
+  return (body) => check(body);
+}
+
+/** Checks of the listed statuses; one without content allows no body. */
+function compileResponses(ajv: Ajv, operation: Operation): ResponseCheck {
+  const checks = new Map<string, ValidateFunction | "no body">();
+  for (const [status, response] of Object.entries(
+    fieldsOf(fieldOf(operation.value, "responses")),
+  )) {
+    checks.set(status, compileResponse(ajv, operation, response));
+  }
+  return (body, status = 200) => {
+    const check =
+      checks.get(String(status)) ??
+      checks.get(`${Math.trunc(status / 100)}XX`) ??
+      checks.get("default");
+    if (check === undefined) {
+      const message = `no schema defined for status code '${status}' in the openapi spec`;
+      throw wholeResponse(operation.path, message);
+    }
+    if (check === "no body") {
+      if (body !== undefined) throw wholeResponse("/response", "response should NOT have a body");
+    } else if (body === undefined || body === null) {
+      throw wholeResponse("/response", "response body required.");
+    } else if (!check({ response: body })) {
+      throw brokenResponse(ajv, check.errors ?? []);
+    }
+  };
+}
+
+function compileResponse(
+  ajv: Ajv,
+  operation: Operation,
+  response: unknown,
+): ValidateFunction | "no body" {
+  if (fieldOf(response, "$ref") !== undefined) {
+    throw unusable(operation.apiSpecPath, `${operation.name} has a response by reference`);
+  }
+  const content = fieldOf(response, "content");
+  if (content === undefined) return "no body";
+  const schema = { type: "object", properties: { response: jsonSchemaOf(content, operation) } };
+  return compile(ajv, operation, schema);
+}
+
+/** The schema of a body that is JSON and nothing else. */
+function jsonSchemaOf(content: unknown, { apiSpecPath, name }: Operation): object {
+  const schema = fieldOf(fieldOf(content, JSON_TYPE), "schema");
+  if (schema === undefined || Object.keys(fieldsOf(content)).length !== 1) {
+    throw unusable(apiSpecPath, `${name} has a body that is not described as ${JSON_TYPE}`);
+  }
+  return fieldsOf(schema);
+}
+
+function compile(ajv: Ajv, operation: Operation, schema: object): ValidateFunction {
+  try {
+    return ajv.compile(schema);
+  } catch (cause) {
+    const { apiSpecPath, name } = operation;
+    throw unusable(apiSpecPath, `${name} cannot be compiled: ${errorMessage(cause)}`, cause);
+  }
+}
+
+function createAjv(file: object, { useDefaults }: { readonly useDefaults: boolean }): Ajv {
+  const ajv = new AjvDraft04.default({
+    // Unlike the validator behind Express, which would pass over what it does not know.
+    strictSchema: true,
+    strictNumbers: true,
+    strictTypes: false,
+    strictRequired: false,
+    validateSchema: false,
+    useDefaults,
+    formats: FORMATS,
+  });
+  ajv.addKeyword("example");
+  const schemas = fieldsOf(fieldOf(fieldOf(file, "components"), "schemas"));
+  for (const [name, schema] of Object.entries(schemas)) {
+    ajv.addSchema(fieldsOf(schema), `#/components/schemas/${name}`);
+  }
+  return ajv;
+}
+
+function readApiFile(path: string): object {
+  let file: unknown;
+  try {
+    file = parse(readFileSync(path, "utf8"));
+  } catch (cause) {
+    throw unusable(path, "it cannot be read", cause);
+  }
+  const version = fieldOf(file, "openapi");
+  if (typeof version !== "string" || !version.startsWith("3.0.")) {
+    throw unusable(path, "it is not OpenAPI 3.0");
+  }
+  return fieldsOf(file);
+}
+
+function brokenResponse(ajv: Ajv, found: readonly ErrorObject[]): HttpError {
+  const errors = found.map((error) => ({ ...error, message: messageOf(error) }));
+  const text = ajv.errorsText(errors, { dataVar: "" });
+  return invalidResponse(text, errors.map(faultOf));
+}
+
+/** A fault of the reply as a whole, told in the words of the validator behind Express. */
+function wholeResponse(path: string, message: string): HttpError {
+  return invalidResponse(message, [{ path, message, errorCode: "" }]);
+}
+
+function invalidResponse(message: string, errors: readonly RequestFault[]): HttpError {
+  return new HttpError("INVALID_RESPONSE", message, { details: { status: 500, errors } });
+}
+
+function messageOf({ keyword, message = "", params }: ErrorObject): string {
+  const allowed: unknown = fieldOf(params, "allowedValues");
+  return keyword === "enum" && Array.isArray(allowed)
+    ? `${message}: ${allowed.join(", ")}`
+    : message;
+}
+
+/** The fault with the path of the field that is missing or too many; none for a field named "". */
+function faultOf(error: ErrorObject): RequestFault {
+  const { instancePath, params, keyword, message = "" } = error;
+  const name = fieldOf(params, "missingProperty") ?? fieldOf(params, "additionalProperty");
+  const place = typeof name === "string" ? `${instancePath}/${name}` : instancePath;
+  return {
+    path: name === "" ? "" : place,
+    message,
+    errorCode: `${keyword}.openapi.validation`,
+  };
+}
+
+function unusable(apiSpecPath: string, reason: string, cause?: unknown): HttpError {
+  return new HttpError("LISTEN_FAILED", `API file ${apiSpecPath}: ${reason}`, { cause });
+}
+
+function fieldOf(value: unknown, key: string): unknown {
+  return Object.hasOwn(fieldsOf(value), key) ? Reflect.get(fieldsOf(value), key) : undefined;
+}
+
+function fieldsOf(value: unknown): object {
+  return typeof value === "object" && value !== null ? value : {};
+}

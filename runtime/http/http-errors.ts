@@ -1,0 +1,83 @@
+/** Faults that the HTTP server itself finds, before or after a handler runs. */
+import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+
+/**
+ * INVALID_REQUEST: the client's fault (details: `status`, `errors`); INVALID_RESPONSE: a handler
+ * broke its API description; PORT_TAKEN and LISTEN_FAILED: the server could not start.
+ */
+export type HttpErrorCode = "INVALID_REQUEST" | "INVALID_RESPONSE" | "PORT_TAKEN" | "LISTEN_FAILED";
+
+/** One thing that is wrong with a request. */
+export interface RequestFault {
+  /** JSON pointer such as "/body/amountAtoken", or the URL's path. */
+  readonly path: string;
+  readonly message: string;
+  /** The validator's rule, for example "pattern.openapi.validation"; "" where none is named. */
+  readonly errorCode: string;
+}
+
+/** A fault of a request, of a response against its description, or of listening. */
+export class HttpError extends AppError<HttpErrorCode> {
+  /** HTTP status that fits: 400, 401, 404, 405, 413, 415 or 500. */
+  get status(): number {
+    const { status } = this.details;
+    return typeof status === "number" ? status : 500;
+  }
+
+  /** What is wrong, one entry for each fault found. */
+  get errors(): readonly RequestFault[] {
+    const { errors } = this.details;
+    return Array.isArray(errors) ? errors : [];
+  }
+}
+
+/** A fault of the client with its status. */
+export function requestError(
+  status: number,
+  message: string,
+  options: { readonly path?: string; readonly cause?: unknown } = {},
+): HttpError {
+  const errors: readonly RequestFault[] = [{ path: options.path ?? "", message, errorCode: "" }];
+  return new HttpError("INVALID_REQUEST", message, {
+    details: { status, errors },
+    cause: options.cause,
+  });
+}
+
+/** Fault of a connection that did not send a request of HTTP: too long a head, or not one at all. */
+export function unreadableRequest(error: unknown): HttpError {
+  return errorCode(error) === "HPE_HEADER_OVERFLOW"
+    ? requestError(413, "the request's head is too long", { cause: error })
+    : requestError(400, "the request cannot be read", { cause: error });
+}
+
+/** Errors of the router and the validator as `HttpError`; everything else as it is. */
+export function normaliseHttpError(error: unknown): unknown {
+  if (error instanceof AppError || !(error instanceof Error)) {
+    return error;
+  }
+  const status: unknown = Reflect.get(error, "status");
+  if (typeof status !== "number") {
+    return error;
+  }
+  const errors = readFaults(Reflect.get(error, "errors"));
+  const code = status >= 500 ? "INVALID_RESPONSE" : "INVALID_REQUEST";
+  return new HttpError(code, errorMessage(error), { details: { status, errors }, cause: error });
+}
+
+function readFaults(raw: unknown): readonly RequestFault[] {
+  if (!Array.isArray(raw)) {
+    return [];
+  }
+  return raw.map((entry: unknown) => ({
+    path: textOf(entry, "path"),
+    message: textOf(entry, "message"),
+    errorCode: textOf(entry, "errorCode"),
+  }));
+}
+
+function textOf(entry: unknown, key: string): string {
+  const value: unknown =
+    typeof entry === "object" && entry !== null ? Reflect.get(entry, key) : undefined;
+  return typeof value === "string" ? value : "";
+}

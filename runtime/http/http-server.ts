@@ -1,0 +1,495 @@
+/** HTTP APIs that follow an OpenAPI file: Express 5 routes behind authentication and validation. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { accessSync } from "node:fs";
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  createServer,
+} from "node:http";
+import express, { type NextFunction, type Request, type RequestHandler } from "express";
+import type { Response } from "express";
+import * as OpenApiValidator from "express-openapi-validator";
+import { errorCode } from "../../chain/errors.js";
+import type { ListenAddress } from "../config/config-values.js";
+import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
+import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
+import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
+import { PipelineBound } from "./http-pipeline.js";
+import { endSocket, sendBytes, sendJson, signalOf } from "./http-reply.js";
+import { ReplyTimer } from "./http-timing.js";
+import type { Service } from "../process/lifecycle.js";
+import type { Logger } from "../process/logger.js";
+import type { Metrics } from "../process/metrics.js";
+
+/** A validated request as handlers see it. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path without query. */
+  readonly path: string;
+  readonly params: Readonly<Record<string, string>>;
+  /** Query after validation: numbers and booleans are converted, defaults filled in. */
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly headers: IncomingHttpHeaders;
+  /** Parsed JSON body; undefined without one. */
+  readonly body: unknown;
+  /** The body as received. */
+  readonly rawBody: Uint8Array;
+  /** Fires when the client goes away or the server is forced to stop. */
+  readonly signal: AbortSignal;
+}
+
+/** A handler's answer: either a JSON value, checked against the API file, or finished bytes. */
+export interface HttpReply {
+  /** Default 200. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** JSON value; ignored when `bytes` is given. */
+  readonly body?: unknown;
+  /** Serialised JSON, sent as it is and without response validation. */
+  readonly bytes?: Uint8Array;
+}
+
+/** One operation of the API file. */
+export interface HttpRoute {
+  readonly method: "get" | "post" | "put" | "patch" | "delete";
+  /** Path as in the API file: "/v1/deposits/{id}". */
+  readonly path: string;
+  /**
+   * POST with a JSON body only: requests that the API file accepts go to the handler without
+   * Express. Nothing else changes: checks, errors, metrics and the reply's bytes are the same.
+   */
+  readonly direct?: boolean;
+  readonly handler: (request: HttpRequest) => Promise<HttpReply>;
+}
+
+/** Whether the part behind the API can do its work, and if not why. */
+export interface Readiness {
+  readonly ready: boolean;
+  /** One sentence when not ready. */
+  readonly reason?: string;
+}
+
+/** How an error is shown to the client. */
+export interface ErrorReply {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An API file with the handlers of its operations. */
+export interface ApiDescription {
+  /** Absolute path of the OpenAPI 3 file (YAML or JSON). */
+  readonly apiSpecPath: string;
+  readonly routes: readonly HttpRoute[];
+}
+
+/** What `createHttpServer` needs. */
+export interface HttpServerOptions extends ApiDescription {
+  readonly name: string;
+  readonly listen: ListenAddress;
+  /** Further API files on the same port, with paths of their own. */
+  readonly moreApis?: readonly ApiDescription[];
+  /** When given, every request but the probes needs `Authorization: Bearer <apiKey>`. */
+  readonly apiKey?: string;
+  /**
+   * Turns any error into the API's error body. The server's own are `HttpError`: INVALID_REQUEST
+   * (`status` 400, 401, 404, 405, 413, 415; `errors`) and INVALID_RESPONSE (500).
+   */
+  readonly mapError: (error: unknown) => ErrorReply;
+  /** Asked by `GET /ready`. */
+  readonly readiness: () => Readiness | Promise<Readiness>;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly bodyLimitBytes: number;
+  /** Check JSON replies against the API file; default true. */
+  readonly validateResponses?: boolean;
+  /**
+   * Answers from finished bytes before the body is even parsed (immutable replies); undefined
+   * sends the request on to its handler. Runs after authentication, and only for requests without
+   * a query whose body, if any, is plain JSON.
+   */
+  readonly cachedReply?: (request: {
+    readonly method: string;
+    readonly path: string;
+    readonly rawBody: Uint8Array;
+  }) => Uint8Array | undefined;
+}
+
+/** An HTTP API that can be started and stopped. */
+export interface HttpServer extends Service {
+  /** The server's request listener, also usable without a port (supertest). */
+  readonly app: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Port in use after `start`, also where port 0 was asked for. */
+  readonly port: number;
+  /** Listens. @throws PORT_TAKEN, LISTEN_FAILED */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Longest time from the first byte of a request to its last. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** Idle time before an open connection is closed; longer than common balancers' 60 s. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+
+/** Time for requests in flight when stopping; the contract's 10 s cover all services together. */
+const DRAIN_TIMEOUT_MS = 2_000;
+
+/** Connections at once; beyond it new ones are refused instead of starving the rest. */
+const MAX_CONNECTIONS = 4_096;
+
+/** Paths outside the API file, open without a key. */
+const PROBE_PATHS = new Set(["/health", "/ready", "/metrics"]);
+
+/** Body read and request start, kept beside Express' own request object. */
+interface RequestState {
+  rawBody: Buffer;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes the server of one API. `/health` (the process lives), `/ready` (503 with the reason) and
+ * `/metrics` are added; everything else must be in the API file.
+ * @throws LISTEN_FAILED when an API file cannot be read
+ */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  return new OpenApiServer(options);
+}
+
+/** The one implementation of `HttpServer`. */
+class OpenApiServer implements HttpServer {
+  readonly name: string;
+  readonly app: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly #options: HttpServerOptions;
+  readonly #server: Server;
+  /** The handlers of each API file's validator. */
+  readonly #validators: RequestHandler[][] = [];
+  readonly #express: express.Express;
+  readonly #states = new WeakMap<IncomingMessage, RequestState>();
+  readonly #timer: ReplyTimer;
+  readonly #pipelines = new PipelineBound();
+  readonly #keyDigest: Buffer | undefined;
+  readonly #lane: DirectLane<HttpRoute>;
+
+  constructor(options: HttpServerOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#keyDigest = options.apiKey === undefined ? undefined : digest(options.apiKey);
+    this.#timer = new ReplyTimer(options.name, options.metrics);
+    const apis = [options, ...(options.moreApis ?? [])];
+    this.#express = this.#buildApp(apis);
+    this.#lane = createDirectLane(
+      apis.map(({ apiSpecPath, routes }) => ({ apiSpecPath, routes: routes.filter(isDirect) })),
+      { validateResponses: options.validateResponses ?? true },
+    );
+    this.app = (request, response) => void this.#accept(request, response);
+    // Node would answer these by itself, in words and statuses that no API describes.
+    const limits = { requestTimeout: REQUEST_TIMEOUT_MS, requireHostHeader: false };
+    this.#server = createServer(limits, this.app);
+    this.#server.on("checkExpectation", this.app);
+    this.#server.on("clientError", (error, socket) => {
+      const { status, body } = options.mapError(unreadableRequest(error));
+      endSocket(socket, status, body);
+    });
+    this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === "object" && address !== null
+      ? address.port
+      : this.#options.listen.port;
+  }
+
+  async start(): Promise<void> {
+    const { host, port } = this.#options.listen;
+    await Promise.all(this.#validators.map((validator) => this.#loaded(validator)));
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", (cause) => {
+        const isTaken = errorCode(cause) === "EADDRINUSE";
+        reject(
+          new HttpError(
+            isTaken ? "PORT_TAKEN" : "LISTEN_FAILED",
+            isTaken
+              ? `port ${port} on ${host}, wanted by ${this.name}, is taken`
+              : `${this.name} cannot listen on ${host}:${port} (${errorCode(cause)})`,
+            { details: { host, port }, cause },
+          ),
+        );
+      });
+      this.#server.listen({ host, port, backlog: 1_024 }, () => resolve());
+    });
+  }
+
+  /**
+   * Resolves when a validator has read its API file. It does so behind the first call of its first
+   * handler, which passes a request on untouched: without this the first client would wait for it.
+   */
+  #loaded([first]: readonly RequestHandler[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const request: Request = Object.create(this.#express.request, {
+        app: { value: this.#express },
+      });
+      const pass = (error?: unknown) => (error === undefined ? resolve() : reject(error));
+      void first?.(request, Object.create(this.#express.response), pass);
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#server.listening) {
+      return;
+    }
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    const force = setTimeout(() => this.#server.closeAllConnections(), DRAIN_TIMEOUT_MS);
+    await closed;
+    clearTimeout(force);
+  }
+
+  /** First contact: probes, authentication, the body's bytes, cached replies, lane; Express. */
+  async #accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const state: RequestState = { rawBody: Buffer.alloc(0), signal: signalOf(response) };
+    this.#states.set(request, state);
+    this.#pipelines.count(request, response);
+    try {
+      if (PROBE_PATHS.has(path)) {
+        await this.#probe(path, request, response);
+        return;
+      }
+      this.#timer.time(response, "other");
+      if (request.headers.host === undefined && request.httpVersion === "1.1") {
+        throw requestError(400, "a Host header is needed");
+      }
+      this.#authenticate(request);
+      state.rawBody = await readBody(request, this.#options.bodyLimitBytes);
+      const method = request.method ?? "GET";
+      // A query or another type of body is for the validator to judge, also around known bytes.
+      const isPlain = request.url === path && (state.rawBody.length === 0 || isPlainJson(request));
+      const { rawBody } = state;
+      const cached = isPlain ? this.#options.cachedReply?.({ method, path, rawBody }) : undefined;
+      if (cached !== undefined) {
+        sendBytes(response, 200, cached);
+        return;
+      }
+      const call = this.#lane.accept(request, state.rawBody);
+      if (call === undefined) {
+        this.#express(request, response);
+      } else {
+        await this.#handleDirect(call, { headers: request.headers, state, response });
+      }
+    } catch (error) {
+      this.#sendError(error, response);
+    }
+  }
+
+  /** Handler and reply of a request that the lane took. */
+  async #handleDirect(
+    { route, body, checkReply }: DirectCall<HttpRoute>,
+    { headers, state, response }: DirectContext,
+  ): Promise<void> {
+    const { path } = route;
+    this.#timer.time(response, path);
+    const { rawBody, signal } = state;
+    const known = { method: "POST", path, params: {}, query: {} };
+    const reply = await route.handler({ ...known, headers, body, rawBody, signal });
+    if (reply.bytes === undefined && reply.body !== undefined) {
+      checkReply(reply.body, reply.status ?? 200);
+    }
+    sendReply(reply, response, (status) => sendJson(response, status, reply.body));
+  }
+
+  #authenticate(request: IncomingMessage): void {
+    if (this.#keyDigest === undefined) {
+      return;
+    }
+    const given = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
+    if (given === undefined || !timingSafeEqual(digest(given), this.#keyDigest)) {
+      throw requestError(401, "a valid API key is needed: Authorization: Bearer <key>");
+    }
+  }
+
+  async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    request.resume();
+    if (path === "/metrics") {
+      const page = await this.#options.metrics.page();
+      response.setHeader("content-type", this.#options.metrics.registry.contentType);
+      response.end(page);
+      return;
+    }
+    if (path === "/health") {
+      sendJson(response, 200, { status: "ok" });
+      return;
+    }
+    const readiness = await this.#options.readiness();
+    sendJson(response, readiness.ready ? 200 : 503, readiness);
+  }
+
+  #buildApp(apis: readonly ApiDescription[]): express.Express {
+    const app = express();
+    app.disable("etag");
+    app.disable("x-powered-by");
+    app.enable("case sensitive routing");
+    app.enable("strict routing");
+    app.set("query parser", "simple");
+    app.use((request, _response, next) => {
+      const { rawBody } = this.#stateOf(request);
+      const isJson = rawBody.length > 0 && isJsonType(request.headers["content-type"]);
+      request.body = isJson ? parseJsonBody(rawBody) : undefined;
+      checkUrl(request);
+      next();
+    });
+    for (const api of apis) {
+      this.#mount(app, api, apis.length > 1);
+    }
+    app.use((request) => {
+      throw requestError(404, "no such path", { path: request.path });
+    });
+    // Express tells error handlers from others by their four parameters.
+    app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+      this.#sendError(error, response);
+    });
+    return app;
+  }
+
+  /** Adds the validator and the routes of one API file. */
+  #mount(app: express.Express, api: ApiDescription, isOneOfMany: boolean): void {
+    assertReadable(api.apiSpecPath);
+    const ownPaths = api.routes.map((route) => pathPattern(route.path));
+    const validator = OpenApiValidator.middleware({
+      apiSpec: api.apiSpecPath,
+      validateRequests: { allErrors: false, allowUnknownQueryParameters: false },
+      validateResponses: this.#options.validateResponses ?? true,
+      // The key is checked before the body is read; the API file only documents it.
+      validateSecurity: false,
+      fileUploader: false,
+      formats: { int32: true, int64: true },
+      ...(isOneOfMany
+        ? { ignorePaths: (path: string) => !ownPaths.some((pattern) => pattern.test(path)) }
+        : {}),
+    });
+    this.#validators.push(validator);
+    app.use(...validator);
+    for (const route of api.routes) {
+      const expressPath = route.path.replace(/\{([^}]+)\}/g, ":$1");
+      app[route.method](expressPath, async (request: Request, response: Response) => {
+        this.#timer.time(response, route.path);
+        await this.#handle(route, request, response);
+      });
+    }
+  }
+
+  async #handle(route: HttpRoute, request: Request, response: Response): Promise<void> {
+    const { rawBody, signal } = this.#stateOf(request);
+    const reply = await route.handler({
+      method: request.method,
+      path: request.path,
+      params: request.params as Readonly<Record<string, string>>,
+      query: request.query,
+      headers: request.headers,
+      body: request.body,
+      rawBody,
+      signal,
+    });
+    // Express' own json(): the validator checks what goes through it.
+    sendReply(reply, response, (status) => response.status(status).json(reply.body));
+  }
+
+  #sendError(error: unknown, response: ServerResponse): void {
+    const normalised = normaliseHttpError(error);
+    const reply = this.#options.mapError(normalised);
+    const isOurs = !(normalised instanceof HttpError) || normalised.status >= 500;
+    if (reply.status >= 500 && isOurs) {
+      this.#options.log.error({ err: normalised, server: this.name }, "request failed");
+    } else {
+      this.#options.log.debug({ err: normalised, status: reply.status }, "request refused");
+    }
+    if (response.headersSent || response.writableEnded) {
+      response.destroy();
+      return;
+    }
+    for (const [name, value] of Object.entries(reply.headers ?? {})) {
+      response.setHeader(name, value);
+    }
+    if (normalised instanceof HttpError && normalised.status === 401) {
+      response.setHeader("www-authenticate", "Bearer");
+    }
+    // Unread bytes of the request would be taken for the next one.
+    if (!response.req.complete) {
+      response.setHeader("connection", "close");
+    }
+    sendJson(response, reply.status, reply.body);
+  }
+
+  #stateOf(request: IncomingMessage): RequestState {
+    const state = this.#states.get(request);
+    if (state === undefined) {
+      throw new HttpError("INVALID_RESPONSE", "request without state", {
+        details: { status: 500 },
+      });
+    }
+    return state;
+  }
+}
+
+/** What `#handleDirect` needs beside the call. */
+interface DirectContext {
+  readonly headers: IncomingHttpHeaders;
+  readonly state: RequestState;
+  readonly response: ServerResponse;
+}
+
+/** @throws LISTEN_FAILED for a route that is marked and cannot take the lane */
+function isDirect({ direct, method, path }: HttpRoute): boolean {
+  if (direct === true && method !== "post") {
+    throw new HttpError("LISTEN_FAILED", `${method} ${path} cannot be served directly: no POST`);
+  }
+  return direct === true;
+}
+
+/** Sends a handler's reply; `sendBody` is asked where it is a JSON value. */
+function sendReply(
+  reply: HttpReply,
+  response: ServerResponse,
+  sendBody: (status: number) => void,
+): void {
+  for (const [name, value] of Object.entries(reply.headers ?? {})) {
+    response.setHeader(name, value);
+  }
+  const status = reply.status ?? 200;
+  if (reply.bytes !== undefined) {
+    sendBytes(response, status, reply.bytes);
+  } else if (reply.body === undefined) {
+    response.writeHead(status).end();
+  } else {
+    sendBody(status);
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/** Refuses NUL characters in path and query; malformed escapes are refused by the router. */
+function checkUrl(request: Request): void {
+  if (/%00/.test(request.originalUrl)) {
+    throw requestError(400, "NUL characters are not allowed", { path: request.path });
+  }
+}
+
+/** The regular expression for a path of an API file: "{id}" matches one segment. */
+function pathPattern(path: string): RegExp {
+  const escaped = path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{[^}]+\}/g, "[^/]+");
+  return new RegExp(`^${escaped}$`);
+}
+
+function assertReadable(path: string): void {
+  try {
+    accessSync(path);
+  } catch (cause) {
+    throw new HttpError("LISTEN_FAILED", `API file ${path} cannot be read`, { cause });
+  }
+}

@@ -1,0 +1,256 @@
+/** The life of one process: arguments, start, readiness line, stop in reverse, exit code. */
+import { setMaxListeners } from "node:events";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import {
+  type Environment,
+  MAX_PORT_OFFSET,
+  processEnvironment,
+  readPortOffset,
+} from "../config/config.js";
+import { type LogLevel, type Logger, createLogger } from "./logger.js";
+
+/** Codes of faults in the command line. */
+export type LifecycleErrorCode = "INVALID_ARGUMENT";
+
+/** A command line that cannot be understood. */
+export class LifecycleError extends AppError<LifecycleErrorCode> {}
+
+/** A started part of a process. */
+export interface Service {
+  readonly name: string;
+  /** Ends the part and waits until it is gone; called once. */
+  stop(): Promise<void>;
+}
+
+/** What a process's `start` is given. */
+export interface ProcessContext {
+  /** Fires when the process shall end; start-up and loops must leave then. */
+  readonly signal: AbortSignal;
+  /** Absolute path of the home folder. */
+  readonly home: string;
+  /** The flag, else what the home's files were written with, else 0. */
+  readonly portOffset: number;
+  readonly env: Environment;
+  readonly log: Logger;
+  /**
+   * Ends the process with exit code 1 because of a fault in the background (a broken invariant,
+   * a loop that died). Returns at once; services are stopped in order.
+   */
+  readonly fatal: (error: unknown) => void;
+  /** Ends the process with exit code 0 because its work is done; returns at once. */
+  readonly finish: (reason: string) => void;
+}
+
+/** One process of the kit. */
+export interface ProcessDefinition {
+  /** Name in logs and in the readiness line, for example "deposit-watcher". */
+  readonly name: string;
+  /**
+   * Starts everything and resolves when it serves. The services are stopped in reverse order.
+   * Whatever is started before a fault must be undone by `start` itself.
+   */
+  readonly start: (context: ProcessContext) => Promise<readonly Service[]>;
+}
+
+/** Time for an orderly stop; the contract gives 10 s until the process must be gone. */
+const STOP_DEADLINE_MS = 8_000;
+
+/** The same when the supervisor died; the contract gives 5 s. */
+const ORPHAN_STOP_DEADLINE_MS = 4_000;
+
+/** Longest delay that Node's timers take. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Settings files that tell the home's port offset, in the order they are asked. */
+const OFFSET_FILES = ["app", "sidecar", "watcher", "worker", "config"];
+
+/** Levels that the variable `CAUSEWAY_LOG_LEVEL` may name. */
+const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"];
+
+/**
+ * Runs one process from its arguments (`argv`, by default those of the command line)
+ * `[--home DIR] [--port-offset N]` (home: flag, else
+ * `CAUSEWAY_HOME`, else `.causeway` in the working folder). Prints one line
+ * `{"ready":true,"name":...}` (through IPC if there is a channel, else on stdout) when all has
+ * started. A fault at the start prints one sentence and exits 1. SIGINT and SIGTERM stop the
+ * services in reverse order and exit 0. With `CAUSEWAY_SUPERVISED=1` the process also ends when
+ * its IPC channel, or without one its stdin, closes.
+ */
+export function runProcess(
+  definition: ProcessDefinition,
+  argv: readonly string[] = process.argv.slice(2),
+): void {
+  void new ProcessRun(definition, argv).run();
+}
+
+/** State of the one process: what has started, and whether it is ending. */
+class ProcessRun {
+  readonly #definition: ProcessDefinition;
+  readonly #argv: readonly string[];
+  readonly #controller = new AbortController();
+  readonly #env = processEnvironment();
+  readonly #log: Logger;
+  #services: readonly Service[] = [];
+  #starting: Promise<void> = Promise.resolve();
+  #exitCode = 0;
+
+  constructor(definition: ProcessDefinition, argv: readonly string[]) {
+    this.#definition = definition;
+    this.#argv = argv;
+    const level = LOG_LEVELS.find((name) => name === this.#env["CAUSEWAY_LOG_LEVEL"]);
+    this.#log = createLogger({ component: definition.name, level: level ?? "info" });
+  }
+
+  async run(): Promise<void> {
+    // Every wait of the process hangs on this one signal; Node warns at eleven by default.
+    setMaxListeners(0, this.#controller.signal);
+    this.#listen();
+    // A process whose parts all happen to idle must not end by itself: its end is always #end.
+    setInterval(() => undefined, MAX_TIMER_MS);
+    this.#starting = this.#start();
+    await this.#starting;
+  }
+
+  async #start(): Promise<void> {
+    try {
+      const { home, portOffset } = parseProcessArguments(this.#argv, this.#env);
+      this.#services = await this.#definition.start({
+        signal: this.#controller.signal,
+        home,
+        portOffset,
+        env: this.#env,
+        log: this.#log,
+        fatal: (error) => this.#fail(error, "stopping after a fault"),
+        finish: (reason) => this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason }),
+      });
+      if (!this.#controller.signal.aborted) {
+        announce({ ready: true, name: this.#definition.name });
+      }
+    } catch (error) {
+      if (this.#controller.signal.aborted) {
+        this.#log.debug({ err: error }, "start was interrupted");
+        return;
+      }
+      this.#log.debug({ err: error }, "start failed");
+      process.stderr.write(`${this.#definition.name}: ${errorMessage(error)}\n`);
+      this.#end({ exitCode: 1, deadlineMs: STOP_DEADLINE_MS, reason: "start failed" });
+    }
+  }
+
+  /** Signals, the supervisor's end and faults that nobody caught. */
+  #listen(): void {
+    const onSignal = (name: string) => {
+      if (this.#controller.signal.aborted) {
+        // A second Ctrl-C: the person does not want to wait for an orderly end.
+        process.exit(1);
+      }
+      this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason: name });
+    };
+    process.on("SIGINT", onSignal);
+    // Supervisors send SIGTERM to the group and again to the process: repeats mean nothing.
+    process.on("SIGTERM", () =>
+      this.#end({ exitCode: 0, deadlineMs: STOP_DEADLINE_MS, reason: "SIGTERM" }),
+    );
+    process.on("uncaughtException", (error) => this.#fail(error, "uncaught exception"));
+    process.on("unhandledRejection", (error) => this.#fail(error, "unhandled rejection"));
+    if (this.#env["CAUSEWAY_SUPERVISED"] === "1") {
+      this.#watchSupervisor();
+    }
+  }
+
+  #watchSupervisor(): void {
+    const onOrphaned = () =>
+      this.#end({ exitCode: 0, deadlineMs: ORPHAN_STOP_DEADLINE_MS, reason: "supervisor died" });
+    if (process.send === undefined) {
+      process.stdin.on("end", onOrphaned);
+      process.stdin.on("error", onOrphaned);
+      process.stdin.resume();
+    } else {
+      process.on("disconnect", onOrphaned);
+    }
+  }
+
+  #fail(error: unknown, message: string): void {
+    this.#log.error({ err: error }, message);
+    process.stderr.write(`${this.#definition.name}: ${errorMessage(error)}\n`);
+    this.#end({ exitCode: 1, deadlineMs: STOP_DEADLINE_MS, reason: message });
+  }
+
+  #end(ending: { exitCode: number; deadlineMs: number; reason: string }): void {
+    this.#exitCode = Math.max(this.#exitCode, ending.exitCode);
+    if (this.#controller.signal.aborted) {
+      return;
+    }
+    this.#log.info({ reason: ending.reason }, "stopping");
+    this.#controller.abort(new DOMException("the process is stopping", "AbortError"));
+    setTimeout(() => {
+      this.#log.error({ deadlineMs: ending.deadlineMs }, "stop took too long");
+      process.exit(1);
+    }, ending.deadlineMs);
+    void this.#stopServices().then(() => process.exit(this.#exitCode));
+  }
+
+  async #stopServices(): Promise<void> {
+    await this.#starting;
+    for (const service of this.#services.toReversed()) {
+      try {
+        await service.stop();
+      } catch (error) {
+        this.#exitCode = 1;
+        this.#log.error({ err: error, service: service.name }, "service did not stop cleanly");
+      }
+    }
+  }
+}
+
+/**
+ * Reads `--home DIR` and `--port-offset N` of a process of the kit.
+ * @throws INVALID_ARGUMENT
+ */
+export function parseProcessArguments(
+  argv: readonly string[],
+  env: Environment,
+): { readonly home: string; readonly portOffset: number } {
+  let values: { readonly home?: string; readonly "port-offset"?: string };
+  try {
+    ({ values } = parseArgs({
+      args: [...argv],
+      options: { home: { type: "string" }, "port-offset": { type: "string" } },
+    }));
+  } catch (cause) {
+    throw new LifecycleError("INVALID_ARGUMENT", errorMessage(cause), { cause });
+  }
+  const home = resolve(values.home ?? env["CAUSEWAY_HOME"] ?? ".causeway");
+  const text = values["port-offset"];
+  if (text === undefined) {
+    return { home, portOffset: readPortOffset(home, OFFSET_FILES) };
+  }
+  return { home, portOffset: parsePortOffset(text) };
+}
+
+/**
+ * Reads the value of `--port-offset`.
+ * @throws INVALID_ARGUMENT
+ */
+export function parsePortOffset(text: string): number {
+  const portOffset = Number(text);
+  if (!/^[0-9]{1,5}$/.test(text) || portOffset > MAX_PORT_OFFSET) {
+    throw new LifecycleError(
+      "INVALID_ARGUMENT",
+      `--port-offset must be a whole number from 0 to ${MAX_PORT_OFFSET}, not "${text}"`,
+      { details: { value: text } },
+    );
+  }
+  return portOffset;
+}
+
+/** Tells the supervisor; without an IPC channel the line goes to stdout. */
+function announce(message: { readonly ready: true; readonly name: string }): void {
+  if (process.send === undefined) {
+    process.stdout.write(`${JSON.stringify(message)}\n`);
+  } else {
+    process.send(message);
+  }
+}

@@ -1,0 +1,231 @@
+/** Waiting, retrying and background loops, all of which end when their AbortSignal fires. */
+import { AppError } from "../../chain/errors.js";
+
+/** Codes of faults in waiting. */
+export type TaskErrorCode = "TIMEOUT";
+
+/** A wait that took too long; always retriable. */
+export class TaskError extends AppError<TaskErrorCode> {}
+
+/** Longest delay that Node's timers take; longer ones would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Waits `delayMs`. Rejects at once with the signal's reason when it is or becomes aborted.
+ */
+export function sleep(delayMs: number, options: { readonly signal: AbortSignal }): Promise<void> {
+  const { signal } = options;
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(
+      () => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      },
+      Math.min(Math.max(delayMs, 0), MAX_TIMER_MS),
+    );
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** How `retry` behaves. */
+export interface RetryOptions {
+  readonly signal: AbortSignal;
+  /** Tries in all, the first included; without it, for ever until the signal fires. */
+  readonly attempts?: number;
+  /** Delay after the first failure; doubles with each further one. */
+  readonly minDelayMs: number;
+  readonly maxDelayMs: number;
+  /** Decides which faults are tried again; default: `AppError`s marked retriable. */
+  readonly isRetriable?: (error: unknown) => boolean;
+  /** Told of each fault that will be tried again. */
+  readonly onRetry?: (error: unknown, attempt: number, delayMs: number) => void;
+  /** Uniform random number in [0, 1); spreads retries of many callers. Default Math.random. */
+  readonly random?: () => number;
+}
+
+/**
+ * Calls `work` until it succeeds, with exponential back-off and jitter (each delay is between half
+ * and the whole of its nominal length). Throws the last fault, or the signal's reason.
+ */
+export async function retry<T>(
+  work: (attempt: number) => Promise<T>,
+  options: RetryOptions,
+): Promise<T> {
+  const isRetriable = options.isRetriable ?? isMarkedRetriable;
+  const random = options.random ?? Math.random;
+  for (let attempt = 1; ; attempt += 1) {
+    options.signal.throwIfAborted();
+    try {
+      return await work(attempt);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      const isLast = options.attempts !== undefined && attempt >= options.attempts;
+      if (isLast || !isRetriable(error)) {
+        throw error;
+      }
+      // The exponent is bounded so that the power cannot overflow in a loop that runs for months.
+      const nominalMs = Math.min(
+        options.minDelayMs * 2 ** Math.min(attempt - 1, 30),
+        options.maxDelayMs,
+      );
+      const delayMs = nominalMs * (0.5 + random() / 2);
+      options.onRetry?.(error, attempt, delayMs);
+      await sleep(delayMs, { signal: options.signal });
+    }
+  }
+}
+
+/** Limits of `withTimeout`. */
+export interface TimeoutOptions {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** What is waited for, for the error's text; default "operation". */
+  readonly what?: string;
+}
+
+/**
+ * Runs `work` with a signal that fires at the deadline or with the outer signal.
+ * @throws TIMEOUT at the deadline (even if `work` ignores its signal), else the outer reason
+ */
+export async function withTimeout<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  options: TimeoutOptions,
+): Promise<T> {
+  options.signal.throwIfAborted();
+  const controller = new AbortController();
+  const abortInner = () => controller.abort(options.signal.reason);
+  options.signal.addEventListener("abort", abortInner, { once: true });
+  const timer = setTimeout(
+    () => {
+      const what = options.what ?? "operation";
+      controller.abort(
+        new TaskError("TIMEOUT", `${what} did not finish within ${options.timeoutMs} ms`, {
+          details: { timeoutMs: options.timeoutMs, what },
+          retriable: true,
+        }),
+      );
+    },
+    Math.min(options.timeoutMs, MAX_TIMER_MS),
+  );
+  const aborted = new Promise<never>((_resolve, reject) => {
+    controller.signal.addEventListener("abort", () => reject(controller.signal.reason), {
+      once: true,
+    });
+  });
+  try {
+    return await Promise.race([work(controller.signal), aborted]);
+  } finally {
+    clearTimeout(timer);
+    options.signal.removeEventListener("abort", abortInner);
+  }
+}
+
+/** A doorbell for a loop that otherwise polls: rings are hints and melt into one. */
+export interface Wakeup {
+  /** Ends the present wait, or makes the next one return at once. */
+  wake(): void;
+  /**
+   * Waits for a ring or `timeoutMs`, whichever is first; true when it was a ring. One waiter at a
+   * time. Rejects with the signal's reason.
+   */
+  wait(options: { readonly signal: AbortSignal; readonly timeoutMs: number }): Promise<boolean>;
+}
+
+/** Makes a doorbell. */
+export function createWakeup(): Wakeup {
+  let isRung = false;
+  let ring: (() => void) | undefined;
+  return {
+    wake() {
+      isRung = true;
+      ring?.();
+    },
+    async wait({ signal, timeoutMs }) {
+      signal.throwIfAborted();
+      if (!isRung) {
+        const waitController = new AbortController();
+        const onAbort = () => waitController.abort();
+        signal.addEventListener("abort", onAbort, { once: true });
+        ring = onAbort;
+        await sleep(timeoutMs, { signal: waitController.signal }).catch(() => undefined);
+        signal.removeEventListener("abort", onAbort);
+        ring = undefined;
+        signal.throwIfAborted();
+      }
+      const wasRung = isRung;
+      isRung = false;
+      return wasRung;
+    },
+  };
+}
+
+/** What a `TaskGroup` is told at its making. */
+export interface TaskGroupOptions {
+  /** Ends the tasks; `stop()` ends them too. */
+  readonly signal: AbortSignal;
+  /** Called once per task that failed although nobody asked it to stop. */
+  readonly onFault: (name: string, error: unknown) => void;
+}
+
+/**
+ * Background loops of one part. Each gets a signal that fires at `stop()` or with the outer
+ * signal; `stop()` waits until all of them are done. A task that ends by that signal is no fault.
+ */
+export class TaskGroup {
+  readonly #controller = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  readonly #options: TaskGroupOptions;
+  readonly #onOuterAbort: () => void;
+
+  constructor(options: TaskGroupOptions) {
+    this.#options = options;
+    this.#onOuterAbort = () => this.#controller.abort(options.signal.reason);
+    if (options.signal.aborted) {
+      this.#onOuterAbort();
+    } else {
+      options.signal.addEventListener("abort", this.#onOuterAbort, { once: true });
+    }
+  }
+
+  /** The signal that all tasks of the group see. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Starts a task; its fault is reported once through `onFault`, never as unhandled rejection. */
+  run(name: string, work: (signal: AbortSignal) => Promise<void>): void {
+    const task = this.#guard(name, work);
+    this.#running.add(task);
+    void task.finally(() => this.#running.delete(task));
+  }
+
+  /** Ends all tasks and waits for them; may be called again. */
+  async stop(): Promise<void> {
+    this.#options.signal.removeEventListener("abort", this.#onOuterAbort);
+    this.#controller.abort(new DOMException("stopped", "AbortError"));
+    await Promise.all(this.#running);
+  }
+
+  async #guard(name: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    try {
+      await work(this.#controller.signal);
+    } catch (error) {
+      if (!this.#controller.signal.aborted) {
+        this.#options.onFault(name, error);
+      }
+    }
+  }
+}
+
+/** Default of `retry`: an `AppError` that says trying again can help. */
+function isMarkedRetriable(error: unknown): boolean {
+  return error instanceof AppError && error.retriable;
+}

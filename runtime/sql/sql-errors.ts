@@ -1,0 +1,97 @@
+/** PostgreSQL's faults as coded errors. */
+import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+
+/** Codes of database faults; `details` has `sqlState`, `constraint` and `table` where known. */
+export type SqlErrorCode =
+  | "UNIQUE_VIOLATION"
+  | "CHECK_VIOLATION"
+  | "FOREIGN_KEY_VIOLATION"
+  | "CONFLICT"
+  | "DATABASE_UNAVAILABLE"
+  | "DATABASE_FULL"
+  | "DATABASE_FAULT";
+
+/** A statement that failed. `CONFLICT` is a deadlock or serialization failure. */
+export class SqlError extends AppError<SqlErrorCode> {
+  /** Name of the violated constraint; undefined when none was. */
+  get constraint(): string | undefined {
+    const { constraint } = this.details;
+    return typeof constraint === "string" ? constraint : undefined;
+  }
+}
+
+/** Network faults, by Node's codes; the statement may or may not have run. */
+const NETWORK_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+/** Texts of connection faults without a code: of pg, and of TypeORM after pg lost a connection. */
+const CONNECTION_TEXT =
+  /connection (terminated|timeout|error)|timeout exceeded|not queryable|runner already released/i;
+
+/** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
+export function toSqlError(error: unknown): AppError {
+  if (error instanceof AppError) {
+    return error;
+  }
+  const driverError = driverErrorOf(error);
+  const sqlState = errorCode(driverError);
+  const message = errorMessage(driverError);
+  const code = classify(sqlState, message);
+  return new SqlError(code, `${code}: ${message}`, {
+    details: {
+      sqlState,
+      constraint: textField(driverError, "constraint"),
+      table: textField(driverError, "table"),
+    },
+    retriable: code === "CONFLICT" || code === "DATABASE_UNAVAILABLE" || code === "DATABASE_FULL",
+    cause: driverError,
+  });
+}
+
+function classify(sqlState: string, message: string): SqlErrorCode {
+  switch (sqlState) {
+    case "23505":
+      return "UNIQUE_VIOLATION";
+    case "23514":
+      return "CHECK_VIOLATION";
+    case "23503":
+      return "FOREIGN_KEY_VIOLATION";
+    case "40001":
+    case "40P01":
+      return "CONFLICT";
+    case "53100":
+      return "DATABASE_FULL";
+    // Too many connections; the server is shutting down or starting; idle in transaction.
+    case "53300":
+    case "57P01":
+    case "57P02":
+    case "57P03":
+    case "25P03":
+      return "DATABASE_UNAVAILABLE";
+    default:
+      return sqlState.startsWith("08") ||
+        NETWORK_CODES.has(sqlState) ||
+        CONNECTION_TEXT.test(message)
+        ? "DATABASE_UNAVAILABLE"
+        : "DATABASE_FAULT";
+  }
+}
+
+/** TypeORM wraps the driver's error; a refused dual-stack connection comes as AggregateError. */
+function driverErrorOf(error: unknown): unknown {
+  const inner = error instanceof Error && "driverError" in error ? error.driverError : error;
+  return inner instanceof AggregateError && inner.errors.length > 0 ? inner.errors[0] : inner;
+}
+
+function textField(error: unknown, name: string): string | undefined {
+  const value: unknown = error instanceof Error ? Reflect.get(error, name) : undefined;
+  return typeof value === "string" ? value : undefined;
+}

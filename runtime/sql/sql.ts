@@ -1,0 +1,259 @@
+/** PostgreSQL: pool, transactions that are repeated on conflicts, migrations under one lock. */
+import { types as postgresTypes } from "pg";
+import { DataSource, type MigrationInterface, type QueryRunner } from "typeorm";
+import { errorMessage } from "../../chain/errors.js";
+import type { Logger } from "../process/logger.js";
+import { SqlError, toSqlError } from "./sql-errors.js";
+import { retry, sleep } from "../process/task.js";
+
+/** Runs single statements. NUMERIC and BIGINT come back as strings, timestamps as `Date`. */
+export interface Sql {
+  /**
+   * Runs one statement with `$1, $2 ...` parameters (bigint and arrays included) and gives its
+   * rows, those of RETURNING for INSERT, UPDATE and DELETE.
+   * @throws SqlError
+   */
+  query<Row>(text: string, parameters?: readonly unknown[]): Promise<Row[]>;
+}
+
+/** A database with its pool of connections. */
+export interface SqlDatabase extends Sql {
+  /**
+   * Runs `work` in one READ COMMITTED transaction and commits, or rolls back when it throws.
+   * `work` is run again after a deadlock or serialization failure, so it must have no effects
+   * outside the transaction. A DATABASE_UNAVAILABLE fault at the commit leaves open whether it
+   * happened: read before acting again.
+   */
+  transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
+  /** Connection URL with password, for other pools on the same database (BullMQ); never log it. */
+  readonly url: string;
+  /** Waits for statements in flight and closes all connections; may be called again. */
+  close(): Promise<void>;
+}
+
+/** A migration class; its name must end in a 13-digit timestamp (TypeORM orders by it). */
+export type MigrationClass = new () => MigrationInterface;
+
+/** What `openDatabase` needs. */
+export interface OpenDatabaseOptions {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  /** All migrations, listed explicitly; each runs once, in its own transaction. */
+  readonly migrations: readonly MigrationClass[];
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+  /** Connections at most; 2 or more. */
+  readonly poolSize: number;
+  readonly log: Logger;
+  /** Ends waiting for the server and for the migration lock. */
+  readonly signal: AbortSignal;
+  /** How long to wait for a server that does not answer yet; default 30,000. */
+  readonly startTimeoutMs?: number;
+}
+
+/** Key of the advisory lock that makes migrations of several processes run one after another. */
+const MIGRATION_LOCK_KEY = 7_226_831_940n;
+
+/** Repeats of a transaction after conflicts; more would hide a lock order that is wrong. */
+const MAX_TRANSACTION_ATTEMPTS = 10;
+
+/** A connection that idles inside a transaction (a stopped process) loses its locks after this. */
+const IDLE_IN_TRANSACTION_MS = 5_000;
+
+/** Time to get a connection, from the pool or the server, before the call fails as unavailable. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * Connects, waits for the server if need be, and brings the schema up to date.
+ * @throws SqlError; DATABASE_UNAVAILABLE when the server does not answer in time
+ */
+export async function openDatabase(options: OpenDatabaseOptions): Promise<SqlDatabase> {
+  const source = await connect(options);
+  try {
+    await migrate(source, options);
+  } catch (error) {
+    await source.destroy();
+    throw error;
+  }
+  return new PooledDatabase(source, options.url, options.signal);
+}
+
+/** The pool behind `SqlDatabase`. */
+class PooledDatabase implements SqlDatabase {
+  readonly url: string;
+  readonly #source: DataSource;
+  readonly #signal: AbortSignal;
+  #closing: Promise<void> | undefined;
+
+  constructor(source: DataSource, url: string, signal: AbortSignal) {
+    this.#source = source;
+    this.url = url;
+    this.#signal = signal;
+  }
+
+  async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    const runner = this.#source.createQueryRunner();
+    try {
+      return await runQuery<Row>(runner, text, parameters);
+    } finally {
+      await runner.release();
+    }
+  }
+
+  async transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
+    return retry(() => this.#attempt(work), {
+      signal: neverAborted,
+      attempts: MAX_TRANSACTION_ATTEMPTS,
+      minDelayMs: 5,
+      maxDelayMs: 250,
+      isRetriable: (error) =>
+        !this.#signal.aborted && error instanceof SqlError && error.code === "CONFLICT",
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#source.destroy();
+    return this.#closing;
+  }
+
+  async #attempt<T>(work: (tx: Sql) => Promise<T>): Promise<T> {
+    const runner = this.#source.createQueryRunner();
+    try {
+      await runQuery(runner, "BEGIN ISOLATION LEVEL READ COMMITTED", []);
+      const result = await work({
+        query: <Row>(text: string, parameters: readonly unknown[] = []) =>
+          runQuery<Row>(runner, text, parameters),
+      });
+      await runQuery(runner, "COMMIT", []);
+      return result;
+    } catch (error) {
+      await rollback(runner);
+      throw error;
+    } finally {
+      await runner.release();
+    }
+  }
+}
+
+/** A commit is never abandoned half way because the process is stopping. */
+const neverAborted = new AbortController().signal;
+
+/** Connects the pool; repeats while the server is not there yet. */
+async function connect(options: OpenDatabaseOptions): Promise<DataSource> {
+  const deadlineMs = performance.now() + (options.startTimeoutMs ?? 30_000);
+  return retry(
+    async () => {
+      const source = new DataSource({
+        type: "postgres",
+        url: options.url,
+        applicationName: options.applicationName,
+        migrations: [...options.migrations],
+        migrationsTableName: "schema_migration",
+        migrationsTransactionMode: "each",
+        synchronize: false,
+        // Faults are thrown; TypeORM's own console lines would break the JSON log.
+        logging: false,
+        logger: silentOrmLogger,
+        poolSize: Math.max(options.poolSize, 2),
+        connectTimeoutMS: CONNECT_TIMEOUT_MS,
+        poolErrorHandler: (error: unknown) =>
+          options.log.warn({ reason: errorMessage(error) }, "database connection lost"),
+        extra: {
+          keepAlive: true,
+          idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+          types: { getTypeParser: exactTypeParser },
+        },
+      });
+      try {
+        return await source.initialize();
+      } catch (error) {
+        throw toSqlError(error);
+      }
+    },
+    {
+      signal: options.signal,
+      minDelayMs: 100,
+      maxDelayMs: 1_000,
+      isRetriable: (error) =>
+        error instanceof SqlError &&
+        error.code === "DATABASE_UNAVAILABLE" &&
+        performance.now() < deadlineMs,
+    },
+  );
+}
+
+const nothing = () => undefined;
+
+/** TypeORM prints failed migrations on the console whatever `logging` says. */
+const silentOrmLogger = {
+  logQuery: nothing,
+  logQueryError: nothing,
+  logQuerySlow: nothing,
+  logSchemaBuild: nothing,
+  logMigration: nothing,
+  log: nothing,
+};
+
+/** PostgreSQL's type ids of numeric[] and text[]. */
+const NUMERIC_ARRAY_OID = 1231;
+const TEXT_ARRAY_OID = 1009;
+
+/** The driver's parsers, but arrays of amounts stay exact strings instead of becoming floats. */
+function exactTypeParser(oid: number, format?: "text" | "binary"): unknown {
+  return postgresTypes.getTypeParser(oid === NUMERIC_ARRAY_OID ? TEXT_ARRAY_OID : oid, format);
+}
+
+/** Runs pending migrations while holding the advisory lock on a connection of its own. */
+async function migrate(source: DataSource, options: OpenDatabaseOptions): Promise<void> {
+  if (options.migrations.length === 0) {
+    return;
+  }
+  const lock = source.createQueryRunner();
+  try {
+    // Polled rather than awaited in SQL, so that a stop signal ends the wait.
+    for (;;) {
+      const [row] = await runQuery<{ locked: boolean }>(
+        lock,
+        "SELECT pg_try_advisory_lock($1) AS locked",
+        [MIGRATION_LOCK_KEY],
+      );
+      if (row?.locked === true) {
+        break;
+      }
+      await sleep(50, { signal: options.signal });
+    }
+    const done = await source.runMigrations({ transaction: "each" });
+    if (done.length > 0) {
+      options.log.info({ migrations: done.map((step) => step.name) }, "database schema updated");
+    }
+    await runQuery(lock, "SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK_KEY]);
+  } catch (error) {
+    throw toSqlError(error);
+  } finally {
+    await lock.release();
+  }
+}
+
+async function runQuery<Row>(
+  runner: QueryRunner,
+  text: string,
+  parameters: readonly unknown[],
+): Promise<Row[]> {
+  try {
+    const result = await runner.query(text, [...parameters], true);
+    return result.records as Row[];
+  } catch (error) {
+    throw toSqlError(error);
+  }
+}
+
+/** Ends a failed transaction; on a broken connection the server has done so already. */
+async function rollback(runner: QueryRunner): Promise<void> {
+  try {
+    await runQuery(runner, "ROLLBACK", []);
+  } catch (error) {
+    if (!(error instanceof SqlError)) {
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Who judges HTTP requests: every operation of the API files is served behind the validator, and
+ * those that may take the lane without Express are the ones that a test compares both ways.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "@jest/globals";
+import { parse } from "yaml";
+import { productSources } from "../helpers/source-tree.js";
+
+const METHODS = new Set(["get", "post", "put", "delete", "patch"]);
+
+/** API files whose operations are sent through both ways by test/unit/runtime/http-lane.test.ts. */
+const COMPARED = ["construction.yaml", "data.yaml"];
+
+const sources = productSources();
+const operations = readdirSync("openapi")
+  .filter((name) => name.endsWith(".yaml"))
+  .flatMap((name) => {
+    const api: { paths: Record<string, Record<string, unknown>> } = parse(
+      readFileSync(`openapi/${name}`, "utf8"),
+    );
+    return Object.entries(api.paths).flatMap(([path, item]) =>
+      Object.keys(item)
+        .filter((key) => METHODS.has(key))
+        .map((method) => ({ name, path, method })),
+    );
+  });
+
+describe("HTTP APIs", () => {
+  it("have one server, and it has the validator", () => {
+    const makers = sources.filter(({ packages }) => packages.includes("express-openapi-validator"));
+    expect(makers.map(({ path }) => path)).toEqual(["runtime/http/http-server.ts"]);
+  });
+
+  it("have a handler for every operation of their files", () => {
+    expect(operations.length).toBeGreaterThan(25);
+    const text = sources
+      .filter(({ path }) => /^(sidecar|deposit-watcher|withdrawal-worker)\//.test(path))
+      .map((source) => source.text)
+      .join("\n");
+    const missing = operations.filter(({ path }) => {
+      const last = path.split("/").at(-1) ?? "";
+      return !text.includes(`"${path}"`) && !text.includes(`"${last}"`);
+    });
+    expect(missing).toEqual([]);
+  });
+
+  it("mark no operation for the lane that is not compared both ways", () => {
+    const marking = sources.filter(({ text }) => /\bdirect: true\b/.test(text));
+    expect(marking.map(({ path }) => path)).toEqual(["sidecar/rosetta/endpoint.ts"]);
+    const compared = readFileSync("test/unit/runtime/http-lane.test.ts", "utf8");
+    for (const name of COMPARED) expect(compared).toContain(`openapi/${name}`);
+    const posts = operations.filter(({ name }) => COMPARED.includes(name));
+    expect(posts.filter(({ method }) => method !== "post")).toEqual([]);
+  });
+});

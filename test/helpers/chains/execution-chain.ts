@@ -1,0 +1,115 @@
+/** A chain without servers: store, state and executor, driven block by block by a test. */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import { parseHexBytes } from "../../../chain/hex.js";
+import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
+import { CommittedView } from "../../../node/blocks/committed-view.js";
+import { BlockExecution } from "../../../node/blocks/block-executor.js";
+import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
+import type { TransactionOutcome } from "../../../node/execution/transaction-executor.js";
+import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import { TrieCache } from "../../../node/state/trie-cache.js";
+import { commitBlock, type ExecutedBlock } from "../../../node/store/block-commit.js";
+import type { StoreError } from "../../../node/store/database.js";
+import { openStores, type OpenStores } from "../../../node/store/open-store.js";
+import { createTrieReader } from "../../../node/store/trie-store.js";
+
+/** Genesis with the faucet given; the hot wallet is an address without key. */
+export function testGenesis(faucet: string): Genesis {
+  return createLocalGenesis({
+    network: "testnet",
+    faucet: parseAddress(faucet),
+    hotWallet: parseAddress(`0x${"ab".repeat(20)}`),
+    genesisTimeMs: 1_750_000_000_000,
+    validators: [
+      {
+        address: validatorAddress(Buffer.alloc(32, 1)),
+        publicKey: Buffer.alloc(32, 1).toString("base64"),
+        power: 1,
+      },
+    ],
+  });
+}
+
+/** A running chain; `close` deletes its folder unless `keep` is asked. */
+export class ExecutionChain {
+  private constructor(
+    readonly genesis: Genesis,
+    readonly folder: string,
+    readonly stores: OpenStores,
+    readonly view: CommittedView,
+    readonly tries: TrieCache,
+    readonly coinbase: Address,
+  ) {}
+
+  static async open(
+    genesis: Genesis,
+    options: {
+      folder?: string;
+      archive?: boolean;
+      coinbase?: string;
+      onDamage?: (error: StoreError) => void;
+    } = {},
+  ): Promise<ExecutionChain> {
+    const folder = options.folder ?? fs.mkdtempSync(path.join(os.tmpdir(), "causeway-chain-"));
+    const stores = await openStores({
+      folder,
+      genesisBlock: createGenesisBlock(genesis),
+      cosmosChainId: genesis.cosmosChainId,
+      archive: options.archive ?? false,
+      ...(options.onDamage === undefined ? {} : { onDamage: options.onDamage }),
+    });
+    const tries = new TrieCache(createTrieReader(stores.database), { maxSizeBytes: 2 ** 24 });
+    const view = new CommittedView(stores, stores.head);
+    const coinbase = parseAddress(options.coinbase ?? genesis.validators[0]?.address);
+    return new ExecutionChain(genesis, folder, stores, view, tries, coinbase);
+  }
+
+  /** Executes raw transactions as one block, without storing it. */
+  async execute(
+    raws: readonly string[],
+  ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
+    const parent = this.view.head();
+    const parentSupply = this.stores.blocks.supply(parent.height);
+    if (parentSupply === undefined) throw new Error("no supply");
+    const { state } = this.stores;
+    const execution = new BlockExecution(
+      {
+        chainId: this.genesis.evmChainId,
+        params: this.genesis.params,
+        state: state.readerAt(parent.height),
+        tries: this.tries,
+        blockHash: (height) => this.stores.blocks.hashOf(height),
+        monotonicMs: () => performance.now(),
+      },
+      { parent, parentSupply, timeMs: parent.timeMs + 2_000, coinbase: this.coinbase },
+    );
+    const outcomes: TransactionOutcome[] = [];
+    for (const raw of raws) {
+      const tx = decodeTransaction(parseHexBytes(raw));
+      outcomes.push(await execution.add({ tx, from: recoverSender(tx) }));
+    }
+    return { executed: await execution.seal(), outcomes };
+  }
+
+  /** Executes, stores and publishes one block. */
+  async mine(raws: readonly string[]) {
+    const { executed, outcomes } = await this.execute(raws);
+    await commitBlock(this.stores, executed);
+    this.stores.state.publish(executed.changes);
+    this.tries.apply(executed.trieWrites);
+    this.stores.blocks.remember(executed.committed);
+    const { block } = executed.committed;
+    this.view.moveHead({ height: block.header.height, hash: block.hash, timeMs: block.timeMs });
+    return { ...executed, outcomes };
+  }
+
+  async close(options: { keep?: boolean } = {}): Promise<void> {
+    await this.stores.state.close();
+    await this.stores.database.close();
+    if (options.keep !== true) fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,206 @@
+/** The fake chain in the words of JSON-RPC and of the Data API. */
+import { type Address, parseAddress } from "../../../chain/address.js";
+import type { BalanceChange } from "../../../chain/balance-change.js";
+import { parseSafeQuantity, toQuantity } from "../../../chain/hex.js";
+import { operationsOf } from "../../../chain/operations.js";
+import type { FakeBlock, FakeChain, FakeTransaction } from "./fake-chain.js";
+import { type Method, RpcFault } from "./fake-node.js";
+
+/** Every method that the exchange's processes ask. */
+export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
+  const heightOf = (tag: unknown) => (tag === "latest" ? chain.head : parseSafeQuantity(tag));
+  const known = <T>(value: T | undefined): T => {
+    if (value === undefined) throw new RpcFault(-32000, "header not found");
+    return value;
+  };
+  return {
+    eth_chainId: () => toQuantity(chain.chainId),
+    eth_syncing: () => (chain.isSyncing ? { currentBlock: "0x0" } : false),
+    eth_blockNumber: () => toQuantity(chain.toldHead ?? chain.head),
+    eth_gasPrice: () => toQuantity(chain.gasPriceAtoken),
+    eth_getBlockByNumber: ([tag]) => headerJson(chain.blocks[heightOf(tag)]),
+    eth_getBalance: ([account, tag]) => {
+      const [address, height] = [parseAddress(account), heightOf(tag)];
+      const lie = chain.balanceLies.get(`${address}@${height}`) ?? 0n;
+      return toQuantity(known(chain.balanceAt(address, height)) + lie);
+    },
+    eth_getTransactionCount: ([account, tag]) => {
+      const at = tag === "pending" ? tag : heightOf(tag);
+      return toQuantity(known(chain.nonceAt(parseAddress(account), at)));
+    },
+    eth_estimateGas: ([message]) => estimate(chain, message as EstimateMessage),
+    eth_sendRawTransaction: ([raw]) => chain.submit(String(raw)),
+    eth_getTransactionReceipt: ([hash]) => receiptJson(chain, hash),
+    causeway_getAccountJournal: ([account, from, to]) =>
+      accountJournal(chain, parseAddress(account), [from, to].map(heightOf)),
+    causeway_getBlockJournal: ([hash]) => {
+      const block = chain.blocks.find((entry) => entry.hash === hash);
+      return block === undefined ? null : journalJson(block, chain.gasPerPayment);
+    },
+  };
+}
+
+interface EstimateMessage {
+  readonly from: string;
+  readonly to: string;
+  readonly value: string;
+}
+
+function estimate(chain: FakeChain, { from, to, value }: EstimateMessage): string {
+  if (chain.reverting.has(parseAddress(to))) throw new RpcFault(3, "execution reverted: no");
+  if (BigInt(value) > (chain.balances.get(parseAddress(from)) ?? 0n)) {
+    throw new RpcFault(-32000, "insufficient funds for transfer");
+  }
+  return toQuantity(chain.gasPerPayment);
+}
+
+function headerJson(block: FakeBlock | undefined): unknown {
+  if (block === undefined) return null;
+  return {
+    number: toQuantity(block.height),
+    hash: block.hash,
+    parentHash: block.parentHash,
+    timestamp: toQuantity(1_700_000_000 + 2 * block.height),
+  };
+}
+
+/** Of a signed transaction as it was executed; else the fee says everything, at a price of 1. */
+function receiptJson(chain: FakeChain, hash: unknown): unknown {
+  for (const block of chain.blocks) {
+    const index = block.transactions.findIndex((transaction) => transaction.hash === hash);
+    const transaction = block.transactions[index];
+    if (transaction === undefined) continue;
+    const { changes, signed } = transaction;
+    const fee = changes.find(({ reason }) => reason === "FEE");
+    const gasUsed = signed === undefined ? (fee?.amountAtoken ?? 0n) : chain.gasPerPayment;
+    return {
+      transactionHash: hash,
+      blockHash: block.hash,
+      blockNumber: toQuantity(block.height),
+      transactionIndex: toQuantity(index),
+      from: fee?.from,
+      to: changes.at(-1)?.to ?? null,
+      contractAddress: null,
+      status: isSuccess(transaction) ? "0x1" : "0x0",
+      gasUsed: toQuantity(gasUsed),
+      cumulativeGasUsed: toQuantity(gasUsed),
+      effectiveGasPrice: toQuantity(signed?.tx.maxFeePerGasAtoken ?? 1n),
+      logs: [],
+    };
+  }
+  return null;
+}
+
+/** Pages of one block each, so that paging is always exercised. */
+function accountJournal(
+  chain: FakeChain,
+  address: Address,
+  [from = 0, to = 0]: readonly number[],
+): unknown {
+  for (let height = from; height <= to; height += 1) {
+    const block = chain.blocks[height];
+    if (block === undefined) break;
+    const entries = groupsOf(block).flatMap((group, transactionIndex) =>
+      operationsOf(group.changes)
+        .filter((operation) => operation.address === address)
+        .map((operation) => ({
+          blockNumber: toQuantity(height),
+          blockHash: block.hash,
+          transactionHash: group.hash === block.hash ? null : group.hash,
+          transactionIndex,
+          operationIndex: operation.index,
+          delta: operation.amountAtoken.toString(),
+          change: changeJson(operation.change),
+        })),
+    );
+    if (entries.length > 0) return { entries, next: height < to ? height + 1 : null };
+  }
+  return { entries: [], next: null };
+}
+
+function journalJson(block: FakeBlock, gasUsed: bigint): unknown {
+  return {
+    blockHash: block.hash,
+    blockNumber: toQuantity(block.height),
+    parentHash: block.parentHash,
+    timestampMs: 1_700_000_000_000 + 2_000 * block.height,
+    transactions: block.transactions.flatMap(({ signed, ...transaction }, index) =>
+      signed === undefined
+        ? []
+        : {
+            hash: transaction.hash,
+            index,
+            status: isSuccess(transaction) ? "0x1" : "0x0",
+            from: signed.from,
+            to: signed.tx.to ?? null,
+            contractAddress: null,
+            gasUsed: toQuantity(gasUsed),
+            gasPrice: toQuantity(signed.tx.maxFeePerGasAtoken),
+            nonce: toQuantity(signed.tx.nonce),
+            input: "0x",
+            logs: [],
+            changes: transaction.changes.map(changeJson),
+          },
+    ),
+    blockChanges: block.blockChanges.map(changeJson),
+    minted: "0x0",
+    burned: "0x0",
+  };
+}
+
+const isSuccess = ({ changes }: FakeTransaction) => changes.every(({ effective }) => effective);
+
+/** Transactions and, last, the block-level one under the block's hash. */
+function groupsOf(block: FakeBlock): readonly FakeTransaction[] {
+  return block.blockChanges.length === 0
+    ? block.transactions
+    : [...block.transactions, { hash: block.hash, changes: block.blockChanges }];
+}
+
+function changeJson(each: BalanceChange): unknown {
+  return {
+    reason: each.reason,
+    from: each.from ?? null,
+    to: each.to ?? null,
+    amount: toQuantity(each.amountAtoken),
+    effective: each.effective,
+    tracePath: each.tracePath ?? null,
+    error: each.error ?? null,
+  };
+}
+
+/**
+ * A block of the Data API.
+ * @param holder whose operations are given out as those of a token called TOKEN
+ */
+export function dataApiBlock(
+  block: FakeBlock,
+  holder: Address | undefined,
+  token: Address,
+): unknown {
+  const native = { symbol: "TOKEN", decimals: 18 };
+  const lookAlike = { ...native, metadata: { contractAddress: token } };
+  return {
+    block_identifier: { index: block.height, hash: block.hash },
+    parent_block_identifier: {
+      index: Math.max(0, block.height - 1),
+      hash: block.height === 0 ? block.hash : block.parentHash,
+    },
+    timestamp: 1_700_000_000_000 + 2_000 * block.height,
+    transactions: groupsOf(block).map((group) => ({
+      transaction_identifier: { hash: group.hash },
+      operations: operationsOf(group.changes).map((operation) => ({
+        operation_identifier: { index: operation.index },
+        related_operations:
+          operation.relatedIndex === undefined ? undefined : [{ index: operation.relatedIndex }],
+        type: operation.type,
+        status: operation.status,
+        account: { address: operation.address },
+        amount: {
+          value: operation.amountAtoken.toString(),
+          currency: operation.address === holder ? lookAlike : native,
+        },
+      })),
+    })),
+  };
+}

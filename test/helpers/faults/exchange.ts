@@ -1,0 +1,372 @@
+/**
+ * Customers of an exchange during faults: they pay in, withdraw and follow the events, each action
+ * repeated until it is answered, and they remember everything that was ever promised to them.
+ */
+import fs from "node:fs";
+import path from "node:path";
+import { HDNodeWallet, Transaction, Wallet } from "ethers";
+import { FaultChain, patientFetch } from "./chain.js";
+import type { RunningKit } from "../kit.js";
+import type { Random } from "../random.js";
+import { until } from "../until.js";
+
+const CHAIN_ID = 6940;
+
+/** Four times the node's suggestion: also above the floor of the test that raises it. */
+const GAS_PRICE_ATOKEN = 100_000_000n;
+
+/** Code that refuses every payment: PUSH1 0 PUSH1 0 REVERT, and the code that deploys it. */
+const REFUSING_CONTRACT = "0x6460006000fd6000526005601bf3";
+
+const FIRST_FUNDS_ATOKEN = 20n * 10n ** 18n;
+const BASE_AMOUNT_ATOKEN = 10n ** 15n;
+const SETTLED_TIMEOUT_MS = 90_000;
+const PAGE = 1_000;
+
+/** A transaction of the faucet. */
+export interface Payment {
+  readonly to: string;
+  readonly amountAtoken: bigint;
+  readonly hash: string;
+  readonly raw: string;
+  /** The node has answered with the hash; from then on nobody sends it again. */
+  isAcknowledged: boolean;
+  /** Sent before its address was given to a customer: suspense is as right as a credit. */
+  readonly isEarly: boolean;
+}
+
+/** What a withdrawal is meant to meet: a payout, one to an own deposit address, a refusal. */
+export type WithdrawalKind = "fresh" | "own" | "refusing";
+
+/** A withdrawal that a customer asked for. */
+export interface Request {
+  readonly key: string;
+  readonly customerId: string;
+  readonly to: string;
+  readonly amountAtoken: bigint;
+  readonly kind: WithdrawalKind;
+  id: string | undefined;
+}
+
+/** A row of a list, every field as text; null is "null". */
+export type Row = Readonly<Record<string, string>>;
+
+/** An event as the API tells it. */
+export interface ExchangeEvent {
+  readonly seq: number;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** The customers of one kit. */
+export class FaultExchange {
+  readonly payments: Payment[] = [];
+  readonly requests: Request[] = [];
+  readonly events: ExchangeEvent[] = [];
+  /** Registered deposit addresses in lower case, with their customers. */
+  readonly addresses = new Map<string, string>();
+  readonly chain: FaultChain;
+  /** Where withdrawals are asked for instead of the kit's own API. */
+  withdrawalUrl: string | undefined;
+  #refusingContract = "";
+  #nextNonce = 0;
+  #counter = 0;
+  #highestIndex = -1;
+  #following: Promise<void> | undefined;
+  #unregistered: { payment: Payment; index: number; customerId: string } | undefined;
+  readonly #credited = new Set<string>();
+  readonly #strayed = new Set<string>();
+  readonly #ended = new Map<string, string>();
+
+  constructor(
+    private readonly kit: () => RunningKit,
+    private readonly random: Random,
+  ) {
+    this.chain = new FaultChain(() => this.kit().url("jsonRpc"));
+  }
+
+  get hotWallet(): string {
+    const file = path.join(this.kit().home, "config", "hot-wallet.json");
+    const { address } = JSON.parse(fs.readFileSync(file, "utf8")) as { address: string };
+    return `0x${address.replace(/^0x/, "").toLowerCase()}`;
+  }
+
+  get customers(): string[] {
+    return [...new Set(this.addresses.values())];
+  }
+
+  /** Gives each customer an address and coins to withdraw, and deploys the refusing contract. */
+  async open(customerIds: readonly string[]): Promise<void> {
+    const faucet = this.#faucet();
+    this.#nextNonce = Number(
+      await this.chain.call("eth_getTransactionCount", faucet.address, "latest"),
+    );
+    const deployment = this.#sign({ data: REFUSING_CONTRACT, gasLimit: 200_000 });
+    await this.chain.call("eth_sendRawTransaction", deployment.raw);
+    const contract = await this.#receipt(deployment.hash);
+    this.#refusingContract = String(contract["contractAddress"]).toLowerCase();
+    for (const customerId of customerIds) await this.register(customerId);
+    const funds = Array.from(this.addresses.keys(), (to) =>
+      this.#payment({ to, amountAtoken: FIRST_FUNDS_ATOKEN, isEarly: false }),
+    );
+    await this.#send(funds);
+    await this.settled();
+  }
+
+  /** Registers a new address for a customer. */
+  async register(customerId: string): Promise<string> {
+    const answer = await this.#api("depositApi", "/v1/addresses", { body: { customerId } });
+    if (answer.status !== 201) throw new Error(`no address: ${JSON.stringify(answer)}`);
+    const { address, index } = answer.body as { address: string; index: number };
+    this.addresses.set(address.toLowerCase(), customerId);
+    this.#highestIndex = Math.max(this.#highestIndex, index);
+    return address.toLowerCase();
+  }
+
+  /** Pays some customers; resolves when the node has answered with every hash. */
+  async pay(count: number): Promise<void> {
+    const addresses = [...this.addresses.keys()];
+    const payments = Array.from({ length: count }, () =>
+      this.#payment({ to: this.random.pick(addresses), isEarly: false }),
+    );
+    await this.#send(payments);
+  }
+
+  /** Pays an address that nobody has registered yet; `registerPaid` does it later. */
+  async payBeforeRegistration(customerId: string): Promise<void> {
+    // One at a time: the next index is known only when this one is registered.
+    if (this.#unregistered !== undefined) return;
+    const account = HDNodeWallet.fromExtendedKey(this.kit().key("deposit.xpub"));
+    const index = this.#highestIndex + 1;
+    const to = account.deriveChild(index).address.toLowerCase();
+    const payment = this.#payment({ to, isEarly: true });
+    await this.#send([payment]);
+    this.#unregistered = { payment, index, customerId };
+  }
+
+  /** Registers the address that was paid too early, once that payment is mined. */
+  async registerPaid(): Promise<void> {
+    const waiting = this.#unregistered;
+    if (waiting === undefined) return;
+    const { payment, index, customerId } = waiting;
+    await this.#receipt(payment.hash);
+    while (this.#highestIndex < index) await this.register(customerId);
+    // The answer that named this address may be one that was lost with its process.
+    this.addresses.set(payment.to, this.addresses.get(payment.to) ?? customerId);
+    this.#unregistered = undefined;
+  }
+
+  /** Asks for a withdrawal; resolves when it is accepted. */
+  async withdraw(kind: WithdrawalKind): Promise<void> {
+    this.#counter += 1;
+    const fresh = `0xfa17${this.#counter.toString(16).padStart(36, "0")}`;
+    const own = this.random.pick([...this.addresses.keys()]);
+    const request: Request = {
+      key: `request-${this.#counter}`,
+      customerId: this.random.pick(this.customers),
+      to: { fresh, own, refusing: this.#refusingContract }[kind],
+      amountAtoken: BASE_AMOUNT_ATOKEN + BigInt(this.#counter),
+      kind,
+      id: undefined,
+    };
+    this.requests.push(request);
+    request.id = await this.ask(request);
+  }
+
+  /** Sends a request, maybe again; the same key must always give the same id. */
+  async ask(request: Request): Promise<string> {
+    const { customerId, to, amountAtoken, key } = request;
+    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken) };
+    const headers = { "Idempotency-Key": key };
+    const answer = await this.#api("withdrawalApi", "/v1/withdrawals", { body, headers });
+    if (answer.status !== 201) throw new Error(`${key}: ${JSON.stringify(answer)}`);
+    return (answer.body as { id: string }).id;
+  }
+
+  /** Reads all events that are new; each must be the next number. Callers share one reading. */
+  follow(): Promise<void> {
+    this.#following ??= this.#readEvents().finally(() => {
+      this.#following = undefined;
+    });
+    return this.#following;
+  }
+
+  async #readEvents(): Promise<void> {
+    for (;;) {
+      const after = this.events.length;
+      const page = await this.#get("depositApi", `/v1/events?limit=${PAGE}&after=${after}`);
+      const { events } = page as { events: ExchangeEvent[] };
+      for (const event of events) {
+        if (event.seq !== this.events.length + 1) {
+          throw new Error(`event ${event.seq} came after event ${this.events.length}`);
+        }
+        this.events.push(event);
+        this.#note(event);
+      }
+      if (events.length < PAGE) return;
+    }
+  }
+
+  /** Resolves when every payment is credited and every withdrawal has ended. */
+  async settled(): Promise<void> {
+    await until(
+      async () => {
+        await this.follow();
+        return this.openWork().length === 0;
+      },
+      { timeoutMs: SETTLED_TIMEOUT_MS, what: "everything is credited or paid" },
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}; open are ${this.openWork().slice(0, 5).join("; ")}`);
+    });
+  }
+
+  /** Resolves when the first `count` withdrawals have ended. */
+  async untilEnded(count: number): Promise<void> {
+    const first = this.requests.slice(0, count);
+    await until(
+      async () => {
+        await this.follow();
+        return first.every(({ id }) => id !== undefined && this.#ended.has(id));
+      },
+      { timeoutMs: SETTLED_TIMEOUT_MS, what: `the first ${count} withdrawals end` },
+    );
+  }
+
+  /** What is neither credited nor ended, as far as the events tell. */
+  openWork(): string[] {
+    const payments = this.payments.filter(
+      ({ hash, isEarly }) => !this.#credited.has(hash) && !(isEarly && this.#strayed.has(hash)),
+    );
+    const requests = this.requests.filter(({ id }) => id === undefined || !this.#ended.has(id));
+    const payouts = this.requests.filter(({ kind, id }) => {
+      const hash = this.#ended.get(id ?? "");
+      return kind === "own" && hash !== undefined && !this.#credited.has(hash);
+    });
+    return [
+      ...payments.map(({ hash }) => `deposit ${hash}`),
+      ...requests.map(({ key, id }) => `withdrawal ${key} ${id}`),
+      ...payouts.map(({ key }) => `credit of withdrawal ${key}`),
+    ];
+  }
+
+  /** All rows of a list of one of the APIs. */
+  async list(name: "deposits" | "withdrawals"): Promise<Row[]> {
+    const api = name === "deposits" ? "depositApi" : "withdrawalApi";
+    const rows: Row[] = [];
+    for (let after: string | null = "0"; after !== null; ) {
+      const page = await this.#get(api, `/v1/${name}?limit=${PAGE}&after=${after}`);
+      const { next, [name]: found } = page as { next: string | null } & Record<string, unknown>;
+      for (const row of found as Record<string, unknown>[]) {
+        rows.push(Object.fromEntries(Object.entries(row).map(([key, v]) => [key, String(v)])));
+      }
+      after = next;
+    }
+    return rows;
+  }
+
+  /** Balance of a customer. */
+  async balance(customerId: string): Promise<Record<string, string>> {
+    const page = await this.#get("depositApi", `/v1/customers/${customerId}/balances`);
+    const { balances } = page as { balances: Record<string, string>[] };
+    return balances[0] ?? {};
+  }
+
+  #note({ type, data }: ExchangeEvent): void {
+    const hash = String(data["txHash"]);
+    if (type === "deposit.credited") this.#credited.add(hash);
+    if (type === "deposit.suspense") this.#strayed.add(hash);
+    if (/^withdrawal\.(settled|failed|rejected|cancelled)$/.test(type)) {
+      this.#ended.set(String(data["withdrawalId"]), hash);
+    }
+  }
+
+  #faucet(): Wallet {
+    return new Wallet(this.kit().key("faucet.key"));
+  }
+
+  #payment(fields: { to: string; isEarly: boolean; amountAtoken?: bigint }): Payment {
+    this.#counter += 1;
+    const amountAtoken = fields.amountAtoken ?? BASE_AMOUNT_ATOKEN + BigInt(this.#counter);
+    const { to, isEarly } = fields;
+    const signed = this.#sign({ to, value: amountAtoken, gasLimit: 21_000 });
+    const payment = { to, isEarly, amountAtoken, ...signed, isAcknowledged: false };
+    this.payments.push(payment);
+    return payment;
+  }
+
+  #sign(fields: { to?: string; value?: bigint; data?: string; gasLimit: number }) {
+    const transaction = Transaction.from({
+      type: 0,
+      chainId: CHAIN_ID,
+      nonce: this.#nextNonce,
+      gasPrice: GAS_PRICE_ATOKEN,
+      ...fields,
+    });
+    this.#nextNonce += 1;
+    const { signingKey } = this.#faucet();
+    transaction.signature = signingKey.sign(transaction.unsignedHash);
+    return { raw: transaction.serialized, hash: String(transaction.hash) };
+  }
+
+  /** Sends until each is answered with its hash or mined; an answered one is never sent again. */
+  async #send(payments: readonly Payment[]): Promise<void> {
+    let open = [...payments];
+    await until(
+      async () => {
+        const replies = await this.chain.batch(
+          open.map(({ raw }) => ["eth_sendRawTransaction", [raw]]),
+        );
+        const left: Payment[] = [];
+        for (const [index, payment] of open.entries()) {
+          const { result, error } = replies[index] ?? {};
+          payment.isAcknowledged = result === payment.hash;
+          const isMined = /nonce too low/i.test(error?.message ?? "");
+          if (isMined) await this.#receipt(payment.hash);
+          if (!payment.isAcknowledged && !isMined) left.push(payment);
+        }
+        open = left;
+        return open.length === 0;
+      },
+      { timeoutMs: SETTLED_TIMEOUT_MS, what: "the node takes the payments" },
+    );
+  }
+
+  async #receipt(hash: string): Promise<Record<string, unknown>> {
+    let receipt: unknown = null;
+    await until(
+      async () => {
+        receipt = await this.chain.call("eth_getTransactionReceipt", hash);
+        return receipt !== null;
+      },
+      { timeoutMs: SETTLED_TIMEOUT_MS, what: `a receipt of ${hash}` },
+    );
+    return receipt as Record<string, unknown>;
+  }
+
+  async #get(name: "depositApi" | "withdrawalApi", place: string): Promise<unknown> {
+    const answer = await this.#api(name, place, {});
+    if (answer.status !== 200) throw new Error(`${place}: ${JSON.stringify(answer)}`);
+    return answer.body;
+  }
+
+  #api(
+    name: "depositApi" | "withdrawalApi",
+    place: string,
+    request: { readonly body?: unknown; readonly headers?: Record<string, string> },
+  ): Promise<{ status: number; body: unknown }> {
+    const base = () =>
+      (name === "withdrawalApi" ? this.withdrawalUrl : undefined) ?? this.kit().url(name);
+    return patientFetch(
+      () => `${base()}${place}`,
+      () => ({
+        method: request.body === undefined ? "GET" : "POST",
+        headers: {
+          authorization: `Bearer ${this.kit().key("api.key")}`,
+          "content-type": "application/json",
+          ...request.headers,
+        },
+        ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      }),
+    );
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * The judgement after a fault, from the outside only: chain, APIs and `reconcile`. Nothing lost,
+ * nothing doubled, no published block changed.
+ */
+import { expect } from "@jest/globals";
+import type { BlockWitness, ChainBlock, ChainTransaction } from "./chain.js";
+import type { FaultExchange, Request, Row } from "./exchange.js";
+import { type RunningKit, runCauseway } from "../kit.js";
+
+/** Withdrawals asked for once more at the end; each repeat is a call, so not all of them. */
+const REPEATED_REQUESTS = 5;
+
+/** What was held against what, for the report of a run. */
+export interface Figures {
+  readonly blocks: number;
+  readonly witnessedBlocks: number;
+  readonly deposits: number;
+  readonly withdrawals: number;
+  readonly events: number;
+}
+
+/** Waits until all work is done, then checks every promise; throws at the first broken one. */
+export async function assertNothingLostOrDoubled(
+  kit: RunningKit,
+  exchange: FaultExchange,
+  witness: BlockWitness,
+): Promise<Figures> {
+  await exchange.settled();
+  const blocks = await exchange.chain.blocks(0, await exchange.chain.height());
+  expect(witness.contradictions(blocks)).toEqual([]);
+  const mined = new Map(blocks.flatMap(({ transactions }) => transactions).map((t) => [t.hash, t]));
+  const lost = exchange.payments.filter((payment) => !mined.has(payment.hash));
+  expect({ acknowledgedAndLost: lost.map(({ hash }) => hash) }).toEqual({
+    acknowledgedAndLost: [],
+  });
+  const withdrawals = await exchange.list("withdrawals");
+  await checkWithdrawals(exchange, withdrawals, blocks);
+  const deposits = await checkDeposits(exchange, withdrawals);
+  checkEvents(exchange, deposits);
+  await checkBalances(exchange, deposits, withdrawals);
+  await checkReconciled(kit);
+  return {
+    blocks: blocks.length,
+    witnessedBlocks: witness.count,
+    deposits: deposits.length,
+    withdrawals: withdrawals.length,
+    events: exchange.events.length,
+  };
+}
+
+/** Every request exists once, ended as it should, and the hot wallet paid for nothing else. */
+async function checkWithdrawals(
+  exchange: FaultExchange,
+  rows: readonly Row[],
+  blocks: readonly ChainBlock[],
+): Promise<void> {
+  const { requests, hotWallet, chain } = exchange;
+  expect(rows.map((row) => String(row["id"])).toSorted()).toEqual(idsOf(requests));
+  const rowOf = new Map(rows.map((row) => [row["id"], row]));
+  const wrong = requests.filter((request) => rowOf.get(request.id)?.["status"] !== endOf(request));
+  expect(wrong.map((request) => ({ ...request, row: rowOf.get(request.id) }))).toEqual([]);
+
+  const sent = blocks.flatMap(({ transactions }) =>
+    transactions.filter(({ from }) => from === hotWallet),
+  );
+  expect(sent.map(({ nonce }) => nonce)).toEqual(sent.map((_, index) => index));
+  const paid = requests.filter((request) => endOf(request) === "settled");
+  expect(sent.map(describeTransaction).toSorted()).toEqual(
+    paid.map((request) => describePaid(request, rowOf.get(request.id))).toSorted(),
+  );
+  const fresh = paid.filter(({ kind }) => kind === "fresh");
+  const balances = await chain.results(
+    fresh.map(({ to }) => ["eth_getBalance", [to, "latest"]] as const),
+  );
+  expect(balances.map((balance) => BigInt(String(balance)))).toEqual(
+    fresh.map(({ amountAtoken }) => amountAtoken),
+  );
+  for (const request of requests.slice(-REPEATED_REQUESTS)) {
+    expect(await exchange.ask(request)).toBe(request.id);
+  }
+}
+
+function idsOf(requests: readonly Request[]): string[] {
+  return requests.map(({ id }) => String(id)).toSorted();
+}
+
+/** What becomes of a request that nothing was lost of. */
+function endOf(request: Request): string {
+  return request.kind === "refusing" ? "failed" : "settled";
+}
+
+function describeTransaction({ hash, to, nonce, valueAtoken }: ChainTransaction): string {
+  return `${hash} nonce ${nonce}: ${valueAtoken} to ${to}`;
+}
+
+function describePaid({ to, amountAtoken }: Request, row: Row | undefined): string {
+  return `${String(row?.["txHash"])} nonce ${String(row?.["nonce"])}: ${amountAtoken} to ${to}`;
+}
+
+/** Each coin that reached a customer's address is one row, credited unless it came too early. */
+async function checkDeposits(
+  exchange: FaultExchange,
+  withdrawals: readonly Row[],
+): Promise<readonly Row[]> {
+  const rows = await exchange.list("deposits");
+  const ownPayouts = exchange.requests.filter(({ kind }) => kind === "own");
+  const hashOf = new Map(withdrawals.map((row) => [row["id"], String(row["txHash"])]));
+  const expected = [
+    ...exchange.payments,
+    ...ownPayouts.map((request) => ({
+      ...request,
+      hash: hashOf.get(request.id) ?? "none",
+      isEarly: false,
+    })),
+  ].map(({ hash, to, amountAtoken, isEarly }) => {
+    const owner = exchange.addresses.get(to);
+    return `${hash}: ${amountAtoken} to ${to} of ${owner}, ${isEarly ? "booked" : "credited"}`;
+  });
+  const early = new Set(exchange.payments.filter((p) => p.isEarly).map(({ hash }) => hash));
+  const found = rows.map((row) => {
+    const isBooked = ["credited", "suspense"].includes(String(row["status"]));
+    const status = early.has(String(row["txHash"])) && isBooked ? "booked" : row["status"];
+    const to = String(row["address"]).toLowerCase();
+    return `${row["txHash"]}: ${row["amountAtoken"]} to ${to} of ${row["customerId"]}, ${status}`;
+  });
+  expect(found.toSorted()).toEqual(expected.toSorted());
+  return rows;
+}
+
+/** One credit event for each credited row, one end for each withdrawal; numbers are gapless. */
+function checkEvents(exchange: FaultExchange, deposits: readonly Row[]): void {
+  const { events, requests } = exchange;
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  const ids = (pattern: RegExp, key: string) =>
+    events.filter(({ type }) => pattern.test(type)).map(({ data }) => String(data[key]));
+  const credited = deposits
+    .filter((row) => row["status"] === "credited")
+    .map((row) => String(row["id"]));
+  expect(ids(/^deposit\.credited$/, "depositId").toSorted()).toEqual(credited.toSorted());
+  const ended = ids(/^withdrawal\.(settled|failed|rejected|cancelled)$/, "withdrawalId");
+  expect(ended.toSorted()).toEqual(idsOf(requests));
+  for (const step of ["accepted", "slotted", "signed", "included", "settled"]) {
+    const taken = ids(new RegExp(`^withdrawal\\.${step}$`), "withdrawalId");
+    expect({ step, twice: taken.length - new Set(taken).size }).toEqual({ step, twice: 0 });
+  }
+}
+
+/** Credits minus payouts, to the last atoken. */
+async function checkBalances(
+  exchange: FaultExchange,
+  deposits: readonly Row[],
+  withdrawals: readonly Row[],
+): Promise<void> {
+  const sum = (rows: readonly Row[], customerId: string, status: string) =>
+    rows
+      .filter((row) => row["customerId"] === customerId && row["status"] === status)
+      .reduce((total, row) => total + BigInt(String(row["amountAtoken"])), 0n);
+  for (const customerId of exchange.customers) {
+    const leftAtoken =
+      sum(deposits, customerId, "credited") - sum(withdrawals, customerId, "settled");
+    expect({ customerId, ...(await exchange.balance(customerId)) }).toEqual({
+      customerId,
+      asset: "TOKEN",
+      availableAtoken: String(leftAtoken),
+      heldAtoken: "0",
+      pendingAtoken: "0",
+    });
+  }
+}
+
+async function checkReconciled(kit: RunningKit): Promise<void> {
+  const { code, stdout, stderr } = await runCauseway(kit, ["reconcile", "--json"]);
+  expect({ code, stderr, stdout: code === 0 ? "" : stdout }).toEqual({
+    code: 0,
+    stderr: "",
+    stdout: "",
+  });
+  const report = JSON.parse(stdout) as Record<string, unknown>;
+  expect(report["clean"]).toBe(true);
+  expect(report["halted"] ?? null).toBeNull();
+}

@@ -1,0 +1,62 @@
+/** An opened ledger on a database of its own, for tests. */
+import { keccak256Hex } from "../../../chain/crypto.js";
+import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { createTestDatabase } from "./postgres.js";
+
+/** A chain that no other test uses. */
+export const TEST_IDENTITY: ChainIdentity = {
+  genesisHash: keccak256Hex(Buffer.from("genesis of the tests")),
+  chainId: 6940n,
+};
+
+/** A logger that says nothing. */
+export const silentLog = createLogger({ component: "test", level: "silent" });
+
+/** The ledger of one test, with what ends it. */
+export interface TestLedger {
+  /** Opened as its owner, or in the role of the service that was named. */
+  readonly database: LedgerDatabase;
+  readonly url: string;
+  /** Opened as its owner, for what tests do behind a service's back. */
+  readonly owner: LedgerDatabase;
+  drop(): Promise<void>;
+}
+
+/** Passwords of the services' roles in tests. */
+export const TEST_PASSWORDS = { watcher: "w'atch", worker: "work%I", operator: "op erate" };
+
+/** Migrates a new database and opens it, as its owner or in the role of a service. */
+export async function openTestLedger(
+  identity = TEST_IDENTITY,
+  service?: LedgerService,
+): Promise<TestLedger> {
+  const { url: ownerUrl, drop } = await createTestDatabase();
+  const { signal } = new AbortController();
+  const options = { log: silentLog, signal, identity };
+  const owner = await openLedger({ ...options, url: ownerUrl });
+  let [database, url] = [owner, ownerUrl];
+  if (service !== undefined) {
+    await grantLedgerRoles(owner, TEST_PASSWORDS);
+    url = roleUrl(ownerUrl, service);
+    database = await openLedger({ ...options, url });
+  }
+  return {
+    database,
+    url,
+    owner,
+    async drop() {
+      await Promise.all([database.close(), owner.close()]);
+      await drop();
+    },
+  };
+}
+
+/** The URL of a service's role on a database of the tests. */
+export function roleUrl(ownerUrl: string, service: LedgerService): string {
+  const url = new URL(ownerUrl);
+  url.username = ledgerRole(url.pathname.slice(1), service);
+  url.password = encodeURIComponent(TEST_PASSWORDS[service]);
+  return url.href;
+}

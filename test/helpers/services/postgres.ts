@@ -1,0 +1,44 @@
+/** Real PostgreSQL databases for tests: one empty database for each call, on one server per run. */
+import { randomBytes } from "node:crypto";
+import { Client } from "pg";
+import { LEDGER_SERVICES, ledgerRole } from "../../../ledger/roles.js";
+import { postgresServerUrl } from "./services.js";
+
+/** An empty database of a test. */
+export interface TestDatabase {
+  /** Connection URL of the database's owner. */
+  readonly url: string;
+  /** Ends all sessions on the database and removes it. */
+  readonly drop: () => Promise<void>;
+}
+
+/**
+ * Makes an empty database on the run's server (the kit's embedded one), or on the server of
+ * DATABASE_URL_TEST_SERVER. Takes some 20 ms; the first call of a run about 2 s.
+ */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const serverUrl = await postgresServerUrl();
+  const name = `test_${randomBytes(8).toString("hex")}`;
+  await runOnServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE template0`);
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    async drop() {
+      await runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      const roles = LEDGER_SERVICES.map((service) => ledgerRole(name, service));
+      await runOnServer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
+    },
+  };
+}
+
+/** Runs one statement as superuser on the server's maintenance database. */
+async function runOnServer(serverUrl: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}

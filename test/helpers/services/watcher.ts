@@ -1,0 +1,167 @@
+/** A deposit watcher on a fake chain and a ledger of its own, for tests. */
+import { HDNodeWallet, Mnemonic } from "ethers";
+import type { Address } from "../../../chain/address.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import {
+  type AddressDerivation,
+  createAddressDerivation,
+} from "../../../deposit-watcher/address-derivation.js";
+import { Watcher } from "../../../deposit-watcher/watcher.js";
+import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import {
+  type DepositAddress,
+  registerAddress,
+} from "../../../ledger/deposits/deposit-addresses.js";
+import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
+import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { change, FakeChain, testAddress } from "../chains/fake-chain.js";
+import { openTestLedger, silentLog, type TestLedger } from "./ledger.js";
+import { until } from "../until.js";
+
+/** The hot wallet of every test. */
+export const HOT = testAddress(0x407);
+
+/** Somebody outside with many coins. */
+export const STRANGER = testAddress(0x57a);
+
+/** What genesis gives to the hot wallet. */
+export const OPENING_ATOKEN = 1_000_000n;
+
+const phrase = "test test test test test test test test test test test junk";
+const account = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(phrase), "m/44'/60'/0'/0");
+
+/** Derivation of the addresses of every test. */
+export const derivation: AddressDerivation = createAddressDerivation(account.neuter().extendedKey);
+
+/** A watcher that runs until it is stopped. */
+export interface RunningWatcher {
+  readonly watcher: Watcher;
+  /** Faults that ended one of its loops; empty on the usual way. */
+  readonly faults: unknown[];
+  stop(): Promise<void>;
+}
+
+/** Everything one test needs; `close` ends all of it. */
+export class WatcherBench {
+  readonly #running = new Set<RunningWatcher>();
+
+  private constructor(
+    readonly chain: FakeChain,
+    readonly ledger: TestLedger,
+    readonly rpc: JsonRpcClient,
+    readonly node: EvmClient,
+    readonly source: DataApiClient,
+  ) {}
+
+  /** A chain with genesis (block 0), an empty ledger, no watcher running yet. */
+  static async open(): Promise<WatcherBench> {
+    const chain = new FakeChain();
+    const genesis = [
+      change({ reason: "GENESIS", to: HOT, amountAtoken: OPENING_ATOKEN }),
+      change({ reason: "GENESIS", to: STRANGER, amountAtoken: 10n ** 24n }),
+    ];
+    chain.mine([], genesis);
+    await chain.start();
+    const identity = { genesisHash: chain.genesisHash, chainId: 6940n };
+    const ledger = await openTestLedger(identity, "watcher");
+    const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+    const source = createDataApiClient({
+      url: chain.url,
+      network: { blockchain: "token", network: "testnet" },
+      timeoutMs: 5_000,
+    });
+    return new WatcherBench(chain, ledger, rpc, createEvmClient(rpc), source);
+  }
+
+  /** Starts a watcher; several may run at once. */
+  start(database: SqlDatabase = this.ledger.database): RunningWatcher {
+    const watcher = new Watcher({
+      database,
+      node: this.node,
+      source: this.source,
+      book: new AddressBook(HOT),
+      identity: { genesisHash: this.chain.genesisHash, chainId: 6940n },
+      log: silentLog,
+      metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
+      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+    });
+    const controller = new AbortController();
+    const faults: unknown[] = [];
+    const note = (error: unknown) => void faults.push(error);
+    const loops = [
+      watcher.run(controller.signal).catch(note),
+      watcher.runBackfills(controller.signal).catch(note),
+    ];
+    const running = {
+      watcher,
+      faults,
+      stop: async () => {
+        this.#running.delete(running);
+        controller.abort();
+        await Promise.all(loops);
+      },
+    };
+    this.#running.add(running);
+    return running;
+  }
+
+  /** Registers an address as the API does. */
+  register(customer: string): Promise<DepositAddress> {
+    return registerAddress(this.ledger.database, parseCustomerId(customer), (index) =>
+      derivation.addressAt(index),
+    );
+  }
+
+  /** Mines a block in which the stranger pays each address. */
+  pay(...payments: readonly (readonly [Address, bigint])[]): void {
+    this.chain.mine(payments.map(([to, amount]) => this.chain.payment(STRANGER, to, amount)));
+  }
+
+  /** Waits until the cursor stands at the head. */
+  async caughtUp(): Promise<void> {
+    const { head } = this.chain;
+    await until(async () => (await readCursor(this.ledger.database)).height >= head, {
+      timeoutMs: 10_000,
+      what: `the cursor reaches ${head}`,
+    });
+  }
+
+  /** Waits until no address waits for its past to be booked. */
+  async backfilled(): Promise<void> {
+    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled LIMIT 1`;
+    await until(async () => (await this.ledger.database.query(waiting)).length === 0, {
+      timeoutMs: 10_000,
+      what: "all addresses are backfilled",
+    });
+  }
+
+  /** Id, status and amount of all deposits, in the order of the list. */
+  async deposits(): Promise<string[]> {
+    const rows = await listDeposits(this.ledger.database, { afterSeq: 0, limit: 1_000 });
+    return rows.map((row) => `${row.id} ${row.customerId} ${row.status} ${row.amountAtoken}`);
+  }
+
+  /** Balance of an account: debits - credits. */
+  async accountAtoken(code: string): Promise<bigint> {
+    const [row] = await this.ledger.database.query<{ balance: string }>(
+      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE -amount_atoken END), 0)
+              AS balance FROM posting WHERE debit = $1 OR credit = $1`,
+      [code],
+    );
+    return BigInt(row?.balance ?? "0");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#running].map((running) => running.stop()));
+    this.rpc.close();
+    this.source.close();
+    await this.chain.stop();
+    await this.ledger.drop();
+  }
+}

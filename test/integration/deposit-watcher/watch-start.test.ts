@@ -1,0 +1,107 @@
+/** A new ledger on a chain that exists begins where `watcher.start-height` says. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { createReconcileChain } from "../../../cli/commands/reconcile.js";
+import { beginWatch } from "../../../deposit-watcher/watch-start.js";
+import { HOT_WALLET, SUSPENSE } from "../../../ledger/books/accounts.js";
+import { postJournal } from "../../../ledger/books/journal.js";
+import { reconcile } from "../../../ledger/books/reconcile.js";
+import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { HOT, OPENING_ATOKEN, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
+
+/** What the hot wallet holds after its past: 500 came, 200 and a fee of 21 went. */
+const HELD_ATOKEN = OPENING_ATOKEN + 279n;
+
+let bench: WatcherBench;
+beforeEach(async () => {
+  bench = await WatcherBench.open();
+  // A past: four blocks, in which the hot wallet got coins and paid some.
+  bench.pay([HOT, 500n]);
+  bench.chain.mine([bench.chain.payment(HOT, STRANGER, 200n)]);
+  bench.pay([STRANGER, 1n]);
+  bench.pay([STRANGER, 1n]);
+});
+afterEach(() => bench.close());
+
+function begin(startHeight: string, signal = new AbortController().signal): Promise<void> {
+  const identity = { genesisHash: bench.chain.genesisHash, chainId: 6940n };
+  const { node, ledger } = bench;
+  const { database } = ledger;
+  const settings = { identity, hotWallet: HOT, startHeight, log: silentLog, signal };
+  return beginWatch({ database, node, ...settings });
+}
+
+const cursorHeight = async () => (await readCursor(bench.ledger.database)).height;
+
+async function report() {
+  const chain = createReconcileChain(bench.node, new AbortController().signal);
+  return reconcile(bench.ledger.database, chain, HOT);
+}
+
+describe("a ledger that has seen no block", () => {
+  it("begins behind the head, with the hot wallet's balance as opening capital", async () => {
+    await begin("head");
+    expect(await cursorHeight()).toBe(4);
+    expect(await bench.accountAtoken("equity:opening_capital")).toBe(-HELD_ATOKEN);
+    const alice = await bench.register("alice");
+    bench.start();
+    bench.pay([alice.address, 5n], [HOT, 7n]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["5-0-3 alice credited 5"]);
+    expect(await report()).toMatchObject({ clean: true, height: 6 });
+    // A second start finds a block booked, and changes nothing.
+    await begin("head");
+    await begin("2");
+    expect(await bench.accountAtoken("equity:opening_capital")).toBe(-HELD_ATOKEN);
+  });
+
+  it("begins at a height, and at block 0 where there is nothing to skip", async () => {
+    await begin("0");
+    await begin("genesis");
+    expect(await cursorHeight()).toBe(-1);
+    await begin("3");
+    expect(await cursorHeight()).toBe(2);
+    bench.start();
+    await bench.caughtUp();
+    expect(await report()).toMatchObject({ clean: true });
+  });
+
+  it("skips no block of an address that is registered already", async () => {
+    const alice = await bench.register("alice");
+    bench.pay([alice.address, 9n]);
+    bench.chain.mine();
+    await begin("head");
+    expect(await cursorHeight()).toBe(-1);
+    bench.start();
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["5-0-3 alice credited 9"]);
+    expect(await bench.accountAtoken("equity:opening_capital")).toBe(-OPENING_ATOKEN);
+  });
+
+  it("names only what came after the beginning when something is missing", async () => {
+    await begin("head");
+    bench.start();
+    await bench.caughtUp();
+    await bench.ledger.database.transaction((tx) =>
+      postJournal(tx, {
+        kind: "wallet.inflow",
+        idemKey: "invented",
+        effectiveHeight: 4,
+        memo: `0x${"ab".repeat(32)}`,
+        postings: [{ debit: HOT_WALLET, credit: SUSPENSE, amountAtoken: 3n }],
+      }),
+    );
+    const { clean, lines } = await report();
+    const causes = lines.flatMap(({ breaks }) => breaks.flatMap((found) => found.causes));
+    expect(clean).toBe(false);
+    expect(causes.map(({ txHash }) => txHash)).toEqual([`0x${"ab".repeat(32)}`]);
+  });
+
+  it("waits for a block that the node does not have yet", async () => {
+    const waiting = begin("6");
+    bench.chain.mine();
+    await waiting;
+    expect(await cursorHeight()).toBe(5);
+  });
+});

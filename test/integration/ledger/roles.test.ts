@@ -1,0 +1,193 @@
+/** The roles of the services: what they may not do, whoever has their passwords. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { randomBytes } from "node:crypto";
+import { Client } from "pg";
+import { openLedger } from "../../../ledger/database.js";
+import {
+  grantLedgerRoles,
+  LEDGER_SERVICES,
+  ledgerRole,
+  SERVICE_TABLES,
+} from "../../../ledger/roles.js";
+import {
+  openTestLedger,
+  roleUrl,
+  silentLog,
+  TEST_IDENTITY,
+  TEST_PASSWORDS,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+import { createTestDatabase } from "../../helpers/services/postgres.js";
+
+const { signal } = new AbortController();
+
+/** Runs statements over one connection; for each PostgreSQL's code of its refusal, or "done". */
+async function attemptAll(url: string, statements: readonly string[]): Promise<string[]> {
+  const client = new Client({ connectionString: url });
+  const outcomes: string[] = [];
+  try {
+    await client.connect();
+    for (const statement of statements) {
+      outcomes.push(await client.query(statement).then(() => "done", codeOf));
+    }
+    return outcomes;
+  } catch (error) {
+    return statements.map(() => codeOf(error));
+  } finally {
+    await client.end();
+  }
+}
+
+async function attempt(url: string, statement: string): Promise<string> {
+  const [outcome] = await attemptAll(url, [statement]);
+  return outcome ?? "nothing";
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+const NO_PRIVILEGE = "42501";
+
+describe("the roles of the services", () => {
+  let ledger: TestLedger;
+  const as = (service: (typeof LEDGER_SERVICES)[number]) => roleUrl(ledger.url, service);
+
+  beforeAll(async () => {
+    ledger = await openTestLedger();
+    await grantLedgerRoles(ledger.database, TEST_PASSWORDS);
+  });
+  afterAll(() => ledger.drop());
+
+  it("log in with their own passwords only", async () => {
+    for (const service of LEDGER_SERVICES) {
+      expect(await attempt(as(service), "SELECT 1")).toBe("done");
+      const other = new URL(as(service));
+      other.password = "another";
+      // The test's own server may trust whoever comes over loopback; then nothing is refused.
+      expect(["28P01", "done"]).toContain(await attempt(other.href, "SELECT 1"));
+    }
+    const rows = await ledger.database.query<{ kept: string }>(
+      `SELECT rolpassword AS kept FROM pg_authid WHERE rolname = ANY ($1::text[])`,
+      [
+        LEDGER_SERVICES.map((service) =>
+          ledgerRole(new URL(ledger.url).pathname.slice(1), service),
+        ),
+      ],
+    );
+    expect(rows).toHaveLength(LEDGER_SERVICES.length);
+    for (const { kept } of rows) expect(kept).toMatch(/^SCRAM-SHA-256\$4096:/);
+  });
+
+  it("are no superusers, make no roles and no databases, and inherit nothing", async () => {
+    const rows = await ledger.database.query(
+      `SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls, rolinherit
+         FROM pg_roles WHERE rolname LIKE current_database() || '\\_%'`,
+    );
+    expect(rows).toEqual(
+      LEDGER_SERVICES.map(() => ({
+        rolsuper: false,
+        rolcreaterole: false,
+        rolcreatedb: false,
+        rolreplication: false,
+        rolbypassrls: false,
+        rolinherit: false,
+      })),
+    );
+  });
+
+  it("cannot delete rows, empty or alter tables, or switch the rules off", async () => {
+    const tables = await ledger.database.query<{ name: string }>(
+      `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`,
+    );
+    expect(tables.length).toBeGreaterThan(15);
+    const statements = [
+      ...tables.flatMap(({ name }) => [
+        `DELETE FROM ${name}`,
+        `TRUNCATE ${name}`,
+        `ALTER TABLE ${name} ADD COLUMN x int`,
+        `ALTER TABLE ${name} DISABLE TRIGGER ALL`,
+        `DROP TABLE ${name}`,
+      ]),
+      "CREATE TABLE mine (x int)",
+      "CREATE TEMPORARY TABLE mine (x int)",
+      "SET session_replication_role = replica",
+      "UPDATE posting SET amount_atoken = amount_atoken",
+      "UPDATE journal_entry SET memo = memo",
+      "UPDATE meta SET value = value",
+      "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE sql AS 'SELECT 1'",
+    ];
+    for (const service of LEDGER_SERVICES) {
+      const outcomes = await attemptAll(as(service), statements);
+      const allowed = statements.filter((_, index) => outcomes[index] !== NO_PRIVILEGE);
+      expect({ service, allowed }).toEqual({ service, allowed: [] });
+    }
+  });
+
+  it("cannot write what is another service's", async () => {
+    const refused: readonly (readonly ["watcher" | "worker", string])[] = [
+      ["watcher", "UPDATE withdrawal SET status = 'settled'"],
+      ["watcher", "UPDATE nonce_slot SET outcome = NULL"],
+      ["watcher", "UPDATE hot_wallet SET next_nonce = 9"],
+      ["watcher", "INSERT INTO withdrawal_attempt DEFAULT VALUES"],
+      ["watcher", "UPDATE deposit_address SET customer_id = 'x'"],
+      ["worker", "UPDATE deposit SET status = 'credited'"],
+      ["worker", "UPDATE watch_cursor SET height = 9"],
+      ["worker", "INSERT INTO deposit_address DEFAULT VALUES"],
+      ["worker", "INSERT INTO customer VALUES ('x')"],
+      ["worker", "INSERT INTO incident DEFAULT VALUES"],
+    ];
+    for (const [service, statement] of refused) {
+      expect([statement, await attempt(as(service), statement)]).toEqual([statement, NO_PRIVILEGE]);
+    }
+  });
+
+  it("are told of every table, so that a new one is somebody's or nobody's on purpose", async () => {
+    const rows = await ledger.database.query<{ name: string }>(
+      `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`,
+    );
+    const ours = rows.map(({ name }) => name).filter((name) => !SERVICE_TABLES.has(name));
+    expect(ours).toEqual(["schema_migration"]);
+  });
+
+  it("are made by an owner who is no superuser, and again after a migration", async () => {
+    const database = await createTestDatabase();
+    const owner = `owner_${randomBytes(6).toString("hex")}`;
+    const name = new URL(database.url).pathname.slice(1);
+    await run(database.url, `CREATE ROLE ${owner} LOGIN NOSUPERUSER CREATEROLE PASSWORD 'own'`);
+    await run(database.url, `ALTER DATABASE ${name} OWNER TO ${owner}`);
+    const url = new URL(database.url);
+    [url.username, url.password] = [owner, "own"];
+    const options = { log: silentLog, signal, identity: TEST_IDENTITY };
+    const opened = await openLedger({ ...options, url: url.href });
+    await grantLedgerRoles(opened, TEST_PASSWORDS);
+    await grantLedgerRoles(opened, { ...TEST_PASSWORDS, watcher: "changed" });
+    await opened.close();
+    const role = roleUrl(database.url, "worker");
+    expect(await attempt(role, "DELETE FROM withdrawal")).toBe(NO_PRIVILEGE);
+    await run(database.url, `ALTER ROLE ${ledgerRole(name, "operator")} SUPERUSER`);
+    const again = await openLedger({ ...options, url: url.href });
+    await expect(grantLedgerRoles(again, TEST_PASSWORDS)).rejects.toMatchObject({
+      code: "ROLE_UNSAFE",
+    });
+    await again.close();
+    const worker = await openLedger({ ...options, url: role });
+    await worker.close();
+    await run(database.url, `REASSIGN OWNED BY ${owner} TO CURRENT_USER`);
+    const roles = LEDGER_SERVICES.map((service) => ledgerRole(name, service)).join(", ");
+    await run(database.url, `DROP OWNED BY ${roles}, ${owner}; DROP ROLE ${roles}, ${owner}`);
+    await database.drop();
+  });
+
+  it("say what is missing when their tables are older than the program", async () => {
+    await run(ledger.url, "DELETE FROM schema_migration WHERE name LIKE 'Withdrawals%'");
+    const options = { log: silentLog, signal, identity: TEST_IDENTITY };
+    await expect(openLedger({ ...options, url: as("watcher") })).rejects.toMatchObject({
+      code: "MIGRATION_NEEDED",
+    });
+  });
+
+  async function run(url: string, statement: string): Promise<void> {
+    expect([statement, await attempt(url, statement)]).toEqual([statement, "done"]);
+  }
+});

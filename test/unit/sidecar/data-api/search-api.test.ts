@@ -1,0 +1,434 @@
+/** /search/transactions and /events/blocks over HTTP, against the replies of /block themselves. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Ajv } from "ajv";
+import request from "supertest";
+import type { Hash32 } from "../../../../chain/hex.js";
+import { NETWORKS } from "../../../../chain/networks.js";
+import type { HttpServer } from "../../../../runtime/http/http-server.js";
+import { type LevelStore, openLevelStore } from "../../../../runtime/files/level-store.js";
+import { createLogger } from "../../../../runtime/process/logger.js";
+import { createMetrics } from "../../../../runtime/process/metrics.js";
+import { createSidecarServer } from "../../../../sidecar/app.js";
+import { encodeBlock } from "../../../../sidecar/rosetta/encoded-block.js";
+import { eventRoutes } from "../../../../sidecar/data-api/events.js";
+import { networkRoutes } from "../../../../sidecar/data-api/network.js";
+import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
+import { searchRoutes } from "../../../../sidecar/data-api/search.js";
+import { unavailable } from "../../../../sidecar/rosetta/endpoint.js";
+import { ERROR_TABLE, type SidecarErrorCode } from "../../../../sidecar/rosetta/errors.js";
+import { postingWrites } from "../../../../sidecar/index/search-postings.js";
+import { createTransactionSearch } from "../../../../sidecar/index/search-query.js";
+import { createRandom } from "../../../helpers/random.js";
+import { assertOperations } from "../asserter.js";
+import { hashOf } from "../../../helpers/chains/journal-chain.js";
+import { addressOf, bruteForce, randomChain, TOKENS, TYPES } from "../index/random-blocks.js";
+
+const SEED = 41;
+const random = createRandom(SEED);
+const chain = randomChain(random, { heights: 120, maxTransactions: 30, accounts: 25 });
+const tip = chain.length - 1;
+/** Blocks as /block serves them: what is compared is what clients see. */
+const served = chain.map((block) => encodeBlock(block));
+const seen: RosettaBlock[] = served.map(({ body }) => JSON.parse(body.toString("utf8")).block);
+
+const path = (relative: string) =>
+  fileURLToPath(new URL(`../../../../${relative}`, import.meta.url));
+const REFERENCE = path("../shared/reference/mesh/api.json");
+
+/** The part of `BlockTransaction` that is looked at. */
+interface Shown {
+  readonly block_identifier: RosettaBlock["block_identifier"];
+  readonly transaction: RosettaBlock["transactions"][number];
+}
+
+interface Page {
+  readonly status: number;
+  readonly body: {
+    readonly transactions: readonly Shown[];
+    readonly total_count: number;
+    readonly next_offset?: number;
+  };
+}
+
+interface Events {
+  readonly max_sequence: number;
+  readonly events: readonly {
+    readonly sequence: number;
+    readonly type: string;
+    readonly block_identifier: { readonly index: number; readonly hash: string };
+  }[];
+}
+
+const SERVED = ["/network/list", "/network/options", "/events/blocks", "/search/transactions"];
+
+function serverOver(
+  store: LevelStore,
+  blocks: readonly RosettaBlock[],
+  encoded = blocks.map((block) => encodeBlock(block)),
+): HttpServer {
+  const network = NETWORKS.testnet;
+  const places = new Map(
+    blocks.flatMap(({ transactions }, height) =>
+      transactions.map(
+        ({ transaction_identifier: { hash } }, position) => [hash, { height, position }] as const,
+      ),
+    ),
+  );
+  const index = {
+    placeOf: (hash: Hash32) => places.get(hash),
+    identifierAt: (height: number) => blocks[height]?.block_identifier,
+    block(height: number) {
+      const block = encoded[height];
+      return block === undefined ? Promise.reject(new Error("no block")) : Promise.resolve(block);
+    },
+  };
+  const newest = blocks.at(-1)?.block_identifier;
+  if (newest === undefined) throw new Error("a chain has a block");
+  const ports = { network, index, tip: () => Promise.resolve(newest) };
+  return createSidecarServer({
+    name: "search-test",
+    listen: { host: "127.0.0.1", port: 0 },
+    log: createLogger({ component: "test", level: "silent" }),
+    metrics: createMetrics({ processMetrics: false }),
+    readiness: () => ({ ready: true }),
+    dataRoutes: [
+      ...networkRoutes(network),
+      ...eventRoutes(ports),
+      ...searchRoutes({ ...ports, registry: TOKENS, search: createTransactionSearch(store) }),
+      ...unavailable(pathsBut("data", SERVED), "NOT_AVAILABLE"),
+    ],
+    constructionRoutes: unavailable(pathsBut("construction", []), "NOT_AVAILABLE"),
+  });
+}
+
+function pathsBut(name: string, without: readonly string[]): string[] {
+  const text = readFileSync(path(`openapi/${name}.yaml`), "utf8");
+  const paths = [...text.matchAll(/^ {2}(\/[a-z_/]+):$/gm)].map(([, found = ""]) => found);
+  return paths.filter((found) => !without.includes(found));
+}
+
+const folder = mkdtempSync(join(tmpdir(), "causeway-search-api-"));
+const stores: LevelStore[] = [];
+let server: HttpServer;
+
+async function indexed(name: string, blocks: readonly RosettaBlock[]): Promise<LevelStore> {
+  const options = { cacheBytes: 1 << 20, writeBufferBytes: 1 << 20 };
+  const store = await openLevelStore(join(folder, name), options);
+  stores.push(store);
+  await store.write(
+    postingWrites(blocks, (key) => store.get(key)),
+    { durable: false },
+  );
+  return store;
+}
+
+beforeAll(async () => {
+  server = serverOver(await indexed("chain", chain), chain, served);
+});
+
+afterAll(async () => {
+  for (const store of stores) await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const post = (at: string, body: Record<string, unknown>, on = server) =>
+  request(on.app)
+    .post(at)
+    .send({ network_identifier: { blockchain: "token", network: "testnet" }, ...body });
+const search = (fields: Record<string, unknown>, on = server): Promise<Page> =>
+  post("/search/transactions", fields, on);
+const events = async (fields: Record<string, unknown>): Promise<Events> => {
+  const { status, body } = await post("/events/blocks", fields);
+  expect({ fields, status }).toEqual({ fields, status: 200 });
+  return body;
+};
+
+type Operation = RosettaBlock["transactions"][number]["operations"][number];
+
+/** Random values of each condition with what they mean to a reader of the blocks. */
+const CONDITIONS: Record<string, () => [unknown, (operation: Operation) => boolean]> = {
+  account_identifier: () => {
+    const address = addressOf(random.integer(26));
+    return [{ address }, ({ account }) => account.address.toLowerCase() === address];
+  },
+  address: () => {
+    const address = addressOf(random.integer(26));
+    return [address, ({ account }) => account.address.toLowerCase() === address];
+  },
+  currency: () => {
+    const token = TOKENS.tokens[random.integer(3)];
+    const currency = token?.currency ?? { symbol: "TOKEN", decimals: 18 };
+    const text = JSON.stringify(currency);
+    return [currency, ({ amount }) => JSON.stringify(amount.currency) === text];
+  },
+  type: () => {
+    const type = random.pick(TYPES);
+    return [type, (operation) => operation.type === type];
+  },
+  status: () => {
+    const status = random.pick(["SUCCESS", "FAILURE"]);
+    return [status, (operation) => operation.status === status];
+  },
+  success: () => {
+    const success = random.integer(2) === 0;
+    return [success, ({ status }) => (status === "SUCCESS") === success];
+  },
+  coin_identifier: () => [{ identifier: "any:1" }, () => false],
+};
+
+describe("/search/transactions", () => {
+  it(`finds what the blocks show, with any combination of conditions (seed ${SEED})`, async () => {
+    for (let round = 0; round < 250; round += 1) {
+      const operator = ["and", "or", undefined][random.integer(3)];
+      const names = new Set(
+        Array.from({ length: random.integer(4) }, () => random.pick(Object.keys(CONDITIONS))),
+      );
+      const chosen = [...names].map((name) => [name, ...(CONDITIONS[name]?.() ?? [])] as const);
+      const max_block = random.integer(3) === 0 ? undefined : random.integer(tip + 20);
+      const expected = bruteForce(seen, max_block ?? tip, ({ operations }) => {
+        const held = chosen.map(([, , holds]) => holds !== undefined && operations.some(holds));
+        return operator === "or" && held.length > 0 ? held.some(Boolean) : held.every(Boolean);
+      });
+      const offset = random.integer(expected.length + 2);
+      const limit = random.integer(20);
+      const fields = {
+        operator,
+        max_block,
+        offset,
+        limit,
+        ...Object.fromEntries(chosen.map(([name, value]) => [name, value])),
+      };
+      const { status, body } = await search(fields);
+      const page = expected.slice(offset, offset + limit);
+      const end = offset + page.length;
+      expect({ round, fields, status, body }).toEqual({
+        round,
+        fields,
+        status: 200,
+        body: {
+          transactions: page.map(({ height, position }) => ({
+            block_identifier: seen[height]?.block_identifier,
+            transaction: seen[height]?.transactions[position],
+          })),
+          total_count: expected.length,
+          ...(end < expected.length ? { next_offset: end } : {}),
+        },
+      });
+    }
+  });
+
+  it("finds a transaction by its hash in any case, and a block-level one by the block's", async () => {
+    const wanted = seen[60]?.transactions[0]?.transaction_identifier.hash ?? "";
+    for (const hash of [wanted, `0x${wanted.slice(2).toUpperCase()}`]) {
+      const { body } = await search({ transaction_identifier: { hash } });
+      expect(body.transactions.map(({ transaction }) => transaction)).toEqual([
+        seen[60]?.transactions[0],
+      ]);
+      expect(body).toMatchObject({ total_count: 1 });
+      expect(body).not.toHaveProperty("next_offset");
+    }
+    const hash = seen[60]?.block_identifier.hash;
+    const { body } = await search({
+      transaction_identifier: { hash },
+      type: "CALL",
+      operator: "or",
+    });
+    expect(body.total_count).toBeGreaterThan(1);
+    const below = await search({ transaction_identifier: { hash }, max_block: 59 });
+    expect(below.body).toEqual({ transactions: [], total_count: 0 });
+    const unknown = await search({ transaction_identifier: { hash: hashOf("never sent") } });
+    expect(unknown.body).toEqual({ transactions: [], total_count: 0 });
+  });
+
+  it("never finds a sub-account or a coin, which this chain does not have", async () => {
+    const address = addressOf(0);
+    for (const condition of [
+      { account_identifier: { address, sub_account: { address: "stake" } } },
+      { coin_identifier: { identifier: "x" } },
+    ]) {
+      expect((await search(condition)).body).toEqual({ transactions: [], total_count: 0 });
+      const alone = (await search({ address })).body;
+      expect((await search({ ...condition, address, operator: "or" })).body).toEqual(alone);
+    }
+  });
+
+  it("pages to the end by next_offset, everything once", async () => {
+    const found: Shown[] = [];
+    let offset: number | undefined = 0;
+    while (offset !== undefined) {
+      const { body }: Page = await search({ max_block: tip - 5, offset, limit: 70, type: "FEE" });
+      found.push(...body.transactions);
+      offset = body.next_offset;
+    }
+    const expected = bruteForce(seen, tip - 5, ({ operations }) =>
+      operations.some(({ type }) => type === "FEE"),
+    );
+    expect(expected.length).toBeGreaterThan(300);
+    expect(found.map(({ transaction }) => transaction)).toEqual(
+      expected.map(({ height, position }) => seen[height]?.transactions[position]),
+    );
+  });
+
+  it("returns 100 by default, never more than 1,000, and the count alone for 0", async () => {
+    const many = Array.from({ length: 1_300 }, (_unused, position) => ({
+      transaction_identifier: { hash: hashOf(`many ${position}`) },
+      operations: seen[0]?.transactions[0]?.operations ?? [],
+    }));
+    const block = { ...(chain[0] as RosettaBlock), transactions: many };
+    const big = serverOver(await indexed("many", [block]), [block]);
+    const sizes = [undefined, 1_000, 5_000, Number.MAX_SAFE_INTEGER, 0].map(async (limit) => {
+      const { body } = await search({ limit }, big);
+      return [body.transactions.length, body.total_count, body.next_offset];
+    });
+    expect(await Promise.all(sizes)).toEqual([
+      [100, 1_300, 100],
+      [1_000, 1_300, 1_000],
+      [1_000, 1_300, 1_000],
+      [1_000, 1_300, 1_000],
+      [0, 1_300, 0],
+    ]);
+  });
+
+  it("ends a page of large transactions early, and goes on from there", async () => {
+    const input = `0x${"ab".repeat(500_000)}`;
+    const block = {
+      ...(chain[0] as RosettaBlock),
+      transactions: Array.from({ length: 20 }, (_unused, position) => ({
+        transaction_identifier: { hash: hashOf(`large ${position}`) },
+        operations: [],
+        metadata: { input },
+      })),
+    };
+    const large = serverOver(await indexed("large", [block]), [block]);
+    const first = (await search({}, large)).body;
+    expect(first).toMatchObject({ total_count: 20, next_offset: 8 });
+    expect(first.transactions).toHaveLength(8);
+    const rest = (await search({ offset: 16 }, large)).body;
+    expect(rest.transactions).toHaveLength(4);
+    expect(rest.next_offset).toBeUndefined();
+  });
+
+  const ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+  it.each<[string, Record<string, unknown>, SidecarErrorCode, string]>([
+    ["a wrong checksum", { address: ADDRESS.replace("aA", "Aa") }, "INVALID_ACCOUNT", "address"],
+    ["a name", { address: "alice" }, "INVALID_ACCOUNT", "address"],
+    [
+      "an account's metadata",
+      { account_identifier: { address: ADDRESS, metadata: { a: 1 } } },
+      "INVALID_ACCOUNT",
+      "account_identifier.metadata",
+    ],
+    ["an unlisted status", { status: "reverted" }, "INVALID_REQUEST", "status"],
+    ["a status in another case", { status: "success" }, "INVALID_REQUEST", "status"],
+    ["an unlisted type", { type: "TRANSFER" }, "INVALID_REQUEST", "type"],
+    [
+      "an unknown currency",
+      { currency: { symbol: "TOKEN", decimals: 6 } },
+      "UNKNOWN_CURRENCY",
+      "currency",
+    ],
+    [
+      "a token by its symbol alone",
+      { currency: { symbol: "USDX", decimals: 6 } },
+      "UNKNOWN_CURRENCY",
+      "currency",
+    ],
+    [
+      "half a hash",
+      { transaction_identifier: { hash: "0x12" } },
+      "INVALID_REQUEST",
+      "transaction_identifier.hash",
+    ],
+  ])("refuses %s by name", async (_name, fields, code, field) => {
+    const { status, body } = await post("/search/transactions", fields);
+    expect({ status, code: body.code, field: body.details.field }).toEqual({
+      status: 500,
+      code: ERROR_TABLE[code].number,
+      field,
+    });
+  });
+
+  it.each([
+    ["operator", "xor"],
+    ["max_block", -1],
+    ["offset", 2 ** 53],
+    ["limit", 1.5],
+    ["success", "true"],
+    ["colour", "red"],
+  ])("refuses %s: %p", async (field, value) => {
+    const { status, body } = await post("/search/transactions", { [field]: value });
+    expect({ status, code: body.code }).toEqual({ status: 500, code: 1 });
+  });
+});
+
+describe("/events/blocks", () => {
+  const expected = (first: number, count: number) =>
+    seen.slice(first, first + count).map(({ block_identifier }) => ({
+      sequence: block_identifier.index,
+      block_identifier,
+      type: "block_added",
+    }));
+
+  it("tells each block once, from an offset or back from the tip", async () => {
+    const max_sequence = tip;
+    expect(await events({ offset: 0, limit: 7 })).toEqual({ max_sequence, events: expected(0, 7) });
+    expect(await events({ limit: 7 })).toEqual({ max_sequence, events: expected(tip - 6, 7) });
+    expect(await events({})).toEqual({ max_sequence, events: expected(tip - 99, 100) });
+    expect(await events({ offset: 3 })).toEqual({ max_sequence, events: expected(3, 100) });
+    expect(await events({ limit: 10_000 })).toEqual({ max_sequence, events: expected(0, tip + 1) });
+    expect(await events({ limit: 0 })).toEqual({ max_sequence, events: [] });
+  });
+
+  it("is followed by asking for the next one: empty until there is one, refused beyond", async () => {
+    expect(await events({ offset: tip })).toEqual({ max_sequence: tip, events: expected(tip, 1) });
+    expect(await events({ offset: tip + 1 })).toEqual({ max_sequence: tip, events: [] });
+    const { status, body } = await post("/events/blocks", { offset: tip + 2 });
+    expect({ status, body }).toMatchObject({
+      status: 500,
+      body: { code: 215, retriable: true, details: { offset: tip + 2, max_sequence: tip } },
+    });
+  });
+
+  it("never returns more than 1,000", async () => {
+    const long = randomChain(random, { heights: 1_200, maxTransactions: 1, accounts: 2 });
+    const on = serverOver(await indexed("long", long), long);
+    const { body } = await post("/events/blocks", { offset: 10, limit: 1_100 }, on);
+    expect(body.events.map(({ sequence }: { sequence: number }) => sequence)).toEqual(
+      Array.from({ length: 1_000 }, (_unused, nth) => 10 + nth),
+    );
+  });
+});
+
+describe("replies", () => {
+  const hasReference = existsSync(REFERENCE);
+  if (!hasReference)
+    process.stdout.write(`skipped: no ${REFERENCE}; replies are not checked by it\n`);
+  const withReference = hasReference ? it : it.skip;
+
+  withReference("are valid by Rosetta's own description and its asserter's rules", async () => {
+    const ajv = new Ajv({ strict: false, allErrors: true, formats: { int32: true, int64: true } });
+    ajv.addSchema({ $id: "api", ...JSON.parse(readFileSync(REFERENCE, "utf8")) });
+    const check = (schema: string, value: unknown) => {
+      const validate = ajv.compile({ $ref: `api#/components/schemas/${schema}` });
+      expect({ schema, ok: validate(value), errors: validate.errors }).toMatchObject({ ok: true });
+    };
+    const { allow } = (await post("/network/options", {})).body;
+    for (const fields of [{}, { type: "CALL", limit: 5 }, { offset: 1e6 }]) {
+      const { body } = await search(fields);
+      check("SearchTransactionsResponse", body);
+      for (const { transaction } of body.transactions) {
+        assertOperations(transaction.operations, { allow, construction: false });
+      }
+    }
+    const reply = await events({ limit: 9 });
+    check("EventsBlocksResponse", reply);
+    const [first] = reply.events;
+    reply.events.forEach(({ sequence }, nth) =>
+      expect(sequence).toBe((first?.sequence ?? 0) + nth),
+    );
+  });
+});

@@ -1,0 +1,459 @@
+/** The index over a scripted node: linked, refused, kept, rebuilt, bounded, waited for. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import request from "supertest";
+import { parseAddress } from "../../../../chain/address.js";
+import { heightBytes } from "../../../../chain/height-bytes.js";
+import { toQuantity } from "../../../../chain/hex.js";
+import { IndexStore } from "../../../../sidecar/index/index-store.js";
+import { indexKey } from "../../../../sidecar/index/key-spaces.js";
+import { TokenRegistry } from "../../../../sidecar/rosetta/token-registry.js";
+import { putRaw, rawRecords, withFlippedBit } from "../../../helpers/raw-level.js";
+import { until } from "../../../helpers/until.js";
+import {
+  ALICE,
+  change,
+  CONTRACT,
+  hashOf,
+  journals,
+  POOL,
+  startFakeChain,
+} from "../../../helpers/chains/journal-chain.js";
+import { type FakeNode, RpcFault } from "../../../helpers/chains/fake-node.js";
+import { GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
+import { call, type Online, type OnlineOptions, onlineServer } from "../servers.js";
+
+const closers: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "causeway-index-"));
+  closers.push(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function startNode(...options: Parameters<typeof startFakeChain>): Promise<FakeNode> {
+  const node = await startFakeChain(...options);
+  closers.push(() => node.close());
+  return node;
+}
+
+function start(node: FakeNode, options: OnlineOptions = {}): Online {
+  const online = onlineServer(node.url, options);
+  closers.push(() => online.rpc.close());
+  return online;
+}
+
+/** Blocks after the fake chain's own, each with a mint. */
+function extend(blocks: Record<string, unknown>[], count: number, name = "block"): void {
+  for (let nth = 0; nth < count; nth++) {
+    const height = blocks.length;
+    blocks.push({
+      blockHash: hashOf(`${name} ${height}`),
+      blockNumber: toQuantity(height),
+      parentHash: blocks[height - 1]?.["blockHash"],
+      timestampMs: 1_790_000_000_000 + height,
+      transactions: [],
+      blockChanges: [change({ reason: "MINT", to: POOL, amount: 5n })],
+      minted: "0x5",
+      burned: "0x0",
+    });
+  }
+}
+
+const journalReads = (node: FakeNode) =>
+  node.calls.filter(({ method }) => method === "causeway_getBlockJournal").length;
+
+const block = (online: Online, index: number) =>
+  call(online.server, "/block", { block_identifier: { index } });
+
+/** The reply of /block as the index has it: no server is made for it. */
+const replyOf = async (online: Online, index: number) =>
+  (await online.index.blocks.block(index)).body.toString("utf8");
+
+const ready = async (online: Online): Promise<{ ready: boolean; reason?: string }> =>
+  (await request(online.server.app).get("/ready")).body;
+
+const entry = (token: typeof GOLD) => ({
+  contractAddress: parseAddress(token.metadata.contractAddress.toLowerCase()),
+  symbol: token.symbol,
+  decimals: token.decimals,
+});
+
+describe("the index", () => {
+  it("is there again after a restart, without asking the node for a block", async () => {
+    const folder = newFolder();
+    const blocks = journals();
+    extend(blocks, 300);
+    const node = await startNode({}, blocks);
+    const first = start(node, { folder });
+    await first.indexed(302);
+    const before = await replyOf(first, 100);
+    await first.rpc.close();
+    node.calls.length = 0;
+    const second = start(node, { folder });
+    await second.indexed(302);
+    expect(await replyOf(second, 100)).toBe(before);
+    expect(journalReads(node)).toBe(0);
+    extend(blocks, 1);
+    await second.indexed(303);
+    expect(journalReads(node)).toBe(1);
+  });
+
+  it("serves what it has while the node is away", async () => {
+    const folder = newFolder();
+    const node = await startNode();
+    const first = start(node, { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    await node.close();
+    const second = start(node, { folder });
+    expect((await block(second, 2)).status).toBe(200);
+    expect((await block(second, 3)).body.code).toBe(101);
+  });
+
+  it("drops the oldest replies beyond its bound and makes them again, byte for byte", async () => {
+    const blocks = journals();
+    extend(blocks, 40);
+    const node = await startNode({}, blocks);
+    const all = start(node);
+    const few = start(node, { storedBlocksBytes: 5_000, cacheBytes: 1 });
+    await Promise.all([all.indexed(42), few.indexed(42)]);
+    extend(blocks, 1);
+    await Promise.all([all.indexed(43), few.indexed(43)]);
+    const { oldest, bytes } = few.index.store.storedBlocks();
+    expect(oldest).toBeGreaterThan(30);
+    expect(bytes).toBeLessThanOrEqual(5_000);
+    expect(few.index.store.record(oldest - 1)).toBeUndefined();
+    node.calls.length = 0;
+    for (const index of [0, 1, 2, 3, oldest, 43]) {
+      expect(await replyOf(few, index)).toBe(await replyOf(all, index));
+    }
+    expect(journalReads(node)).toBe(4);
+  });
+});
+
+describe("a node that contradicts the index", () => {
+  it("halts it with the reason on /ready; nothing is overwritten, and the right node mends it", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const online = start(node);
+    await online.indexed(2);
+    const known = await block(online, 2);
+    const other = blocks.slice(0, 2);
+    extend(other, 2, "other");
+    const own = blocks.splice(2, 1, ...other.slice(2));
+    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    expect((await ready(online)).reason).toContain("blocks are final");
+    expect((await block(online, 2)).text).toBe(known.text);
+    const tip = await call(online.server, "/block", { block_identifier: {} });
+    expect([tip.status, tip.body.code]).toEqual([500, 106]);
+    expect((await block(online, 3)).body.code).toBe(106);
+    blocks.splice(2, 2, ...own);
+    await until(() => online.index.follower.halted() === undefined, { timeoutMs: 10_000 });
+    expect((await call(online.server, "/block", { block_identifier: {} })).text).toBe(known.text);
+  });
+
+  it("halts it when it has deleted the next block, and says what to do; an archive mends it", async () => {
+    const blocks = journals();
+    extend(blocks, 20);
+    const folder = newFolder();
+    const first = start(await startNode({}, blocks.slice(0, 5)), { folder });
+    await first.indexed(4);
+    await first.rpc.close();
+    const node = await startNode({}, blocks);
+    const whole = node.methods.get("eth_getBlockByNumber");
+    let base = 9;
+    node.methods.set("eth_getBlockByNumber", (params) => {
+      const height = String(params[0]).startsWith("0x") ? Number(params[0]) : undefined;
+      const isGone = height !== undefined && height > 0 && height < base;
+      if (isGone) throw new RpcFault(4444, "pruned history unavailable");
+      return whole?.(params);
+    });
+    const second = start(node, { folder });
+    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const { reason } = await ready(second);
+    expect(reason).toContain("block 5 is the next that the index in");
+    expect(reason).toContain("connect an archive node");
+    expect(reason).toContain("min-retain-blocks = 0");
+    // What is indexed is served all the same; what is missing is never just "not there yet".
+    expect((await block(second, 4)).status).toBe(200);
+    expect((await block(second, 6)).body.code).toBe(106);
+    expect((await call(second.server, "/network/status")).body.code).toBe(106);
+    base = 5;
+    await second.indexed(22);
+    expect(second.index.follower.halted()).toBeUndefined();
+    const { body } = await call(second.server, "/network/status");
+    expect(body).toMatchObject({ oldest_block_identifier: { index: 0 } });
+  });
+
+  it("halts it when the node keeps no journal, and says what to connect", async () => {
+    const node = await startNode({}, journals());
+    node.methods.delete("causeway_getBlockJournal");
+    const server = start(node, { folder: newFolder() });
+    await until(() => server.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const { reason } = await ready(server);
+    expect(reason).toContain("the node behind node.url has no causeway_getBlockJournal");
+    expect(reason).toContain("connect one");
+  });
+
+  it("halts it when a new block has another parent", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const online = start(node);
+    await online.indexed(2);
+    extend(blocks, 1);
+    Object.assign(blocks[3] ?? {}, { parentHash: hashOf("somebody else") });
+    await until(() => online.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    expect(online.index.follower.halted()).toContain("block 3");
+    const attempts = journalReads(node);
+    // It tries again in case the node is mended, and is halted all the while.
+    let wasMended = false;
+    await until(
+      () => {
+        wasMended ||= online.index.follower.halted() === undefined;
+        return journalReads(node) >= attempts + 2;
+      },
+      { timeoutMs: 20_000 },
+    );
+    expect(wasMended).toBe(false);
+    expect(online.index.blocks.tip()?.index).toBe(2);
+  });
+
+  it("is refused where it is of another genesis, with the remedy", async () => {
+    const folder = newFolder();
+    const first = start(await startNode(), { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    const blocks = journals().map((journal) => ({
+      ...journal,
+      blockHash: hashOf(`foreign ${String(journal["blockNumber"])}`),
+    }));
+    const second = start(await startNode({}, blocks), { folder });
+    await until(() => second.index.follower.halted() !== undefined, { timeoutMs: 10_000 });
+    const { reason } = await ready(second);
+    expect(reason).toContain("belongs to another chain");
+    expect(reason).toContain(join(folder, "sidecar"));
+    expect((await block(second, 0)).body.code).toBe(106);
+  });
+
+  it("is waited for while it is behind", async () => {
+    const folder = newFolder();
+    const first = start(await startNode(), { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    const second = start(await startNode({}, journals().slice(0, 2)), { folder });
+    const { body } = await call(second.server, "/network/status");
+    expect(body).toMatchObject({ current_block_identifier: { index: 2 } });
+    expect((await ready(second)).reason).toBe("the node is at block 1, the index already at 2");
+    expect((await block(second, 2)).status).toBe(200);
+  });
+});
+
+describe("the format", () => {
+  async function withFormat(version: number): Promise<string> {
+    const folder = newFolder();
+    const online = start(await startNode(), { folder });
+    await online.indexed(2);
+    await online.rpc.close();
+    const store = new IndexStore(join(folder, "sidecar"));
+    await store.open();
+    const key = indexKey("meta", Buffer.from("formatVersion"));
+    await store.commit([{ key, value: Buffer.from(String(version)) }]);
+    await store.close();
+    return join(folder, "sidecar");
+  }
+
+  it("of a newer program is refused with the remedy", async () => {
+    const folder = await withFormat(99);
+    await expect(new IndexStore(folder).open()).rejects.toMatchObject({
+      code: "INDEX_NEWER",
+      message: expect.stringContaining(`${folder} has format 99`),
+    });
+  });
+
+  it("of an older program is begun anew", async () => {
+    const store = new IndexStore(await withFormat(0));
+    await store.open();
+    expect([store.tip(), store.hashAt(1)]).toEqual([undefined, undefined]);
+    await store.close();
+  });
+
+  it("lets only one process in", async () => {
+    const folder = join(newFolder(), "sidecar");
+    const store = new IndexStore(folder);
+    await store.open();
+    await expect(new IndexStore(folder).open()).rejects.toMatchObject({ code: "INDEX_LOCKED" });
+    await store.close();
+  });
+});
+
+describe("a damaged record", () => {
+  it("halts the index, named with folder, key space and remedy, and is not served", async () => {
+    const folder = newFolder();
+    const node = await startNode();
+    const first = start(node, { folder });
+    await first.indexed(2);
+    await first.rpc.close();
+    const store = join(folder, "sidecar");
+    const key = indexKey("block", heightBytes(2));
+    const record = (await rawRecords(store)).find((one) => one.key.equals(key));
+    await putRaw(store, key, withFlippedBit(record?.stored ?? Buffer.of(), 1_000));
+    const second = start(node, { folder });
+    await second.indexed(2);
+    expect((await block(second, 2)).status).toBe(500);
+    second.index.follower.wake();
+    await until(async () => !(await ready(second)).ready, { timeoutMs: 30_000 });
+    const { reason } = await ready(second);
+    expect(reason).toContain(folder);
+    expect(reason).toMatch(/a record of block, key 0x0+2: .*delete it and it is built anew/);
+  });
+});
+
+describe("another token registry", () => {
+  /** Indexes with one registry, then opens with another; how many blocks were read again. */
+  async function readAgain(
+    before: (typeof GOLD)[],
+    after: (typeof GOLD)[],
+    active: string[] = [],
+  ): Promise<number> {
+    const folder = newFolder();
+    const node = await startNode();
+    const first = start(node, { folder, registry: new TokenRegistry(before.map(entry)) });
+    await first.indexed(2);
+    await first.rpc.close();
+    node.methods.set("causeway_getAccountHeights", ([address]) => ({
+      heights: active.includes(String(address)) ? [1] : [],
+      next: null,
+    }));
+    node.calls.length = 0;
+    const second = start(node, { folder, registry: new TokenRegistry(after.map(entry)) });
+    const { follower } = second.index;
+    const isServing = () =>
+      follower.whenServing().then(
+        () => true,
+        () => false,
+      );
+    await until(isServing, { timeoutMs: 10_000 });
+    await second.indexed(2);
+    return journalReads(node);
+  }
+
+  const gold = GOLD.metadata.contractAddress.toLowerCase();
+  const silver = SILVER.metadata.contractAddress.toLowerCase();
+
+  it.each([
+    ["the same in another order", [GOLD, SILVER], [SILVER, GOLD], [gold, silver], 0],
+    ["a new token that did nothing yet", [GOLD], [GOLD, SILVER], [gold], 0],
+    ["a new token that did something", [GOLD], [GOLD, SILVER], [silver], 3],
+    ["one that is gone and did something", [GOLD, SILVER], [GOLD], [silver], 3],
+    ["one that is gone and did nothing", [GOLD, SILVER], [GOLD], [gold], 0],
+    ["another name of an active token", [GOLD], [{ ...GOLD, symbol: "AU" }], [gold], 3],
+    ["other decimals of an active token", [GOLD], [{ ...GOLD, decimals: 7 }], [gold], 3],
+  ])("%s", async (_name, before, after, active, expected) => {
+    expect(await readAgain(before, after, active)).toBe(expected);
+  });
+});
+
+describe("requests near the tip", () => {
+  it("wait for a block that the node has and the index not yet", async () => {
+    const blocks = journals();
+    const node = await startNode({}, blocks);
+    const online = start(node);
+    await online.indexed(2);
+    for (let height = 3; height < 8; height++) {
+      extend(blocks, 1);
+      const byTip = await call(online.server, "/block", { block_identifier: {} });
+      expect(byTip.body.block.block_identifier.index).toBe(height);
+      extend(blocks, 1);
+      blocks.splice(-1);
+    }
+    extend(blocks, 1);
+    expect((await block(online, 8)).status).toBe(200);
+    extend(blocks, 1);
+    const hash = hashOf("block 9");
+    const byHash = await call(online.server, "/block", { block_identifier: { hash } });
+    expect(byHash.body.block.block_identifier).toEqual({ index: 9, hash });
+    extend(blocks, 1);
+    const { body } = await call(online.server, "/account/balance", {
+      account_identifier: { address: ALICE },
+    });
+    expect(body.block_identifier.index).toBe(10);
+  });
+
+  it("are told that the index is behind where it is far, and the status shows how far", async () => {
+    const blocks = journals();
+    extend(blocks, 1_000);
+    let isSlow = true;
+    const node = await startNode({}, blocks);
+    const answer = node.methods.get("causeway_getBlockJournal");
+    node.methods.set("causeway_getBlockJournal", (params) => {
+      const journal = answer?.(params);
+      const isLate = isSlow && Number((journal as { blockNumber: string }).blockNumber) > 100;
+      return isLate ? null : journal;
+    });
+    const online = start(node);
+    await online.indexed(64);
+    const tip = await call(online.server, "/block", { block_identifier: {} });
+    expect([tip.body.code, tip.body.retriable]).toEqual([109, true]);
+    expect((await call(online.server, "/network/status")).body).toMatchObject({
+      sync_status: { target_index: 1_002, stage: "indexing", synced: false },
+      oldest_block_identifier: { index: 0 },
+    });
+    expect((await ready(online)).ready).toBe(false);
+    expect((await block(online, 20)).status).toBe(200);
+    isSlow = false;
+    await online.indexed(1_002);
+    expect(await ready(online)).toEqual({ ready: true });
+    expect((await call(online.server, "/network/status")).body).toMatchObject({
+      sync_status: { current_index: 1_002, stage: "following", synced: true },
+    });
+  });
+});
+
+describe("balances", () => {
+  it("of many requests are read in few, and a height that was read never again", async () => {
+    const node = await startNode();
+    const online = start(node);
+    await online.indexed(2);
+    node.calls.length = 0;
+    const addresses = Array.from({ length: 40 }, (_unused, nth) => testAddress(nth));
+    const ask = () =>
+      Promise.all(
+        addresses.map((address) =>
+          call(online.server, "/account/balance", {
+            account_identifier: { address },
+            block_identifier: { index: 1 },
+          }),
+        ),
+      );
+    const first = await ask();
+    expect(new Set(first.map(({ status }) => status))).toEqual(new Set([200]));
+    const reads = () => node.calls.filter(({ method }) => method === "eth_getBalance").length;
+    expect(reads()).toBe(40);
+    expect((await ask()).map(({ text }) => text)).toEqual(first.map(({ text }) => text));
+    expect(reads()).toBe(40);
+  });
+
+  it("that the node refuses for now are asked again", async () => {
+    const node = await startNode();
+    const online = start(node);
+    await online.indexed(2);
+    const balance = node.methods.get("eth_getBalance");
+    const ask = () =>
+      call(online.server, "/account/balance", { account_identifier: { address: CONTRACT } });
+    node.methods.delete("eth_getBalance");
+    expect((await ask()).status).toBe(500);
+    if (balance !== undefined) node.methods.set("eth_getBalance", balance);
+    expect((await ask()).status).toBe(200);
+  });
+});
+
+function testAddress(nth: number): string {
+  return `0x${(nth + 0x1000).toString(16).padStart(40, "0")}`;
+}

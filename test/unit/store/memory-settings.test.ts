@@ -1,0 +1,54 @@
+/** Settings of memory and files reach the caches and the store. */
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { describe, expect, it } from "@jest/globals";
+import { databaseSettings, memoryBytes } from "../../../node/settings/memory-config.js";
+import { openDatabase } from "../../../node/store/database.js";
+
+const MIB = 1024 * 1024;
+
+const MEMORY = {
+  "trie-cache": 1,
+  "state-cache": 2,
+  "block-cache": 3,
+  "rpc-cache": 6,
+  "store-cache": 4,
+  "store-write-buffer": 5,
+};
+
+describe("memory and files of a node", () => {
+  it("are bytes where settings are MiB, the RPC servers' share divided", () => {
+    expect(memoryBytes(MEMORY)).toEqual({
+      trieBytes: MIB,
+      stateBytes: 2 * MIB,
+      recentBlockBytes: 3 * MIB,
+      evmRpcBytes: 4 * MIB,
+      cometRpcBytes: expect.closeTo(2 * MIB, -1),
+    });
+  });
+
+  it("make files of the size that is set", async () => {
+    const largest = async (fileMib: number) => {
+      const folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-files-"));
+      const store = { "file-size": fileMib, "open-files": 1_000_000 };
+      const database = await openDatabase(folder, { database: databaseSettings(MEMORY, store) });
+      // Twice, for what is written once is not merged into files of its own size.
+      for (let n = 0; n < 16; n++) {
+        const writes = [{ key: Buffer.of(n % 8), value: randomBytes(MIB) }];
+        await database.write(writes, { durable: false });
+      }
+      await database.compact(Buffer.of(0), Buffer.of(255));
+      await database.close();
+      const sizes = fs
+        .readdirSync(folder)
+        .filter((name) => name.endsWith(".ldb"))
+        .map((name) => fs.statSync(path.join(folder, name)).size);
+      fs.rmSync(folder, { recursive: true });
+      return Math.max(...sizes);
+    };
+    expect(await largest(1)).toBeLessThan(3 * MIB);
+    expect(await largest(64)).toBeGreaterThan(7 * MIB);
+  });
+});
