@@ -15,7 +15,7 @@ import {
 import { dataHashOf } from "../../chain/consensus/consensus-block.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../chain/receipt.js";
-import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
+import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import type { SignedTransaction } from "../../chain/transaction.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import type { Head, Supply } from "../view/chain-view.js";

@@ -2,8 +2,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Block, BlockTransaction } from "../../chain/block.js";
 import { ChainError } from "../../chain/errors.js";
-import { encodeSdkTransaction } from "../../chain/sdk-transaction.js";
-import { decodeSdkTransaction, type SdkTransaction } from "../../chain/sdk-transaction-decode.js";
+import { encodeSdkTransaction } from "../../chain/consensus/sdk-transaction.js";
+import {
+  decodeSdkTransaction,
+  type SdkTransaction,
+} from "../../chain/consensus/sdk-transaction-decode.js";
 import { blockInvalid } from "./block-error.js";
 
 /** Bytes of a block's transactions in `data.txs`. */

@@ -10,8 +10,8 @@ import type { EventBus } from "../view/event-bus.js";
 import { stateRetention } from "../settings/pruning-config.js";
 import { ConsensusStore } from "../store/consensus-store.js";
 import type { OpenStores } from "../store/open-store.js";
-import { Pruner } from "../store/pruner.js";
-import { retainedFrom } from "../store/retention.js";
+import { Pruner } from "../store/pruning/pruner.js";
+import { retainedFrom } from "../store/pruning/retention.js";
 
 /** Part of the time between two blocks that a round of pruning may take. */
 const ROUND_SHARE = 0.5;

@@ -1,7 +1,7 @@
 /** A transaction in the pool, with everything about it that is computed once. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
+import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
 import { mostCostAtoken } from "../../chain/transaction-rules.js";
 import type { PendingTransaction } from "../view/event-bus.js";

@@ -4,7 +4,7 @@
  * those is written again; a search reads the blocks it finds here and checks each event. That is
  * one or two small entries per transfer instead of one for each of its twenty attributes.
  */
-import { searchTerms } from "../../chain/abci-event.js";
+import { searchTerms } from "../../chain/consensus/abci-event.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bigintToBytes, type Height } from "../../chain/hex.js";
 import type { CommittedBlock } from "../view/event-bus.js";

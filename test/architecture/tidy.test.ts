@@ -5,7 +5,7 @@ import { productSources } from "../helpers/source-tree.js";
 const MAX_FILE_LINES = 500;
 const MAX_LINE_COLUMNS = 110;
 /** Side by side in one folder; more than this is two ideas. */
-const MAX_FOLDER_FILES = 24;
+const MAX_FOLDER_FILES = 21;
 
 const sources = productSources();
 

@@ -9,7 +9,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { parseAddress, privateKeyToAddress } from "../../chain/address.js";
 import { hexToBytes } from "../../chain/hex.js";
-import { encodeSdkTransaction } from "../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, signLegacy } from "../../chain/transaction.js";
 import { type RunningNetwork, startNetwork } from "./network.js";
 

@@ -1,9 +1,9 @@
 /** Reads that several routes share: one height's decided block with what execution made of it. */
 import { LRUCache } from "lru-cache";
-import type { ExecutedTransaction } from "../../../chain/abci-event.js";
+import type { ExecutedTransaction } from "../../../chain/consensus/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
 import type { BlockOutline, BlockPage } from "../../view/block-pages.js";

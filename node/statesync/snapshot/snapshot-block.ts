@@ -5,7 +5,7 @@ import { hashTransactions } from "../../../chain/consensus/consensus-block.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../../chain/receipt.js";
-import { sdkTransactionHash } from "../../../chain/sdk-transaction.js";
+import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
 import { resultsHashOf } from "../../blocks/chain-tip.js";

@@ -29,7 +29,7 @@ import { ValidatorSet, type ValidatorUpdate } from "../../../chain/consensus/val
 import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { bytesToHash32, EMPTY_CODE_HASH, type Hash32, type Height } from "../../../chain/hex.js";
 import { NETWORKS } from "../../../chain/networks.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { ConsensusParams } from "../../../chain/consensus/consensus-params.js";
 import type {
   ConsensusMoment,

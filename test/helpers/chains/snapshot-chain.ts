@@ -20,7 +20,7 @@ import {
   parseHex,
   parseHexBytes,
 } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";

@@ -8,7 +8,7 @@ import {
   hashExecutionResults,
 } from "../../../chain/consensus/execution-result.js";
 import { parseHexBytes } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
 import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";

@@ -12,7 +12,7 @@ import { verifyMerkleProof } from "../../../chain/consensus/merkle.js";
 import { ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { sha256 } from "../../../chain/crypto.js";
 import { bytesToHash32, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { CometTestChain } from "../../helpers/chains/comet-chain.js";
 import { until } from "../../helpers/until.js";

@@ -10,7 +10,7 @@ import { signLegacy } from "../../../chain/transaction.js";
 import { createEvmApi, type EvmApi } from "../../../node/rpc/evm/api.js";
 import { DEFAULT_EVM_RPC_LIMITS } from "../../../node/rpc/evm/options.js";
 import { RequestContext } from "../../../node/rpc/evm/request-context.js";
-import { blockDeletions } from "../../../node/store/block-prune.js";
+import { blockDeletions } from "../../../node/store/pruning/block-prune.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { type KeySpace, storeKey } from "../../../node/store/database.js";
 import { EventBus } from "../../../node/view/event-bus.js";

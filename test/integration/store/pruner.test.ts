@@ -11,7 +11,7 @@ import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../ch
 import { decodeRlp, rlpInteger, rlpList } from "../../../chain/rlp.js";
 import { ConsensusStore } from "../../../node/store/consensus-store.js";
 import { KEY_SPACE, type KeySpace, storeKey } from "../../../node/store/database.js";
-import { Pruner, type PrunerOptions } from "../../../node/store/pruner.js";
+import { Pruner, type PrunerOptions } from "../../../node/store/pruning/pruner.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { ExecutionChain, testGenesis } from "../../helpers/chains/execution-chain.js";

@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { privateKeyToAddress, parseAddress } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, signLegacy } from "../../../chain/transaction.js";
 import { until } from "../../helpers/until.js";
 import { type Answer, comet, cometBatch, evm, evmBatch } from "../calls.js";

@@ -6,13 +6,13 @@ import {
   executedTransaction,
   searchTerms,
   transactionEvents,
-} from "../../../chain/abci-event.js";
+} from "../../../chain/consensus/abci-event.js";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
 import { ZERO_ADDRESS } from "../../../chain/address.js";
 import { EMPTY_TRIE_ROOT, parseHash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { EMPTY_BLOOM, type Receipt } from "../../../chain/receipt.js";
-import { sdkTransactionHash } from "../../../chain/sdk-transaction.js";
+import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 
 const wallet = new Wallet(`0x${"31".repeat(32)}`);

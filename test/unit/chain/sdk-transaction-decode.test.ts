@@ -4,8 +4,8 @@ import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { bytesToHex, parseHexBytes } from "../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
-import { decodeSdkTransaction } from "../../../chain/sdk-transaction-decode.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
+import { decodeSdkTransaction } from "../../../chain/consensus/sdk-transaction-decode.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 
 const wallet = new Wallet(`0x${"31".repeat(32)}`);

@@ -5,7 +5,10 @@ import { merkleRootOf } from "../../../chain/consensus/merkle.js";
 import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHexBytes } from "../../../chain/hex.js";
-import { encodeSdkTransaction, sdkTransactionHash } from "../../../chain/sdk-transaction.js";
+import {
+  encodeSdkTransaction,
+  sdkTransactionHash,
+} from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 
 /** A decoded protobuf field; written from the wire-format page, shares no code with the encoder. */

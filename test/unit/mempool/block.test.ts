@@ -1,7 +1,7 @@
 /** What a block is offered, and what the pool does once the block is committed. */
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
 import { SDK_OVERHEAD_BYTES } from "../../../node/mempool/ordering.js";
 import {

@@ -1,7 +1,7 @@
 /** What clients sent survives the process; what peers sent is theirs to keep. */
 import { describe, expect, it } from "@jest/globals";
 import { createHash } from "node:crypto";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { account, createFixture, drain, refusal, submit, transfer } from "./support.js";
 
 const alice = account(1);

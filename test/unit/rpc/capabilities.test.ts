@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import { keccak256, Transaction } from "ethers";
 import { parseHash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { parseAddress } from "../../../chain/address.js";
-import { encodeSdkTransaction } from "../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
 import { RefusedBlocks } from "../../../node/consensus/proposals/refused-blocks.js";
 import type { RefusedBlock } from "../../../node/consensus/consensus-ports.js";

@@ -1,7 +1,7 @@
 /** Which blocks have to stay, bound by bound; the SDK's rule beside ours. */
 import { describe, expect, it } from "@jest/globals";
 import { pruningFaults, stateRetention } from "../../../node/settings/pruning-config.js";
-import { retainedFrom } from "../../../node/store/retention.js";
+import { retainedFrom } from "../../../node/store/pruning/retention.js";
 
 const nothingNeeded = { evidenceMaxAgeBlocks: 0, stateBlocks: 0, doubleSignCheckBlocks: 0 };
 

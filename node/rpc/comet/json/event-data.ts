@@ -3,9 +3,9 @@ import {
   blockEvents,
   type ExecutedTransaction,
   executedTransaction,
-} from "../../../../chain/abci-event.js";
+} from "../../../../chain/consensus/abci-event.js";
 import { hexToBytes, type Height } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import type { Vote } from "../../../../chain/consensus/vote.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import type { ConsensusMoment } from "../../../consensus/consensus-ports.js";

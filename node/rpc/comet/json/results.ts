@@ -4,7 +4,7 @@ import {
   type ExecutedTransaction,
   failureOf,
   transactionEvents,
-} from "../../../../chain/abci-event.js";
+} from "../../../../chain/consensus/abci-event.js";
 import { executionResult } from "../../../../chain/consensus/execution-result.js";
 import type { Validator } from "../../../../chain/consensus/validator-set.js";
 import type { ValidatorUpdate } from "../../../../chain/consensus/validator-set.js";

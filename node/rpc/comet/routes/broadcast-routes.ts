@@ -5,11 +5,11 @@
 import { setImmediate as yieldToLoop } from "node:timers/promises";
 import { sha256 } from "../../../../chain/crypto.js";
 import { bytesToHash32, type Hash32 } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import {
   decodeSdkTransaction,
   type SdkTransaction,
-} from "../../../../chain/sdk-transaction-decode.js";
+} from "../../../../chain/consensus/sdk-transaction-decode.js";
 import { recoverSender, type SignedTransaction } from "../../../../chain/transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";

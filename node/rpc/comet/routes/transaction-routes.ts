@@ -1,5 +1,5 @@
 /** Mined transactions by hash and by event, blocks by event, and module queries. */
-import type { ExecutedTransaction } from "../../../../chain/abci-event.js";
+import type { ExecutedTransaction } from "../../../../chain/consensus/abci-event.js";
 import {
   type MerkleProof,
   merkleProofs,
@@ -7,7 +7,7 @@ import {
 } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/crypto.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/sdk-transaction.js";
+import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { INVALID_REQUEST, type QueryAnswer, queryFailure, queryModule } from "./abci-query.js";
 import type { Arguments } from "../arguments.js";

@@ -8,10 +8,10 @@ import {
   blockEvents,
   type ExecutedTransaction,
   transactionEvents,
-} from "../../../../chain/abci-event.js";
+} from "../../../../chain/consensus/abci-event.js";
 import { type Address, parseAddress, parseBech32 } from "../../../../chain/address.js";
 import { type Hash32, type Height, parseHash32 } from "../../../../chain/hex.js";
-import { sdkTransactionHash } from "../../../../chain/sdk-transaction.js";
+import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";
 import { BASE_DENOM } from "../../../../chain/units.js";
 import type { BlockHeader } from "../../../../chain/block.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";

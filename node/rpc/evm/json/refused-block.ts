@@ -5,7 +5,7 @@ import { type Block, type BlockHeader, type BlockTransaction } from "../../../..
 import { ChainError } from "../../../../chain/errors.js";
 import { bytesToHex, EMPTY_TRIE_ROOT, ZERO_HASH } from "../../../../chain/hex.js";
 import { EMPTY_BLOOM } from "../../../../chain/receipt.js";
-import { decodeSdkTransaction } from "../../../../chain/sdk-transaction-decode.js";
+import { decodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction-decode.js";
 import type { RefusedBlock } from "../../../consensus/consensus-ports.js";
 import { blockJson, encodeRawBlock } from "../encode.js";
 

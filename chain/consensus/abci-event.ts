@@ -4,13 +4,13 @@
  * wallets and explorers of SDK chains expect (D5). All values are text; amounts are
  * `<integer>atoken`, accounts bech32, `msg_index` or `mode` is last.
  */
-import { type Address, toBech32, toChecksumAddress } from "./address.js";
-import type { BalanceChange, BlockJournal } from "./balance-change.js";
-import type { Block, BlockTransaction } from "./block.js";
-import type { Log, Receipt } from "./receipt.js";
+import { type Address, toBech32, toChecksumAddress } from "../address.js";
+import type { BalanceChange, BlockJournal } from "../balance-change.js";
+import type { Block, BlockTransaction } from "../block.js";
+import type { Log, Receipt } from "../receipt.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
-import { bytesToHex, type Hash32 } from "./hex.js";
-import { BASE_DENOM } from "./units.js";
+import { bytesToHex, type Hash32 } from "../hex.js";
+import { BASE_DENOM } from "../units.js";
 
 /** One attribute; `index` says whether searches can find the event by it. */
 export interface AbciAttribute {

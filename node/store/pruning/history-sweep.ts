@@ -4,9 +4,9 @@
  * version at or below the base is of use. Nothing is remembered over a restart: a sweep that is
  * begun again finds less to delete.
  */
-import { readHeight } from "../../chain/height-bytes.js";
-import type { Height } from "../../chain/hex.js";
-import { type Database, type KeySpace, storeKey, type StoreWrite } from "./database.js";
+import { readHeight } from "../../../chain/height-bytes.js";
+import type { Height } from "../../../chain/hex.js";
+import { type Database, type KeySpace, storeKey, type StoreWrite } from "../database.js";
 
 /** Spaces with keys that end in the height of a version. */
 export type VersionSpace = Extract<KeySpace, "accountHistory" | "storageHistory">;

@@ -3,12 +3,12 @@
  * cosmos/evm does: Tx{body{messages:[MsgEthereumTx{from=5, raw=6}], extension_options:
  * [ExtensionOptionsEthereumTx]}, auth_info{fee{amount, gas_limit}}}, without signatures.
  */
-import { type Address, addressToBytes } from "./address.js";
-import { ProtoWriter } from "./consensus/protobuf.js";
-import { sha256 } from "./crypto.js";
-import { bytesToHash32, type Hash32 } from "./hex.js";
-import { effectiveGasPriceAtoken, type SignedTransaction } from "./transaction.js";
-import { BASE_DENOM } from "./units.js";
+import { type Address, addressToBytes } from "../address.js";
+import { ProtoWriter } from "./protobuf.js";
+import { sha256 } from "../crypto.js";
+import { bytesToHash32, type Hash32 } from "../hex.js";
+import { effectiveGasPriceAtoken, type SignedTransaction } from "../transaction.js";
+import { BASE_DENOM } from "../units.js";
 
 const MESSAGE_TYPE_URL = "/cosmos.evm.vm.v1.MsgEthereumTx";
 const EXTENSION_TYPE_URL = "/cosmos.evm.vm.v1.ExtensionOptionsEthereumTx";

@@ -4,12 +4,12 @@
  * Each deletion is one atomic write with the base that tells of it, so that a crash leaves nothing
  * to repair: the next start goes on from the bases.
  */
-import type { StateRetention } from "../settings/pruning-config.js";
-import type { Height } from "../../chain/hex.js";
-import type { Clock } from "../../runtime/process/clock.js";
-import { failpoint } from "../../runtime/process/failpoint.js";
-import type { Logger } from "../../runtime/process/logger.js";
-import { createWakeup, sleep } from "../../runtime/process/task.js";
+import type { StateRetention } from "../../settings/pruning-config.js";
+import type { Height } from "../../../chain/hex.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import { failpoint } from "../../../runtime/process/failpoint.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { createWakeup, sleep } from "../../../runtime/process/task.js";
 import {
   blockDeletions,
   HEIGHT_SPACES,
@@ -19,8 +19,8 @@ import {
 } from "./block-prune.js";
 import { compactBelow, compactByAddress } from "./compaction.js";
 import { HistorySweep, type VersionSpace } from "./history-sweep.js";
-import type { StateStore } from "./state-store.js";
-import type { StoreBase } from "./store-base.js";
+import type { StateStore } from "../state-store.js";
+import type { StoreBase } from "../store-base.js";
 
 /** Named crash points of pruning, for the fault tests. */
 export const PRUNER_FAILPOINTS = ["pruner.before-write", "pruner.after-write"] as const;

@@ -2,10 +2,10 @@
  * Reads the SDK transaction around an EVM transaction (D20). There is one encoding of each, so
  * whatever the encoder would have written otherwise is refused.
  */
-import { type Address, bytesToAddress } from "./address.js";
-import { invalidMessage, ProtoReader } from "./consensus/protobuf.js";
+import { type Address, bytesToAddress } from "../address.js";
+import { invalidMessage, ProtoReader } from "./protobuf.js";
 import { encodeSdkTransaction } from "./sdk-transaction.js";
-import { decodeTransaction, type SignedTransaction } from "./transaction.js";
+import { decodeTransaction, type SignedTransaction } from "../transaction.js";
 
 /** What an SDK transaction holds. */
 export interface SdkTransaction {

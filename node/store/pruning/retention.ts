@@ -1,5 +1,5 @@
 /** Which blocks may be pruned: the rule alone (the SDK's GetBlockRetentionHeight, and what we add). */
-import type { Height } from "../../chain/hex.js";
+import type { Height } from "../../../chain/hex.js";
 
 /** What keeps blocks; numbers are blocks below the head. */
 export interface BlockRetention {

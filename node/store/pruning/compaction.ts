@@ -3,9 +3,9 @@
  * again has been written (measured: 270 MB stayed of which 91 were in use). A compaction cannot be
  * interrupted, so each is of a bounded size; level's own thread does it beside the writes.
  */
-import { heightBytes } from "../../chain/height-bytes.js";
-import type { Height } from "../../chain/hex.js";
-import { type Database, type KeySpace, storeKey } from "./database.js";
+import { heightBytes } from "../../../chain/height-bytes.js";
+import type { Height } from "../../../chain/hex.js";
+import { type Database, type KeySpace, storeKey } from "../database.js";
 
 /** Deleted bytes that make it worth while; about a second of work. */
 const DUE_BYTES = 64 * 1024 * 1024;

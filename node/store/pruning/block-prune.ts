@@ -2,15 +2,15 @@
  * Everything that is stored of a block, as deletions: the counterpart of `block-commit.ts`, where
  * a new record of a block has to be named as well.
  */
-import { heightBytes, readHeight } from "../../chain/height-bytes.js";
-import { type Height, hexToBytes } from "../../chain/hex.js";
-import { sdkTransactionHash } from "../../chain/sdk-transaction.js";
-import { type BlockStore, HASHES_BELOW_BASE } from "./block-store.js";
-import type { ConsensusStore } from "./consensus-store.js";
-import { type Database, type KeySpace, storeKey, type StoreWrite } from "./database.js";
-import { blockRecordKeys } from "./block-records.js";
-import { eventWrites } from "./event-store.js";
-import { logIndexWrites } from "./log-index.js";
+import { heightBytes, readHeight } from "../../../chain/height-bytes.js";
+import { type Height, hexToBytes } from "../../../chain/hex.js";
+import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
+import { type BlockStore, HASHES_BELOW_BASE } from "../block-store.js";
+import type { ConsensusStore } from "../consensus-store.js";
+import { type Database, type KeySpace, storeKey, type StoreWrite } from "../database.js";
+import { blockRecordKeys } from "../block-records.js";
+import { eventWrites } from "../event-store.js";
+import { logIndexWrites } from "../log-index.js";
 
 /** Records with the height alone as their key, beside the block's own (`block-records.ts`). */
 const BY_HEIGHT: readonly KeySpace[] = ["bloom", "supply", "consensusBlock"];
