@@ -1,6 +1,6 @@
 /** Account addresses: one 20-byte value, written as 0x hex, EIP-55 checksummed hex, or bech32. */
 import { bech32 } from "@scure/base";
-import { keccak256, publicKeyOf } from "./crypto.js";
+import { keccak256 } from "./hashes.js";
 import { ChainError } from "./errors.js";
 import { bytesToHex, hexToBytes, type Hex } from "./hex.js";
 
@@ -38,11 +38,6 @@ export function addressToBytes(address: Address): Uint8Array {
 /** 64-byte public key (x, y) to its address: the last 20 bytes of its keccak256. */
 export function publicKeyToAddress(publicKey: Uint8Array): Address {
   return bytesToAddress(keccak256(publicKey).subarray(12));
-}
-
-/** 32-byte private key to its address. Throws INVALID_KEY. */
-export function privateKeyToAddress(privateKey: Uint8Array): Address {
-  return publicKeyToAddress(publicKeyOf(privateKey));
 }
 
 /** EIP-55 checksummed form. */

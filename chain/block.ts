@@ -1,6 +1,6 @@
 /** The EVM block header and the block as the node stores and serves it (D8, D19). */
 import { type Address, addressToBytes } from "./address.js";
-import { keccak256Hex } from "./crypto.js";
+import { keccak256Hex } from "./hashes.js";
 import { bigintToBytes, type Hash32, type Height, hexToBytes } from "./hex.js";
 import { encodeRlp, rlpSizeBytes } from "./rlp.js";
 import type { SignedTransaction } from "./transaction.js";

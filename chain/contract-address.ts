@@ -1,6 +1,6 @@
 /** Addresses of contracts that transactions create. */
 import { type Address, addressToBytes, bytesToAddress } from "./address.js";
-import { keccak256 } from "./crypto.js";
+import { keccak256 } from "./hashes.js";
 import { bigintToBytes } from "./hex.js";
 import { encodeRlp } from "./rlp.js";
 

@@ -1,16 +1,12 @@
 /**
- * Hashes, secp256k1 and the rule of Ed25519 that Node lacks. Hot paths use hash-wasm and the
- * fastest secp256k1 back-end that works on this machine; @noble stays the reference that tests
- * compare with. Loading is asynchronous (wasm), so this module completes its own top-level await
- * before anyone can call it.
+ * Signatures: secp256k1 and the rule of Ed25519 that Node lacks. Hot paths use the fastest secp256k1
+ * back-end that works on this machine; @noble stays the reference that tests compare with. The
+ * choice may load wasm, so this module completes its own top-level await before anyone can call it.
  */
 import { present, ChainError } from "./errors.js";
-import { hash } from "node:crypto";
 import { createRequire } from "node:module";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { secp256k1 as noble } from "@noble/curves/secp256k1.js";
-import { createKeccak } from "hash-wasm";
-import type { Hash32 } from "./hex.js";
 
 /** Which secp256k1 implementation is in use, fastest first. */
 export type Secp256k1Backend = "native" | "wasm" | "noble";
@@ -65,22 +61,6 @@ const KNOWN_SIGNATURE = {
   ),
 };
 
-const keccakHasher = await createKeccak(256);
-
-/** keccak256 of the bytes, 32 bytes. */
-export function keccak256(bytes: Uint8Array): Uint8Array {
-  keccakHasher.init();
-  keccakHasher.update(bytes);
-  return keccakHasher.digest("binary");
-}
-
-/** keccak256 of the bytes as `0x` hex. */
-export function keccak256Hex(bytes: Uint8Array): Hash32 {
-  keccakHasher.init();
-  keccakHasher.update(bytes);
-  return `0x${keccakHasher.digest("hex")}` as Hash32;
-}
-
 /**
  * Whether an Ed25519 signature counts by ZIP-215: points of small order and encodings beyond the
  * field count, the equation is the cofactored one, `s` must be below the group's order. A key or
@@ -93,11 +73,6 @@ export function verifyEd25519Zip215(
 ): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false;
   return ed25519.verify(signature, message, publicKey, { zip215: true });
-}
-
-/** SHA-256 of the bytes, 32 bytes. */
-export function sha256(bytes: Uint8Array): Uint8Array {
-  return hash("sha256", bytes, "buffer");
 }
 
 function createNative(): Secp256k1 | undefined {

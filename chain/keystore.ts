@@ -12,8 +12,9 @@ import {
   scryptSync,
   timingSafeEqual,
 } from "node:crypto";
-import { type Address, parseAddress, privateKeyToAddress, toChecksumAddress } from "./address.js";
-import { keccak256 } from "./crypto.js";
+import { type Address, parseAddress, toChecksumAddress } from "./address.js";
+import { privateKeyToAddress } from "./signing/account-key.js";
+import { keccak256 } from "./hashes.js";
 import { ChainError } from "./errors.js";
 
 const CIPHER = "aes-128-ctr";

@@ -1,6 +1,6 @@
 /** Receipts, logs and the logs bloom, with their consensus encodings. */
 import { type Address, addressToBytes } from "./address.js";
-import { keccak256 } from "./crypto.js";
+import { keccak256 } from "./hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "./hex.js";
 import { encodeRlp } from "./rlp.js";
 import type { TransactionType } from "./transaction.js";

@@ -4,7 +4,8 @@
  */
 import { present, ChainError } from "./errors.js";
 import { type Address, addressToBytes, bytesToAddress } from "./address.js";
-import { keccak256, keccak256Hex, SECP256K1_ORDER, secp256k1 } from "./crypto.js";
+import { SECP256K1_ORDER, secp256k1 } from "./crypto.js";
+import { keccak256, keccak256Hex } from "./hashes.js";
 import { bigintToBytes, bigintToWord, bytesToHash32, type Hash32, hexToBytes } from "./hex.js";
 import {
   decodeRlp,

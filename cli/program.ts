@@ -69,7 +69,7 @@ async function portOffsetOf(home: string, flag: string | undefined): Promise<num
     const { KIT_CONFIG_NAMES } = await import("./home/kit-config.js");
     return readPortOffset(home, KIT_CONFIG_NAMES);
   }
-  const { parsePortOffset } = await import("../runtime/process/lifecycle.js");
+  const { parsePortOffset } = await import("../runtime/process/process-arguments.js");
   return parsePortOffset(flag);
 }
 

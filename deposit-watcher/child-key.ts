@@ -5,7 +5,7 @@
  */
 import { createECDH, createHmac, ECDH } from "node:crypto";
 import { createBase58check } from "@scure/base";
-import { sha256 } from "../chain/crypto.js";
+import { sha256 } from "../chain/hashes.js";
 import { bytesToBigint } from "../chain/hex.js";
 import { DepositError } from "./errors.js";
 

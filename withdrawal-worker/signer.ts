@@ -2,7 +2,8 @@
  * Signs payments. @ethereumjs/tx builds and signs, our own code has to agree byte for byte; and
  * whoever signs, the bytes are decoded again and held against the intent.
  */
-import { type Address, privateKeyToAddress } from "../chain/address.js";
+import { type Address } from "../chain/address.js";
+import { privateKeyToAddress } from "../chain/signing/account-key.js";
 import { bytesToHex, type Hash32, type Hex } from "../chain/hex.js";
 import { buildAndSign } from "../chain/signing/legacy-transaction.js";
 import { decodeTransaction, recoverSender, type SignedTransaction } from "../chain/transaction.js";

@@ -1,5 +1,5 @@
 /** A whole consensus block, and its bytes in parts of 64 KiB as proposals travel. */
-import { sha256 } from "../crypto.js";
+import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32, hexToBytes } from "../hex.js";
 import type { BlockId, PartSetHeader } from "./block-id.js";
 import { type Commit, decodeCommit, encodeCommit } from "./commit.js";

@@ -1,5 +1,5 @@
 /** Parameters of consensus as CometBFT shows and hashes them, and the room that they leave. */
-import { sha256 } from "../crypto.js";
+import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { ProtoWriter } from "./protobuf.js";
 

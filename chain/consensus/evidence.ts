@@ -1,5 +1,5 @@
 /** Proof that a validator signed two different votes in the same step. */
-import { sha256 } from "../crypto.js";
+import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { blockIdSortKey, decodeTime, encodeTime } from "./block-id.js";
 import { merkleRootOf } from "./merkle.js";

@@ -1,5 +1,5 @@
 /** RFC 6962 Merkle trees as CometBFT builds them: leaves and inner nodes hashed apart. */
-import { sha256 } from "../crypto.js";
+import { sha256 } from "../hashes.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "./protobuf.js";
 
 const LEAF_PREFIX = 0;

@@ -5,7 +5,7 @@
  */
 import { type Address, addressToBytes } from "../address.js";
 import { ProtoWriter } from "./protobuf.js";
-import { sha256 } from "../crypto.js";
+import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../transaction.js";
 import { BASE_DENOM } from "../units.js";

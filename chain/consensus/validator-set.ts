@@ -4,7 +4,7 @@
  */
 import { present, ChainError } from "../errors.js";
 import { type Address, bytesToAddress } from "../address.js";
-import { sha256 } from "../crypto.js";
+import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
 import { merkleRootOf } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";

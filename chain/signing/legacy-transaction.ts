@@ -8,7 +8,8 @@ import { type Common, createCustomCommon, Hardfork, Mainnet } from "@ethereumjs/
 import { createLegacyTx, type LegacyTx, paramsTx } from "@ethereumjs/tx";
 import { Address as LibraryAddress } from "@ethereumjs/util";
 import { addressToBytes } from "../address.js";
-import { keccak256, type RecoverableSignature, secp256k1 } from "../crypto.js";
+import { type RecoverableSignature, secp256k1 } from "../crypto.js";
+import { keccak256 } from "../hashes.js";
 import { AppError, ChainError, errorMessage } from "../errors.js";
 import { bigintToWord, bytesEqual, bytesToHex } from "../hex.js";
 import {

@@ -9,7 +9,7 @@ import { generateAddress, type Address as LibraryAddress } from "@ethereumjs/uti
 import { createVM, encodeReceipt, runTx, type RunTxResult, type VM } from "@ethereumjs/vm";
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import { errorMessage } from "../../chain/errors.js";
 import { bigintToBytes, bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
 import { operationsOf } from "../../chain/operations.js";

@@ -7,7 +7,7 @@ import { createCustomCommon, type Common, Hardfork, Mainnet } from "@ethereumjs/
 import { MerklePatriciaTrie } from "@ethereumjs/mpt";
 import { createAddressFromString, type Address as LibraryAddress } from "@ethereumjs/util";
 import type { Address } from "../../chain/address.js";
-import { keccak256, keccak256Hex } from "../../chain/crypto.js";
+import { keccak256, keccak256Hex } from "../../chain/hashes.js";
 import { bigintToBytes, bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
 

@@ -4,7 +4,7 @@ import { MerklePatriciaTrie } from "@ethereumjs/mpt";
 import { MerkleStateManager } from "@ethereumjs/statemanager";
 import { Account, type Address as LibraryAddress } from "@ethereumjs/util";
 import { type Address, bytesToAddress } from "../../chain/address.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import { bytesToHash32, EMPTY_TRIE_ROOT, type Hash32, type Height } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import type { AuditNode } from "./audit-node.js";

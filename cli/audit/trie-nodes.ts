@@ -6,7 +6,7 @@
 import { setImmediate as yieldToLoop } from "node:timers/promises";
 import type { BatchDBOp, DB } from "@ethereumjs/util";
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
-import { keccak256 } from "../../chain/crypto.js";
+import { keccak256 } from "../../chain/hashes.js";
 import {
   bytesToHash32,
   EMPTY_TRIE_ROOT,

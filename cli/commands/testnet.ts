@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { toChecksumAddress } from "../../chain/address.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { MAX_PORT_OFFSET } from "../../runtime/config/config.js";
-import { parsePortOffset } from "../../runtime/process/lifecycle.js";
+import { parsePortOffset } from "../../runtime/process/process-arguments.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { CliError, sentenceOf } from "../errors.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";

@@ -1,7 +1,8 @@
 /** A network of its own on one or many hosts: a home for every node, one genesis, one faucet. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Address, privateKeyToAddress } from "../../chain/address.js";
+import { type Address } from "../../chain/address.js";
+import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { DEFAULT_PORTS } from "../../chain/networks.js";
 import { parseValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import {

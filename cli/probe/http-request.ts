@@ -1,4 +1,6 @@
 /** One HTTP request as every probe makes it: with a deadline and a bound on the answer. */
+import * as http from "node:http";
+import * as https from "node:https";
 import { withTimeout } from "../../runtime/process/task.js";
 import { CliError, systemCode } from "../errors.js";
 
@@ -14,33 +16,62 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
+/** What is asked; a GET where nothing is said. */
+export interface HttpQuestion {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+}
+
 /**
- * One HTTP request with a deadline and a bound on the answer.
+ * One HTTP request with a deadline and a bound on the answer. By Node's own client: loading what
+ * stands behind `fetch` takes longer than most probes. Redirects are not followed.
  * @throws CLIENT_FAILED naming method and path, never headers or bodies
  */
 export async function httpRequest(
   url: URL,
-  init: RequestInit,
+  question: HttpQuestion,
   options: { readonly signal: AbortSignal; readonly timeoutMs?: number },
 ): Promise<HttpAnswer> {
-  const what = `${init.method ?? "GET"} ${url.origin}${url.pathname}`;
+  const what = `${question.method ?? "GET"} ${url.origin}${url.pathname}`;
   try {
-    return await withTimeout(
-      async (signal) => {
-        const response = await fetch(url, { ...init, signal, redirect: "error" });
-        const body = await response.text();
-        if (body.length > MAX_ANSWER_BYTES) throw new Error("the answer is too long");
-        return { status: response.status, body };
-      },
-      { timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS, signal: options.signal, what },
-    );
+    return await withTimeout((signal) => exchange(url, question, signal), {
+      timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS,
+      signal: options.signal,
+      what,
+    });
   } catch (cause) {
     options.signal.throwIfAborted();
-    const detail = cause instanceof Error ? systemCode(cause.cause ?? cause) : "UNKNOWN";
+    const detail = cause instanceof Error ? systemCode(cause) : "UNKNOWN";
     const reason = detail === "UNKNOWN" ? "" : ` (${detail})`;
     throw new CliError("CLIENT_FAILED", `${what} got no answer${reason}.`, {
       cause,
       retriable: true,
     });
   }
+}
+
+/** Sends the question and collects the answer, as far as it may be long. */
+function exchange(url: URL, question: HttpQuestion, signal: AbortSignal): Promise<HttpAnswer> {
+  const transport = url.protocol === "https:" ? https : http;
+  const { method = "GET", headers = {}, body } = question;
+  return new Promise((resolve, reject) => {
+    // A connection of its own: one kept from before may be gone, and a POST is not sent twice.
+    const options = { method, headers, signal, agent: false };
+    const request = transport.request(url, options, (response) => {
+      const chunks: Buffer[] = [];
+      let sizeBytes = 0;
+      response.on("error", reject);
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        sizeBytes += chunk.length;
+        if (sizeBytes > MAX_ANSWER_BYTES) request.destroy(new Error("the answer is too long"));
+      });
+      response.on("end", () => {
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") });
+      });
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
 }

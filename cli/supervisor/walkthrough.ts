@@ -4,12 +4,8 @@
  */
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import { randomUUID } from "node:crypto";
-import {
-  type Address,
-  privateKeyToAddress,
-  toBech32,
-  toChecksumAddress,
-} from "../../chain/address.js";
+import { type Address, toBech32, toChecksumAddress } from "../../chain/address.js";
+import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";
 import { ATOKEN_PER_TOKEN, atokenToToken } from "../../chain/units.js";

@@ -1,7 +1,7 @@
 /** Withdrawal requests: accepted once per idempotency key together with their hold, and read back. */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
-import { sha256 } from "../../chain/crypto.js";
+import { sha256 } from "../../chain/hashes.js";
 import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, customerAccount, heldAccount } from "../books/accounts.js";

@@ -2,7 +2,7 @@
 import { type Address, addressToBytes } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
-import { keccak256 } from "../../chain/crypto.js";
+import { keccak256 } from "../../chain/hashes.js";
 import {
   bytesToBigint,
   bytesToHex,

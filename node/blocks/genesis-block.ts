@@ -4,7 +4,7 @@ import { ZERO_ADDRESS } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { type Block, hashHeader } from "../../chain/block.js";
 import { dataHashOf } from "../../chain/consensus/consensus-block.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import {
   bigintToBytes,
   EMPTY_CODE_HASH,

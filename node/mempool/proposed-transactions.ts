@@ -3,7 +3,7 @@
  * same bytes was decoded, checked and recovered when it came in, by rules no milder than these.
  */
 import type { BlockTransaction } from "../../chain/block.js";
-import { sha256 } from "../../chain/crypto.js";
+import { sha256 } from "../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../chain/hex.js";
 import { staticFault } from "../../chain/transaction-rules.js";
 import { blockInvalid } from "../blocks/block-error.js";

@@ -1,7 +1,7 @@
 /** The node's ed25519 key: `node_key.json` in CometBFT's shape, and node ids (D24). */
 import { createPrivateKey, createPublicKey, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { sha256 } from "../../chain/crypto.js";
+import { sha256 } from "../../chain/hashes.js";
 import { errorCode } from "../../chain/errors.js";
 import { readSecretFile, writeNewSecretFile } from "../../runtime/config/secret-file.js";
 import { P2pError } from "./p2p-error.js";

@@ -4,7 +4,7 @@
  * everything that happened since, whoever did it.
  */
 import type { Address } from "../../chain/address.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../store/state-reader.js";

@@ -1,6 +1,6 @@
 /** Roots of a block: storage tries first, then the account trie, then the modules' trie. */
 import { type Address, addressToBytes } from "../../chain/address.js";
-import { keccak256 } from "../../chain/crypto.js";
+import { keccak256 } from "../../chain/hashes.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import { type AccountRecord, encodeAccount } from "../store/account-record.js";

@@ -6,7 +6,7 @@
  * [compact path, child item]. A child item is empty (0x80), the child's RLP itself where that is
  * shorter than 32 bytes, or 0xa0 and the child's keccak256.
  */
-import { keccak256 } from "../../chain/crypto.js";
+import { keccak256 } from "../../chain/hashes.js";
 import { AppError } from "../../chain/errors.js";
 import { encodeRlp } from "../../chain/rlp.js";
 

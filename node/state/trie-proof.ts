@@ -2,7 +2,7 @@
  * Merkle proofs of single keys (EIP-1186), made from the node store and checked without it. The
  * verifier shares no code with the store's node codec: it decodes with the strict RLP decoder.
  */
-import { keccak256 } from "../../chain/crypto.js";
+import { keccak256 } from "../../chain/hashes.js";
 import { errorMessage } from "../../chain/errors.js";
 import { bytesEqual, EMPTY_TRIE_ROOT, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { decodeRlp, encodeRlp, rlpBytes, type RlpItem } from "../../chain/rlp.js";

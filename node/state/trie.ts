@@ -4,7 +4,7 @@
  * once, and whatever changed comes back as writes for the block's atomic batch. Pure: nothing is
  * kept between calls, so an abandoned block leaves no trace.
  */
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import {
   bytesEqual,
   bytesToHex,

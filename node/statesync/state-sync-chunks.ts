@@ -4,7 +4,7 @@
  */
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { sha256 } from "../../chain/crypto.js";
+import { sha256 } from "../../chain/hashes.js";
 import { bytesToHash32 } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";

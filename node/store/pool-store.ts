@@ -5,7 +5,7 @@
  */
 import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import {
   decodeRlp,
   encodeRlp,

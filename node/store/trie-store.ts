@@ -2,7 +2,7 @@
  * Trie nodes at the tip by path, and what they were before each of the last blocks, so that
  * proofs can be made for recent heights (design point 10).
  */
-import { keccak256 } from "../../chain/crypto.js";
+import { keccak256 } from "../../chain/hashes.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { bytesEqual, type Height } from "../../chain/hex.js";
 import { decodeRlp, encodedRlpItems, encodeRlp, rlpBytes, rlpList } from "../../chain/rlp.js";

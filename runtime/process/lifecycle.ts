@@ -1,21 +1,9 @@
 /** The life of one process: arguments, start, readiness line, stop in reverse, exit code. */
 import { setMaxListeners } from "node:events";
-import { resolve } from "node:path";
-import { parseArgs } from "node:util";
-import { AppError, errorMessage } from "../../chain/errors.js";
-import {
-  type Environment,
-  MAX_PORT_OFFSET,
-  processEnvironment,
-  readPortOffset,
-} from "../config/config.js";
+import { errorMessage } from "../../chain/errors.js";
+import { type Environment, processEnvironment } from "../config/config.js";
 import { type LogLevel, type Logger, createLogger } from "./logger.js";
-
-/** Codes of faults in the command line. */
-export type LifecycleErrorCode = "INVALID_ARGUMENT";
-
-/** A command line that cannot be understood. */
-export class LifecycleError extends AppError<LifecycleErrorCode> {}
+import { parseProcessArguments } from "./process-arguments.js";
 
 /** A started part of a process. */
 export interface Service {
@@ -62,9 +50,6 @@ const ORPHAN_STOP_DEADLINE_MS = 4_000;
 
 /** Longest delay that Node's timers take. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-
-/** Settings files that tell the home's port offset, in the order they are asked. */
-const OFFSET_FILES = ["app", "sidecar", "watcher", "worker", "config"];
 
 /** Levels that the variable `CAUSEWAY_LOG_LEVEL` may name. */
 const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"];
@@ -203,47 +188,6 @@ class ProcessRun {
       }
     }
   }
-}
-
-/**
- * Reads `--home DIR` and `--port-offset N` of a process of the kit.
- * @throws INVALID_ARGUMENT
- */
-export function parseProcessArguments(
-  argv: readonly string[],
-  env: Environment,
-): { readonly home: string; readonly portOffset: number } {
-  let values: { readonly home?: string; readonly "port-offset"?: string };
-  try {
-    ({ values } = parseArgs({
-      args: [...argv],
-      options: { home: { type: "string" }, "port-offset": { type: "string" } },
-    }));
-  } catch (cause) {
-    throw new LifecycleError("INVALID_ARGUMENT", errorMessage(cause), { cause });
-  }
-  const home = resolve(values.home ?? env["CAUSEWAY_HOME"] ?? ".causeway");
-  const text = values["port-offset"];
-  if (text === undefined) {
-    return { home, portOffset: readPortOffset(home, OFFSET_FILES) };
-  }
-  return { home, portOffset: parsePortOffset(text) };
-}
-
-/**
- * Reads the value of `--port-offset`.
- * @throws INVALID_ARGUMENT
- */
-export function parsePortOffset(text: string): number {
-  const portOffset = Number(text);
-  if (!/^[0-9]{1,5}$/.test(text) || portOffset > MAX_PORT_OFFSET) {
-    throw new LifecycleError(
-      "INVALID_ARGUMENT",
-      `--port-offset must be a whole number from 0 to ${MAX_PORT_OFFSET}, not "${text}"`,
-      { details: { value: text } },
-    );
-  }
-  return portOffset;
 }
 
 /** Tells the supervisor; without an IPC channel the line goes to stdout. */

@@ -5,7 +5,7 @@
  * same.
  */
 import { type Address, addressToBytes } from "../../chain/address.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import { type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { JournaledBlock } from "../../rpc-client/journal-codec.js";

@@ -57,7 +57,8 @@ const RPC_MAY_SEE = [
 /** Library -> who may import it. */
 const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^@noble\//, [/^chain\/crypto\.ts$/]],
-  [/^(secp256k1|@bitauth\/libauth|hash-wasm)$/, [/^chain\/crypto\.ts$/]],
+  [/^(secp256k1|@bitauth\/libauth)$/, [/^chain\/crypto\.ts$/]],
+  [/^hash-wasm$/, [/^chain\/hashes\.ts$/]],
   [/^@ethereumjs\/evm$/, [/^node\/execution\//]],
   [/^@ethereumjs\/tx$/, [/^chain\/signing\/legacy-transaction\.ts$/, /^cli\/audit\//]],
   [/^@ethereumjs\/(vm|block|mpt|statemanager)$/, [/^cli\/audit\//]],

@@ -1,6 +1,7 @@
 /** Funded accounts and their signed transactions, made before a clock starts. */
-import { type Address, privateKeyToAddress } from "../../chain/address.js";
-import { sha256 } from "../../chain/crypto.js";
+import { type Address } from "../../chain/address.js";
+import { privateKeyToAddress } from "../../chain/signing/account-key.js";
+import { sha256 } from "../../chain/hashes.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { signLegacy } from "../../chain/transaction.js";

@@ -3,7 +3,7 @@
  * run through the node's own machine. `max_call_gas` of the genesis is set from this table.
  */
 import { type Address, parseAddress } from "../../chain/address.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32, hexToBytes, ZERO_HASH } from "../../chain/hex.js";
 import { type BlockContext, createMachine } from "../../node/execution/evm/evm.js";
 import { BalanceRecorder } from "../../node/state/balance-recorder.js";

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { createReconcileChain } from "../../cli/commands/reconcile.js";
-import { keccak256Hex } from "../../chain/crypto.js";
+import { keccak256Hex } from "../../chain/hashes.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { listEvents } from "../../ledger/events.js";
 import { reconcile } from "../../ledger/books/reconcile.js";

@@ -4,7 +4,7 @@
  */
 import { randomBytes, randomInt } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { privateKeyToAddress } from "../../chain/address.js";
+import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { VOTE_TYPE } from "../../chain/consensus/vote.js";
 import type { Hash32, Height } from "../../chain/hex.js";

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "@jest/globals";
-import { privateKeyToAddress } from "../../chain/address.js";
+import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";
 import { homePaths } from "../../cli/home/home.js";

@@ -2,8 +2,9 @@
  * Plain transfers at a steady rate, spread over nodes; each one's hash is kept. A node may go away:
  * what it did not answer is sent to it again when it is back, as a careful client does.
  */
-import { type Address, parseAddress, privateKeyToAddress } from "../../chain/address.js";
-import { keccak256Hex, sha256 } from "../../chain/crypto.js";
+import { type Address, parseAddress } from "../../chain/address.js";
+import { privateKeyToAddress } from "../../chain/signing/account-key.js";
+import { keccak256Hex, sha256 } from "../../chain/hashes.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { signLegacy } from "../../chain/transaction.js";
 import { setTimeout as pause } from "node:timers/promises";

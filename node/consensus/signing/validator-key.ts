@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { z } from "zod";
 import { type Address, bytesToAddress } from "../../../chain/address.js";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import { AppError, errorMessage } from "../../../chain/errors.js";
 
 /** Codes of faults in key files. */

@@ -3,7 +3,7 @@
  * committed state, precompiles that move, and what code sees of its block.
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { bigintToBytes, EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../store/account-record.js";

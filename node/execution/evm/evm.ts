@@ -4,7 +4,8 @@ import { createEVM, type EVM, type EVMResult, type Message, RustBN254 } from "@e
 import { createAddressFromString, type Address as EvmAddress } from "@ethereumjs/util";
 import { initRustBN } from "rustbn-wasm";
 import type { Address } from "../../../chain/address.js";
-import { keccak256, secp256k1, sha256 } from "../../../chain/crypto.js";
+import { secp256k1 } from "../../../chain/crypto.js";
+import { keccak256, sha256 } from "../../../chain/hashes.js";
 import { PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
 import { type Hash32, hexToBytes } from "../../../chain/hex.js";
 import type { AccessListEntry } from "../../../chain/transaction.js";

@@ -4,7 +4,7 @@
  * what is pending, so that nothing is lost that was sent while the two were apart.
  */
 import { LRUCache } from "lru-cache";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";

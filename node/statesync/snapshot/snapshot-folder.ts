@@ -4,7 +4,7 @@
  */
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import { errorCode, errorMessage } from "../../../chain/errors.js";
 import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
 import { ensureFolder, syncFolder } from "../../../runtime/files/folder.js";

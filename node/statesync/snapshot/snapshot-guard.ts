@@ -4,7 +4,7 @@
  * receipts: they prove the supply, and the supply bounds what accounts may hold. What only the
  * state root proves waits for the restore.
  */
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToHash32 } from "../../../chain/hex.js";
 import { moduleValues } from "../../blocks/block-executor.js";
 import { computeRoots } from "../../state/state-root.js";

@@ -3,7 +3,7 @@
  * the supply. Its SHA-256 is the snapshot's id. All of it is a claim until the restored state
  * hashes to what validators signed.
  */
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import {
   bigintToBytes,
   bytesToHash32,

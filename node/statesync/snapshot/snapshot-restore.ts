@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import path from "node:path";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import { hashEvidence } from "../../../chain/consensus/evidence.js";
 import { heightBytes } from "../../../chain/height-bytes.js";
 import { bytesToHash32, hexToBytes, type Height } from "../../../chain/hex.js";

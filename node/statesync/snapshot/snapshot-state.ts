@@ -4,7 +4,7 @@
  * at once is; what only the roots prove waits for them.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { heightBytes } from "../../../chain/height-bytes.js";
 import {
   bytesToHash32,

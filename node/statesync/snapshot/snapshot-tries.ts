@@ -4,7 +4,7 @@
  * grows at its right edge only and memory stays small whatever the size of the state.
  */
 import { type Address, addressToBytes, bytesToAddress } from "../../../chain/address.js";
-import { keccak256 } from "../../../chain/crypto.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
 import { encodeRlp } from "../../../chain/rlp.js";
 import { decodeAccount } from "../../store/account-record.js";

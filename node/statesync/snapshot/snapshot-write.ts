@@ -4,7 +4,7 @@
  * same thread.
  */
 import path from "node:path";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import {
   bytesToHash32,
   EMPTY_CODE_HASH,

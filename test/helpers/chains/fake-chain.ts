@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { type BalanceChange, forEachDelta } from "../../../chain/balance-change.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { type Hash32, parseHexBytes, ZERO_HASH } from "../../../chain/hex.js";
 import {
   decodeTransaction,

@@ -1,5 +1,5 @@
 /** A small chain as the node's JSON: genesis, a block of transfers, a block of everything else. */
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { toQuantity } from "../../../chain/hex.js";
 import { type FakeNode, type Method, RpcFault, startFakeNode } from "./fake-node.js";

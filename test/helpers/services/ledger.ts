@@ -1,5 +1,5 @@
 /** An opened ledger on a database of its own, for tests. */
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
 import { createLogger } from "../../../runtime/process/logger.js";

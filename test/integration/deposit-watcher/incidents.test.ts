@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { readinessOf } from "../../../deposit-watcher/readiness.js";
 import { resumeCrediting } from "../../../ledger/incidents.js";
 import { readFreeze, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { openLedger, readStoredIdentity } from "../../../ledger/database.js";
 import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";

@@ -18,7 +18,7 @@ import { STEP } from "../../../node/consensus/machine/consensus-state.js";
 import type { PendingTransaction } from "../../../node/view/event-bus.js";
 import type { SenderContent, TransactionPool } from "../../../node/mempool/pool-port.js";
 import { PoolError } from "../../../node/mempool/pool-error.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { encodeConsensusMessage } from "../../../node/p2p/peers/peer-codec.js";
 
 /** A hash that is a function of the text. */

@@ -10,7 +10,7 @@ import { msToNs } from "../../../chain/consensus/block-id.js";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
 import { verifyMerkleProof } from "../../../chain/consensus/merkle.js";
 import { ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";

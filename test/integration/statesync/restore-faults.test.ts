@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { keccak256 } from "../../../chain/crypto.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHash32, EMPTY_TRIE_ROOT, type Hash32 } from "../../../chain/hex.js";
 import { encodeRlp } from "../../../chain/rlp.js";
 import {

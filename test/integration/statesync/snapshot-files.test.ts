@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { keccak256 } from "../../../chain/crypto.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, ZERO_HASH } from "../../../chain/hex.js";
 import {
   SNAPSHOT_FAILPOINTS,

@@ -1,6 +1,6 @@
 /** Reads of blocks that are not in memory: the right answers, and no more read than is asked for. */
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { privateKeyToAddress } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import { readHeight } from "../../../chain/height-bytes.js";
 import { bytesToHex, type Hash32, hexToBytes } from "../../../chain/hex.js";

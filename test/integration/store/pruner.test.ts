@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMPTFromProof, verifyMerkleProof } from "@ethereumjs/mpt";
 import { Wallet } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
-import { keccak256 } from "../../../chain/crypto.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { heightBytes, readHeight } from "../../../chain/height-bytes.js";
 import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../../chain/rlp.js";

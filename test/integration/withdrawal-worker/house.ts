@@ -1,7 +1,8 @@
 /** A ledger, a fake chain and a lane for tests of the withdrawal worker. */
 import { randomUUID } from "node:crypto";
-import { type Address, bytesToAddress, privateKeyToAddress } from "../../../chain/address.js";
-import { keccak256 } from "../../../chain/crypto.js";
+import { type Address, bytesToAddress } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import {
   customerAccount,
   HOT_WALLET,

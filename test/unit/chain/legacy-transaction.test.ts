@@ -5,8 +5,9 @@
 import { describe, expect, it, jest } from "@jest/globals";
 import * as library from "@ethereumjs/tx";
 import { Transaction, Wallet } from "ethers";
-import { type Address, privateKeyToAddress } from "../../../chain/address.js";
-import { keccak256 } from "../../../chain/crypto.js";
+import { type Address } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import {
   buildAndSign,

@@ -8,11 +8,12 @@ import {
   parseAddress,
   parseBech32,
   parseStrictAddress,
-  privateKeyToAddress,
   toBech32,
   toChecksumAddress,
 } from "../../../chain/address.js";
-import { keccak256Hex, nobleSecp256k1, secp256k1 } from "../../../chain/crypto.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { nobleSecp256k1, secp256k1 } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { intrinsicGas } from "../../../chain/transaction-rules.js";
 import { bytesToHex, hexToBytes, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";

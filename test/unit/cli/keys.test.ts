@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { createPrivateKey as readPrivateKey, createPublicKey } from "node:crypto";
 import { HDNodeWallet, Wallet } from "ethers";
-import { privateKeyToAddress, toChecksumAddress } from "../../../chain/address.js";
+import { toChecksumAddress } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { encryptKeystore } from "../../../chain/keystore.js";
 import {

@@ -30,7 +30,6 @@ describe("a command that is asked often", () => {
 
   it("loads for the status what reads settings and asks a node", () => {
     expect([...packagesOf("cli/commands/status.ts")].toSorted()).toEqual([
-      "@noble/curves",
       "@scure/base",
       "hash-wasm",
       "smol-toml",

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Address, privateKeyToAddress } from "../../../chain/address.js";
+import { type Address } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { hexToBytes, type Hash32 } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { createExchangeClient } from "../../../cli/probe/exchange-client.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { type BlockSource, readRuns } from "../../../deposit-watcher/block-reader.js";
 import type { DataBlock } from "../../../rpc-client/data-api-client.js";
 

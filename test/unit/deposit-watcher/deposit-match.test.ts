@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { operationsOf } from "../../../chain/operations.js";
 import { confirmationsOf } from "../../../chain/confirmations.js";
 import { type MatchBlock, matchBlocks } from "../../../deposit-watcher/deposit-match.js";

@@ -1,7 +1,7 @@
 /** A little chain state in memory, jobs over it in process, and the same messages as transactions. */
 import { type Address, parseAddress } from "../../../chain/address.js";
 import type { BlockTransaction } from "../../../chain/block.js";
-import { keccak256, keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256, keccak256Hex } from "../../../chain/hashes.js";
 import {
   bigintToBytes,
   bigintToWord,

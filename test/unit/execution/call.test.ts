@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, getAddress } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToBigint, bytesToHex, hexToBytes, type Hash32 } from "../../../chain/hex.js";
 import { revertReason } from "../../../chain/evm/revert-reason.js";
 import {

@@ -1,5 +1,6 @@
 /** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
-import { type Address, privateKeyToAddress } from "../../../chain/address.js";
+import { type Address } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {
   decodeTransaction,

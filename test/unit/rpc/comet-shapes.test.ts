@@ -4,7 +4,7 @@ import { ZERO_ADDRESS } from "../../../chain/address.js";
 import { type DuplicateVoteEvidence, hashEvidence } from "../../../chain/consensus/evidence.js";
 import { merkleProofs, merkleRootOf } from "../../../chain/consensus/merkle.js";
 import { ValidatorSet } from "../../../chain/consensus/validator-set.js";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { HeightProgress } from "../../../node/consensus/consensus-ports.js";
 import { type MomentName, STEP } from "../../../node/consensus/machine/consensus-state.js";

@@ -4,7 +4,7 @@ import { EMPTY_TRIE_ROOT, hexToBytes } from "../../../chain/hex.js";
 import { encodeRlp } from "../../../chain/rlp.js";
 import { emptyTrieReader, updateTrie } from "../../../node/state/trie.js";
 import { proveKey, verifyProof } from "../../../node/state/trie-proof.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { MemoryStore, placeOf, Random, seedOf, toHex } from "./trie-fixtures.js";
 
 const OWNER = "0x00000000000000000000000000000000000000bb";

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { hashConsensusHeader } from "../../../chain/consensus/consensus-header.js";
-import { sha256 } from "../../../chain/crypto.js";
+import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, ZERO_HASH } from "../../../chain/hex.js";
 import { verifySignature } from "../../../chain/consensus/ed25519.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";

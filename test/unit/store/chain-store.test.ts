@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMPTFromProof, verifyMerkleProof } from "@ethereumjs/mpt";
 import { Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { keccak256 } from "../../../chain/crypto.js";
+import { keccak256 } from "../../../chain/hashes.js";
 import { type Hash32, hexToBytes, parseHash32, parseHexBytes } from "../../../chain/hex.js";
 import { decodeRlp, rlpBytes, rlpInteger, rlpList } from "../../../chain/rlp.js";
 import { decodeTransaction } from "../../../chain/transaction.js";

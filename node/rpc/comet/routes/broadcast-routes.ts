@@ -3,7 +3,7 @@
  * as SDK transactions (D20); the pool gets the EVM transaction inside and nothing else.
  */
 import { setImmediate as yieldToLoop } from "node:timers/promises";
-import { sha256 } from "../../../../chain/crypto.js";
+import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import {

@@ -5,7 +5,7 @@ import {
   merkleProofs,
   merkleRootOf,
 } from "../../../../chain/consensus/merkle.js";
-import { sha256 } from "../../../../chain/crypto.js";
+import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";

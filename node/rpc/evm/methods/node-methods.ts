@@ -1,6 +1,6 @@
 /** What clients ask about the node itself: chain id, sync, network, version, pool content. */
 import { type Address, toChecksumAddress } from "../../../../chain/address.js";
-import { keccak256Hex } from "../../../../chain/crypto.js";
+import { keccak256Hex } from "../../../../chain/hashes.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import { effectiveGasPriceAtoken } from "../../../../chain/transaction.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
