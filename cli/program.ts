@@ -5,7 +5,14 @@
 import { Command, Option } from "commander";
 import { type Environment, readPortOffset } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
-import { type AuditExecutionOptions, describeAuditExecution } from "./audit/words.js";
+import {
+  type AuditBalanceOptions,
+  type AuditExecutionOptions,
+  describeAuditBalance,
+  describeAuditExecution,
+  describeVerifyBalance,
+  type VerifyBalanceOptions,
+} from "./audit/words.js";
 import type { InitFlags } from "./commands/init.js";
 import type { TestnetFlags } from "./commands/testnet.js";
 import type { AddTokenOptions } from "./commands/tokens.js";
@@ -173,6 +180,21 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
       const { runAuditExecution } = await import("./commands/audit.js");
       return runAuditExecution(context, own, warn);
     }),
+  );
+  addShared(describeAuditBalance(audits.command("balance"))).action(
+    (address: string, own: SharedOptions & AuditBalanceOptions) =>
+      run<SharedOptions & AuditBalanceOptions>(async (context) => {
+        const { runAuditBalance } = await import("./commands/balance-proof.js");
+        return runAuditBalance(context, { ...own, address }, warn);
+      })(own),
+  );
+  const verifies = program.command("verify").description("checks what others wrote, offline");
+  addShared(describeVerifyBalance(verifies.command("balance"))).action(
+    (file: string, own: SharedOptions & VerifyBalanceOptions) =>
+      run<SharedOptions & VerifyBalanceOptions>(async (context) => {
+        const { runVerifyBalance } = await import("./commands/balance-proof.js");
+        return runVerifyBalance(context, { ...own, file }, warn);
+      })(own),
   );
 }
 

@@ -4,9 +4,18 @@ import type { Hash32, Height } from "../../chain/hex.js";
 
 /**
  * Codes. BAD_OPTION and BAD_RANGE: the command line; STATE_UNPROVEN: the node gives no proof of a
- * state that execution reads; NODE_REFUSED: it does not serve what an audit needs.
+ * state that execution reads; NODE_REFUSED: it does not serve what an audit needs;
+ * GENESIS_UNREACHABLE: no header of the node is signed by the validators of the genesis;
+ * BUNDLE_UNREADABLE: a file is no balance proof; NOT_PROVEN: it is one and does not hold.
  */
-export type AuditErrorCode = "BAD_OPTION" | "BAD_RANGE" | "STATE_UNPROVEN" | "NODE_REFUSED";
+export type AuditErrorCode =
+  | "BAD_OPTION"
+  | "BAD_RANGE"
+  | "STATE_UNPROVEN"
+  | "NODE_REFUSED"
+  | "GENESIS_UNREACHABLE"
+  | "BUNDLE_UNREADABLE"
+  | "NOT_PROVEN";
 
 /** An audit that cannot be made; its message is a sentence for the person who runs it. */
 export class AuditError extends AppError<AuditErrorCode> {}

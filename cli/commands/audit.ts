@@ -1,10 +1,10 @@
 /** `causeway audit execution`: stored blocks executed again by @ethereumjs/vm, outside the node. */
-import { parseHash32 } from "../../chain/hex.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { createAuditNode } from "../audit/audit-node.js";
 import type { AuditExecutionOptions } from "../audit/words.js";
 import { AuditError, type Difference } from "../audit/errors.js";
+import { badOption, readHashOption, readHeightOption, readUrlOption } from "../audit/options.js";
 import type { AuditProgress, AuditReport } from "../audit/execution-audit.js";
 import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
@@ -40,15 +40,18 @@ async function runAudit(
   warn: (line: string) => void,
 ): Promise<number> {
   const { signal } = context;
-  const from = readHeight("--from", options.from);
+  const from = readHeightOption("--from", options.from);
   if (from === 0) throw badOption("--from", "0");
   const url = options.node ?? loadKitConfig(context).endpoints.jsonRpcUrl;
   const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
-  const rpc = createJsonRpcClient({ url: readUrl(url), timeoutMs: REQUEST_TIMEOUT_MS });
+  const rpc = createJsonRpcClient({
+    url: readUrlOption("--node", url),
+    timeoutMs: REQUEST_TIMEOUT_MS,
+  });
   try {
     const node = createAuditNode(rpc, signal);
     const head = await node.headHeight();
-    const to = options.to === "head" ? head : readHeight("--to", options.to);
+    const to = options.to === "head" ? head : readHeightOption("--to", options.to);
     if (to > head || from > to) {
       const message = `There is nothing to audit from ${from} to ${to}; the head is ${head}.`;
       throw new AuditError("BAD_RANGE", message);
@@ -60,7 +63,7 @@ async function runAudit(
       genesis,
       from,
       to,
-      trustedHash: options.hash === undefined ? undefined : readHash(options.hash),
+      trustedHash: options.hash === undefined ? undefined : readHashOption("--hash", options.hash),
       onProgress: progressPrinter(warn),
       signal,
     });
@@ -119,28 +122,4 @@ function formatDifference({ height, transaction, field, chain, audit }: Differen
     `  the chain     ${chain}`,
     `  executed      ${audit}`,
   ];
-}
-
-function readHeight(name: string, text: string): number {
-  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(value)) throw badOption(name, text);
-  return value;
-}
-
-function readUrl(text: string): string {
-  const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
-  if (!isHttp) throw badOption("--node", text);
-  return text;
-}
-
-function readHash(text: string) {
-  try {
-    return parseHash32(text);
-  } catch {
-    throw badOption("--hash", text);
-  }
-}
-
-function badOption(name: string, text: string): AuditError {
-  return new AuditError("BAD_OPTION", `${name} does not take "${text}"; see --help.`);
 }

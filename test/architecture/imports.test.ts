@@ -22,6 +22,7 @@ const CLI_ALSO = [
   /^(sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
+  /^node\/statesync\/light\/light-json\.ts$/,
   /^node\/consensus\/signing\/validator-key\.ts$/,
 ];
 

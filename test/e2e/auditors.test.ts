@@ -202,6 +202,30 @@ describe("the auditors' guide", () => {
     }
   });
 
+  it("proves a balance from the genesis in one file, checked without a network", async () => {
+    const height = (deposits.receipts.at(-2)?.blockNumber ?? 0) - 1;
+    for (const address of [CUSTOMER.address, NOBODY.address]) {
+      fs.rmSync(path.join(folder, "balance.json"), { force: true });
+      const asked = { ACCOUNT: address, HEIGHT: String(height) };
+      expect(await shell("balance.sh", asked)).toMatchObject({ code: 0 });
+      const check = withoutNetwork(["sh", "-eu", "balance-verified.sh"]);
+      await outputOf(check, folder, environment());
+      const balance = await chain.provider.getBalance(address, height);
+      const nonce = await chain.provider.getTransactionCount(address, height);
+      const { hash } = (await chain.provider.getBlock(height)) ?? {};
+      const said = { address, height, blockHash: hash, balanceAtoken: balance.toString() };
+      expect(read("balance-made.json")).toMatchObject({ ok: true, ...said });
+      expect(read("balance-verified.json")).toMatchObject({ ok: true, ...said, nonce: `${nonce}` });
+    }
+    // A file that is there is evidence: it is never written over.
+    expect(await shell("balance.sh", { ACCOUNT: PAYER })).toMatchObject({ code: 2 });
+    const file = path.join(folder, "balance.json");
+    const text = fs.readFileSync(file, "utf8");
+    fs.writeFileSync(file, text.replace(/"signature":\s*"../, '"signature": "AA'));
+    expect(await shell("balance-verified.sh")).toMatchObject({ code: 1 });
+    expect(read("balance-verified.json")).toMatchObject({ ok: false });
+  });
+
   it("believes no balance, header or proof that was changed", async () => {
     const height = await chain.height();
     const hash = (await program(["evidence.mjs", CUSTOMER.address, String(height)])).trim();

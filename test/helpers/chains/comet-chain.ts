@@ -77,8 +77,8 @@ const CONSENSUS_HASH = bytesToHash32(
 
 /** What one decided height adds beyond its transactions. */
 export interface DecisionOptions {
-  /** Index of a validator whose precommit is missing. */
-  readonly absent?: number;
+  /** Indexes of the validators whose precommits are missing. */
+  readonly absent?: readonly number[];
   readonly evidence?: readonly DuplicateVoteEvidence[];
   /** Changes that take effect at the height + 2. */
   readonly updates?: readonly ValidatorUpdate[];
@@ -168,7 +168,7 @@ export class FixtureConsensus implements CometConsensus {
       evidence,
       lastCommit,
     };
-    const decided = { block: body, commit: this.sign(body, set, options.absent) };
+    const decided = { block: body, commit: this.sign(body, set, options.absent ?? []) };
     this.decided.push(decided);
     this.heights.set(hashConsensusHeader(body.header), height);
     this.sets.push(nextSet.update(options.updates ?? []).advance(1));
@@ -176,11 +176,11 @@ export class FixtureConsensus implements CometConsensus {
     return decided;
   }
 
-  private sign(block: ConsensusBlock, set: ValidatorSet, absent: number | undefined): Commit {
+  private sign(block: ConsensusBlock, set: ValidatorSet, absent: readonly number[]): Commit {
     const { height, timeNs } = block.header;
     const blockId = blockIdOf(block, splitIntoParts(encodeConsensusBlock(block)));
     const signatures = set.validators.map(({ address, publicKey }, index) => {
-      if (index === absent) return { flag: COMMIT_FLAG.absent };
+      if (absent.includes(index)) return { flag: COMMIT_FLAG.absent };
       const vote = { type: VOTE_TYPE.precommit, height, round: 0, blockId };
       const signedNs = timeNs + BigInt(index + 1) * 1_000_123n;
       const key = need(

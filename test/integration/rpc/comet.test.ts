@@ -90,7 +90,7 @@ function hashOfHeader(header: comet38.Header): Uint8Array {
 beforeAll(async () => {
   chain = await CometTestChain.open(faucet.address);
   await chain.mine([await send(0, 5n), await send(1, 7n)]);
-  await chain.mine([], { absent: 2 });
+  await chain.mine([], { absent: [2] });
   await chain.mine([await send(2, 5n)]);
   client = await Comet38Client.connect(chain.url);
 });

@@ -1,0 +1,113 @@
+/** Collects what proves a balance from one node, which is believed in nothing. */
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import type { Address } from "../../../chain/address.js";
+import type { Height } from "../../../chain/hex.js";
+import type { Genesis } from "../../../node/settings/genesis.js";
+import { CliError } from "../../errors.js";
+import { httpRequest } from "../../probe/http-request.js";
+import type { AuditNode } from "../audit-node.js";
+import { AuditError } from "../errors.js";
+import { type BundleContents, type LightBlockJson } from "./bundle.js";
+import { collectPath, type HeaderSource } from "./header-path.js";
+
+/** Validators on a page, the most that CometBFT gives. */
+const PAGE = 100;
+
+/** Pages of the largest set that the chain may have. */
+const MAX_PAGES = 100;
+
+/** How often the node is asked whether the block above is there. */
+const POLL_MS = 250;
+
+/** Longest wait for the block above the head: networks pause, but not for long. */
+const MAX_POLLS = 240;
+
+/** What is asked for. */
+export interface CollectOptions {
+  readonly node: Pick<AuditNode, "headHeight" | "rawHeaders" | "proofs">;
+  readonly headers: HeaderSource;
+  readonly genesis: Genesis;
+  readonly address: Address;
+  /** Undefined: the newest block that validators have signed for by now. */
+  readonly height: Height | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Everything that a bundle holds; the caller verifies it as a stranger would.
+ * @throws BAD_RANGE for a height that is not there; AuditError, CliError and NodeFault as the node
+ * answers
+ */
+export async function collectBundle(options: CollectOptions): Promise<BundleContents> {
+  const { node, headers, genesis, address, signal } = options;
+  const height = await provableHeight(options);
+  const [[header], [proof]] = await Promise.all([
+    node.rawHeaders([height]),
+    node.proofs([{ address, slots: [] }], height),
+  ]);
+  if (header === undefined || proof === undefined) {
+    throw new AuditError("NODE_REFUSED", "The node leaves out what it was asked for.");
+  }
+  signal.throwIfAborted();
+  const path = await collectPath(headers, height + 1, genesis);
+  const chainId = genesis.cosmosChainId;
+  return { chainId, address, height, path, header, accountProof: proof.account };
+}
+
+/** The validators sign a block's state with the next block: the head waits for it. */
+async function provableHeight({ node, height, signal }: CollectOptions): Promise<Height> {
+  const head = await node.headHeight();
+  const wanted = height ?? Math.max(0, head - 1);
+  if (wanted > head) {
+    throw new AuditError("BAD_RANGE", `There is no block ${wanted} yet; the head is ${head}.`);
+  }
+  for (let poll = 0; (await node.headHeight()) <= wanted; poll++) {
+    if (poll === MAX_POLLS) {
+      const message = `Block ${wanted + 1}, which signs for ${wanted}, does not come; try again later.`;
+      throw new AuditError("BAD_RANGE", message);
+    }
+    await delay(POLL_MS, undefined, { signal });
+  }
+  return wanted;
+}
+
+const answer = z.object({ result: z.record(z.string(), z.unknown()) });
+const pageTotal = z.object({ total: z.string().regex(/^[0-9]{1,5}$/) });
+
+/** Headers from a node's consensus RPC, as it answers them. */
+export function headerSource(options: {
+  readonly url: string;
+  readonly oldestHeight: () => Promise<Height>;
+  readonly signal: AbortSignal;
+}): HeaderSource {
+  const ask = async (route: string): Promise<unknown> => {
+    const url = new URL(route, options.url);
+    const { status, body } = await httpRequest(url, {}, { signal: options.signal });
+    const parsed = status === 200 ? answer.safeParse(readJson(body)) : undefined;
+    if (parsed?.success === true) return parsed.data.result;
+    const message = `${options.url} does not answer ${url.pathname}: has it that height?`;
+    throw new CliError("CLIENT_FAILED", message);
+  };
+  return {
+    oldestHeight: options.oldestHeight,
+    async lightBlock(height): Promise<LightBlockJson> {
+      const commit = await ask(`/commit?height=${height}`);
+      const validators: unknown[] = [];
+      for (let page = 1; page <= MAX_PAGES; page++) {
+        const found = await ask(`/validators?height=${height}&page=${page}&per_page=${PAGE}`);
+        validators.push(found);
+        if (Number(pageTotal.parse(found).total) <= page * PAGE) break;
+      }
+      return { commit, validators };
+    },
+  };
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Refused by the caller with everything else that is no answer.
+  }
+}

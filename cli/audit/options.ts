@@ -1,0 +1,31 @@
+/** Values of the command line that several audits take. */
+import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
+import { AuditError } from "./errors.js";
+
+/** A height. Throws BAD_OPTION. */
+export function readHeightOption(name: string, text: string): Height {
+  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(value)) throw badOption(name, text);
+  return value;
+}
+
+/** An http or https URL. Throws BAD_OPTION. */
+export function readUrlOption(name: string, text: string): string {
+  const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+  if (!isHttp) throw badOption(name, text);
+  return text;
+}
+
+/** A hash of 32 bytes. Throws BAD_OPTION. */
+export function readHashOption(name: string, text: string): Hash32 {
+  try {
+    return parseHash32(text);
+  } catch {
+    throw badOption(name, text);
+  }
+}
+
+/** BAD_OPTION that names option and value. */
+export function badOption(name: string, text: string): AuditError {
+  return new AuditError("BAD_OPTION", `${name} does not take "${text}"; see --help.`);
+}
