@@ -144,10 +144,10 @@ describe("a balance proof", () => {
 
 describe("a changed file", () => {
   const json = (value: unknown) => structuredClone(value) as Record<string, never>;
-  const changed = (contents: BundleContents, change: (path: LightBlockJson[]) => void) => {
-    const path = contents.path.map((one) => structuredClone(one));
-    change(path);
-    return { ...contents, path };
+  const changed = (contents: BundleContents, change: (list: LightBlockJson[]) => void) => {
+    const list = contents.path.map((one) => structuredClone(one));
+    change(list);
+    return { ...contents, path: list };
   };
   const refused = (contents: BundleContents, by?: Genesis) =>
     expect(verify(contents, by)).rejects.toMatchObject({ code: "NOT_PROVEN" });
