@@ -14,6 +14,7 @@ import {
   type VerifyBalanceOptions,
 } from "./audit/words.js";
 import type { InitFlags } from "./commands/init.js";
+import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
 import type { TestnetFlags } from "./commands/testnet.js";
 import type { AddTokenOptions } from "./commands/tokens.js";
 import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
@@ -67,6 +68,7 @@ export function createProgram(options: ProgramOptions): Command {
   addTokenCommands(program, run);
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
+  addKeyCommands(program, run);
   return program;
 }
 
@@ -294,5 +296,47 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
         const { notPaid, acceptForeign } = rest;
         return runReleaseWithdrawals(context, { id, paidBy, notPaid, acceptForeign });
       })(own),
+    );
+}
+
+function addKeyCommands(program: Command, run: Runner): void {
+  const keys = program
+    .command("keys")
+    .description("who may use the deposit and the withdrawal API, and what they changed");
+  addShared(keys.command("create"))
+    .description("make a key; it is shown once and kept nowhere")
+    .requiredOption(
+      "--scope <list>",
+      "what it is good for, separated by commas: deposits:read, ...",
+    )
+    .option("--name <name>", "what people call it")
+    .option("--expires <when>", "duration (90d, 12h, 30m) or date; else it does not expire")
+    .option("--rate <n>", "calls per second to each API; else no bound")
+    .option("--out <file>", "write it to a new file of mode 600 and do not show it")
+    .action(
+      run<SharedOptions & CreateKeyOptions>(async (context, own) => {
+        const { runCreateKey } = await import("./commands/keys.js");
+        return runCreateKey(context, own, Date.now());
+      }),
+    );
+  addShared(keys.command("list"))
+    .description("all keys, without their secrets")
+    .action(run(async (context) => (await import("./commands/keys.js")).runListKeys(context)));
+  addShared(keys.command("revoke"))
+    .description("end a key, at once")
+    .argument("<id>", "id of the key")
+    .action((id: string, own: SharedOptions) =>
+      run(async (context) => (await import("./commands/keys.js")).runRevokeKey(context, id))(own),
+    );
+  addShared(keys.command("calls"))
+    .description("calls that may have changed something, oldest first")
+    .option("--key <id>", "only of this key (api.key: the home's own)")
+    .option("--limit <n>", "rows at most (default 100)")
+    .option("--after <position>", "only behind this position")
+    .action(
+      run<SharedOptions & ListCallsOptions>(async (context, own) => {
+        const { runListCalls } = await import("./commands/keys.js");
+        return runListCalls(context, own);
+      }),
     );
 }

@@ -1,28 +1,15 @@
 /** The one place where faults become the deposit API's error bodies. */
 import { AppError } from "../chain/errors.js";
-import { HttpError } from "../runtime/http/http-errors.js";
+import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
 import type { ErrorReply } from "../runtime/http/http-server.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import { DepositError } from "./errors.js";
 
-/** Stable codes of faults that the HTTP server finds, by status. */
-const CODE_OF_STATUS: Readonly<Record<number, string>> = {
-  400: "UNREADABLE",
-  401: "UNAUTHORIZED",
-  404: "NOT_FOUND",
-  405: "METHOD_NOT_ALLOWED",
-  413: "TOO_LARGE",
-  415: "UNSUPPORTED_MEDIA_TYPE",
-  422: "INVALID_FIELD",
-};
-
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof HttpError && error.code === "INVALID_REQUEST") {
-    const status = requestStatus(error);
-    return reply(status, CODE_OF_STATUS[status] ?? "UNREADABLE", error.message, {
-      errors: error.errors.map(({ path, message }) => ({ path, message })),
-    });
+    const { status, code, details } = refusalOf(error, requestStatus(error));
+    return reply(status, code, error.message, details);
   }
   if (error instanceof DepositError && error.code === "NOT_FOUND") {
     return reply(404, "NOT_FOUND", error.message, error.details);

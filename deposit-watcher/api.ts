@@ -34,16 +34,21 @@ const DEFAULT_LIMIT = 100;
 /** Routes of `openapi/deposit.yaml`. */
 export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[] {
   return [
-    { method: "post", path: "/v1/addresses", handler: (request) => createAddress(parts, request) },
-    { method: "get", path: "/v1/deposits", handler: (request) => getDeposits(parts, request) },
-    { method: "get", path: "/v1/deposits/{id}", handler: (request) => getDeposit(parts, request) },
     {
-      method: "get",
-      path: "/v1/customers/{id}/balances",
-      handler: (request) => getBalances(parts, request),
+      method: "post",
+      path: "/v1/addresses",
+      scope: "addresses:write",
+      handler: (request) => createAddress(parts, request),
     },
-    { method: "get", path: "/v1/events", handler: (request) => getEvents(parts, request) },
+    reading("/v1/deposits", (request) => getDeposits(parts, request)),
+    reading("/v1/deposits/{id}", (request) => getDeposit(parts, request)),
+    reading("/v1/customers/{id}/balances", (request) => getBalances(parts, request)),
+    reading("/v1/events", (request) => getEvents(parts, request)),
   ];
+}
+
+function reading(path: string, handler: HttpRoute["handler"]): HttpRoute {
+  return { method: "get", path, scope: "deposits:read", handler };
 }
 
 async function createAddress(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {

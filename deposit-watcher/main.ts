@@ -1,4 +1,5 @@
 /** Entry of the deposit watcher: the loop, the backfills and the deposit API in one process. */
+import { KeyRing } from "../ledger/access/key-ring.js";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
@@ -11,6 +12,7 @@ import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
 import { loadConfig } from "../runtime/config/config.js";
 import { createHttpServer, type HttpServer } from "../runtime/http/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
+import { systemClock } from "../runtime/process/clock.js";
 import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl } from "../runtime/config/service-urls.js";
@@ -122,7 +124,7 @@ function createServer(parts: RunningParts): HttpServer {
       headHeight: () => watcher.status.headHeight,
       onRegistered: () => watcher.wakeBackfill(),
     }),
-    apiKey,
+    access: new KeyRing({ database, fileKey: apiKey, service: "deposit-api", clock: systemClock }),
     mapError: mapDepositError,
     readiness: () => readinessOf(watcher.status, config.watcher["max-lag-blocks"]),
     log: context.log,

@@ -10,7 +10,8 @@ import { AppError } from "../chain/errors.js";
  * DEPOSIT_CONFLICT: a deposit at this place is booked already; INVALID_CUSTOMER_ID: not 1-64 of
  * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
  * NOT_FROZEN: an operator decided about a withdrawal that is not frozen; NO_WALLET_TRANSACTION: a
- * named payment is none of the hot wallet's; CORRUPT_ROW: a stored value is not what its column
+ * named payment is none of the hot wallet's; INVALID_KEY and KEY_UNKNOWN: an API key cannot be made
+ * like that, or there is none of that id; CORRUPT_ROW: a stored value is not what its column
  * says.
  */
 export const LEDGER_ERROR_CODES = [
@@ -27,6 +28,8 @@ export const LEDGER_ERROR_CODES = [
   "INVALID_WALLET_FILE",
   "NOT_FROZEN",
   "NO_WALLET_TRANSACTION",
+  "INVALID_KEY",
+  "KEY_UNKNOWN",
   "CORRUPT_ROW",
 ] as const;
 

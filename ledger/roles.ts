@@ -40,6 +40,7 @@ const WATCHER: Writes = {
     "incident",
     "foreign_outflow",
     "signing_freeze",
+    "api_call",
   ],
   update: [
     "customer_balance",
@@ -66,6 +67,7 @@ const WORKER: Writes = {
     "nonce_slot",
     "withdrawal_attempt",
     "signing_freeze",
+    "api_call",
   ],
   update: [
     "customer_balance",
@@ -78,10 +80,13 @@ const WORKER: Writes = {
   draw: ["withdrawal_position"],
 };
 
-/** A person decides about what either service left open, so the operator may write both's. */
+/**
+ * A person decides about what either service left open, so the operator may write both's; only a
+ * person makes and ends API keys.
+ */
 const OPERATOR: Writes = {
-  insert: [...new Set([...WATCHER.insert, ...WORKER.insert])],
-  update: [...new Set([...WATCHER.update, ...WORKER.update])],
+  insert: [...new Set([...WATCHER.insert, ...WORKER.insert, "api_key"])],
+  update: [...new Set([...WATCHER.update, ...WORKER.update, "api_key.revoked_at"])],
   draw: WORKER.draw,
 };
 

@@ -1,19 +1,8 @@
 /** The one place where faults become the withdrawal API's error bodies. */
 import { AppError } from "../chain/errors.js";
-import { HttpError } from "../runtime/http/http-errors.js";
+import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
 import type { ErrorReply } from "../runtime/http/http-server.js";
 import { ApiError } from "./errors.js";
-
-/** Stable codes of faults that the HTTP server finds, by status; the deposit API has the same. */
-const CODE_OF_STATUS: Readonly<Record<number, string>> = {
-  400: "UNREADABLE",
-  401: "UNAUTHORIZED",
-  404: "NOT_FOUND",
-  405: "METHOD_NOT_ALLOWED",
-  413: "TOO_LARGE",
-  415: "UNSUPPORTED_MEDIA_TYPE",
-  422: "INVALID_FIELD",
-};
 
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapWithdrawalError(error: unknown): ErrorReply {
@@ -32,13 +21,15 @@ export function mapWithdrawalError(error: unknown): ErrorReply {
  * or query that was understood and breaks the API's rules is 422.
  */
 function mapRequest(error: HttpError): ErrorReply {
-  const details = { errors: error.errors.map(({ path, message }) => ({ path, message })) };
   if (error.errors.some(({ path }) => /^\/headers\/idempotency-key$/i.test(path))) {
-    return reply(400, "INVALID_IDEMPOTENCY_KEY", error.message, details);
+    return reply(400, "INVALID_IDEMPOTENCY_KEY", error.message, refusalOf(error).details);
   }
   const isUnderstood = error.errors.some((fault) => fault.errorCode !== "");
-  const status = error.status === 400 && isUnderstood ? 422 : error.status;
-  return reply(status, CODE_OF_STATUS[status] ?? "UNREADABLE", error.message, details);
+  const { status, code, details } = refusalOf(
+    error,
+    error.status === 400 && isUnderstood ? 422 : error.status,
+  );
+  return reply(status, code, error.message, details);
 }
 
 function reply(

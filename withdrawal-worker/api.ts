@@ -46,10 +46,21 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
     {
       method: "post",
       path: "/v1/withdrawals",
+      scope: "withdrawals:write",
       handler: (request) => createWithdrawal(parts, request),
     },
-    { method: "get", path: "/v1/withdrawals", handler: (request) => getPage(parts, request) },
-    { method: "get", path: "/v1/withdrawals/{id}", handler: (request) => getOne(parts, request) },
+    {
+      method: "get",
+      path: "/v1/withdrawals",
+      scope: "withdrawals:read",
+      handler: (request) => getPage(parts, request),
+    },
+    {
+      method: "get",
+      path: "/v1/withdrawals/{id}",
+      scope: "withdrawals:read",
+      handler: (request) => getOne(parts, request),
+    },
   ];
 }
 

@@ -1,4 +1,5 @@
 /** Entry of the withdrawal worker: the API, the hot wallet's lane and the queue in one process. */
+import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -138,7 +139,12 @@ function createServer(parts: {
       accept: new AcceptQueue(database, () => queue.wake()),
       wallet,
     }),
-    apiKey,
+    access: new KeyRing({
+      database,
+      fileKey: apiKey,
+      service: "withdrawal-api",
+      clock: systemClock,
+    }),
     mapError: mapWithdrawalError,
     readiness: () => readinessOf(lane),
     log: context.log,

@@ -18,7 +18,7 @@ export interface RequestFault {
 
 /** A fault of a request, of a response against its description, or of listening. */
 export class HttpError extends AppError<HttpErrorCode> {
-  /** HTTP status that fits: 400, 401, 404, 405, 413, 415 or 500. */
+  /** HTTP status that fits: 400, 401, 403, 404, 405, 413, 415, 429 or 500. */
   get status(): number {
     const { status } = this.details;
     return typeof status === "number" ? status : 500;
@@ -35,11 +35,15 @@ export class HttpError extends AppError<HttpErrorCode> {
 export function requestError(
   status: number,
   message: string,
-  options: { readonly path?: string; readonly cause?: unknown } = {},
+  options: {
+    readonly path?: string;
+    readonly cause?: unknown;
+    readonly details?: Readonly<Record<string, unknown>>;
+  } = {},
 ): HttpError {
   const errors: readonly RequestFault[] = [{ path: options.path ?? "", message, errorCode: "" }];
   return new HttpError("INVALID_REQUEST", message, {
-    details: { status, errors },
+    details: { ...options.details, status, errors },
     cause: options.cause,
   });
 }
@@ -80,4 +84,31 @@ function textOf(entry: unknown, key: string): string {
   const value: unknown =
     typeof entry === "object" && entry !== null ? Reflect.get(entry, key) : undefined;
   return typeof value === "string" ? value : "";
+}
+
+/** Stable codes of what the server itself refuses, by status: the exchange's APIs share them. */
+const CODE_OF_STATUS: Readonly<Record<number, string>> = {
+  400: "UNREADABLE",
+  401: "UNAUTHORIZED",
+  403: "FORBIDDEN",
+  404: "NOT_FOUND",
+  405: "METHOD_NOT_ALLOWED",
+  413: "TOO_LARGE",
+  415: "UNSUPPORTED_MEDIA_TYPE",
+  422: "INVALID_FIELD",
+  429: "RATE_LIMITED",
+};
+
+/** Status, code and details of a refusal as the exchange's APIs show it; `status` where another fits. */
+export function refusalOf(
+  error: HttpError,
+  status: number = error.status,
+): {
+  readonly status: number;
+  readonly code: string;
+  readonly details: Readonly<Record<string, unknown>>;
+} {
+  const { status: _status, errors: _errors, ...details } = error.details;
+  const errors = error.errors.map(({ path, message }) => ({ path, message }));
+  return { status, code: CODE_OF_STATUS[status] ?? "UNREADABLE", details: { errors, ...details } };
 }

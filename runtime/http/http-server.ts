@@ -1,5 +1,4 @@
 /** HTTP APIs that follow an OpenAPI file: Express 5 routes behind authentication and validation. */
-import { createHash, timingSafeEqual } from "node:crypto";
 import { accessSync } from "node:fs";
 import {
   type IncomingHttpHeaders,
@@ -13,6 +12,7 @@ import type { Response } from "express";
 import * as OpenApiValidator from "express-openapi-validator";
 import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
+import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
@@ -61,6 +61,8 @@ export interface HttpRoute {
    * Express. Nothing else changes: checks, errors, metrics and the reply's bytes are the same.
    */
   readonly direct?: boolean;
+  /** What the caller's key must be good for; undefined: every valid key. */
+  readonly scope?: string;
   readonly handler: (request: HttpRequest) => Promise<HttpReply>;
 }
 
@@ -91,11 +93,11 @@ export interface HttpServerOptions extends ApiDescription {
   readonly listen: ListenAddress;
   /** Further API files on the same port, with paths of their own. */
   readonly moreApis?: readonly ApiDescription[];
-  /** When given, every request but the probes needs `Authorization: Bearer <apiKey>`. */
-  readonly apiKey?: string;
+  /** When given, every request but the probes needs `Authorization: Bearer <key>`. */
+  readonly access?: HttpAccess;
   /**
    * Turns any error into the API's error body. The server's own are `HttpError`: INVALID_REQUEST
-   * (`status` 400, 401, 404, 405, 413, 415; `errors`) and INVALID_RESPONSE (500).
+   * (`status` 400, 401, 403, 404, 405, 413, 415, 429; `errors`) and INVALID_RESPONSE (500).
    */
   readonly mapError: (error: unknown) => ErrorReply;
   /** Asked by `GET /ready`. */
@@ -146,6 +148,8 @@ const PROBE_PATHS = new Set(["/health", "/ready", "/metrics"]);
 /** Body read and request start, kept beside Express' own request object. */
 interface RequestState {
   rawBody: Buffer;
+  /** Undefined where the API is open. */
+  caller: Caller | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -170,15 +174,23 @@ class OpenApiServer implements HttpServer {
   readonly #states = new WeakMap<IncomingMessage, RequestState>();
   readonly #timer: ReplyTimer;
   readonly #pipelines = new PipelineBound();
-  readonly #keyDigest: Buffer | undefined;
+  /** Undefined where the API is open. */
+  readonly #gate: HttpGate | undefined;
   readonly #lane: DirectLane<HttpRoute>;
 
   constructor(options: HttpServerOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#keyDigest = options.apiKey === undefined ? undefined : digest(options.apiKey);
     this.#timer = new ReplyTimer(options.name, options.metrics);
     const apis = [options, ...(options.moreApis ?? [])];
+    const gated = apis.flatMap((api) => api.routes);
+    this.#gate =
+      options.access === undefined
+        ? undefined
+        : new HttpGate(
+            options.access,
+            gated.map((route) => ({ ...route, pattern: pathPattern(route.path) })),
+          );
     this.#express = this.#buildApp(apis);
     this.#lane = createDirectLane(
       apis.map(({ apiSpecPath, routes }) => ({ apiSpecPath, routes: routes.filter(isDirect) })),
@@ -252,7 +264,11 @@ class OpenApiServer implements HttpServer {
   /** First contact: probes, authentication, the body's bytes, cached replies, lane; Express. */
   async #accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-    const state: RequestState = { rawBody: Buffer.alloc(0), signal: signalOf(response) };
+    const state: RequestState = {
+      rawBody: Buffer.alloc(0),
+      caller: undefined,
+      signal: signalOf(response),
+    };
     this.#states.set(request, state);
     this.#pipelines.count(request, response);
     try {
@@ -264,9 +280,11 @@ class OpenApiServer implements HttpServer {
       if (request.headers.host === undefined && request.httpVersion === "1.1") {
         throw requestError(400, "a Host header is needed");
       }
-      this.#authenticate(request);
-      state.rawBody = await readBody(request, this.#options.bodyLimitBytes);
       const method = request.method ?? "GET";
+      if (this.#gate !== undefined) {
+        state.caller = await this.#gate.admit({ method, path, headers: request.headers });
+      }
+      state.rawBody = await readBody(request, this.#options.bodyLimitBytes);
       // A query or another type of body is for the validator to judge, also around known bytes.
       const isPlain = request.url === path && (state.rawBody.length === 0 || isPlainJson(request));
       const { rawBody } = state;
@@ -294,22 +312,13 @@ class OpenApiServer implements HttpServer {
     const { path } = route;
     this.#timer.time(response, path);
     const { rawBody, signal } = state;
-    const known = { method: "POST", path, params: {}, query: {} };
-    const reply = await route.handler({ ...known, headers, body, rawBody, signal });
+    const known = { method: "POST", path, headers, rawBody };
+    if (state.caller !== undefined) await this.#gate?.enter(route, state.caller, known);
+    const reply = await route.handler({ ...known, params: {}, query: {}, body, signal });
     if (reply.bytes === undefined && reply.body !== undefined) {
       checkReply(reply.body, reply.status ?? 200);
     }
     sendReply(reply, response, (status) => sendJson(response, status, reply.body));
-  }
-
-  #authenticate(request: IncomingMessage): void {
-    if (this.#keyDigest === undefined) {
-      return;
-    }
-    const given = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
-    if (given === undefined || !timingSafeEqual(digest(given), this.#keyDigest)) {
-      throw requestError(401, "a valid API key is needed: Authorization: Bearer <key>");
-    }
   }
 
   async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -383,15 +392,14 @@ class OpenApiServer implements HttpServer {
   }
 
   async #handle(route: HttpRoute, request: Request, response: Response): Promise<void> {
-    const { rawBody, signal } = this.#stateOf(request);
+    const { rawBody, caller, signal } = this.#stateOf(request);
+    const known = { method: request.method, path: request.path, headers: request.headers, rawBody };
+    if (caller !== undefined) await this.#gate?.enter(route, caller, known);
     const reply = await route.handler({
-      method: request.method,
-      path: request.path,
+      ...known,
       params: request.params as Readonly<Record<string, string>>,
       query: request.query,
-      headers: request.headers,
       body: request.body,
-      rawBody,
       signal,
     });
     // Express' own json(): the validator checks what goes through it.
@@ -467,10 +475,6 @@ function sendReply(
   } else {
     sendBody(status);
   }
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 /** Refuses NUL characters in path and query; malformed escapes are refused by the router. */

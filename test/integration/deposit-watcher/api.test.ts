@@ -5,6 +5,7 @@ import supertest from "supertest";
 import { parseBech32, toChecksumAddress } from "../../../chain/address.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api.js";
 import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
+import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -36,7 +37,7 @@ beforeAll(async () => {
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),
     }),
-    apiKey: API_KEY,
+    access: singleKeyAccess(API_KEY),
     mapError: mapDepositError,
     readiness: () => ({ ready: true }),
     log: silentLog,

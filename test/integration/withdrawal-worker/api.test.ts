@@ -6,6 +6,7 @@ import { getAddress } from "ethers";
 import request from "supertest";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
+import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -33,7 +34,7 @@ function createServer(): HttpServer {
       accept: new AcceptQueue(house.database, () => undefined),
       wallet: WALLET,
     }),
-    apiKey: "k3y",
+    access: singleKeyAccess("k3y"),
     mapError: mapWithdrawalError,
     readiness: () => ({ ready: true }),
     log: createLogger({ component: "test", level: "silent" }),

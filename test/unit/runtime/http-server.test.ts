@@ -1,3 +1,4 @@
+import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -71,7 +72,7 @@ function makeServer(options: Partial<HttpServerOptions> = {}): HttpServer {
     apiSpecPath: fixture("api.yaml"),
     listen: { host: "127.0.0.1", port: 0 },
     routes,
-    apiKey: KEY,
+    access: singleKeyAccess(KEY),
     mapError,
     readiness: () => readiness,
     log: createLogger({

@@ -1,0 +1,163 @@
+/** `causeway keys create|list|revoke|calls`: who may use the exchange's APIs, and what they did. */
+import {
+  type ApiKey,
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+} from "../../ledger/access/api-keys.js";
+import { listCalls } from "../../ledger/access/api-calls.js";
+import { KEY_LIFE_MS } from "../../ledger/access/key-ring.js";
+import { parseScopes } from "../../ledger/access/scopes.js";
+import { CliError } from "../errors.js";
+import { createFileOnce } from "../home/home-file.js";
+import { withLedgerAlone } from "./ledger-alone.js";
+import { type LedgerCommand, toJson } from "./ledger-tools.js";
+
+/** Flags of `keys create`, as typed. */
+export interface CreateKeyOptions {
+  readonly scope: string;
+  readonly name?: string;
+  /** A duration ("90d", "12h") or a date of RFC 3339. */
+  readonly expires?: string;
+  /** Calls per second to each API. */
+  readonly rate?: string;
+  /** File that takes the key instead of the terminal. */
+  readonly out?: string;
+}
+
+/** Flags of `keys calls`, as typed. */
+export interface ListCallsOptions {
+  readonly key?: string;
+  readonly limit?: string;
+  readonly after?: string;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** Rows of one page, and the most that one may ask for. */
+const PAGE = { usual: 100, most: 1_000 } as const;
+
+const SECRET_MODE = 0o600;
+
+/**
+ * `keys create`: a new key, shown once: this command exists to hand it out, and nothing can show it
+ * again. With `--out` it goes into a file of mode 600 and is not shown at all.
+ */
+export async function runCreateKey(
+  command: LedgerCommand,
+  options: CreateKeyOptions,
+  nowMs: number,
+): Promise<number> {
+  const wanted = {
+    name: readName(options.name ?? "unnamed"),
+    scopes: parseScopes(options.scope),
+    callsPerSecond: options.rate === undefined ? undefined : readCount("--rate", options.rate, 1),
+    expiresAt: options.expires === undefined ? undefined : readExpiry(options.expires, nowMs),
+  };
+  return withLedgerAlone(command, async ({ database }) => {
+    const { key, stored } = await createApiKey(database, wanted);
+    const { out } = options;
+    if (out !== undefined && !(await createFileOnce(out, `${key}\n`, SECRET_MODE))) {
+      await revokeApiKey(database, stored.id);
+      throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
+    }
+    if (command.json) {
+      command.print(toJson({ ...stored, ...(out === undefined ? { key } : { file: out }) }));
+      return 0;
+    }
+    command.print(out === undefined ? key : `The key is in ${out}.`);
+    command.print(
+      `Good for ${stored.scopes.join(", ")}${expiryText(stored)}; at once, everywhere.`,
+    );
+    command.print("It is kept nowhere: only its digest is. Take it back with:");
+    command.print(`  npm run causeway -- keys revoke ${stored.id}`);
+    return 0;
+  });
+}
+
+/** `keys list`: all keys, without their secrets, which nobody has. */
+export async function runListKeys(command: LedgerCommand): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const keys = await listApiKeys(database);
+    if (command.json) command.print(toJson({ keys }));
+    else if (keys.length === 0) {
+      command.print("No keys but the home's own, config/api.key, which may do everything.");
+    } else for (const key of keys) command.print(rowOf(key));
+    return 0;
+  });
+}
+
+/** `keys revoke ID`: the key opens nothing any more. */
+export async function runRevokeKey(command: LedgerCommand, id: string): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const revokedAt = await revokeApiKey(database, id);
+    if (command.json) command.print(toJson({ id, revokedAt }));
+    else {
+      command.print(
+        `${id} was revoked at ${revokedAt.toISOString()}; running APIs refuse it within ` +
+          `${KEY_LIFE_MS / 1_000} s of that.`,
+      );
+    }
+    return 0;
+  });
+}
+
+/** `keys calls`: what was called that may have changed something, oldest first. */
+export async function runListCalls(
+  command: LedgerCommand,
+  options: ListCallsOptions,
+): Promise<number> {
+  const limit = Math.min(PAGE.most, readCount("--limit", options.limit ?? `${PAGE.usual}`, 1));
+  const afterSeq = readCount("--after", options.after ?? "0", 0);
+  return withLedgerAlone(command, async ({ database }) => {
+    const calls = await listCalls(database, { keyId: options.key, afterSeq, limit });
+    if (command.json) command.print(toJson({ calls }));
+    else {
+      for (const call of calls) {
+        const words = [call.at.toISOString(), call.keyId.padEnd(12), call.service, call.method];
+        const key = call.idempotencyKey === undefined ? "" : `  key ${call.idempotencyKey}`;
+        command.print(`${words.join("  ")} ${call.path}${key}`);
+      }
+      if (calls.length === limit) command.print(`more: --after ${calls.at(-1)?.seq}`);
+    }
+    return 0;
+  });
+}
+
+function rowOf(key: ApiKey): string {
+  const state =
+    key.revokedAt === undefined ? expiryText(key) : `, revoked ${key.revokedAt.toISOString()}`;
+  const rate = key.callsPerSecond === undefined ? "" : `, ${key.callsPerSecond} calls/s`;
+  return `${key.id}  ${key.name}  ${key.scopes.join(",")}${rate}${state}`;
+}
+
+function expiryText({ expiresAt }: Pick<ApiKey, "expiresAt">): string {
+  return expiresAt === undefined ? "" : `, until ${expiresAt.toISOString()}`;
+}
+
+function readName(text: string): string {
+  if (/^[\x20-\x7e]{1,64}$/.test(text)) return text;
+  throw new CliError("USAGE", "--name takes 1 to 64 printable characters.");
+}
+
+function readCount(flag: string, text: string, least: number): number {
+  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least) return value;
+  throw new CliError("USAGE", `${flag} takes a whole number from ${least} on, not "${text}".`);
+}
+
+function readExpiry(text: string, nowMs: number): Date {
+  const [, count, unit] = /^([1-9][0-9]{0,4})([mhd])$/.exec(text) ?? [];
+  const unitMs = UNIT_MS[unit ?? ""];
+  const dateMs = /^[0-9]{4}-[0-9]{2}-[0-9]{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  const expiryMs = unitMs === undefined ? dateMs : nowMs + Number(count) * unitMs;
+  if (expiryMs > nowMs) return new Date(expiryMs);
+  throw new CliError(
+    "USAGE",
+    `--expires takes a duration (90d, 12h, 30m) or a date to come (2027-01-31), not "${text}".`,
+  );
+}

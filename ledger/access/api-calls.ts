@@ -1,0 +1,72 @@
+/** The record of calls that may have changed something: who, what, when; never a secret. */
+import type { Sql } from "../../runtime/sql/sql.js";
+import type { RecordedCall } from "../../runtime/http/http-access.js";
+
+/** A call as it was written down before it was handled. */
+export interface StoredCall extends RecordedCall {
+  readonly seq: number;
+  /** The API that was called. */
+  readonly service: string;
+  readonly at: Date;
+}
+
+interface StoredCallRow {
+  readonly seq: string;
+  readonly key_id: string;
+  readonly service: string;
+  readonly method: string;
+  readonly path: string;
+  readonly idempotency_key: string | null;
+  readonly body_sha256: string;
+  readonly at: Date;
+}
+
+/** Writes calls down, in order, in one statement. */
+export async function recordCalls(
+  sql: Sql,
+  service: string,
+  calls: readonly RecordedCall[],
+): Promise<void> {
+  const column = <T>(read: (call: RecordedCall) => T) => calls.map(read);
+  await sql.query(
+    `INSERT INTO api_call (key_id, service, method, path, idempotency_key, body_sha256)
+     SELECT key_id, $1, method, path, idempotency_key, body_sha256
+       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
+         AS call (key_id, method, path, idempotency_key, body_sha256, place)
+      ORDER BY place`,
+    [
+      service,
+      column(({ keyId }) => keyId),
+      column(({ method }) => method),
+      column(({ path }) => path),
+      column(({ idempotencyKey }) => idempotencyKey ?? null),
+      column(({ bodySha256 }) => bodySha256),
+    ],
+  );
+}
+
+/** Calls behind a position, oldest first. */
+export async function listCalls(
+  sql: Sql,
+  page: {
+    readonly keyId: string | undefined;
+    readonly afterSeq: number;
+    readonly limit: number;
+  },
+): Promise<readonly StoredCall[]> {
+  const rows = await sql.query<StoredCallRow>(
+    `SELECT seq, key_id, service, method, path, idempotency_key, body_sha256, at FROM api_call
+      WHERE seq > $1 AND ($2::text IS NULL OR key_id = $2) ORDER BY seq LIMIT $3`,
+    [page.afterSeq, page.keyId ?? null, page.limit],
+  );
+  return rows.map((row) => ({
+    seq: Number(row.seq),
+    keyId: row.key_id,
+    service: row.service,
+    method: row.method,
+    path: row.path,
+    idempotencyKey: row.idempotency_key ?? undefined,
+    bodySha256: row.body_sha256,
+    at: row.at,
+  }));
+}

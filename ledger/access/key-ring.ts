@@ -1,0 +1,130 @@
+/**
+ * The keys that open an API: the one of the home's file, which may do everything, and those of the
+ * ledger. A key that was made counts at once; one that was revoked stops within `KEY_LIFE_MS`.
+ */
+import { LRUCache } from "lru-cache";
+import {
+  type Caller,
+  hasDigest,
+  type HttpAccess,
+  keyDigest,
+  noValidKey,
+  type RecordedCall,
+} from "../../runtime/http/http-access.js";
+import { requestError } from "../../runtime/http/http-errors.js";
+import { Batcher } from "../../runtime/process/batcher.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { recordCalls } from "./api-calls.js";
+import { type ApiKey, apiKeyDigest, findApiKeys } from "./api-keys.js";
+
+/** How long a key of the ledger is believed without asking again. */
+export const KEY_LIFE_MS = 1_000;
+
+/** Name of the home's own key in records. */
+export const FILE_KEY_ID = "api.key";
+
+/** Keys in memory; others are asked for again. */
+const MAX_KNOWN_KEYS = 10_000;
+
+/** Longer texts are no keys of ours, and are not looked up. */
+const MAX_KEY_LENGTH = 256;
+
+const MAX_BATCH = 1_000;
+
+/** What a ring is made of. */
+export interface KeyRingParts {
+  readonly database: SqlDatabase;
+  /** Content of `config/api.key`. */
+  readonly fileKey: string;
+  /** Name of the API in the record of calls. */
+  readonly service: string;
+  readonly clock: Clock;
+}
+
+interface KnownKey {
+  readonly key: ApiKey;
+  readonly askedMs: number;
+}
+
+/** Calls that a key may still make, refilled with time. */
+interface Allowance {
+  calls: number;
+  filledMs: number;
+}
+
+/** The gate of an exchange API, over the ledger's tables. */
+export class KeyRing implements HttpAccess {
+  readonly #parts: KeyRingParts;
+  readonly #fileDigest: Buffer;
+  readonly #known = new LRUCache<string, KnownKey>({ max: MAX_KNOWN_KEYS });
+  readonly #allowances = new LRUCache<string, Allowance>({ max: MAX_KNOWN_KEYS });
+  readonly #lookups: Batcher<string, { readonly key: ApiKey | undefined }>;
+  readonly #records: Batcher<RecordedCall, "recorded">;
+
+  constructor(parts: KeyRingParts) {
+    const { database, service } = parts;
+    this.#parts = parts;
+    this.#fileDigest = keyDigest(parts.fileKey);
+    this.#lookups = new Batcher({
+      run: async (digests) => {
+        const found = await findApiKeys(database, digests);
+        return digests.map((digest) => ({ key: found.get(digest) }));
+      },
+      maxBatchItems: MAX_BATCH,
+    });
+    this.#records = new Batcher({
+      run: async (calls) => {
+        await recordCalls(database, service, calls);
+        return calls.map(() => "recorded");
+      },
+      maxBatchItems: MAX_BATCH,
+    });
+  }
+
+  /** @throws requestError 401, 429; SqlError while the ledger cannot be asked for a key */
+  async identify(bearerKey: string | undefined): Promise<Caller> {
+    if (bearerKey === undefined) throw noValidKey();
+    if (hasDigest(bearerKey, this.#fileDigest)) return { keyId: FILE_KEY_ID, scopes: "all" };
+    const key = await this.#find(bearerKey);
+    const nowMs = this.#parts.clock.nowMs();
+    if (key === undefined || (key.expiresAt !== undefined && key.expiresAt.getTime() <= nowMs)) {
+      throw noValidKey();
+    }
+    this.#spend(key);
+    return { keyId: key.id, scopes: new Set<string>(key.scopes) };
+  }
+
+  async record(call: RecordedCall): Promise<void> {
+    await this.#records.addOne(call);
+  }
+
+  async #find(bearerKey: string): Promise<ApiKey | undefined> {
+    if (bearerKey.length > MAX_KEY_LENGTH) return undefined;
+    const digest = apiKeyDigest(bearerKey);
+    const known = this.#known.get(digest);
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (known !== undefined && nowMs - known.askedMs < KEY_LIFE_MS) return known.key;
+    const { key } = await this.#lookups.addOne(digest);
+    if (key === undefined) this.#known.delete(digest);
+    else this.#known.set(digest, { key, askedMs: nowMs });
+    return key;
+  }
+
+  /** Takes one call from the key's allowance, which holds a second's calls at most. */
+  #spend({ id, callsPerSecond }: ApiKey): void {
+    if (callsPerSecond === undefined) return;
+    const nowMs = this.#parts.clock.monotonicMs();
+    const allowance = this.#allowances.get(id) ?? { calls: callsPerSecond, filledMs: nowMs };
+    const gained = ((nowMs - allowance.filledMs) / 1_000) * callsPerSecond;
+    allowance.calls = Math.min(callsPerSecond, allowance.calls + gained);
+    allowance.filledMs = nowMs;
+    this.#allowances.set(id, allowance);
+    if (allowance.calls < 1) {
+      throw requestError(429, `the API key may make ${callsPerSecond} calls a second`, {
+        details: { callsPerSecond },
+      });
+    }
+    allowance.calls -= 1;
+  }
+}

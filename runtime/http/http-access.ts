@@ -1,0 +1,136 @@
+/**
+ * Who may call an API: asked before a body is read. What keys are and where they lie is for who
+ * implements the port; the server knows callers, scopes and the statuses 401, 403 and 429.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { requestError } from "./http-errors.js";
+
+/** Who asks, and for what the key is good. */
+export interface Caller {
+  /** Name of the key in logs and records; never the key. */
+  readonly keyId: string;
+  /** "all", or the scopes of the key. */
+  readonly scopes: "all" | ReadonlySet<string>;
+}
+
+/** A call that may change something, as it is written down before it is handled. */
+export interface RecordedCall {
+  readonly keyId: string;
+  readonly method: string;
+  /** Path without query. */
+  readonly path: string;
+  readonly idempotencyKey: string | undefined;
+  /** SHA-256 of the body as received, 64 hex digits. */
+  readonly bodySha256: string;
+}
+
+/** The gate in front of an API. */
+export interface HttpAccess {
+  /**
+   * The caller behind a bearer key.
+   * @throws requestError 401 for no valid key, 429 for too many calls; faults of where keys lie
+   */
+  identify(bearerKey: string | undefined): Promise<Caller>;
+  /** Resolves when the call is written down; a call that cannot be is not handled. */
+  record(call: RecordedCall): Promise<void>;
+}
+
+/** Bytes of a key's digest: keys are random, so one round of SHA-256 is enough to keep them. */
+export function keyDigest(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
+}
+
+/** The key of an `Authorization: Bearer` header; undefined for anything else. */
+function bearerKeyOf(authorization: string | undefined): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+}
+
+/** The refusal of a call without a valid key. */
+export function noValidKey(): Error {
+  return requestError(401, "a valid API key is needed: Authorization: Bearer <key>");
+}
+
+/** Whether a key has this digest, in a time that does not tell how far they agree. */
+export function hasDigest(key: string, digest: Uint8Array): boolean {
+  return timingSafeEqual(keyDigest(key), digest);
+}
+
+/** One key that may do everything and of which nothing is written down. */
+export function singleKeyAccess(key: string): HttpAccess {
+  const digest = keyDigest(key);
+  return {
+    async identify(bearerKey) {
+      if (bearerKey === undefined || !hasDigest(bearerKey, digest)) throw noValidKey();
+      return { keyId: "single", scopes: "all" };
+    },
+    record: () => Promise.resolve(),
+  };
+}
+
+/** What the gate knows of a route. */
+export interface GatedRoute {
+  /** Lower case, as routes are written. */
+  readonly method: string;
+  /** What the caller's key must be good for; undefined: every valid key. */
+  readonly scope?: string;
+}
+
+/** What the gate sees of a request. */
+export interface GatedRequest {
+  readonly method: string;
+  /** Path without query. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Methods that change nothing, so that nothing is written down. */
+const READING = new Set(["get", "head"]);
+
+/** Asks the port at two points: when a request's head is there, and before its handler runs. */
+export class HttpGate {
+  constructor(
+    private readonly access: HttpAccess,
+    private readonly routes: readonly (GatedRoute & { readonly pattern: RegExp })[],
+  ) {}
+
+  /**
+   * The caller.
+   * @throws requestError 401, 403, 429; faults of where keys lie
+   */
+  async admit({ method, path, headers }: GatedRequest): Promise<Caller> {
+    const caller = await this.access.identify(bearerKeyOf(headers.authorization));
+    const wanted = method === "HEAD" ? "get" : method.toLowerCase();
+    const route = this.routes.find((one) => one.method === wanted && one.pattern.test(path));
+    checkScope(caller, route?.scope);
+    return caller;
+  }
+
+  /**
+   * Before the handler of a route runs: asks for the scope again, now that the route is certain,
+   * and has the call written down if it may change something.
+   * @throws requestError 403; faults of where calls are written down
+   */
+  async enter(
+    route: GatedRoute,
+    caller: Caller,
+    request: GatedRequest & { readonly rawBody: Uint8Array },
+  ): Promise<void> {
+    checkScope(caller, route.scope);
+    if (READING.has(route.method)) return;
+    const idempotencyKey = request.headers["idempotency-key"];
+    await this.access.record({
+      keyId: caller.keyId,
+      method: request.method,
+      path: request.path,
+      idempotencyKey: typeof idempotencyKey === "string" ? idempotencyKey : undefined,
+      bodySha256: createHash("sha256").update(request.rawBody).digest("hex"),
+    });
+  }
+}
+
+/** @throws requestError 403 naming the scope that the key lacks */
+function checkScope(caller: Caller, scope: string | undefined): void {
+  if (scope === undefined || caller.scopes === "all" || caller.scopes.has(scope)) return;
+  throw requestError(403, `the API key lacks the scope ${scope}`, { details: { scope } });
+}

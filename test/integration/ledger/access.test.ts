@@ -1,0 +1,290 @@
+/**
+ * API keys over a real database and a real server: what a key opens, when it ends, what it leaves
+ * behind. Keys are made and ended by the operator's commands; the API runs in the watcher's role.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import supertest from "supertest";
+import {
+  runCreateKey,
+  runListCalls,
+  runListKeys,
+  runRevokeKey,
+} from "../../../cli/commands/keys.js";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import { createDepositRoutes } from "../../../deposit-watcher/api.js";
+import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
+import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
+import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import {
+  openTestLedger,
+  roleUrl,
+  silentLog,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+import { derivation } from "../../helpers/services/watcher.js";
+import { HOT } from "../../helpers/services/watcher.js";
+
+const FILE_KEY = "the-key-of-the-home";
+const START_MS = Date.UTC(2026, 10, 20);
+
+let ledger: TestLedger;
+let home: string;
+let server: HttpServer;
+let nowMs = START_MS;
+let printed: string[] = [];
+/** Statements of the API's process. */
+let statements: string[] = [];
+
+beforeAll(async () => {
+  ledger = await openTestLedger(undefined, "watcher");
+  home = mkdtempSync(join(tmpdir(), "causeway-keys-"));
+  mkdirSync(join(home, "config"));
+  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
+  const counted: SqlDatabase = Object.create(ledger.database, {
+    query: {
+      value: (text: string, values?: readonly unknown[]) => {
+        statements.push(text);
+        return ledger.database.query(text, values);
+      },
+    },
+  });
+  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
+  server = createHttpServer({
+    name: "deposit-api",
+    apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
+    listen: { host: "127.0.0.1", port: 0 },
+    routes: createDepositRoutes({
+      database: ledger.database,
+      derivation,
+      headHeight: () => 7,
+      onRegistered: () => undefined,
+    }),
+    access: new KeyRing({ database: counted, fileKey: FILE_KEY, service: "deposit-api", clock }),
+    mapError: mapDepositError,
+    readiness: () => ({ ready: true }),
+    log: silentLog,
+    metrics: createMetrics({ processMetrics: false }),
+    bodyLimitBytes: 1_024,
+  });
+});
+afterAll(async () => {
+  await ledger.drop();
+  rmSync(home, { recursive: true, force: true });
+});
+beforeEach(() => {
+  printed = [];
+  statements = [];
+});
+
+const command = (json = true): LedgerCommand => ({
+  home,
+  portOffset: 0,
+  json,
+  env: { DATABASE_URL: roleUrl(ledger.url, "operator") },
+  signal: new AbortController().signal,
+  print: (text) => void printed.push(text),
+});
+
+interface Made {
+  readonly id: string;
+  readonly key: string;
+}
+
+async function make(scope: string, more: { expires?: string; rate?: string } = {}): Promise<Made> {
+  expect(await runCreateKey(command(), { scope, ...more }, nowMs)).toBe(0);
+  return JSON.parse(printed.at(-1) ?? "") as Made;
+}
+
+const read = (key: string, path = "/v1/deposits") =>
+  supertest(server.app).get(path).set("authorization", `Bearer ${key}`);
+const register = (key: string, customerId = "alice") =>
+  supertest(server.app)
+    .post("/v1/addresses")
+    .set("authorization", `Bearer ${key}`)
+    .send({ customerId });
+
+describe("an API key", () => {
+  it("opens what its scopes name, and says which it lacks", async () => {
+    const reader = await make("deposits:read");
+    expect((await read(reader.key)).status).toBe(200);
+    expect((await read(reader.key, "/v1/events")).status).toBe(200);
+    const refused = await register(reader.key);
+    expect(refused.status).toBe(403);
+    expect(refused.body).toMatchObject({
+      code: "FORBIDDEN",
+      details: { scope: "addresses:write" },
+    });
+    expect(refused.body.message).toContain("addresses:write");
+    const writer = await make("addresses:write, audit:read");
+    expect((await register(writer.key)).status).toBe(201);
+    expect((await read(writer.key)).status).toBe(403);
+    expect(
+      (
+        await supertest(server.app)
+          .head("/v1/deposits")
+          .set("authorization", `Bearer ${writer.key}`)
+      ).status,
+    ).toBe(403);
+    // The home's own key may do everything, and a path that is not there is that for all.
+    expect((await register(FILE_KEY)).status).toBe(201);
+    expect((await read(writer.key, "/v1/other")).status).toBe(404);
+  });
+
+  it("is needed, and no other text is one", async () => {
+    const { key } = await make("deposits:read");
+    for (const wrong of [
+      "",
+      "x",
+      `${key}x`,
+      key.slice(0, -1),
+      key.toUpperCase(),
+      "a".repeat(10_000),
+    ]) {
+      const answer = await read(wrong);
+      expect([wrong.slice(0, 20), answer.status]).toEqual([wrong.slice(0, 20), 401]);
+      expect(answer.body.code).toBe("UNAUTHORIZED");
+    }
+    expect((await supertest(server.app).get("/v1/deposits")).status).toBe(401);
+  });
+
+  it("ends when it is revoked, or has expired", async () => {
+    const { id, key } = await make("deposits:read");
+    expect((await read(key)).status).toBe(200);
+    expect(await runRevokeKey(command(), id)).toBe(0);
+    nowMs += KEY_LIFE_MS;
+    expect((await read(key)).status).toBe(401);
+    await expect(runRevokeKey(command(), "nobodyhasit0")).rejects.toMatchObject({
+      code: "KEY_UNKNOWN",
+    });
+    const short = await make("deposits:read", { expires: "30m" });
+    nowMs += 30 * 60_000 - 1;
+    expect((await read(short.key)).status).toBe(200);
+    nowMs += 1;
+    expect((await read(short.key)).status).toBe(401);
+  });
+
+  it("makes no more calls a second than it was given", async () => {
+    const { key } = await make("deposits:read", { rate: "3" });
+    const statuses: number[] = [];
+    for (let call = 0; call < 5; call++) statuses.push((await read(key)).status);
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    nowMs += 334;
+    expect((await read(key)).status).toBe(200);
+    const refused = await read(key);
+    expect(refused.body).toMatchObject({ code: "RATE_LIMITED", details: { callsPerSecond: 3 } });
+    expect((await read(FILE_KEY)).status).toBe(200);
+  });
+
+  it("is asked for once in its life in memory, and strangers share their questions", async () => {
+    const { key } = await make("deposits:read");
+    statements = [];
+    for (let call = 0; call < 20; call++) await read(key);
+    expect(statements.filter((text) => text.includes("api_key"))).toHaveLength(1);
+    statements = [];
+    await Promise.all(Array.from({ length: 50 }, (_, index) => read(`stranger-${index}`)));
+    expect(statements.length).toBeLessThan(50);
+  });
+
+  it("is nowhere in the database, and nobody changes it", async () => {
+    const { id, key } = await make("deposits:read");
+    const [row] = await ledger.owner.query<{ all: string; digest: string }>(
+      `SELECT to_jsonb(api_key)::text AS all, digest FROM api_key WHERE id = $1`,
+      [id],
+    );
+    expect(row?.all).not.toContain(key);
+    expect(row?.all).not.toContain(key.split("_")[2]);
+    expect(row?.digest).toBe(createHash("sha256").update(key).digest("hex"));
+    for (const change of [
+      `UPDATE api_key SET scopes = '{withdrawals:write}' WHERE id = '${id}'`,
+      `UPDATE api_key SET expires_at = now() + '1 year' WHERE id = '${id}'`,
+      `UPDATE api_key SET revoked_at = NULL WHERE revoked_at IS NOT NULL`,
+      `DELETE FROM api_key`,
+      `UPDATE api_call SET path = '/'`,
+      `DELETE FROM api_call`,
+      `TRUNCATE api_call`,
+    ]) {
+      await expect(ledger.owner.query(change)).rejects.toThrow();
+    }
+    // The API's own role can neither make nor end a key.
+    const { database } = ledger;
+    await expect(
+      database.query(
+        `INSERT INTO api_key (id, digest, name, scopes) VALUES ('aaaaaaaaaaaa', $1, 'x', '{x}')`,
+        ["0".repeat(64)],
+      ),
+    ).rejects.toThrow(/permission denied/);
+    await expect(database.query(`UPDATE api_key SET revoked_at = now()`)).rejects.toThrow(
+      /permission denied/,
+    );
+  });
+});
+
+describe("the record of calls", () => {
+  it("has every call that was let through to change something, and no other", async () => {
+    const { id, key } = await make("addresses:write,deposits:read");
+    const body = JSON.stringify({ customerId: "recorded" });
+    await register(key, "recorded");
+    await read(key);
+    await register("no-key-at-all", "recorded");
+    await supertest(server.app)
+      .post("/v1/addresses")
+      .set("authorization", `Bearer ${key}`)
+      .send({});
+    await register(FILE_KEY, "recorded");
+    printed = [];
+    expect(await runListCalls(command(), { key: id })).toBe(0);
+    const { calls } = JSON.parse(printed.join("")) as { calls: Record<string, unknown>[] };
+    expect(calls).toMatchObject([
+      {
+        keyId: id,
+        service: "deposit-api",
+        method: "POST",
+        path: "/v1/addresses",
+        bodySha256: createHash("sha256").update(body).digest("hex"),
+      },
+    ]);
+    printed = [];
+    await runListCalls(command(), { key: "api.key" });
+    expect(JSON.parse(printed.join("")).calls.length).toBeGreaterThan(0);
+  });
+});
+
+describe("causeway keys", () => {
+  it("shows a key once, or writes it where only its owner reads", async () => {
+    const out = join(home, "bot.key");
+    const options = { scope: "deposits:read", name: "bot", out };
+    expect(await runCreateKey(command(false), options, nowMs)).toBe(0);
+    const key = readFileSync(out, "utf8").trim();
+    expect(printed.join("\n")).not.toContain(key);
+    expect(statSync(out).mode & 0o777).toBe(0o600);
+    expect((await read(key)).status).toBe(200);
+    await expect(runCreateKey(command(), options, nowMs)).rejects.toThrow(/another file/);
+    printed = [];
+    await runListKeys(command());
+    const { keys } = JSON.parse(printed.join("")) as { keys: Record<string, unknown>[] };
+    expect(keys.filter(({ name }) => name === "bot")).toHaveLength(2);
+    // The one whose file was taken opens nothing.
+    expect(keys.findLast(({ name }) => name === "bot")?.["revokedAt"]).not.toBeNull();
+    expect(printed.join("")).not.toContain(key);
+  });
+
+  it("refuses what it does not know, with what there is", async () => {
+    const create = (more: object) =>
+      runCreateKey(command(), { scope: "deposits:read", ...more }, nowMs);
+    await expect(create({ scope: "deposits" })).rejects.toThrow(ACCESS_SCOPES.join(", "));
+    await expect(create({ scope: "" })).rejects.toMatchObject({ code: "INVALID_KEY" });
+    for (const wrong of ["yesterday", "0d", "2020-01-01", "5y", "-1d"]) {
+      await expect(create({ expires: wrong })).rejects.toMatchObject({ code: "USAGE" });
+    }
+    await expect(create({ rate: "0" })).rejects.toMatchObject({ code: "USAGE" });
+    await expect(create({ name: "line\nbreak" })).rejects.toMatchObject({ code: "USAGE" });
+  });
+});
