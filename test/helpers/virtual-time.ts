@@ -1,0 +1,36 @@
+/**
+ * Time that passes only while everybody waits: a timer fires when nothing else is left to do, in
+ * the order of its time. Minutes take moments, and no machine is too slow. For code that waits for
+ * timers and promises of this process only, not for disk, network, threads or processes.
+ */
+import { jest } from "@jest/globals";
+
+/** Node's own; the tests' one may be replaced. */
+const nextTurn = setImmediate;
+
+/** As `AbortSignal.timeout`, whose timers cannot be replaced. */
+function abortAfter(delayMs: number): AbortSignal {
+  const controller = new AbortController();
+  const reason = new DOMException("The operation was aborted due to timeout", "TimeoutError");
+  setTimeout(() => controller.abort(reason), delayMs);
+  return controller.signal;
+}
+
+/** Runs work in virtual time: timers, `performance.now()` and `Date.now()` are those of it. */
+export async function inVirtualTime<T>(work: () => Promise<T>): Promise<T> {
+  jest.useFakeTimers({ doNotFake: ["nextTick", "queueMicrotask"] });
+  const timeout = jest.spyOn(AbortSignal, "timeout").mockImplementation(abortAfter);
+  try {
+    let isDone = false;
+    const done = work().finally(() => (isDone = true));
+    done.catch(() => undefined);
+    while (!isDone) {
+      await new Promise((resolve) => nextTurn(resolve));
+      if (!isDone) jest.advanceTimersToNextTimer();
+    }
+    return await done;
+  } finally {
+    timeout.mockRestore();
+    jest.useRealTimers();
+  }
+}
