@@ -38,7 +38,7 @@ const BLOCK: BlockContext = {
 export interface WorstRun {
   readonly machine: Machine;
   /** Runs it and returns the gas that it used. */
-  run(): Promise<bigint>;
+  readonly run: () => Promise<bigint>;
 }
 
 /** Puts a case with the gas given over a fresh state. */

@@ -21,12 +21,12 @@ export async function inVirtualTime<T>(work: () => Promise<T>): Promise<T> {
   jest.useFakeTimers({ doNotFake: ["nextTick", "queueMicrotask"] });
   const timeout = jest.spyOn(AbortSignal, "timeout").mockImplementation(abortAfter);
   try {
-    let isDone = false;
-    const done = work().finally(() => (isDone = true));
+    const state = { isDone: false };
+    const done = work().finally(() => (state.isDone = true));
     done.catch(() => undefined);
-    while (!isDone) {
+    while (!state.isDone) {
       await new Promise((resolve) => nextTurn(resolve));
-      if (!isDone) jest.advanceTimersToNextTimer();
+      if (!state.isDone) jest.advanceTimersToNextTimer();
     }
     return await done;
   } finally {
