@@ -8,18 +8,9 @@ import { jest } from "@jest/globals";
 /** Node's own; the tests' one may be replaced. */
 const nextTurn = setImmediate;
 
-/** As `AbortSignal.timeout`, whose timers cannot be replaced. */
-function abortAfter(delayMs: number): AbortSignal {
-  const controller = new AbortController();
-  const reason = new DOMException("The operation was aborted due to timeout", "TimeoutError");
-  setTimeout(() => controller.abort(reason), delayMs);
-  return controller.signal;
-}
-
 /** Runs work in virtual time: timers, `performance.now()` and `Date.now()` are those of it. */
 export async function inVirtualTime<T>(work: () => Promise<T>): Promise<T> {
   jest.useFakeTimers({ doNotFake: ["nextTick", "queueMicrotask"] });
-  const timeout = jest.spyOn(AbortSignal, "timeout").mockImplementation(abortAfter);
   try {
     const state = { isDone: false };
     const done = work().finally(() => (state.isDone = true));
@@ -30,7 +21,6 @@ export async function inVirtualTime<T>(work: () => Promise<T>): Promise<T> {
     }
     return await done;
   } finally {
-    timeout.mockRestore();
     jest.useRealTimers();
   }
 }
