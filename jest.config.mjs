@@ -11,8 +11,8 @@ export default {
   testSequencer: "<rootDir>/test/helpers/longest-first.mjs",
   globalSetup: "<rootDir>/test/helpers/global-setup.mjs",
   globalTeardown: "<rootDir>/test/helpers/global-teardown.mjs",
-  // Databases and child processes on a busy machine: slow is not broken.
-  testTimeout: 120_000,
+  // Tells a test that hangs from one that ends; on a busy machine slow is not broken.
+  testTimeout: 600_000,
   workerIdleMemoryLimit: "1GB",
   maxWorkers: 2,
 };

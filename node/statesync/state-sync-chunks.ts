@@ -8,7 +8,7 @@ import { sha256 } from "../../chain/hashes.js";
 import { bytesToHash32 } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import { sleep } from "../../runtime/process/task.js";
+import { limitedSignal, sleep } from "../../runtime/process/task.js";
 import type { NodeId } from "../p2p/node-key.js";
 import type { Offence } from "../p2p/peers/peer-scores.js";
 import type { SnapshotManifest } from "./snapshot/snapshot-manifest.js";
@@ -162,7 +162,7 @@ export class ChunkFetch {
     signal: AbortSignal,
   ): Promise<boolean> {
     const { nodeId, source } = peer;
-    const limit = AbortSignal.any([signal, peer.signal, AbortSignal.timeout(this.ports.timeoutMs)]);
+    const limit = limitedSignal([signal, peer.signal], this.ports.timeoutMs);
     this.busy.set(nodeId, (this.busy.get(nodeId) ?? 0) + 1);
     let bytes: Uint8Array | undefined;
     try {

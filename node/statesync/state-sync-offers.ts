@@ -3,7 +3,7 @@ import { errorCode } from "../../chain/errors.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
-import { sleep } from "../../runtime/process/task.js";
+import { limitedSignal, sleep } from "../../runtime/process/task.js";
 import type { NodeId } from "../p2p/node-key.js";
 import type { Offence } from "../p2p/peers/peer-scores.js";
 import { SNAPSHOT_FORMAT } from "./snapshot/snapshot-manifest.js";
@@ -109,7 +109,7 @@ export class SnapshotOffers {
   }
 
   private async ask(peer: SnapshotPeer, state: PeerOffers, signal: AbortSignal): Promise<void> {
-    const limit = AbortSignal.any([signal, peer.signal, AbortSignal.timeout(LIST_TIMEOUT_MS)]);
+    const limit = limitedSignal([signal, peer.signal], LIST_TIMEOUT_MS);
     try {
       state.offers = await peer.source.list(limit);
     } catch (error) {

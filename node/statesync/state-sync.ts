@@ -6,7 +6,7 @@
 import { LRUCache } from "lru-cache";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import { sleep } from "../../runtime/process/task.js";
+import { limitedSignal, sleep } from "../../runtime/process/task.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { EvidenceWindow } from "./backfill.js";
 import { LightClient, type LightClientOptions } from "./light/light-client.js";
@@ -268,8 +268,7 @@ export class StateSync {
     offer: SnapshotOffer,
     signal: AbortSignal,
   ): Promise<Uint8Array | undefined> {
-    const timeout = AbortSignal.timeout(this.parts.settings.chunkTimeoutMs);
-    const limit = AbortSignal.any([signal, peer.signal, timeout]);
+    const limit = limitedSignal([signal, peer.signal], this.parts.settings.chunkTimeoutMs);
     try {
       const bytes = await peer.source.manifest(offer, limit);
       if (bytes === undefined || snapshotIdOf(bytes) === offer.id) return bytes;

@@ -128,6 +128,20 @@ export async function withTimeout<T>(
   }
 }
 
+/**
+ * A signal that fires with the first of these, or after `timeoutMs` with a `TimeoutError`. It takes
+ * the place of `AbortSignal.any` over `AbortSignal.timeout`: Node forgets the timer of that one
+ * when garbage is collected, and the signal never fires (nodejs/node#57736). Keeps no process up.
+ */
+export function limitedSignal(signals: readonly AbortSignal[], timeoutMs: number): AbortSignal {
+  const ending = new AbortController();
+  const end = () => {
+    ending.abort(new DOMException(`nothing came within ${timeoutMs} ms`, "TimeoutError"));
+  };
+  setTimeout(end, Math.min(timeoutMs, MAX_TIMER_MS)).unref();
+  return AbortSignal.any([...signals, ending.signal]);
+}
+
 /** A doorbell for a loop that otherwise polls: rings are hints and melt into one. */
 export interface Wakeup {
   /** Ends the present wait, or makes the next one return at once. */

@@ -46,12 +46,12 @@ describe("real clients", () => {
     // Without this ethers gives a nonce that it read before the last block.
     provider = new JsonRpcProvider(rpc, undefined, { cacheTimeout: -1 });
     provider.pollingInterval = 100;
-  }, 150_000);
+  });
   afterAll(async () => {
     provider?.destroy();
     expect(await kit?.stop()).toBe(0);
     kit?.remove();
-  }, 30_000);
+  });
 
   const faucet = () => new Wallet(kit.key("faucet.key"), provider);
 
@@ -78,7 +78,7 @@ describe("real clients", () => {
     );
     expect((await cast("chain-id")).trim()).toBe("6940");
     expect((await cast("nonce", faucet().address)).trim()).not.toBe("");
-  }, 60_000);
+  });
 
   it("ethers sends, deploys a token, reads logs and subscribes", async () => {
     const wallet = faucet();
@@ -111,7 +111,7 @@ describe("real clients", () => {
     await expect(
       new Wallet(`0x${"09".repeat(32)}`, provider).sendTransaction({ to: payee(2), value: 1n }),
     ).rejects.toMatchObject({ code: "INSUFFICIENT_FUNDS" });
-  }, 60_000);
+  });
 
   it("viem sends, reads and watches blocks", async () => {
     const chain = defineChain({
@@ -144,7 +144,7 @@ describe("real clients", () => {
     expect(proof.balance).toBe(9n);
     const history = await reader.getFeeHistory({ blockCount: 3, rewardPercentiles: [50] });
     expect(history.baseFeePerGas).toEqual([0n, 0n, 0n, 0n]);
-  }, 60_000);
+  });
 
   it("viem simulates what is sent afterwards, and who waits for its receipt is told", async () => {
     const account = privateKeyToAccount(kit.key("faucet.key") as `0x${string}`);
@@ -203,7 +203,7 @@ describe("real clients", () => {
     expect(receipt.status).toBe(1n);
     expect(await web3.eth.getBalance(payee(5))).toBe(7n);
     expect(await web3.eth.net.getId()).toBe(6940n);
-  }, 60_000);
+  });
 
   it("hardhat's network provider sends through the node", async () => {
     const project = fs.mkdtempSync(path.join(kit.home, "hardhat-"));
@@ -240,5 +240,5 @@ describe("real clients", () => {
     const { receipt, balance } = JSON.parse(stdout.trim().split("\n").at(-1) ?? "{}");
     expect(receipt.status).toBe("0x1");
     expect(balance).toBe("0xb");
-  }, 60_000);
+  });
 });

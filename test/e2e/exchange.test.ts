@@ -65,12 +65,12 @@ describe("an exchange under load", () => {
         ...run.steps,
       ].join("\n  "),
     );
-  }, 300_000);
+  });
   afterAll(async () => {
     run?.stage.chain.provider.destroy();
     expect(await kit?.stop()).toBe(0);
     kit?.remove();
-  }, 30_000);
+  });
 
   /** Settled withdrawals of a customer, by the chain. */
   const paidOut = (customerId: string) =>
@@ -354,7 +354,7 @@ describe("an exchange under load", () => {
       const [receipt] = await run.stage.chain.mined(await thief.send([taken]));
       if (receipt === undefined) throw new Error("nothing was taken");
       theft = receipt;
-    }, 60_000);
+    });
 
     const theftCause = () => ({
       account: "asset:hot_wallet",
@@ -375,7 +375,7 @@ describe("an exchange under load", () => {
       expect(code).toBe(1);
       expect(stdout).toContain(theft.hash);
       expect(stdout).toContain((stolenAtoken + theft.feeAtoken).toString());
-    }, 60_000);
+    });
 
     it("nothing more is signed, and the operator sees why", async () => {
       const list = await runCauseway(kit, ["withdrawals", "list", "--json", "--limit", "1"]);
@@ -390,7 +390,7 @@ describe("an exchange under load", () => {
       expect(JSON.parse(shown.stdout)).toMatchObject({ id: waitingId, status: "accepted" });
       const { hotWallet, chain } = run.stage;
       expect(await chain.provider.getTransactionCount(hotWallet)).toBe(audit.hot.length + 1);
-    }, 60_000);
+    });
 
     it("signing goes on behind the foreign transaction once the operator accepts it", async () => {
       const refused = await runCauseway(kit, ["withdrawals", "release"]);
@@ -402,7 +402,7 @@ describe("an exchange under load", () => {
       const isSettled = async () => (await show(waitingId)).status === "settled";
       await until(isSettled, { timeoutMs: 20_000, what: "the waiting withdrawal is settled" });
       expect((await show(waitingId)).nonce).toBe(audit.hot.length + 1);
-    }, 60_000);
+    });
 
     it("a transfer of a deposit address to itself is no deposit; its fee is seen", async () => {
       const { stage } = run;
@@ -436,6 +436,6 @@ describe("an exchange under load", () => {
           ledgerAtoken: "0",
         },
       ]);
-    }, 60_000);
+    });
   });
 });

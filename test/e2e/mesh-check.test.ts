@@ -53,12 +53,12 @@ describe("mesh-check", () => {
     await stage.chain.blocksPass(BLOCKS_AFTER + 1);
     stage.chain.provider.destroy();
     proxy = await startFaultProxy(kit.url("sidecarOnline"));
-  }, 180_000);
+  });
   afterAll(async () => {
     await proxy?.close();
     await kit?.stop();
     kit?.remove();
-  }, 30_000);
+  });
 
   /** A payment to an account that nothing else names. */
   async function pay({ chain, faucet, senders }: Stage): Promise<Payment> {

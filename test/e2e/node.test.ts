@@ -85,12 +85,12 @@ describe("the node in a kit", () => {
       gasLimit: 3_000_000n,
     });
     payer = (await deployment.wait())?.contractAddress ?? "";
-  }, 150_000);
+  });
   afterAll(async () => {
     provider?.destroy();
     await kit?.stop();
     kit?.remove();
-  }, 30_000);
+  });
 
   it("serves blocks whose hash, roots and bloom follow from what it shows", async () => {
     const nonce = await faucet.getNonce();
@@ -128,7 +128,7 @@ describe("the node in a kit", () => {
       );
       expect(bloom).toBe(toBigInt(block.logsBloom ?? "0x"));
     }
-  }, 120_000);
+  });
 
   it("proves balances against the state root of a block", async () => {
     const tag = await provider.send("eth_blockNumber", []);
@@ -146,7 +146,7 @@ describe("the node in a kit", () => {
     ]);
     expect(`0x${Buffer.from(value ?? Buffer.of()).toString("hex")}`).toBe(account);
     expect(await provider.getBalance(address, tag)).toBe(BigInt(proof.balance));
-  }, 120_000);
+  });
 
   it("goes on making blocks while calls burn their gas cap", async () => {
     const { id } = await import("ethers");
@@ -185,7 +185,7 @@ describe("the node in a kit", () => {
     expect(times.length).toBeGreaterThanOrEqual(answered === 3 ? 2 : 4);
     const outcomes = await Promise.all(calls);
     for (const outcome of outcomes) expect(outcome).toMatch(/out of gas|timed out/);
-  }, 120_000);
+  });
 
   it("answers status, and its books agree with the chain", async () => {
     const status = await runCauseway(kit, ["status", "--json"]);
@@ -193,5 +193,5 @@ describe("the node in a kit", () => {
     expect(JSON.parse(status.stdout)).toEqual(expect.any(Object));
     const reconcile = await runCauseway(kit, ["reconcile", "--json"]);
     expect([reconcile.code, reconcile.stderr]).toEqual([0, ""]);
-  }, 120_000);
+  });
 });

@@ -48,21 +48,17 @@ describe("a process that dies by SIGKILL", () => {
 
   beforeAll(async () => {
     bench = await FaultBench.open({ seed: faultSeed(), portOffset: kitOffset(2) });
-  }, 150_000);
-  afterAll(() => bench?.close(), 30_000);
+  });
+  afterAll(() => bench?.close());
 
-  it.each(steps)(
-    "at $failpoint loses and doubles nothing (after $ending)",
-    async (step) => {
-      const { process, ending } = step;
-      const isCorrection = step.failpoint === WORKER_FAILPOINTS.afterCorrectionCommit;
-      const env = isCorrection ? DEARER_THAN_SUGGESTED : {};
-      const failpoint = `${step.failpoint}${HITS[process]}`;
-      await bench.strikeAt({ process, failpoint }, { ending, env });
-      const figures = await bench.prove();
-      console.log(`${failpoint}: ${JSON.stringify(figures)}`);
-      expect(figures.witnessedBlocks).toBeGreaterThan(0);
-    },
-    240_000,
-  );
+  it.each(steps)("at $failpoint loses and doubles nothing (after $ending)", async (step) => {
+    const { process, ending } = step;
+    const isCorrection = step.failpoint === WORKER_FAILPOINTS.afterCorrectionCommit;
+    const env = isCorrection ? DEARER_THAN_SUGGESTED : {};
+    const failpoint = `${step.failpoint}${HITS[process]}`;
+    await bench.strikeAt({ process, failpoint }, { ending, env });
+    const figures = await bench.prove();
+    console.log(`${failpoint}: ${JSON.stringify(figures)}`);
+    expect(figures.witnessedBlocks).toBeGreaterThan(0);
+  });
 });

@@ -35,11 +35,11 @@ describe("the queue on Redis", () => {
     if (url === undefined) return;
     const env = { REDIS_URL: url };
     bench = await FaultBench.open({ seed: faultSeed(), portOffset: kitOffset(4), env });
-  }, 150_000);
+  });
   afterAll(async () => {
     await bench?.close();
     await server?.remove();
-  }, 30_000);
+  });
 
   it("flushed in mid-flight costs nothing but time", async () => {
     if (bench === undefined || url === undefined) return;
@@ -54,7 +54,7 @@ describe("the queue on Redis", () => {
       }
     });
     console.log(`flushed: ${JSON.stringify(await bench.prove())}`);
-  }, 240_000);
+  });
 
   it("killed, down for a while and back empty costs nothing but time", async () => {
     const { exchange } = bench ?? {};
@@ -69,7 +69,7 @@ describe("the queue on Redis", () => {
       await redis.start();
     });
     console.log(`down and back: ${JSON.stringify(await bench.prove())}`);
-  }, 240_000);
+  });
 
   it("down at the start of the kit does not keep it from paying", async () => {
     if (bench === undefined || server === undefined || url === undefined) return;
@@ -82,7 +82,7 @@ describe("the queue on Redis", () => {
       await redis.start();
     });
     console.log(`down at the start: ${JSON.stringify(await current.prove())}`);
-  }, 240_000);
+  });
 });
 
 /** A Redis of this test alone, which forgets everything when it is killed. */

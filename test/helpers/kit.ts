@@ -8,7 +8,7 @@ import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
-const START_TIMEOUT_MS = 100_000;
+const START_TIMEOUT_MS = 240_000;
 
 /** How a kit is started. */
 export interface KitOptions {
@@ -102,7 +102,7 @@ async function isReady(kit: RunningKit): Promise<boolean> {
   if (kit.process.exitCode !== null) throw new Error(`the kit ended:\n${kit.output()}`);
   for (const name of ["sidecarOnline", "sidecarOffline", "depositApi", "withdrawalApi"] as const) {
     try {
-      const answer = await fetch(`${kit.url(name)}/ready`, { signal: AbortSignal.timeout(5_000) });
+      const answer = await fetch(`${kit.url(name)}/ready`, { signal: AbortSignal.timeout(30_000) });
       if (answer.status !== 200) return false;
     } catch {
       return false; // Not listening yet.

@@ -4,7 +4,7 @@
 const POLL_MS = 10;
 
 /** No deadline is shorter: on a machine that is busy otherwise slow is not broken. */
-const LEAST_PATIENCE_MS = 60_000;
+const LEAST_PATIENCE_MS = 240_000;
 
 /** Resolves when the condition holds; rejects with its description at the deadline. */
 export async function until(

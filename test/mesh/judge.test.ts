@@ -61,13 +61,13 @@ describe("rosetta-cli", () => {
     console.log(
       `traffic: seed ${SEED}, ${report.transactions} transactions of ${report.kinds.size} kinds`,
     );
-  }, 600_000);
+  });
   afterAll(async () => {
     stage?.chain.provider.destroy();
     judge?.remove();
     expect(await kit?.stop()).toBe(0);
     kit?.remove();
-  }, 60_000);
+  });
 
   it("is shown tokens that tell the truth, and tokens that lie", async () => {
     for (const token of TRAFFIC_TOKENS) {
@@ -81,7 +81,7 @@ describe("rosetta-cli", () => {
     const lines = await judge.spec();
     expect(lines.length).toBeGreaterThanOrEqual(12);
     expect(lines.filter(({ status }) => status !== "Success")).toEqual([]);
-  }, 120_000);
+  });
 
   it("reconciles every account of the chain, none exempt and none skipped", async () => {
     const { stats, tests, end_condition: end } = await judge.data();
@@ -99,7 +99,7 @@ describe("rosetta-cli", () => {
     expect(stats.accounts).toBeGreaterThan(20);
     expect(stats.active_reconciliations).toBeGreaterThan(stats.accounts);
     expect(stats.inactive_reconciliations).toBeGreaterThan(0);
-  }, 320_000);
+  });
 
   it("sends native transfers from derive to confirmed", async () => {
     const wallet: Wallet = namedWallet("native workflows");
@@ -111,7 +111,7 @@ describe("rosetta-cli", () => {
     expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
     expect(stats.workflows_completed["transfer"]).toBeGreaterThanOrEqual(FORM.transfers);
     expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(FORM.transfers);
-  }, 320_000);
+  });
 
   it("sends ERC-20 transfers from derive to confirmed", async () => {
     const { privateKey, address } = TOKEN_WORKFLOW_WALLET;
@@ -123,7 +123,7 @@ describe("rosetta-cli", () => {
     expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
     expect(stats.workflows_completed["erc20_transfer"]).toBeGreaterThanOrEqual(FORM.tokenTransfers);
     expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(FORM.tokenTransfers);
-  }, 320_000);
+  });
 
   it("is joined by mesh-check, which looks for what it misses", async () => {
     const urls = ["--url", kit.url("sidecarOnline"), "--node", kit.url("jsonRpc")];
@@ -138,7 +138,7 @@ describe("rosetta-cli", () => {
     expect(document.quarantined.map(({ contractAddress }) => contractAddress).toSorted()).toEqual(
       liars.map(({ address }) => address.toLowerCase()).toSorted(),
     );
-  }, 320_000);
+  });
 
   it("would be told by mesh-check of a token that is believed although it lies", async () => {
     const proxy = await startFaultProxy(kit.url("sidecarOnline"));
@@ -158,5 +158,5 @@ describe("rosetta-cli", () => {
     } finally {
       await proxy.close();
     }
-  }, 320_000);
+  });
 });

@@ -1,7 +1,7 @@
 /** Calls to a node as a client makes them, one at a time and in batches. */
 
 /** Longest that an answer may take on a busy machine; a frozen node never answers. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 /** Where a node answers. */
 export interface Callable {

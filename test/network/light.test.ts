@@ -37,10 +37,10 @@ describe("cometbft light", () => {
     const [one, other] = nodes;
     if (one === undefined || other === undefined) throw new Error("no validators");
     [first, witness] = [one, other];
-  }, 180_000);
+  });
   afterAll(async () => {
     await network?.remove();
-  }, 60_000);
+  });
 
   it("verifies new headers through a primary and a witness", async () => {
     await untilHeight(nodes, 5);
@@ -53,13 +53,13 @@ describe("cometbft light", () => {
     }
     expect(client.output()).toContain("VerifyHeader");
     await client.stop();
-  }, 120_000);
+  });
 
   it("refuses to begin at a header that the chain does not have", async () => {
     const hash = "AB".repeat(32);
     const started = startLightClient({ network, primary: first, witness, height: 3, hash });
     await expect(started).rejects.toThrow(/expected header's hash AB/);
-  }, 120_000);
+  });
 
   it("verifies headers beyond a change of the validators", async () => {
     const [twin] = network.fullNodes;
@@ -94,7 +94,7 @@ describe("cometbft light", () => {
       await client.stop();
     }
     await auditChain(honest, height);
-  }, 180_000);
+  });
 });
 
 function hashOf(answer: VerifiedCommit): string {

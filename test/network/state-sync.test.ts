@@ -40,10 +40,10 @@ describe("a node that joins by state sync", () => {
     contracts = await deployContracts(network, 30);
     await untilSnapshot(network.validators, SNAPSHOT_INTERVAL);
     await untilHeight(network.validators, SNAPSHOT_INTERVAL + 3);
-  }, 300_000);
+  });
   afterAll(async () => {
     await network?.remove();
-  }, 60_000);
+  });
 
   it("believes nothing when two servers differ", async () => {
     if (first === undefined || second === undefined || deceived === undefined) throw new Error();
@@ -76,7 +76,7 @@ describe("a node that joins by state sync", () => {
     expect(JSON.stringify(answer)).toContain("state sync failed");
     expect(fs.existsSync(path.join(node.home, "data", "chain.restoring"))).toBe(false);
     await node.stop();
-  }, 120_000);
+  });
 
   it("restores the newest snapshot, passes over a damaged one, and follows", async () => {
     if (first === undefined || second === undefined || joining === undefined) throw new Error();
@@ -108,7 +108,7 @@ describe("a node that joins by state sync", () => {
       { method: "eth_getBalance", params: [contracts[0], "0x0"] },
     ]);
     for (const { error } of pruned) expect(error).toMatchObject(PRUNED);
-  }, 400_000);
+  });
 
   it("goes on after kill -9, and does not sync the state again", async () => {
     if (first === undefined || second === undefined || joining === undefined) throw new Error();
@@ -120,5 +120,5 @@ describe("a node that joins by state sync", () => {
     await expectSameState(joining, second, contracts);
     expect(fs.readdirSync(path.join(joining.home, "data")).toSorted()).not.toContain("statesync");
     await joining.stop();
-  }, 400_000);
+  });
 });

@@ -7,7 +7,7 @@ import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { createWakeup } from "../../../runtime/process/task.js";
+import { createWakeup, limitedSignal } from "../../../runtime/process/task.js";
 import type { BlockSyncTarget, DecidedBlock } from "../../consensus/consensus-ports.js";
 import type { ArchiveRange, BlockSource } from "./block-protocol.js";
 import { BlockQueue } from "./block-queue.js";
@@ -219,7 +219,7 @@ export class BlockSync {
 
   private async askRange(state: PeerState, signal: AbortSignal): Promise<void> {
     const { peer } = state;
-    const limit = AbortSignal.any([signal, peer.signal, AbortSignal.timeout(RANGE_TIMEOUT_MS)]);
+    const limit = limitedSignal([signal, peer.signal], RANGE_TIMEOUT_MS);
     try {
       state.range = await peer.source.range(limit);
       state.rangeAtMs = this.ports.clock.monotonicMs();
@@ -293,8 +293,7 @@ export class BlockSync {
   }
 
   private async askProof(peer: SyncPeer, height: Height, signal: AbortSignal): Promise<void> {
-    const timeout = AbortSignal.timeout(this.limits.stallMs);
-    const limit = AbortSignal.any([signal, peer.signal, timeout]);
+    const limit = limitedSignal([signal, peer.signal], this.limits.stallMs);
     const { target, log } = this.ports;
     const onBlock = ({ commit }: DecidedBlock) => {
       const isProof = commit.height === height && target.isProof(commit);
@@ -314,12 +313,7 @@ export class BlockSync {
   ): Promise<void> {
     const { peer } = state;
     const stall = new StallTimer(this.limits.stallMs);
-    const limit = AbortSignal.any([
-      signal,
-      peer.signal,
-      stall.signal,
-      AbortSignal.timeout(this.limits.answerMs),
-    ]);
+    const limit = limitedSignal([signal, peer.signal, stall.signal], this.limits.answerMs);
     const onBlock = (decided: DecidedBlock, sizeBytes: number) => {
       stall.reset();
       state.failures = 0;

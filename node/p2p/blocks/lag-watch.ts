@@ -8,7 +8,7 @@ import type { Commit } from "../../../chain/consensus/commit.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { sleep } from "../../../runtime/process/task.js";
+import { limitedSignal, sleep } from "../../../runtime/process/task.js";
 import type { HeightWitness } from "../../consensus/consensus-ports.js";
 import type { BlockSource } from "./block-protocol.js";
 import type { NodeId } from "../node-key.js";
@@ -177,7 +177,7 @@ export class LagWatch {
     height: Height,
     signal: AbortSignal,
   ): Promise<Commit | undefined> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.limits.proofMs)]);
+    const limit = limitedSignal([signal], this.limits.proofMs);
     let commit: Commit | undefined;
     try {
       await source.blocks(

@@ -1,5 +1,4 @@
 /** Messages to everybody: published at once, relayed only after this node has looked at them. */
-import { setTimeout as pause } from "node:timers/promises";
 import { type GossipSub, TopicValidatorResult } from "@libp2p/gossipsub";
 import type { PeerId } from "@libp2p/interface";
 import type { Clock } from "../../../runtime/process/clock.js";
@@ -132,7 +131,7 @@ export class Gossip {
       this.options.load.heard(nodeId, spentMs);
       const verdict = await judged;
       if (verdict === "relay") this.options.load.forgive(nodeId, spentMs + MESSAGE_MS);
-      if (verdict === "relay" && bytes.length >= MIN_ANNOUNCED_BYTES) await pause(RELAY_DELAY_MS);
+      if (verdict === "relay" && bytes.length >= MIN_ANNOUNCED_BYTES) await relayDelay();
       return this.resultOf(verdict, nodeId);
     } finally {
       sender.pendingBytes -= bytes.length;
@@ -155,6 +154,10 @@ export class Gossip {
     this.senders.set(nodeId, sender);
     return sender;
   }
+}
+
+function relayDelay(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, RELAY_DELAY_MS));
 }
 
 /** What a packet costs before anything of it has been judged. */

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
-import { sleep, withTimeout } from "../../../runtime/process/task.js";
+import { limitedSignal, sleep, withTimeout } from "../../../runtime/process/task.js";
 import type { Channel } from "../channel.js";
 import type { Host } from "../host.js";
 import type { NodeId } from "../node-key.js";
@@ -204,7 +204,7 @@ export class PeerSessions {
 
   private async begin(link: PeerLink): Promise<void> {
     try {
-      const signal = AbortSignal.any([link.signal, AbortSignal.timeout(this.limits.helloMs)]);
+      const signal = limitedSignal([link.signal], this.limits.helloMs);
       await this.talk(
         link,
         await link.open(PROTOCOL, { maxMessageBytes: MAX_FRAME_BYTES, signal }),

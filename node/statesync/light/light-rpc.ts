@@ -15,6 +15,7 @@ import {
   VALIDATORS_PER_PAGE,
   validatorSetOf,
 } from "./light-json.js";
+import { limitedSignal } from "../../../runtime/process/task.js";
 import { StateSyncError } from "../state-sync-error.js";
 
 /**
@@ -138,7 +139,7 @@ async function ask<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const { method, params, maxBytes = MAX_ANSWER_BYTES } = call;
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+  const limit = limitedSignal([signal], ANSWER_TIMEOUT_MS);
   const text = await post(server, { method, params, maxBytes }, limit).catch((cause: unknown) => {
     signal.throwIfAborted();
     throw cause instanceof StateSyncError

@@ -5,10 +5,10 @@
 import { until } from "../until.js";
 
 /** Time that callers bear an outage: a whole kit killed and started again on a busy machine. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 240_000;
 
 /** Longest wait for one answer; a frozen process gives none. */
-const ANSWER_TIMEOUT_MS = 5_000;
+const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Calls in one batch: blocks with all their transactions stay below the reply's bound. */
 const BATCH = 200;

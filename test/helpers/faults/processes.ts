@@ -18,10 +18,10 @@ export const KIT_PROCESSES = [
 export type KitProcessName = (typeof KIT_PROCESSES)[number];
 
 /** Time for a killed process to be really gone: the kernel frees its memory first. */
-const GONE_TIMEOUT_MS = 20_000;
+const GONE_TIMEOUT_MS = 240_000;
 
 /** Time for the supervisor to bring a child back on a busy machine. */
-const BACK_TIMEOUT_MS = 60_000;
+const BACK_TIMEOUT_MS = 240_000;
 
 /** Process id of a part at this moment; undefined while it is down. */
 export function pidOf(home: string, name: KitProcessName): number | undefined {
@@ -89,7 +89,7 @@ async function isAllReady(kit: RunningKit): Promise<boolean> {
   const parts = ["sidecarOnline", "sidecarOffline", "depositApi", "withdrawalApi"] as const;
   for (const part of parts) {
     try {
-      const signal = AbortSignal.timeout(2_000);
+      const signal = AbortSignal.timeout(10_000);
       const answer = await fetch(`${kit.url(part)}/ready`, { signal });
       await answer.arrayBuffer();
       if (answer.status !== 200) return false;

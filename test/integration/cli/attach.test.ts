@@ -10,7 +10,7 @@ import { callApi, kitOffset, type RunningKit, runCauseway, startKit } from "../.
 import { nodeReport } from "../../helpers/node-process.js";
 import { until } from "../../helpers/until.js";
 
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 
 /** Kits lie 20 apart: 4 beside them no port of these meets one of another file's. */
 const [OFFSET_A, OFFSET_B, OFFSET_C] = [0, 1, 2].map((slot) => kitOffset(slot) + 4);

@@ -10,7 +10,7 @@ import { until } from "../../helpers/until.js";
 /** Kits lie 20 apart: 13 beside them the further nodes' ports meet no other kit. */
 const OFFSET = kitOffset(0) + 13;
 const MOVED_OFFSET = OFFSET + 1;
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 
 let kit: RunningKit | undefined;
 

@@ -82,7 +82,7 @@ describe("a node of which a late stage cannot start", () => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
     }
-    const timer = setTimeout(() => child.kill("SIGKILL"), 60_000);
+    const timer = setTimeout(() => child.kill("SIGKILL"), 240_000);
     const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
     clearTimeout(timer);
     const [refused, names, ended] = output.split("\n");

@@ -51,7 +51,7 @@ describe("a proposal", () => {
     expect(recovery.count).toBe(3);
     const places = net.nodes.map((node) => node?.view.locate(hash as Hash32)?.blockHash);
     expect(new Set(places).size).toBe(1);
-  }, 60_000);
+  });
 });
 
 function signed(chainId: bigint, nonce: number): Promise<Uint8Array> {

@@ -70,7 +70,7 @@ describe("the recovery thread", () => {
       signed.push(isNobodys ? { ...tx, r: 5n } : tx);
       senders.push(isNobodys ? undefined : parseAddress(wallet.address));
     }
-  }, 120_000);
+  });
   afterAll(async () => {
     await Promise.all(threads.map((thread) => thread.close()));
     rmSync(folder, { recursive: true });

@@ -66,7 +66,7 @@ describe("over a real chain", () => {
     const registry = new TokenRegistry([{ contractAddress: token, symbol: "BAL", decimals: 2 }]);
     online = routeServer(served.url, { registry });
     provider = new JsonRpcProvider(served.url, 6940, { staticNetwork: true });
-  }, 120_000);
+  });
   afterAll(async () => {
     provider.destroy();
     online.close();

@@ -65,7 +65,7 @@ describe("over a real chain", () => {
     // Nearly every reply is dropped and made again, so that pages come from all sources.
     online = onlineServer(served.url, { registry, folder, storedBlocksBytes: 20_000 });
     await online.indexed(BLOCKS);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await online.rpc.close();

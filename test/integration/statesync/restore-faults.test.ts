@@ -65,7 +65,7 @@ beforeAll(async () => {
   const reader = new ChunkReader();
   good = files.chunks.flatMap((chunk) => reader.read(chunk));
   home = temporaryFolder("restore");
-}, 60_000);
+});
 
 beforeEach(() => {
   folder = path.join(home, "chain.restoring");

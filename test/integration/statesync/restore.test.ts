@@ -64,7 +64,7 @@ beforeAll(async () => {
   expect(await restoredHeight(folder)).toBe(height);
   fs.renameSync(folder, path.join(home, "data", "chain"));
   node = await ValidatorNode.open({ genesis: chain.genesis, seed: undefined, home });
-}, 120_000);
+});
 
 afterAll(async () => {
   await node.stop();

@@ -32,7 +32,7 @@ beforeAll(async () => {
   chain = await SnapshotChain.open();
   made = await makeHistory(chain);
   genesisHash = chain.hash(0);
-}, 60_000);
+});
 
 beforeEach(() => {
   folder = temporaryFolder("snapshots");

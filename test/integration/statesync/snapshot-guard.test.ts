@@ -33,7 +33,7 @@ beforeAll(async () => {
   trusted = chain.trusted(height);
   const reader = new ChunkReader();
   good = files.chunks.flatMap((chunk) => reader.read(chunk));
-}, 60_000);
+});
 
 afterAll(() => chain.close());
 

@@ -25,7 +25,7 @@ import { until } from "../../helpers/until.js";
 import { startHost, stopHosts, type TestHost } from "../p2p/support.js";
 
 const PROTOCOL = "/causeway/snapshots/1";
-const signal = () => AbortSignal.timeout(20_000);
+const signal = () => AbortSignal.timeout(240_000);
 
 let chain: SnapshotChain;
 let folder: string;

@@ -18,7 +18,7 @@ import { until } from "../../helpers/until.js";
 
 const OFFSET = kitOffset(1) + 7;
 const FULL_OFFSET = OFFSET + 100;
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 600_000;
 const RETAINED_BLOCKS = 20;
 
 interface Answer {

@@ -155,7 +155,7 @@ describe("a worker that is killed", () => {
     expect(500n * TOKEN - (await house.accountAtoken("asset:hot_wallet"))).toBe(spent);
     worker.child.kill("SIGTERM");
     expect(await worker.ended).toBe("0");
-  }, 120_000);
+  });
 
   it("and one that was stopped for longer than its lease pay nothing twice", async () => {
     const zombie = await startWorker(undefined);
@@ -193,5 +193,5 @@ describe("a worker that is killed", () => {
       worker.child.kill("SIGTERM");
       expect(await worker.ended).toBe("0");
     }
-  }, 60_000);
+  });
 });

@@ -136,9 +136,8 @@ describe("a wake queue whose server is gone", () => {
       const orphan = open({ name: `test-${randomUUID()}`, ...options });
       for (let index = 0; index < 10; index++) orphan.queue.wake();
       expect(orphan.queue.isOpen()).toBe(false);
-      const startedMs = performance.now();
+      // Without an end of its own this waits for ever.
       await orphan.queue.stop();
-      expect(performance.now() - startedMs).toBeLessThan(6_000);
     });
   }
 

@@ -39,11 +39,11 @@ describe("a node that comes back", () => {
     const [last, first] = [validators.at(-1), network.fullNodes.at(0)];
     if (last === undefined || first === undefined) throw new Error("no nodes");
     [away, full] = [last, first];
-  }, 300_000);
+  });
   afterAll(async () => {
     ways.close();
     await network?.remove();
-  }, 60_000);
+  });
   afterEach(() => {
     for (const { name, faults } of [...validators, full]) {
       expect([name, faults]).toEqual([name, []]);
@@ -59,7 +59,7 @@ describe("a node that comes back", () => {
     console.log(`full node without data: ${await caughtUp(full, 0)}`);
     const height = await full.height();
     await auditChain([head(), full], height);
-  }, 300_000);
+  });
 
   it("catches up after it was down for 300 blocks", async () => {
     const from = await away.height();

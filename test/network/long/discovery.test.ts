@@ -69,7 +69,7 @@ describe("nodes that know one seed", () => {
     } finally {
       await network.remove();
     }
-  }, 400_000);
+  });
 });
 
 describe("nodes without peer exchange", () => {
@@ -119,7 +119,7 @@ describe("nodes without peer exchange", () => {
     } finally {
       await network.remove();
     }
-  }, 400_000);
+  });
 });
 
 /** Names of a node's peers, sorted. */

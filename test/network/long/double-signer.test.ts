@@ -61,10 +61,10 @@ describe("a validator that runs twice", () => {
     // The operator's mistake: a home that was copied to another machine while the node was down.
     await liar.stop();
     copy = network.copyOf(liar);
-  }, 180_000);
+  });
   afterAll(async () => {
     await network?.remove();
-  }, 60_000);
+  });
 
   it("is refused where its own last blocks are looked at", async () => {
     writeSetting(copy, "double_sign_check_height", "10");
@@ -74,7 +74,7 @@ describe("a validator that runs twice", () => {
     expect(copy.output).toContain("DOUBLE_SIGN_RISK");
     expect(copy.output).toContain("another process may be using it");
     writeSetting(copy, "double_sign_check_height", "0");
-  }, 300_000);
+  });
 
   it("is removed two heights after the evidence, and nothing else happens", async () => {
     const traffic = await startTraffic(network, honest, 100);
@@ -117,7 +117,7 @@ describe("a validator that runs twice", () => {
     }
     const blocks = await auditChain(honest, height);
     expect(compareMined(blocks, accepted)).toEqual({ lost: [], repeated: [] });
-  }, 300_000);
+  });
 
   it("goes on as two nodes without power, on the same chain", async () => {
     const both = [liar, copy];
@@ -138,7 +138,7 @@ describe("a validator that runs twice", () => {
       expect([name, said.filter((line) => !line.includes(CONFLICT))]).toEqual([name, []]);
     }
     expect(`${liar.output}${copy.output}`).toContain(CONFLICT);
-  }, 180_000);
+  });
 });
 
 async function validatorsOf(node: NetworkNode, height?: number): Promise<string[]> {

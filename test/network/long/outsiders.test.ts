@@ -50,10 +50,10 @@ describe("outsiders at a network of four", () => {
     traffic = await startTraffic(network, nodes, 50);
     const faucet = privateKeyToAddress(hexToBytes(network.faucetKey));
     nonce = BigInt(await evm<string>(node(0), "eth_getTransactionCount", [faucet, "latest"]));
-  }, 300_000);
+  });
   afterAll(async () => {
     await network?.remove();
-  }, 60_000);
+  });
 
   it.each(["broadcast_tx_sync", "broadcast_tx_async", "broadcast_tx_commit"])(
     "have a transaction mined by %s of any node, and find it on all",
@@ -73,7 +73,6 @@ describe("outsiders at a network of four", () => {
         for (const other of found) expect(other).toEqual(first);
       }
     },
-    180_000,
   );
 
   it("are refused by every node with the same code", async () => {
@@ -96,7 +95,7 @@ describe("outsiders at a network of four", () => {
       { method: "check_tx", params: { tx: damaged.toString("base64") } },
     ]);
     expect(answer?.code).not.toBe(0);
-  }, 60_000);
+  });
 
   it("get the same answers from all nodes, by height and by hash", async () => {
     const height = (await node(0).height()) - 2;
@@ -132,7 +131,7 @@ describe("outsiders at a network of four", () => {
       }
     }
     expect(first[9]).toMatchObject({ total_count: `${block.data.txs.length}` });
-  }, 60_000);
+  });
 
   it("send batches of 500 to either port", async () => {
     const status = Array.from({ length: 500 }, () => ({ method: "status", params: {} }));
@@ -142,7 +141,7 @@ describe("outsiders at a network of four", () => {
       const answers: readonly Answer<string>[] = await evmBatch(one, numbers);
       expect(answers.filter(({ result }) => result === undefined)).toEqual([]);
     }
-  }, 60_000);
+  });
 
   it("subscribe five times a client, and hear of what others send elsewhere", async () => {
     const clients = nodes.map((one) => new Subscriber(one));
@@ -174,7 +173,7 @@ describe("outsiders at a network of four", () => {
       expect(heights).toEqual(heights.map((_, index) => from + index));
       client.close();
     }
-  }, 120_000);
+  });
 
   it(`leave the chain its pace with ${CONNECTIONS} connections, and more are no harm`, async () => {
     const beforeMs = await timeOfBlocks();
@@ -195,7 +194,7 @@ describe("outsiders at a network of four", () => {
       for (const socket of sockets) socket.destroy();
     }
     expect(await node(0).height()).toBeGreaterThan(0);
-  }, 180_000);
+  });
 
   it("lose nothing by all this", async () => {
     const { accepted } = await traffic.stop();
@@ -203,7 +202,7 @@ describe("outsiders at a network of four", () => {
     for (const { name, faults } of nodes) {
       expect([name, faults]).toEqual([name, []]);
     }
-  }, 120_000);
+  });
 
   function node(index: number): NetworkNode {
     const one = nodes[index];

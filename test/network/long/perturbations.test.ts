@@ -38,18 +38,18 @@ describe.each([
       peerPort: (link) => ways.open(link),
     });
     nodes = network.validators;
-  }, 300_000);
+  });
   afterAll(async () => {
     ways.close();
     await network?.remove();
-  }, 60_000);
+  });
 
   // Half of it goes to nodes that go away: what they have answered for must be mined as well.
   beforeEach(async () => {
     const targets = [...nodes.slice(0, 2), ...nodes.slice(-2)];
     traffic = await startTraffic(network, targets, TRANSFERS_PER_SECOND);
     await pause(1_000);
-  }, 180_000);
+  });
 
   /** What holds after every perturbation. */
   afterEach(async () => {
@@ -66,7 +66,7 @@ describe.each([
     for (const { name: own, faults } of nodes) {
       expect([own, faults]).toEqual([own, []]);
     }
-  }, 300_000);
+  });
 
   /** How many blocks of a span of time a node decides. */
   async function progress(index: number, spanMs: number): Promise<number> {
@@ -79,7 +79,7 @@ describe.each([
     await last().kill();
     expect(await progress(0, AWAY_MS)).toBeGreaterThan(5);
     await last().start();
-  }, 180_000);
+  });
 
   it("goes on while one is stopped and started again", async () => {
     const before = await node(0).height();
@@ -87,20 +87,20 @@ describe.each([
     await last().start();
     await untilDeciding(nodes);
     expect(await node(0).height()).toBeGreaterThan(before);
-  }, 180_000);
+  });
 
   it("goes on while one is frozen, and takes it back", async () => {
     last().freeze();
     expect(await progress(0, AWAY_MS)).toBeGreaterThan(5);
     last().thaw();
-  }, 180_000);
+  });
 
   it("goes on while one is cut off, and takes it back", async () => {
     const others = nodes.slice(0, -1).map((_, index) => index);
     ways.split(others, [validators - 1]);
     expect(await progress(0, AWAY_MS)).toBeGreaterThan(5);
     ways.heal();
-  }, 180_000);
+  });
 
   it(`halts while ${spare + 1} are dead, and goes on when one is back`, async () => {
     const dead = nodes.slice(-spare - 1);
@@ -113,7 +113,7 @@ describe.each([
     await first.start();
     await untilDeciding([...alive, first]);
     await Promise.all(rest.map((one) => one.start()));
-  }, 300_000);
+  });
 
   it("halts while it is split in two, and heals", async () => {
     const half = Math.floor(validators / 2);
@@ -123,7 +123,7 @@ describe.each([
     const halves = await Promise.all([progress(0, HALT_MS), progress(half, HALT_MS)]);
     expect(halves).toEqual([0, 0]);
     ways.heal();
-  }, 180_000);
+  });
 
   it("loses nothing when all are killed at once", async () => {
     const to = await node(0).height();
@@ -132,7 +132,7 @@ describe.each([
     await Promise.all(nodes.map((one) => one.start()));
     await untilDeciding(nodes);
     expect(await readBlocks(node(0), { from: 1, to })).toEqual(known);
-  }, 300_000);
+  });
 
   function node(index: number): NetworkNode {
     const one = nodes[index];

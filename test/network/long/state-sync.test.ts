@@ -47,7 +47,7 @@ describe("two nodes that join a long chain", () => {
   }, CHAIN_TIMEOUT_MS + 300_000);
   afterAll(async () => {
     await network?.remove();
-  }, 60_000);
+  });
 
   it("come to the same state, each killed on the way", async () => {
     const [first] = network.validators;

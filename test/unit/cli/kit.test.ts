@@ -9,6 +9,7 @@ import { createChildRecord, findOrphans } from "../../../cli/supervisor/orphans.
 import { systemClock } from "../../../runtime/process/clock.js";
 import type { Guardian } from "../../../runtime/process/guardian.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { until } from "../../helpers/until.js";
 
 const PARTS: readonly KitPart[] = [
   "node",
@@ -143,10 +144,7 @@ describe("the kit", () => {
     await kit.start();
     const record = (): number[] =>
       JSON.parse(readFileSync(paths.children, "utf8")).map(({ pid }: { pid: number }) => pid);
-    const deadline = Date.now() + 5_000;
-    while (record().length < PARTS.length && Date.now() < deadline) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await until(() => record().length >= PARTS.length, { timeoutMs: 10_000 });
     expect(new Set(record())).toEqual(watched);
   });
 
@@ -159,5 +157,5 @@ describe("the kit", () => {
     expect(watched.size).toBe(0);
     expect(events()).not.toContain("start withdrawal-worker");
     expect(events().at(-1)).toBe("stop node");
-  }, 20_000);
+  });
 });

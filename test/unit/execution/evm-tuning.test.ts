@@ -185,7 +185,7 @@ describe("tuned EVM", () => {
     // The programs must reach their ends in many ways, else they show nothing.
     expect(ends.size).toBeGreaterThan(5);
     expect(ends.get("success")).toBeGreaterThan(PROGRAMS / 20);
-  }, 120_000);
+  });
 });
 
 describe("modexp", () => {

@@ -14,6 +14,7 @@ import { P2pError } from "../../../node/p2p/p2p-error.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
+import { inVirtualTime } from "../../helpers/virtual-time.js";
 import { FakeChain, hashOf, trueBlock } from "../../integration/p2p/fakes.js";
 
 /** A peer in this process; `mode` is what it does when it is asked for blocks. */
@@ -113,137 +114,148 @@ function stage(
 }
 
 describe("catching up", () => {
-  it("ends beside liars who claim one block more and give nothing, in turns and under new keys", async () => {
-    const honest = new FakePeer("honest", { height: 20 });
-    const liar = (name: string) => new FakePeer(name, { height: 21, mode: "silent" });
-    const { sync, chain, connected, run } = stage(
-      [honest, ...["a", "b", "c", "d"].map(liar)],
-      new FakeChain(0),
-      { claimMs: 200, strangersMs: 600, passedOverMs: 300, stallMs: 100 },
-    );
-    // A new key every 80 ms; the chain goes on meanwhile, as it does.
-    let keys = 0;
-    const comings = setInterval(() => {
-      const fresh = new FakePeer(`new ${keys++}`, { height: 21, mode: "silent" });
-      connected.add(fresh);
-    }, 80);
-    try {
+  it("ends beside liars who claim one block more and give nothing, in turns and under new keys", () =>
+    inVirtualTime(async () => {
+      const honest = new FakePeer("honest", { height: 20 });
+      const liar = (name: string) => new FakePeer(name, { height: 21, mode: "silent" });
+      const { sync, chain, connected, run } = stage(
+        [honest, ...["a", "b", "c", "d"].map(liar)],
+        new FakeChain(0),
+        { claimMs: 200, strangersMs: 600, passedOverMs: 300, stallMs: 100 },
+      );
+      // A new key every 80 ms; the chain goes on meanwhile, as it does.
+      let keys = 0;
+      const comings = setInterval(() => {
+        const fresh = new FakePeer(`new ${keys++}`, { height: 21, mode: "silent" });
+        connected.add(fresh);
+      }, 80);
+      try {
+        await run();
+      } finally {
+        clearInterval(comings);
+      }
+      expect(chain.height()).toBe(20);
+      expect(sync.isCatchingUp()).toBe(false);
+    }));
+
+  it("does not end while a peer is ahead that is slow to give, but proves it", () =>
+    inVirtualTime(async () => {
+      // Blocks take a second to come; the newest one is shown at once.
+      const slow = new FakePeer("slow", { height: 700 });
+      const give = slow.source.blocks;
+      slow.source.blocks = async (request, options) => {
+        if (request.from !== 700) await new Promise((resolve) => setTimeout(resolve, 1_000));
+        return give(request, options);
+      };
+      const { chain, run } = stage([slow, new FakePeer("same", { height: 0 })], new FakeChain(0), {
+        claimMs: 200,
+        strangersMs: 300,
+        stallMs: 5_000,
+        answerMs: 5_000,
+      });
       await run();
-    } finally {
-      clearInterval(comings);
-    }
-    expect(chain.height()).toBe(20);
-    expect(sync.isCatchingUp()).toBe(false);
-  });
+      expect(chain.height()).toBe(700);
+    }));
 
-  it("does not end while a peer is ahead that is slow to give, but proves it", async () => {
-    // Blocks take a second to come; the newest one is shown at once.
-    const slow = new FakePeer("slow", { height: 700 });
-    const give = slow.source.blocks;
-    slow.source.blocks = async (request, options) => {
-      if (request.from !== 700) await new Promise((resolve) => setTimeout(resolve, 1_000));
-      return give(request, options);
-    };
-    const { chain, run } = stage([slow, new FakePeer("same", { height: 0 })], new FakeChain(0), {
-      claimMs: 200,
-      strangersMs: 300,
-      stallMs: 5_000,
-      answerMs: 5_000,
-    });
-    await run();
-    expect(chain.height()).toBe(700);
-  });
+  it("gets past a silent peer and asks others for what it kept back", () =>
+    inVirtualTime(async () => {
+      const silent = new FakePeer("silent", { height: 300, mode: "silent" });
+      const { chain, reports, run } = stage([silent, new FakePeer("honest", { height: 300 })]);
+      await run();
+      expect(chain.height()).toBe(300);
+      expect(reports).toContain("silent unanswered");
+      expect(reports.filter((report) => report.startsWith("honest"))).toEqual([]);
+    }));
 
-  it("gets past a silent peer and asks others for what it kept back", async () => {
-    const silent = new FakePeer("silent", { height: 300, mode: "silent" });
-    const { chain, reports, run } = stage([silent, new FakePeer("honest", { height: 300 })]);
-    await run();
-    expect(chain.height()).toBe(300);
-    expect(reports).toContain("silent unanswered");
-    expect(reports.filter((report) => report.startsWith("honest"))).toEqual([]);
-  });
+  it("bans who sends a false block, and takes nothing else from it", () =>
+    inVirtualTime(async () => {
+      const liar = new FakePeer("liar", { height: 200, mode: "lying" });
+      const { chain, reports, connected, run } = stage([liar]);
+      const honest = new FakePeer("honest", { height: 200 });
+      const done = run();
+      await until(() => reports.includes("liar falseBlock"), { timeoutMs: 5_000 });
+      connected.add(honest);
+      await done;
+      expect(chain.blocks).toEqual(Array.from({ length: 200 }, (_, i) => trueBlock(i + 1)));
+      expect(chain.appliedCount).toBeLessThanOrEqual(202);
+    }));
 
-  it("bans who sends a false block, and takes nothing else from it", async () => {
-    const liar = new FakePeer("liar", { height: 200, mode: "lying" });
-    const { chain, reports, connected, run } = stage([liar]);
-    const honest = new FakePeer("honest", { height: 200 });
-    const done = run();
-    await until(() => reports.includes("liar falseBlock"), { timeoutMs: 5_000 });
-    connected.add(honest);
-    await done;
-    expect(chain.blocks).toEqual(Array.from({ length: 200 }, (_, i) => trueBlock(i + 1)));
-    expect(chain.appliedCount).toBeLessThanOrEqual(202);
-  });
+  it("is not held up by a peer that boasts of blocks it does not give", () =>
+    inVirtualTime(async () => {
+      const boaster = new FakePeer("boaster", { height: 1_000_000, mode: "empty" });
+      const { chain, reports, run } = stage([boaster, new FakePeer("honest", { height: 100 })]);
+      await run();
+      expect(chain.height()).toBe(100);
+      expect(reports).toContain("boaster unanswered");
+    }));
 
-  it("is not held up by a peer that boasts of blocks it does not give", async () => {
-    const boaster = new FakePeer("boaster", { height: 1_000_000, mode: "empty" });
-    const { chain, reports, run } = stage([boaster, new FakePeer("honest", { height: 100 })]);
-    await run();
-    expect(chain.height()).toBe(100);
-    expect(reports).toContain("boaster unanswered");
-  });
+  it("holds garbled answers against the sender", () =>
+    inVirtualTime(async () => {
+      const garbled = new FakePeer("garbled", { height: 50, mode: "garbled" });
+      const { chain, reports, run } = stage([garbled, new FakePeer("honest", { height: 50 })]);
+      await run();
+      expect(chain.height()).toBe(50);
+      expect(reports).toContain("garbled malformed");
+    }));
 
-  it("holds garbled answers against the sender", async () => {
-    const garbled = new FakePeer("garbled", { height: 50, mode: "garbled" });
-    const { chain, reports, run } = stage([garbled, new FakePeer("honest", { height: 50 })]);
-    await run();
-    expect(chain.height()).toBe(50);
-    expect(reports).toContain("garbled malformed");
-  });
+  it("does not wait for a peer that froze, as long as another one speaks", () =>
+    inVirtualTime(async () => {
+      const frozen = new FakePeer("frozen", { height: 100, mode: "frozen" });
+      const peers = [frozen, new FakePeer("honest", { height: 100 })];
+      // The chain is complete: only the ranges are waited for, and for 5 s where one does not come.
+      const { chain, run } = stage(peers, new FakeChain(100), { settleMs: 1_300, silentMs: 200 });
+      const startMs = performance.now();
+      await run();
+      expect(chain.height()).toBe(100);
+      expect(performance.now() - startMs).toBeLessThan(2_000);
+    }));
 
-  it("does not wait for a peer that froze, as long as another one speaks", async () => {
-    const frozen = new FakePeer("frozen", { height: 100, mode: "frozen" });
-    const peers = [frozen, new FakePeer("honest", { height: 100 })];
-    // The chain is complete: only the ranges are waited for, and for 5 s where one does not come.
-    const { chain, run } = stage(peers, new FakeChain(100), { settleMs: 1_300, silentMs: 200 });
-    const startMs = performance.now();
-    await run();
-    expect(chain.height()).toBe(100);
-    expect(performance.now() - startMs).toBeLessThan(4_000);
-  });
+  it("does not end while a peer that speaks has more", () =>
+    inVirtualTime(async () => {
+      const frozen = new FakePeer("frozen", { height: 10, mode: "frozen" });
+      const { chain, run } = stage(
+        [frozen, new FakePeer("ahead", { height: 40 })],
+        new FakeChain(10),
+      );
+      await run();
+      expect(chain.height()).toBe(40);
+    }));
 
-  it("does not end while a peer that speaks has more", async () => {
-    const frozen = new FakePeer("frozen", { height: 10, mode: "frozen" });
-    const { chain, run } = stage(
-      [frozen, new FakePeer("ahead", { height: 40 })],
-      new FakeChain(10),
-    );
-    await run();
-    expect(chain.height()).toBe(40);
-  });
+  it("waits for a first peer when it may not be the first, and not when it may", () =>
+    inVirtualTime(async () => {
+      const alone = stage([]);
+      await alone.run(true);
+      expect(alone.sync.isCatchingUp()).toBe(false);
+      const follower = stage([]);
+      const stopping = new AbortController();
+      const run = follower.run(false, stopping.signal);
+      const late = new FakePeer("late", { height: 5 });
+      await new Promise((resolve) => setTimeout(resolve, 120));
+      expect(follower.sync.isCatchingUp()).toBe(true);
+      follower.connected.add(late);
+      await run;
+      expect(follower.chain.height()).toBe(5);
+    }));
 
-  it("waits for a first peer when it may not be the first, and not when it may", async () => {
-    const alone = stage([]);
-    await alone.run(true);
-    expect(alone.sync.isCatchingUp()).toBe(false);
-    const follower = stage([]);
-    const stopping = new AbortController();
-    const run = follower.run(false, stopping.signal);
-    const late = new FakePeer("late", { height: 5 });
-    await new Promise((resolve) => setTimeout(resolve, 120));
-    expect(follower.sync.isCatchingUp()).toBe(true);
-    follower.connected.add(late);
-    await run;
-    expect(follower.chain.height()).toBe(5);
-  });
+  it("stops with the node's own fault", () =>
+    inVirtualTime(async () => {
+      const chain = new FakeChain(0);
+      chain.apply = () => Promise.reject(new Error("disk full"));
+      const { run, reports, sync } = stage([new FakePeer("honest", { height: 5 })], chain);
+      await expect(run()).rejects.toThrow("disk full");
+      expect(reports).toEqual([]);
+      expect(sync.isCatchingUp()).toBe(true);
+    }));
 
-  it("stops with the node's own fault", async () => {
-    const chain = new FakeChain(0);
-    chain.apply = () => Promise.reject(new Error("disk full"));
-    const { run, reports, sync } = stage([new FakePeer("honest", { height: 5 })], chain);
-    await expect(run()).rejects.toThrow("disk full");
-    expect(reports).toEqual([]);
-    expect(sync.isCatchingUp()).toBe(true);
-  });
-
-  it("can run again after it has ended", async () => {
-    const { chain, connected, run, sync } = stage([new FakePeer("first", { height: 10 })]);
-    await run();
-    connected.clear();
-    connected.add(new FakePeer("second", { height: 30 }));
-    await run();
-    expect([chain.height(), sync.isCatchingUp()]).toEqual([30, false]);
-  });
+  it("can run again after it has ended", () =>
+    inVirtualTime(async () => {
+      const { chain, connected, run, sync } = stage([new FakePeer("first", { height: 10 })]);
+      await run();
+      connected.clear();
+      connected.add(new FakePeer("second", { height: 30 }));
+      await run();
+      expect([chain.height(), sync.isCatchingUp()]).toEqual([30, false]);
+    }));
 });
 
 describe("the queue of blocks", () => {

@@ -13,6 +13,7 @@ import { type DialledLink, keepConnected } from "../../../node/p2p/peers/persist
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { until } from "../../helpers/until.js";
+import { inVirtualTime } from "../../helpers/virtual-time.js";
 import { TestClock } from "./clock.js";
 
 const log = createLogger({ component: "test", level: "silent" });
@@ -215,42 +216,42 @@ class FakeLink implements DialledLink {
 }
 
 describe("a persistent peer", () => {
-  it("is dialled again and again, and again after each loss, until the node stops", async () => {
-    const dials: number[] = [];
-    const links: FakeLink[] = [];
-    const stopping = new AbortController();
-    const run = keepConnected(
-      addressOf(1),
-      {
-        clock: systemClock,
-        log,
-        random: () => 0,
-        linkTo: () => undefined,
-        dial: (address) => {
-          expect(address).toEqual(addressOf(1));
-          dials.push(performance.now());
-          if (dials.length % 3 !== 0) {
-            return Promise.reject(new P2pError("PEER_UNREACHABLE", "nobody"));
-          }
-          const link = new FakeLink();
-          links.push(link);
-          return Promise.resolve(link);
+  it("is dialled again and again, and again after each loss, until the node stops", () =>
+    inVirtualTime(async () => {
+      const dials: number[] = [];
+      const links: FakeLink[] = [];
+      const stopping = new AbortController();
+      const run = keepConnected(
+        addressOf(1),
+        {
+          clock: systemClock,
+          log,
+          random: () => 0,
+          linkTo: () => undefined,
+          dial: (address) => {
+            expect(address).toEqual(addressOf(1));
+            dials.push(performance.now());
+            if (dials.length % 3 !== 0) {
+              return Promise.reject(new P2pError("PEER_UNREACHABLE", "nobody"));
+            }
+            const link = new FakeLink();
+            links.push(link);
+            return Promise.resolve(link);
+          },
         },
-      },
-      stopping.signal,
-    );
-    await until(() => links.length === 1, { timeoutMs: 5_000 });
-    expect(dials).toHaveLength(3);
-    links[0]?.close();
-    await until(() => links.length === 2, { timeoutMs: 10_000 });
-    const pauses = dials.slice(1).map((atMs, index) => atMs - (dials[index] ?? 0));
-    // Half of 100 and 200 ms, the lower end of the jitter; no pause is forgotten.
-    expect(pauses[0]).toBeGreaterThan(45);
-    expect(pauses[1]).toBeGreaterThan(95);
-    expect(pauses.every((pauseMs) => pauseMs > 45)).toBe(true);
-    stopping.abort(new Error("stop"));
-    await expect(run).rejects.toThrow("stop");
-  });
+        stopping.signal,
+      );
+      await until(() => links.length === 1, { timeoutMs: 5_000 });
+      expect(dials).toHaveLength(3);
+      links[0]?.close();
+      await until(() => links.length === 2, { timeoutMs: 10_000 });
+      const pauses = dials.slice(1).map((atMs, index) => atMs - (dials[index] ?? 0));
+      // Half of 100, 200, 400 ms and so on, the lower end of the jitter; no pause is forgotten.
+      expect(pauses.slice(0, 2)).toEqual([50, 100]);
+      expect(pauses.slice(3)).toEqual([400, 800]);
+      stopping.abort(new Error("stop"));
+      await expect(run).rejects.toThrow("stop");
+    }));
 
   it("that has dialled this node is not dialled", async () => {
     const link = new FakeLink();

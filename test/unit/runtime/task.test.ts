@@ -1,8 +1,11 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it, jest } from "@jest/globals";
 import { AppError } from "../../../chain/errors.js";
 import {
   TaskGroup,
   createWakeup,
+  limitedSignal,
   retry,
   sleep,
   withTimeout,
@@ -115,6 +118,36 @@ describe("createWakeup", () => {
     const aborted = wakeup.wait({ signal: controller.signal, timeoutMs: 60_000 });
     controller.abort(new Error("stopping"));
     await expect(aborted).rejects.toThrow("stopping");
+  });
+});
+
+describe("limitedSignal", () => {
+  // Node's own garbage collection, which tests are not given as a rule.
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc") as () => void;
+  const ended = (signal: AbortSignal) =>
+    new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve(signal.reason));
+    });
+
+  it("fires after its time, also when garbage was collected meanwhile", async () => {
+    const waiting = ended(limitedSignal([never], 100));
+    for (let round = 0; round < 3; round++) {
+      collectGarbage();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    // Nothing else may keep the event loop up, as a server does.
+    const keepUp = setInterval(() => undefined, 1_000);
+    expect(await waiting).toMatchObject({ name: "TimeoutError" });
+    clearInterval(keepUp);
+  });
+
+  it("fires with the first of its signals", async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waiting = ended(limitedSignal([one.signal, other.signal], 600_000));
+    collectGarbage();
+    other.abort(new Error("gone"));
+    expect(await waiting).toMatchObject({ message: "gone" });
   });
 });
 

@@ -145,9 +145,9 @@ describe("chunks", () => {
     const malformed = new FakePeer("malformed", async () => {
       throw new P2pError("PEER_PROTOCOL", "unreadable");
     });
-    const startedMs = performance.now();
-    await fetchAll([slow, gone, without, malformed, new FakePeer("honest", honest)]);
-    expect(performance.now() - startedMs).toBeLessThan(15_000);
+    // To wait until a peer is asked again is to wait for ever: this clock stands still.
+    const clock = { nowMs: () => 0, monotonicMs: () => 0 };
+    await fetchAll([slow, gone, without, malformed, new FakePeer("honest", honest)], clock);
     expect(new Set(reports.map((one) => one.join(" ")))).toEqual(
       new Set(["slow unanswered", "malformed malformed"]),
     );
