@@ -38,6 +38,10 @@ export interface BlockSource {
     options: {
       readonly signal: AbortSignal;
       readonly onBlock: (decided: DecidedBlock, sizeBytes: number) => void;
+      /** Something came, if only a part of a block. */
+      readonly onBytes?: () => void;
+      /** The peer has too much to do now: the next block comes later. */
+      readonly onLater?: () => void;
     },
   ): Promise<number>;
 }
@@ -65,15 +69,19 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** Time for a peer to take one answer. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
+/** Whoever waits for its turn is told so often that it does. */
+const LATER_INTERVAL_MS = 1_000;
+
 /**
  * Serves this node's archive to peers.
- * @param options `requestMs`: time for a peer to say what it wants
+ * @param options `requestMs`: time for a peer to say what it wants; `laterMs`: how often one that
+ * waits for its turn is told so
  */
 export function blockHandler(
   archive: BlockArchive,
-  options: { readonly requestMs?: number } = {},
+  options: { readonly requestMs?: number; readonly laterMs?: number } = {},
 ): ProtocolHandler {
-  const { requestMs = REQUEST_TIMEOUT_MS } = options;
+  const { requestMs = REQUEST_TIMEOUT_MS, laterMs = LATER_INTERVAL_MS } = options;
   return {
     protocol: PROTOCOL,
     maxMessageBytes: MAX_REQUEST_BYTES,
@@ -81,7 +89,9 @@ export function blockHandler(
     async serve(link, channel) {
       const limits = { timeoutMs: requestMs, signal: link.signal };
       const request = parseRequest(await channel.readRequest(limits));
-      await withTimeout((inner) => answer(archive, { link, channel, request, signal: inner }), {
+      const give = (signal: AbortSignal) =>
+        answer(archive, { link, channel, request, laterMs, signal });
+      await withTimeout(give, {
         timeoutMs: ANSWER_TIMEOUT_MS,
         signal: link.signal,
         what: "answer",
@@ -103,13 +113,18 @@ export function blockSource(link: PeerLink): BlockSource {
         channel.abort(new Error("done"));
       }
     },
-    async blocks(request, { signal, onBlock }) {
+    async blocks(request, { signal, onBlock, onBytes, onLater }) {
       const channel = await open(link, { request, signal });
+      if (onBytes !== undefined) channel.onBytes(onBytes);
       try {
         let count = 0;
         while (count < request.count) {
           const bytes = await channel.read(signal);
           if (bytes === undefined) break;
+          if (isLater(bytes)) {
+            onLater?.();
+            continue;
+          }
           const decided = parsed(() => decodeDecided(bytes));
           if (decided.block.header.height !== request.from + count) {
             throw new P2pError("PEER_PROTOCOL", "a block that nobody asked for");
@@ -151,6 +166,7 @@ async function answer(
     readonly link: PeerLink;
     readonly channel: Channel;
     readonly request: { readonly from: Height; readonly count: number };
+    readonly laterMs: number;
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
@@ -162,7 +178,7 @@ async function answer(
   const last = Math.min(request.from + request.count - 1, archive.height());
   let sentBytes = 0;
   for (let height = request.from; height <= last && sentBytes < ANSWER_BYTES; height++) {
-    await link.load.turn(link.nodeId, signal);
+    await turn(options);
     const bytes = link.load.serve(link.nodeId, () => {
       const decided = archive.load(height);
       return decided === undefined ? undefined : encodeDecided(decided);
@@ -173,6 +189,32 @@ async function answer(
     await channel.write(bytes, signal);
   }
   await channel.close(signal);
+}
+
+/** Waits for the peer's turn to get something; it is told that it waits, for else it seems forgotten. */
+async function turn(options: {
+  readonly link: PeerLink;
+  readonly channel: Channel;
+  readonly laterMs: number;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { link, channel, laterMs, signal } = options;
+  const telling = setInterval(() => {
+    // Who does not read what it is told need not be told more.
+    if (channel.unsentBytes === 0) channel.send(LATER);
+  }, laterMs);
+  try {
+    await link.load.turn(link.nodeId, signal);
+  } finally {
+    clearInterval(telling);
+  }
+}
+
+/** Instead of a block: it comes later. */
+const LATER = new ProtoWriter().integer(3, 1).finish();
+
+function isLater(bytes: Uint8Array): boolean {
+  return Buffer.compare(bytes, LATER) === 0;
 }
 
 function encodeRange({ base, height }: ArchiveRange): Buffer {
