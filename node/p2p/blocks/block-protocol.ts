@@ -9,9 +9,15 @@ import {
 } from "../../../chain/consensus/consensus-block.js";
 import { decodeCommit, encodeCommit } from "../../../chain/consensus/commit.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ChainError } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { withTimeout } from "../../../runtime/process/task.js";
-import type { BlockArchive, DecidedBlock } from "../../consensus/consensus-ports.js";
+import {
+  type BlockArchive,
+  type DecidedBlock,
+  heightOfReceived,
+  type ReceivedBlock,
+} from "../../consensus/consensus-ports.js";
 import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
 import { P2pError } from "../p2p-error.js";
@@ -37,7 +43,7 @@ export interface BlockSource {
     request: { readonly from: Height; readonly count: number },
     options: {
       readonly signal: AbortSignal;
-      readonly onBlock: (decided: DecidedBlock, sizeBytes: number) => void;
+      readonly onBlock: (received: ReceivedBlock, sizeBytes: number) => void;
       /** Something came, if only a part of a block. */
       readonly onBytes?: () => void;
       /** The peer has too much to do now: the next block comes later. */
@@ -125,12 +131,12 @@ export function blockSource(link: PeerLink): BlockSource {
             onLater?.();
             continue;
           }
-          const decided = parsed(() => decodeDecided(bytes));
-          if (decided.block.header.height !== request.from + count) {
+          const received = parsed(() => decodeDecided(bytes));
+          if (heightOfReceived(received) !== request.from + count) {
             throw new P2pError("PEER_PROTOCOL", "a block that nobody asked for");
           }
           count++;
-          onBlock(decided, bytes.length);
+          onBlock(received, bytes.length);
         }
         return count;
       } finally {
@@ -239,12 +245,17 @@ function encodeDecided({ block, commit }: DecidedBlock): Buffer {
     .finish();
 }
 
-function decodeDecided(bytes: Uint8Array): DecidedBlock {
+/** A block that cannot be read may be of a later version: its commit tells, when its turn comes. */
+function decodeDecided(bytes: Uint8Array): ReceivedBlock {
   const reader = new ProtoReader(bytes, [1, 2]);
-  return {
-    block: decodeConsensusBlock(reader.bytes(1)),
-    commit: decodeCommit(reader.bytes(2)),
-  };
+  const blockBytes = reader.bytes(1);
+  const commit = decodeCommit(reader.bytes(2));
+  try {
+    return { block: decodeConsensusBlock(blockBytes), commit };
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    return { blockBytes, commit, reason: error.message };
+  }
 }
 
 function parseRequest(bytes: Uint8Array): { from: Height; count: number } {

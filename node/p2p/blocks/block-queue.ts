@@ -1,6 +1,6 @@
 /** Which blocks are here, which are on their way, and which are to be asked for next. */
 import type { Height } from "../../../chain/hex.js";
-import type { DecidedBlock } from "../../consensus/consensus-ports.js";
+import { heightOfReceived, type ReceivedBlock } from "../../consensus/consensus-ports.js";
 import { type ArchiveRange, MAX_BLOCKS_PER_REQUEST } from "./block-protocol.js";
 import type { NodeId } from "../node-key.js";
 
@@ -15,7 +15,7 @@ const REQUEST_BLOCKS = Math.min(32, MAX_BLOCKS_PER_REQUEST);
 
 /** A block that is here, with its sender. */
 export interface WaitingBlock {
-  readonly decided: DecidedBlock;
+  readonly received: ReceivedBlock;
   readonly from: NodeId;
   readonly sizeBytes: number;
 }
@@ -87,11 +87,11 @@ export class BlockQueue {
   }
 
   /** A block has come; one that is not wanted any more is let go. */
-  put(decided: DecidedBlock, { from, sizeBytes }: Omit<WaitingBlock, "decided">): void {
-    const { height } = decided.block.header;
+  put(received: ReceivedBlock, { from, sizeBytes }: Omit<WaitingBlock, "received">): void {
+    const height = heightOfReceived(received);
     const isWanted = height >= this.nextHeight && height < this.nextHeight + WINDOW_BLOCKS;
     if (!isWanted || this.waiting.has(height)) return;
-    this.waiting.set(height, { decided, from, sizeBytes });
+    this.waiting.set(height, { received, from, sizeBytes });
     this.waitingBytes += sizeBytes;
   }
 

@@ -8,7 +8,11 @@ import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { createWakeup } from "../../../runtime/process/task.js";
-import type { BlockSyncTarget, DecidedBlock } from "../../consensus/consensus-ports.js";
+import {
+  type BlockSyncTarget,
+  heightOfReceived,
+  type ReceivedBlock,
+} from "../../consensus/consensus-ports.js";
 import { BlockPeer, type SyncPeer } from "./block-peer.js";
 import { BlockQueue, type BlockRequest } from "./block-queue.js";
 import { HeightClaims } from "./height-claims.js";
@@ -309,7 +313,7 @@ export class BlockSync {
     const timeout = AbortSignal.timeout(this.limits.answerMs);
     const limit = AbortSignal.any([signal, peer.signal, timeout]);
     const { target, log } = this.ports;
-    const onBlock = ({ commit }: DecidedBlock) => {
+    const onBlock = ({ commit }: ReceivedBlock) => {
       const isProof = commit.height === height && target.isProof(commit);
       if (isProof) this.claims.prove(peer.nodeId, height);
     };
@@ -330,9 +334,9 @@ export class BlockSync {
     try {
       const count = await source.blocks(request, {
         signal: AbortSignal.any([signal, leaving, answer.signal]),
-        onBlock: (decided, sizeBytes) => {
+        onBlock: (received, sizeBytes) => {
           state.gave();
-          this.queue.put(decided, { from: nodeId, sizeBytes });
+          this.queue.put(received, { from: nodeId, sizeBytes });
           this.wakeup.wake();
         },
         onBytes: () => state.spoke(),
@@ -358,14 +362,14 @@ export class BlockSync {
     const next = this.queue.next();
     if (next === undefined) return false;
     try {
-      await this.ports.target.apply(next.decided);
+      await this.ports.target.apply(next.received);
       this.queue.advance();
       this.overdueSinceMs = this.ports.clock.monotonicMs();
       this.claims.back(next.from);
     } catch (error) {
       if (errorCode(error) !== "BLOCK_INVALID") throw error;
       this.ports.log.warn(
-        { peer: next.from, height: next.decided.block.header.height, err: error },
+        { peer: next.from, height: heightOfReceived(next.received), err: error },
         "a peer sent a false block",
       );
       this.queue.dropFrom(next.from);

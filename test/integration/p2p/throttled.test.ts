@@ -1,6 +1,6 @@
 /** A server that has too much to do: it says so, and nobody holds that against it. */
 import { afterEach, describe, expect, it } from "@jest/globals";
-import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
+import type { ReceivedBlock } from "../../../node/consensus/consensus-ports.js";
 import { blockHandler, blockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { BlockSync } from "../../../node/p2p/blocks/block-sync.js";
 import { until } from "../../helpers/until.js";
@@ -28,12 +28,12 @@ async function throttled() {
 describe("a server without time", () => {
   it("says later for as long as the peer waits for its turn, then gives", async () => {
     const { link } = await throttled();
-    const came: (DecidedBlock | "later")[] = [];
+    const came: (ReceivedBlock | "later")[] = [];
     const count = await blockSource(link).blocks(
       { from: 1, count: 3 },
       {
         signal,
-        onBlock: (decided) => came.push(decided),
+        onBlock: (received) => came.push(received),
         onLater: () => came.push("later"),
       },
     );

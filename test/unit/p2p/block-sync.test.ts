@@ -291,7 +291,7 @@ describe("the queue of blocks", () => {
     queue.put(trueBlock(9), { from, sizeBytes: 1 });
     queue.put(trueBlock(600), { from, sizeBytes: 1 });
     queue.put(trueBlock(10), { from, sizeBytes: 1 });
-    expect(queue.next()?.decided.block.header.height).toBe(10);
+    expect(queue.next()?.received.commit.height).toBe(10);
     queue.advance();
     expect(queue.next()).toBeUndefined();
     expect(queue.take({ base: 1, height: 600 }, from)?.from).toBe(11);
