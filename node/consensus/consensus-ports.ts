@@ -82,6 +82,23 @@ export interface DecidedBlock {
   readonly commit: Commit;
 }
 
+/** A block that this version cannot read; whether it was decided the commit has to show. */
+export interface UnreadableBlock {
+  /** `tendermint.types.Block` of some version, or anything else. */
+  readonly blockBytes: Uint8Array;
+  readonly commit: Commit;
+  /** Why it cannot be read, in words. */
+  readonly reason: string;
+}
+
+/** What a peer gives as a decided block. */
+export type ReceivedBlock = DecidedBlock | UnreadableBlock;
+
+/** The height that a received block is said to be of. */
+export function heightOfReceived(received: ReceivedBlock): Height {
+  return "block" in received ? received.block.header.height : received.commit.height;
+}
+
 /** A decided block without its transactions. */
 export interface DecidedOutline {
   readonly header: ConsensusHeader;
@@ -106,9 +123,9 @@ export interface BlockSyncTarget extends BlockArchive, HeightWitness {
   /**
    * Verifies the commit against the validators of the height, executes and stores the block.
    * @throws BLOCK_INVALID when the commit does not prove the block: the sender's fault;
-   * DECIDED_BLOCK_REFUSED when it does and this node cannot take the block: the own fault
+   * DECIDED_BLOCK_REFUSED when it does and this node cannot read or take the block: the own fault
    */
-  apply(decided: DecidedBlock): Promise<void>;
+  apply(received: ReceivedBlock): Promise<void>;
 }
 
 /** Tells a claim about the network's height from a proof. */

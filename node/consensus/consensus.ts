@@ -4,6 +4,7 @@
  */
 import path from "node:path";
 import type { Address } from "../../chain/address.js";
+import { isSameBlockId } from "../../chain/consensus/block-id.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
 import { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { Vote } from "../../chain/consensus/vote.js";
@@ -20,7 +21,7 @@ import type { Clock } from "../../runtime/process/clock.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { BlockApplication } from "../blocks/block-application.js";
-import { BlockError } from "../blocks/block-error.js";
+import { BlockError, blockInvalid } from "../blocks/block-error.js";
 import { executeBlock } from "../blocks/block-validity.js";
 import type { ChainTip } from "../blocks/chain-tip.js";
 import { isSignedByThird, verifyCommit } from "../blocks/commit-verification.js";
@@ -44,9 +45,11 @@ import type {
   DecidedBlock,
   DecidedOutline,
   HeightProgress,
+  ReceivedBlock,
   Reception,
   RoundStatus,
   RefusedBlock,
+  UnreadableBlock,
 } from "./consensus-ports.js";
 import { ConsensusDriver } from "./driver.js";
 import { EvidencePool, isEvidenceExpired } from "./evidence-pool.js";
@@ -278,8 +281,10 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /** See `BlockSyncTarget`; one call at a time. */
-  async apply({ block, commit }: DecidedBlock): Promise<void> {
+  async apply(received: ReceivedBlock): Promise<void> {
     const tip = this.followed;
+    if (!("block" in received)) return this.refuseUnreadable(tip, received);
+    const { block, commit } = received;
     if (this.driver !== undefined) throw new RangeError("consensus has started");
     if (this.isApplying) throw new RangeError("a block is being applied");
     this.isApplying = true;
@@ -303,6 +308,28 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     } finally {
       this.isApplying = false;
     }
+  }
+
+  /**
+   * Who is to blame for bytes that are no block here: this node's version, where two thirds of the
+   * validators have signed them, else whoever sent them. Votes name the bytes by their parts, so
+   * that nothing of them need be understood.
+   */
+  private refuseUnreadable(tip: ChainTip, { blockBytes, commit, reason }: UnreadableBlock): never {
+    const { chainId, validators } = tip;
+    const { blockId } = commit;
+    const height = tip.height + 1;
+    const { header: parts } = splitIntoParts(blockBytes);
+    if (blockId === undefined || !isSameBlockId(blockId, { hash: blockId.hash, parts })) {
+      throw blockInvalid(`it cannot be read (${reason}), and its commit is for another block`);
+    }
+    verifyCommit(commit, { chainId, height, blockId, validators });
+    throw new BlockError(
+      "DECIDED_BLOCK_REFUSED",
+      `two thirds of the validators decided block ${height}, and this node cannot read it ` +
+        `(${reason}): it is of a later version. Run the version that the network runs`,
+      { details: { height } },
+    );
   }
 
   /**

@@ -17,7 +17,7 @@ import { sizeFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { ownFault, type PoolRules } from "./admission.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
-import { alreadyKnown, fromChainError, PoolError, refusalOf, underpriced } from "./pool-error.js";
+import { fromChainError, PoolError, refusalOf, underpriced } from "./pool-error.js";
 import type { TransactionOrigin } from "./pool-port.js";
 import type { SenderRecovery } from "./recovery/sender-recovery.js";
 
@@ -50,6 +50,14 @@ interface Recovered {
   readonly from: Address;
 }
 
+/** A transaction that the pool had when it came. */
+export interface KnownTransaction {
+  readonly knownHash: Hash32;
+}
+
+/** What became of one transaction on its way in. */
+export type Prepared = PoolEntry | KnownTransaction | PoolError;
+
 /** Turns raw transactions into entries, numbered in the order of receipt. */
 export class Intake {
   private nextSequence = 0;
@@ -73,7 +81,7 @@ export class Intake {
   take<Result>(
     raws: readonly Uint8Array[],
     origin: TransactionOrigin,
-    use: (prepared: readonly (PoolEntry | PoolError)[]) => Result,
+    use: (prepared: readonly Prepared[]) => Result,
   ): Promise<Result> {
     const receivedAtMs = this.ports.clock.nowMs();
     const before = this.last;
@@ -102,10 +110,10 @@ export class Intake {
     raws: readonly Uint8Array[],
     origin: TransactionOrigin,
     before: Promise<unknown>,
-  ): Promise<(SignedTransaction | PoolError)[]> {
+  ): Promise<Decoded[]> {
     if (this.decodedAhead + raws.length > MAX_DECODED_AHEAD) await before;
     this.decodedAhead += raws.length;
-    const decoded: (SignedTransaction | PoolError)[] = [];
+    const decoded: Decoded[] = [];
     for (const raw of raws) {
       decoded.push(this.decode(raw, origin));
       // Counted over all calls: many small ones would hold up the process like one large one.
@@ -114,12 +122,12 @@ export class Intake {
     return decoded;
   }
 
-  private decode(raw: Uint8Array, origin: TransactionOrigin): SignedTransaction | PoolError {
+  private decode(raw: Uint8Array, origin: TransactionOrigin): Decoded {
     const oversized = sizeFault(raw);
     if (oversized !== undefined) return refusalOf(oversized);
     try {
       const tx = decodeTransaction(raw);
-      if (this.ports.isKnown(tx.hash, origin)) return alreadyKnown();
+      if (this.ports.isKnown(tx.hash, origin)) return { knownHash: tx.hash };
       const fault = ownFault(tx, this.ports.rules);
       if (fault !== undefined) return refusalOf(fault);
       const priceAtoken = this.ports.priceToReachAtoken();
@@ -131,28 +139,33 @@ export class Intake {
   }
 
   private async recoverAll(
-    decoded: readonly (SignedTransaction | PoolError)[],
-  ): Promise<(Recovered | PoolError)[]> {
-    const transactions = decoded.filter(
-      (item): item is SignedTransaction => !(item instanceof PoolError),
-    );
+    decoded: readonly Decoded[],
+  ): Promise<(Recovered | KnownTransaction | PoolError)[]> {
+    const transactions = decoded.filter((item): item is SignedTransaction => !isSettled(item));
     const found = transactions.length > 0 ? await this.ports.recovery.recover(transactions) : [];
     const senders = found.values();
     return decoded.map((item) => {
-      if (item instanceof PoolError) return item;
+      if (isSettled(item)) return item;
       const from = senders.next().value;
       return from === undefined ? fromChainError(signerMissing()) : { tx: item, from };
     });
   }
 
   private number(
-    recovered: readonly (Recovered | PoolError)[],
+    recovered: readonly (Recovered | KnownTransaction | PoolError)[],
     receivedAtMs: number,
-  ): (PoolEntry | PoolError)[] {
+  ): Prepared[] {
     return recovered.map((item) => {
-      if (item instanceof PoolError) return item;
+      if (isSettled(item)) return item;
       const sequence = this.nextSequence++;
       return createPoolEntry(item.tx, item.from, { sequence, receivedAtMs });
     });
   }
+}
+
+type Decoded = SignedTransaction | KnownTransaction | PoolError;
+
+/** Whether nothing more is to be found out about it on the way in. */
+function isSettled(item: object): item is KnownTransaction | PoolError {
+  return item instanceof PoolError || "knownHash" in item;
 }

@@ -18,7 +18,7 @@ import { OutcomeHistory } from "./outcome-history.js";
 import { PoolContents } from "./pool-contents.js";
 import { type DroppedEntry, PoolDraft, UNDERPRICED } from "./pool-draft.js";
 import { createPoolEntry, type PoolEntry } from "./pool-entry.js";
-import { nodeHalted, PoolError, poolFull, underpriced } from "./pool-error.js";
+import { alreadyKnown, nodeHalted, PoolError, poolFull, underpriced } from "./pool-error.js";
 import {
   type Admission,
   JournalAccount,
@@ -152,7 +152,7 @@ export class Mempool implements TransactionPool, BlockPool {
     this.waitingBytes += sizeBytes;
     try {
       const { prepared, committed } = await this.intake.take(raws, origin, (items) => {
-        const entries = items.filter((item): item is PoolEntry => !(item instanceof PoolError));
+        const entries = items.filter((item): item is PoolEntry => "tx" in item);
         const admissions = entries.map((entry) => ({ entry, origin }));
         // The promise travels in an object: the next call need not wait for this one's commit.
         return { prepared: items, committed: this.commits.add(admissions) };
@@ -160,6 +160,7 @@ export class Mempool implements TransactionPool, BlockPool {
       const answers = (await committed).values();
       return prepared.map((item) => {
         if (item instanceof PoolError) return this.counted(item);
+        if ("knownHash" in item) return this.counted(this.knownAnswer(item.knownHash));
         const answer = answers.next().value ?? nodeHalted("no answer from the group commit");
         return answer instanceof PoolError ? this.counted(answer) : answer;
       });
@@ -298,6 +299,13 @@ export class Mempool implements TransactionPool, BlockPool {
     return fault === undefined ? "the account's limit is reached" : fault.message;
   }
 
+  /** Of what was in the pool when it came: whatever came with it may have displaced it since. */
+  private knownAnswer(hash: Hash32): PoolError {
+    if (this.status(hash).status !== "dropped") return alreadyKnown();
+    const cheapest = this.contents.prices.cheapest();
+    return cheapest === undefined ? poolFull() : underpriced(cheapest.priceAtoken + 1n);
+  }
+
   private counted(error: PoolError): PoolError {
     this.refusedTotal.set(error.code, (this.refusedTotal.get(error.code) ?? 0) + 1);
     return error;
@@ -374,14 +382,19 @@ export class Mempool implements TransactionPool, BlockPool {
       return answer instanceof PoolError ? answer : (draft.admit(entry) ?? entry.tx.hash);
     });
     const outbid = new Set(draft.evicted());
-    if (outbid.size === 0) return { draft, answers, outbid };
-    // Whatever the group itself displaced again was never there.
+    const lost = new Set(draft.dropped().map(({ entry }) => entry.tx.hash));
+    if (lost.size === 0) return { draft, answers, outbid };
+    // Whatever the group itself displaced again was never there, and is not known either.
     return {
       draft,
       answers: answers.map((answer, index) => {
         const entry = entries[index];
-        if (entry === undefined || answer instanceof PoolError) return answer;
-        return outbid.has(entry) ? underpriced(entry.priceAtoken + 1n) : answer;
+        if (entry === undefined) return answer;
+        if (!(answer instanceof PoolError)) {
+          return outbid.has(entry) ? underpriced(entry.priceAtoken + 1n) : answer;
+        }
+        const isLost = answer.code === "ALREADY_KNOWN" && lost.has(entry.tx.hash);
+        return isLost ? draft.lostPlace() : answer;
       }),
       outbid,
     };

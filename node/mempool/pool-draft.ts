@@ -12,7 +12,7 @@ import type { PoolEntry } from "./pool-entry.js";
 import { accountLimit, alreadyKnown, type PoolError, poolFull, underpriced } from "./pool-error.js";
 import type { PoolLimits } from "./pool-limits.js";
 import type { PoolPart } from "./price-index.js";
-import { type PoolOutcome, type RemovedEntry, SenderDraft } from "./sender-draft.js";
+import { type PoolOutcome, type RemovedEntry, SenderDraft, type TakeBack } from "./sender-draft.js";
 import { SenderQueue } from "./sender-queue.js";
 
 /** What a draft is worked out from. */
@@ -38,6 +38,9 @@ export interface DroppedEntry {
 /** What becomes of what makes room by its price, as its status says. */
 export const UNDERPRICED: PoolOutcome = { status: "dropped", reason: "underpriced" };
 
+/** What becomes of what makes room because it is behind a gap. */
+const DISPLACED: PoolOutcome = { status: "dropped", reason: "displaced by newer transactions" };
+
 /** A sender may have one part in so many of the places that are left to it. */
 const SHARE_DIVISOR = 4;
 
@@ -46,6 +49,8 @@ export class PoolDraft {
   private readonly senders = new Map<Address, SenderDraft>();
   private readonly staged = new Set<Hash32>();
   private readonly oldestQueued: IterableIterator<QueuedSince>;
+  /** Gapped ones that come before the next of these, the last one first. */
+  private readonly stillOldest: QueuedSince[] = [];
   private totalCount: number;
   private totalBytes: number;
   private queuedCount: number;
@@ -62,10 +67,13 @@ export class PoolDraft {
   admit(entry: PoolEntry): PoolError | undefined {
     const { contents } = this.basis;
     const { hash } = entry.tx;
-    if (this.staged.has(hash) || contents.get(hash) !== undefined) return alreadyKnown();
+    const wasHere = this.staged.has(hash) || contents.get(hash) !== undefined;
     const sender = this.sender(entry.from);
+    if (wasHere && sender.get(entry.tx.nonce)?.tx.hash === hash) return alreadyKnown();
     const refused = sender.check(entry);
     if (refused !== undefined) return refused;
+    // This draft let go of these very bytes: one record of the journal cannot have them twice.
+    if (wasHere) return this.lostPlace();
     const noRoom = this.makeRoom(sender, entry);
     if (noRoom !== undefined) return noRoom;
     this.change(sender, () => sender.place(entry));
@@ -115,6 +123,12 @@ export class PoolDraft {
       }
     }
     return dropped;
+  }
+
+  /** The refusal of what this draft has let go of: it may be sent again. */
+  lostPlace(): PoolError {
+    const cheapest = this.basis.contents.prices.cheapest();
+    return cheapest === undefined ? poolFull() : underpriced(cheapest.priceAtoken + 1n);
   }
 
   /** What made room by its price. */
@@ -171,16 +185,18 @@ export class PoolDraft {
   }
 
   /** Runs a change of one sender and keeps the totals in step. */
-  private change(sender: SenderDraft, work: () => void): void {
+  private change<T>(sender: SenderDraft, work: () => T): T {
     const { countDelta, bytesDelta, queuedCount } = sender;
-    work();
+    const result = work();
     this.totalCount += sender.countDelta - countDelta;
     this.totalBytes += sender.bytesDelta - bytesDelta;
     this.queuedCount += sender.queuedCount - queuedCount;
+    return result;
   }
 
   /**
-   * Finds a place for an entry that its sender may send, at the expense of others if need be.
+   * Finds a place for an entry that its sender may send, at the expense of others if need be; where
+   * there is none, nobody has lost anything.
    * @returns ACCOUNT_LIMIT, POOL_FULL, UNDERPRICED or undefined
    */
   private makeRoom(sender: SenderDraft, entry: PoolEntry): PoolError | undefined {
@@ -201,14 +217,15 @@ export class PoolDraft {
       const { count, sizeBytes } = excess();
       return count > 0 || sizeBytes > 0 || (isGapped && this.queuedCount >= limits.queuedCount);
     };
-    while (overflows()) {
-      if (this.displaceOldestQueued(entry.from)) continue;
+    const steps: TakeBack[] = [];
+    let refused: PoolError | undefined;
+    while (refused === undefined && overflows()) {
+      if (this.displaceOldestQueued(entry.from, steps)) continue;
       // What cannot be mined now never displaces what can, whatever it says that it would pay.
-      if (isGapped) return poolFull();
-      const refused = this.displaceCheapest(entry, excess().sizeBytes);
-      if (refused !== undefined) return refused;
+      refused = isGapped ? poolFull() : this.displaceCheapest(entry, excess().sizeBytes, steps);
     }
-    return undefined;
+    if (refused !== undefined) for (const takeBack of steps.toReversed()) takeBack();
+    return refused;
   }
 
   /**
@@ -231,7 +248,11 @@ export class PoolDraft {
    * newcomer must pay more; where both pay the same, its sender must have at most half as many at
    * that price. A sender's later transaction is worth no more than its cheapest earlier one.
    */
-  private displaceCheapest(entry: PoolEntry, excessBytes: number): PoolError | undefined {
+  private displaceCheapest(
+    entry: PoolEntry,
+    excessBytes: number,
+    steps: TakeBack[],
+  ): PoolError | undefined {
     const { prices } = this.basis.contents;
     const level = prices.cheapest();
     if (level === undefined) return poolFull();
@@ -248,7 +269,8 @@ export class PoolDraft {
     if (level.countOf(from) === 0) return undefined;
     const last = sender.lastAtPrice(level.priceAtoken);
     assert(last !== undefined, "the price index names a transaction that is not there");
-    this.change(sender, () => sender.removeFrom(last.tx.nonce, UNDERPRICED));
+    const takeBack = this.change(sender, () => sender.removeFrom(last.tx.nonce, UNDERPRICED));
+    steps.push(() => this.change(sender, takeBack));
     return undefined;
   }
 
@@ -256,19 +278,38 @@ export class PoolDraft {
    * Makes room at the expense of the longest gapped transaction. The newcomer's own sender is
    * passed over: the newcomer may be what closes its gap.
    */
-  private displaceOldestQueued(newcomer: Address): boolean {
-    for (;;) {
-      const next = this.oldestQueued.next();
-      if (next.done === true) return false;
-      const { entry } = next.value;
-      if (entry.from === newcomer) continue;
-      const sender = this.sender(entry.from);
-      const stillQueued =
-        sender.get(entry.tx.nonce) === entry && entry.tx.nonce >= sender.bounds.pendingEnd;
-      if (!stillQueued) continue;
-      this.remove(entry, { status: "dropped", reason: "displaced by newer transactions" });
-      return true;
+  private displaceOldestQueued(newcomer: Address, steps: TakeBack[]): boolean {
+    const passedOver: QueuedSince[] = [];
+    try {
+      for (let next = this.nextOldest(); next !== undefined; next = this.nextOldest()) {
+        const { entry } = next;
+        const sender = this.sender(entry.from);
+        const isQueued =
+          sender.get(entry.tx.nonce) === entry && entry.tx.nonce >= sender.bounds.pendingEnd;
+        if (!isQueued) continue;
+        if (entry.from === newcomer) {
+          passedOver.push(next);
+          continue;
+        }
+        const takeBack = this.change(sender, () => sender.remove(entry.tx.nonce, DISPLACED));
+        const displaced = next;
+        steps.push(() => {
+          this.change(sender, takeBack);
+          this.stillOldest.push(displaced);
+        });
+        return true;
+      }
+      return false;
+    } finally {
+      this.stillOldest.push(...passedOver.toReversed());
     }
+  }
+
+  private nextOldest(): QueuedSince | undefined {
+    const first = this.stillOldest.pop();
+    if (first !== undefined) return first;
+    const next = this.oldestQueued.next();
+    return next.done === true ? undefined : next.value;
   }
 }
 

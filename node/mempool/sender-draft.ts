@@ -28,6 +28,9 @@ export interface RemovedEntry {
   readonly outcome: PoolOutcome | "passed";
 }
 
+/** Undoes a change of a draft, if it is the last that is left. */
+export type TakeBack = () => void;
+
 /**
  * A sender's transactions with pending changes over `base`. The price index follows each change at
  * once: a draft that is given up has to be withdrawn.
@@ -168,12 +171,18 @@ export class SenderDraft {
     return undefined;
   }
 
-  /** Takes out the transaction with this nonce and all later ones. */
-  removeFrom(nonce: bigint, outcome: PoolOutcome): void {
+  /** Takes out the transaction with this nonce and all later ones. @returns as `remove` */
+  removeFrom(nonce: bigint, outcome: PoolOutcome): TakeBack {
+    const steps: TakeBack[] = [];
     for (const { tx } of this.queued()) {
-      if (tx.nonce >= nonce) this.remove(tx.nonce, outcome);
+      if (tx.nonce >= nonce) steps.push(this.remove(tx.nonce, outcome));
     }
-    for (let last = this.pendingEnd - 1n; last >= nonce; last--) this.remove(last, outcome);
+    for (let last = this.pendingEnd - 1n; last >= nonce; last--) {
+      steps.push(this.remove(last, outcome));
+    }
+    return () => {
+      for (const takeBack of steps.toReversed()) takeBack();
+    };
   }
 
   /**
@@ -188,13 +197,31 @@ export class SenderDraft {
     }
   }
 
-  /** Takes out one transaction; executable ones after it become queued. */
-  remove(nonce: bigint, outcome: PoolOutcome): void {
+  /**
+   * Takes out one transaction; executable ones after it become queued.
+   * @returns takes it back, as long as the sender has not changed otherwise since
+   */
+  remove(nonce: bigint, outcome: PoolOutcome): TakeBack {
     const entry = this.get(nonce);
-    if (entry === undefined) return;
+    if (entry === undefined) return () => undefined;
+    const { pendingEnd, pendingCostAtoken } = this;
+    const wasChanged = this.changes.has(nonce);
+    const wasMoved = this.moved.has(entry);
     this.queueFrom(nonce);
     this.changes.set(nonce, undefined);
     this.discard(entry, outcome);
+    return () => {
+      this.removed.pop();
+      this.prices.add(entry);
+      this.countDelta++;
+      this.bytesDelta += entry.sizeBytes;
+      if (wasChanged) this.changes.set(nonce, entry);
+      else this.changes.delete(nonce);
+      // What became queued after it may stay noted as moved: that is looked at once more.
+      if (wasMoved) this.moved.add(entry);
+      this.pendingEnd = pendingEnd;
+      this.pendingCostAtoken = pendingCostAtoken;
+    };
   }
 
   /** The executable transaction with this nonce: there is one for each below `pendingEnd`. */

@@ -36,6 +36,11 @@ export class Channel {
     return this.stream.writeBufferLength;
   }
 
+  /** Calls the listener whenever bytes come, before they are a whole message. */
+  onBytes(listener: () => void): void {
+    this.stream.addEventListener("message", listener);
+  }
+
   /** Whether the other side can still read what is sent. */
   get isOpen(): boolean {
     return this.stream.status === "open" && this.stream.writeStatus === "writable";

@@ -13,7 +13,8 @@ import type {
 import type { PendingTransaction } from "../view/event-bus.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
 import { blockHandler, blockSource } from "./blocks/block-protocol.js";
-import { BlockSync, type CatchUpOptions, type SyncPeer } from "./blocks/block-sync.js";
+import type { SyncPeer } from "./blocks/block-peer.js";
+import { BlockSync, type CatchUpOptions } from "./blocks/block-sync.js";
 import { ConsensusReactor } from "./gossip/consensus-reactor.js";
 import { Discovery } from "./peers/discovery.js";
 import { Gossip } from "./gossip/gossip.js";
@@ -298,7 +299,8 @@ export class Network implements NetworkView {
     const known = this.syncPeers.get(session);
     if (known !== undefined) return known;
     const { nodeId, link } = session;
-    const peer = { nodeId, source: blockSource(link), signal: link.signal };
+    const { signal } = link;
+    const peer = { nodeId, source: blockSource(link), signal, isHeldUp: () => link.isHeldUp };
     this.syncPeers.set(session, peer);
     return peer;
   }

@@ -9,9 +9,15 @@ import {
 } from "../../../chain/consensus/consensus-block.js";
 import { decodeCommit, encodeCommit } from "../../../chain/consensus/commit.js";
 import { invalidMessage, ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import { ChainError } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { withTimeout } from "../../../runtime/process/task.js";
-import type { BlockArchive, DecidedBlock } from "../../consensus/consensus-ports.js";
+import {
+  type BlockArchive,
+  type DecidedBlock,
+  heightOfReceived,
+  type ReceivedBlock,
+} from "../../consensus/consensus-ports.js";
 import { type Channel, framedBytes } from "../channel.js";
 import type { ProtocolHandler } from "../host.js";
 import { P2pError } from "../p2p-error.js";
@@ -37,7 +43,11 @@ export interface BlockSource {
     request: { readonly from: Height; readonly count: number },
     options: {
       readonly signal: AbortSignal;
-      readonly onBlock: (decided: DecidedBlock, sizeBytes: number) => void;
+      readonly onBlock: (received: ReceivedBlock, sizeBytes: number) => void;
+      /** Something came, if only a part of a block. */
+      readonly onBytes?: () => void;
+      /** The peer has too much to do now: the next block comes later. */
+      readonly onLater?: () => void;
     },
   ): Promise<number>;
 }
@@ -65,15 +75,19 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** Time for a peer to take one answer. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
+/** Whoever waits for its turn is told so often that it does. */
+const LATER_INTERVAL_MS = 1_000;
+
 /**
  * Serves this node's archive to peers.
- * @param options `requestMs`: time for a peer to say what it wants
+ * @param options `requestMs`: time for a peer to say what it wants; `laterMs`: how often one that
+ * waits for its turn is told so
  */
 export function blockHandler(
   archive: BlockArchive,
-  options: { readonly requestMs?: number } = {},
+  options: { readonly requestMs?: number; readonly laterMs?: number } = {},
 ): ProtocolHandler {
-  const { requestMs = REQUEST_TIMEOUT_MS } = options;
+  const { requestMs = REQUEST_TIMEOUT_MS, laterMs = LATER_INTERVAL_MS } = options;
   return {
     protocol: PROTOCOL,
     maxMessageBytes: MAX_REQUEST_BYTES,
@@ -81,7 +95,9 @@ export function blockHandler(
     async serve(link, channel) {
       const limits = { timeoutMs: requestMs, signal: link.signal };
       const request = parseRequest(await channel.readRequest(limits));
-      await withTimeout((inner) => answer(archive, { link, channel, request, signal: inner }), {
+      const give = (signal: AbortSignal) =>
+        answer(archive, { link, channel, request, laterMs, signal });
+      await withTimeout(give, {
         timeoutMs: ANSWER_TIMEOUT_MS,
         signal: link.signal,
         what: "answer",
@@ -103,19 +119,24 @@ export function blockSource(link: PeerLink): BlockSource {
         channel.abort(new Error("done"));
       }
     },
-    async blocks(request, { signal, onBlock }) {
+    async blocks(request, { signal, onBlock, onBytes, onLater }) {
       const channel = await open(link, { request, signal });
+      if (onBytes !== undefined) channel.onBytes(onBytes);
       try {
         let count = 0;
         while (count < request.count) {
           const bytes = await channel.read(signal);
           if (bytes === undefined) break;
-          const decided = parsed(() => decodeDecided(bytes));
-          if (decided.block.header.height !== request.from + count) {
+          if (isLater(bytes)) {
+            onLater?.();
+            continue;
+          }
+          const received = parsed(() => decodeDecided(bytes));
+          if (heightOfReceived(received) !== request.from + count) {
             throw new P2pError("PEER_PROTOCOL", "a block that nobody asked for");
           }
           count++;
-          onBlock(decided, bytes.length);
+          onBlock(received, bytes.length);
         }
         return count;
       } finally {
@@ -151,6 +172,7 @@ async function answer(
     readonly link: PeerLink;
     readonly channel: Channel;
     readonly request: { readonly from: Height; readonly count: number };
+    readonly laterMs: number;
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
@@ -162,7 +184,7 @@ async function answer(
   const last = Math.min(request.from + request.count - 1, archive.height());
   let sentBytes = 0;
   for (let height = request.from; height <= last && sentBytes < ANSWER_BYTES; height++) {
-    await link.load.turn(link.nodeId, signal);
+    await turn(options);
     const bytes = link.load.serve(link.nodeId, () => {
       const decided = archive.load(height);
       return decided === undefined ? undefined : encodeDecided(decided);
@@ -173,6 +195,32 @@ async function answer(
     await channel.write(bytes, signal);
   }
   await channel.close(signal);
+}
+
+/** Waits for the peer's turn to get something; it is told that it waits, for else it seems forgotten. */
+async function turn(options: {
+  readonly link: PeerLink;
+  readonly channel: Channel;
+  readonly laterMs: number;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { link, channel, laterMs, signal } = options;
+  const telling = setInterval(() => {
+    // Who does not read what it is told need not be told more.
+    if (channel.unsentBytes === 0) channel.send(LATER);
+  }, laterMs);
+  try {
+    await link.load.turn(link.nodeId, signal);
+  } finally {
+    clearInterval(telling);
+  }
+}
+
+/** Instead of a block: it comes later. */
+const LATER = new ProtoWriter().integer(3, 1).finish();
+
+function isLater(bytes: Uint8Array): boolean {
+  return Buffer.compare(bytes, LATER) === 0;
 }
 
 function encodeRange({ base, height }: ArchiveRange): Buffer {
@@ -197,12 +245,17 @@ function encodeDecided({ block, commit }: DecidedBlock): Buffer {
     .finish();
 }
 
-function decodeDecided(bytes: Uint8Array): DecidedBlock {
+/** A block that cannot be read may be of a later version: its commit tells, when its turn comes. */
+function decodeDecided(bytes: Uint8Array): ReceivedBlock {
   const reader = new ProtoReader(bytes, [1, 2]);
-  return {
-    block: decodeConsensusBlock(reader.bytes(1)),
-    commit: decodeCommit(reader.bytes(2)),
-  };
+  const blockBytes = reader.bytes(1);
+  const commit = decodeCommit(reader.bytes(2));
+  try {
+    return { block: decodeConsensusBlock(blockBytes), commit };
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    return { blockBytes, commit, reason: error.message };
+  }
 }
 
 function parseRequest(bytes: Uint8Array): { from: Height; count: number } {

@@ -1,6 +1,6 @@
 /** Which blocks are here, which are on their way, and which are to be asked for next. */
 import type { Height } from "../../../chain/hex.js";
-import type { DecidedBlock } from "../../consensus/consensus-ports.js";
+import { heightOfReceived, type ReceivedBlock } from "../../consensus/consensus-ports.js";
 import { type ArchiveRange, MAX_BLOCKS_PER_REQUEST } from "./block-protocol.js";
 import type { NodeId } from "../node-key.js";
 
@@ -15,7 +15,7 @@ const REQUEST_BLOCKS = Math.min(32, MAX_BLOCKS_PER_REQUEST);
 
 /** A block that is here, with its sender. */
 export interface WaitingBlock {
-  readonly decided: DecidedBlock;
+  readonly received: ReceivedBlock;
   readonly from: NodeId;
   readonly sizeBytes: number;
 }
@@ -29,7 +29,8 @@ export interface BlockRequest {
 /** The blocks between the node's height and its peers'. */
 export class BlockQueue {
   private readonly waiting = new Map<Height, WaitingBlock>();
-  private readonly asked = new Set<Height>();
+  /** Who is asked for a height. */
+  private readonly asked = new Map<Height, Set<NodeId>>();
   private waitingBytes = 0;
 
   /** @param nextHeight the height that is to be applied first */
@@ -47,38 +48,73 @@ export class BlockQueue {
   }
 
   /** Heights that a peer with this range is to be asked for; they count as asked from now on. */
-  take(range: ArchiveRange): BlockRequest | undefined {
+  take(range: ArchiveRange, nodeId: NodeId): BlockRequest | undefined {
     // With much waiting only the block that holds the others up is asked for.
     const isFull = this.waitingBytes >= MAX_WAITING_BYTES;
     const last = Math.min(range.height, this.nextHeight + (isFull ? 0 : WINDOW_BLOCKS - 1));
     let from = Math.max(this.nextHeight, range.base);
     while (from <= last && this.isCovered(from)) from++;
     let count = 0;
-    while (count < REQUEST_BLOCKS && from + count <= last && !this.isCovered(from + count)) {
-      this.asked.add(from + count);
+    while (count < REQUEST_BLOCKS && from + count <= last && !this.isCovered(from + count)) count++;
+    return this.ask({ from, count }, nodeId);
+  }
+
+  /**
+   * The block that holds up all others, and those after it that are asked for as well: what a peer
+   * with this range is to be asked for beside whoever keeps them waiting. Undefined where the block
+   * is here, is asked of nobody, or is asked of this peer already.
+   */
+  takeOverdue(range: ArchiveRange, nodeId: NodeId): BlockRequest | undefined {
+    const from = this.nextHeight;
+    if (from < range.base) return undefined;
+    const isOverdue = (height: Height) => {
+      const asked = this.asked.get(height);
+      return !this.waiting.has(height) && asked !== undefined && !asked.has(nodeId);
+    };
+    let count = 0;
+    while (count < REQUEST_BLOCKS && from + count <= range.height && isOverdue(from + count)) {
       count++;
     }
-    return count === 0 ? undefined : { from, count };
+    return this.ask({ from, count }, nodeId);
+  }
+
+  /** Whether any block of a request has still to come. */
+  isWanted({ from, count }: BlockRequest): boolean {
+    for (let height = Math.max(from, this.nextHeight); height < from + count; height++) {
+      if (!this.waiting.has(height)) return true;
+    }
+    return false;
   }
 
   /** A block has come; one that is not wanted any more is let go. */
-  put(decided: DecidedBlock, { from, sizeBytes }: Omit<WaitingBlock, "decided">): void {
-    const { height } = decided.block.header;
-    this.asked.delete(height);
+  put(received: ReceivedBlock, { from, sizeBytes }: Omit<WaitingBlock, "received">): void {
+    const height = heightOfReceived(received);
     const isWanted = height >= this.nextHeight && height < this.nextHeight + WINDOW_BLOCKS;
     if (!isWanted || this.waiting.has(height)) return;
-    this.waiting.set(height, { decided, from, sizeBytes });
+    this.waiting.set(height, { received, from, sizeBytes });
     this.waitingBytes += sizeBytes;
   }
 
   /** A request is over: what of it did not come is to be asked for again. */
-  release({ from, count }: BlockRequest): void {
-    for (let height = from; height < from + count; height++) this.asked.delete(height);
+  release({ from, count }: BlockRequest, nodeId: NodeId): void {
+    for (let height = from; height < from + count; height++) {
+      const asked = this.asked.get(height);
+      asked?.delete(nodeId);
+      if (asked?.size === 0) this.asked.delete(height);
+    }
   }
 
   /** Lets go of everything that a liar has sent. */
   dropFrom(liar: NodeId): void {
     for (const [height, { from }] of this.waiting) if (from === liar) this.remove(height);
+  }
+
+  private ask(request: BlockRequest, nodeId: NodeId): BlockRequest | undefined {
+    for (let height = request.from; height < request.from + request.count; height++) {
+      const asked = this.asked.get(height) ?? new Set();
+      this.asked.set(height, asked.add(nodeId));
+    }
+    return request.count === 0 ? undefined : request;
   }
 
   private isCovered(height: Height): boolean {

@@ -1,27 +1,23 @@
 /**
  * Catching up: decided blocks are asked from several peers at once, and verified and executed in
- * order. Who sends a false block is banned, who is slow or silent is passed over, and what they
- * were asked for is asked from others.
+ * order. Who sends a false block is banned, who is silent is passed over, who is slow is asked last,
+ * and what holds up all others is soon asked from one more.
  */
 import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { createWakeup, limitedSignal } from "../../../runtime/process/task.js";
-import type { BlockSyncTarget, DecidedBlock } from "../../consensus/consensus-ports.js";
-import type { ArchiveRange, BlockSource } from "./block-protocol.js";
-import { BlockQueue } from "./block-queue.js";
+import {
+  type BlockSyncTarget,
+  heightOfReceived,
+  type ReceivedBlock,
+} from "../../consensus/consensus-ports.js";
+import { BlockPeer, type SyncPeer } from "./block-peer.js";
+import { BlockQueue, type BlockRequest } from "./block-queue.js";
 import { HeightClaims } from "./height-claims.js";
 import type { NodeId } from "../node-key.js";
 import type { Offence } from "../peers/peer-scores.js";
-
-/** A peer that may have blocks. */
-export interface SyncPeer {
-  readonly nodeId: NodeId;
-  readonly source: BlockSource;
-  /** Fires when the peer is gone. */
-  readonly signal: AbortSignal;
-}
 
 /** What catching up needs. */
 export interface BlockSyncPorts {
@@ -43,14 +39,18 @@ export interface BlockSyncLimits {
   readonly lonelyMs: number;
   /** A peer that does not say within this how far it is does not hold up the others. */
   readonly silentMs: number;
-  /** Time for the next block of an answer; a peer that needs longer is silent. */
+  /** A peer from which nothing comes for so long, on none of its requests, is silent. */
   readonly stallMs: number;
-  /** Time for a whole answer; a peer that needs longer is slow. */
+  /** Time for a whole answer; a peer that needs longer is slow, which is no offence. */
   readonly answerMs: number;
+  /** The block that holds up all others is asked from one more peer after so long, each time. */
+  readonly overdueMs: number;
   /** A peer that failed is not asked again for this long. */
   readonly passedOverMs: number;
   /** How long a height counts that a peer claims and does not back. */
   readonly claimMs: number;
+  /** The same where the peer has said that it has too much to do and gives later. */
+  readonly laterMs: number;
   /** How long such claims of strangers count in all while nothing else is missing. */
   readonly strangersMs: number;
 }
@@ -61,8 +61,10 @@ const USUAL_LIMITS: BlockSyncLimits = {
   silentMs: 1_000,
   stallMs: 5_000,
   answerMs: 20_000,
+  overdueMs: 2_000,
   passedOverMs: 15_000,
   claimMs: 6_000,
+  laterMs: 30_000,
   strangersMs: 15_000,
 };
 
@@ -86,36 +88,22 @@ const RANGE_FRESH_MS = 1_000;
 /** Time for a peer to say how far it is. */
 const RANGE_TIMEOUT_MS = 5_000;
 
-/** Answers under way from one peer. */
-const MAX_REQUESTS_PER_PEER = 4;
-
 /** How often progress is logged. */
 const LOG_INTERVAL_MS = 10_000;
 
 /** The loop looks around at least this often. */
 const TICK_MS = 50;
 
-interface PeerState {
-  readonly peer: SyncPeer;
-  range: ArchiveRange | undefined;
-  rangeAtMs: number;
-  isAsked: boolean;
-  askedAtMs: number;
-  requests: number;
-  passedOverUntilMs: number;
-  /** Requests that it failed since it last gave a block. */
-  failures: number;
-  isAskedForProof: boolean;
-}
-
 /** Brings the node to the height of its peers. */
 export class BlockSync {
-  private readonly states = new Map<SyncPeer, PeerState>();
+  private readonly states = new Map<SyncPeer, BlockPeer>();
   private readonly wakeup = createWakeup();
   private readonly limits: BlockSyncLimits;
   private queue: BlockQueue;
   private claims: HeightClaims;
   private catchingUp = true;
+  /** Since when the block that comes next is waited for, or since it was last asked from one more. */
+  private overdueSinceMs = 0;
   /** When it may next be said that a block is nowhere to be had. */
   private warnAtMs = 0;
 
@@ -160,9 +148,11 @@ export class BlockSync {
     const startMs = clock.monotonicMs();
     let [loggedAtMs, loggedHeight] = [startMs, target.height()];
     this.warnAtMs = startMs + this.limits.settleMs;
+    this.overdueSinceMs = startMs;
     for (;;) {
       signal.throwIfAborted();
       this.lookAround(signal);
+      this.expire();
       if (this.isDone(startMs, mayBeFirst)) break;
       this.ask(signal);
       if (!(await this.applyNext())) await this.wakeup.wait({ signal, timeoutMs: TICK_MS });
@@ -207,7 +197,7 @@ export class BlockSync {
     const hasWork = this.ports.target.height() < this.peerHeight();
     const intervalMs = hasWork ? RANGE_INTERVAL_MS : LAST_RANGE_INTERVAL_MS;
     for (const peer of peers) {
-      const state = this.states.get(peer) ?? newState(peer);
+      const state = this.states.get(peer) ?? new BlockPeer(peer, this.ports.clock);
       this.states.set(peer, state);
       const isDue = nowMs - state.rangeAtMs >= intervalMs && nowMs >= state.passedOverUntilMs;
       if (!isDue || state.isAsked) continue;
@@ -217,14 +207,23 @@ export class BlockSync {
     }
   }
 
-  private async askRange(state: PeerState, signal: AbortSignal): Promise<void> {
+  /** Waits no longer for answers that take too long, or of which others have given everything. */
+  private expire(): void {
+    const isWanted = (request: BlockRequest) => this.queue.isWanted(request);
+    for (const state of this.states.values()) {
+      if (state.expire(this.limits, isWanted)) this.passOver(state, new Error("silent"));
+    }
+  }
+
+  private async askRange(state: BlockPeer, signal: AbortSignal): Promise<void> {
     const { peer } = state;
     const limit = limitedSignal([signal, peer.signal], RANGE_TIMEOUT_MS);
     try {
       state.range = await peer.source.range(limit);
       state.rangeAtMs = this.ports.clock.monotonicMs();
     } catch (error) {
-      if (!signal.aborted) this.passOver(state, error);
+      // An answer that this node does not read is not the peer's fault.
+      if (!signal.aborted && !peer.isHeldUp()) this.passOver(state, error);
     } finally {
       state.isAsked = false;
       this.wakeup.wake();
@@ -232,8 +231,8 @@ export class BlockSync {
   }
 
   private newClaims(): HeightClaims {
-    const { claimMs: patienceMs, strangersMs } = this.limits;
-    return new HeightClaims(this.ports.clock, { patienceMs, strangersMs });
+    const { claimMs: patienceMs, laterMs, strangersMs } = this.limits;
+    return new HeightClaims(this.ports.clock, { patienceMs, laterMs, strangersMs });
   }
 
   private isDone(startMs: number, mayBeFirst: boolean): boolean {
@@ -251,7 +250,7 @@ export class BlockSync {
     return speaking.length > 0 && isFresh && !isHeld && this.queue.next() === undefined;
   }
 
-  private isSilent({ isAsked, askedAtMs }: PeerState, nowMs: number): boolean {
+  private isSilent({ isAsked, askedAtMs }: BlockPeer, nowMs: number): boolean {
     return isAsked && nowMs - askedAtMs >= this.limits.silentMs;
   }
 
@@ -267,21 +266,38 @@ export class BlockSync {
     // Whoever failed before is asked last: it must not sit on the block that holds up the others.
     const ready = [...this.states.values()]
       .filter(({ passedOverUntilMs }) => nowMs >= passedOverUntilMs)
-      .toSorted((one, other) => one.failures - other.failures);
+      .toSorted((one, other) => BlockPeer.compare(one, other));
     for (const state of ready) this.doubt(state, signal);
-    for (let turn = 0; turn < MAX_REQUESTS_PER_PEER; turn++) {
+    this.askOverdue(ready, signal);
+    const turns = Math.max(0, ...ready.map(({ mostRequests }) => mostRequests));
+    for (let turn = 0; turn < turns; turn++) {
       for (const state of ready) {
-        if (state.range === undefined || state.requests > turn) continue;
-        const request = this.queue.take(state.range);
-        if (request === undefined) continue;
-        state.requests++;
-        void this.askBlocks(state, request, signal);
+        const { range, requests, mostRequests, peer } = state;
+        if (range === undefined || requests > Math.min(turn, mostRequests - 1)) continue;
+        const request = this.queue.take(range, peer.nodeId);
+        if (request !== undefined) void this.askBlocks(state, request, signal);
       }
     }
   }
 
+  /** Nobody can hold up all others by keeping the one block that comes next. */
+  private askOverdue(ready: readonly BlockPeer[], signal: AbortSignal): void {
+    const nowMs = this.ports.clock.monotonicMs();
+    if (this.queue.next() !== undefined) this.overdueSinceMs = nowMs;
+    if (nowMs - this.overdueSinceMs < this.limits.overdueMs) return;
+    for (const state of ready) {
+      const { range, requests, mostRequests, peer } = state;
+      if (range === undefined || requests >= mostRequests) continue;
+      const request = this.queue.takeOverdue(range, peer.nodeId);
+      if (request === undefined) continue;
+      this.overdueSinceMs = nowMs;
+      void this.askBlocks(state, request, signal);
+      return;
+    }
+  }
+
   /** Asks for the newest block that a peer claims to have, where it has backed nothing so far. */
-  private doubt(state: PeerState, signal: AbortSignal): void {
+  private doubt(state: BlockPeer, signal: AbortSignal): void {
     const { range, peer } = state;
     if (range === undefined || state.isAskedForProof) return;
     if (!this.claims.isDoubtful(peer.nodeId, range.height, this.ports.target.height())) return;
@@ -293,9 +309,10 @@ export class BlockSync {
   }
 
   private async askProof(peer: SyncPeer, height: Height, signal: AbortSignal): Promise<void> {
-    const limit = limitedSignal([signal, peer.signal], this.limits.stallMs);
+    // As long as for blocks: a peer with too much to do has the proof wait for its turn as well.
+    const limit = limitedSignal([signal, peer.signal], this.limits.answerMs);
     const { target, log } = this.ports;
-    const onBlock = ({ commit }: DecidedBlock) => {
+    const onBlock = ({ commit }: ReceivedBlock) => {
       const isProof = commit.height === height && target.isProof(commit);
       if (isProof) this.claims.prove(peer.nodeId, height);
     };
@@ -307,29 +324,34 @@ export class BlockSync {
   }
 
   private async askBlocks(
-    state: PeerState,
-    request: { readonly from: Height; readonly count: number },
+    state: BlockPeer,
+    request: BlockRequest,
     signal: AbortSignal,
   ): Promise<void> {
-    const { peer } = state;
-    const stall = new StallTimer(this.limits.stallMs);
-    const limit = limitedSignal([signal, peer.signal, stall.signal], this.limits.answerMs);
-    const onBlock = (decided: DecidedBlock, sizeBytes: number) => {
-      stall.reset();
-      state.failures = 0;
-      this.queue.put(decided, { from: peer.nodeId, sizeBytes });
-      this.wakeup.wake();
-    };
+    const { nodeId, signal: leaving, source } = state.peer;
+    const answer = state.begin(request);
     try {
-      const count = await peer.source.blocks(request, { signal: limit, onBlock });
+      const count = await source.blocks(request, {
+        signal: AbortSignal.any([signal, leaving, answer.signal]),
+        onBlock: (received, sizeBytes) => {
+          state.gave();
+          this.queue.put(received, { from: nodeId, sizeBytes });
+          this.wakeup.wake();
+        },
+        onBytes: () => state.spoke(),
+        onLater: () => {
+          state.delays(answer);
+          this.claims.delay(nodeId);
+        },
+      });
       // Within the range that it named itself a peer must have something to give.
       if (count === 0) this.passOver(state, new Error("an empty answer"));
     } catch (error) {
-      if (!signal.aborted) this.passOver(state, error);
+      // What this node gave up itself is judged where it did.
+      if (!signal.aborted && !answer.signal.aborted) this.passOver(state, error);
     } finally {
-      stall.stop();
-      state.requests--;
-      this.queue.release(request);
+      state.end(answer);
+      this.queue.release(request, nodeId);
       this.wakeup.wake();
     }
   }
@@ -339,13 +361,14 @@ export class BlockSync {
     const next = this.queue.next();
     if (next === undefined) return false;
     try {
-      await this.ports.target.apply(next.decided);
+      await this.ports.target.apply(next.received);
       this.queue.advance();
+      this.overdueSinceMs = this.ports.clock.monotonicMs();
       this.claims.back(next.from);
     } catch (error) {
       if (errorCode(error) !== "BLOCK_INVALID") throw error;
       this.ports.log.warn(
-        { peer: next.from, height: next.decided.block.header.height, err: error },
+        { peer: next.from, height: heightOfReceived(next.received), err: error },
         "a peer sent a false block",
       );
       this.queue.dropFrom(next.from);
@@ -357,56 +380,21 @@ export class BlockSync {
     return true;
   }
 
-  private passOver(state: PeerState, error: unknown): void {
-    this.setAside(state);
-    state.failures++;
+  /** What a peer fails counts once for each time that it is passed over, not for each request. */
+  private passOver(state: BlockPeer, error: unknown): void {
     const { nodeId, signal } = state.peer;
-    if (signal.aborted) return;
-    this.ports.log.debug({ peer: nodeId, err: error }, "peer passed over");
     const isMalformed = errorCode(error) === "PEER_PROTOCOL";
+    const isCounted = this.ports.clock.monotonicMs() < state.passedOverUntilMs;
+    this.setAside(state);
+    if (signal.aborted || (isCounted && !isMalformed)) return;
+    state.failed();
+    this.ports.log.debug({ peer: nodeId, err: error }, "peer passed over");
     this.ports.report(nodeId, isMalformed ? "malformed" : "unanswered");
   }
 
   /** What it said of itself does not count until it is asked again. */
-  private setAside(state: PeerState): void {
+  private setAside(state: BlockPeer): void {
     state.range = undefined;
     state.passedOverUntilMs = this.ports.clock.monotonicMs() + this.limits.passedOverMs;
   }
-}
-
-/** Fires when it was not reset for a while. */
-class StallTimer {
-  private readonly controller = new AbortController();
-  private timer: NodeJS.Timeout | undefined;
-
-  constructor(private readonly patienceMs: number) {
-    this.reset();
-  }
-
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  reset(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.controller.abort(new Error("silent")), this.patienceMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-  }
-}
-
-function newState(peer: SyncPeer): PeerState {
-  return {
-    peer,
-    range: undefined,
-    rangeAtMs: Number.NEGATIVE_INFINITY,
-    isAsked: false,
-    askedAtMs: Number.NEGATIVE_INFINITY,
-    requests: 0,
-    passedOverUntilMs: Number.NEGATIVE_INFINITY,
-    failures: 0,
-    isAskedForProof: false,
-  };
 }

@@ -11,6 +11,8 @@ import type { NodeId } from "../node-key.js";
 export interface ClaimLimits {
   /** How long a claim counts after it was first made, or after the peer last gave something. */
   readonly patienceMs: number;
+  /** The same for a peer that has said since that it has too much to do and gives later. */
+  readonly laterMs: number;
   /**
    * How long claims of peers that never gave anything count in all while nothing else is missing:
    * liars come back under new keys.
@@ -23,6 +25,8 @@ interface Standing {
   sinceMs: number | undefined;
   /** When a block of it was last applied. */
   backedAtMs: number;
+  /** Whether it has put off the node since then. */
+  isDelayed: boolean;
   provedHeight: Height;
 }
 
@@ -41,7 +45,14 @@ export class HeightClaims {
 
   /** A block that the peer gave was verified and applied. */
   back(nodeId: NodeId): void {
-    this.standingOf(nodeId).backedAtMs = this.clock.monotonicMs();
+    const standing = this.standingOf(nodeId);
+    standing.backedAtMs = this.clock.monotonicMs();
+    standing.isDelayed = false;
+  }
+
+  /** The peer has too much to do now: its claim counts longer, and not for ever. */
+  delay(nodeId: NodeId): void {
+    this.standingOf(nodeId).isDelayed = true;
   }
 
   /** A commit that the peer showed proves that the network has come to a height. */
@@ -86,7 +97,9 @@ export class HeightClaims {
     const nowMs = this.clock.monotonicMs();
     standing.sinceMs ??= nowMs;
     if (standing.provedHeight > own) return true;
-    return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < this.limits.patienceMs;
+    const { patienceMs, laterMs } = this.limits;
+    const countsMs = standing.isDelayed ? laterMs : patienceMs;
+    return nowMs - Math.max(standing.sinceMs, standing.backedAtMs) < countsMs;
   }
 
   private isKnown(nodeId: NodeId, own: Height): boolean {
@@ -97,7 +110,12 @@ export class HeightClaims {
   private standingOf(nodeId: NodeId): Standing {
     const known = this.standings.get(nodeId);
     if (known !== undefined) return known;
-    const fresh = { sinceMs: undefined, backedAtMs: Number.NEGATIVE_INFINITY, provedHeight: 0 };
+    const fresh = {
+      sinceMs: undefined,
+      backedAtMs: Number.NEGATIVE_INFINITY,
+      isDelayed: false,
+      provedHeight: 0,
+    };
     this.standings.set(nodeId, fresh);
     return fresh;
   }

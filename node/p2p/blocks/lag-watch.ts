@@ -182,7 +182,7 @@ export class LagWatch {
     try {
       await source.blocks(
         { from: height, count: 1 },
-        { signal: limit, onBlock: (decided) => (commit = decided.commit) },
+        { signal: limit, onBlock: (received) => (commit = received.commit) },
       );
     } catch (error) {
       signal.throwIfAborted();

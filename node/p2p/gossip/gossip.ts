@@ -3,11 +3,12 @@ import { type GossipSub, TopicValidatorResult } from "@libp2p/gossipsub";
 import type { PeerId } from "@libp2p/interface";
 import type { Clock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { startWatch } from "../../../runtime/process/thread-time.js";
 import { nodeIdOfPeer } from "../peers/connection-gate.js";
 import { MAX_GOSSIP_BYTES, MIN_ANNOUNCED_BYTES, onPacket, type Packet } from "./gossip-service.js";
 import type { NodeId } from "../node-key.js";
 import type { Offence } from "../peers/peer-scores.js";
-import { type PeerLoad, startWatch } from "../peers/peer-load.js";
+import type { PeerLoad } from "../peers/peer-load.js";
 import { TokenBucket } from "../peers/traffic-meter.js";
 
 /** What becomes of a message: passed on, dropped, or dropped and held against the sender. */

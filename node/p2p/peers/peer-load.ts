@@ -6,6 +6,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../runtime/process/clock.js";
+import { startWatch } from "../../../runtime/process/thread-time.js";
 import type { NodeId } from "../node-key.js";
 import { MAX_BURSTS, TokenBucket } from "./traffic-meter.js";
 
@@ -289,22 +290,4 @@ export class PeerLoad {
     const { clock } = this.options;
     return new TokenBucket({ perSecond, burst, most: burst * MAX_BURSTS, clock });
   }
-}
-
-/** Below this nobody took the processor away. */
-const UNDISTURBED_MS = 0.5;
-
-/**
- * Begins to measure; the function that it returns says how many milliseconds this process has
- * worked since. A machine that did other things meanwhile is not held against a peer.
- */
-export function startWatch(): () => number {
-  const startMs = performance.now();
-  const start = process.cpuUsage();
-  return () => {
-    const passedMs = performance.now() - startMs;
-    if (passedMs < UNDISTURBED_MS) return passedMs;
-    const { user, system } = process.cpuUsage(start);
-    return Math.min(passedMs, (user + system) / 1_000);
-  };
 }

@@ -7,10 +7,11 @@ import {
   executionResult,
   hashExecutionResults,
 } from "../../../chain/consensus/execution-result.js";
+import { encodeConsensusBlock, splitIntoParts } from "../../../chain/consensus/consensus-block.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
-import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
+import type { DecidedBlock, ReceivedBlock } from "../../../node/consensus/consensus-ports.js";
 import { type BlockChoice, idOf, SignedChain } from "../../helpers/chains/signed-chain.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 
@@ -44,16 +45,16 @@ async function take(choice: BlockChoice = {}): Promise<DecidedBlock> {
 }
 
 /** Of a block that two thirds have signed: it is this node that cannot take it. */
-async function refuses(decided: DecidedBlock, reason: RegExp): Promise<void> {
+async function refuses(decided: ReceivedBlock, reason: RegExp): Promise<void> {
   await refusesBy("DECIDED_BLOCK_REFUSED", decided, reason);
 }
 
 /** Of a block that its commit does not prove: who sent it made it up. */
-async function blames(decided: DecidedBlock, reason: RegExp): Promise<void> {
+async function blames(decided: ReceivedBlock, reason: RegExp): Promise<void> {
   await refusesBy("BLOCK_INVALID", decided, reason);
 }
 
-async function refusesBy(code: string, decided: DecidedBlock, reason: RegExp): Promise<void> {
+async function refusesBy(code: string, decided: ReceivedBlock, reason: RegExp): Promise<void> {
   const { height } = node;
   await expect(node.consensus.apply(decided)).rejects.toMatchObject({
     code,
@@ -336,5 +337,36 @@ describe("evidence in blocks", () => {
     }
     await refuses(chain.decide(chain.makeBlock({ evidence: [good, good] })), /twice/);
     await take({ evidence: [good] });
+  });
+});
+
+describe("a block that this version cannot read", () => {
+  /** As a later version might write it: with a field more. */
+  function unreadable(who?: readonly number[]) {
+    const block = chain.makeBlock();
+    const blockBytes = Buffer.concat([encodeConsensusBlock(block), Buffer.from("4801", "hex")]);
+    const blockId = { hash: idOf(block).hash, parts: splitIntoParts(blockBytes).header };
+    const reason = "field 9 is unknown";
+    return { blockBytes, commit: chain.commitFor(blockId, block.header, who), reason };
+  }
+
+  it("is the own fault where two thirds have signed these very bytes", async () => {
+    await take();
+    await refuses(unreadable(), /decided block 2, and this node cannot read it.*field 9.*version/);
+    await refuses(unreadable([0, 2, 3]), /cannot read it/);
+    await take();
+  });
+
+  it("is the sender's fault where they have not", async () => {
+    await take();
+    await blames(unreadable([0, 1]), /no two thirds/);
+    const { blockBytes, ...signed } = unreadable();
+    const others = Buffer.concat([blockBytes, Buffer.from("5001", "hex")]);
+    await blames({ ...signed, blockBytes: others }, /cannot be read.*another block/);
+    const { commit } = signed;
+    await blames({ ...signed, blockBytes, commit: { ...commit, height: 3 } }, /another height/);
+    const nil = { ...commit, blockId: undefined };
+    await blames({ ...signed, blockBytes, commit: nil }, /another block/);
+    await take();
   });
 });

@@ -5,9 +5,10 @@ import { Gossip } from "../../../node/p2p/gossip/gossip.js";
 import type { Host } from "../../../node/p2p/host.js";
 import { encodeFrame, type Hello } from "../../../node/p2p/peers/peer-codec.js";
 import type { PeerLink } from "../../../node/p2p/peers/peer-link.js";
-import { type LoadLimits, startWatch } from "../../../node/p2p/peers/peer-load.js";
+import type { LoadLimits } from "../../../node/p2p/peers/peer-load.js";
 import { PeerSessions, type SessionLimits } from "../../../node/p2p/peers/peer-sessions.js";
 import { systemClock as clock } from "../../../runtime/process/clock.js";
+import { startWatch } from "../../../runtime/process/thread-time.js";
 import { until } from "../../helpers/until.js";
 import { FakeChain, freeOfCharge, hashOf } from "./fakes.js";
 import { startHost, stopHosts, type TestHost, testLog as log } from "./support.js";
@@ -150,7 +151,7 @@ describe("a peer that", () => {
     const all = await scene({}, 500, small);
     const { victim, sessions, attacker } = all;
     const heard = new Map<string, number>();
-    // Each frame takes five milliseconds of this process, also on a machine that is busy.
+    // Each frame takes five milliseconds of this thread, also on a machine that is busy.
     sessions.onFrame((_frame, { nodeId }) => {
       heard.set(nodeId, (heard.get(nodeId) ?? 0) + 1);
       for (const workedMs = startWatch(); workedMs() < 5; );

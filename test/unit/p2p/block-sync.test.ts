@@ -4,11 +4,8 @@ import type { Height } from "../../../chain/hex.js";
 import type { DecidedBlock } from "../../../node/consensus/consensus-ports.js";
 import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
 import { BlockQueue } from "../../../node/p2p/blocks/block-queue.js";
-import {
-  BlockSync,
-  type BlockSyncLimits,
-  type SyncPeer,
-} from "../../../node/p2p/blocks/block-sync.js";
+import type { SyncPeer } from "../../../node/p2p/blocks/block-peer.js";
+import { BlockSync, type BlockSyncLimits } from "../../../node/p2p/blocks/block-sync.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { P2pError } from "../../../node/p2p/p2p-error.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -58,6 +55,10 @@ class FakePeer implements SyncPeer {
 
   get signal(): AbortSignal {
     return this.gone.signal;
+  }
+
+  isHeldUp(): boolean {
+    return false;
   }
 
   leave(): void {
@@ -265,7 +266,11 @@ describe("the queue of blocks", () => {
   it("asks for each height once, in order, and no further than a window", () => {
     const queue = new BlockQueue(1);
     const heights: Height[] = [];
-    for (let request = queue.take(range); request !== undefined; request = queue.take(range)) {
+    for (
+      let request = queue.take(range, from);
+      request !== undefined;
+      request = queue.take(range, from)
+    ) {
       for (let index = 0; index < request.count; index++) heights.push(request.from + index);
     }
     expect(heights).toEqual(Array.from({ length: 512 }, (_, index) => index + 1));
@@ -273,24 +278,24 @@ describe("the queue of blocks", () => {
 
   it("asks again for what did not come, and for what a liar sent", () => {
     const queue = new BlockQueue(1);
-    const request = queue.take({ base: 1, height: 4 });
+    const request = queue.take({ base: 1, height: 4 }, from);
     expect(request).toEqual({ from: 1, count: 4 });
     queue.put(trueBlock(1), { from, sizeBytes: 1 });
     queue.put(trueBlock(2), { from: "other" as NodeId, sizeBytes: 1 });
-    queue.release({ from: 1, count: 4 });
-    expect(queue.take({ base: 1, height: 4 })).toEqual({ from: 3, count: 2 });
+    queue.release({ from: 1, count: 4 }, from);
+    expect(queue.take({ base: 1, height: 4 }, from)).toEqual({ from: 3, count: 2 });
     queue.dropFrom(from);
     expect(queue.next()).toBeUndefined();
-    expect(queue.take({ base: 1, height: 4 })).toEqual({ from: 1, count: 1 });
+    expect(queue.take({ base: 1, height: 4 }, from)).toEqual({ from: 1, count: 1 });
   });
 
   it("asks only for what holds it up while much waits", () => {
     const queue = new BlockQueue(1);
-    queue.take(range);
+    queue.take(range, from);
     queue.put(trueBlock(3), { from, sizeBytes: 65 * 1024 * 1024 });
-    queue.release({ from: 1, count: 512 });
-    expect(queue.take(range)).toEqual({ from: 1, count: 1 });
-    expect(queue.take(range)).toBeUndefined();
+    queue.release({ from: 1, count: 512 }, from);
+    expect(queue.take(range, from)).toEqual({ from: 1, count: 1 });
+    expect(queue.take(range, from)).toBeUndefined();
   });
 
   it("keeps nothing that nobody asked for", () => {
@@ -298,9 +303,40 @@ describe("the queue of blocks", () => {
     queue.put(trueBlock(9), { from, sizeBytes: 1 });
     queue.put(trueBlock(600), { from, sizeBytes: 1 });
     queue.put(trueBlock(10), { from, sizeBytes: 1 });
-    expect(queue.next()?.decided.block.header.height).toBe(10);
+    expect(queue.next()?.received.commit.height).toBe(10);
     queue.advance();
     expect(queue.next()).toBeUndefined();
-    expect(queue.take({ base: 1, height: 600 })?.from).toBe(11);
+    expect(queue.take({ base: 1, height: 600 }, from)?.from).toBe(11);
+  });
+
+  it("asks one more for the block that holds up the others, and each peer once", () => {
+    const queue = new BlockQueue(1);
+    const [other, third] = ["other", "third"] as NodeId[];
+    if (other === undefined || third === undefined) throw new Error("names");
+    expect(queue.takeOverdue(range, other)).toBeUndefined();
+    const first = { from: 1, count: 32 };
+    expect(queue.take(range, from)).toEqual(first);
+    expect(queue.takeOverdue(range, from)).toBeUndefined();
+    expect(queue.takeOverdue({ base: 2, height: 100 }, other)).toBeUndefined();
+    queue.put(trueBlock(9), { from, sizeBytes: 1 });
+    const second = { from: 1, count: 8 };
+    expect(queue.takeOverdue(range, other)).toEqual(second);
+    expect(queue.takeOverdue(range, other)).toBeUndefined();
+    // Whoever ends first does not make the others' requests forgotten.
+    queue.release(first, from);
+    expect(queue.take({ base: 1, height: 8 }, third)).toBeUndefined();
+    queue.release(second, other);
+    expect(queue.take({ base: 1, height: 8 }, third)).toEqual(second);
+  });
+
+  it("wants nothing more of a request whose blocks are here or behind", () => {
+    const queue = new BlockQueue(1);
+    const request = { from: 1, count: 2 };
+    expect(queue.isWanted(request)).toBe(true);
+    queue.put(trueBlock(1), { from, sizeBytes: 1 });
+    queue.advance();
+    expect(queue.isWanted(request)).toBe(true);
+    queue.put(trueBlock(2), { from, sizeBytes: 1 });
+    expect(queue.isWanted(request)).toBe(false);
   });
 });

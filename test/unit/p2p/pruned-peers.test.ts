@@ -2,7 +2,8 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Height } from "../../../chain/hex.js";
 import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
-import { BlockSync, type SyncPeer } from "../../../node/p2p/blocks/block-sync.js";
+import type { SyncPeer } from "../../../node/p2p/blocks/block-peer.js";
+import { BlockSync } from "../../../node/p2p/blocks/block-sync.js";
 import type { NodeId } from "../../../node/p2p/node-key.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
@@ -28,6 +29,7 @@ function peer(name: string, base: Height, asked: Height[]): SyncPeer {
     nodeId: name.padEnd(40, "0") as NodeId,
     source,
     signal: new AbortController().signal,
+    isHeldUp: () => false,
   };
 }
 

@@ -1,0 +1,141 @@
+/**
+ * One peer while a node catches up: how far it is, what it was asked for, and whether it answers.
+ * Who says "later" has too much to do and is slow; who says nothing on any of its requests is
+ * silent, and that counts once however many there are.
+ */
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { NodeId } from "../node-key.js";
+import type { ArchiveRange, BlockSource } from "./block-protocol.js";
+import type { BlockRequest } from "./block-queue.js";
+
+/** A peer that may have blocks. */
+export interface SyncPeer {
+  readonly nodeId: NodeId;
+  readonly source: BlockSource;
+  /** Fires when the peer is gone. */
+  readonly signal: AbortSignal;
+  /** Whether this node reads nothing from the peer now: then its silence is not its own. */
+  isHeldUp(): boolean;
+}
+
+/** Time limits of answers, milliseconds. */
+export interface AnswerLimits {
+  /** A peer from which nothing comes for so long, on none of its requests, is silent. */
+  readonly stallMs: number;
+  /** Time for a whole answer; a peer that needs longer is slow. */
+  readonly answerMs: number;
+}
+
+/** Answers under way from one peer; from one that says "later", one. */
+const MAX_REQUESTS = 4;
+
+/** An answer that is under way. */
+export interface OpenAnswer {
+  readonly request: BlockRequest;
+  /** Fires when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+}
+
+interface Answer extends OpenAnswer {
+  readonly ending: AbortController;
+  readonly startMs: number;
+  isDelayed: boolean;
+}
+
+/** What is known of a peer; the state of one time of catching up. */
+export class BlockPeer {
+  range: ArchiveRange | undefined;
+  rangeAtMs = Number.NEGATIVE_INFINITY;
+  isAsked = false;
+  askedAtMs = Number.NEGATIVE_INFINITY;
+  isAskedForProof = false;
+  /** The peer failed and is not asked again before. */
+  passedOverUntilMs = Number.NEGATIVE_INFINITY;
+  private readonly open = new Set<Answer>();
+  private spokeAtMs = Number.NEGATIVE_INFINITY;
+  /** Answers that it failed, or was too slow for, since it last gave a block. */
+  private failures = 0;
+  private isDelayed = false;
+
+  constructor(
+    readonly peer: SyncPeer,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Answers under way. */
+  get requests(): number {
+    return this.open.size;
+  }
+
+  /** Most answers that should be under way. */
+  get mostRequests(): number {
+    return this.isDelayed ? 1 : MAX_REQUESTS;
+  }
+
+  /** Who comes first: negative for the one that is likelier to give what it is asked for. */
+  static compare(one: BlockPeer, other: BlockPeer): number {
+    return one.failures - other.failures || Number(one.isDelayed) - Number(other.isDelayed);
+  }
+
+  /** The peer is asked for blocks. */
+  begin(request: BlockRequest): OpenAnswer {
+    const ending = new AbortController();
+    const startMs = this.clock.monotonicMs();
+    const answer = { request, ending, signal: ending.signal, startMs, isDelayed: false };
+    // With other answers under way it is not excused by being asked for more.
+    if (this.open.size === 0) this.spokeAtMs = startMs;
+    this.open.add(answer);
+    return answer;
+  }
+
+  /** Something came, if only a part of a block. */
+  spoke(): void {
+    this.spokeAtMs = this.clock.monotonicMs();
+  }
+
+  /** A whole block came. */
+  gave(): void {
+    this.spoke();
+    this.failures = 0;
+  }
+
+  /** The peer has too much to do now: an answer comes later. */
+  delays(open: OpenAnswer): void {
+    this.spoke();
+    this.isDelayed = true;
+    for (const answer of this.open) if (answer === open) answer.isDelayed = true;
+  }
+
+  /** The answer is over, however it went. */
+  end(open: OpenAnswer): void {
+    for (const answer of this.open) {
+      if (answer !== open) continue;
+      this.open.delete(answer);
+      if (!answer.isDelayed && !answer.signal.aborted) this.isDelayed = false;
+    }
+  }
+
+  /** A request failed, or took too long. */
+  failed(): void {
+    this.failures++;
+  }
+
+  /**
+   * Ends what has taken too long, and answers of which nothing is wanted any more.
+   * @returns whether the peer is silent: all its answers are ended
+   */
+  expire({ stallMs, answerMs }: AnswerLimits, isWanted: (one: BlockRequest) => boolean): boolean {
+    const nowMs = this.clock.monotonicMs();
+    for (const { request, ending, startMs } of this.open) {
+      if (!isWanted(request)) ending.abort(new Error("others have given it"));
+      else if (nowMs - startMs >= answerMs && !ending.signal.aborted) {
+        this.failed();
+        ending.abort(new Error("slow"));
+      }
+    }
+    if (this.peer.isHeldUp()) this.spokeAtMs = nowMs;
+    if (this.open.size === 0 || nowMs - this.spokeAtMs < stallMs) return false;
+    for (const { ending } of this.open) ending.abort(new Error("silent"));
+    return true;
+  }
+}

@@ -1,0 +1,186 @@
+/** Catching up from peers that are slow or silent, on a clock that the test moves. */
+import { describe, expect, it } from "@jest/globals";
+import type { Height } from "../../../chain/hex.js";
+import type { SyncPeer } from "../../../node/p2p/blocks/block-peer.js";
+import type { BlockSource } from "../../../node/p2p/blocks/block-protocol.js";
+import { BlockSync } from "../../../node/p2p/blocks/block-sync.js";
+import type { NodeId } from "../../../node/p2p/node-key.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { until } from "../../helpers/until.js";
+import { FakeChain, trueBlock } from "../../integration/p2p/fakes.js";
+import { TestClock } from "./clock.js";
+
+const LIMITS = {
+  settleMs: 0,
+  stallMs: 5_000,
+  answerMs: 20_000,
+  overdueMs: 2_000,
+  passedOverMs: 15_000,
+  claimMs: 600_000,
+  laterMs: 600_000,
+  strangersMs: 600_000,
+};
+
+const WAIT = { timeoutMs: 20_000 };
+
+/** One request that the peer has, and what it can make of it. */
+interface Held {
+  readonly from: Height;
+  readonly signal: AbortSignal;
+  readonly later: () => void;
+  readonly bytes: () => void;
+  readonly give: () => void;
+}
+
+/** A peer that gives nothing by itself: the test says what becomes of its requests. */
+class HeldPeer implements SyncPeer {
+  readonly nodeId: NodeId;
+  readonly signal = new AbortController().signal;
+  readonly source: BlockSource;
+  readonly held: Held[] = [];
+  /** How often it was asked how far it is; the node looks at its answers each time. */
+  looks = 0;
+  isStopped = false;
+
+  constructor(name: string, options: { readonly height: Height; readonly isGenerous?: boolean }) {
+    this.nodeId = name as NodeId;
+    this.source = {
+      range: async () => {
+        this.looks++;
+        return { base: 1, height: options.height };
+      },
+      blocks: ({ from, count }, { signal, onBlock, onLater, onBytes }) =>
+        new Promise((resolve, reject) => {
+          const give = () => {
+            for (let height = from; height < from + count; height++) onBlock(trueBlock(height), 1);
+            resolve(count);
+          };
+          const later = () => onLater?.();
+          this.held.push({ from, signal, give, later, bytes: () => onBytes?.() });
+          signal.addEventListener("abort", () => reject(signal.reason));
+          if (options.isGenerous === true) give();
+        }),
+    };
+  }
+
+  isHeldUp(): boolean {
+    return this.isStopped;
+  }
+
+  /** Requests that the node still waits for. */
+  get open(): Held[] {
+    return this.held.filter(({ signal }) => !signal.aborted);
+  }
+}
+
+function stage(peers: readonly HeldPeer[]) {
+  const clock = new TestClock();
+  const chain = new FakeChain(0);
+  const reports: string[] = [];
+  const stopping = new AbortController();
+  const sync = new BlockSync({
+    target: chain,
+    peers: () => peers,
+    report: (nodeId, offence) => reports.push(`${nodeId} ${offence}`),
+    clock,
+    log: createLogger({ component: "test", level: "silent" }),
+    limits: LIMITS,
+  });
+  const run = sync.run({ signal: stopping.signal, mayBeFirst: false });
+  /** Lets time pass, and waits until the node has looked at its peers again. */
+  const look = async (peer: HeldPeer, durationMs: number) => {
+    const before = peer.looks;
+    clock.timeMs += durationMs;
+    await until(() => peer.looks > before, WAIT);
+  };
+  const stop = async () => {
+    stopping.abort(new Error("stop"));
+    await expect(run).rejects.toThrow("stop");
+  };
+  return { clock, chain, reports, run, look, stop };
+}
+
+describe("a peer that says nothing", () => {
+  it("on four requests fails once, not four times", async () => {
+    const silent = new HeldPeer("silent", { height: 300 });
+    const { clock, reports, stop } = stage([silent]);
+    await until(() => silent.held.length === 4, WAIT);
+    clock.timeMs += LIMITS.stallMs;
+    await until(() => silent.open.length === 0, WAIT);
+    // It is asked again, and fails once more.
+    clock.timeMs += LIMITS.passedOverMs;
+    await until(() => silent.held.length === 8, WAIT);
+    expect(reports).toEqual(["silent unanswered"]);
+    clock.timeMs += LIMITS.stallMs;
+    await until(() => silent.open.length === 0, WAIT);
+    clock.timeMs += LIMITS.passedOverMs;
+    await until(() => silent.held.length === 12, WAIT);
+    expect(reports).toEqual(["silent unanswered", "silent unanswered"]);
+    await stop();
+  });
+
+  it("is not silent while this node reads nothing from it", async () => {
+    const stopped = new HeldPeer("stopped", { height: 100 });
+    const { look, reports, stop } = stage([stopped]);
+    await until(() => stopped.held.length === 4, WAIT);
+    stopped.isStopped = true;
+    for (let count = 0; count < 3; count++) await look(stopped, LIMITS.stallMs - 1_000);
+    expect([stopped.open.length, reports]).toEqual([4, []]);
+    stopped.isStopped = false;
+    await look(stopped, LIMITS.stallMs - 1_000);
+    expect(stopped.open.length).toBe(4);
+    await look(stopped, 2_000);
+    expect([stopped.open.length, reports]).toEqual([0, ["stopped unanswered"]]);
+    await stop();
+  });
+
+  it("on three requests while it gives on the fourth, if only bytes, is not silent", async () => {
+    const slow = new HeldPeer("slow", { height: 100 });
+    const { look, reports, stop } = stage([slow]);
+    await until(() => slow.held.length === 4, WAIT);
+    for (let count = 0; count < 4; count++) {
+      slow.held[0]?.bytes();
+      await look(slow, LIMITS.stallMs - 1_000);
+    }
+    expect([slow.open.length, reports]).toEqual([4, []]);
+    await stop();
+  });
+});
+
+describe("a peer that says later", () => {
+  it("is asked for less at once, never held to have failed, and waited for", async () => {
+    const busy = new HeldPeer("busy", { height: 100 });
+    const { chain, look, reports, run } = stage([busy]);
+    await until(() => busy.held.length === 4, WAIT);
+    for (let count = 0; count < 5; count++) {
+      for (const { later } of busy.open) later();
+      await look(busy, LIMITS.answerMs / 5);
+    }
+    // What it did not give in time is asked for again at once, in one request.
+    await until(() => busy.held.length === 5, WAIT);
+    for (const { later } of busy.open) later();
+    await look(busy, 4_000);
+    expect([busy.open.map(({ from }) => from), busy.held.length]).toEqual([[1], 5]);
+    busy.open[0]?.give();
+    const giving = setInterval(() => busy.open.forEach(({ give }) => give()), 1);
+    await run.finally(() => clearInterval(giving));
+    expect([chain.height(), reports]).toEqual([100, []]);
+  });
+
+  it("and keeps the block that comes next does not hold up the others", async () => {
+    const liar = new HeldPeer("liar", { height: 100 });
+    const honest = new HeldPeer("honest", { height: 100, isGenerous: true });
+    const { chain, clock, reports, run } = stage([liar, honest]);
+    await until(() => liar.held.length > 0 && honest.held.length > 0, WAIT);
+    expect([liar.held[0]?.from, chain.height()]).toEqual([1, 0]);
+    liar.held[0]?.later();
+    clock.timeMs += LIMITS.overdueMs;
+    // The liar's second request, if it has one, is overdue as well in its turn.
+    const passing = setInterval(() => (clock.timeMs += LIMITS.overdueMs), 100);
+    const saying = setInterval(() => liar.open.forEach(({ later }) => later()), 10);
+    await run.finally(() => [passing, saying].forEach((timer) => clearInterval(timer)));
+    expect([chain.height(), reports]).toEqual([100, []]);
+    // What others gave meanwhile is not waited for.
+    expect(liar.open).toEqual([]);
+  });
+});
