@@ -1,6 +1,6 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
-import type { Height } from "../chain/hex.js";
+import { type Height, parseHash32 } from "../chain/hex.js";
 import { parseCustomerId } from "../ledger/books/accounts.js";
 import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
 import {
@@ -17,11 +17,16 @@ import type { SqlDatabase } from "../runtime/sql/sql.js";
 import type { AddressDerivation } from "./address-derivation.js";
 import { confirmationsOf } from "../chain/confirmations.js";
 import { DepositError } from "./errors.js";
+import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
+import { type ExplanationParts, explainTransaction } from "./explanation.js";
 
 /** What the API needs. */
 export interface DepositApiParts {
   readonly database: SqlDatabase;
   readonly derivation: AddressDerivation;
+  /** The chain, asked anew where somebody wants evidence. */
+  readonly chain: Pick<ExplanationParts, "node" | "source" | "watched"> &
+    Pick<EvidenceParts, "node">;
   /** Head as the watcher saw it last; undefined before the node answered. */
   readonly headHeight: () => Height | undefined;
   /** Told after each registration, so that the address's past is looked for at once. */
@@ -41,7 +46,14 @@ export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[
       handler: (request) => createAddress(parts, request),
     },
     reading("/v1/deposits", (request) => getDeposits(parts, request)),
+    reading("/v1/deposits/explain", (request) => explain(parts, request)),
     reading("/v1/deposits/{id}", (request) => getDeposit(parts, request)),
+    {
+      method: "get",
+      path: "/v1/deposits/{id}/evidence",
+      scope: "audit:read",
+      handler: (request) => getEvidence(parts, request),
+    },
     reading("/v1/customers/{id}/balances", (request) => getBalances(parts, request)),
     reading("/v1/events", (request) => getEvents(parts, request)),
   ];
@@ -99,6 +111,70 @@ async function getDeposit(parts: DepositApiParts, request: HttpRequest): Promise
   const deposit = await findDeposit(parts.database, request.params["id"] ?? "");
   if (deposit === undefined) throw new DepositError("NOT_FOUND", "no deposit has this id");
   return { body: encodeDeposit(deposit, parts.headHeight()) };
+}
+
+async function getEvidence(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const deposit = await findDeposit(parts.database, request.params["id"] ?? "");
+  if (deposit === undefined) throw new DepositError("NOT_FOUND", "no deposit has this id");
+  const { database, chain } = parts;
+  const evidence = await collectEvidence({ database, ...chain }, deposit, request);
+  return {
+    body: {
+      deposit: encodeDeposit(deposit, parts.headHeight()),
+      chain: evidence.chain === undefined ? null : encodeChainEvidence(evidence.chain),
+      chainFault: evidence.chainFault ?? null,
+      journal: evidence.entries.map((entry) => ({
+        kind: entry.kind,
+        key: entry.idemKey,
+        effectiveHeight: entry.effectiveHeight,
+        postedAt: entry.postedAt.toISOString(),
+        postings: entry.postings.map(({ amountAtoken, ...posting }) => ({
+          ...posting,
+          amountAtoken: amountAtoken.toString(),
+        })),
+      })),
+      balanceProof: `causeway audit balance ${toChecksumAddress(deposit.address)} --height ${deposit.height}`,
+    },
+  };
+}
+
+function encodeChainEvidence(chain: ChainEvidence) {
+  const { operation } = chain;
+  return {
+    blockHash: chain.blockHash,
+    parentHash: chain.parentHash,
+    timestamp: new Date(chain.timestampSeconds * 1_000).toISOString(),
+    operation:
+      operation === undefined
+        ? null
+        : {
+            type: operation.type,
+            status: operation.status,
+            address: toChecksumAddress(operation.address),
+            amountAtoken: operation.amountAtoken.toString(),
+            relatedIndexes: operation.relatedIndexes,
+          },
+    balanceBeforeAtoken: chain.balanceBeforeAtoken.toString(),
+    balanceAfterAtoken: chain.balanceAfterAtoken.toString(),
+    operationsAtoken: chain.operationsAtoken.toString(),
+    agrees: chain.agrees,
+  };
+}
+
+async function explain(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const txHash = parseField("txHash", () => parseHash32(request.query["txHash"]));
+  const { database, chain, headHeight } = parts;
+  const explained = await explainTransaction({ database, ...chain }, txHash, request);
+  const { code, message, deposits, height } = explained;
+  return {
+    body: {
+      txHash,
+      code,
+      message,
+      blockNumber: height ?? null,
+      deposits: deposits.map((deposit) => encodeDeposit(deposit, headHeight())),
+    },
+  };
 }
 
 async function getBalances(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {

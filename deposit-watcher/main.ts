@@ -20,7 +20,7 @@ import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AddressBook } from "./address-book.js";
 import { type AddressDerivation, createAddressDerivation } from "./address-derivation.js";
-import { createDepositRoutes } from "./api.js";
+import { createDepositRoutes, type DepositApiParts } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
@@ -65,11 +65,12 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     },
   );
   const metrics = createMetrics();
+  const book = new AddressBook(hotWallet);
   const watcher = new Watcher({
     database,
     node,
     source,
-    book: new AddressBook(hotWallet),
+    book,
     identity,
     log,
     metrics: createWatcherMetrics(metrics),
@@ -79,7 +80,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       staleHeadsAllowed: STALE_HEADS_ALLOWED,
     },
   });
-  const parts = { config, database, derivation, watcher, apiKey, metrics, context };
+  const chain = { node, source, watched: book };
+  const parts = { config, database, derivation, chain, watcher, apiKey, metrics, context };
   const server = createServer(parts);
   try {
     await server.start();
@@ -106,6 +108,7 @@ interface RunningParts {
   readonly config: WatcherConfig;
   readonly database: SqlDatabase;
   readonly derivation: AddressDerivation;
+  readonly chain: DepositApiParts["chain"];
   readonly watcher: Watcher;
   readonly apiKey: string;
   readonly metrics: Metrics;
@@ -113,7 +116,7 @@ interface RunningParts {
 }
 
 function createServer(parts: RunningParts): HttpServer {
-  const { config, database, derivation, watcher, apiKey, metrics, context } = parts;
+  const { config, database, derivation, chain, watcher, apiKey, metrics, context } = parts;
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
@@ -121,6 +124,7 @@ function createServer(parts: RunningParts): HttpServer {
     routes: createDepositRoutes({
       database,
       derivation,
+      chain,
       headHeight: () => watcher.status.headHeight,
       onRegistered: () => watcher.wakeBackfill(),
     }),

@@ -7,6 +7,7 @@ import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
 import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
 import { Access1760000000005 } from "./migrations/0005-access.js";
+import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -20,6 +21,7 @@ export const LEDGER_MIGRATIONS = [
   LedgerCore1760000000001,
   Withdrawals1760000000002,
   Access1760000000005,
+  DepositEvidence1760000000006,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -111,6 +111,26 @@ describe("an exchange under load", () => {
     expect(hasty).toEqual([]);
   });
 
+  it("shows what stands behind each of them, and why a transaction made no credit", async () => {
+    const { kit, chain } = run.stage;
+    for (const { id, txHash, status } of audit.deposits) {
+      const evidence = await callApi(kit, "depositApi", { path: `/v1/deposits/${id}/evidence` });
+      expect([id, evidence.body]).toMatchObject([
+        id,
+        { chainFault: null, chain: { agrees: true } },
+      ]);
+      const path = `/v1/deposits/explain?txHash=${txHash}`;
+      const { body } = await callApi(kit, "depositApi", { path });
+      const codes = status === "credited" ? ["CREDITED", "SUSPENSE"] : ["SUSPENSE"];
+      expect(codes).toContain((body as { code: string }).code);
+    }
+    const head = await chain.provider.getBlock("latest", true);
+    const unknown = `/v1/deposits/explain?txHash=${head?.hash}`;
+    expect((await callApi(kit, "depositApi", { path: unknown })).body).toMatchObject({
+      code: "UNKNOWN_TRANSACTION",
+    });
+  });
+
   it("has a row for every atoken that the chain shows on its deposit addresses", async () => {
     const { targets, chain } = run.stage;
     const balances = await Promise.all(

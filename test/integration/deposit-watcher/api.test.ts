@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import supertest from "supertest";
 import { parseBech32, toChecksumAddress } from "../../../chain/address.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api.js";
 import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
 import { singleKeyAccess } from "../../../runtime/http/http-access.js";
@@ -11,6 +12,7 @@ import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import {
   derivation,
+  HOT,
   type RunningWatcher,
   STRANGER,
   WatcherBench,
@@ -34,6 +36,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: bench.ledger.database,
       derivation,
+      chain: { node: bench.node, source: bench.source, watched: new AddressBook(HOT) },
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),
     }),

@@ -16,10 +16,14 @@ import {
   runRevokeKey,
 } from "../../../cli/commands/keys.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api.js";
 import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
 import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
+import { createDataApiClient } from "../../../rpc-client/data-api-client.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -56,6 +60,10 @@ beforeAll(async () => {
       },
     },
   });
+  // Asked by endpoints that this test does not call.
+  const url = "http://127.0.0.1:1";
+  const node = createEvmClient(createJsonRpcClient({ url }));
+  const source = createDataApiClient({ url, network: { blockchain: "token", network: "x" } });
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
   server = createHttpServer({
     name: "deposit-api",
@@ -64,6 +72,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: ledger.database,
       derivation,
+      chain: { node, source, watched: new AddressBook(HOT) },
       headHeight: () => 7,
       onRegistered: () => undefined,
     }),

@@ -1,0 +1,180 @@
+/**
+ * "Why was this not credited?", by transaction hash: one code for programs, one sentence for people,
+ * from what the ledger has, what the node says of the transaction, and what it did to our addresses.
+ */
+import type { Address } from "../chain/address.js";
+import { CREDIT_CONFIRMATIONS } from "../chain/confirmations.js";
+import type { Hash32, Height } from "../chain/hex.js";
+import { depositIdsOfTransaction } from "../ledger/deposits/deposit-evidence.js";
+import { findDeposit, type StoredDeposit } from "../ledger/deposits/deposit-queries.js";
+import { readCursor } from "../ledger/deposits/watch-cursor.js";
+import { openIncident } from "../ledger/incidents.js";
+import type { DataTransaction } from "../rpc-client/data-api-client.js";
+import type { EvmClient } from "../rpc-client/evm-client.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import type { BlockSource } from "./block-reader.js";
+import type { Watched } from "./deposit-match.js";
+
+/**
+ * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. PENDING, QUEUED,
+ * REPLACED, DROPPED and UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted.
+ * NOT_READ_YET: the watcher is below its block. HALTED: crediting stands still. TOKEN_NOT_CREDITED:
+ * it brought one of our addresses tokens, no coins. NOTHING_ARRIVED: it touched our addresses and
+ * left them no richer. NOT_OURS: it touched none.
+ */
+export const EXPLANATION_CODES = [
+  "CREDITED",
+  "CONFIRMING",
+  "HELD",
+  "SUSPENSE",
+  "PENDING",
+  "QUEUED",
+  "REPLACED",
+  "DROPPED",
+  "UNKNOWN_TRANSACTION",
+  "FAILED",
+  "NOT_READ_YET",
+  "HALTED",
+  "TOKEN_NOT_CREDITED",
+  "NOTHING_ARRIVED",
+  "NOT_OURS",
+] as const;
+
+/** One of `EXPLANATION_CODES`. */
+export type ExplanationCode = (typeof EXPLANATION_CODES)[number];
+
+/** The answer. */
+export interface Explanation {
+  readonly code: ExplanationCode;
+  /** One or two sentences. */
+  readonly message: string;
+  readonly deposits: readonly StoredDeposit[];
+  /** Block of the transaction; undefined while it is in none. */
+  readonly height: Height | undefined;
+}
+
+/** Where explanations come from. */
+export interface ExplanationParts {
+  readonly database: SqlDatabase;
+  readonly node: Pick<EvmClient, "transactionStatus" | "getTransactionReceipt">;
+  readonly source: BlockSource;
+  readonly watched: Watched;
+}
+
+/** Explains one transaction. Throws the faults of ledger, node and Data API. */
+export async function explainTransaction(
+  parts: ExplanationParts,
+  hash: Hash32,
+  options: { readonly signal: AbortSignal },
+): Promise<Explanation> {
+  const { database, node } = parts;
+  const ids = await depositIdsOfTransaction(database, hash);
+  const found = await Promise.all(ids.map((id) => findDeposit(database, id)));
+  const deposits = found.filter((deposit) => deposit !== undefined);
+  const [first] = deposits;
+  if (first !== undefined) return ofDeposits(parts, deposits, first);
+  const answer = (code: ExplanationCode, message: string, height?: Height): Explanation => {
+    return { code, message, deposits: [], height };
+  };
+  const status = await node.transactionStatus(hash, options);
+  switch (status.status) {
+    case "unknown":
+      return answer("UNKNOWN_TRANSACTION", "The node has never seen a transaction of this hash.");
+    case "pending":
+      return answer("PENDING", "The transaction waits in the pool for a block.");
+    case "queued": {
+      const message = `The sender's transaction with nonce ${status.missingNonce} is missing before it.`;
+      return answer("QUEUED", message);
+    }
+    case "replaced":
+      return answer("REPLACED", `The sender replaced it by ${status.by}: ask for that one.`);
+    case "dropped":
+      return answer(
+        "DROPPED",
+        `The pool let it go: ${status.reason}. The sender may send it again.`,
+      );
+    case "included":
+      return ofIncluded(parts, { hash, ...status }, answer, options);
+  }
+  return status satisfies never;
+}
+
+async function ofDeposits(
+  parts: ExplanationParts,
+  deposits: readonly StoredDeposit[],
+  first: StoredDeposit,
+): Promise<Explanation> {
+  const found = (code: ExplanationCode, message: string): Explanation => {
+    return { code, message, deposits, height: first.height };
+  };
+  const states = new Set(deposits.map(({ status }) => status));
+  if (states.has("detected")) {
+    const incident = await openIncident(parts.database);
+    if (incident !== undefined) return found("HALTED", haltText(incident.message));
+    const due = first.height + CREDIT_CONFIRMATIONS - 1;
+    return found("CONFIRMING", `It is credited when block ${due} is there.`);
+  }
+  if (states.has("held"))
+    return found("HELD", "The deposit is held; an operator decides about it.");
+  if (states.has("suspense")) {
+    return found(
+      "SUSPENSE",
+      "The coins arrived before the address was registered, or were not sent as a payment; an " +
+        "operator decides whose they are.",
+    );
+  }
+  return found("CREDITED", "Everything that it brought is credited.");
+}
+
+async function ofIncluded(
+  { database, node, source, watched }: ExplanationParts,
+  {
+    hash,
+    height,
+    index,
+  }: { readonly hash: Hash32; readonly height: Height; readonly index: number },
+  answer: (code: ExplanationCode, message: string, height?: Height) => Explanation,
+  options: { readonly signal: AbortSignal },
+): Promise<Explanation> {
+  const receipt = await node.getTransactionReceipt(hash, options);
+  if (receipt?.status === 0) {
+    return answer("FAILED", "The transaction is in a block and failed: it moved nothing.", height);
+  }
+  const cursor = await readCursor(database);
+  if (cursor.height < height) {
+    const incident = await openIncident(database);
+    if (incident !== undefined) return answer("HALTED", haltText(incident.message), height);
+    const message = `The watcher has read the blocks up to ${cursor.height}; this is in ${height}.`;
+    return answer("NOT_READ_YET", message, height);
+  }
+  const isOurs = (address: Address) => watched.customerOf(address) !== undefined;
+  const block = await source.block(height, options);
+  const transaction = block?.transactions(isOurs).find((one) => one.index === index);
+  return answer(...ofOperations(transaction, isOurs), height);
+}
+
+/** Why a successful transaction of a block that was read made no deposit. */
+function ofOperations(
+  transaction: DataTransaction | undefined,
+  isOurs: (address: Address) => boolean,
+): [ExplanationCode, string] {
+  const own = (transaction?.operations ?? []).filter(({ address }) => isOurs(address));
+  if (own.length === 0) {
+    return ["NOT_OURS", "It gave coins to no deposit address: look at the address it was sent to."];
+  }
+  if (
+    own.some(({ isNative, amountAtoken, status }) => {
+      return !isNative && amountAtoken > 0n && status === "SUCCESS";
+    })
+  ) {
+    return ["TOKEN_NOT_CREDITED", "It brought tokens; deposits of this token are not credited."];
+  }
+  return [
+    "NOTHING_ARRIVED",
+    "It left the deposit address no richer: of value 0, undone inside, or paid to itself.",
+  ];
+}
+
+function haltText(message: string): string {
+  return `Crediting is halted until an operator resumes it: ${message}.`;
+}

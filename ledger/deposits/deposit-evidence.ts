@@ -1,0 +1,64 @@
+/** What the ledger itself has on a deposit: the rows of a transaction, and the entries of a deposit. */
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAtoken, storedHeight } from "../stored-values.js";
+
+/** A journal entry with its postings, as it was written. */
+export interface PostedEntry {
+  readonly kind: string;
+  readonly idemKey: string;
+  /** Null for movements inside the ledger only. */
+  readonly effectiveHeight: Height | null;
+  readonly postedAt: Date;
+  readonly postings: readonly {
+    readonly asset: string;
+    readonly debit: string;
+    readonly credit: string;
+    readonly amountAtoken: bigint;
+  }[];
+}
+
+/** Entries of one deposit at most: it is booked once, and corrected by persons. */
+const MAX_ENTRIES = 100;
+
+/** Rows of one transaction at most. */
+const MAX_DEPOSITS = 100;
+
+/** Journal entries about a deposit, oldest first; none before it is credited or set aside. */
+export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly PostedEntry[]> {
+  const rows = await sql.query<{
+    kind: string;
+    idem_key: string;
+    effective_height: string | null;
+    posted_at: Date;
+    postings: readonly { asset: string; debit: string; credit: string; amount: string }[];
+  }>(
+    `SELECT entry.kind, entry.idem_key, entry.effective_height, entry.posted_at,
+            (SELECT jsonb_agg(jsonb_build_object('asset', asset, 'debit', debit, 'credit', credit,
+                      'amount', amount_atoken::text) ORDER BY place)
+               FROM posting WHERE journal_id = entry.id) AS postings
+       FROM journal_entry entry WHERE entry.idem_key = $1 ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
+    [`deposit:${id}`],
+  );
+  return rows.map((row) => ({
+    kind: row.kind,
+    idemKey: row.idem_key,
+    effectiveHeight: row.effective_height === null ? null : storedHeight(row.effective_height),
+    postedAt: row.posted_at,
+    postings: row.postings.map(({ asset, debit, credit, amount }) => ({
+      asset,
+      debit,
+      credit,
+      amountAtoken: storedAtoken(amount),
+    })),
+  }));
+}
+
+/** Identifiers of the deposits that one transaction made, in the order of their operations. */
+export async function depositIdsOfTransaction(sql: Sql, hash: Hash32): Promise<readonly string[]> {
+  const rows = await sql.query<{ id: string }>(
+    `SELECT id FROM deposit WHERE tx_hash = $1 ORDER BY seq LIMIT ${MAX_DEPOSITS}`,
+    [hash],
+  );
+  return rows.map(({ id }) => id);
+}

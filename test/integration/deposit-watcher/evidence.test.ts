@@ -1,0 +1,252 @@
+/**
+ * What support and auditors ask about deposits, over a real ledger: evidence holds books and chain
+ * side by side and says when they differ; every way in which a transaction makes no credit has a code.
+ */
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import supertest from "supertest";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { createDepositRoutes, type DepositApiParts } from "../../../deposit-watcher/api.js";
+import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
+import { recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
+import type { NodeTransactionStatus } from "../../../rpc-client/transaction-codec.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { change } from "../../helpers/chains/fake-chain.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import {
+  derivation,
+  HOT,
+  type RunningWatcher,
+  STRANGER,
+  WatcherBench,
+} from "../../helpers/services/watcher.js";
+
+let bench: WatcherBench;
+let running: RunningWatcher;
+let server: HttpServer;
+let alice: Address;
+/** What the node says of transactions in no block; those in blocks it finds itself. */
+const statuses = new Map<string, NodeTransactionStatus>();
+const failed = new Set<string>();
+let isNodeDown = false;
+
+beforeAll(async () => {
+  bench = await WatcherBench.open();
+  const entry = await bench.register("alice");
+  alice = entry.address;
+  running = bench.start();
+  const book = new AddressBook(HOT);
+  book.add([entry]);
+  const chain = { node: nodeOf(bench), source: bench.source, watched: book };
+  server = createHttpServer({
+    name: "deposit-api",
+    apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
+    listen: { host: "127.0.0.1", port: 0 },
+    routes: createDepositRoutes({
+      database: bench.ledger.database,
+      derivation,
+      chain,
+      headHeight: () => running.watcher.status.headHeight,
+      onRegistered: () => running.watcher.wakeBackfill(),
+    }),
+    mapError: mapDepositError,
+    readiness: () => ({ ready: true }),
+    log: silentLog,
+    metrics: createMetrics({ processMetrics: false }),
+    bodyLimitBytes: 1_024,
+  });
+});
+afterAll(() => bench.close());
+
+/** The bench's node, which knows what is in blocks, and what the test says of the rest. */
+function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"] {
+  const up = <T>(value: () => T): T => {
+    if (isNodeDown) throw new NodeFault("NODE_UNREACHABLE", "no connection", { retriable: true });
+    return value();
+  };
+  return {
+    getBlockHeader: (at, options) => up(() => node.getBlockHeader(at, options)),
+    getBalances: (queries, options) => up(() => node.getBalances(queries, options)),
+    async transactionStatus(hash) {
+      return up(() => {
+        for (const { height, transactions } of chain.blocks) {
+          const index = transactions.findIndex((one) => one.hash === hash);
+          if (index >= 0) return { status: "included" as const, height, index };
+        }
+        return statuses.get(hash) ?? { status: "unknown" as const };
+      });
+    },
+    async getTransactionReceipt(hash) {
+      if (!failed.has(hash)) return undefined;
+      return {
+        transactionHash: hash,
+        blockHash: hash,
+        height: 1,
+        transactionIndex: 0,
+        from: STRANGER,
+        to: undefined,
+        contractAddress: undefined,
+        status: 0,
+        gasUsed: 1n,
+        effectiveGasPriceAtoken: 1n,
+      };
+    },
+  };
+}
+
+const get = async (path: string) => {
+  const { status, body } = await supertest(server.app).get(path);
+  return { status, body };
+};
+const explain = async (hash: string) => {
+  const { status, body } = await get(`/v1/deposits/explain?txHash=${hash}`);
+  expect(status).toBe(200);
+  expect(body.txHash).toBe(hash);
+  return body as {
+    code: string;
+    message: string;
+    blockNumber: number | null;
+    deposits: { id: string }[];
+  };
+};
+const hashOf = (digit: string) => `0x${digit.repeat(64)}` as Hash32;
+
+describe("GET /v1/deposits/{id}/evidence", () => {
+  it("shows the operation, the balances around it and the entry in the books", async () => {
+    const payment = bench.chain.payment(STRANGER, alice, 500n);
+    const { height, hash } = bench.chain.mine([payment]);
+    bench.chain.mine();
+    await bench.caughtUp();
+    const list = await get("/v1/deposits");
+    const id = list.body.deposits.at(-1).id as string;
+    const { body: found } = await get(`/v1/deposits/${id}/evidence`);
+    expect(found.deposit).toMatchObject({ id, status: "credited", amountAtoken: "500" });
+    expect(found.chain).toMatchObject({
+      blockHash: hash,
+      operation: {
+        type: "CALL",
+        status: "SUCCESS",
+        address: toChecksumAddress(alice),
+        amountAtoken: "500",
+      },
+      balanceBeforeAtoken: "0",
+      balanceAfterAtoken: "500",
+      operationsAtoken: "500",
+      agrees: true,
+    });
+    expect(found.chainFault).toBeNull();
+    expect(found.journal).toMatchObject([
+      {
+        kind: "deposit.credit",
+        key: `deposit:${id}`,
+        effectiveHeight: height,
+        postings: [
+          {
+            debit: "asset:deposit_addresses",
+            credit: "liability:customer:alice",
+            amountAtoken: "500",
+          },
+        ],
+      },
+    ]);
+    expect(found.balanceProof).toContain(`--height ${height}`);
+  });
+
+  it("says that the chain has another block now, and that a node does not answer", async () => {
+    const { body: before } = await get("/v1/deposits");
+    const { id, blockNumber } = before.deposits.at(-1);
+    const block = bench.chain.blocks[blockNumber];
+    if (block === undefined) throw new Error("no block");
+    const changed = { ...block, hash: hashOf("e") };
+    bench.chain.blocks[blockNumber] = changed;
+    const differing = await get(`/v1/deposits/${id}/evidence`);
+    bench.chain.blocks[blockNumber] = block;
+    expect(differing.body.chain).toMatchObject({ blockHash: changed.hash, agrees: false });
+    isNodeDown = true;
+    const alone = await get(`/v1/deposits/${id}/evidence`);
+    isNodeDown = false;
+    expect(alone.status).toBe(200);
+    expect(alone.body).toMatchObject({ chain: null, chainFault: { code: "NODE_UNREACHABLE" } });
+    expect(alone.body.journal).toHaveLength(1);
+    expect((await get("/v1/deposits/9-9-9/evidence")).status).toBe(404);
+  });
+});
+
+describe("GET /v1/deposits/explain", () => {
+  it("names the state of deposits", async () => {
+    const payment = bench.chain.payment(STRANGER, alice, 7n);
+    bench.chain.mine([payment]);
+    await bench.caughtUp();
+    const waiting = await explain(payment.hash);
+    expect(waiting).toMatchObject({ code: "CONFIRMING" });
+    expect(waiting.deposits).toHaveLength(1);
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await explain(payment.hash)).toMatchObject({ code: "CREDITED" });
+    const reward = bench.chain.mine([], [change({ reason: "MINT", to: alice, amountAtoken: 3n })]);
+    await bench.caughtUp();
+    expect(await explain(reward.hash)).toMatchObject({ code: "SUSPENSE" });
+  });
+
+  it("names what keeps a transaction from a block", async () => {
+    statuses.set(hashOf("1"), { status: "pending" });
+    statuses.set(hashOf("2"), { status: "queued", missingNonce: 41n });
+    statuses.set(hashOf("3"), { status: "replaced", by: hashOf("4") });
+    statuses.set(hashOf("5"), { status: "dropped", reason: "underpriced" });
+    expect(await explain(hashOf("1"))).toMatchObject({ code: "PENDING", blockNumber: null });
+    expect((await explain(hashOf("2"))).message).toContain("41");
+    expect((await explain(hashOf("3"))).message).toContain(hashOf("4"));
+    expect((await explain(hashOf("5"))).message).toContain("underpriced");
+    expect(await explain(hashOf("6"))).toMatchObject({ code: "UNKNOWN_TRANSACTION", deposits: [] });
+  });
+
+  it("names why a transaction of a block made no deposit", async () => {
+    const { chain } = bench;
+    const elsewhere = chain.payment(STRANGER, HOT, 5n);
+    const empty = chain.payment(STRANGER, alice, 0n);
+    const itself = chain.transaction(change({ from: alice, to: alice, amountAtoken: 2n }));
+    const undone = chain.transaction(
+      change({ from: STRANGER, to: alice, amountAtoken: 2n, effective: false }),
+    );
+    const reverted = chain.payment(STRANGER, HOT, 1n);
+    failed.add(reverted.hash);
+    const { height } = chain.mine([elsewhere, empty, itself, undone, reverted]);
+    await bench.caughtUp();
+    expect(await explain(elsewhere.hash)).toMatchObject({ code: "NOT_OURS", blockNumber: height });
+    for (const { hash } of [empty, itself, undone]) {
+      expect([hash, (await explain(hash)).code]).toEqual([hash, "NOTHING_ARRIVED"]);
+    }
+    expect(await explain(reverted.hash)).toMatchObject({ code: "FAILED" });
+  });
+
+  it("names what holds the watcher up", async () => {
+    await running.stop();
+    const payment = bench.chain.payment(STRANGER, alice, 9n);
+    bench.chain.mine([payment]);
+    expect(await explain(payment.hash)).toMatchObject({ code: "NOT_READ_YET" });
+    await recordIncident(bench.ledger.database, {
+      kind: "PARENT_MISMATCH",
+      height: 5,
+      message: "block 5 does not follow",
+      details: {},
+    });
+    const halted = await explain(payment.hash);
+    expect(halted.code).toBe("HALTED");
+    expect(halted.message).toContain("block 5 does not follow");
+    await resumeCrediting(bench.ledger.database, "test");
+    running = bench.start();
+    await bench.caughtUp();
+    expect(await explain(payment.hash)).toMatchObject({ code: "CONFIRMING" });
+  });
+
+  it("refuses what is no hash", async () => {
+    for (const query of ["", "?txHash=", "?txHash=0x12", `?txHash=${hashOf("g")}`]) {
+      const { status, body } = await get(`/v1/deposits/explain${query}`);
+      expect([query, status, body.code]).toEqual([query, 422, "INVALID_FIELD"]);
+    }
+  });
+});
