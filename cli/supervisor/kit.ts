@@ -17,6 +17,7 @@ import { NODE_FLAGS } from "../home/kit-nodes.js";
 import {
   createSupervisedProcess,
   type ProcessEvents,
+  type RestartDelays,
   type SupervisedProcess,
 } from "./supervised-process.js";
 
@@ -66,6 +67,8 @@ export interface KitOptions {
   readonly onFatal: (error: CliError) => void;
   /** Scripts to run instead of the kit's own; for tests. */
   readonly scripts?: Readonly<Record<KitPart, string>>;
+  /** Waits before a part is started again, other than the usual ones; for tests. */
+  readonly restartDelays?: RestartDelays;
 }
 
 /** A kit that is up, or was: `stop` also undoes a start that failed half way. */
@@ -183,7 +186,7 @@ class KitRun implements Kit {
       readonly env: Environment;
     } = { ...this.options, name: part, home: this.options.paths.home },
   ): SupervisedProcess {
-    const { paths, clock, isPatient, scripts = kitScripts() } = this.options;
+    const { paths, clock, isPatient, scripts = kitScripts(), restartDelays } = this.options;
     const readyTimeoutMs = isPatient ? undefined : READY_TIMEOUT_MS;
     const { name, home, portOffset, env } = run;
     const args = ["--home", home, "--port-offset", String(portOffset)];
@@ -191,7 +194,12 @@ class KitRun implements Kit {
     const flags = isNode ? NODE_FLAGS : [];
     return createSupervisedProcess(
       { name, script: scripts[part], flags, args, env, readyTimeoutMs },
-      { log: createLogFile(paths.logs, name), events: this.events(), clock },
+      {
+        log: createLogFile(paths.logs, name),
+        events: this.events(),
+        clock,
+        ...(restartDelays === undefined ? {} : { delays: restartDelays }),
+      },
     );
   }
 

@@ -31,6 +31,8 @@ export interface ChainIndexOptions {
   readonly metrics: Metrics;
   /** The process's signal: ends following and closes the index. */
   readonly signal: AbortSignal;
+  /** See `FollowerOptions`. */
+  readonly maxWaitMs?: number;
 }
 
 /** An index: `follower.open()`, then `follower.run()`, then reads. */

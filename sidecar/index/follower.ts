@@ -32,6 +32,8 @@ export interface FollowerOptions {
   readonly log: Logger;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** A request waits at most so long for a block that the node has and the index not yet. */
+  readonly maxWaitMs?: number;
 }
 
 /** Between two looks when nobody wakes it: well below the block interval of 2 seconds. */
@@ -41,7 +43,7 @@ const LOOK_INTERVAL_MS = 400;
 const MIN_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 4_000;
 
-/** A request waits at most so long for a block that the node has and the index not yet. */
+/** Usual `maxWaitMs`: one block interval. */
 const MAX_WAIT_MS = 2_000;
 
 /** With more blocks missing than this nobody waits: it takes longer than a request may. */
@@ -70,7 +72,7 @@ export class IndexFollower {
   constructor(private readonly options: FollowerOptions) {
     this.rpc = { signal: options.signal };
     this.ticker = new HeadTicker(options.client, this.rpc);
-    this.waiters = new Waiters(MAX_WAIT_MS);
+    this.waiters = new Waiters(options.maxWaitMs ?? MAX_WAIT_MS);
   }
 
   /**

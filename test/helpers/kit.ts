@@ -37,14 +37,23 @@ export interface RunningKit {
 }
 
 /** Kits that one test file may have at once. */
-const SLOTS_PER_PROCESS = 5;
+const SLOTS_PER_WORKER = 5;
+
+/** Test files that run at once, at most. */
+const MOST_WORKERS = 4;
+
+/** Runs of the tests on one machine that have places of their own. */
+const RUNS = 14;
 
 /**
- * Offsets for the kits of a test file, different for processes that run at the same time. Steps of
- * 20 never make two parts of two kits meet, and all ports stay below those that systems hand out.
+ * Offsets for the kits of a test file: never the same for two files of one run at the same time,
+ * rarely for two runs. Steps of 20 never make two parts of two kits meet, and all ports stay below
+ * those that systems hand out.
  */
 export function kitOffset(slot: number): number {
-  return 100 + ((process.pid * SLOTS_PER_PROCESS + slot) % 290) * 20;
+  const worker = Number(process.env["JEST_WORKER_ID"] ?? 1) % MOST_WORKERS;
+  const place = ((process.ppid % RUNS) * MOST_WORKERS + worker) * SLOTS_PER_WORKER + slot;
+  return 100 + place * 20;
 }
 
 /** Starts a kit without its demonstration and waits until everything is ready. */

@@ -43,6 +43,9 @@ interface Scene {
 
 const IMPATIENT = { helloMs: 500, silenceMs: 500 };
 
+/** Whoever goes, goes for what it did: here nobody keeps a conversation up with pings. */
+const PATIENT = { helloMs: 600_000, silenceMs: 600_000, gossipMs: 600_000 };
+
 /** A victim, and an attacker that is connected with it. */
 async function scene(
   limits: Partial<SessionLimits> = {},
@@ -50,7 +53,10 @@ async function scene(
   loadLimits: Partial<LoadLimits> = {},
 ): Promise<Scene> {
   const [victim, attacker] = [await startHost({ loadLimits }), await startHost()];
-  const sessions = await PeerSessions.start({ host: victim.host, hello, clock, log, limits });
+  const sessions = await PeerSessions.start({
+    ...{ host: victim.host, hello, clock, log },
+    limits: { ...PATIENT, ...limits },
+  });
   const handler = blockHandler(new FakeChain(9), { requestMs });
   await victim.host.handle(handler);
   sessions.watch(stopping.signal).catch(() => undefined);

@@ -93,6 +93,7 @@ async function createTrial(
     isPatient: false,
     print: (line) => lines.push(line),
     onFatal: (error) => faults.push(error),
+    restartDelays: { firstMs: 1, maxMs: 1 },
     scripts: {
       node: script("node"),
       "sidecar-online": script("sidecar-online"),

@@ -57,7 +57,7 @@ export interface OnlineOptions {
 /** An online server that follows a node; the index is ready a moment after the first request. */
 export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Online {
   const { nowMs = 1_790_000_005_000, registry = REGISTRY } = options;
-  const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 2_000 });
+  const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 30_000 });
   const client = createEvmClient(rpc);
   const stop = new AbortController();
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "causeway-index-"));
@@ -75,6 +75,7 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
     storedBlocksBytes: options.storedBlocksBytes ?? 64 * 1024 * 1024,
     verifyHolders: 256,
     checkReply,
+    maxWaitMs: 240_000,
   });
   // A fault of `open` is for a test that waits for what never comes.
   const following = index.follower
@@ -98,7 +99,15 @@ export function onlineServer(nodeUrl: string, options: OnlineOptions = {}): Onli
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
   };
   const indexed = (height: number) =>
-    until(() => (index.blocks.tip()?.index ?? -1) >= height, { timeoutMs: 20_000 });
+    until(
+      () => {
+        if ((index.blocks.tip()?.index ?? -1) >= height) return true;
+        // As a new head of the node does that is announced.
+        index.follower.wake();
+        return false;
+      },
+      { timeoutMs: 20_000 },
+    );
   return {
     get server() {
       server ??= makeServer();

@@ -22,6 +22,7 @@ import { createLogger } from "../../../runtime/process/logger.js";
 import { LIGHT_CHAIN_ID, lightChain, START_NS } from "../../helpers/chains/light-blocks.js";
 import { FakeLightServer } from "../../helpers/chains/light-server.js";
 import { until } from "../../helpers/until.js";
+import { inVirtualTime } from "../../helpers/virtual-time.js";
 import { validatorGenesis } from "../../helpers/chains/validator-node.js";
 
 const log = createLogger({ component: "statesync", level: "silent" });
@@ -135,24 +136,25 @@ describe("chunks", () => {
     );
   });
 
-  it("are not waited for where a peer is slow, gone or without them", async () => {
-    const slow = new FakePeer("slow", silent);
-    const gone = new FakePeer("gone", async () => {
-      gone.controller.abort(new Error("gone"));
-      throw new P2pError("PEER_GONE", "gone");
-    });
-    const without = new FakePeer("without", async () => undefined);
-    const malformed = new FakePeer("malformed", async () => {
-      throw new P2pError("PEER_PROTOCOL", "unreadable");
-    });
-    // To wait until a peer is asked again is to wait for ever: this clock stands still.
-    const clock = { nowMs: () => 0, monotonicMs: () => 0 };
-    await fetchAll([slow, gone, without, malformed, new FakePeer("honest", honest)], clock);
-    expect(new Set(reports.map((one) => one.join(" ")))).toEqual(
-      new Set(["slow unanswered", "malformed malformed"]),
-    );
-    expect(slow.asked.length).toBeLessThanOrEqual(4);
-  });
+  it("are not waited for where a peer is slow, gone or without them", () =>
+    inVirtualTime(async () => {
+      const slow = new FakePeer("slow", silent);
+      const gone = new FakePeer("gone", async () => {
+        gone.controller.abort(new Error("gone"));
+        throw new P2pError("PEER_GONE", "gone");
+      });
+      const without = new FakePeer("without", async () => undefined);
+      const malformed = new FakePeer("malformed", async () => {
+        throw new P2pError("PEER_PROTOCOL", "unreadable");
+      });
+      // To wait until a peer is asked again is to wait for ever: this clock stands still.
+      const clock = { nowMs: () => 0, monotonicMs: () => 0 };
+      await fetchAll([slow, gone, without, malformed, new FakePeer("honest", honest)], clock);
+      expect(new Set(reports.map((one) => one.join(" ")))).toEqual(
+        new Set(["slow unanswered", "malformed malformed"]),
+      );
+      expect(slow.asked.length).toBeLessThanOrEqual(4);
+    }));
 
   it("of one peer are asked a few at a time", async () => {
     const peer = new FakePeer("peer", honest);
@@ -190,33 +192,37 @@ describe("offers", () => {
     id: bytesToHash32(Buffer.alloc(32, id)),
   });
 
-  it("are ordered by height, then by the number of peers that have them", async () => {
-    const peers = [
-      new FakePeer("a", honest, [offer(10, 1), offer(20, 2)]),
-      new FakePeer("b", honest, [offer(20, 3), offer(30, 9, 2)]),
-      new FakePeer("c", honest, [offer(20, 3), offer(40, 4)]),
-      new FakePeer("d", silent),
-    ];
-    peers[3]?.controller.abort();
-    const offers = new SnapshotOffers({ peers: () => peers, report, clock: systemClock, log });
-    const ending = new AbortController();
-    const watching = offers.watch(ending.signal).catch(() => undefined);
-    await until(async () => offers.candidates(() => false).length === 5, { timeoutMs: 10_000 });
-    const rejected = new Set([offer(40, 4).id, OFFER.id]);
-    const found = offers
-      .candidates((id) => rejected.has(id))
-      .map(({ height, id }) => [height, id.slice(2, 4)]);
-    expect(found).toEqual([
-      [20, "03"],
-      [20, "02"],
-      [10, "01"],
-    ]);
-    expect(offers.holders(offer(20, 3)).map(({ nodeId }) => names.get(nodeId))).toEqual(["b", "c"]);
-    peers.splice(1, 1);
-    await until(async () => offers.holders(offer(20, 3)).length === 1, { timeoutMs: 10_000 });
-    ending.abort();
-    await watching;
-  });
+  it("are ordered by height, then by the number of peers that have them", () =>
+    inVirtualTime(async () => {
+      const peers = [
+        new FakePeer("a", honest, [offer(10, 1), offer(20, 2)]),
+        new FakePeer("b", honest, [offer(20, 3), offer(30, 9, 2)]),
+        new FakePeer("c", honest, [offer(20, 3), offer(40, 4)]),
+        new FakePeer("d", silent),
+      ];
+      peers[3]?.controller.abort();
+      const offers = new SnapshotOffers({ peers: () => peers, report, clock: systemClock, log });
+      const ending = new AbortController();
+      const watching = offers.watch(ending.signal).catch(() => undefined);
+      await until(async () => offers.candidates(() => false).length === 5, { timeoutMs: 10_000 });
+      const rejected = new Set([offer(40, 4).id, OFFER.id]);
+      const found = offers
+        .candidates((id) => rejected.has(id))
+        .map(({ height, id }) => [height, id.slice(2, 4)]);
+      expect(found).toEqual([
+        [20, "03"],
+        [20, "02"],
+        [10, "01"],
+      ]);
+      expect(offers.holders(offer(20, 3)).map(({ nodeId }) => names.get(nodeId))).toEqual([
+        "b",
+        "c",
+      ]);
+      peers.splice(1, 1);
+      await until(async () => offers.holders(offer(20, 3)).length === 1, { timeoutMs: 10_000 });
+      ending.abort();
+      await watching;
+    }));
 });
 
 /** State sync of a chain of nine blocks, with peers that offer what they like. */
@@ -250,56 +256,58 @@ function syncFrom(peers: readonly FakePeer[], maxSnapshotBytes: number): StateSy
 }
 
 describe("a snapshot that is larger than the operator allows", () => {
-  it("is not begun with; a smaller one is", async () => {
-    const asked: number[] = [];
-    const offer = (height: number, chunks: number): SnapshotOffer => {
-      return { height, format: 1, chunks, id: bytesToHash32(Buffer.alloc(32, height)) };
-    };
-    const boaster = new FakePeer("boaster", honest, [offer(6, 65_536), offer(5, 9)], (one) => {
-      asked.push(one.height);
-      return undefined;
-    });
-    const ending = new AbortController();
-    const running = syncFrom([boaster], 10 * 1024 ** 2)
-      .run(ending.signal)
-      .catch(() => undefined);
-    try {
-      await until(() => asked.length >= 2, { timeoutMs: 20_000 });
-    } finally {
-      ending.abort(new Error("enough"));
-      await running;
-    }
-    expect(new Set(asked)).toEqual(new Set([5]));
-  });
+  it("is not begun with; a smaller one is", () =>
+    inVirtualTime(async () => {
+      const asked: number[] = [];
+      const offer = (height: number, chunks: number): SnapshotOffer => {
+        return { height, format: 1, chunks, id: bytesToHash32(Buffer.alloc(32, height)) };
+      };
+      const boaster = new FakePeer("boaster", honest, [offer(6, 65_536), offer(5, 9)], (one) => {
+        asked.push(one.height);
+        return undefined;
+      });
+      const ending = new AbortController();
+      const running = syncFrom([boaster], 10 * 1024 ** 2)
+        .run(ending.signal)
+        .catch(() => undefined);
+      try {
+        await until(() => asked.length >= 2, { timeoutMs: 20_000 });
+      } finally {
+        ending.abort(new Error("enough"));
+        await running;
+      }
+      expect(new Set(asked)).toEqual(new Set([5]));
+    }));
 });
 
 describe("a snapshot that is not valid", () => {
-  it("is never tried again, and whoever offers it is reported; older ones come next", async () => {
-    const garbage = (height: number) => Buffer.from(`no manifest of ${height}`);
-    const offered = [5, 6].map((height) => ({
-      height,
-      format: 1,
-      chunks: 1,
-      id: bytesToHash32(sha256(garbage(height))),
+  it("is never tried again, and whoever offers it is reported; older ones come next", () =>
+    inVirtualTime(async () => {
+      const garbage = (height: number) => Buffer.from(`no manifest of ${height}`);
+      const offered = [5, 6].map((height) => ({
+        height,
+        format: 1,
+        chunks: 1,
+        id: bytesToHash32(sha256(garbage(height))),
+      }));
+      const tried: number[] = [];
+      const manifestOf = ({ height }: SnapshotOffer) => {
+        tried.push(height);
+        return garbage(height);
+      };
+      const peers = ["a", "b"].map((name) => new FakePeer(name, honest, offered, manifestOf));
+      const liar = new FakePeer("liar", honest, offered.slice(1), () => Buffer.from("another"));
+      const ending = new AbortController();
+      const sync = syncFrom([liar, ...peers], 2 ** 30);
+      const running = sync.run(ending.signal).catch(() => undefined);
+      try {
+        await until(async () => tried.includes(5) && reports.length >= 4, { timeoutMs: 20_000 });
+      } finally {
+        ending.abort(new Error("enough"));
+        await running;
+      }
+      expect(tried).toEqual([6, 5]);
+      expect(reports.every(([, offence]) => offence === "falseSnapshot")).toBe(true);
+      expect(new Set(reports.map(([id]) => id))).toEqual(new Set(["liar", "a", "b"]));
     }));
-    const tried: number[] = [];
-    const manifestOf = ({ height }: SnapshotOffer) => {
-      tried.push(height);
-      return garbage(height);
-    };
-    const peers = ["a", "b"].map((name) => new FakePeer(name, honest, offered, manifestOf));
-    const liar = new FakePeer("liar", honest, offered.slice(1), () => Buffer.from("another"));
-    const ending = new AbortController();
-    const sync = syncFrom([liar, ...peers], 2 ** 30);
-    const running = sync.run(ending.signal).catch(() => undefined);
-    try {
-      await until(async () => tried.includes(5) && reports.length >= 4, { timeoutMs: 20_000 });
-    } finally {
-      ending.abort(new Error("enough"));
-      await running;
-    }
-    expect(tried).toEqual([6, 5]);
-    expect(reports.every(([, offence]) => offence === "falseSnapshot")).toBe(true);
-    expect(new Set(reports.map(([id]) => id))).toEqual(new Set(["liar", "a", "b"]));
-  });
 });

@@ -59,7 +59,7 @@ function expected(address: string, height: number, head: number): string | undef
 
 describe("versions of accounts below the head", () => {
   it("are right in any order of reading, many at once", async () => {
-    const order = Array.from({ length: 3 * HEAD }, (_, turn) => (turn * 101) % (HEAD + 1));
+    const order = Array.from({ length: HEAD + 1 }, (_, turn) => (turn * 101) % (HEAD + 1));
     const ascending = Array.from({ length: HEAD + 1 }, (_, height) => height);
     for (const heights of [ascending, ascending.toReversed(), order]) {
       for (const address of HEIGHTS.keys()) {
