@@ -16,6 +16,7 @@ import { keepsProofsByWindow, stateRetention } from "../settings/pruning-config.
 import { PROOF_WINDOW_BLOCKS } from "../store/trie-store.js";
 import type { CallWorkers } from "../execution/calls/call-port.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
+import { createClientMemory, meterClientMemory } from "../rpc/client-memory.js";
 import type { CometChain } from "../rpc/comet/ports.js";
 import { startCometServer } from "../rpc/comet/server.js";
 import { createEvmApi } from "../rpc/evm/api.js";
@@ -101,6 +102,8 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     clock: systemClock,
   });
   const allowedOrigins = rpc["cors-origins"];
+  const clients = createClientMemory(systemClock);
+  meterClientMemory(clients, metrics);
   const comet = {
     listen: config.rpc.laddr,
     view,
@@ -116,12 +119,13 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     allowedOrigins: config.rpc.cors_allowed_origins,
     chain: parts.comet,
     cacheBytes: memory.cometRpcBytes,
+    memory: clients,
     log,
   };
   const starts: (() => Promise<Service>)[] = [
     async () => ({ name: "EVM API", stop: async () => api.close() }),
-    () => startEvmHttpServer(api, { listen: rpc.address, allowedOrigins }),
-    () => startEvmSocketServer(api, { listen: rpc["ws-address"], allowedOrigins }),
+    () => startEvmHttpServer(api, { listen: rpc.address, allowedOrigins, memory: clients }),
+    () => startEvmSocketServer(api, { listen: rpc["ws-address"], allowedOrigins, memory: clients }),
     () => startCometServer(comet),
   ];
   if (config.instrumentation.prometheus) {

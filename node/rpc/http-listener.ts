@@ -2,6 +2,8 @@
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
+import type { HeldBytes, Holding } from "../../runtime/http/held-bytes.js";
+import { type ClientMemory, COUNTED_BYTES } from "./client-memory.js";
 
 /** A listening server; `stop` is safe to call more than once. */
 export interface RpcServer {
@@ -73,41 +75,69 @@ export async function stopServer(server: Server): Promise<void> {
   clearTimeout(timer);
 }
 
+/** Why a body is not read. */
+export type BodyRefusal = "too large" | "no room";
+
 /**
- * Collects a request's body and calls `done` once: with the body, or with undefined when it is
- * larger than `limitOf(first chunk)` bytes. Nothing is called when the client goes away.
+ * Collects a request's body and calls `done` once: with the body, or with why it is refused:
+ * "too large" beyond `limitOf(first chunk)` bytes, "no room" where all clients together have sent
+ * too much. Nothing is called when the client goes away. The body counts until its answer is over.
  */
 export function readBody(
-  request: IncomingMessage,
+  { request, response, memory }: Exchanged,
   limitOf: (firstChunk: Buffer) => number,
-  done: (body: Buffer | undefined) => void,
+  done: (body: Buffer | BodyRefusal) => void,
 ): void {
   let chunks: Buffer[] = [];
   let sizeBytes = 0;
   let limitBytes = 0;
   let ended = false;
+  const refuse = (refusal: BodyRefusal) => {
+    ended = true;
+    chunks = [];
+    holding?.release();
+    done(refusal);
+  };
+  let holding: Holding | undefined;
   request.on("data", (chunk: Buffer) => {
     if (ended) return;
     if (chunks.length === 0) limitBytes = limitOf(chunk);
     sizeBytes += chunk.length;
     if (sizeBytes > limitBytes) {
-      ended = true;
-      chunks = [];
-      done(undefined);
+      refuse("too large");
       return;
     }
     chunks.push(chunk);
+    if (sizeBytes <= COUNTED_BYTES) return;
+    holding ??= held(memory.unread, response, () => refuse("no room"));
+    holding.update(sizeBytes);
   });
   request.on("end", () => {
     if (ended) return;
+    holding?.pin();
     const [only] = chunks;
     done(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, sizeBytes));
+    chunks = [];
   });
+}
+
+/** One request, its answer, and what all of them may keep in memory. */
+export interface Exchanged {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly memory: ClientMemory;
+}
+
+/** Holds until the answer is over, or the client is gone. */
+function held(bytes: HeldBytes, response: ServerResponse, letGo: () => void): Holding {
+  const holding = bytes.hold(letGo);
+  response.once("close", () => holding.release());
+  return holding;
 }
 
 /** Sends JSON that lies in pieces; bytes among them are not copied. */
 export function sendPieces(
-  response: ServerResponse,
+  { response, memory }: Pick<Exchanged, "response" | "memory">,
   status: number,
   pieces: readonly (string | Buffer)[],
   headers: Readonly<Record<string, string>>,
@@ -122,12 +152,15 @@ export function sendPieces(
   const [only] = pieces;
   if (pieces.length === 1) {
     response.end(only);
-    return;
+  } else {
+    // Corked, the pieces leave in one write.
+    response.cork();
+    for (const piece of pieces) response.write(piece);
+    response.end();
   }
-  // Corked, the pieces leave in one write.
-  response.cork();
-  for (const piece of pieces) response.write(piece);
-  response.end();
+  if (sizeBytes > COUNTED_BYTES) {
+    held(memory.unsent, response, () => response.destroy()).update(sizeBytes);
+  }
 }
 
 /** Sends a short text answer. */

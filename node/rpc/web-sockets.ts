@@ -2,6 +2,7 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { type ClientMemory, COUNTED_BYTES } from "./client-memory.js";
 import { isAllowedOrigin } from "./evm/origin.js";
 
 /** Time that clients get to answer a close frame when the server stops. */
@@ -26,6 +27,8 @@ export interface WebSocketOptions {
   /** Status line for an upgrade that is not accepted. @param open clients that are connected */
   refusal(request: IncomingMessage, open: number): string | undefined;
   connect(socket: WebSocket): PingedConnection;
+  /** What the clients of all servers together may make the node keep. */
+  readonly memory: Pick<ClientMemory, "unread">;
 }
 
 /** The WebSocket clients of an HTTP server. */
@@ -81,8 +84,30 @@ export class WebSockets {
       return;
     }
     this.sockets.handleUpgrade(request, stream, head, (socket) => {
+      this.boundUnread(socket, stream);
       this.connections.set(socket, this.options.connect(socket));
       socket.once("close", () => this.connections.delete(socket));
+    });
+  }
+
+  /** Counts what has come of a message that is not whole: the library keeps it until it is. */
+  private boundUnread(socket: WebSocket, stream: Duplex): void {
+    const unread = this.options.memory.unread.hold(() => socket.terminate());
+    let sizeBytes = 0;
+    // Before the library looks at it: what it completes has to be counted by then.
+    stream.prependListener("data", (chunk: Buffer) => {
+      sizeBytes += chunk.length;
+      if (sizeBytes > COUNTED_BYTES) unread.update(sizeBytes);
+    });
+    const begin = () => {
+      sizeBytes = 0;
+      unread.release();
+    };
+    socket.on("message", begin);
+    socket.once("close", begin);
+    // Alone it is no part of a message, and there may be any number of them in a year.
+    socket.on("pong", () => {
+      if (sizeBytes <= COUNTED_BYTES) sizeBytes = 0;
     });
   }
 

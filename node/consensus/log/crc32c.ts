@@ -1,9 +1,11 @@
 /** CRC-32C (Castagnoli), as CometBFT's log guards its records. */
 
-const POLYNOMIAL = 0x82f63b78;
+/** The polynomial, its lowest power in the highest bit. */
+export const CRC32C_POLYNOMIAL = 0x82f63b78;
+
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ CRC32C_POLYNOMIAL : crc >>> 1;
   return crc >>> 0;
 });
 
@@ -15,4 +17,9 @@ export function crc32c(bytes: Uint8Array): number {
     crc = (crc >>> 8) ^ (TABLE[(crc ^ (bytes[at] ?? 0)) & 0xff] ?? 0);
   }
   return (crc ^ 0xffffffff) >>> 0;
+}
+
+/** One byte more in a sum that began with 0 and is not turned round at its end. */
+export function crc32cStep(sum: number, byte: number): number {
+  return (sum >>> 8) ^ (TABLE[(sum ^ byte) & 0xff] ?? 0);
 }

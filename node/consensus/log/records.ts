@@ -30,6 +30,9 @@ export const MAX_RECORD_BYTES = 1_048_576;
 export const FRAME_HEAD_BYTES = 8;
 
 const FIELD = { own: 1, peer: 2, timeout: 3, end: 4, gap: 5 } as const;
+/** Tags of the fields, which are all messages. */
+const TAGS: ReadonlySet<number> = new Set(Object.values(FIELD).map((field) => field * 8 + 2));
+
 const TIMEOUT_STEPS: readonly TimeoutStep[] = [
   STEP.newHeight,
   STEP.propose,
@@ -47,17 +50,21 @@ export function frameOf(record: WalRecord): Buffer {
   return Buffer.concat([head, data]);
 }
 
-/** The record whose frame begins at a place, and where it ends; undefined where none does. */
+/**
+ * The record whose frame begins at a place, and where it ends; undefined where none does.
+ * @param checksumOf CRC-32C of the bytes from one place to before another
+ */
 export function recordAt(
   bytes: Buffer,
   at: number,
+  checksumOf = (from: number, to: number) => crc32c(bytes.subarray(from, to)),
 ): { readonly record: WalRecord; readonly end: number } | undefined {
   const end = frameEnd(bytes, at);
   if (end === undefined) return undefined;
-  const data = bytes.subarray(at + FRAME_HEAD_BYTES, end);
-  if (crc32c(data) !== bytes.readUInt32BE(at)) return undefined;
+  const dataAt = at + FRAME_HEAD_BYTES;
+  if (checksumOf(dataAt, end) !== bytes.readUInt32BE(at)) return undefined;
   try {
-    return { record: decodeRecord(data), end };
+    return { record: decodeRecord(bytes.subarray(dataAt, end)), end };
   } catch (error) {
     if (error instanceof ChainError) return undefined;
     throw error;
@@ -70,6 +77,13 @@ export function frameEnd(bytes: Buffer, at: number): number | undefined {
   const sizeBytes = bytes.readUInt32BE(at + 4);
   const end = at + FRAME_HEAD_BYTES + sizeBytes;
   return sizeBytes === 0 || sizeBytes > MAX_RECORD_BYTES || end > bytes.length ? undefined : end;
+}
+
+/** Whether the bytes at a place can be a frame at all: cheap, and true for every record of ours. */
+export function looksLikeFrame(bytes: Buffer, at: number): boolean {
+  // The first byte of the data is the tag of its one field.
+  const tag = bytes[at + FRAME_HEAD_BYTES];
+  return tag !== undefined && TAGS.has(tag) && frameEnd(bytes, at) !== undefined;
 }
 
 /** Height that a record is about. */

@@ -4,11 +4,13 @@
  * told, because a validator may have locked on a block by what is lost.
  */
 import type { Height } from "../../../chain/hex.js";
+import { RangeChecksums } from "./range-checksums.js";
 import {
   FRAME_HEAD_BYTES,
   frameEnd,
   frameOf,
   heightOf,
+  looksLikeFrame,
   MAX_RECORD_BYTES,
   recordAt,
   type WalRecord,
@@ -36,9 +38,11 @@ export function readTail(bytes: Buffer): { readonly tail: WalTail; readonly cont
   const reading = new TailReading();
   let at = 0;
   let cutBytes = 0;
+  let search: RecordSearch | undefined;
   while (at < bytes.length) {
-    const next = recordAt(bytes, at);
-    const resumeAt = next === undefined ? resumeAfter(bytes, at) : next.end;
+    const next = search === undefined ? recordAt(bytes, at) : search.recordAt(at);
+    if (next === undefined) search ??= new RecordSearch(bytes, at);
+    const resumeAt = next === undefined ? search?.resumeAfter(at) : next.end;
     if (next !== undefined && reading.take(next.record)) {
       at = next.end;
       continue;
@@ -106,16 +110,37 @@ class TailReading {
 }
 
 /**
- * Where the next record begins after damage. The damaged frame's own length is believed first:
- * its data is whatever others proposed, and may look like records.
+ * Looks for records from the first damage on. Each byte is summed up once, however many places
+ * look like the beginning of a record.
  */
-function resumeAfter(bytes: Buffer, at: number): number | undefined {
-  const end = frameEnd(bytes, at);
-  if (end !== undefined && recordAt(bytes, end) !== undefined) return end;
-  for (let next = at + 1; next + FRAME_HEAD_BYTES <= bytes.length; next++) {
-    if (recordAt(bytes, next) !== undefined) return next;
+class RecordSearch {
+  private readonly sums: RangeChecksums;
+
+  constructor(
+    private readonly bytes: Buffer,
+    from: number,
+  ) {
+    this.sums = new RangeChecksums(bytes, from, MAX_RECORD_BYTES + FRAME_HEAD_BYTES);
   }
-  return undefined;
+
+  /** As the function of that name. Places must ascend, but for what `resumeAfter` looks at. */
+  recordAt(at: number): ReturnType<typeof recordAt> {
+    return recordAt(this.bytes, at, (from, to) => this.sums.of(from, to));
+  }
+
+  /**
+   * Where the next record begins after damage. The damaged frame's own length is believed first:
+   * its data is whatever others proposed, and may look like records.
+   */
+  resumeAfter(at: number): number | undefined {
+    const { bytes } = this;
+    const end = frameEnd(bytes, at);
+    if (end !== undefined && this.recordAt(end) !== undefined) return end;
+    for (let next = at + 1; next + FRAME_HEAD_BYTES <= bytes.length; next++) {
+      if (looksLikeFrame(bytes, next) && this.recordAt(next) !== undefined) return next;
+    }
+    return undefined;
+  }
 }
 
 /** Whether the rest is what a crash leaves: a frame that is not all there, or nothing but zeros. */

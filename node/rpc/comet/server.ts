@@ -5,9 +5,12 @@
  */
 import type { ListenAddress } from "../../../runtime/config/config-values.js";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { systemClock } from "../../../runtime/process/clock.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { isAllowedOrigin } from "../evm/origin.js";
+import { type ClientMemory, createClientMemory } from "../client-memory.js";
 import {
+  type Exchanged,
   listen,
   readBody,
   type RpcServer,
@@ -44,6 +47,8 @@ export interface CometServerOptions extends CometStatusOptions {
    * affected.
    */
   readonly allowedOrigins?: readonly string[];
+  /** What the clients of all servers together may make the node keep; by default its own bounds. */
+  readonly memory?: ClientMemory;
 }
 
 /** Largest request body: CometBFT's `max_body_bytes`. */
@@ -63,12 +68,12 @@ const URI_ID = -1;
  * @throws PORT_TAKEN, LISTEN_FAILED
  */
 export async function startCometServer(options: CometServerOptions): Promise<RpcServer> {
-  const { chain, log } = options;
+  const { chain, log, memory = createClientMemory(systemClock) } = options;
   const texts = new ResultTexts(options.view, options.cacheBytes);
   const hub = chain === undefined ? undefined : new SubscriptionHub(chain, texts, log);
   const routes = routesOf(options, texts, hub);
   const server = createServer((request, response) => {
-    new Exchange(request, response, options, routes).answer();
+    new Exchange({ request, response, memory }, options, routes).answer();
   });
   server.maxConnections = MAX_CONNECTIONS;
   const sockets = new WebSockets(server, {
@@ -79,7 +84,8 @@ export async function startCometServer(options: CometServerOptions): Promise<Rpc
       if (pathOf(request) !== "/websocket") return "404 Not Found";
       return chain === undefined ? "503 Service Unavailable" : undefined;
     },
-    connect: (socket) => new CometConnection(socket, routes, log),
+    memory,
+    connect: (socket) => new CometConnection(socket, { routes, log, memory }),
   });
   const address = await listen(server, "consensus RPC", options.listen).catch((error: unknown) => {
     hub?.close();
@@ -125,13 +131,16 @@ function pathOf(request: IncomingMessage): string {
 class Exchange {
   private readonly ending = new AbortController();
   private readonly headers: Readonly<Record<string, string>>;
+  private readonly request: IncomingMessage;
+  private readonly response: ServerResponse;
 
   constructor(
-    private readonly request: IncomingMessage,
-    private readonly response: ServerResponse,
+    private readonly exchanged: Exchanged,
     private readonly options: CometServerOptions,
     private readonly routes: Routes,
   ) {
+    const { request, response } = exchanged;
+    [this.request, this.response] = [request, response];
     response.once("close", () => this.ending.abort());
     const { origin } = request.headers;
     const isAllowed = origin !== undefined && isAllowedOrigin(origin, options.allowedOrigins ?? []);
@@ -195,11 +204,13 @@ class Exchange {
 
   private answerPost(): void {
     readBody(
-      this.request,
+      this.exchanged,
       () => MAX_BODY_BYTES,
       (body) => {
-        if (body === undefined) {
+        if (body === "too large") {
           sendText(this.response, 413, "request body too large\n", this.headers);
+        } else if (body === "no room") {
+          sendText(this.response, 503, "too many large requests, try again\n", this.headers);
         } else if (body.length === 0) {
           this.listRoutes();
         } else {
@@ -224,6 +235,6 @@ class Exchange {
 
   private send(status: number, pieces: Answer["pieces"]): void {
     if (this.response.destroyed) return;
-    sendPieces(this.response, status, pieces, this.headers);
+    sendPieces(this.exchanged, status, pieces, this.headers);
   }
 }

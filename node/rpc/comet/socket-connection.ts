@@ -1,6 +1,8 @@
 /** One WebSocket client: its requests, its events, and what happens when it does not read. */
 import type { RawData, WebSocket } from "ws";
+import type { Holding } from "../../../runtime/http/held-bytes.js";
 import type { Logger } from "../../../runtime/process/logger.js";
+import { type ClientMemory, holdMessage } from "../client-memory.js";
 import { answerBody } from "./json-rpc.js";
 import type { EventReceiver, Routes } from "./route.js";
 
@@ -27,17 +29,31 @@ export class CometConnection implements EventReceiver {
   private isAlive = true;
   private isOpen = true;
 
+  /** What waits to be sent; unlike the bound of each client, the common one ends the connection. */
+  private readonly unsent: Holding;
+
   constructor(
     private readonly socket: WebSocket,
-    private readonly routes: Routes,
-    private readonly log: Logger,
+    private readonly options: {
+      readonly routes: Routes;
+      readonly log: Logger;
+      readonly memory: ClientMemory;
+    },
   ) {
+    const { log } = options;
+    this.unsent = options.memory.unsent.hold(() => {
+      log.warn({ bufferedAmount: socket.bufferedAmount }, "consensus RPC client ended: too slow");
+      socket.terminate();
+    });
     socket.on("message", (data) => void this.onMessage(data));
     socket.on("pong", () => {
       this.isAlive = true;
     });
     socket.on("error", (err) => log.debug({ err }, "WebSocket fault"));
-    socket.once("close", () => this.release());
+    socket.once("close", () => {
+      this.unsent.release();
+      this.release();
+    });
   }
 
   /** Asks whether the client is there; ends the connection if it did not answer the last time. */
@@ -54,13 +70,14 @@ export class CometConnection implements EventReceiver {
     if (!this.isOpen) return "closed";
     if (this.socket.bufferedAmount > MAX_BACKLOG_BYTES) return "slow";
     this.socket.send(text, this.onSent);
+    this.unsent.update(this.socket.bufferedAmount);
     return "sent";
   }
 
   cutOff(reason: string): void {
     if (!this.isOpen) return;
     const { bufferedAmount } = this.socket;
-    this.log.warn({ bufferedAmount }, "consensus RPC subscriber dropped: too slow");
+    this.options.log.warn({ bufferedAmount }, "consensus RPC subscriber dropped: too slow");
     this.socket.send(reason);
     // A paused socket would never see the client's close frame.
     this.socket.resume();
@@ -74,19 +91,29 @@ export class CometConnection implements EventReceiver {
     this.closeCallbacks.push(callback);
   }
 
-  private readonly onSent = (): void => this.updateReading();
+  private readonly onSent = (): void => {
+    if (this.socket.readyState !== this.socket.CLOSED) {
+      this.unsent.update(this.socket.bufferedAmount);
+    }
+    this.updateReading();
+  };
 
   private async onMessage(data: RawData): Promise<void> {
+    const body = asBuffer(data);
+    const { routes, log, memory } = this.options;
+    const done = holdMessage(memory.unread, body.length, () => this.socket.terminate());
+    if (done === undefined) return;
     this.inFlight += 1;
     this.updateReading();
     const { signal } = this.ending;
-    const answer = await answerBody(asBuffer(data), {
-      routes: this.routes,
-      log: this.log,
+    const answer = await answerBody(body, {
+      routes,
+      log,
       signal,
       client: (requestId) => ({ requestId, connection: this }),
     });
     this.inFlight -= 1;
+    done();
     if (this.isOpen && answer !== undefined) {
       const { pieces } = answer;
       const [only] = pieces;
@@ -95,6 +122,7 @@ export class CometConnection implements EventReceiver {
           ? only
           : Buffer.concat(pieces.map((piece) => Buffer.from(piece)));
       this.socket.send(message, { binary: false }, this.onSent);
+      this.unsent.update(this.socket.bufferedAmount);
     }
     this.updateReading();
   }

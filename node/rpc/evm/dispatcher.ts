@@ -4,6 +4,8 @@
  */
 import { errorCode } from "../../../chain/errors.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import { BatchLane } from "./batch-lane.js";
+import { parseBatchText } from "./batch-text.js";
 import {
   INTERNAL_ERROR,
   invalidParams,
@@ -37,6 +39,12 @@ interface Observed {
 /** Calls of a batch that run at the same time; bounds what one client can start at once. */
 const BATCH_CONCURRENCY = 32;
 
+/** Batches of more bytes are read in slices. */
+const SLICED_BYTES = 128 * 1024;
+
+/** A batch whose answer has become larger than this goes on when few others do. */
+const LARGE_BYTES = 1024 * 1024;
+
 /** Results below this size are merged into the text around them; larger ones stay bytes. */
 const MERGE_BYTES = 4_096;
 
@@ -60,6 +68,7 @@ function idText(message: object): { readonly text: string | undefined; readonly 
 export class Dispatcher {
   private readonly methods: ReadonlyMap<string, Observed>;
   private readonly observeUnknown: (startMs: number, failed: boolean) => void;
+  private readonly lane = new BatchLane();
 
   constructor(
     entries: MethodEntries,
@@ -85,6 +94,9 @@ export class Dispatcher {
 
   /** Answers one request body; a plain value where nothing had to be waited for. */
   handle(body: Buffer, context: RequestContext): Reply | Promise<Reply> {
+    if (body.length > SLICED_BYTES && firstCharacter(body) === "[") {
+      return this.largeBatch(body, context);
+    }
     let message: unknown;
     try {
       message = JSON.parse(body.toString("utf8"));
@@ -94,6 +106,15 @@ export class Dispatcher {
     if (Array.isArray(message)) return this.batch(message, context);
     const answer = this.answer(message, context);
     return answer instanceof Promise ? answer.then(asReply) : asReply(answer);
+  }
+
+  private async largeBatch(body: Buffer, context: RequestContext): Promise<Reply> {
+    const { batchEntries, bodyBytes } = this.options.limits;
+    const batch = await parseBatchText(body, { entries: batchEntries, entryBytes: bodyBytes });
+    if (!("fault" in batch)) return this.batch(batch.entries, context);
+    if (batch.fault === "malformed") return [faultText("null", "PARSE_ERROR", "parse error")];
+    const what = batch.fault === "too many" ? "batch" : "request";
+    return [faultText("null", "INVALID_REQUEST", `${what} too large`)];
   }
 
   private batch(entries: readonly unknown[], context: RequestContext): Reply | Promise<Reply> {
@@ -108,8 +129,10 @@ export class Dispatcher {
     // All raw transactions of a batch start in this turn, so that the pool gets them whole.
     const sends = entries.map((entry) => (isSend(entry) ? this.answer(entry, context) : undefined));
     const joined = new JoinedReply();
+    const place = new LargePlace(this.lane, context);
     for (let start = 0; start < entries.length; start += BATCH_CONCURRENCY) {
-      const isFull = joined.sizeBytes > this.options.limits.batchResponseBytes;
+      const mayGrow = joined.sizeBytes <= LARGE_BYTES || (await place.taken());
+      const isFull = !mayGrow || joined.sizeBytes > this.options.limits.batchResponseBytes;
       const answers: (Answer | Promise<Answer>)[] = [];
       for (const [offset, entry] of entries.slice(start, start + BATCH_CONCURRENCY).entries()) {
         const send = sends[start + offset];
@@ -248,6 +271,29 @@ function tooLarge(entry: unknown): Answer {
   if (typeof call === "string") return call;
   if (call.id === undefined) return undefined;
   return faultText(call.id, "RESPONSE_TOO_LARGE", "response too large");
+}
+
+/** A batch's place among those with large answers, until its answer is handed over. */
+class LargePlace {
+  private waiting: Promise<boolean> | undefined;
+
+  constructor(
+    private readonly lane: BatchLane,
+    private readonly context: RequestContext,
+  ) {}
+
+  /** Waits for the place, once; false when the request's time is over before. */
+  taken(): Promise<boolean> {
+    const { lane, context } = this;
+    this.waiting ??= lane.enter(context.signal).then(
+      (leave) => {
+        context.afterReply(leave);
+        return true;
+      },
+      () => false,
+    );
+    return this.waiting;
+  }
 }
 
 /** Joins the answers of a batch, merging text so that few pieces are left. */

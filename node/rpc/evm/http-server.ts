@@ -1,6 +1,7 @@
 /** 8545: JSON-RPC over HTTP on `node:http`, without a framework. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import {
+  type Exchanged,
   listen,
   readBody,
   type RpcServer,
@@ -32,11 +33,12 @@ export async function startEvmHttpServer(
   api: EvmApi,
   options: EvmServerOptions,
 ): Promise<RpcServer> {
+  const { memory } = options;
   const server = createServer((request, response) => {
     const cors = corsHeaders(request.headers.origin, options.allowedOrigins);
     switch (request.method) {
       case "POST":
-        post(api, cors, request, response);
+        post(api, cors, { request, response, memory });
         return;
       case "GET":
       case "HEAD":
@@ -81,12 +83,8 @@ function isJsonType(contentType: string | undefined): boolean {
   return contentType === undefined || contentType === "" || /json/i.test(contentType);
 }
 
-function post(
-  api: EvmApi,
-  cors: Headers,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
+function post(api: EvmApi, cors: Headers, exchanged: Exchanged): void {
+  const { request, response } = exchanged;
   // The connection stays: what is left of the body is read and thrown away, so that the client
   // gets to read the refusal instead of a reset.
   const refuse = (status: number, text: string) => sendText(response, status, text, cors);
@@ -99,31 +97,36 @@ function post(
     return;
   }
   readBody(
-    request,
+    exchanged,
     (first) => api.dispatcher.bodyLimitBytes(first),
     (body) => {
-      if (body === undefined) {
+      if (body === "too large") {
         refuse(413, "content length too large\n");
+        return;
+      }
+      if (body === "no room") {
+        refuse(503, "too many large requests at once, try again\n");
         return;
       }
       const context = new RequestContext(api.limits.requestTimeoutMs, undefined);
       const reply = api.dispatcher.handle(body, context);
       if (reply instanceof Promise) {
         response.once("close", () => context.cancel());
-        void reply.then((done) => sendReply(response, cors, done, context));
+        void reply.then((done) => sendReply(exchanged, cors, done, context));
       } else {
-        sendReply(response, cors, reply, context);
+        sendReply(exchanged, cors, reply, context);
       }
     },
   );
 }
 
 function sendReply(
-  response: ServerResponse,
+  exchanged: Exchanged,
   cors: Headers,
   reply: Reply,
   context: RequestContext,
 ): void {
+  const { response } = exchanged;
   context.finish();
   if (response.destroyed) return;
   if (reply === undefined) {
@@ -131,5 +134,5 @@ function sendReply(
     response.end();
     return;
   }
-  sendPieces(response, 200, reply, cors);
+  sendPieces(exchanged, 200, reply, cors);
 }

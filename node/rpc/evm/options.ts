@@ -9,6 +9,7 @@ import type { ChainView } from "../../view/chain-view.js";
 import type { EventBus } from "../../view/event-bus.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
+import type { ClientMemory } from "../client-memory.js";
 import type { RefusedBlock } from "../../consensus/consensus-ports.js";
 
 /** Bounds of the EVM JSON-RPC (D16); each is a key of app.toml's `[json-rpc]`. */
@@ -95,4 +96,6 @@ export interface EvmServerOptions {
    * get no CORS permission and no WebSocket; programs send no Origin and are not affected.
    */
   readonly allowedOrigins: readonly string[];
+  /** What the clients of all servers together may make the node keep. */
+  readonly memory: ClientMemory;
 }

@@ -10,6 +10,7 @@ import { CallPool } from "../../../node/execution/calls/call-pool.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import { createEvmApi } from "../../../node/rpc/evm/api.js";
+import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import { DEFAULT_EVM_RPC_LIMITS } from "../../../node/rpc/evm/options.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
@@ -69,7 +70,8 @@ export class ServedChain {
       metrics: createMetrics({ processMetrics: false }),
     });
     const listen = { host: "127.0.0.1", port: 0 };
-    const server = await startEvmHttpServer(api, { listen, allowedOrigins: [] });
+    const memory = createClientMemory(systemClock);
+    const server = await startEvmHttpServer(api, { listen, allowedOrigins: [], memory });
     return new ServedChain(chain, pool, calls, server);
   }
 

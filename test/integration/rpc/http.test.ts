@@ -15,14 +15,17 @@ import { parseAddress } from "../../../chain/address.js";
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, parseHash32 } from "../../../chain/hex.js";
 import { NETWORKS } from "../../../chain/networks.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
+import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startCometServer } from "../../../node/rpc/comet/server.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { startMetricsServer } from "../../../node/rpc/metrics-server.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { InProcessCalls, MemoryState } from "../../unit/execution/call-fixture.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
 
+const memory = createClientMemory(systemClock);
 const LOOPBACK = { host: "127.0.0.1", port: 0 };
 const log = createLogger({ component: "test", level: "silent" });
 const node = createTestNode({ bodyBytes: 2_000, batchBodyBytes: 10_000 });
@@ -68,6 +71,7 @@ beforeAll(async () => {
   server = await startEvmHttpServer(node.api, {
     listen: LOOPBACK,
     allowedOrigins: ["https://wallet.example"],
+    memory,
   });
   url = `http://127.0.0.1:${server.address.port}`;
 });
@@ -126,7 +130,11 @@ describe("HTTP", () => {
   });
 
   it("names the port when it is taken", async () => {
-    const taken = startEvmHttpServer(node.api, { listen: server.address, allowedOrigins: [] });
+    const taken = startEvmHttpServer(node.api, {
+      listen: server.address,
+      allowedOrigins: [],
+      memory,
+    });
     await expect(taken).rejects.toMatchObject({
       code: "PORT_TAKEN",
       message: expect.stringContaining(`127.0.0.1:${server.address.port} is taken`),
@@ -207,6 +215,7 @@ describe("unchanged clients", () => {
     const listening = await startEvmHttpServer(simulated.api, {
       listen: LOOPBACK,
       allowedOrigins: [],
+      memory,
     });
     try {
       const client = createPublicClient({

@@ -7,8 +7,10 @@ import { createPublicClient, webSocket } from "viem";
 import { WebSocket } from "ws";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
+import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmSocketServer } from "../../../node/rpc/evm/sockets/socket-server.js";
 import type { EvmRpcLimits } from "../../../node/rpc/evm/options.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { ALICE, BOB, createTestNode, signLegacy } from "../../unit/rpc/fixture.js";
 
 interface Message {
@@ -29,6 +31,7 @@ async function startNode(limits: Partial<EvmRpcLimits> = {}) {
   const server = await startEvmSocketServer(node.api, {
     listen,
     allowedOrigins: ["https://wallet.example"],
+    memory: createClientMemory(systemClock),
   });
   cleanups.push(() => server.stop());
   return { ...node, server, url: `ws://127.0.0.1:${server.address.port}` };

@@ -1,5 +1,7 @@
 /** One WebSocket client: its requests, its notifications, and what happens when it is too slow. */
 import type { RawData, WebSocket } from "ws";
+import type { Holding } from "../../../../runtime/http/held-bytes.js";
+import { type ClientMemory, holdMessage } from "../../client-memory.js";
 import type { EvmApi } from "../api.js";
 import type { Reply } from "../dispatcher.js";
 import { RPC_ERROR_NUMBERS } from "../errors.js";
@@ -30,11 +32,19 @@ export class SocketConnection implements Subscriber {
   private waiters: Waiter[] = [];
   private isAlive = true;
   private isOpen = true;
+  /** What waits to be sent; unlike the bound of each client, the common one ends the connection. */
+  private readonly unsent: Holding;
 
   constructor(
     private readonly socket: WebSocket,
     private readonly api: EvmApi,
+    private readonly memory: ClientMemory,
   ) {
+    this.unsent = memory.unsent.hold(() => {
+      const { bufferedAmount } = socket;
+      api.log.warn({ bufferedAmount }, "WebSocket client ended: too slow");
+      socket.terminate();
+    });
     socket.on("message", (data) => this.onMessage(data));
     socket.on("pong", () => {
       this.isAlive = true;
@@ -60,6 +70,7 @@ export class SocketConnection implements Subscriber {
       return;
     }
     this.socket.send(text, this.onSent);
+    this.unsent.update(this.socket.bufferedAmount);
   }
 
   drained(): Promise<void> {
@@ -80,6 +91,9 @@ export class SocketConnection implements Subscriber {
   }
 
   private readonly onSent = (): void => {
+    if (this.socket.readyState !== this.socket.CLOSED) {
+      this.unsent.update(this.socket.bufferedAmount);
+    }
     if (this.socket.bufferedAmount <= DRAINED_BYTES) {
       const waiters = this.waiters;
       this.waiters = [];
@@ -90,7 +104,10 @@ export class SocketConnection implements Subscriber {
 
   private onMessage(data: RawData): void {
     const body = asBuffer(data);
+    const done = holdMessage(this.memory.unread, body.length, () => this.socket.terminate());
+    if (done === undefined) return;
     const context = new RequestContext(this.api.limits.requestTimeoutMs, this);
+    context.afterReply(done);
     if (body.length > this.api.dispatcher.bodyLimitBytes(body)) {
       const error = { code: RPC_ERROR_NUMBERS.INVALID_REQUEST, message: "request too large" };
       this.reply([JSON.stringify({ jsonrpc: "2.0", id: null, error })], context);
@@ -120,6 +137,7 @@ export class SocketConnection implements Subscriber {
           ? only
           : Buffer.concat(reply.map((piece) => Buffer.from(piece)));
       this.socket.send(message, { binary: false }, this.onSent);
+      this.unsent.update(this.socket.bufferedAmount);
     }
     context.finish();
     this.updateReading();
@@ -148,6 +166,7 @@ export class SocketConnection implements Subscriber {
 
   private onClosed(): void {
     this.isOpen = false;
+    this.unsent.release();
     for (const request of this.requests) request.cancel();
     this.release();
   }

@@ -29,7 +29,8 @@ export async function startEvmSocketServer(
       api.log.warn({ open }, "WebSocket connection refused: limit reached");
       return "503 Service Unavailable";
     },
-    connect: (socket) => new SocketConnection(socket, api),
+    memory: options.memory,
+    connect: (socket) => new SocketConnection(socket, api, options.memory),
   });
   api.metrics.gauge(
     "causeway_jsonrpc_websocket_connections",

@@ -1,0 +1,100 @@
+/**
+ * The requests of a large batch out of its text, in slices: one `JSON.parse` of 25 MB would hold up
+ * the thread that decides blocks for a fifth of a second.
+ */
+import { breathe } from "../../../runtime/process/main-thread.js";
+
+/** How a batch is bounded. */
+export interface BatchTextLimits {
+  readonly entries: number;
+  /** Largest request of a batch: as large as one that comes alone. */
+  readonly entryBytes: number;
+}
+
+/** The requests, or what is wrong with the batch. */
+export type BatchText =
+  | { readonly entries: readonly unknown[] }
+  | { readonly fault: "malformed" | "too many" | "too large" };
+
+/** Bytes that are looked through between two looks at the time. */
+const STEP_BYTES = 16_384;
+
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Reads a JSON array of any values. What it takes and refuses is what `JSON.parse` takes and
+ * refuses, and each value is read by that.
+ * @param body begins with "[", but for white space
+ */
+export async function parseBatchText(body: Buffer, limits: BatchTextLimits): Promise<BatchText> {
+  const places = await placesOf(body, limits);
+  if ("fault" in places) return places;
+  const entries: unknown[] = [];
+  for (const { from, to } of places.list) {
+    await breathe();
+    try {
+      entries.push(JSON.parse(body.toString("utf8", from, to)));
+    } catch {
+      return { fault: "malformed" };
+    }
+  }
+  return { entries };
+}
+
+interface Place {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where the values lie: between the commas of the outermost list. */
+async function placesOf(
+  body: Buffer,
+  limits: BatchTextLimits,
+): Promise<
+  { readonly list: readonly Place[] } | { readonly fault: "malformed" | "too many" | "too large" }
+> {
+  const start = body.indexOf(OPEN_LIST) + 1;
+  const list: Place[] = [];
+  let [depth, from, at, breatheAt] = [1, start, start, start + STEP_BYTES];
+  for (; at < body.length && depth > 0; at++) {
+    if (at >= breatheAt) {
+      await breathe();
+      breatheAt = at + STEP_BYTES;
+    }
+    const byte = body[at];
+    if (byte === QUOTE) {
+      at = endOfText(body, at);
+    } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
+      depth++;
+    } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) {
+      depth--;
+    } else if (byte === COMMA && depth === 1) {
+      if (at - from > limits.entryBytes) return { fault: "too large" };
+      if (list.push({ from, to: at }) >= limits.entries) return { fault: "too many" };
+      from = at + 1;
+    }
+  }
+  // After the loop `at` is behind the bracket that ended it.
+  if (depth > 0 || body[at - 1] !== CLOSE_LIST || !isBlank(body, at, body.length)) {
+    return { fault: "malformed" };
+  }
+  if (at - from > limits.entryBytes) return { fault: "too large" };
+  const isEmpty = list.length === 0 && isBlank(body, from, at - 1);
+  if (!isEmpty) list.push({ from, to: at - 1 });
+  return { list };
+}
+
+/** Place of the quote that ends a text; the body's end where there is none. */
+function endOfText(body: Buffer, quote: number): number {
+  for (let end = body.indexOf(QUOTE, quote + 1); end >= 0; end = body.indexOf(QUOTE, end + 1)) {
+    let slashes = 0;
+    while (body[end - 1 - slashes] === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return body.length;
+}
+
+function isBlank(body: Buffer, from: number, to: number): boolean {
+  return /^[ \t\r\n]*$/.test(body.toString("latin1", from, to));
+}
