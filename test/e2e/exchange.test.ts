@@ -112,7 +112,7 @@ describe("an exchange under load", () => {
   });
 
   it("shows what stands behind each of them, and why a transaction made no credit", async () => {
-    const { kit, chain } = run.stage;
+    const { chain } = run.stage;
     for (const { id, txHash, status } of audit.deposits) {
       const evidence = await callApi(kit, "depositApi", { path: `/v1/deposits/${id}/evidence` });
       expect([id, evidence.body]).toMatchObject([
