@@ -6,16 +6,21 @@ import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
 import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
+import { PayoutExits1760000000003 } from "./migrations/0003-payout-exits.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
-export const LEDGER_FORMAT_VERSION = 1;
+export const LEDGER_FORMAT_VERSION = 2;
 
 /** Connections per process: enough for a loop, a backfill and several HTTP requests at once. */
 const POOL_SIZE = 10;
 
 /** All migrations of both writers, in the order of their numbers. */
-export const LEDGER_MIGRATIONS = [LedgerCore1760000000001, Withdrawals1760000000002] as const;
+export const LEDGER_MIGRATIONS = [
+  LedgerCore1760000000001,
+  Withdrawals1760000000002,
+  PayoutExits1760000000003,
+] as const;
 
 /** The chain that a ledger keeps books for. */
 export interface ChainIdentity {

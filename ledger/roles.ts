@@ -65,6 +65,7 @@ const WORKER: Writes = {
     "hot_wallet",
     "nonce_slot",
     "withdrawal_attempt",
+    "payout_failure",
     "signing_freeze",
   ],
   update: [
@@ -80,7 +81,7 @@ const WORKER: Writes = {
 
 /** A person decides about what either service left open, so the operator may write both's. */
 const OPERATOR: Writes = {
-  insert: [...new Set([...WATCHER.insert, ...WORKER.insert])],
+  insert: [...new Set([...WATCHER.insert, ...WORKER.insert, "foreign_transaction_acknowledged"])],
   update: [...new Set([...WATCHER.update, ...WORKER.update])],
   draw: WORKER.draw,
 };

@@ -24,6 +24,7 @@ import { WorkerError } from "./errors.js";
 import { decryptKeystore } from "../chain/keystore.js";
 import { Lane } from "./lane.js";
 import type { LaneSettings } from "./lane-context.js";
+import { createLaneLedger } from "./lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKeySigner, type Signer } from "./signer.js";
 import { createWalletNode } from "./wallet-node.js";
@@ -53,7 +54,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
-  const lane = new Lane({ database, node, signer, chainId, settings, clock, log }, randomUUID());
+  const ledger = createLaneLedger(database);
+  const lane = new Lane({ ledger, node, signer, chainId, settings, clock, log }, randomUUID());
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),
@@ -107,6 +109,19 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
       limitMax: config.gas["limit-max"],
       priceFloorAtoken: config.gas["price-floor-atoken"],
       priceCapAtoken: config.gas["price-cap-atoken"],
+      feePerPayoutAtoken: config.gas["fee-per-payout-max-atoken"],
+      feePerDayAtoken: config.gas["fee-per-day-max-atoken"],
+      codeGasInFlight: config.gas["contracts-in-flight-gas"],
+    },
+    stall: {
+      repriceAfterMs: config.worker["reprice-after-ms"],
+      giveUpAfterMs: config.worker["give-up-after-ms"],
+      alarmAfterMs: config.worker["stall-alarm-ms"],
+    },
+    failures: {
+      failureFeeAtoken: config.payouts["failure-fee-atoken"],
+      maxCount: config.payouts["failures-max"],
+      windowMs: config.payouts["failures-window-ms"],
     },
   };
 }
@@ -135,8 +150,13 @@ function createServer(parts: {
     listen: config.api.listen,
     routes: createWithdrawalRoutes({
       database,
-      accept: new AcceptQueue(database, () => queue.wake()),
+      accept: new AcceptQueue(database, {
+        onAccepted: () => queue.wake(),
+        minimumAtoken: config.payouts["minimum-atoken"],
+        clock: systemClock,
+      }),
       wallet,
+      onCancelled: () => queue.wake(),
     }),
     apiKey,
     mapError: mapWithdrawalError,

@@ -43,6 +43,12 @@ export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSou
     (gauge) => gauge.set(status().openSlots),
   );
   metrics.gauge(
+    "causeway_withdrawal_lane_stalled_seconds",
+    "How long the lowest open nonce has been waited for; 0 while none is open.",
+    [],
+    (gauge) => gauge.set(status().stalledMs / 1_000),
+  );
+  metrics.gauge(
     "causeway_signing_frozen",
     "1 while signing is frozen and an operator must look.",
     [],

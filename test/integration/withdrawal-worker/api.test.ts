@@ -8,6 +8,7 @@ import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
+import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
@@ -15,7 +16,7 @@ import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
 import { registerWorkerMetrics } from "../../../withdrawal-worker/worker-metrics.js";
-import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { ANY_REQUEST, freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
 
 let house: House;
 let server: HttpServer;
@@ -23,15 +24,20 @@ let server: HttpServer;
 const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
 
-function createServer(): HttpServer {
+function createServer(minimumAtoken = 0n): HttpServer {
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
     listen: { host: "127.0.0.1", port: 0 },
     routes: createWithdrawalRoutes({
       database: house.database,
-      accept: new AcceptQueue(house.database, () => undefined),
+      accept: new AcceptQueue(house.database, {
+        onAccepted: () => undefined,
+        minimumAtoken,
+        clock: systemClock,
+      }),
       wallet: WALLET,
+      onCancelled: () => undefined,
     }),
     apiKey: "k3y",
     mapError: mapWithdrawalError,
@@ -93,6 +99,7 @@ describe("POST /v1/withdrawals", () => {
       amountAtoken: "1000",
       status: "accepted",
       reason: null,
+      expiresAt: null,
       nonce: null,
       hashes: [],
       txHash: null,
@@ -257,6 +264,82 @@ const laneStatus = () => ({
   isFrozen: true,
   holdsLease: true,
   openSlots: 3,
+  stalledMs: 4_000,
+});
+
+describe("a request below the minimum", () => {
+  it("is refused, unless it is a repeat of one that was accepted before", async () => {
+    const body = bodyOf({ amountAtoken: "9" });
+    const key = randomUUID();
+    const accepted = await post(body, key);
+    const strict = createServer(10n);
+    await strict.start();
+    const ask = (with_: string) =>
+      request(`http://127.0.0.1:${strict.port}`)
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .set("Idempotency-Key", with_)
+        .send(body);
+    const refused = await ask(randomUUID());
+    expect([refused.status, refused.body.code]).toEqual([422, "BELOW_MINIMUM"]);
+    const repeat = await ask(key);
+    expect([repeat.status, repeat.body.id]).toEqual([201, accepted.body.id]);
+    await strict.stop();
+  });
+});
+
+describe("POST /v1/withdrawals/{id}/cancel", () => {
+  const cancel = (id: string, body: object = { reason: "a mistake" }) =>
+    request(base()).post(`/v1/withdrawals/${id}/cancel`).set(bearer).send(body);
+
+  it("answers with the withdrawal, as often as it is asked", async () => {
+    const { body } = await post(bodyOf());
+    const first = await cancel(body.id);
+    expect([first.status, first.body.status, first.body.reason]).toEqual([
+      200,
+      "cancelled",
+      "a mistake",
+    ]);
+    const second = await cancel(body.id, { reason: "another word" });
+    expect([second.status, second.body]).toEqual([200, first.body]);
+  });
+
+  it("refuses what it cannot do, each with a code of its own", async () => {
+    expect((await cancel("wd_unknown")).body.code).toBe("NOT_FOUND");
+    const { body } = await post(bodyOf());
+    for (const wrong of [{}, { reason: "" }, { reason: "   " }, { reason: "x".repeat(501) }]) {
+      expect((await cancel(body.id, wrong)).status).toBe(422);
+    }
+    const move = (status: string) =>
+      house.ledger.owner.transaction(async (tx) => {
+        await tx.query("SET LOCAL session_replication_role = replica");
+        await tx.query(`UPDATE withdrawal SET status = $2 WHERE id = $1`, [body.id, status]);
+      });
+    for (const [status, code] of [
+      ["included", "ALREADY_MINED"],
+      ["settled", "ALREADY_MINED"],
+      ["failed", "ALREADY_ENDED"],
+      ["rejected", "ALREADY_ENDED"],
+      ["frozen", "FROZEN"],
+    ] as const) {
+      await move(status);
+      const answer = await cancel(body.id);
+      expect([status, answer.status, answer.body.code]).toEqual([status, 409, code]);
+    }
+    await move("accepted");
+  });
+});
+
+describe("expiresAt", () => {
+  it("is shown as it is kept; what is no time or has passed is refused", async () => {
+    const answer = await post(bodyOf({ expiresAt: "2999-01-01T01:00:00+01:00" }));
+    expect([answer.status, answer.body.expiresAt]).toEqual([201, "2999-01-01T00:00:00.000Z"]);
+    const passed = await post(bodyOf({ expiresAt: "2001-01-01T00:00:00Z" }));
+    expect([passed.status, passed.body.code]).toEqual([422, "DEADLINE_PASSED"]);
+    for (const wrong of ["tomorrow", "2999-01-01", "2999-13-01T00:00:00Z", 5, {}]) {
+      expect((await post(bodyOf({ expiresAt: wrong }))).status).toBe(422);
+    }
+  });
 });
 
 describe("requests in one commit", () => {
@@ -267,14 +350,15 @@ describe("requests in one commit", () => {
       requestOf({ customerId, amountAtoken, idempotencyKey });
     const [first, second] = [randomUUID(), randomUUID()];
     const six = wanted(6n, first);
-    const outcomes = await acceptWithdrawals(house.database, [
+    const asked = [
       six,
       six,
       wanted(6n, second),
       wanted(4n, second),
       wanted(5n, first),
       wanted(1n, randomUUID()),
-    ]);
+    ];
+    const outcomes = await acceptWithdrawals(house.database, asked, ANY_REQUEST);
     expect(
       outcomes.map((outcome) =>
         outcome.outcome === "refused" ? outcome.refusal : outcome.outcome,
