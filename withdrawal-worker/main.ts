@@ -28,7 +28,7 @@ import { createLaneLedger } from "./lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKeySigner, type Signer } from "./signer.js";
 import { createWalletNode } from "./wallet-node.js";
-import { registerWorkerMetrics } from "./worker-metrics.js";
+import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
 runProcess({ name: "withdrawal-worker", start });
 
@@ -138,12 +138,12 @@ function createServer(parts: {
   const { config, database, signer, lane, queue, apiKey, context } = parts;
   const metrics = createMetrics();
   const wallet = signer.address;
-  registerWorkerMetrics(metrics, {
-    database,
-    wallet,
+  registerWorkerHealth(metrics, {
     laneStatus: () => lane.status(),
     isQueueOpen: () => queue.isOpen(),
   });
+  const keyedMetrics = createMetrics({ processMetrics: false });
+  registerWorkerFigures(keyedMetrics, { database, wallet });
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/withdrawal.yaml", import.meta.url)),
@@ -163,6 +163,7 @@ function createServer(parts: {
     readiness: () => readinessOf(lane),
     log: context.log,
     metrics,
+    keyedMetrics,
     bodyLimitBytes: config.api["body-limit-bytes"],
   });
 }

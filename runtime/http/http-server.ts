@@ -102,6 +102,8 @@ export interface HttpServerOptions extends ApiDescription {
   readonly readiness: () => Readiness | Promise<Readiness>;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Figures that `/metrics` adds for those who show the key: what business goes on here. */
+  readonly keyedMetrics?: Metrics;
   readonly bodyLimitBytes: number;
   /** Check JSON replies against the API file; default true. */
   readonly validateResponses?: boolean;
@@ -239,9 +241,7 @@ class OpenApiServer implements HttpServer {
   }
 
   async stop(): Promise<void> {
-    if (!this.#server.listening) {
-      return;
-    }
+    if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
     const force = setTimeout(() => this.#server.closeAllConnections(), DRAIN_TIMEOUT_MS);
@@ -303,19 +303,23 @@ class OpenApiServer implements HttpServer {
   }
 
   #authenticate(request: IncomingMessage): void {
-    if (this.#keyDigest === undefined) {
-      return;
-    }
-    const given = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
-    if (given === undefined || !timingSafeEqual(digest(given), this.#keyDigest)) {
+    if (!this.#holdsKey(request)) {
       throw requestError(401, "a valid API key is needed: Authorization: Bearer <key>");
     }
+  }
+
+  #holdsKey(request: IncomingMessage): boolean {
+    if (this.#keyDigest === undefined) return true;
+    const given = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
+    return given !== undefined && timingSafeEqual(digest(given), this.#keyDigest);
   }
 
   async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume();
     if (path === "/metrics") {
-      const page = await this.#options.metrics.page();
+      const { metrics, keyedMetrics } = this.#options;
+      const keyed = this.#holdsKey(request) ? await keyedMetrics?.page() : undefined;
+      const page = `${await metrics.page()}${keyed ?? ""}`;
       response.setHeader("content-type", this.#options.metrics.registry.contentType);
       response.end(page);
       return;

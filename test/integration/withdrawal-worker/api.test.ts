@@ -5,17 +5,21 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { systemClock } from "../../../runtime/process/clock.js";
-import { createMetrics } from "../../../runtime/process/metrics.js";
+import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
-import { registerWorkerMetrics } from "../../../withdrawal-worker/worker-metrics.js";
+import {
+  registerWorkerFigures,
+  registerWorkerHealth,
+} from "../../../withdrawal-worker/worker-metrics.js";
 import { ANY_REQUEST, freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
 
 let house: House;
@@ -24,7 +28,7 @@ let server: HttpServer;
 const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
 
-function createServer(minimumAtoken = 0n): HttpServer {
+function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
@@ -44,6 +48,7 @@ function createServer(minimumAtoken = 0n): HttpServer {
     readiness: () => ({ ready: true }),
     log: createLogger({ component: "test", level: "silent" }),
     metrics: createMetrics({ processMetrics: false }),
+    ...(keyedMetrics === undefined ? {} : { keyedMetrics }),
     bodyLimitBytes: 4_096,
   });
 }
@@ -385,19 +390,58 @@ describe("the metrics", () => {
           ? Promise.reject(new SqlError("DATABASE_UNAVAILABLE", "gone", { retriable: true }))
           : house.database.query(text, values),
     };
-    const wallet = WALLET;
-    registerWorkerMetrics(metrics, { database, wallet, laneStatus, isQueueOpen: () => false });
-    await post(bodyOf());
+    registerWorkerFigures(metrics, { database, wallet: WALLET });
+    registerWorkerHealth(metrics, { laneStatus, isQueueOpen: () => false });
+    const { body } = await post(bodyOf());
     const page = await metrics.page();
     expect(page).toMatch(/causeway_withdrawals\{status="accepted"\} [1-9]/);
     expect(page).toMatch(/causeway_withdrawals_oldest_open_age_seconds [0-9]/);
     expect(page).toContain("causeway_withdrawals_in_flight 3");
+    expect(page).toContain("causeway_withdrawal_lane_stalled_seconds 4");
     expect(page).toContain("causeway_signing_frozen 1");
     expect(page).toContain("causeway_withdrawal_queue_open 0");
+    expect(page).toContain('causeway_withdrawals_ended_total{status="cancelled"} 0');
+    await cancelWithdrawal(house.database, body.id, "for the metrics");
+    await Promise.all([metrics.page(), metrics.page()]);
+    expect(await metrics.page()).toContain(
+      'causeway_withdrawals_ended_total{status="cancelled"} 1',
+    );
     isDown = true;
     const later = await metrics.page();
     expect(later).not.toContain('status="accepted"');
     expect(later).toContain("causeway_signing_frozen 1");
+  });
+
+  it("tell their business to nobody without the key", async () => {
+    const keyedMetrics = createMetrics({ processMetrics: false });
+    registerWorkerFigures(keyedMetrics, { database: house.database, wallet: WALLET });
+    const keyed = createServer(0n, keyedMetrics);
+    await keyed.start();
+    const ask = (headers: Record<string, string>) =>
+      request(`http://127.0.0.1:${keyed.port}`).get("/metrics").set(headers);
+    for (const [name, value] of [
+      ["X-None", "none"],
+      ["Authorization", "Bearer wrong"],
+    ] as const) {
+      const page = await ask({ [name]: value });
+      expect([page.status, page.text.includes("causeway_withdrawals")]).toEqual([200, false]);
+    }
+    expect((await ask(bearer)).text).toContain("causeway_withdrawals_ended_total");
+    await keyed.stop();
+  });
+
+  it("read open withdrawals by their index and events by their number, whatever the table holds", async () => {
+    const explain = await house.ledger.owner.transaction(async (tx) => {
+      await tx.query("SET LOCAL enable_seqscan = off");
+      return tx.query<Record<string, string>>(
+        `EXPLAIN SELECT status, created_at FROM withdrawal
+          WHERE wallet = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled')
+          ORDER BY position LIMIT 100000`,
+        [WALLET],
+      );
+    });
+    const text = explain.map((row) => Object.values(row)[0]).join("\n");
+    expect(text).toContain("withdrawal_open");
   });
 });
 
