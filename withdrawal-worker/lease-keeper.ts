@@ -40,6 +40,8 @@ export async function whileHolding<T>(
     if (renewals > MAX_LEASES_PER_ROUND * RENEWALS_PER_LEASE) clearInterval(timer);
     else renewal = renewal.then(renew);
   }, leaseMs / RENEWALS_PER_LEASE);
+  // Work that never ends must not keep a process alive.
+  timer.unref();
   try {
     return await work(AbortSignal.any([signal, lost.signal]));
   } catch (error) {
