@@ -284,17 +284,28 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
         return runFreezeWithdrawals(context, { reason: own.reason });
       }),
     );
+  addShared(withdrawals.command("cancel"))
+    .description("do not pay a withdrawal any more; exit 1 when it is too late")
+    .argument("<id>", "id of the withdrawal")
+    .requiredOption("--reason <text>", "why, for the record")
+    .action((id: string, own: SharedOptions & { reason: string }) =>
+      run<SharedOptions & { reason: string }>(async (context, { reason }) => {
+        const { runCancelWithdrawal } = await import("./commands/withdrawals.js");
+        return runCancelWithdrawal(context, { id, reason });
+      })(own),
+    );
   addShared(withdrawals.command("release"))
     .description("let signing go on after you looked; receipts are checked first")
     .argument("[id]", "decide about this withdrawal only")
     .option("--paid-by <hash>", "with an id: this mined transaction was its payment")
     .option("--not-paid", "with an id: it was never paid, pay it")
-    .option("--accept-foreign", "go on behind transactions that the ledger does not know")
+    .option("--acknowledge <hash...>", "transactions nobody asked for, which you looked at")
+    .option("--reason <text>", "with --acknowledge: what you found, for the record")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
       run<SharedOptions & Omit<ReleaseOptions, "id">>(async (context, { paidBy, ...rest }) => {
         const { runReleaseWithdrawals } = await import("./commands/withdrawals-release.js");
-        const { notPaid, acceptForeign } = rest;
-        return runReleaseWithdrawals(context, { id, paidBy, notPaid, acceptForeign });
+        const { notPaid, acknowledge, reason } = rest;
+        return runReleaseWithdrawals(context, { id, paidBy, notPaid, acknowledge, reason });
       })(own),
     );
 }

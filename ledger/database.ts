@@ -6,12 +6,13 @@ import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
 import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
+import { PayoutExits1760000000003 } from "./migrations/0003-payout-exits.js";
 import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
-export const LEDGER_FORMAT_VERSION = 1;
+export const LEDGER_FORMAT_VERSION = 2;
 
 /** Connections per process: enough for a loop, a backfill and several HTTP requests at once. */
 const POOL_SIZE = 10;
@@ -20,6 +21,7 @@ const POOL_SIZE = 10;
 export const LEDGER_MIGRATIONS = [
   LedgerCore1760000000001,
   Withdrawals1760000000002,
+  PayoutExits1760000000003,
   Access1760000000005,
   DepositEvidence1760000000006,
 ] as const;

@@ -66,6 +66,7 @@ const WORKER: Writes = {
     "hot_wallet",
     "nonce_slot",
     "withdrawal_attempt",
+    "payout_failure",
     "signing_freeze",
     "api_call",
   ],
@@ -85,7 +86,14 @@ const WORKER: Writes = {
  * person makes and ends API keys.
  */
 const OPERATOR: Writes = {
-  insert: [...new Set([...WATCHER.insert, ...WORKER.insert, "api_key"])],
+  insert: [
+    ...new Set([
+      ...WATCHER.insert,
+      ...WORKER.insert,
+      "foreign_transaction_acknowledged",
+      "api_key",
+    ]),
+  ],
   update: [...new Set([...WATCHER.update, ...WORKER.update, "api_key.revoked_at"])],
   draw: WORKER.draw,
 };

@@ -6,6 +6,7 @@ import {
   type WithdrawalRequest,
 } from "../ledger/withdrawals/withdrawals.js";
 import { failpoint } from "../runtime/process/failpoint.js";
+import type { Clock } from "../runtime/process/clock.js";
 import { Batcher } from "../runtime/process/batcher.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
@@ -13,16 +14,24 @@ import { WORKER_FAILPOINTS } from "./failpoints.js";
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;
 
+/** What an `AcceptQueue` needs beside the database. */
+export interface AcceptQueueOptions {
+  /** Told after a commit that holds at least one new withdrawal. */
+  readonly onAccepted: () => void;
+  /** Smallest amount of a new request; 0 takes any. */
+  readonly minimumAtoken: bigint;
+  readonly clock: Clock;
+}
+
 /** Accepts withdrawal requests; bounded by the HTTP server's open requests. */
 export class AcceptQueue {
   readonly #database: SqlDatabase;
-  readonly #onAccepted: () => void;
+  readonly #options: AcceptQueueOptions;
   readonly #batcher: Batcher<WithdrawalRequest, AcceptOutcome | Error>;
 
-  /** @param onAccepted told after a commit that holds at least one new withdrawal */
-  constructor(database: SqlDatabase, onAccepted: () => void) {
+  constructor(database: SqlDatabase, options: AcceptQueueOptions) {
     this.#database = database;
-    this.#onAccepted = onAccepted;
+    this.#options = options;
     this.#batcher = new Batcher({
       run: (requests) => this.#commit(requests),
       maxBatchItems: MAX_BATCH,
@@ -38,10 +47,12 @@ export class AcceptQueue {
 
   async #commit(requests: readonly WithdrawalRequest[]): Promise<(AcceptOutcome | Error)[]> {
     try {
-      const outcomes = await acceptWithdrawals(this.#database, requests);
+      const { clock, minimumAtoken } = this.#options;
+      const rules = { minimumAtoken, nowMs: clock.nowMs() };
+      const outcomes = await acceptWithdrawals(this.#database, requests, rules);
       if (outcomes.some(({ outcome }) => outcome === "accepted")) {
         failpoint(WORKER_FAILPOINTS.afterAcceptCommit);
-        this.#onAccepted();
+        this.#options.onAccepted();
       }
       return [...outcomes];
     } catch (error) {

@@ -3,6 +3,7 @@ import { type Address, BURN_ADDRESS, parseStrictAddress, ZERO_ADDRESS } from "..
 import { errorMessage } from "../chain/errors.js";
 import { parseAtoken } from "../chain/units.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../ledger/books/accounts.js";
+import { type CancelOutcome, cancelWithdrawal } from "../ledger/withdrawals/cancellation.js";
 import {
   isWithdrawalStatus,
   type WithdrawalStatus,
@@ -18,7 +19,7 @@ import {
 import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import type { AcceptQueue } from "./accept-queue.js";
-import { ApiError } from "./errors.js";
+import { ApiError, type ApiErrorCode } from "./errors.js";
 
 /** What the API needs. */
 export interface WithdrawalApiParts {
@@ -26,6 +27,8 @@ export interface WithdrawalApiParts {
   readonly accept: AcceptQueue;
   /** The hot wallet that pays. */
   readonly wallet: Address;
+  /** Told after a withdrawal was cancelled, or is to be. */
+  readonly onCancelled: () => void;
 }
 
 /** Rows on a page without `limit`, as in the API file. */
@@ -38,7 +41,25 @@ const REFUSALS: Readonly<Record<AcceptRefusal, string>> = {
   UNKNOWN_CUSTOMER: "the ledger does not know this customer",
   INSUFFICIENT_BALANCE: "the customer's available balance is too small",
   IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
+  BELOW_MINIMUM: "the amount is below the smallest withdrawal of this asset",
+  DEADLINE_PASSED: "expiresAt has passed already",
 };
+
+/** Answers to a wish to cancel that cannot be granted. */
+const CANCEL_REFUSALS: Readonly<
+  Record<Exclude<CancelOutcome, "done">, readonly [404 | 409, ApiErrorCode, string]>
+> = {
+  unknown: [404, "NOT_FOUND", "no withdrawal has this id"],
+  mined: [409, "ALREADY_MINED", "the payment is mined"],
+  ended: [409, "ALREADY_ENDED", "the withdrawal has ended without payment"],
+  frozen: [409, "FROZEN", "the withdrawal is frozen: only an operator decides about it"],
+};
+
+/** Longest reason of a cancellation. */
+const MAX_REASON_LENGTH = 500;
+
+/** RFC 3339 with a time zone; years that a calendar has. */
+const TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
 
 /** Routes of `openapi/withdrawal.yaml`. */
 export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly HttpRoute[] {
@@ -60,6 +81,12 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
       path: "/v1/withdrawals/{id}",
       scope: "withdrawals:read",
       handler: (request) => getOne(parts, request),
+    },
+    {
+      method: "post",
+      path: "/v1/withdrawals/{id}/cancel",
+      scope: "withdrawals:write",
+      handler: (request) => cancelOne(parts, request),
     },
   ];
 }
@@ -105,6 +132,7 @@ export function parseWithdrawalRequest(
     destinationText: String(read("to")),
     amountAtoken: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
     wallet,
+    expiresAtMs: readTime("expiresAt", read("expiresAt")),
   };
 }
 
@@ -118,6 +146,7 @@ export function encodeWithdrawal(withdrawal: Withdrawal) {
     amountAtoken: withdrawal.amountAtoken.toString(),
     status: withdrawal.status,
     reason: withdrawal.reason ?? null,
+    expiresAt: withdrawal.expiresAt ?? null,
     nonce: withdrawal.nonce === undefined ? null : Number(withdrawal.nonce),
     hashes: withdrawal.hashes,
     txHash: withdrawal.txHash ?? null,
@@ -142,6 +171,21 @@ async function getOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<
   const withdrawal = await findWithdrawal(parts.database, id);
   if (withdrawal === undefined) throw new ApiError(404, "NOT_FOUND", "no withdrawal has this id");
   return { body: encodeWithdrawal(withdrawal) };
+}
+
+async function cancelOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
+  const id = toWithdrawalId(request.params["id"] ?? "");
+  const reason: unknown = Reflect.get(Object(request.body), "reason");
+  if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
+    throw invalidField("reason", `expected 1 to ${MAX_REASON_LENGTH} characters`);
+  }
+  const outcome = await cancelWithdrawal(parts.database, id, reason);
+  if (outcome !== "done") {
+    const [status, code, message] = CANCEL_REFUSALS[outcome];
+    throw new ApiError(status, code, message);
+  }
+  parts.onCancelled();
+  return getOne(parts, request);
 }
 
 async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
@@ -171,6 +215,14 @@ function readCustomerId(value: unknown): CustomerId {
 function readStatus(value: unknown): WithdrawalStatus {
   if (typeof value === "string" && isWithdrawalStatus(value)) return value;
   throw invalidField("status", "not a state of a withdrawal");
+}
+
+/** Milliseconds since 1970 of an RFC 3339 time; undefined without one. */
+function readTime(field: string, value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  const timeMs = typeof value === "string" && TIME_PATTERN.test(value) ? Date.parse(value) : NaN;
+  if (Number.isNaN(timeMs)) throw invalidField(field, "expected a time as in RFC 3339");
+  return timeMs;
 }
 
 function parseField<T>(field: string, parse: () => T): T {

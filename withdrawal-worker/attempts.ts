@@ -1,31 +1,23 @@
-/** Signing: the first attempt of each slot, and corrected ones after a deterministic refusal. */
-import {
-  type NewAttempt,
-  readLiveSlots,
-  storeAttempts,
-} from "../ledger/withdrawals/nonce-slots.js";
-import { readFreeze } from "../ledger/withdrawals/signing-freeze.js";
+/** Signing: the first attempt of each slot, and those that replace it on the same nonce. */
+import type { NewAttempt } from "../ledger/withdrawals/nonce-slots.js";
+import { feeOf } from "../ledger/withdrawals/slot-choice.js";
 import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
-import { type AttemptGas, raiseGasLimit, raisePrice, estimateCeiling } from "./gas.js";
+import type { AttemptGas, GasSettings } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
-import type { SendMeaning } from "./withdrawal-state.js";
 
-/** Attempts of one slot; more means that something is wrong which a machine cannot mend. */
-const MAX_ATTEMPTS = 32;
+/** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */
+export const MAX_PAYMENT_ATTEMPTS = 32;
 
-/** A slot whose latest attempt was refused for good. */
-export interface RefusedAttempt {
-  readonly slot: LiveSlot;
-  readonly meaning: SendMeaning;
-}
+/** Attempts of one slot in all: the cancelling ones can rise tenfold in price within the rest. */
+export const MAX_ATTEMPTS = 64;
 
 /** Signs every slot that has no attempt yet. @returns true when more may be waiting */
 export async function signSlots(context: LaneContext, round: Round): Promise<boolean> {
-  const { database, settings, signer } = context;
-  if ((await readFreeze(database, signer.address)).frozen) return false;
-  const slots = await readLiveSlots(database, {
+  const { ledger, settings, signer } = context;
+  if ((await ledger.readFreeze(signer.address)).frozen) return false;
+  const slots = await ledger.readLiveSlots({
     wallet: signer.address,
     statuses: ["slotted"],
     // A nonce that the chain has already used is never signed for: the settler looks at it.
@@ -33,92 +25,91 @@ export async function signSlots(context: LaneContext, round: Round): Promise<boo
     limit: settings.batchSize,
   });
   if (slots.length === 0) return false;
-  const attempts = slots.map((slot) => signAttempt(context, slot, slot));
+  const attempts = slots.map((slot) => signPayment(context, slot, slot));
   failpoint(WORKER_FAILPOINTS.beforeAttemptCommit);
-  const isStored = await storeAttempts(database, round.lease, attempts);
+  const isStored = await ledger.storeAttempts(round.lease, attempts);
   failpoint(WORKER_FAILPOINTS.afterAttemptCommit);
   return isStored && slots.length === settings.batchSize;
 }
 
-/**
- * Signs the next attempt of slots whose latest one was refused for its price or gas. One that the
- * settings' limits forbid keeps its slot and waits.
- */
-export async function correctAttempts(
+/** Signs a slot's payment with this gas; the caller stores it before it leaves. */
+export function signPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
+  const { destination: to, amountAtoken: valueAtoken } = slot;
+  return sign(context, slot, { kind: "payment", to, valueAtoken, gas });
+}
+
+/** Signs a transfer of nothing to the wallet itself on a slot's nonce. */
+export function signCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
+  const to = context.signer.address;
+  return sign(context, slot, { kind: "cancel", to, valueAtoken: 0n, gas });
+}
+
+/** Stores what was signed to replace earlier attempts. */
+export async function storeReplacements(
   context: LaneContext,
   round: Round,
-  refused: readonly RefusedAttempt[],
+  attempts: readonly NewAttempt[],
 ): Promise<void> {
-  if (refused.length === 0) return;
-  const estimates = await context.node.estimate(
-    context.signer.address,
-    refused.map(({ slot }) => ({ to: slot.destination, valueAtoken: slot.amountAtoken })),
-    { signal: round.signal, gasMax: estimateCeiling(context.settings.gas) },
-  );
-  const attempts: NewAttempt[] = [];
-  refused.forEach((entry, index) => {
-    const meaning = estimates[index];
-    const estimate = meaning?.kind === "payable" ? meaning.gas : undefined;
-    const gas = correctedGas(context, round, entry, estimate);
-    if (gas === undefined || entry.slot.attempts.length >= MAX_ATTEMPTS) {
-      context.log.error(
-        { withdrawalId: entry.slot.withdrawalId, refusal: entry.meaning.kind },
-        "a refused payment cannot be corrected within the limits of gas and price",
-      );
-      return;
-    }
-    attempts.push(signAttempt(context, entry.slot, gas));
-  });
   if (attempts.length === 0) return;
-  const isStored = await storeAttempts(context.database, round.lease, attempts);
-  if (isStored) context.log.info({ count: attempts.length }, "payments were signed anew");
+  const isStored = await context.ledger.storeAttempts(round.lease, attempts);
   failpoint(WORKER_FAILPOINTS.afterCorrectionCommit);
+  if (isStored) context.log.info({ count: attempts.length }, "transactions were signed anew");
 }
 
-/** Gas and price of the next attempt; undefined when no allowed value can help. */
-function correctedGas(
+/** What may still be spent on dearer payments; only the worker that holds the lease spends it. */
+export class FeeRoom {
+  readonly #gas: GasSettings;
+  #leftAtoken: bigint;
+
+  private constructor(gas: GasSettings, leftAtoken: bigint) {
+    this.#gas = gas;
+    this.#leftAtoken = leftAtoken;
+  }
+
+  /** The day's budget less what is booked today and what open slots can cost at most. */
+  static async read({ ledger, signer, settings }: LaneContext): Promise<FeeRoom> {
+    const open = await ledger.sumOpenSlots(signer.address);
+    const wallet = await ledger.readHotWallet(signer.address);
+    const spentAtoken = open.feesAtoken + (wallet?.feesOfDayAtoken ?? 0n);
+    return new FeeRoom(settings.gas, settings.gas.feePerDayAtoken - spentAtoken);
+  }
+
+  /** Takes what an attempt costs beyond the slot's dearest one; false when it may not be signed. */
+  take(slot: LiveSlot, gas: AttemptGas): boolean {
+    const feeAtoken = feeOf(gas);
+    if (feeAtoken > this.#gas.feePerPayoutAtoken) return false;
+    const dearest = slot.attempts.reduce((most, { gasLimit, gasPriceAtoken }) => {
+      const fee = feeOf({ gasLimit, gasPriceAtoken });
+      return fee > most ? fee : most;
+    }, feeOf(slot));
+    const moreAtoken = feeAtoken > dearest ? feeAtoken - dearest : 0n;
+    if (moreAtoken > this.#leftAtoken) return false;
+    this.#leftAtoken -= moreAtoken;
+    return true;
+  }
+}
+
+function sign(
   context: LaneContext,
-  round: Round,
-  { slot, meaning }: RefusedAttempt,
-  estimate: bigint | undefined,
-): AttemptGas | undefined {
-  const { gas } = context.settings;
-  const former = slot.attempts.at(-1) ?? slot;
-  const { gasLimit, gasPriceAtoken } = former;
-  if (meaning.kind === "price-too-low") {
-    const suggestedAtoken = round.view.suggestedPriceAtoken;
-    const wanted = { suggestedAtoken, neededAtoken: meaning.neededPriceAtoken };
-    const raised = raisePrice(gasPriceAtoken, wanted, gas);
-    return raised === undefined ? undefined : { gasLimit, gasPriceAtoken: raised };
-  }
-  if (meaning.kind === "gas-too-low") {
-    const wanted = { estimate: estimate ?? gasLimit, needed: meaning.neededGas };
-    const raised = raiseGasLimit(gasLimit, wanted, gas);
-    return raised === undefined ? undefined : { gasLimit: raised, gasPriceAtoken };
-  }
-  if (meaning.kind === "gas-too-high" && estimate !== undefined && estimate < gasLimit) {
-    return { gasLimit: estimate, gasPriceAtoken };
-  }
-  return undefined;
-}
-
-function signAttempt(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
-  const signed = context.signer.sign({
-    chainId: context.chainId,
-    nonce: slot.nonce,
-    to: slot.destination,
-    valueAtoken: slot.amountAtoken,
-    gasLimit: gas.gasLimit,
-    gasPriceAtoken: gas.gasPriceAtoken,
-  });
+  slot: LiveSlot,
+  wanted: Pick<NewAttempt, "kind" | "valueAtoken"> & {
+    readonly to: LiveSlot["destination"];
+    readonly gas: AttemptGas;
+  },
+): NewAttempt {
+  const { kind, to, valueAtoken } = wanted;
+  const { gasLimit, gasPriceAtoken } = wanted.gas;
+  const { chainId } = context;
+  const gas = { gasLimit, gasPriceAtoken };
+  const signed = context.signer.sign({ chainId, nonce: slot.nonce, to, valueAtoken, ...gas });
   return {
     slotId: slot.slotId,
     withdrawalId: slot.withdrawalId,
     n: slot.attempts.length,
+    kind,
     raw: signed.raw,
     hash: signed.hash,
-    gasLimit: gas.gasLimit,
-    gasPriceAtoken: gas.gasPriceAtoken,
-    valueAtoken: slot.amountAtoken,
+    ...gas,
+    valueAtoken,
   };
 }

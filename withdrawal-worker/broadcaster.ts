@@ -1,10 +1,9 @@
 /** Sends stored bytes, the same ones as often as needed, in nonce order; answers decide what next. */
 import type { Hash32, Hex } from "../chain/hex.js";
-import { readLiveSlots } from "../ledger/withdrawals/nonce-slots.js";
+import type { SlotQuery } from "../ledger/withdrawals/nonce-slots.js";
 import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
-import { moveWithdrawals } from "../ledger/withdrawals/withdrawal-steps.js";
 import { failpoint } from "../runtime/process/failpoint.js";
-import type { RefusedAttempt } from "./attempts.js";
+import type { RefusedAttempt } from "./corrections.js";
 import { WorkerError } from "./errors.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
@@ -28,14 +27,33 @@ interface Sendable {
   readonly hash: Hash32;
 }
 
+/** When bytes were last sent, and what the node said. */
+interface Sent {
+  readonly nonce: bigint;
+  readonly atMs: number;
+  /** True once the node had taken them. */
+  isTaken: boolean;
+  /** Why it did not, in the words of `SendMeaning`. */
+  answer: SendMeaning["kind"];
+}
+
 /** Remembers when bytes were last sent; losing this memory costs one needless repeat. */
 export class Broadcaster {
   readonly #context: LaneContext;
   /** Bounded by the open slots: entries below the chain's nonce are dropped each round. */
-  readonly #sentAtMs = new Map<Hash32, { readonly nonce: bigint; readonly atMs: number }>();
+  readonly #sent = new Map<Hash32, Sent>();
 
   constructor(context: LaneContext) {
     this.#context = context;
+  }
+
+  /** What the node last said to bytes with this nonce; undefined when none were sent. */
+  answerTo(nonce: bigint): SendMeaning["kind"] | undefined {
+    let latest: Sent | undefined;
+    for (const sent of this.#sent.values()) {
+      if (sent.nonce === nonce && (latest === undefined || sent.atMs >= latest.atMs)) latest = sent;
+    }
+    return latest?.answer;
   }
 
   /**
@@ -47,30 +65,38 @@ export class Broadcaster {
     this.#forgetMined(round.view.nonce);
     const report: MutableReport = { sentCount: 0, refused: [], conflicts: [], hasNoFunds: false };
     const { nonce, pendingNonce } = round.view;
-    // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again.
+    // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again but
+    // what is to replace the transaction there.
     const missingFrom = pendingNonce > nonce ? pendingNonce : nonce;
-    await this.#sendPages("broadcast", missingFrom, round, report);
-    await this.#sendPages("signed", nonce, round, report);
+    const pages: readonly Omit<SlotQuery, "wallet" | "limit">[] = [
+      // First: these cost the least, and what waits behind them may be waiting for them.
+      { statuses: ["cancelling"], fromNonce: nonce },
+      { statuses: ["broadcast"], fromNonce: nonce, belowNonce: missingFrom, isReplaced: true },
+      { statuses: ["broadcast"], fromNonce: missingFrom },
+      { statuses: ["signed"], fromNonce: nonce },
+    ];
+    for (const page of pages) await this.#sendPages(page, missingFrom, round, report);
     return report;
   }
 
-  /** Sends what is due of all open slots in a state, in nonce order. */
+  /** Sends what is due of all these open slots, in nonce order. */
   async #sendPages(
-    status: "signed" | "broadcast",
-    firstNonce: bigint,
+    query: Omit<SlotQuery, "wallet" | "limit">,
+    missingFrom: bigint,
     round: Round,
     report: MutableReport,
   ): Promise<void> {
-    const { settings, signer, database } = this.#context;
-    let fromNonce = firstNonce;
+    const { settings, signer, ledger } = this.#context;
+    let { fromNonce } = query;
     while (!report.hasNoFunds) {
-      const slots = await readLiveSlots(database, {
-        wallet: signer.address,
-        statuses: [status],
+      const limit = settings.batchSize;
+      const slots = await ledger.readLiveSlots({
+        ...query,
         fromNonce,
-        limit: settings.batchSize,
+        wallet: signer.address,
+        limit,
       });
-      const due = slots.flatMap((slot) => this.#toSendable(slot));
+      const due = slots.flatMap((slot) => this.#toSendable(slot, missingFrom));
       if (due.length > 0) await this.#send(due, round, report);
       const last = slots.at(-1);
       if (last === undefined || slots.length < settings.batchSize) return;
@@ -79,24 +105,30 @@ export class Broadcaster {
   }
 
   #forgetMined(minedNonce: bigint): void {
-    for (const [hash, { nonce }] of this.#sentAtMs) {
-      if (nonce < minedNonce) this.#sentAtMs.delete(hash);
+    for (const [hash, { nonce }] of this.#sent) {
+      if (nonce < minedNonce) this.#sent.delete(hash);
     }
   }
 
   /** The latest attempt's bytes when they are due. */
-  #toSendable(slot: LiveSlot): Sendable[] {
+  #toSendable(slot: LiveSlot, missingFrom: bigint): Sendable[] {
     const attempt = slot.attempts.at(-1);
     if (attempt?.raw === undefined) return [];
-    const sent = this.#sentAtMs.get(attempt.hash);
+    // Nobody wants this payment any more; what cancels it is not signed yet.
+    if (slot.status === "cancelling" && attempt.kind !== "cancel") return [];
+    const sent = this.#sent.get(attempt.hash);
+    const isHeld = sent?.isTaken === true && slot.nonce < missingFrom;
     const waitMs = this.#context.settings.rebroadcastIntervalMs;
     const isDue = sent === undefined || this.#context.clock.monotonicMs() - sent.atMs >= waitMs;
-    return isDue ? [{ slot, raw: attempt.raw, hash: attempt.hash }] : [];
+    return isDue && !isHeld ? [{ slot, raw: attempt.raw, hash: attempt.hash }] : [];
   }
 
   async #send(due: readonly Sendable[], round: Round, report: MutableReport): Promise<void> {
     const atMs = this.#context.clock.monotonicMs();
-    for (const { hash, slot } of due) this.#sentAtMs.set(hash, { nonce: slot.nonce, atMs });
+    for (const { hash, slot } of due) {
+      const isTaken = this.#sent.get(hash)?.isTaken ?? false;
+      this.#sent.set(hash, { nonce: slot.nonce, atMs, isTaken, answer: "unknown" });
+    }
     const outcomes = await this.#context.node.send(
       due.map(({ raw }) => raw),
       { signal: round.signal },
@@ -108,6 +140,7 @@ export class Broadcaster {
       const outcome = outcomes[index];
       if (outcome === undefined) return;
       const meaning = meaningOfSend(outcome, entry.hash);
+      this.#remember(entry.hash, meaning);
       if (meaning.kind === "sent") taken.push(entry);
       else if (meaning.kind === "node-broken") brokenReason ??= meaning.reason;
       else this.#note(entry, meaning, report);
@@ -119,14 +152,18 @@ export class Broadcaster {
     }
   }
 
+  #remember(hash: Hash32, { kind }: SendMeaning): void {
+    const sent = this.#sent.get(hash);
+    if (sent === undefined) return;
+    sent.answer = kind;
+    sent.isTaken = kind === "sent";
+  }
+
   async #recordTaken(taken: readonly Sendable[]): Promise<void> {
     const first = taken.filter(({ slot }) => slot.status === "signed");
     if (first.length === 0) return;
-    await moveWithdrawals(
-      this.#context.database,
-      "broadcast",
+    await this.#context.ledger.markBroadcast(
       first.map(({ slot, hash }) => ({ id: slot.withdrawalId, data: { txHash: hash } })),
-      ["signed"],
     );
     failpoint(WORKER_FAILPOINTS.afterBroadcastCommit);
   }
@@ -141,13 +178,14 @@ export class Broadcaster {
       case "conflict":
         // With earlier attempts of the slot around, the pool holds one of those: either may mine.
         if (slot.attempts.length === 1) report.conflicts.push(slot);
+        else if (slot.status === "cancelling") report.refused.push({ slot, meaning });
         return;
       case "no-funds":
         report.hasNoFunds = true;
         return;
       case "gap":
         // An earlier slot is missing at the node; everything open goes out again, in order.
-        this.#sentAtMs.clear();
+        this.#sent.clear();
         return;
       default:
         // nonce-consumed: the settler holds receipts against the chain's nonce; unknown: later.

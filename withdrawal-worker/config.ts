@@ -64,7 +64,59 @@ export const workerConfigFile = defineConfigFile("worker", {
       min: 1n,
       max: 10n ** 18n,
       unit: "atoken per gas",
-      help: "Highest gas price that is signed, whatever the node suggests.",
+      help: "Highest gas price of a payment, whatever the node suggests.",
+    }),
+    "fee-per-payout-max-atoken": field.bigint({
+      default: 10n ** 17n,
+      min: 1n,
+      max: 10n ** 24n,
+      unit: "atoken",
+      help: "Most that the network fee of one payment may come to; beyond it a request waits.",
+    }),
+    "fee-per-day-max-atoken": field.bigint({
+      default: 10n ** 19n,
+      min: 1n,
+      max: 10n ** 26n,
+      unit: "atoken",
+      help: "Most that the payments of a UTC day may cost in network fees; beyond it requests wait.",
+    }),
+    "contracts-in-flight-gas": field.bigint({
+      default: 4_000_000n,
+      min: 0n,
+      max: 10n ** 12n,
+      unit: "gas",
+      help: "Gas limits of payments to contracts on their way, summed; plain ones never wait for more.",
+    }),
+  },
+  payouts: {
+    "minimum-atoken": field.bigint({
+      default: 0n,
+      min: 0n,
+      max: 10n ** 30n,
+      unit: "atoken",
+      help: "Smallest withdrawal of TOKEN; less is refused as BELOW_MINIMUM. 0 takes any.",
+    }),
+    "failure-fee-atoken": field.bigint({
+      default: 0n,
+      min: 0n,
+      max: 10n ** 30n,
+      unit: "atoken",
+      help: "Charged to the customer whose payout was mined and failed, at most its amount.",
+    }),
+    "failures-max": field.integer({
+      default: 100,
+      min: 0,
+      max: 1_000_000,
+      help:
+        "After so many payouts of a customer that failed on the chain in the window, further ones " +
+        "to contracts are rejected; 0 never rejects.",
+    }),
+    "failures-window-ms": field.integer({
+      default: 86_400_000,
+      min: 1_000,
+      max: 2_592_000_000,
+      unit: "ms",
+      help: "Window of failures-max.",
     }),
   },
   worker: {
@@ -109,6 +161,27 @@ export const workerConfigFile = defineConfigFile("worker", {
       max: 60_000,
       unit: "ms",
       help: "How long a worker that fell silent keeps the hot wallet.",
+    }),
+    "reprice-after-ms": field.integer({
+      default: 30_000,
+      min: 1_000,
+      max: 86_400_000,
+      unit: "ms",
+      help: "Wait for the lowest open nonce before its transaction is replaced by a dearer one.",
+    }),
+    "give-up-after-ms": field.integer({
+      default: 600_000,
+      min: 1_000,
+      max: 86_400_000,
+      unit: "ms",
+      help: "Wait for it before a transfer of nothing takes the nonce and the withdrawal fails.",
+    }),
+    "stall-alarm-ms": field.integer({
+      default: 60_000,
+      min: 1_000,
+      max: 86_400_000,
+      unit: "ms",
+      help: "Wait for it before /ready says that the lane does not move.",
     }),
     "batch-size": field.integer({
       default: 200,

@@ -28,13 +28,18 @@ export type ApiErrorCode =
   | "UNKNOWN_CUSTOMER"
   | "INSUFFICIENT_BALANCE"
   | "IDEMPOTENCY_KEY_REUSED"
+  | "BELOW_MINIMUM"
+  | "DEADLINE_PASSED"
+  | "ALREADY_MINED"
+  | "ALREADY_ENDED"
+  | "FROZEN"
   | "NOT_FOUND";
 
 /** A request that is answered with an error. */
 export class ApiError extends AppError<ApiErrorCode> {
   constructor(
     /** HTTP status of the answer. */
-    readonly status: 400 | 404 | 422,
+    readonly status: 400 | 404 | 409 | 422,
     code: ApiErrorCode,
     message: string,
     details: Readonly<Record<string, unknown>> = {},

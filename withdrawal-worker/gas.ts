@@ -8,9 +8,18 @@ export interface GasSettings {
   readonly limitMax: bigint;
   /** Lowest price, atoken per gas. */
   readonly priceFloorAtoken: bigint;
-  /** Highest price that is ever signed, atoken per gas. */
+  /** Highest price that is ever signed for a payment, atoken per gas. */
   readonly priceCapAtoken: bigint;
+  /** Most that the fee of one payment may come to; a request beyond it waits. */
+  readonly feePerPayoutAtoken: bigint;
+  /** Most that the payments of a UTC day may cost in fees, those on their way at their dearest. */
+  readonly feePerDayAtoken: bigint;
+  /** Gas limits of payments to code that are on their way, summed; one alone may be above it. */
+  readonly codeGasInFlight: bigint;
 }
+
+/** Gas of a transfer to an account without code, in every chain's rules. */
+export const TRANSFER_GAS = 21_000n;
 
 /** Gas limit and price of one attempt. */
 export interface AttemptGas {
@@ -36,17 +45,32 @@ export function choosePrice(suggestedAtoken: bigint, settings: GasSettings): big
   return price < priceCapAtoken ? price : priceCapAtoken;
 }
 
-/** Price of an attempt that follows one refused as too cheap; undefined when the cap forbids it. */
+/** A tenth more, rounded up: the least that pools ask of a replacement. */
+function tenthMore(price: bigint): bigint {
+  return (price * 11n + 9n) / 10n;
+}
+
+/**
+ * Cap of a transfer that cancels: a tenth above that of payments, so that one at the cap can still
+ * be replaced.
+ */
+export function cancelPriceCap(priceCapAtoken: bigint): bigint {
+  return tenthMore(priceCapAtoken);
+}
+
+/** Price of an attempt that replaces or follows others; undefined when the cap forbids it. */
 export function raisePrice(
   former: bigint,
-  wanted: { readonly suggestedAtoken: bigint; readonly neededAtoken?: bigint },
-  settings: GasSettings,
+  wanted: { readonly suggestedAtoken: bigint; readonly neededAtoken?: bigint | undefined },
+  priceCapAtoken: bigint,
 ): bigint | undefined {
-  // A replacement must pay at least a tenth more, so every correction does.
-  const tenthMore = (former * 11n + 9n) / 10n;
-  const candidates = [tenthMore, wanted.suggestedAtoken, wanted.neededAtoken ?? 0n];
+  const candidates = [tenthMore(former), wanted.suggestedAtoken, wanted.neededAtoken ?? 0n];
   const price = candidates.reduce((highest, next) => (next > highest ? next : highest));
-  return price <= settings.priceCapAtoken ? price : undefined;
+  if (price <= priceCapAtoken) return price;
+  // What was only suggested is no reason to stand still: a tenth more may be enough.
+  const least = [candidates[0] ?? 0n, wanted.neededAtoken ?? 0n];
+  const needed = least.reduce((highest, next) => (next > highest ? next : highest));
+  return needed <= priceCapAtoken ? priceCapAtoken : undefined;
 }
 
 /** Gas limit after a refusal as too little gas; undefined when the settings forbid it. */

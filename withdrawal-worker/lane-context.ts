@@ -1,10 +1,12 @@
 /** What all steps of a lane share: the wallet, its lease, the node, the settings. */
-import type { LedgerDatabase } from "../ledger/database.js";
+import type { FailureRules } from "../ledger/withdrawals/slot-outcomes.js";
 import type { WalletLease } from "../ledger/withdrawals/wallet-lease.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
+import type { LaneLedger } from "./lane-ledger.js";
 import type { Signer } from "./signer.js";
+import type { StallSettings } from "./stalled-slot.js";
 import type { WalletNode, WalletView } from "./wallet-node.js";
 
 /** Settings of a lane. */
@@ -26,11 +28,20 @@ export interface LaneSettings {
   /** How long a silent worker keeps its lease. */
   readonly leaseMs: number;
   readonly gas: GasSettings;
+  readonly stall: StallSettings;
+  readonly failures: FailureSettings;
+}
+
+/** What payouts that fail on the chain lead to. */
+export interface FailureSettings extends FailureRules {
+  /** So many in the window, and payouts of the customer to code are rejected; 0 never rejects. */
+  readonly maxCount: number;
+  readonly windowMs: number;
 }
 
 /** Parts a lane is made of. */
 export interface LaneContext {
-  readonly database: LedgerDatabase;
+  readonly ledger: LaneLedger;
   readonly node: WalletNode;
   readonly signer: Signer;
   readonly chainId: bigint;
@@ -44,4 +55,12 @@ export interface Round {
   readonly lease: WalletLease;
   readonly view: WalletView;
   readonly signal: AbortSignal;
+}
+
+/** The settings of gas, within what the node takes of one transaction. */
+export function gasOf({ settings }: LaneContext, { view }: Pick<Round, "view">): GasSettings {
+  const { maxTransactionGas } = view;
+  const { gas } = settings;
+  if (maxTransactionGas === undefined || maxTransactionGas >= gas.limitMax) return gas;
+  return { ...gas, limitMax: maxTransactionGas };
 }

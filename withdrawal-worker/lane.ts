@@ -4,27 +4,23 @@
  * finds what a lost one left behind.
  */
 import { errorCode, errorMessage } from "../chain/errors.js";
-import { sumOpenSlots } from "../ledger/withdrawals/nonce-slots.js";
-import { freezeSigning, readFreeze } from "../ledger/withdrawals/signing-freeze.js";
 import {
-  acquireLease,
-  createHotWallet,
   type HotWalletState,
   LeaseLostError,
-  readHotWallet,
-  releaseLease,
-  renewLease,
   type WalletLease,
 } from "../ledger/withdrawals/wallet-lease.js";
 import { NodeFault, RpcError } from "../rpc-client/errors.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import { createWakeup, sleep } from "../runtime/process/task.js";
-import { correctAttempts, signSlots } from "./attempts.js";
+import { signSlots } from "./attempts.js";
 import { Broadcaster } from "./broadcaster.js";
+import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "./errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
+import { whileHolding } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
 import { fillSlots } from "./slotter.js";
+import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
 
 /** What a lane is doing, for `/ready` and metrics. */
@@ -34,6 +30,8 @@ export interface LaneStatus {
   readonly isFrozen: boolean;
   readonly holdsLease: boolean;
   readonly openSlots: number;
+  /** How long the lowest open nonce has been waited for, milliseconds; 0 with none open. */
+  readonly stalledMs: number;
 }
 
 /** The work of one hot wallet. */
@@ -42,6 +40,7 @@ export class Lane {
   readonly #owner: string;
   readonly #broadcaster: Broadcaster;
   readonly #settler: Settler;
+  readonly #wayOut: WayOut;
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
@@ -56,6 +55,7 @@ export class Lane {
     this.#owner = owner;
     this.#broadcaster = new Broadcaster(context);
     this.#settler = new Settler(context);
+    this.#wayOut = new WayOut(context);
   }
 
   /** Makes the next round come at once. */
@@ -70,6 +70,7 @@ export class Lane {
       isFrozen: this.#isFrozen,
       holdsLease: this.#lease !== undefined,
       openSlots: this.#openSlots,
+      stalledMs: this.#lease === undefined ? 0 : (this.#wayOut.stalled()?.waitedMs ?? 0),
     };
   }
 
@@ -104,17 +105,28 @@ export class Lane {
       this.#blockedReason = undefined;
       return false;
     }
-    const hasMore = await this.#work({ lease: this.#lease, view, signal }, wallet);
+    const lease = this.#lease;
+    const { ledger, settings } = this.#context;
+    const hasMore = await whileHolding(
+      lease,
+      { ledger, leaseMs: settings.leaseMs, signal },
+      (heldSignal) => this.#work({ lease, view, signal: heldSignal }, wallet),
+    );
     await this.#readStatus();
     return hasMore;
   }
 
   async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
     await this.#checkForeignNonce(round.view, wallet);
+    const { ledger, settings, signer } = this.#context;
     const hasMoreMined = await this.#settler.settle(round);
+    const limit = settings.batchSize;
+    const expired = await ledger.cancelExpired({ wallet: signer.address, limit });
+    await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
     const hasMoreRequests = await fillSlots(this.#context, round);
     const hasMoreToSign = await signSlots(this.#context, round);
+    await signCancels(this.#context, round);
     const report = await this.#broadcaster.sendDue(round);
     await correctAttempts(this.#context, round, report.refused);
     if (report.conflicts.length > 0) {
@@ -122,17 +134,19 @@ export class Lane {
       await this.#freeze(`the pool holds a foreign transaction with nonce ${nonces[0]}`);
     }
     if (report.hasNoFunds) this.#pause();
-    return hasMoreMined || hasMoreRequests || hasMoreToSign || report.refused.length > 0;
+    const hasMoreExpired = expired === limit;
+    const hasMoreOpen = hasMoreToSign || report.refused.length > 0;
+    return hasMoreMined || hasMoreExpired || hasMoreRequests || hasMoreOpen;
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */
   async #openWallet(view: WalletView): Promise<HotWalletState> {
-    const { database, signer, log } = this.#context;
-    const known = await readHotWallet(database, signer.address);
+    const { ledger, signer, log } = this.#context;
+    const known = await ledger.readHotWallet(signer.address);
     if (known !== undefined) return known;
-    await createHotWallet(database, { wallet: signer.address, firstNonce: view.nonce });
+    await ledger.createHotWallet({ wallet: signer.address, firstNonce: view.nonce });
     log.info({ wallet: signer.address, firstNonce: view.nonce.toString() }, "hot wallet opened");
-    const created = await readHotWallet(database, signer.address);
+    const created = await ledger.readHotWallet(signer.address);
     if (created === undefined) throw new Error("the hot wallet's row cannot be read back");
     return created;
   }
@@ -154,13 +168,13 @@ export class Lane {
   }
 
   async #holdLease(): Promise<WalletLease | undefined> {
-    const { database, signer, settings, log } = this.#context;
+    const { ledger, signer, settings, log } = this.#context;
     const { leaseMs } = settings;
     if (this.#lease !== undefined) {
-      if (await renewLease(database, this.#lease, { leaseMs })) return this.#lease;
+      if (await ledger.renewLease(this.#lease, { leaseMs })) return this.#lease;
       log.warn({ wallet: signer.address }, "another worker has taken the wallet over");
     }
-    const lease = await acquireLease(database, {
+    const lease = await ledger.acquireLease({
       wallet: signer.address,
       owner: this.#owner,
       leaseMs,
@@ -185,8 +199,8 @@ export class Lane {
   }
 
   async #freeze(reason: string): Promise<void> {
-    const { database, signer, log } = this.#context;
-    if (await freezeSigning(database, signer.address, reason)) {
+    const { ledger, signer, log } = this.#context;
+    if (await ledger.freezeSigning(signer.address, reason)) {
       log.error({ wallet: signer.address, reason }, "signing is frozen");
     }
   }
@@ -198,15 +212,31 @@ export class Lane {
   }
 
   async #readStatus(): Promise<void> {
-    const { database, signer } = this.#context;
-    const { count } = await sumOpenSlots(database, signer.address);
-    const freeze = await readFreeze(database, signer.address);
+    const { ledger, signer } = this.#context;
+    const { count } = await ledger.sumOpenSlots(signer.address);
+    const freeze = await ledger.readFreeze(signer.address);
     this.#openSlots = count;
     this.#isFrozen = freeze.frozen;
-    this.#blockedReason = freeze.frozen ? `signing is frozen: ${freeze.reason}` : undefined;
+    this.#blockedReason = freeze.frozen
+      ? `signing is frozen: ${freeze.reason}`
+      : this.#stallReason();
   }
 
-  /** Runs a round and sorts its faults: weather is waited out, broken invariants end the lane. */
+  /** Why the lane does not move, once that has lasted too long. */
+  #stallReason(): string | undefined {
+    const stalled = this.#wayOut.stalled();
+    const { alarmAfterMs } = this.#context.settings.stall;
+    if (stalled === undefined || stalled.waitedMs < alarmAfterMs) return undefined;
+    const { nonce, status, waitedMs } = stalled;
+    const answer = this.#broadcaster.answerTo(nonce) ?? "nothing sent";
+    const seconds = Math.floor(waitedMs / 1_000);
+    return (
+      `nonce ${nonce} (${status}) has not been mined for ${seconds} s; ` +
+      `the node's last answer: ${answer}`
+    );
+  }
+
+  /** Runs a round and sorts its faults: what passes is waited out, broken invariants end the lane. */
   async #guardedRound(signal: AbortSignal): Promise<"more" | "idle" | "fault"> {
     try {
       return (await this.runRound(signal)) ? "more" : "idle";
@@ -216,7 +246,7 @@ export class Lane {
         this.#lease = undefined;
         return "idle";
       }
-      if (!isWeather(error)) throw error;
+      if (!isPassing(error)) throw error;
       this.#noteFault(error);
       return "fault";
     }
@@ -234,7 +264,7 @@ export class Lane {
     this.#lease = undefined;
     if (lease === undefined) return;
     try {
-      await releaseLease(this.#context.database, lease);
+      await this.#context.ledger.releaseLease(lease);
     } catch (error) {
       // The lease runs out by itself; a database that is gone is no reason to fail a stop.
       this.#context.log.debug({ reason: errorMessage(error) }, "the lease was not given back");
@@ -243,7 +273,7 @@ export class Lane {
 }
 
 /** Faults that pass: the node or the database cannot be asked, or says what cannot be used. */
-function isWeather(error: unknown): boolean {
+function isPassing(error: unknown): boolean {
   if (error instanceof NodeFault || error instanceof RpcError) return true;
   if (error instanceof WorkerError) {
     return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND"].includes(error.code);

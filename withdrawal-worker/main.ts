@@ -25,10 +25,11 @@ import { WorkerError } from "./errors.js";
 import { decryptKeystore } from "../chain/keystore.js";
 import { Lane } from "./lane.js";
 import type { LaneSettings } from "./lane-context.js";
+import { createLaneLedger } from "./lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKeySigner, type Signer } from "./signer.js";
 import { createWalletNode } from "./wallet-node.js";
-import { registerWorkerMetrics } from "./worker-metrics.js";
+import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
 runProcess({ name: "withdrawal-worker", start });
 
@@ -54,7 +55,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
-  const lane = new Lane({ database, node, signer, chainId, settings, clock, log }, randomUUID());
+  const ledger = createLaneLedger(database);
+  const lane = new Lane({ ledger, node, signer, chainId, settings, clock, log }, randomUUID());
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),
@@ -108,6 +110,19 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
       limitMax: config.gas["limit-max"],
       priceFloorAtoken: config.gas["price-floor-atoken"],
       priceCapAtoken: config.gas["price-cap-atoken"],
+      feePerPayoutAtoken: config.gas["fee-per-payout-max-atoken"],
+      feePerDayAtoken: config.gas["fee-per-day-max-atoken"],
+      codeGasInFlight: config.gas["contracts-in-flight-gas"],
+    },
+    stall: {
+      repriceAfterMs: config.worker["reprice-after-ms"],
+      giveUpAfterMs: config.worker["give-up-after-ms"],
+      alarmAfterMs: config.worker["stall-alarm-ms"],
+    },
+    failures: {
+      failureFeeAtoken: config.payouts["failure-fee-atoken"],
+      maxCount: config.payouts["failures-max"],
+      windowMs: config.payouts["failures-window-ms"],
     },
   };
 }
@@ -124,20 +139,25 @@ function createServer(parts: {
   const { config, database, signer, lane, queue, apiKey, context } = parts;
   const metrics = createMetrics();
   const wallet = signer.address;
-  registerWorkerMetrics(metrics, {
-    database,
-    wallet,
+  registerWorkerHealth(metrics, {
     laneStatus: () => lane.status(),
     isQueueOpen: () => queue.isOpen(),
   });
+  const keyedMetrics = createMetrics({ processMetrics: false });
+  registerWorkerFigures(keyedMetrics, { database, wallet });
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/withdrawal.yaml", import.meta.url)),
     listen: config.api.listen,
     routes: createWithdrawalRoutes({
       database,
-      accept: new AcceptQueue(database, () => queue.wake()),
+      accept: new AcceptQueue(database, {
+        onAccepted: () => queue.wake(),
+        minimumAtoken: config.payouts["minimum-atoken"],
+        clock: systemClock,
+      }),
       wallet,
+      onCancelled: () => queue.wake(),
     }),
     access: new KeyRing({
       database,
@@ -149,6 +169,7 @@ function createServer(parts: {
     readiness: () => readinessOf(lane),
     log: context.log,
     metrics,
+    keyedMetrics,
     bodyLimitBytes: config.api["body-limit-bytes"],
   });
 }

@@ -3,15 +3,7 @@
  * slot's attempts decides it; a consumed nonce without one freezes and is never paid again.
  */
 import type { Hash32, Height } from "../chain/hex.js";
-import { readLiveSlots } from "../ledger/withdrawals/nonce-slots.js";
-import { freezeSigning } from "../ledger/withdrawals/signing-freeze.js";
-import {
-  freezeWithdrawals,
-  receiptOfSlot,
-  recordInclusions,
-  settleSlots,
-  type SlotReceipt,
-} from "../ledger/withdrawals/slot-outcomes.js";
+import { receiptOfSlot, type SlotReceipt } from "../ledger/withdrawals/slot-outcomes.js";
 import type { Inclusion, LiveSlot } from "../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
@@ -36,12 +28,12 @@ export class Settler {
   }
 
   async #recordMined(round: Round): Promise<boolean> {
-    const { database, settings, signer } = this.#context;
+    const { ledger, settings, signer } = this.#context;
     let fromNonce = 0n;
     for (;;) {
-      const slots = await readLiveSlots(database, {
+      const slots = await ledger.readLiveSlots({
         wallet: signer.address,
-        statuses: ["slotted", "signed", "broadcast", "frozen"],
+        statuses: ["slotted", "signed", "broadcast", "cancelling", "frozen"],
         fromNonce,
         belowNonce: round.view.nonce,
         limit: settings.batchSize,
@@ -77,7 +69,7 @@ export class Settler {
     }
     if (mined.length > 0) {
       failpoint(WORKER_FAILPOINTS.beforeInclusionCommit);
-      await recordInclusions(this.#context.database, mined);
+      await this.#context.ledger.recordInclusions(mined);
       failpoint(WORKER_FAILPOINTS.afterInclusionCommit);
     }
     if (lost.length > 0) await this.#freezeLost(lost);
@@ -98,9 +90,9 @@ export class Settler {
   async #freezeLost(slots: readonly LiveSlot[]): Promise<void> {
     const nonces = slots.map(({ nonce }) => nonce.toString());
     const reason = `nonce ${nonces[0]} was consumed by a transaction that this kit did not sign`;
-    await freezeSigning(this.#context.database, this.#context.signer.address, reason);
-    await freezeWithdrawals(
-      this.#context.database,
+    const { ledger, signer } = this.#context;
+    await ledger.freezeSigning(signer.address, reason);
+    await ledger.freezeWithdrawals(
       slots.map(({ withdrawalId, nonce }) => ({
         id: withdrawalId,
         reason: `nonce ${nonce} is consumed on the chain, and none of its transactions is mined`,
@@ -112,8 +104,8 @@ export class Settler {
 
   /** Re-reads the receipts of recorded inclusions and books those that are still what they were. */
   async #bookIncluded(round: Round): Promise<boolean> {
-    const { database, settings, signer, node } = this.#context;
-    const slots = await readLiveSlots(database, {
+    const { ledger, settings, signer, node } = this.#context;
+    const slots = await ledger.readLiveSlots({
       wallet: signer.address,
       statuses: ["included"],
       limit: settings.batchSize,
@@ -135,7 +127,7 @@ export class Settler {
     }
     if (changed.length > 0) await this.#freezeChanged(changed);
     if (confirmed.length === 0) return false;
-    await settleSlots(database, confirmed);
+    await ledger.settleSlots(confirmed, settings.failures);
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
     return slots.length === settings.batchSize;
   }
@@ -155,11 +147,9 @@ export class Settler {
   async #freezeChanged(slots: readonly LiveSlot[]): Promise<void> {
     const heights = [...new Set(slots.map(({ inclusion }) => inclusion?.blockNumber))];
     const reason = `block ${heights[0]} changed after a receipt of it was recorded`;
-    await freezeSigning(this.#context.database, this.#context.signer.address, reason);
-    await freezeWithdrawals(
-      this.#context.database,
-      slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })),
-    );
+    const { ledger, signer } = this.#context;
+    await ledger.freezeSigning(signer.address, reason);
+    await ledger.freezeWithdrawals(slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })));
     this.#context.log.error({ heights }, "signing is frozen: a published block changed");
   }
 }

@@ -8,8 +8,12 @@ import { bytesToHex, type Hash32, type Hex } from "../chain/hex.js";
 import { buildAndSign } from "../chain/signing/legacy-transaction.js";
 import { decodeTransaction, recoverSender, type SignedTransaction } from "../chain/transaction.js";
 import { WorkerError } from "./errors.js";
+import { cancelPriceCap } from "./gas.js";
 
-/** A plain payment in a legacy transaction, without data. */
+/**
+ * A plain payment in a legacy transaction, without data. Nothing to the wallet itself is a
+ * cancelling transfer: no request ever names the wallet as its destination.
+ */
 export interface PaymentIntent {
   readonly chainId: bigint;
   readonly nonce: bigint;
@@ -66,6 +70,14 @@ export function checkSigned(
   return checkTransaction(decodeTransaction(raw), intent, limits);
 }
 
+function capOf(
+  { to, valueAtoken }: PaymentIntent,
+  { signer, gasPriceCapAtoken }: SigningLimits & { readonly signer: Address },
+): bigint {
+  const isCancel = to === signer && valueAtoken === 0n;
+  return isCancel ? cancelPriceCap(gasPriceCapAtoken) : gasPriceCapAtoken;
+}
+
 function checkTransaction(
   tx: SignedTransaction,
   intent: PaymentIntent,
@@ -80,7 +92,7 @@ function checkTransaction(
     ["data", tx.data.length === 0],
     ["gasLimit", tx.gasLimit === intent.gasLimit && tx.gasLimit <= limits.gasLimitMax],
     ["gasPrice", tx.maxFeePerGasAtoken === intent.gasPriceAtoken],
-    ["gasPriceCap", tx.maxFeePerGasAtoken <= limits.gasPriceCapAtoken],
+    ["gasPriceCap", tx.maxFeePerGasAtoken <= capOf(intent, limits)],
     ["sender", recoverSender(tx) === limits.signer],
   ];
   const wrong = checks.filter(([, isRight]) => !isRight).map(([name]) => name);

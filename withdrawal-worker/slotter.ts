@@ -1,51 +1,51 @@
 /** Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. */
-import { parseAddress } from "../chain/address.js";
-import { readSlotQueue, type SlotCandidate, takeSlots } from "../ledger/withdrawals/nonce-slots.js";
-import { readFreeze } from "../ledger/withdrawals/signing-freeze.js";
-import { failBeforeSlot, postponeWithdrawals } from "../ledger/withdrawals/withdrawal-steps.js";
+import type { QueuedWithdrawal } from "../ledger/withdrawals/nonce-slots.js";
+import { feeOf, type SlotCandidate, type SlotLimit } from "../ledger/withdrawals/slot-choice.js";
 import type { WithdrawalId } from "../ledger/withdrawals/withdrawals.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "./failpoints.js";
-import { choosePrice, estimateCeiling, withMargin } from "./gas.js";
-import type { LaneContext, Round } from "./lane-context.js";
+import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
+import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+import type { PaymentEstimate } from "./wallet-node.js";
 import type { EstimateMeaning } from "./withdrawal-state.js";
 
 /** Longest text of a destination's refusal that is kept; contracts choose these texts. */
 const MAX_REASON_LENGTH = 200;
 
-type QueuedRequest = Awaited<ReturnType<typeof readSlotQueue>>[number];
-
 /** What a batch of estimates makes of the requests. */
 interface Sorted {
-  readonly candidates: SlotCandidate[];
+  readonly candidates: (SlotCandidate & Pick<QueuedWithdrawal, "customerId">)[];
   readonly failing: { id: WithdrawalId; reason: string }[];
-  readonly uncovered: WithdrawalId[];
-  readonly unanswered: { id: WithdrawalId; reason: string }[];
+  /** Wait for what the reason says. */
+  readonly waiting: { id: WithdrawalId; reason: string }[];
 }
+
+const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
 /**
  * Takes slots for the oldest waiting requests. A request that cannot be paid fails without a
  * nonce; one that cannot be judged or covered now waits. @returns true when more may be waiting
  */
 export async function fillSlots(context: LaneContext, round: Round): Promise<boolean> {
-  const { database, settings, signer } = context;
+  const { ledger, settings, signer } = context;
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
-  if ((await readFreeze(database, signer.address)).frozen) return false;
-  const requests = await readSlotQueue(database, {
+  if ((await ledger.readFreeze(signer.address)).frozen) return false;
+  const requests = await ledger.readSlotQueue({
     wallet: signer.address,
     limit: settings.batchSize,
   });
   if (requests.length === 0) return false;
   const sorted = await sortRequests(context, round, requests);
   if (sorted.failing.length > 0) {
-    await failBeforeSlot(database, sorted.failing);
+    await ledger.endBeforeSlot("failed", sorted.failing);
     failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
     context.log.info(
       { count: sorted.failing.length },
       "withdrawals cannot be paid, holds released",
     );
   }
-  const limit = await takeFor(context, round, sorted);
+  const candidates = await withoutRejected(context, sorted.candidates);
+  const limit = await takeFor(context, round, { ...sorted, candidates });
   await postpone(context, sorted);
   return requests.length === settings.batchSize && limit === undefined;
 }
@@ -53,98 +53,153 @@ export async function fillSlots(context: LaneContext, round: Round): Promise<boo
 async function sortRequests(
   context: LaneContext,
   round: Round,
-  requests: readonly QueuedRequest[],
+  requests: readonly QueuedWithdrawal[],
 ): Promise<Sorted> {
-  const sorted: Sorted = { candidates: [], failing: [], uncovered: [], unanswered: [] };
-  // An estimate says something about the destination only if the wallet could pay at all.
-  const covered = requests.filter((request) => request.amountAtoken <= round.view.balanceAtoken);
-  for (const { id, amountAtoken } of requests) {
-    if (amountAtoken > round.view.balanceAtoken) sorted.uncovered.push(id);
+  const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
+  const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
+  const ceiling = estimateCeiling(gasOf(context, round));
+  const asked: { request: QueuedWithdrawal; payment: PaymentEstimate }[] = [];
+  for (const request of requests) {
+    const { id, destination: to, amountAtoken: valueAtoken } = request;
+    const affordable = affordableGas(round.view.balanceAtoken - valueAtoken, price, ceiling);
+    // An estimate says something about the destination only if the wallet could pay at all.
+    if (affordable < TRANSFER_GAS) sorted.waiting.push({ id, reason: UNCOVERED });
+    else {
+      const payment = { to, valueAtoken, gasPriceAtoken: price, gasMax: affordable };
+      asked.push({ request, payment });
+    }
   }
   const meanings = await context.node.estimate(
     context.signer.address,
-    covered.map(({ destination, amountAtoken }) => ({
-      to: parseAddress(destination),
-      valueAtoken: amountAtoken,
-    })),
-    { signal: round.signal, gasMax: estimateCeiling(context.settings.gas) },
+    asked.map(({ payment }) => payment),
+    { signal: round.signal },
   );
-  covered.forEach((request, index) => {
+  asked.forEach(({ request, payment }, index) => {
     const meaning = meanings[index];
-    if (meaning !== undefined) sortOne(context, round, { request, meaning, sorted });
+    if (meaning === undefined) return;
+    const isShort = payment.gasMax < ceiling;
+    sortOne(context, round, { request, meaning, price, isShort, sorted });
   });
   return sorted;
+}
+
+/** Gas that is left to pay for behind the value, at most the ceiling; below zero without value. */
+function affordableGas(leftAtoken: bigint, price: bigint, ceiling: bigint): bigint {
+  if (leftAtoken < 0n) return -1n;
+  const gas = price === 0n ? ceiling : leftAtoken / price;
+  return gas < ceiling ? gas : ceiling;
 }
 
 function sortOne(
   context: LaneContext,
   round: Round,
   entry: {
-    readonly request: QueuedRequest;
+    readonly request: QueuedWithdrawal;
     readonly meaning: EstimateMeaning;
+    readonly price: bigint;
+    /** The wallet could not pay for as much gas as the settings allow. */
+    readonly isShort: boolean;
     readonly sorted: Sorted;
   },
 ): void {
-  const { id, amountAtoken } = entry.request;
-  const { meaning, sorted } = entry;
-  const { gas } = context.settings;
+  const { id, amountAtoken, customerId } = entry.request;
+  const { meaning, price, isShort, sorted } = entry;
+  const gas = gasOf(context, round);
   switch (meaning.kind) {
-    case "refused-by-destination":
-      sorted.failing.push({
-        id,
-        reason: `the destination refuses: ${meaning.reason.slice(0, MAX_REASON_LENGTH)}`,
-      });
+    case "refused-by-destination": {
+      const reason = `the destination refuses: ${meaning.reason.slice(0, MAX_REASON_LENGTH)}`;
+      // With more gas than the wallet can pay now the destination might not refuse.
+      if (isShort) sorted.waiting.push({ id, reason: UNCOVERED });
+      else sorted.failing.push({ id, reason });
       return;
+    }
     case "no-funds":
-      sorted.uncovered.push(id);
+      sorted.waiting.push({ id, reason: UNCOVERED });
       return;
-    case "unknown":
-      sorted.unanswered.push({ id, reason: meaning.reason.slice(0, MAX_REASON_LENGTH) });
+    case "unknown": {
+      const reason = meaning.reason.slice(0, MAX_REASON_LENGTH);
+      context.log.warn({ id, reason }, "an estimate was not answered");
+      sorted.waiting.push({ id, reason: `waits: the node could not estimate it (${reason})` });
       return;
+    }
     case "payable": {
       const gasLimit = withMargin(meaning.gas, gas);
       if (gasLimit > gas.limitMax) {
         sorted.failing.push({ id, reason: `the destination needs more gas than ${gas.limitMax}` });
         return;
       }
-      const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, gas);
-      sorted.candidates.push({ id, amountAtoken, gasLimit, gasPriceAtoken });
+      if (feeOf({ gasLimit, gasPriceAtoken: price }) > gas.feePerPayoutAtoken) {
+        sorted.waiting.push({
+          id,
+          reason: "waits: its fee would be above the budget of one payout",
+        });
+        return;
+      }
+      const entersCode = meaning.gas > TRANSFER_GAS;
+      const terms = { id, customerId, amountAtoken };
+      sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
   }
 }
 
-/** Takes slots and adds what the reserve does not cover to the uncovered ones. */
-async function takeFor(context: LaneContext, round: Round, sorted: Sorted) {
-  if (sorted.candidates.length === 0) return undefined;
-  const result = await takeSlots(context.database, round.lease, sorted.candidates, {
+/** Ends payouts to code of customers whose payouts failed on the chain too often. */
+async function withoutRejected(
+  context: LaneContext,
+  candidates: Sorted["candidates"],
+): Promise<Sorted["candidates"]> {
+  const { maxCount: count, windowMs } = context.settings.failures;
+  const toCode = candidates.filter(({ entersCode }) => entersCode);
+  if (count === 0 || toCode.length === 0) return candidates;
+  const customerIds = toCode.map(({ customerId }) => customerId);
+  const options = { customerIds, count, windowMs };
+  const failing = await context.ledger.customersWithFailures(options);
+  const rejected = toCode.filter(({ customerId }) => failing.has(customerId));
+  if (rejected.length === 0) return candidates;
+  const reason =
+    `rule failed-payouts: ${count} payouts of this customer failed on the chain within ` +
+    `${Math.round(windowMs / 1_000)} s`;
+  await context.ledger.endBeforeSlot(
+    "rejected",
+    rejected.map(({ id }) => ({ id, reason, data: { rule: "failed-payouts" } })),
+  );
+  context.log.warn({ count: rejected.length }, "payouts to contracts are rejected");
+  return candidates.filter((candidate) => !rejected.includes(candidate));
+}
+
+/** Takes slots and adds who has to wait for funds, fees or the share of code. */
+async function takeFor(
+  context: LaneContext,
+  round: Round,
+  { candidates, waiting }: Sorted,
+): Promise<SlotLimit | undefined> {
+  if (candidates.length === 0) return undefined;
+  const { gas, maxLiveSlots } = context.settings;
+  const result = await context.ledger.takeSlots(round.lease, candidates, {
     balanceAtoken: round.view.balanceAtoken,
     balanceHeight: round.view.height,
-    maxLiveSlots: context.settings.maxLiveSlots,
+    maxLiveSlots,
+    maxCodeGas: gas.codeGasInFlight,
+    feePerDayAtoken: gas.feePerDayAtoken,
   });
   if (result.taken.length > 0) failpoint(WORKER_FAILPOINTS.afterSlotCommit);
-  sorted.uncovered.push(...result.uncovered);
+  for (const id of result.uncovered) waiting.push({ id, reason: UNCOVERED });
+  for (const id of result.behindCode) {
+    waiting.push({ id, reason: "waits: other payouts to contracts are on their way" });
+  }
+  if (result.limit === "fee-budget") {
+    const reason = "waits: the day's budget of network fees is used up";
+    const isTaken = new Set(result.taken);
+    for (const { id } of candidates) if (!isTaken.has(id)) waiting.push({ id, reason });
+  }
   return result.limit === "reserve" ? undefined : result.limit;
 }
 
 /** Puts off what cannot go on now, so that it does not stand before those that can. */
-async function postpone(context: LaneContext, sorted: Sorted): Promise<void> {
+async function postpone(context: LaneContext, { waiting }: Sorted): Promise<void> {
   const delayMs = context.settings.retryDelayMs;
-  if (sorted.uncovered.length > 0) {
-    context.log.warn({ count: sorted.uncovered.length }, "withdrawals wait for hot wallet funds");
-    await postponeWithdrawals(context.database, {
-      ids: sorted.uncovered,
-      reason: "waits: the hot wallet's free balance does not cover it",
-      delayMs,
-    });
-  }
-  const [first] = sorted.unanswered;
-  if (first !== undefined) {
-    const count = sorted.unanswered.length;
-    context.log.warn({ count, reason: first.reason }, "estimates were not answered");
-    await postponeWithdrawals(context.database, {
-      ids: sorted.unanswered.map(({ id }) => id),
-      reason: `waits: the node could not estimate it (${first.reason})`,
-      delayMs,
-    });
+  for (const reason of new Set(waiting.map((entry) => entry.reason))) {
+    const ids = waiting.filter((entry) => entry.reason === reason).map(({ id }) => id);
+    context.log.warn({ count: ids.length, reason }, "withdrawals wait");
+    await context.ledger.postponeWithdrawals({ ids, reason, delayMs });
   }
 }

@@ -19,6 +19,7 @@ import {
   resultOf,
   type RpcCall,
   type RpcOptions,
+  type RpcOutcome,
 } from "../rpc-client/json-rpc.js";
 import { type NodeReceipt, parseNodeReceipt } from "../rpc-client/transaction-codec.js";
 import { WorkerError } from "./errors.js";
@@ -34,12 +35,18 @@ export interface WalletView {
   readonly pendingNonce: bigint;
   /** The node's suggestion, atoken per gas. */
   readonly suggestedPriceAtoken: bigint;
+  /** Most gas that the node takes of one transaction; undefined where it names no limit. */
+  readonly maxTransactionGas: bigint | undefined;
 }
 
 /** A payment to estimate. */
 export interface PaymentEstimate {
   readonly to: Address;
   readonly valueAtoken: bigint;
+  /** Price that it will be signed with: code can see it, and may do otherwise at another one. */
+  readonly gasPriceAtoken: bigint;
+  /** An estimate above it is answered as a refusal by the destination. */
+  readonly gasMax: bigint;
 }
 
 /** Calls throw NodeFault or WorkerError when nothing the node says can be used. */
@@ -49,12 +56,11 @@ export interface WalletNode {
   /**
    * Meanings in the order of the payments; undefined for those that there was no time to ask for.
    * A destination that burns gas costs its own answer, never those of others.
-   * @param options.gasMax an estimate above it is answered as a refusal by the destination
    */
   estimate(
     wallet: Address,
     payments: readonly PaymentEstimate[],
-    options: RpcOptions & { readonly gasMax: bigint },
+    options: RpcOptions,
   ): Promise<(EstimateMeaning | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
   /** Receipts and the height of the node that gave them, read in one exchange. */
@@ -127,10 +133,16 @@ export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): W
   const evm = createEvmClient(rpc);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, signal }),
-    estimate(wallet, payments, { signal, gasMax }) {
-      const calls = payments.map(({ to, valueAtoken }) => ({
+    estimate(wallet, payments, { signal }) {
+      const calls = payments.map(({ to, valueAtoken, gasPriceAtoken, gasMax }) => ({
         method: "eth_estimateGas",
-        params: [{ ...encodeEstimate({ from: wallet, to, valueAtoken }), gas: toQuantity(gasMax) }],
+        params: [
+          {
+            ...encodeEstimate({ from: wallet, to, valueAtoken }),
+            gas: toQuantity(gasMax),
+            gasPrice: toQuantity(gasPriceAtoken),
+          },
+        ],
       }));
       return estimateInParts(rpc, calls, signal);
     },
@@ -170,12 +182,14 @@ async function readView(
   }
   const height = readSafeQuantity(resultOf(blockNumber), "block number");
   const count = (at: string) => ({ method: "eth_getTransactionCount", params: [wallet, at] });
-  const [balance, nonce, pending, price] = await rpc.batch(
+  const [balance, nonce, pending, price, header, capabilities] = await rpc.batch(
     [
       balanceCall(wallet, height),
       count(toQuantity(height)),
       count("pending"),
-      { method: "eth_gasPrice", params: [] },
+      plain("eth_gasPrice"),
+      headerCall(height),
+      plain("eth_capabilities"),
     ],
     { signal },
   );
@@ -185,7 +199,30 @@ async function readView(
     nonce: readQuantity(resultOf(nonce), "nonce"),
     pendingNonce: readQuantity(resultOf(pending), "pending nonce"),
     suggestedPriceAtoken: readQuantity(resultOf(price), "gas price"),
+    maxTransactionGas: readTransactionGas(header, capabilities),
   };
+}
+
+/**
+ * The lower of the block's gas limit and what this chain's nodes name in `eth_capabilities`; others
+ * do not know that method, or not this member.
+ */
+function readTransactionGas(
+  header: RpcOutcome | undefined,
+  capabilities: RpcOutcome | undefined,
+): bigint | undefined {
+  const limits = [
+    memberOf(resultOf(header), "gasLimit"),
+    capabilities?.ok === true ? memberOf(capabilities.result, "transactionGas") : undefined,
+  ]
+    .filter((limit) => limit !== undefined)
+    .map((limit) => readQuantity(limit, "gas limit"));
+  const [first, second = first] = limits;
+  return first === undefined || second === undefined || first < second ? first : second;
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 async function readReceipts(

@@ -1,46 +1,84 @@
-/** Metrics of the withdrawal worker. */
+/** Metrics of the withdrawal worker: its health for anybody, its business for who has the key. */
 import type { Address } from "../chain/address.js";
 import {
-  type WithdrawalFigures,
-  withdrawalFigures,
+  endingsAfter,
+  newestEvent,
+  openFigures,
 } from "../ledger/withdrawals/withdrawal-figures.js";
-import { WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdrawal-status.js";
+import { isFinalStatus, WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdrawal-status.js";
 import type { Metrics } from "../runtime/process/metrics.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import type { LaneStatus } from "./lane.js";
 
-/** What the gauges read when a page is asked for. */
-export interface WorkerMetricsSource {
-  readonly database: Sql;
-  readonly wallet: Address;
+/** What the gauges of health read when a page is asked for. */
+export interface WorkerHealthSource {
   readonly laneStatus: () => LaneStatus;
   readonly isQueueOpen: () => boolean;
 }
 
-/** Registers the worker's gauges; the figures of the tables are read once per page. */
-export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSource): void {
+/** What the business figures are read from. */
+export interface WorkerFiguresSource {
+  readonly database: Sql;
+  readonly wallet: Address;
+}
+
+/** Registers figures of the tables: open withdrawals by state, and those that ended since. */
+export function registerWorkerFigures(metrics: Metrics, source: WorkerFiguresSource): void {
+  const { database, wallet } = source;
   const oldest = metrics.gauge(
     "causeway_withdrawals_oldest_open_age_seconds",
     "Age of the oldest withdrawal that has not ended; 0 without one.",
   );
-  metrics.gauge("causeway_withdrawals", "Withdrawals by status.", ["status"], async (gauge) => {
-    // Without its tables a page shows no figures of them; the rest of it matters all the more.
-    gauge.reset();
-    oldest.reset();
-    const figures = await readFigures(source);
-    if (figures === undefined) return;
-    for (const status of WITHDRAWAL_STATUSES) {
-      gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
-    }
-    oldest.set(figures.oldestOpenAgeSeconds);
-  });
+  const ended = metrics.counter(
+    "causeway_withdrawals_ended_total",
+    "Withdrawals that ended since this process was first asked.",
+    ["status"],
+  );
+  for (const status of WITHDRAWAL_STATUSES.filter(isFinalStatus)) ended.inc({ status }, 0);
+  let lastSeq: number | undefined;
+  const readEndings = async () => {
+    const endings = await endingsAfter(database, (lastSeq ??= await newestEvent(database)));
+    for (const [status, count] of endings.countByStatus) ended.inc({ status }, count);
+    ({ lastSeq } = endings);
+  };
+  // Pages that are asked for at once count one after the other, so that nothing counts twice.
+  let counted: Promise<void> = Promise.resolve();
+  metrics.gauge(
+    "causeway_withdrawals",
+    "Withdrawals that have not ended, by status; each at most 100000.",
+    ["status"],
+    async (gauge) => {
+      // Without its tables a page shows no figures of them; the rest of it matters all the more.
+      gauge.reset();
+      oldest.reset();
+      await unlessAway(async () => {
+        const figures = await openFigures(database, wallet);
+        for (const status of WITHDRAWAL_STATUSES.filter((each) => !isFinalStatus(each))) {
+          gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
+        }
+        oldest.set(figures.oldestAgeSeconds);
+        counted = counted.catch(() => undefined).then(readEndings);
+        await counted;
+      });
+    },
+  );
+}
+
+/** Registers the gauges of health. */
+export function registerWorkerHealth(metrics: Metrics, source: WorkerHealthSource): void {
   const status = source.laneStatus;
   metrics.gauge(
     "causeway_withdrawals_in_flight",
     "Nonces that are taken and not yet booked.",
     [],
     (gauge) => gauge.set(status().openSlots),
+  );
+  metrics.gauge(
+    "causeway_withdrawal_lane_stalled_seconds",
+    "How long the lowest open nonce has been waited for; 0 while none is open.",
+    [],
+    (gauge) => gauge.set(status().stalledMs / 1_000),
   );
   metrics.gauge(
     "causeway_signing_frozen",
@@ -62,12 +100,11 @@ export function registerWorkerMetrics(metrics: Metrics, source: WorkerMetricsSou
   );
 }
 
-/** Figures of the tables; undefined while the database cannot be asked. */
-async function readFigures(source: WorkerMetricsSource): Promise<WithdrawalFigures | undefined> {
+/** Runs the reading of figures; a database that cannot be asked now leaves them out. */
+async function unlessAway(read: () => Promise<void>): Promise<void> {
   try {
-    return await withdrawalFigures(source.database, source.wallet);
+    await read();
   } catch (error) {
-    if (error instanceof SqlError && error.retriable) return undefined;
-    throw error;
+    if (!(error instanceof SqlError && error.retriable)) throw error;
   }
 }

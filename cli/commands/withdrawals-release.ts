@@ -2,7 +2,12 @@
  * `causeway withdrawals release`: an operator's word, and what it came to in sentences. The rules are
  * in ledger/withdrawals/release.ts; here is the chain that they ask.
  */
+import { userInfo } from "node:os";
 import { parseHash32 } from "../../chain/hex.js";
+import type {
+  Acknowledgement,
+  ForeignOutflow,
+} from "../../ledger/withdrawals/foreign-transactions.js";
 import {
   type ReleaseContext,
   type ReleaseDecision,
@@ -27,8 +32,10 @@ export interface ReleaseOptions {
   readonly paidBy?: string;
   /** With `id`: it was never paid, pay it. */
   readonly notPaid?: boolean;
-  /** The operator looked at the transactions the ledger does not know; go on behind them. */
-  readonly acceptForeign?: boolean;
+  /** Hashes of transactions nobody asked for, which the operator looked at. */
+  readonly acknowledge?: readonly string[];
+  /** With `acknowledge`: what the operator found, for the record. */
+  readonly reason?: string;
 }
 
 /**
@@ -51,7 +58,7 @@ export async function runReleaseWithdrawals(
     };
     const report =
       id === undefined
-        ? await releaseWallet(context, { acceptsForeign: options.acceptForeign === true })
+        ? await releaseWallet(context, { acknowledgement: acknowledgementOf(options) })
         : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options));
     const done = report.steps.flatMap(stepLines);
     const remaining = report.obstacles.flatMap(obstacleLines);
@@ -68,6 +75,15 @@ export async function runReleaseWithdrawals(
 function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
   if (paidBy !== undefined) return { decision: "paid-by", hash: parseHash32(paidBy) };
   return { decision: notPaid === true ? "not-paid" : "look-again" };
+}
+
+/** @throws USAGE without a reason, INVALID_HEX for what is no hash */
+function acknowledgementOf({ acknowledge, reason }: ReleaseOptions): Acknowledgement | undefined {
+  if (acknowledge === undefined || acknowledge.length === 0) return undefined;
+  if (reason === undefined || reason.trim() === "") {
+    throw new CliError("USAGE", "--acknowledge needs --reason TEXT: what you found.");
+  }
+  return { hashes: acknowledge.map((hash) => parseHash32(hash)), by: userInfo().username, reason };
 }
 
 function chainOf({ node, hotWallet }: OpenedLedger, signal: AbortSignal): WalletChain {
@@ -110,7 +126,7 @@ function obstacleLines(left: ReleaseObstacle): string[] {
     case "foreign-mined":
       return [
         ...left.transactions.map(describeForeign),
-        "look at these transactions, then release with --accept-foreign",
+        "look at these transactions, then release with --acknowledge HASH... --reason TEXT",
       ];
     case "undecided":
       return [`${left.id}: ${left.reason}; decide with --paid-by HASH or --not-paid`];
@@ -130,7 +146,12 @@ function obstacleLines(left: ReleaseObstacle): string[] {
   return [`${left.id}: ${left.hash} is not a payment of it`];
 }
 
-function describeForeign({ hash, height, nonce, to, valueAtoken }: WalletTransaction): string {
-  const target = to ?? "a new contract";
-  return `${hash} (block ${height}, nonce ${nonce}) sent ${valueAtoken} atoken to ${target}`;
+function describeForeign(transaction: WalletTransaction | ForeignOutflow): string {
+  const { hash, height, valueAtoken } = transaction;
+  if (!("nonce" in transaction)) {
+    const { feeAtoken } = transaction;
+    return `${hash} (block ${height}) took ${valueAtoken} atoken and a fee of ${feeAtoken} atoken`;
+  }
+  const target = transaction.to ?? "a new contract";
+  return `${hash} (block ${height}, nonce ${transaction.nonce}) sent ${valueAtoken} atoken to ${target}`;
 }

@@ -1,6 +1,10 @@
-/** `causeway withdrawals list|show|freeze`: what is on its way, and the kill switch of signing. */
+/**
+ * `causeway withdrawals list|show|cancel|freeze`: what is on its way, what is not to be paid any
+ * more, and the kill switch of signing.
+ */
 import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
+import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, readFreeze } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   isWithdrawalStatus,
@@ -76,6 +80,35 @@ export async function runShowWithdrawal(command: LedgerCommand, id: string): Pro
     if (command.json) command.print(toJson(withdrawal));
     else for (const line of detailsOf(withdrawal)) command.print(line);
     return 0;
+  });
+}
+
+const CANCEL_SENTENCES: Readonly<Record<CancelOutcome, string>> = {
+  done: "it is cancelled, or will be unless its payment is mined first",
+  mined: "its payment is mined",
+  ended: "it has ended without payment",
+  frozen: "it is frozen: look at `withdrawals release` first",
+  unknown: "no withdrawal has this id",
+};
+
+/**
+ * `withdrawals cancel ID`: at once before it has a nonce, else by a transaction on the same nonce.
+ * @returns 0, or 1 when it is too late
+ */
+export async function runCancelWithdrawal(
+  command: LedgerCommand,
+  { id, reason }: { readonly id: string; readonly reason: string },
+): Promise<number> {
+  if (reason.trim() === "") throw new CliError("USAGE", "--reason must say why.");
+  return withLedgerAlone(command, async (opened) => {
+    const outcome = await cancelWithdrawal(opened.database, toWithdrawalId(id), reason);
+    const withdrawal = await findWithdrawal(opened.database, toWithdrawalId(id));
+    if (command.json) command.print(toJson({ outcome, withdrawal: withdrawal ?? null }));
+    else {
+      command.print(`${id}: ${CANCEL_SENTENCES[outcome]}`);
+      if (withdrawal !== undefined) command.print(rowOf(withdrawal));
+    }
+    return outcome === "done" ? 0 : 1;
   });
 }
 

@@ -19,6 +19,9 @@ export const OPENING_CAPITAL = "equity:opening_capital" as AccountCode;
 /** Fees paid to the network, the exchange's expense. */
 export const NETWORK_FEE = "expense:network_fee" as AccountCode;
 
+/** What customers are charged for payouts that failed on the chain. */
+export const FAILED_PAYOUTS = "revenue:failed_payouts" as AccountCode;
+
 /** The code of an account, checked again by the database. */
 export type AccountCode = string & { readonly __brand: "AccountCode" };
 

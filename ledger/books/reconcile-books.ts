@@ -24,6 +24,7 @@ export interface BookedAddress {
 export interface UnsettledAttempt {
   readonly hash: Hash32;
   readonly withdrawalId: string;
+  /** What it sends away when it is mined: zero for a cancelling transfer. */
   readonly amountAtoken: bigint;
 }
 
@@ -131,7 +132,9 @@ async function readAddresses(tx: Sql): Promise<BookedAddress[]> {
 
 async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
   const rows = await tx.query<{ hash: string; withdrawal_id: string; amount_atoken: string }>(
-    `SELECT attempt.hash, slot.withdrawal_id, withdrawal.amount_atoken
+    `SELECT attempt.hash, slot.withdrawal_id,
+            CASE attempt.kind WHEN 'cancel' THEN 0 ELSE withdrawal.amount_atoken END
+              AS amount_atoken
        FROM nonce_slot slot
        JOIN withdrawal_attempt attempt ON attempt.slot_id = slot.id
        JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
@@ -224,7 +227,7 @@ const HOT_WALLET_BY_TRANSACTION = `
       FROM posting
       JOIN journal_entry entry ON entry.id = posting.journal_id
       LEFT JOIN nonce_slot slot ON entry.idem_key = 'withdrawal:' || slot.withdrawal_id || ':end'
-            AND slot.outcome IN ('paid', 'reverted')
+            AND slot.outcome IN ('paid', 'reverted', 'cancelled')
      WHERE (posting.debit = $1 OR posting.credit = $1) AND entry.effective_height <= $2
   ) AS movement
   WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;

@@ -3,59 +3,49 @@
  * commit; a nonce is never recycled; the bytes are stored before they leave.
  */
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Height, Hex } from "../../chain/hex.js";
+import type { Hash32, Hex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import { lockFreeze } from "./signing-freeze.js";
-import { storedAtoken, storedInteger } from "../stored-values.js";
+import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import {
+  chooseSlots,
+  feeOf,
+  type OpenSlots,
+  type SlotBudget,
+  type SlotCandidate,
+  type SlotChoice,
+  type SlotLimit,
+} from "./slot-choice.js";
 import { lockWallet, type WalletLease } from "./wallet-lease.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
-import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
+import {
+  type AttemptKind,
+  type LiveSlot,
+  SELECT_LIVE_SLOT,
+  type SlotRow,
+  toLiveSlot,
+} from "./slot-rows.js";
 import type { WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
-/** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
-export interface SlotCandidate {
-  readonly id: WithdrawalId;
-  readonly amountAtoken: bigint;
-  readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
-}
-
-/** What the slots are counted against. */
-export interface SlotBudget {
-  /** The wallet's balance on the chain ... */
-  readonly balanceAtoken: bigint;
-  /** ... after this block. */
-  readonly balanceHeight: Height;
-  /** Most slots that may be open at once. */
-  readonly maxLiveSlots: number;
-}
-
-/**
- * Why not all candidates got a slot: signing is frozen; the balance does not cover all open slots
- * and this one; too many are open; the balance was read at a block older than what is settled.
- */
-export type SlotLimit = "frozen" | "reserve" | "window" | "stale-balance";
-
-/** Result of taking slots. */
-export interface TakenSlots {
+/** Result of taking slots: who got one, and who waits for what. */
+export interface TakenSlots extends Omit<SlotChoice, "chosen"> {
   readonly taken: readonly WithdrawalId[];
-  readonly limit: SlotLimit | undefined;
-  /** Candidates that wait because the reserve does not cover them. */
-  readonly uncovered: readonly WithdrawalId[];
 }
 
 /** A signed transaction to be stored for a slot. */
 export interface NewAttempt {
   readonly slotId: string;
   readonly withdrawalId: WithdrawalId;
-  /** 0 for the first; one more for each correction. */
+  /** 0 for the first; one more for each that follows. */
   readonly n: number;
+  readonly kind: AttemptKind;
   readonly raw: Hex;
   readonly hash: Hash32;
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: bigint;
+  /** What it sends; zero for a cancelling transfer. */
   readonly valueAtoken: bigint;
 }
 
@@ -67,13 +57,15 @@ export interface SlotQuery {
   readonly fromNonce?: bigint;
   /** Only nonces below this one. */
   readonly belowNonce?: bigint;
+  /** Only those with more than one attempt. */
+  readonly isReplaced?: boolean;
   readonly limit: number;
 }
 
 /**
- * Gives nonces to candidates in the order of their requests, as many as the reserve, the window
- * and the switch allow. A candidate that the reserve does not cover waits; a smaller one behind it
- * may go first.
+ * Gives nonces to candidates, plain payments first, each kind in the order of its requests, as many
+ * as the reserve, the window, the budget of fees and the switch allow. A candidate that the reserve
+ * does not cover waits; a smaller one behind it may go first.
  * @throws LEASE_LOST
  */
 export function takeSlots(
@@ -88,19 +80,17 @@ export function takeSlots(
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
     const open = await sumOpenSlots(tx, lease.wallet);
     const present = await lockAccepted(tx, candidates);
-    const choice = chooseWithinBudget(present, open, budget);
+    const choice = chooseSlots(present, open, budget, wallet.feesOfDayAtoken);
     await writeSlots(tx, lease, choice.chosen, wallet.nextNonce);
-    return {
-      taken: choice.chosen.map(({ id }) => id),
-      limit: choice.limit,
-      uncovered: choice.uncovered,
-    };
+    const { chosen, limit, uncovered, behindCode } = choice;
+    return { taken: chosen.map(({ id }) => id), limit, uncovered, behindCode };
   });
 }
 
 /**
- * Stores signed transactions; the first one of a slot moves its withdrawal to `signed`. Nothing is
- * stored while signing is frozen. @returns false when it was frozen @throws LEASE_LOST
+ * Stores signed transactions; the first one of a slot moves its withdrawal to `signed`. A payment
+ * whose withdrawal is to be cancelled by now is dropped. Nothing is stored while signing is frozen.
+ * @returns false when it was frozen @throws LEASE_LOST
  */
 export function storeAttempts(
   database: SqlDatabase,
@@ -111,7 +101,7 @@ export function storeAttempts(
     await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return false;
     await insertAttempts(tx, attempts);
-    const first = attempts.filter(({ n }) => n === 0);
+    const first = attempts.filter(({ n, kind }) => n === 0 && kind === "payment");
     const { events } = await stepWithdrawals(
       tx,
       "signed",
@@ -129,6 +119,7 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
     `${SELECT_LIVE_SLOT}
       WHERE s.outcome IS NULL AND s.wallet = $1 AND w.status = ANY ($2::text[])
         AND s.nonce >= $3::numeric AND ($4::numeric IS NULL OR s.nonce < $4)
+        ${query.isReplaced === true ? "AND s.replaced" : ""}
       ORDER BY s.nonce LIMIT $5`,
     [
       query.wallet,
@@ -141,90 +132,70 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
   return rows.map(toLiveSlot);
 }
 
-/** How many slots of a wallet are open, and what they may still take from it. */
-export async function sumOpenSlots(
-  sql: Sql,
-  wallet: Address,
-): Promise<{ readonly count: number; readonly reservedAtoken: bigint }> {
-  const rows = await sql.query<{ count: string; reserved: string }>(
-    `SELECT count(*)::text AS count, coalesce(sum(reserved_atoken), 0)::text AS reserved
+/** Sums the open slots of a wallet. */
+export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
+  const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
+    `SELECT count(*)::text AS count, coalesce(sum(reserved_atoken), 0)::text AS reserved,
+            coalesce(sum(fee_reserved_atoken), 0)::text AS fees,
+            coalesce(sum(gas_limit) FILTER (WHERE enters_code), 0)::text AS code
        FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL`,
     [wallet],
   );
   return {
     count: storedInteger(rows[0]?.count),
     reservedAtoken: storedAtoken(rows[0]?.reserved),
+    feesAtoken: storedAtoken(rows[0]?.fees),
+    codeGas: storedAtoken(rows[0]?.code),
   };
+}
+
+/** An accepted withdrawal that is due for a slot. */
+export interface QueuedWithdrawal {
+  readonly id: WithdrawalId;
+  readonly customerId: string;
+  readonly destination: Address;
+  readonly amountAtoken: bigint;
 }
 
 /** Accepted withdrawals of a wallet that are due for a slot, oldest first. */
 export async function readSlotQueue(
   sql: Sql,
   options: { readonly wallet: Address; readonly limit: number },
-): Promise<
-  { readonly id: WithdrawalId; readonly destination: string; readonly amountAtoken: bigint }[]
-> {
-  const rows = await sql.query<{ id: string; destination: string; amount_atoken: string }>(
-    `SELECT id, destination, amount_atoken::text FROM withdrawal
+): Promise<QueuedWithdrawal[]> {
+  const rows = await sql.query<
+    Record<"id" | "customer_id" | "destination" | "amount_atoken", string>
+  >(
+    `SELECT id, customer_id, destination, amount_atoken::text FROM withdrawal
       WHERE wallet = $1 AND status = 'accepted' AND next_try_at <= now()
       ORDER BY position LIMIT $2`,
     [options.wallet, options.limit],
   );
   return rows.map((row) => ({
     id: toWithdrawalId(row.id),
-    destination: row.destination,
+    customerId: row.customer_id,
+    destination: storedAddress(row.destination),
     amountAtoken: storedAtoken(row.amount_atoken),
   }));
 }
 
 function noSlots(limit: SlotLimit): TakenSlots {
-  return { taken: [], limit, uncovered: [] };
+  return { taken: [], limit, uncovered: [], behindCode: [] };
 }
 
-/** Locks the candidates that still wait, in the order of their requests. */
+/** Locks the candidates that still wait and are not too late, in the order of their requests. */
 async function lockAccepted(
   tx: Sql,
   candidates: readonly SlotCandidate[],
 ): Promise<SlotCandidate[]> {
   const rows = await tx.query<{ id: string }>(
-    `SELECT id FROM withdrawal WHERE id = ANY ($1::text[]) AND status = 'accepted'
+    `SELECT id FROM withdrawal
+      WHERE id = ANY ($1::text[]) AND status = 'accepted'
+        AND (expires_at IS NULL OR expires_at > now())
       ORDER BY position FOR UPDATE`,
     [candidates.map(({ id }) => id)],
   );
   const byId = new Map<string, SlotCandidate>(candidates.map((entry) => [entry.id, entry]));
   return rows.flatMap(({ id }) => byId.get(id) ?? []);
-}
-
-/** Value and the most that the gas can cost. */
-function reserveOf(candidate: {
-  readonly amountAtoken: bigint;
-  readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
-}): bigint {
-  return candidate.amountAtoken + candidate.gasLimit * candidate.gasPriceAtoken;
-}
-
-function chooseWithinBudget(
-  candidates: readonly SlotCandidate[],
-  open: { readonly count: number; readonly reservedAtoken: bigint },
-  budget: SlotBudget,
-): { chosen: SlotCandidate[]; limit: SlotLimit | undefined; uncovered: WithdrawalId[] } {
-  const chosen: SlotCandidate[] = [];
-  const uncovered: WithdrawalId[] = [];
-  let freeAtoken = budget.balanceAtoken - open.reservedAtoken;
-  for (const candidate of candidates) {
-    if (open.count + chosen.length >= budget.maxLiveSlots) {
-      return { chosen, limit: "window", uncovered };
-    }
-    const neededAtoken = reserveOf(candidate);
-    if (neededAtoken > freeAtoken) {
-      uncovered.push(candidate.id);
-      continue;
-    }
-    freeAtoken -= neededAtoken;
-    chosen.push(candidate);
-  }
-  return { chosen, limit: uncovered.length > 0 ? "reserve" : undefined, uncovered };
 }
 
 async function writeSlots(
@@ -241,10 +212,11 @@ async function writeSlots(
   ]);
   await tx.query(
     `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
-       reserved_atoken)
-     SELECT $1, nonce, id, gas_limit, price, reserved
-       FROM unnest($2::numeric[], $3::text[], $4::numeric[], $5::numeric[], $6::numeric[])
-            AS input (nonce, id, gas_limit, price, reserved)
+       reserved_atoken, fee_reserved_atoken, enters_code)
+     SELECT $1, nonce, id, gas_limit, price, reserved, fee, enters_code
+       FROM unnest($2::numeric[], $3::text[], $4::numeric[], $5::numeric[], $6::numeric[],
+                   $7::numeric[], $8::boolean[])
+            AS input (nonce, id, gas_limit, price, reserved, fee, enters_code)
       ORDER BY nonce`,
     [
       lease.wallet,
@@ -252,7 +224,9 @@ async function writeSlots(
       chosen.map(({ id }) => id),
       chosen.map(({ gasLimit }) => gasLimit.toString()),
       chosen.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
-      chosen.map((candidate) => reserveOf(candidate).toString()),
+      chosen.map((candidate) => (candidate.amountAtoken + feeOf(candidate)).toString()),
+      chosen.map((candidate) => feeOf(candidate).toString()),
+      chosen.map(({ entersCode }) => entersCode),
     ],
   );
   const { events } = await stepWithdrawals(
@@ -264,15 +238,26 @@ async function writeSlots(
   await appendEvents(tx, events);
 }
 
-/** Attempts of slots that have ended meanwhile are dropped; a stored attempt is never replaced. */
+/**
+ * Attempts of slots that have ended, or that are meant otherwise by now, are dropped; a stored
+ * attempt is never replaced.
+ */
 async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise<void> {
+  if (attempts.length === 0) return;
   const slotIds = attempts.map(({ slotId }) => slotId);
   await tx.query(
-    `INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
-     SELECT input.slot_id, input.n, input.raw, input.hash, input.gas_limit, input.price
+    `WITH present AS (
+       SELECT id, status FROM withdrawal WHERE id = ANY ($8::text[]) ORDER BY position FOR UPDATE
+     )
+     INSERT INTO withdrawal_attempt (slot_id, n, kind, raw, hash, gas_limit, gas_price_atoken)
+     SELECT input.slot_id, input.n, input.kind, input.raw, input.hash, input.gas_limit, input.price
        FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
-                   $6::numeric[]) AS input (slot_id, n, raw, hash, gas_limit, price)
+                   $6::numeric[], $7::text[])
+            AS input (slot_id, n, raw, hash, gas_limit, price, kind)
        JOIN nonce_slot s ON s.id = input.slot_id AND s.outcome IS NULL
+       JOIN present w ON w.id = s.withdrawal_id
+        AND CASE input.kind WHEN 'cancel' THEN w.status = 'cancelling'
+                 ELSE w.status IN ('slotted', 'signed', 'broadcast') END
      ON CONFLICT (slot_id, n) DO NOTHING`,
     [
       slotIds,
@@ -281,19 +266,23 @@ async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise
       attempts.map(({ hash }) => hash),
       attempts.map(({ gasLimit }) => gasLimit.toString()),
       attempts.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+      attempts.map(({ kind }) => kind),
+      attempts.map(({ withdrawalId }) => withdrawalId),
     ],
   );
-  const corrected = attempts.filter(({ n }) => n > 0);
-  if (corrected.length === 0) return;
   await tx.query(
-    `UPDATE nonce_slot s SET reserved_atoken = greatest(s.reserved_atoken, input.reserved)
-       FROM unnest($1::bigint[], $2::numeric[]) AS input (id, reserved)
-      WHERE s.id = input.id AND s.outcome IS NULL`,
+    `UPDATE nonce_slot s
+        SET reserved_atoken = greatest(s.reserved_atoken, input.reserved),
+            fee_reserved_atoken = greatest(s.fee_reserved_atoken, input.fee),
+            replaced = s.replaced OR input.n > 0
+       FROM unnest($1::bigint[], $2::numeric[], $3::numeric[], $4::integer[])
+            AS input (id, reserved, fee, n)
+      WHERE s.id = input.id AND s.outcome IS NULL AND (input.n > 0 OR input.fee > s.fee_reserved_atoken)`,
     [
-      corrected.map(({ slotId }) => slotId),
-      corrected.map((attempt) =>
-        reserveOf({ ...attempt, amountAtoken: attempt.valueAtoken }).toString(),
-      ),
+      slotIds,
+      attempts.map((attempt) => (attempt.valueAtoken + feeOf(attempt)).toString()),
+      attempts.map((attempt) => feeOf(attempt).toString()),
+      attempts.map(({ n }) => n),
     ],
   );
 }

@@ -5,7 +5,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
-import { stepWithdrawals } from "./withdrawal-steps.js";
+import { endIfCancelled, stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
 /** A withdrawal that only an operator lets go on. */
@@ -76,7 +76,9 @@ export async function heightBelowNonce(
 /** Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. */
 export function resumeSlot(database: SqlDatabase, frozen: FrozenWithdrawal): Promise<boolean> {
   const hasAttempts = (frozen.slot?.attempts.length ?? 0) > 0;
-  return moveOne(database, frozen.id, hasAttempts ? "signed" : "slotted");
+  const isCancelled = frozen.slot?.cancel !== undefined;
+  const next = hasAttempts ? "signed" : "slotted";
+  return moveOne(database, frozen.id, isCancelled ? "cancelling" : next);
 }
 
 /** Lets a withdrawal that froze before it had a slot be paid: the operator says it was not. */
@@ -88,7 +90,8 @@ export function resumeUnpaid(database: SqlDatabase, id: WithdrawalId): Promise<b
     );
     if (open.length > 0) return false;
     const { moved, events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
-    await appendEvents(tx, events);
+    const ended = await endIfCancelled(tx, id);
+    await appendEvents(tx, [...events, ...ended]);
     return moved.size > 0;
   });
 }
@@ -206,7 +209,7 @@ export function adoptPayment(
 function moveOne(
   database: SqlDatabase,
   id: WithdrawalId,
-  to: "signed" | "slotted",
+  to: "signed" | "slotted" | "cancelling",
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     const { moved, events } = await stepWithdrawals(tx, to, [{ id }], ["frozen"]);

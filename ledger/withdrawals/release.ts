@@ -8,6 +8,13 @@ import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import {
+  acknowledge,
+  type Acknowledgement,
+  type ForeignOutflow,
+  readAcknowledged,
+  readUnacknowledged,
+} from "./foreign-transactions.js";
+import {
   adoptPayment,
   type FrozenWithdrawal,
   heightBelowNonce,
@@ -63,7 +70,11 @@ export type ReleaseObstacle =
   /** An incident halts signing whatever the switch says. */
   | { readonly obstacle: "incident"; readonly reason: string }
   | { readonly obstacle: "foreign-pending" }
-  | { readonly obstacle: "foreign-mined"; readonly transactions: readonly WalletTransaction[] }
+  /** Nobody has acknowledged these yet. */
+  | {
+      readonly obstacle: "foreign-mined";
+      readonly transactions: readonly (WalletTransaction | ForeignOutflow)[];
+    }
   | { readonly obstacle: "undecided"; readonly id: WithdrawalId; readonly reason: string }
   | { readonly obstacle: "nonce-unexplained"; readonly id: WithdrawalId; readonly nonce: bigint }
   | { readonly obstacle: "maybe-paid"; readonly id: WithdrawalId; readonly hash: Hash32 }
@@ -99,17 +110,17 @@ interface Release extends ReleaseContext {
 }
 
 /**
- * Looks at every frozen withdrawal again and releases signing.
- * @param options.acceptsForeign the operator looked at the transactions that the ledger does not
- *   know; without it they keep signing frozen
+ * Looks at every frozen withdrawal again and releases signing. Every transaction of the wallet that
+ * nobody asked for keeps it frozen until an operator acknowledges it by its hash.
+ * @throws NO_WALLET_TRANSACTION when a hash is acknowledged that is no foreign transaction
  */
 export async function releaseWallet(
   context: ReleaseContext,
-  options: { readonly acceptsForeign: boolean },
+  options: { readonly acknowledgement?: Acknowledgement | undefined },
 ): Promise<ReleaseReport> {
   const release: Release = { ...context, steps: [], obstacles: [] };
   const { database, wallet, steps, obstacles } = release;
-  const isExplained = await settleForeignNonces(release, options.acceptsForeign);
+  const isExplained = await settleForeign(release, options.acknowledgement);
   for (const frozen of await readFrozenWithdrawals(database, wallet)) {
     await lookAgain(release, frozen);
   }
@@ -153,36 +164,85 @@ export async function releaseWithdrawal(
 }
 
 /**
- * Transactions that the ledger does not know stand in the way until the operator accepts them.
+ * Transactions that nobody asked for stand in the way until the operator acknowledges each: those
+ * the watcher found, and those behind the last nonce that the ledger gave.
  * @returns true when nothing unknown is left
  */
-async function settleForeignNonces(release: Release, acceptsForeign: boolean): Promise<boolean> {
-  const { database, chain, wallet, steps, obstacles } = release;
+async function settleForeign(
+  release: Release,
+  acknowledgement: Acknowledgement | undefined,
+): Promise<boolean> {
+  const { database, wallet, obstacles } = release;
+  const behind = await findForeignNonces(release);
+  if (behind === "pending") return false;
+  const booked = await readUnacknowledged(database, wallet);
+  const byHash = new Map<Hash32, WalletTransaction | ForeignOutflow>();
+  for (const outflow of booked) byHash.set(outflow.hash, outflow);
+  for (const transaction of behind.transactions) byHash.set(transaction.hash, transaction);
+  if (acknowledgement !== undefined) await store(release, acknowledgement, byHash);
+  const known = await readAcknowledged(database, wallet, [...byHash.keys()]);
+  const open = [...byHash.values()].filter(({ hash }) => !known.has(hash));
+  if (open.length > 0) {
+    obstacles.push({ obstacle: "foreign-mined", transactions: open });
+    return false;
+  }
+  await skipNonces(release, behind);
+  return true;
+}
+
+/** Keeps the operator's word about those transactions that there are. */
+async function store(
+  { database, wallet }: Release,
+  acknowledgement: Acknowledgement,
+  foreign: ReadonlyMap<Hash32, unknown>,
+): Promise<void> {
+  const before = await readAcknowledged(database, wallet, acknowledgement.hashes);
+  const unknown = acknowledgement.hashes.find((hash) => !foreign.has(hash) && !before.has(hash));
+  if (unknown !== undefined) {
+    throw new LedgerError(
+      "NO_WALLET_TRANSACTION",
+      `${unknown} is no foreign transaction of the hot wallet.`,
+      { details: { hash: unknown } },
+    );
+  }
+  await acknowledge(database, wallet, acknowledgement);
+}
+
+/** Mined transactions behind the last nonce that the ledger gave. */
+interface ForeignNonces {
+  /** The nonce behind them; undefined when there are none. */
+  readonly nextNonce: bigint | undefined;
+  readonly transactions: readonly WalletTransaction[];
+}
+
+async function findForeignNonces(release: Release): Promise<ForeignNonces | "pending"> {
+  const { database, chain, wallet, obstacles } = release;
+  const none: ForeignNonces = { nextNonce: undefined, transactions: [] };
   const row = await readHotWallet(database, wallet);
-  if (row === undefined) return true;
+  if (row === undefined) return none;
   const to = await chain.headHeight();
   const minedNonce = await chain.nonceAt(to);
   const pendingNonce = await chain.nonceAt("pending");
-  if (minedNonce <= row.nextNonce && pendingNonce <= row.nextNonce) return true;
+  if (minedNonce <= row.nextNonce && pendingNonce <= row.nextNonce) return none;
   if (pendingNonce > minedNonce && pendingNonce > row.nextNonce) {
     obstacles.push({ obstacle: "foreign-pending" });
-    return false;
+    return "pending";
   }
   const from = await heightBelowNonce(database, { wallet, nonce: row.nextNonce });
   const all = await chain.transactions({ from, to });
-  const foreign = all.filter(({ nonce }) => nonce >= row.nextNonce);
-  if (!acceptsForeign) {
-    obstacles.push({ obstacle: "foreign-mined", transactions: foreign });
-    return false;
-  }
-  const frozen = await skipForeignNonces(database, { wallet, nextNonce: minedNonce, foreign });
-  steps.push({
-    step: "foreign-accepted",
-    nextNonce: minedNonce,
-    count: foreign.length,
-    frozenCount: frozen.size,
-  });
-  return true;
+  const transactions = all.filter(({ nonce }) => nonce >= row.nextNonce);
+  return { nextNonce: minedNonce, transactions };
+}
+
+async function skipNonces(
+  { database, wallet, steps }: Release,
+  { nextNonce, transactions }: ForeignNonces,
+): Promise<void> {
+  if (nextNonce === undefined) return;
+  const options = { wallet, nextNonce, foreign: transactions };
+  const frozen = await skipForeignNonces(database, options);
+  const [count, frozenCount] = [transactions.length, frozen.size];
+  steps.push({ step: "foreign-accepted", nextNonce, count, frozenCount });
 }
 
 /** Looks for receipts first; then at who consumed the nonce. */

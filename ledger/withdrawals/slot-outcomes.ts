@@ -4,15 +4,22 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
   customerAccount,
+  FAILED_PAYOUTS,
   heldAccount,
   HOT_WALLET,
   NETWORK_FEE,
   parseCustomerId,
 } from "../books/accounts.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import type { Inclusion, LiveSlot } from "./slot-rows.js";
-import { type MovedWithdrawal, stepWithdrawals } from "./withdrawal-steps.js";
+import {
+  endIfCancelled,
+  type MovedWithdrawal,
+  type Step,
+  stepWithdrawals,
+} from "./withdrawal-steps.js";
+import { endOfCancel } from "./withdrawal-status.js";
 import { endingKey, type WithdrawalId } from "./withdrawals.js";
 
 /** A receipt for one of a slot's attempts. */
@@ -21,6 +28,14 @@ export interface SlotReceipt extends Inclusion {
   readonly withdrawalId: WithdrawalId;
   /** False when the transaction was mined but failed: the nonce and the fee are gone. */
   readonly isSuccess: boolean;
+  /** Set when it is the cancelling transfer that was mined: the payment never will be. */
+  readonly cancelled: LiveSlot["cancel"];
+}
+
+/** What failed payouts cost the customer who asked for them. */
+export interface FailureRules {
+  /** Charged when a payout was mined and failed, at most its amount; 0 charges nothing. */
+  readonly failureFeeAtoken: bigint;
 }
 
 /** A receipt as the chain shows it. */
@@ -49,13 +64,14 @@ export function receiptOfSlot(
   slot: LiveSlot,
   byHash: ReadonlyMap<Hash32, MinedReceipt>,
 ): SlotReceipt | undefined {
-  for (const { hash } of slot.attempts) {
+  for (const { hash, kind } of slot.attempts) {
     const receipt = byHash.get(hash);
     if (receipt === undefined || receipt.from !== slot.wallet) continue;
     return {
       slotId: slot.slotId,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
+      cancelled: kind === "cancel" ? slot.cancel : undefined,
       hash,
       blockNumber: receipt.height,
       blockHash: receipt.blockHash,
@@ -104,40 +120,58 @@ export function recordInclusions(
 }
 
 /**
- * Ends included withdrawals: `settled`, or `failed` with the hold released; the network fee is
- * expensed in either case. State, slot, postings and events are one commit.
+ * Ends included withdrawals: `settled`; `failed` when the payment failed on the chain; `cancelled`
+ * or `failed` when the cancelling transfer was mined. The last two give the hold back. The network
+ * fee is expensed in any case. State, slot, postings and events are one commit.
  * @returns the withdrawals that ended
  */
 export function settleSlots(
   database: SqlDatabase,
   receipts: readonly SlotReceipt[],
+  rules: FailureRules,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
-    const paid = receipts.filter(({ isSuccess }) => isSuccess);
-    const reverted = receipts.filter(({ isSuccess }) => !isSuccess);
-    const settled = await stepWithdrawals(tx, "settled", paid.map(toStep), ["included"]);
-    const failed = await stepWithdrawals(
-      tx,
-      "failed",
-      reverted.map((receipt) => ({
-        ...toStep(receipt),
-        reason: "the transaction was mined and failed",
-      })),
-      ["included"],
-    );
-    const moved = new Map([...settled.moved, ...failed.moved]);
+    const moved = new Map<WithdrawalId, MovedWithdrawal>();
+    const events: NewEvent[] = [];
+    for (const end of ["settled", "failed", "cancelled"] as const) {
+      const steps = receipts.filter((receipt) => endOf(receipt) === end).map(toEndStep);
+      const result = await stepWithdrawals(tx, end, steps, ["included"]);
+      for (const [id, withdrawal] of result.moved) moved.set(id, withdrawal);
+      events.push(...result.events);
+    }
     const ended = receipts.filter(({ withdrawalId }) => moved.has(withdrawalId));
     await closeSlots(tx, ended);
+    await recordFailures(tx, ended, moved);
     await postJournals(
       tx,
       ended.flatMap((receipt) => {
         const withdrawal = moved.get(receipt.withdrawalId);
-        return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal)];
+        return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal, rules)];
       }),
     );
-    await appendEvents(tx, [...settled.events, ...failed.events]);
+    await appendEvents(tx, events);
     return new Set(moved.keys());
   });
+}
+
+/** Which of these customers have had at least `count` failed payouts since a while ago. */
+export async function customersWithFailures(
+  sql: Sql,
+  options: {
+    readonly customerIds: readonly string[];
+    readonly count: number;
+    readonly windowMs: number;
+  },
+): Promise<ReadonlySet<string>> {
+  const rows = await sql.query<{ id: string }>(
+    `SELECT asked.id FROM unnest($1::text[]) AS asked (id)
+      WHERE $2::integer <= (SELECT count(*) FROM (
+        SELECT 1 FROM payout_failure f
+         WHERE f.customer_id = asked.id AND f.at > now() - $3::bigint * interval '1 millisecond'
+         LIMIT $2::integer) AS failed)`,
+    [[...new Set(options.customerIds)], options.count, options.windowMs],
+  );
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** Freezes withdrawals whose fate is unknown; only an operator frees them. */
@@ -154,7 +188,8 @@ export function freezeWithdrawals(
 
 /**
  * Books the proof that a foreign transaction consumed a frozen withdrawal's nonce. The withdrawal
- * becomes `accepted` again and may get a second slot: its first can never pay.
+ * becomes `accepted` again and may get a second slot: its first can never pay. One that was to be
+ * cancelled ends instead.
  * @returns false when the withdrawal was not frozen with that slot open
  */
 export function releaseWithForeignNonce(
@@ -177,16 +212,44 @@ export function releaseWithForeignNonce(
     if (closed.length === 0) return false;
     const step = { id: proof.withdrawalId, data: { foreignTxHash: proof.foreignHash } };
     const { events } = await stepWithdrawals(tx, "accepted", [step], ["frozen"]);
-    await appendEvents(tx, events);
+    const ended = await endIfCancelled(tx, proof.withdrawalId);
+    await appendEvents(tx, [...events, ...ended]);
     return true;
   });
 }
 
-function toStep(receipt: SlotReceipt) {
-  return {
-    id: receipt.withdrawalId,
-    data: { txHash: receipt.hash, blockNumber: receipt.blockNumber },
-  };
+/** How a receipt ends its withdrawal. */
+function endOf(receipt: SlotReceipt): "settled" | "failed" | "cancelled" {
+  if (receipt.cancelled !== undefined) return endOfCancel(receipt.cancelled.cause);
+  return receipt.isSuccess ? "settled" : "failed";
+}
+
+function toEndStep(receipt: SlotReceipt): Step {
+  const { withdrawalId, hash, blockNumber, cancelled } = receipt;
+  const step = { id: withdrawalId, data: { txHash: hash, blockNumber } };
+  if (cancelled !== undefined) return { ...step, reason: cancelled.reason };
+  if (receipt.isSuccess) return step;
+  return { ...step, reason: "the transaction was mined and failed" };
+}
+
+/** Only what the destination did counts against a customer, not what the network or we did. */
+async function recordFailures(
+  tx: Sql,
+  ended: readonly SlotReceipt[],
+  moved: ReadonlyMap<WithdrawalId, MovedWithdrawal>,
+): Promise<void> {
+  const failed = ended.filter(({ cancelled, isSuccess }) =>
+    cancelled === undefined ? !isSuccess : cancelled.cause === "refused",
+  );
+  if (failed.length === 0) return;
+  await tx.query(
+    `INSERT INTO payout_failure (withdrawal_id, customer_id)
+     SELECT * FROM unnest($1::text[], $2::text[])`,
+    [
+      failed.map(({ withdrawalId }) => withdrawalId),
+      failed.map(({ withdrawalId }) => moved.get(withdrawalId)?.customerId),
+    ],
+  );
 }
 
 async function closeSlots(tx: Sql, ended: readonly SlotReceipt[]): Promise<void> {
@@ -197,32 +260,66 @@ async function closeSlots(tx: Sql, ended: readonly SlotReceipt[]): Promise<void>
       WHERE s.id = input.id`,
     [
       ended.map(({ slotId }) => slotId),
-      ended.map(({ isSuccess }) => (isSuccess ? "paid" : "reverted")),
+      ended.map(({ cancelled, isSuccess }) => {
+        if (cancelled !== undefined) return "cancelled";
+        return isSuccess ? "paid" : "reverted";
+      }),
     ],
   );
   await tx.query(
-    `UPDATE hot_wallet h SET settled_height = greatest(h.settled_height, input.height)
-       FROM (SELECT wallet, max(block_number) AS height FROM nonce_slot
-              WHERE id = ANY ($1::bigint[]) GROUP BY wallet) AS input
+    `UPDATE hot_wallet h
+        SET settled_height = greatest(h.settled_height, input.height),
+            fee_day = input.today,
+            fee_day_atoken = input.fees + CASE WHEN h.fee_day = input.today
+                                               THEN h.fee_day_atoken ELSE 0 END
+       FROM (SELECT wallet, max(block_number) AS height, (now() AT TIME ZONE 'UTC')::date AS today,
+                    sum(gas_used * effective_gas_price_atoken) AS fees
+               FROM nonce_slot WHERE id = ANY ($1::bigint[]) GROUP BY wallet) AS input
       WHERE h.wallet = input.wallet`,
     [ended.map(({ slotId }) => slotId)],
   );
 }
 
-/** Postings of an ending; the fee is the exchange's expense, never the customer's. */
-function endingEntry(receipt: SlotReceipt, withdrawal: MovedWithdrawal): JournalEntry {
+/**
+ * Postings of an ending; the network's fee is the exchange's expense, never the customer's. A fee
+ * for a failed payout is the exchange's own, and only where its settings ask for one.
+ */
+function endingEntry(
+  receipt: SlotReceipt,
+  withdrawal: MovedWithdrawal,
+  { failureFeeAtoken }: FailureRules,
+): JournalEntry {
   const customerId = parseCustomerId(withdrawal.customerId);
-  const feeAtoken = receipt.gasUsed * receipt.effectiveGasPriceAtoken;
+  const { amountAtoken } = withdrawal;
+  const debit = heldAccount(customerId);
+  const end = endOf(receipt);
+  const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
+  const askedAtoken = hasFailed ? failureFeeAtoken : 0n;
+  const chargedAtoken = askedAtoken < amountAtoken ? askedAtoken : amountAtoken;
   const principal: Posting = {
-    debit: heldAccount(customerId),
-    credit: receipt.isSuccess ? HOT_WALLET : customerAccount(customerId),
-    amountAtoken: withdrawal.amountAtoken,
+    debit,
+    credit: end === "settled" ? HOT_WALLET : customerAccount(customerId),
+    amountAtoken: amountAtoken - chargedAtoken,
   };
-  const fee: Posting = { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: feeAtoken };
+  const postings: Posting[] = [
+    principal,
+    { debit, credit: FAILED_PAYOUTS, amountAtoken: chargedAtoken },
+    {
+      debit: NETWORK_FEE,
+      credit: HOT_WALLET,
+      amountAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
+    },
+  ];
   return {
-    kind: receipt.isSuccess ? "withdrawal.settle" : "withdrawal.fail",
+    kind: KIND_OF_END[end],
     idemKey: endingKey(receipt.withdrawalId),
     effectiveHeight: receipt.blockNumber,
-    postings: feeAtoken > 0n ? [principal, fee] : [principal],
+    postings: postings.filter((posting) => posting.amountAtoken > 0n),
   };
 }
+
+const KIND_OF_END = {
+  settled: "withdrawal.settle",
+  failed: "withdrawal.fail",
+  cancelled: "withdrawal.cancel",
+} as const;

@@ -2,12 +2,16 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
-import type { WithdrawalStatus } from "./withdrawal-status.js";
+import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
 import { storedStatus, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+
+/** What an attempt does when it is mined: pay, or use the nonce up by a transfer of nothing. */
+export type AttemptKind = "payment" | "cancel";
 
 /** A transaction signed for a slot. */
 export interface Attempt {
   readonly n: number;
+  readonly kind: AttemptKind;
   /** The signed bytes; undefined only for a transaction that was taken over from the chain. */
   readonly raw: Hex | undefined;
   readonly hash: Hash32;
@@ -40,6 +44,8 @@ export interface LiveSlot {
   readonly attempts: readonly Attempt[];
   /** Set once a receipt was seen. */
   readonly inclusion: Inclusion | undefined;
+  /** Set once its nonce is to be used up without paying. */
+  readonly cancel: { readonly cause: CancelCause; readonly reason: string } | undefined;
 }
 
 /** Columns of `SELECT_LIVE_SLOT`. */
@@ -58,11 +64,14 @@ export interface SlotRow {
   readonly block_hash: string | null;
   readonly gas_used: string | null;
   readonly effective_gas_price_atoken: string | null;
+  readonly cancel_cause: CancelCause | null;
+  readonly cancel_reason: string | null;
   readonly attempts: readonly AttemptRow[] | null;
 }
 
 interface AttemptRow {
   readonly n: number;
+  readonly kind: AttemptKind;
   readonly raw: string | null;
   readonly hash: string;
   readonly gas_limit: string;
@@ -74,8 +83,9 @@ export const SELECT_LIVE_SLOT = `
   SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.destination,
          w.amount_atoken::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
-         (SELECT jsonb_agg(jsonb_build_object('n', a.n, 'raw', a.raw, 'hash', a.hash,
-                   'gas_limit', a.gas_limit::text,
+         w.cancel_cause, w.cancel_reason,
+         (SELECT jsonb_agg(jsonb_build_object('n', a.n, 'kind', a.kind, 'raw', a.raw,
+                   'hash', a.hash, 'gas_limit', a.gas_limit::text,
                    'gas_price_atoken', a.gas_price_atoken::text) ORDER BY a.n)
             FROM withdrawal_attempt a WHERE a.slot_id = s.id) AS attempts
     FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id`;
@@ -94,12 +104,17 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),
     attempts: (row.attempts ?? []).map((attempt) => ({
       n: attempt.n,
+      kind: attempt.kind,
       raw: attempt.raw === null ? undefined : parseHex(attempt.raw),
       hash: storedHash(attempt.hash),
       gasLimit: storedAtoken(attempt.gas_limit),
       gasPriceAtoken: storedAtoken(attempt.gas_price_atoken),
     })),
     inclusion: toInclusion(row),
+    cancel:
+      row.cancel_cause === null
+        ? undefined
+        : { cause: row.cancel_cause, reason: row.cancel_reason ?? "" },
   };
 }
 

@@ -23,6 +23,26 @@ export interface HotWalletState {
   readonly nextNonce: bigint;
   /** Highest block whose effect on the wallet is booked. */
   readonly settledHeight: number;
+  /** Fees of the wallet's transactions that were booked today (UTC). */
+  readonly feesOfDayAtoken: bigint;
+}
+
+interface HotWalletRow {
+  readonly next_nonce: string;
+  readonly settled_height: string;
+  readonly fees_of_day: string;
+}
+
+const HOT_WALLET_COLUMNS = `next_nonce::text, settled_height::text,
+  (CASE WHEN fee_day = (now() AT TIME ZONE 'UTC')::date THEN fee_day_atoken ELSE 0 END)::text
+    AS fees_of_day`;
+
+function toHotWallet(row: HotWalletRow): HotWalletState {
+  return {
+    nextNonce: storedAtoken(row.next_nonce),
+    settledHeight: storedInteger(row.settled_height),
+    feesOfDayAtoken: storedAtoken(row.fees_of_day),
+  };
 }
 
 /** Reads the row; undefined before the first start. */
@@ -30,16 +50,12 @@ export async function readHotWallet(
   sql: Sql,
   wallet: Address,
 ): Promise<HotWalletState | undefined> {
-  const rows = await sql.query<{ next_nonce: string; settled_height: string }>(
-    `SELECT next_nonce::text, settled_height::text FROM hot_wallet WHERE wallet = $1`,
+  const rows = await sql.query<HotWalletRow>(
+    `SELECT ${HOT_WALLET_COLUMNS} FROM hot_wallet WHERE wallet = $1`,
     [wallet],
   );
   const row = rows[0];
-  if (row === undefined) return undefined;
-  return {
-    nextNonce: storedAtoken(row.next_nonce),
-    settledHeight: storedInteger(row.settled_height),
-  };
+  return row === undefined ? undefined : toHotWallet(row);
 }
 
 /**
@@ -119,8 +135,8 @@ export async function releaseLease(sql: Sql, lease: WalletLease): Promise<void> 
  * @throws LEASE_LOST
  */
 export async function lockWallet(tx: Sql, lease: WalletLease): Promise<HotWalletState> {
-  const rows = await tx.query<{ next_nonce: string; settled_height: string }>(
-    `SELECT next_nonce::text, settled_height::text,
+  const rows = await tx.query<HotWalletRow>(
+    `SELECT ${HOT_WALLET_COLUMNS},
             set_config('idle_in_transaction_session_timeout', '5000', true)
        FROM hot_wallet WHERE wallet = $1 AND lease_epoch = $2::bigint FOR UPDATE`,
     [lease.wallet, lease.epoch.toString()],
@@ -132,8 +148,5 @@ export async function lockWallet(tx: Sql, lease: WalletLease): Promise<HotWallet
       retriable: true,
     });
   }
-  return {
-    nextNonce: storedAtoken(row.next_nonce),
-    settledHeight: storedInteger(row.settled_height),
-  };
+  return toHotWallet(row);
 }

@@ -6,6 +6,7 @@ export const WITHDRAWAL_STATUSES = [
   "slotted",
   "signed",
   "broadcast",
+  "cancelling",
   "included",
   "frozen",
   "settled",
@@ -20,12 +21,14 @@ export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 /** Steps that may follow each state; a state without steps is an end. */
 const NEXT_STATUSES: Readonly<Record<WithdrawalStatus, readonly WithdrawalStatus[]>> = {
   accepted: ["slotted", "failed", "rejected", "cancelled", "frozen"],
-  slotted: ["signed", "included", "frozen"],
-  signed: ["broadcast", "included", "frozen"],
-  broadcast: ["included", "frozen"],
-  included: ["settled", "failed", "frozen"],
+  slotted: ["signed", "cancelling", "included", "frozen"],
+  signed: ["broadcast", "cancelling", "included", "frozen"],
+  broadcast: ["cancelling", "included", "frozen"],
+  // Until the payment or the transfer that is to take its nonce is mined.
+  cancelling: ["included", "frozen"],
+  included: ["settled", "failed", "cancelled", "frozen"],
   // Freed by an operator: to `accepted` only with proof that the slot paid nothing.
-  frozen: ["accepted", "slotted", "signed", "broadcast", "included", "cancelled"],
+  frozen: ["accepted", "slotted", "signed", "broadcast", "cancelling", "included", "cancelled"],
   settled: [],
   failed: [],
   rejected: [],
@@ -50,4 +53,18 @@ export function isFinalStatus(status: WithdrawalStatus): boolean {
 /** Whether untrusted text names a state. */
 export function isWithdrawalStatus(text: string): text is WithdrawalStatus {
   return (WITHDRAWAL_STATUSES as readonly string[]).includes(text);
+}
+
+/**
+ * Why a withdrawal's nonce is to be used up by a transfer to the wallet itself: the client asked;
+ * its deadline passed; the node refuses the payment for good; it was not mined in time.
+ */
+export const CANCEL_CAUSES = ["request", "deadline", "refused", "not-mined"] as const;
+
+/** One of `CANCEL_CAUSES`. */
+export type CancelCause = (typeof CANCEL_CAUSES)[number];
+
+/** How a withdrawal ends when the cancelling transfer is the one that is mined. */
+export function endOfCancel(cause: CancelCause): "cancelled" | "failed" {
+  return cause === "request" || cause === "deadline" ? "cancelled" : "failed";
 }

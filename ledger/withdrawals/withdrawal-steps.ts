@@ -3,14 +3,21 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { customerAccount, heldAccount, parseCustomerId } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { postJournals } from "../books/journal.js";
-import { statusesBefore, type WithdrawalStatus } from "./withdrawal-status.js";
+import {
+  type CancelCause,
+  endOfCancel,
+  statusesBefore,
+  type WithdrawalStatus,
+} from "./withdrawal-status.js";
 import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
 /** One withdrawal that is to go on. */
 export interface Step {
   readonly id: WithdrawalId;
-  /** Why it fails, freezes or waits; none on the usual way. */
+  /** Why it ends without payment, freezes or waits; none on the usual way. */
   readonly reason?: string;
+  /** On the way to `cancelling`, with `reason`: what makes it so. The first one stays. */
+  readonly cancelCause?: CancelCause;
   /** Further fields of the event. */
   readonly data?: Readonly<Record<string, unknown>>;
 }
@@ -43,8 +50,11 @@ export async function stepWithdrawals(
   const rows = await tx.query<MovedRow>(
     `WITH moved AS (
        UPDATE withdrawal w
-          SET status = $1, steps = w.steps + 1, reason = input.reason, next_try_at = now()
-         FROM unnest($2::text[], $3::text[]) AS input (id, reason)
+          SET status = $1, steps = w.steps + 1, reason = input.reason, next_try_at = now(),
+              cancel_cause = coalesce(w.cancel_cause, input.cancel_cause),
+              cancel_reason = coalesce(w.cancel_reason,
+                CASE WHEN input.cancel_cause IS NOT NULL THEN input.reason END)
+         FROM unnest($2::text[], $3::text[], $5::text[]) AS input (id, reason, cancel_cause)
         WHERE w.id = input.id AND w.status = ANY ($4::text[])
        RETURNING w.id, w.steps, w.customer_id, w.asset, w.destination_text, w.amount_atoken,
                  w.position
@@ -53,7 +63,13 @@ export async function stepWithdrawals(
      )
      SELECT id, customer_id, asset, destination_text, amount_atoken::text FROM moved
       ORDER BY position`,
-    [to, steps.map((step) => step.id), steps.map((step) => step.reason ?? null), allowed],
+    [
+      to,
+      steps.map((step) => step.id),
+      steps.map((step) => step.reason ?? null),
+      allowed,
+      steps.map((step) => step.cancelCause ?? null),
+    ],
   );
   const stepById = new Map(steps.map((step) => [step.id, step]));
   const moved = new Map<WithdrawalId, MovedWithdrawal>();
@@ -92,33 +108,59 @@ export function moveWithdrawals(
 }
 
 /**
- * Ends withdrawals that never got a nonce, because paying them cannot work: the hold goes back to
- * the customer in the same commit.
+ * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody
+ * wants it any more. The hold goes back to the customer in the same commit.
  */
-export function failBeforeSlot(
+export function endBeforeSlot(
   database: SqlDatabase,
+  to: "failed" | "rejected" | "cancelled",
   steps: readonly Step[],
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
-    const { moved, events } = await stepWithdrawals(tx, "failed", steps, ["accepted"]);
-    await postJournals(
-      tx,
-      [...moved].map(([id, { customerId, amountAtoken }]) => ({
-        kind: "withdrawal.release",
-        idemKey: endingKey(id),
-        effectiveHeight: null,
-        postings: [
-          {
-            debit: heldAccount(parseCustomerId(customerId)),
-            credit: customerAccount(parseCustomerId(customerId)),
-            amountAtoken,
-          },
-        ],
-      })),
-    );
+    const { moved, events } = await endBeforeSlotInside(tx, to, steps);
     await appendEvents(tx, events);
     return new Set(moved.keys());
   });
+}
+
+/** The same inside a transaction; the caller appends the events last. */
+export async function endBeforeSlotInside(
+  tx: Sql,
+  to: "failed" | "rejected" | "cancelled",
+  steps: readonly Step[],
+): Promise<StepResult> {
+  const result = await stepWithdrawals(tx, to, steps, ["accepted"]);
+  await postJournals(
+    tx,
+    [...result.moved].map(([id, { customerId, amountAtoken }]) => ({
+      kind: "withdrawal.release",
+      idemKey: endingKey(id),
+      effectiveHeight: null,
+      postings: [
+        {
+          debit: heldAccount(parseCustomerId(customerId)),
+          credit: customerAccount(parseCustomerId(customerId)),
+          amountAtoken,
+        },
+      ],
+    })),
+  );
+  return result;
+}
+
+/**
+ * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid.
+ * @returns events to append last; none when it is to be paid
+ */
+export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonly NewEvent[]> {
+  const [row] = await tx.query<{ cause: CancelCause; reason: string }>(
+    `SELECT cancel_cause AS cause, cancel_reason AS reason FROM withdrawal
+      WHERE id = $1 AND status = 'accepted' AND cancel_cause IS NOT NULL`,
+    [id],
+  );
+  if (row === undefined) return [];
+  const { cause, reason } = row;
+  return (await endBeforeSlotInside(tx, endOfCancel(cause), [{ id, reason }])).events;
 }
 
 /** Puts requests off without a step: shows why, and when they are looked at again. */

@@ -32,10 +32,25 @@ export interface WithdrawalRequest {
   readonly amountAtoken: bigint;
   /** The hot wallet that pays. */
   readonly wallet: Address;
+  /** Deadline, milliseconds since 1970 UTC: not paid by then, it is cancelled; none without it. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+/** Rules that only new requests are held against: a repeat of an accepted one is answered. */
+export interface AcceptRules {
+  /** Smallest amount; 0 takes any. */
+  readonly minimumAtoken: bigint;
+  /** Now, milliseconds since 1970 UTC: a deadline before it is refused. */
+  readonly nowMs: number;
 }
 
 /** Why a request was refused; a refusal leaves no trace and does not bind its key. */
-export type AcceptRefusal = "UNKNOWN_CUSTOMER" | "INSUFFICIENT_BALANCE" | "IDEMPOTENCY_KEY_REUSED";
+export type AcceptRefusal =
+  | "UNKNOWN_CUSTOMER"
+  | "INSUFFICIENT_BALANCE"
+  | "IDEMPOTENCY_KEY_REUSED"
+  | "BELOW_MINIMUM"
+  | "DEADLINE_PASSED";
 
 /** What became of a request: accepted now, a repeat of an accepted one, or refused. */
 export type AcceptOutcome =
@@ -54,8 +69,10 @@ export interface Withdrawal {
   readonly destinationText: string;
   readonly amountAtoken: bigint;
   readonly status: WithdrawalStatus;
-  /** Why it failed, froze or waits; undefined on the usual way. */
+  /** Why it ended without payment, froze or waits; undefined on the usual way. */
   readonly reason: string | undefined;
+  /** Deadline in RFC 3339 UTC; undefined without one. */
+  readonly expiresAt: string | undefined;
   /** Nonce of its latest slot. */
   readonly nonce: bigint | undefined;
   /** Hashes of every transaction signed for it, oldest first. */
@@ -93,8 +110,9 @@ export function endingKey(id: WithdrawalId): string {
 export function acceptWithdrawals(
   database: SqlDatabase,
   requests: readonly WithdrawalRequest[],
+  rules: AcceptRules,
 ): Promise<AcceptOutcome[]> {
-  return database.transaction((tx) => acceptInside(tx, requests));
+  return database.transaction((tx) => acceptInside(tx, requests, rules));
 }
 
 /** The withdrawal of an identifier, if there is one. */
@@ -126,10 +144,11 @@ type Decision =
 async function acceptInside(
   tx: Sql,
   requests: readonly WithdrawalRequest[],
+  rules: AcceptRules,
 ): Promise<AcceptOutcome[]> {
   const bound = await lockKeys(tx, requests);
   const available = await lockBalances(tx, requests);
-  const decisions = requests.map((request) => decide(request, bound, available));
+  const decisions = requests.map((request) => decide(request, bound, available, rules));
   const accepted: DecidedRequest[] = [];
   decisions.forEach((decision, index) => {
     const request = requests[index];
@@ -214,6 +233,7 @@ function decide(
   request: WithdrawalRequest,
   bound: Map<string, BoundKey>,
   available: Map<string, bigint>,
+  rules: AcceptRules,
 ): Decision {
   const requestHash = hashRequest(request);
   const before = bound.get(request.idempotencyKey);
@@ -225,6 +245,12 @@ function decide(
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
+  if (request.amountAtoken < rules.minimumAtoken) {
+    return { kind: "refused", refusal: "BELOW_MINIMUM" };
+  }
+  if (request.expiresAtMs !== undefined && request.expiresAtMs <= rules.nowMs) {
+    return { kind: "refused", refusal: "DEADLINE_PASSED" };
+  }
   if (availableAtoken < request.amountAtoken) {
     return { kind: "refused", refusal: "INSUFFICIENT_BALANCE" };
   }
@@ -236,8 +262,10 @@ function decide(
 
 /** Hash of what the request means: another spelling of the same request is the same request. */
 function hashRequest(request: WithdrawalRequest): string {
-  const { customerId, asset, destination, amountAtoken } = request;
-  const meaning = JSON.stringify([customerId, asset, destination, amountAtoken.toString()]);
+  const { customerId, asset, destination, amountAtoken, expiresAtMs } = request;
+  const terms = [customerId, asset, destination, amountAtoken.toString()];
+  // Without a deadline the hash is what it was before there were any.
+  const meaning = JSON.stringify(expiresAtMs === undefined ? terms : [...terms, expiresAtMs]);
   return bytesToHex(sha256(Buffer.from(meaning, "utf8")));
 }
 
@@ -277,13 +305,13 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
   await tx.query(
     `WITH written AS (
        INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
-         destination, destination_text, amount_atoken, status)
+         destination, destination_text, amount_atoken, expires_at, status)
        SELECT id, key, request_hash, customer_id, asset, wallet, destination, destination_text,
-              amount, 'accepted'
+              amount, expires_at, 'accepted'
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
-                     $7::text[], $8::text[], $9::numeric[])
+                     $7::text[], $8::text[], $9::numeric[], $10::timestamptz[])
               WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset, wallet,
-                destination, destination_text, amount, place)
+                destination, destination_text, amount, expires_at, place)
         ORDER BY place
        RETURNING id)
      INSERT INTO withdrawal_history (withdrawal_id, seq, status)
@@ -298,6 +326,9 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
       column(({ request }) => request.destination),
       column(({ request }) => request.destinationText),
       column(({ request }) => request.amountAtoken.toString()),
+      accepted.map(({ request: { expiresAtMs } }) =>
+        expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
+      ),
     ],
   );
 }
@@ -325,6 +356,7 @@ interface WithdrawalRow {
   readonly amount_atoken: string;
   readonly status: string;
   readonly reason: string | null;
+  readonly expires_at: unknown;
   readonly nonce: string | null;
   readonly mined_hash: string | null;
   readonly block_number: string | null;
@@ -335,7 +367,7 @@ interface WithdrawalRow {
 /** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
 const SELECT_WITHDRAWAL = `
   SELECT w.id, w.position::text, w.customer_id, w.asset, w.wallet, w.destination,
-         w.destination_text, w.amount_atoken::text, w.status, w.reason, slot.nonce::text,
+         w.destination_text, w.amount_atoken::text, w.status, w.reason, w.expires_at, slot.nonce::text,
          slot.mined_hash, slot.block_number::text,
          (SELECT array_agg(a.hash ORDER BY s.nonce, a.n)
             FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
@@ -363,6 +395,7 @@ function toWithdrawal(row: WithdrawalRow): Withdrawal {
     amountAtoken: storedAtoken(row.amount_atoken),
     status: storedStatus(row.status),
     reason: row.reason ?? undefined,
+    expiresAt: row.expires_at === null ? undefined : storedTime(row.expires_at),
     nonce: row.nonce === null ? undefined : storedAtoken(row.nonce),
     hashes,
     txHash: row.mined_hash === null ? hashes.at(-1) : storedHash(row.mined_hash),

@@ -243,6 +243,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     }),
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),
     nodeId: parts.nodeKey.nodeId,
+    maxTransactionGas: poolRules(options).maxTransactionGas,
     refusedBlocks: () => parts.consensus.refusedBlocks(),
   });
   stages.add(...servers);

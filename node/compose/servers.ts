@@ -42,6 +42,8 @@ export interface ServerParts {
   readonly comet: CometChain;
   readonly identity: ValidatorIdentity;
   readonly nodeId: string;
+  /** Most gas that a transaction may name (D21). */
+  readonly maxTransactionGas: bigint;
   /** The last blocks that this node refused. */
   readonly refusedBlocks: () => readonly RefusedBlock[];
   readonly log: Logger;

@@ -106,6 +106,16 @@ export class HttpGate {
     return caller;
   }
 
+  /** Whether the caller's key is good for a scope; false also while keys cannot be asked for. */
+  async opens(headers: IncomingHttpHeaders, scope: string): Promise<boolean> {
+    try {
+      checkScope(await this.access.identify(bearerKeyOf(headers.authorization)), scope);
+      return true;
+    } catch {
+      return false; // Who asks gets what everybody may see.
+    }
+  }
+
   /**
    * Before the handler of a route runs: asks for the scope again, now that the route is certain,
    * and has the call written down if it may change something.

@@ -104,6 +104,8 @@ export interface HttpServerOptions extends ApiDescription {
   readonly readiness: () => Readiness | Promise<Readiness>;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Figures that `/metrics` adds for those who show the key: what business goes on here. */
+  readonly keyedMetrics?: Metrics;
   readonly bodyLimitBytes: number;
   /** Check JSON replies against the API file; default true. */
   readonly validateResponses?: boolean;
@@ -251,9 +253,7 @@ class OpenApiServer implements HttpServer {
   }
 
   async stop(): Promise<void> {
-    if (!this.#server.listening) {
-      return;
-    }
+    if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
     const force = setTimeout(() => this.#server.closeAllConnections(), DRAIN_TIMEOUT_MS);
@@ -324,7 +324,12 @@ class OpenApiServer implements HttpServer {
   async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume();
     if (path === "/metrics") {
-      const page = await this.#options.metrics.page();
+      const { metrics, keyedMetrics } = this.#options;
+      const isKeyed =
+        keyedMetrics !== undefined &&
+        (this.#gate === undefined || (await this.#gate.opens(request.headers, "metrics:read")));
+      const keyed = isKeyed ? await keyedMetrics.page() : undefined;
+      const page = `${await metrics.page()}${keyed ?? ""}`;
       response.setHeader("content-type", this.#options.metrics.registry.contentType);
       response.end(page);
       return;

@@ -417,7 +417,8 @@ describe("an exchange under load", () => {
       expect(refused.code).toBe(1);
       expect(refused.stdout).toContain(theft.hash);
       expect(await show(waitingId)).toMatchObject({ status: "accepted" });
-      const released = await runCauseway(kit, ["withdrawals", "release", "--accept-foreign"]);
+      const word = ["--acknowledge", theft.hash, "--reason", "the key is rotated"];
+      const released = await runCauseway(kit, ["withdrawals", "release", ...word]);
       expect([released.code, released.stderr]).toEqual([0, ""]);
       const isSettled = async () => (await show(waitingId)).status === "settled";
       await until(isSettled, { timeoutMs: 20_000, what: "the waiting withdrawal is settled" });

@@ -72,6 +72,8 @@ export interface EvmApiOptions {
   readonly peerCount: () => number;
   /** What the blocks that this node proposes show as their miner. */
   readonly coinbase: Address;
+  /** Most gas that a transaction may name (D21). */
+  readonly maxTransactionGas: bigint;
   /** For how many of the last blocks data is kept; absent where nothing of the kind is deleted. */
   readonly retention: {
     readonly blocks?: number;

@@ -28,6 +28,10 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
       const at = tag === "pending" ? tag : heightOf(tag);
       return toQuantity(known(chain.nonceAt(parseAddress(account), at)));
     },
+    eth_capabilities: () => {
+      if (!chain.namesTransactionGas) throw new RpcFault(-32601, "the method does not exist");
+      return { transactionGas: toQuantity(chain.maxTransactionGas) };
+    },
     eth_estimateGas: ([message]) => estimate(chain, message as EstimateMessage),
     eth_sendRawTransaction: ([raw]) => chain.submit(String(raw)),
     eth_getTransactionReceipt: ([hash]) => receiptJson(chain, hash),
@@ -44,14 +48,20 @@ interface EstimateMessage {
   readonly from: string;
   readonly to: string;
   readonly value: string;
+  readonly gas?: string;
 }
 
-function estimate(chain: FakeChain, { from, to, value }: EstimateMessage): string {
+function estimate(chain: FakeChain, { from, to, value, gas }: EstimateMessage): string {
   if (chain.reverting.has(parseAddress(to))) throw new RpcFault(3, "execution reverted: no");
   if (BigInt(value) > (chain.balances.get(parseAddress(from)) ?? 0n)) {
     throw new RpcFault(-32000, "insufficient funds for transfer");
   }
-  return toQuantity(chain.gasPerPayment);
+  const needed = chain.gasOf.get(parseAddress(to)) ?? chain.gasPerPayment;
+  const allowance = gas === undefined ? chain.maxTransactionGas : BigInt(gas);
+  if (needed > allowance || needed > chain.maxTransactionGas) {
+    throw new RpcFault(-32000, `gas required exceeds allowance (${allowance})`);
+  }
+  return toQuantity(needed);
 }
 
 function headerJson(block: FakeBlock | undefined): unknown {
@@ -60,6 +70,7 @@ function headerJson(block: FakeBlock | undefined): unknown {
     number: toQuantity(block.height),
     hash: block.hash,
     parentHash: block.parentHash,
+    gasLimit: toQuantity(600_000_000n),
     timestamp: toQuantity(1_700_000_000 + 2 * block.height),
   };
 }
@@ -123,6 +134,7 @@ function journalJson(block: FakeBlock, gasUsed: bigint): unknown {
     blockHash: block.hash,
     blockNumber: toQuantity(block.height),
     parentHash: block.parentHash,
+    gasLimit: toQuantity(600_000_000n),
     timestampMs: 1_700_000_000_000 + 2_000 * block.height,
     transactions: block.transactions.flatMap(({ signed, ...transaction }, index) =>
       signed === undefined

@@ -110,6 +110,13 @@ export class FakeChain {
   readonly revertingOnChain = new Set<Address>();
   /** Every raw transaction that arrived, in order. */
   readonly arrived: string[] = [];
+  /** Destinations whose transactions stay in the pool. */
+  readonly unmined = new Set<Address>();
+  /** Gas that estimates find for a destination; `gasPerPayment` for others. */
+  readonly gasOf = new Map<Address, bigint>();
+  /** Most gas of one transaction; the node names it where `namesTransactionGas`. */
+  maxTransactionGas = 30_000_000n;
+  namesTransactionGas = true;
   gasPerPayment = 21_000n;
   minimumGas = 21_000n;
   gasPriceAtoken = 25_000_000n;
@@ -238,6 +245,7 @@ export class FakeChain {
       const needed = this.minimumPriceAtoken;
       return `transaction gas price below minimum: gas tip cap ${price}, minimum needed ${needed}`;
     }
+    if (tx.gasLimit > this.maxTransactionGas) return "exceeds block gas limit";
     if (tx.gasLimit < this.minimumGas) {
       return `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${this.minimumGas}`;
     }
@@ -255,6 +263,7 @@ export class FakeChain {
       hasMore = false;
       for (const [key, pooled] of this.#pool) {
         if (pooled.tx.nonce !== (this.nonces.get(pooled.from) ?? 0n)) continue;
+        if (pooled.tx.to !== undefined && this.unmined.has(pooled.tx.to)) continue;
         this.#pool.delete(key);
         executed.push(this.#execute(pooled));
         hasMore = true;

@@ -61,6 +61,7 @@ export class ServedChain {
       isCatchingUp: () => false,
       peerCount: () => 0,
       coinbase: ZERO_ADDRESS,
+      maxTransactionGas: genesis.params.maxCallGas,
       retention: {},
       refusedBlocks: () => [],
       clientVersion: "causeway/test",

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "@jest/globals";
 import { keccak256Hex } from "../../../chain/hashes.js";
-import { openLedger, readStoredIdentity } from "../../../ledger/database.js";
+import {
+  LEDGER_FORMAT_VERSION,
+  LEDGER_MIGRATIONS,
+  openLedger,
+  readStoredIdentity,
+} from "../../../ledger/database.js";
+import { openDatabase } from "../../../runtime/sql/sql.js";
 import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 
@@ -26,7 +32,9 @@ describe("opening the ledger", () => {
 
   it("refuses a ledger of a newer format", async () => {
     const ledger = await openTestLedger();
-    await ledger.database.query(`UPDATE meta SET value = '2' WHERE key = 'format_version'`);
+    await ledger.database.query(`UPDATE meta SET value = $1 WHERE key = 'format_version'`, [
+      String(LEDGER_FORMAT_VERSION + 1),
+    ]);
     await expect(
       openLedger({ url: ledger.url, log: silentLog, signal, identity: TEST_IDENTITY }),
     ).rejects.toMatchObject({ code: "NEWER_LEDGER" });
@@ -46,6 +54,53 @@ describe("opening the ledger", () => {
       TEST_IDENTITY,
     );
     await ledger.drop();
+  });
+
+  it("takes a ledger of format 1 over with what is on its way in it", async () => {
+    const { url, drop } = await createTestDatabase();
+    const options = { url, log: silentLog, signal };
+    const former = await openDatabase({
+      ...options,
+      applicationName: "test",
+      migrations: LEDGER_MIGRATIONS.slice(0, 2),
+      poolSize: 2,
+    });
+    await former.query(`INSERT INTO meta VALUES ('format_version', '1')`);
+    await former.query(`INSERT INTO customer (id) VALUES ('alice')`);
+    const wallet = `0x${"1".repeat(40)}`;
+    await former.query(`INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 7)`, [wallet]);
+    await former.query(
+      `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
+         destination, destination_text, amount_atoken, status)
+       VALUES ('wd_1', 'k', 'h', 'alice', 'TOKEN', $1, $1, $1, 100, 'signed')`,
+      [wallet],
+    );
+    await former.query(
+      `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+         reserved_atoken) VALUES ($1, 6, 'wd_1', 21, 2, 142)`,
+      [wallet],
+    );
+    await former.query(
+      `INSERT INTO withdrawal_attempt (slot_id, n, raw, hash, gas_limit, gas_price_atoken)
+       VALUES (1, 1, '0x00', '0x' || repeat('a', 64), 21, 2)`,
+    );
+    await former.close();
+    const database = await openLedger({ ...options, identity: TEST_IDENTITY });
+    const [slot] = await database.query(
+      `SELECT s.fee_reserved_atoken, s.replaced, a.kind, w.cancel_cause
+         FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
+         JOIN withdrawal w ON w.id = s.withdrawal_id`,
+    );
+    expect(slot).toEqual({
+      fee_reserved_atoken: "42",
+      replaced: true,
+      kind: "payment",
+      cancel_cause: null,
+    });
+    const [format] = await database.query(`SELECT value FROM meta WHERE key = 'format_version'`);
+    expect(format).toEqual({ value: String(LEDGER_FORMAT_VERSION) });
+    await database.close();
+    await drop();
   });
 
   it("opens an empty database for several processes at once", async () => {

@@ -109,6 +109,7 @@ describe("blocks that are not in memory", () => {
       peerCount: () => 0,
       clientVersion: "test",
       coinbase: OWNER,
+      maxTransactionGas: 4_000_000n,
       retention: { proofs: 1_024 },
       refusedBlocks: () => [],
       limits: DEFAULT_EVM_RPC_LIMITS,

@@ -5,18 +5,23 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { createMetrics } from "../../../runtime/process/metrics.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
-import { registerWorkerMetrics } from "../../../withdrawal-worker/worker-metrics.js";
-import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import {
+  registerWorkerFigures,
+  registerWorkerHealth,
+} from "../../../withdrawal-worker/worker-metrics.js";
+import { ANY_REQUEST, freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
 
 let house: House;
 let server: HttpServer;
@@ -24,21 +29,27 @@ let server: HttpServer;
 const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
 
-function createServer(): HttpServer {
+function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
     listen: { host: "127.0.0.1", port: 0 },
     routes: createWithdrawalRoutes({
       database: house.database,
-      accept: new AcceptQueue(house.database, () => undefined),
+      accept: new AcceptQueue(house.database, {
+        onAccepted: () => undefined,
+        minimumAtoken,
+        clock: systemClock,
+      }),
       wallet: WALLET,
+      onCancelled: () => undefined,
     }),
     access: singleKeyAccess("k3y"),
     mapError: mapWithdrawalError,
     readiness: () => ({ ready: true }),
     log: createLogger({ component: "test", level: "silent" }),
     metrics: createMetrics({ processMetrics: false }),
+    ...(keyedMetrics === undefined ? {} : { keyedMetrics }),
     bodyLimitBytes: 4_096,
   });
 }
@@ -94,6 +105,7 @@ describe("POST /v1/withdrawals", () => {
       amountAtoken: "1000",
       status: "accepted",
       reason: null,
+      expiresAt: null,
       nonce: null,
       hashes: [],
       txHash: null,
@@ -258,6 +270,82 @@ const laneStatus = () => ({
   isFrozen: true,
   holdsLease: true,
   openSlots: 3,
+  stalledMs: 4_000,
+});
+
+describe("a request below the minimum", () => {
+  it("is refused, unless it is a repeat of one that was accepted before", async () => {
+    const body = bodyOf({ amountAtoken: "9" });
+    const key = randomUUID();
+    const accepted = await post(body, key);
+    const strict = createServer(10n);
+    await strict.start();
+    const ask = (with_: string) =>
+      request(`http://127.0.0.1:${strict.port}`)
+        .post("/v1/withdrawals")
+        .set(bearer)
+        .set("Idempotency-Key", with_)
+        .send(body);
+    const refused = await ask(randomUUID());
+    expect([refused.status, refused.body.code]).toEqual([422, "BELOW_MINIMUM"]);
+    const repeat = await ask(key);
+    expect([repeat.status, repeat.body.id]).toEqual([201, accepted.body.id]);
+    await strict.stop();
+  });
+});
+
+describe("POST /v1/withdrawals/{id}/cancel", () => {
+  const cancel = (id: string, body: object = { reason: "a mistake" }) =>
+    request(base()).post(`/v1/withdrawals/${id}/cancel`).set(bearer).send(body);
+
+  it("answers with the withdrawal, as often as it is asked", async () => {
+    const { body } = await post(bodyOf());
+    const first = await cancel(body.id);
+    expect([first.status, first.body.status, first.body.reason]).toEqual([
+      200,
+      "cancelled",
+      "a mistake",
+    ]);
+    const second = await cancel(body.id, { reason: "another word" });
+    expect([second.status, second.body]).toEqual([200, first.body]);
+  });
+
+  it("refuses what it cannot do, each with a code of its own", async () => {
+    expect((await cancel("wd_unknown")).body.code).toBe("NOT_FOUND");
+    const { body } = await post(bodyOf());
+    for (const wrong of [{}, { reason: "" }, { reason: "   " }, { reason: "x".repeat(501) }]) {
+      expect((await cancel(body.id, wrong)).status).toBe(422);
+    }
+    const move = (status: string) =>
+      house.ledger.owner.transaction(async (tx) => {
+        await tx.query("SET LOCAL session_replication_role = replica");
+        await tx.query(`UPDATE withdrawal SET status = $2 WHERE id = $1`, [body.id, status]);
+      });
+    for (const [status, code] of [
+      ["included", "ALREADY_MINED"],
+      ["settled", "ALREADY_MINED"],
+      ["failed", "ALREADY_ENDED"],
+      ["rejected", "ALREADY_ENDED"],
+      ["frozen", "FROZEN"],
+    ] as const) {
+      await move(status);
+      const answer = await cancel(body.id);
+      expect([status, answer.status, answer.body.code]).toEqual([status, 409, code]);
+    }
+    await move("accepted");
+  });
+});
+
+describe("expiresAt", () => {
+  it("is shown as it is kept; what is no time or has passed is refused", async () => {
+    const answer = await post(bodyOf({ expiresAt: "2999-01-01T01:00:00+01:00" }));
+    expect([answer.status, answer.body.expiresAt]).toEqual([201, "2999-01-01T00:00:00.000Z"]);
+    const passed = await post(bodyOf({ expiresAt: "2001-01-01T00:00:00Z" }));
+    expect([passed.status, passed.body.code]).toEqual([422, "DEADLINE_PASSED"]);
+    for (const wrong of ["tomorrow", "2999-01-01", "2999-13-01T00:00:00Z", 5, {}]) {
+      expect((await post(bodyOf({ expiresAt: wrong }))).status).toBe(422);
+    }
+  });
 });
 
 describe("requests in one commit", () => {
@@ -268,14 +356,15 @@ describe("requests in one commit", () => {
       requestOf({ customerId, amountAtoken, idempotencyKey });
     const [first, second] = [randomUUID(), randomUUID()];
     const six = wanted(6n, first);
-    const outcomes = await acceptWithdrawals(house.database, [
+    const asked = [
       six,
       six,
       wanted(6n, second),
       wanted(4n, second),
       wanted(5n, first),
       wanted(1n, randomUUID()),
-    ]);
+    ];
+    const outcomes = await acceptWithdrawals(house.database, asked, ANY_REQUEST);
     expect(
       outcomes.map((outcome) =>
         outcome.outcome === "refused" ? outcome.refusal : outcome.outcome,
@@ -302,19 +391,58 @@ describe("the metrics", () => {
           ? Promise.reject(new SqlError("DATABASE_UNAVAILABLE", "gone", { retriable: true }))
           : house.database.query(text, values),
     };
-    const wallet = WALLET;
-    registerWorkerMetrics(metrics, { database, wallet, laneStatus, isQueueOpen: () => false });
-    await post(bodyOf());
+    registerWorkerFigures(metrics, { database, wallet: WALLET });
+    registerWorkerHealth(metrics, { laneStatus, isQueueOpen: () => false });
+    const { body } = await post(bodyOf());
     const page = await metrics.page();
     expect(page).toMatch(/causeway_withdrawals\{status="accepted"\} [1-9]/);
     expect(page).toMatch(/causeway_withdrawals_oldest_open_age_seconds [0-9]/);
     expect(page).toContain("causeway_withdrawals_in_flight 3");
+    expect(page).toContain("causeway_withdrawal_lane_stalled_seconds 4");
     expect(page).toContain("causeway_signing_frozen 1");
     expect(page).toContain("causeway_withdrawal_queue_open 0");
+    expect(page).toContain('causeway_withdrawals_ended_total{status="cancelled"} 0');
+    await cancelWithdrawal(house.database, body.id, "for the metrics");
+    await Promise.all([metrics.page(), metrics.page()]);
+    expect(await metrics.page()).toContain(
+      'causeway_withdrawals_ended_total{status="cancelled"} 1',
+    );
     isDown = true;
     const later = await metrics.page();
     expect(later).not.toContain('status="accepted"');
     expect(later).toContain("causeway_signing_frozen 1");
+  });
+
+  it("tell their business to nobody without the key", async () => {
+    const keyedMetrics = createMetrics({ processMetrics: false });
+    registerWorkerFigures(keyedMetrics, { database: house.database, wallet: WALLET });
+    const keyed = createServer(0n, keyedMetrics);
+    await keyed.start();
+    const ask = (headers: Record<string, string>) =>
+      request(`http://127.0.0.1:${keyed.port}`).get("/metrics").set(headers);
+    for (const [name, value] of [
+      ["X-None", "none"],
+      ["Authorization", "Bearer wrong"],
+    ] as const) {
+      const page = await ask({ [name]: value });
+      expect([page.status, page.text.includes("causeway_withdrawals")]).toEqual([200, false]);
+    }
+    expect((await ask(bearer)).text).toContain("causeway_withdrawals_ended_total");
+    await keyed.stop();
+  });
+
+  it("read open withdrawals by their index and events by their number, whatever the table holds", async () => {
+    const explain = await house.ledger.owner.transaction(async (tx) => {
+      await tx.query("SET LOCAL enable_seqscan = off");
+      return tx.query<Record<string, string>>(
+        `EXPLAIN SELECT status, created_at FROM withdrawal
+          WHERE wallet = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled')
+          ORDER BY position LIMIT 100000`,
+        [WALLET],
+      );
+    });
+    const text = explain.map((row) => Object.values(row)[0]).join("\n");
+    expect(text).toContain("withdrawal_open");
   });
 });
 

@@ -13,6 +13,7 @@ import type { LedgerDatabase } from "../../../ledger/database.js";
 import { postJournal } from "../../../ledger/books/journal.js";
 import {
   type AcceptOutcome,
+  type AcceptRules,
   acceptWithdrawals,
   findWithdrawal,
   type Withdrawal,
@@ -24,6 +25,7 @@ import type { Clock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { Lane } from "../../../withdrawal-worker/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane-context.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane-ledger.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -52,8 +54,16 @@ const DEFAULT_SETTINGS: LaneSettings = {
     limitMax: 1_000_000n,
     priceFloorAtoken: 1n,
     priceCapAtoken: 1_000_000_000n,
+    feePerPayoutAtoken: TOKEN,
+    feePerDayAtoken: 1_000n * TOKEN,
+    codeGasInFlight: 4_000_000n,
   },
+  stall: { repriceAfterMs: 30_000, giveUpAfterMs: 600_000, alarmAfterMs: 60_000 },
+  failures: { failureFeeAtoken: 0n, maxCount: 0, windowMs: 60_000 },
 };
+
+/** Rules that take any request. */
+export const ANY_REQUEST: AcceptRules = { minimumAtoken: 0n, nowMs: 0 };
 
 /** A clock that tests move. */
 export class TestClock implements Clock {
@@ -106,7 +116,7 @@ export class House {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
     return {
-      database: this.database,
+      ledger: createLaneLedger(this.database),
       node: createWalletNode(rpc, {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.blockHash(0),
@@ -139,7 +149,7 @@ export class House {
   }
 
   async request(fields: Partial<WithdrawalRequest> = {}): Promise<AcceptOutcome> {
-    const [outcome] = await acceptWithdrawals(this.database, [requestOf(fields)]);
+    const [outcome] = await acceptWithdrawals(this.database, [requestOf(fields)], ANY_REQUEST);
     if (outcome === undefined) throw new Error("no outcome");
     return outcome;
   }

@@ -8,6 +8,7 @@ import { bytesToHex } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import {
+  runCancelWithdrawal,
   runFreezeWithdrawals,
   runListWithdrawals,
   runShowWithdrawal,
@@ -54,6 +55,9 @@ function command(json = false): LedgerCommand {
 }
 
 const release = (options: ReleaseOptions = {}) => runReleaseWithdrawals(command(), options);
+
+/** An operator's word about transactions nobody asked for. */
+const looked = (...acknowledge: string[]) => ({ acknowledge, reason: "the key is rotated" });
 
 /** Someone else uses the hot wallet's key. */
 async function sendForeign(fields: { nonce: bigint; to?: Address; valueAtoken?: bigint }) {
@@ -191,7 +195,7 @@ describe("causeway withdrawals", () => {
     expect(await release()).toBe(1);
     expect(printed.join("\n")).toContain(hash);
     expect(await house.isFrozen()).toBe(true);
-    expect(await release({ acceptForeign: true })).toBe(1);
+    expect(await release(looked(hash))).toBe(1);
     expect((await house.read(paid.id)).status).toBe("frozen");
     await lane.runRound(house.signal);
     house.chain.mine();
@@ -213,16 +217,113 @@ describe("causeway withdrawals", () => {
     await lane.runRound(house.signal);
     const to = freshAddress();
     const { id } = await house.accept({ destination: to, destinationText: to });
-    await sendForeign({ nonce: 0n, to, valueAtoken: TOKEN });
+    const hash = await sendForeign({ nonce: 0n, to, valueAtoken: TOKEN });
     house.chain.mine();
     await lane.runRound(house.signal);
-    await release({ acceptForeign: true });
+    await release(looked(hash));
     expect(await release({ id, notPaid: true })).toBe(0);
     await lane.runRound(house.signal);
     house.chain.mine();
     await lane.runRound(house.signal);
     expect((await house.read(id)).status).toBe("settled");
     expect(house.chain.balances.get(to)).toBe(2n * TOKEN);
+  });
+});
+
+describe("a theft", () => {
+  const theft = `0x${"e".repeat(64)}`;
+
+  /** What the watcher writes when coins left the hot wallet and nobody had asked for it. */
+  async function steal(hash = theft): Promise<void> {
+    await house.ledger.owner.query(
+      `INSERT INTO foreign_outflow (wallet, tx_hash, amount_atoken, fee_atoken, height)
+       VALUES ($1, $2, 123, 4, 1)`,
+      [WALLET, hash],
+    );
+    await house.database.query(
+      `UPDATE signing_freeze SET frozen = true, reason = 'theft' WHERE wallet = $1`,
+      [WALLET],
+    );
+  }
+
+  it("keeps signing frozen until each of its transactions is acknowledged by its hash", async () => {
+    await house.lane().runRound(house.signal);
+    const second = `0x${"d".repeat(64)}`;
+    await steal();
+    await steal(second);
+    expect(await release()).toBe(1);
+    expect(printed.join("\n")).toContain(`${theft} (block 1) took 123 atoken`);
+    expect(await house.isFrozen()).toBe(true);
+    await expect(release({ acknowledge: [theft] })).rejects.toThrow("--reason");
+    await expect(release(looked(`0x${"c".repeat(64)}`))).rejects.toMatchObject({
+      code: "NO_WALLET_TRANSACTION",
+    });
+    expect(await release(looked(theft))).toBe(1);
+    expect(printed.join("\n")).toContain(second);
+    expect(printed.join("\n")).not.toContain(theft);
+    expect(await house.isFrozen()).toBe(true);
+    expect(await release(looked(second))).toBe(0);
+    expect(await house.isFrozen()).toBe(false);
+    const word = await house.database.query<{ reason: string; by: string }>(
+      `SELECT tx_hash, reason, acknowledged_by <> '' AS named, at IS NOT NULL AS dated
+         FROM foreign_transaction_acknowledged ORDER BY tx_hash`,
+    );
+    const common = { reason: "the key is rotated", named: true, dated: true };
+    expect(word).toEqual([
+      { tx_hash: second, ...common },
+      { tx_hash: theft, ...common },
+    ]);
+  });
+
+  it("that was acknowledged once does not stand in the way of the next release", async () => {
+    await house.lane().runRound(house.signal);
+    await steal();
+    expect(await release(looked(theft))).toBe(0);
+    expect(await runFreezeWithdrawals(command(), { reason: "looking" })).toBe(0);
+    expect(await release()).toBe(0);
+  });
+});
+
+describe("causeway withdrawals cancel", () => {
+  it("cancels at once, repeats, and says when it is too late", async () => {
+    const { id } = await house.accept();
+    const options = { id, reason: "a mistake" };
+    await expect(runCancelWithdrawal(command(), { id, reason: " " })).rejects.toThrow("--reason");
+    expect(await runCancelWithdrawal(command(), options)).toBe(0);
+    expect(printed.join("\n")).toContain(`${id} cancelled alice 1 TOKEN`);
+    expect(await runCancelWithdrawal(command(true), options)).toBe(0);
+    expect(JSON.parse(printed.join(""))).toMatchObject({ outcome: "done" });
+    expect(await runCancelWithdrawal(command(), { id: "wd_none", reason: "x" })).toBe(1);
+    const paid = await house.accept();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(await runCancelWithdrawal(command(), { id: paid.id, reason: "too late" })).toBe(1);
+    expect(printed.join("\n")).toContain("its payment is mined");
+  });
+
+  it("of a payment whose nonce a foreign transaction took ends it without paying", async () => {
+    const to = freshAddress();
+    const { id } = await house.accept({ destination: to, destinationText: to });
+    const lane = house.lane();
+    house.chain.wireFault = (methods) =>
+      methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+    await expect(lane.runRound(house.signal)).rejects.toThrow();
+    house.chain.wireFault = () => undefined;
+    expect(await runCancelWithdrawal(command(), { id, reason: "unwanted" })).toBe(0);
+    await sendForeign({ nonce: 0n });
+    house.chain.mine();
+    for (let round = 0; round < 3; round++) {
+      await lane.runRound(house.signal);
+      house.clock.ms += 5_000;
+    }
+    expect((await house.read(id)).status).toBe("frozen");
+    expect(await release()).toBe(0);
+    expect((await house.read(id)).status).toBe("cancelled");
+    expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+    await lane.runRound(house.signal);
+    expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
   });
 });
 

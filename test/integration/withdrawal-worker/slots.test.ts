@@ -37,11 +37,17 @@ afterAll(async () => {
   await house.close();
 });
 
-const budget = { balanceAtoken: 1_000n * TOKEN, balanceHeight: 10, maxLiveSlots: 100 };
+const budget = {
+  balanceAtoken: 1_000n * TOKEN,
+  balanceHeight: 10,
+  maxLiveSlots: 100,
+  maxCodeGas: 4_000_000n,
+  feePerDayAtoken: TOKEN,
+};
 
 async function candidate() {
   const { id, amountAtoken } = await house.accept();
-  return { id, amountAtoken, gasLimit: 21_000n, gasPriceAtoken: 1n };
+  return { id, amountAtoken, gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
 }
 
 const nextNonce = async () => (await readHotWallet(house.database, WALLET))?.nextNonce;
@@ -95,6 +101,7 @@ describe("the commit of a signature", () => {
     slotId,
     withdrawalId,
     n: 0,
+    kind: "payment" as const,
     raw: `0x${digit.repeat(2)}` as const,
     hash: `0x${digit.repeat(64)}` as Hash32,
     gasLimit: 21_000n,

@@ -35,6 +35,7 @@ describe("eth_capabilities", () => {
       logs: blocks,
       receipts: blocks,
       blocks,
+      transactionGas: "0x3d0900",
     });
   });
 });

@@ -388,6 +388,7 @@ export function createTestNode(limits: Partial<EvmRpcLimits> = {}, workers?: Cal
     isCatchingUp: () => state.catchingUp,
     peerCount: () => 3,
     coinbase: MINER,
+    maxTransactionGas: 4_000_000n,
     retention: { proofs: 1_024 },
     refusedBlocks: () => state.refusedBlocks,
     clientVersion: "causeway/v0.1.0",

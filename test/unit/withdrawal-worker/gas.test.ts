@@ -1,6 +1,7 @@
 /** Gas of payments: margins round up, prices stay between floor and cap. */
 import { describe, expect, it } from "@jest/globals";
 import {
+  cancelPriceCap,
   choosePrice,
   type GasSettings,
   raiseGasLimit,
@@ -13,6 +14,9 @@ const settings: GasSettings = {
   limitMax: 100_000n,
   priceFloorAtoken: 10n,
   priceCapAtoken: 1_000n,
+  feePerPayoutAtoken: 10n ** 9n,
+  feePerDayAtoken: 10n ** 12n,
+  codeGasInFlight: 100_000n,
 };
 
 describe("gas", () => {
@@ -29,13 +33,18 @@ describe("gas", () => {
   });
 
   it("raises a refused price by a tenth at least, to what is needed, and never above the cap", () => {
-    expect(raisePrice(100n, { suggestedAtoken: 50n }, settings)).toBe(110n);
-    expect(raisePrice(101n, { suggestedAtoken: 50n }, settings)).toBe(112n);
-    expect(raisePrice(100n, { suggestedAtoken: 300n, neededAtoken: 400n }, settings)).toBe(400n);
-    expect(raisePrice(950n, { suggestedAtoken: 0n }, settings)).toBeUndefined();
-    expect(
-      raisePrice(10n, { suggestedAtoken: 0n, neededAtoken: 1_001n }, settings),
-    ).toBeUndefined();
+    const cap = settings.priceCapAtoken;
+    expect(raisePrice(100n, { suggestedAtoken: 50n }, cap)).toBe(110n);
+    expect(raisePrice(101n, { suggestedAtoken: 50n }, cap)).toBe(112n);
+    expect(raisePrice(100n, { suggestedAtoken: 300n, neededAtoken: 400n }, cap)).toBe(400n);
+    expect(raisePrice(950n, { suggestedAtoken: 0n }, cap)).toBeUndefined();
+    expect(raisePrice(10n, { suggestedAtoken: 0n, neededAtoken: 1_001n }, cap)).toBeUndefined();
+    expect(raisePrice(100n, { suggestedAtoken: 5_000n }, cap)).toBe(cap);
+  });
+
+  it("leaves a cancelling transfer room above the highest payment", () => {
+    expect(raisePrice(1_000n, { suggestedAtoken: 0n }, cancelPriceCap(1_000n))).toBe(1_100n);
+    expect(cancelPriceCap(1_001n)).toBe(1_102n);
   });
 
   it("raises a refused gas limit to what is needed, and never above the limit", () => {

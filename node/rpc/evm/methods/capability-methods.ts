@@ -10,9 +10,9 @@ const BLOB_SCHEDULE: JsonValue = { baseFeeUpdateFraction: 3_338_477, max: 0, tar
 
 /** Methods about the node's rules and reach. */
 export function capabilityMethods(
-  options: Pick<EvmApiOptions, "view" | "network" | "retention" | "coinbase">,
+  options: Pick<EvmApiOptions, "view" | "network" | "retention" | "coinbase" | "maxTransactionGas">,
 ): MethodEntries {
-  const { view, network, retention, coinbase } = options;
+  const { view, network, retention, coinbase, maxTransactionGas } = options;
   return [
     method("eth_capabilities", 0, () => {
       const { height, hash } = view.head();
@@ -26,6 +26,8 @@ export function capabilityMethods(
         receipts: blocks,
         blocks,
         stateproofs: resource(oldest.proof, retention.proofs),
+        // Beyond geth's members: a block's own limit is far above that of one transaction.
+        transactionGas: toQuantity(maxTransactionGas),
       };
     }),
     // EIP-7910. All rules hold from genesis on, and no others are planned.

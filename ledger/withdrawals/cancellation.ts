@@ -1,0 +1,117 @@
+/**
+ * Withdrawals that are not to be paid any more: at once while they have no nonce; afterwards by a
+ * transfer of nothing on the same nonce, and whichever of the two is mined decides.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { appendEvents } from "../events.js";
+import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
+import { endBeforeSlotInside, type Step, stepWithdrawals } from "./withdrawal-steps.js";
+import { storedStatus, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+
+/**
+ * What became of a wish to cancel: `done`, now or before; `mined` too late; `ended` in another way;
+ * `frozen`, so that only an operator decides; `unknown` id.
+ */
+export type CancelOutcome = "done" | "mined" | "ended" | "frozen" | "unknown";
+
+/** States in which the nonce is taken and nothing is known to be mined. */
+const OPEN_WITH_SLOT: readonly WithdrawalStatus[] = ["slotted", "signed", "broadcast"];
+
+/** Cancels a withdrawal, or starts to; may be repeated. */
+export function cancelWithdrawal(
+  database: SqlDatabase,
+  id: WithdrawalId,
+  reason: string,
+): Promise<CancelOutcome> {
+  return database.transaction(async (tx) => {
+    // Held: a slot that is being taken at this moment is seen, or sees the cancellation.
+    const rows = await tx.query<{ status: string; cancel_cause: string | null }>(
+      `SELECT status, cancel_cause FROM withdrawal WHERE id = $1 FOR UPDATE`,
+      [id],
+    );
+    const [row] = rows;
+    if (row === undefined) return "unknown";
+    switch (storedStatus(row.status)) {
+      case "accepted":
+        await endUnpaid(tx, [{ id, reason }]);
+        return "done";
+      case "slotted":
+      case "signed":
+      case "broadcast":
+        await markCancelling(tx, [{ id, reason, cancelCause: "request" }]);
+        return "done";
+      case "cancelling":
+      case "cancelled":
+        return "done";
+      case "included":
+      case "settled":
+        return "mined";
+      case "frozen":
+        return "frozen";
+      default:
+        return "ended";
+    }
+  });
+}
+
+/** A withdrawal whose nonce is to be used up, and why. */
+export interface CancelIntent {
+  readonly id: WithdrawalId;
+  readonly cause: CancelCause;
+  readonly reason: string;
+}
+
+/** Moves withdrawals with an open slot to `cancelling`. @returns those that moved */
+export function beginCancelling(
+  database: SqlDatabase,
+  intents: readonly CancelIntent[],
+): Promise<ReadonlySet<WithdrawalId>> {
+  return database.transaction((tx) =>
+    markCancelling(
+      tx,
+      intents.map(({ id, cause, reason }) => ({ id, reason, cancelCause: cause })),
+    ),
+  );
+}
+
+/**
+ * Cancels what was not paid by its deadline: at once, or from now on by its nonce.
+ * @returns how many withdrawals moved; `limit` means that more may be waiting
+ */
+export function cancelExpired(
+  database: SqlDatabase,
+  options: { readonly wallet: Address; readonly limit: number },
+): Promise<number> {
+  return database.transaction(async (tx) => {
+    const rows = await tx.query<{ id: string; status: string }>(
+      `SELECT id, status FROM withdrawal
+        WHERE wallet = $1 AND expires_at <= now() AND expires_at IS NOT NULL
+          AND status IN ('accepted', 'slotted', 'signed', 'broadcast')
+        ORDER BY expires_at LIMIT $2`,
+      [options.wallet, options.limit],
+    );
+    const reason = "its deadline passed before it was paid";
+    const stepsOf = (isChosen: (status: string) => boolean) =>
+      rows
+        .filter(({ status }) => isChosen(status))
+        .map(({ id }): Step => ({ id: toWithdrawalId(id), reason, cancelCause: "deadline" }));
+    const waiting = stepsOf((status) => status === "accepted");
+    const ended = await endBeforeSlotInside(tx, "cancelled", waiting);
+    const open = stepsOf((status) => status !== "accepted");
+    const marked = await stepWithdrawals(tx, "cancelling", open, OPEN_WITH_SLOT);
+    await appendEvents(tx, [...ended.events, ...marked.events]);
+    return ended.moved.size + marked.moved.size;
+  });
+}
+
+async function endUnpaid(tx: Sql, steps: readonly Step[]): Promise<void> {
+  const { events } = await endBeforeSlotInside(tx, "cancelled", steps);
+  await appendEvents(tx, events);
+}
+
+async function markCancelling(tx: Sql, steps: readonly Step[]): Promise<ReadonlySet<WithdrawalId>> {
+  const { moved, events } = await stepWithdrawals(tx, "cancelling", steps, OPEN_WITH_SLOT);
+  await appendEvents(tx, events);
+  return new Set(moved.keys());
+}

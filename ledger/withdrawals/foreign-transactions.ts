@@ -1,0 +1,76 @@
+/** Transactions of the hot wallet that nobody asked for, and what an operator said about them. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+
+/** A foreign transaction as the watcher booked it, not acknowledged yet. */
+export interface ForeignOutflow {
+  readonly hash: Hash32;
+  readonly height: Height;
+  readonly valueAtoken: bigint;
+  readonly feeAtoken: bigint;
+}
+
+/** An operator's word about foreign transactions; kept for ever. */
+export interface Acknowledgement {
+  readonly hashes: readonly Hash32[];
+  /** Who looked, 1-200 characters. */
+  readonly by: string;
+  /** What they found, 1-1,000 characters. */
+  readonly reason: string;
+}
+
+/** Outflows that one release names at most; further ones follow once these are acknowledged. */
+const MAX_NAMED = 1_000;
+
+/** Outflows of a wallet that the watcher found and nobody acknowledged, oldest first. */
+export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<ForeignOutflow[]> {
+  const rows = await sql.query<{
+    tx_hash: string;
+    height: string;
+    amount_atoken: string;
+    fee_atoken: string;
+  }>(
+    `SELECT o.tx_hash, o.height, o.amount_atoken::text, o.fee_atoken::text
+       FROM foreign_outflow o
+      WHERE o.wallet = $1 AND NOT EXISTS (
+        SELECT 1 FROM foreign_transaction_acknowledged a
+         WHERE a.wallet = o.wallet AND a.tx_hash = o.tx_hash)
+      ORDER BY o.id LIMIT $2`,
+    [wallet, MAX_NAMED],
+  );
+  return rows.map((row) => ({
+    hash: storedHash(row.tx_hash),
+    height: storedHeight(row.height),
+    valueAtoken: storedAtoken(row.amount_atoken),
+    feeAtoken: storedAtoken(row.fee_atoken),
+  }));
+}
+
+/** Which of these transactions an operator has acknowledged. */
+export async function readAcknowledged(
+  sql: Sql,
+  wallet: Address,
+  hashes: readonly Hash32[],
+): Promise<ReadonlySet<Hash32>> {
+  const rows = await sql.query<{ tx_hash: string }>(
+    `SELECT tx_hash FROM foreign_transaction_acknowledged
+      WHERE wallet = $1 AND tx_hash = ANY ($2::text[])`,
+    [wallet, hashes],
+  );
+  return new Set(rows.map((row) => storedHash(row.tx_hash)));
+}
+
+/** Stores an operator's word; the first about each transaction stays. */
+export async function acknowledge(
+  sql: Sql,
+  wallet: Address,
+  { hashes, by, reason }: Acknowledgement,
+): Promise<void> {
+  await sql.query(
+    `INSERT INTO foreign_transaction_acknowledged (wallet, tx_hash, acknowledged_by, reason)
+     SELECT $1, hash, $3, $4 FROM unnest($2::text[]) AS hash ON CONFLICT DO NOTHING`,
+    [wallet, [...new Set(hashes)], by, reason],
+  );
+}

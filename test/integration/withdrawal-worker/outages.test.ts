@@ -1,0 +1,138 @@
+/** Slow nodes, two workers, and a database that answers but does not write: the lane goes on. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { LaneContext } from "../../../withdrawal-worker/lane-context.js";
+import { whileHolding } from "../../../withdrawal-worker/lease-keeper.js";
+import { Lane } from "../../../withdrawal-worker/lane.js";
+import { ledgerRole } from "../../../ledger/roles.js";
+import { until } from "../../helpers/until.js";
+import { House, TOKEN, WALLET } from "./house.js";
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+
+afterEach(async () => {
+  await house.close();
+});
+
+/** A lane whose estimates take until the gate opens. */
+function slowLane(name: string, leaseMs: number, gate: Promise<void>) {
+  const context = house.context({ leaseMs });
+  let hasBegun = (): void => undefined;
+  const begun = new Promise<void>((resolve) => {
+    hasBegun = resolve;
+  });
+  const slow: LaneContext = {
+    ...context,
+    node: {
+      ...context.node,
+      async estimate(...asked) {
+        hasBegun();
+        await gate;
+        return context.node.estimate(...asked);
+      },
+    },
+  };
+  return { lane: new Lane(slow, name), begun };
+}
+
+describe("two workers and a node whose estimates take longer than a lease", () => {
+  it("do not take the wallet from each other for ever: the one that works keeps it", async () => {
+    const { id } = await house.accept();
+    let open = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const leaseMs = 2_000;
+    const first = slowLane("first", leaseMs, gate);
+    const second = slowLane("second", leaseMs, gate);
+    const round = first.lane.runRound(house.signal);
+    await first.begun;
+    const [taken] = await house.database.query<{ until: string }>(
+      `SELECT lease_expires_at::text AS until FROM hot_wallet`,
+    );
+    // The database's clock is the lease's: the first one would be over by then.
+    const isOver = async () => {
+      await second.lane.runRound(house.signal);
+      const [now] = await house.database.query<{ over: boolean }>(
+        `SELECT clock_timestamp() > $1::timestamptz AS over`,
+        [taken?.until],
+      );
+      return now?.over === true;
+    };
+    await until(isOver, { timeoutMs: 60_000, what: "the first lease would be over" });
+    await second.lane.runRound(house.signal);
+    expect(second.lane.status().holdsLease).toBe(false);
+    open();
+    await round;
+    expect((await house.read(id)).status).toBe("broadcast");
+    expect(first.lane.status().holdsLease).toBe(true);
+  });
+
+  it("stop what they do when the lease is lost all the same", async () => {
+    const lease = { wallet: WALLET, epoch: 1n };
+    const renewals: bigint[] = [];
+    const ledger = {
+      renewLease: async ({ epoch }: { epoch: bigint }) => {
+        renewals.push(epoch);
+        return renewals.length < 3;
+      },
+    };
+    const work = whileHolding(
+      lease,
+      { ledger, leaseMs: 3, signal: house.signal },
+      (signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(new Error("torn off")));
+        }),
+    );
+    await expect(work).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(renewals).toEqual([1n, 1n, 1n]);
+  });
+});
+
+describe("a database that answers and does not write", () => {
+  const role = () => ledgerRole(new URL(house.ledger.owner.url).pathname.slice(1), "worker");
+
+  /** Settings of the worker's role count for new connections. */
+  async function set(setting: string): Promise<void> {
+    await house.ledger.owner.query(`ALTER ROLE ${role()} SET ${setting}`);
+    await house.ledger.owner.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`,
+      [role()],
+    );
+  }
+
+  for (const [what, setting] of [
+    ["is read-only", "default_transaction_read_only = on"],
+    ["ends every statement", "statement_timeout = '1ms'"],
+  ] as const) {
+    it(`and ${what} is waited out with its reason; then the lane goes on`, async () => {
+      const { id } = await house.accept();
+      const stop = new AbortController();
+      const lane = house.lane({ scanIntervalMs: 20 });
+      await set(setting);
+      const running = lane.run(stop.signal);
+      let ended = "no";
+      void running.then(
+        () => (ended = "stopped"),
+        (error: unknown) => (ended = String(error)),
+      );
+      const isBlocked = async () =>
+        /read-only|statement timeout|canceling/.test(lane.status().blockedReason ?? "") ||
+        ended !== "no";
+      await until(isBlocked, { timeoutMs: 60_000, what: "the lane says why it waits" });
+      expect(ended).toBe("no");
+      await set(`${setting.split(" ")[0]} = DEFAULT`);
+      const isSent = async () => house.chain.poolSize === 1 || ended !== "no";
+      await until(isSent, { timeoutMs: 60_000, what: "the payment is sent" });
+      expect(ended).toBe("no");
+      stop.abort();
+      await running;
+      expect((await house.read(id)).hashes).toHaveLength(1);
+    });
+  }
+});

@@ -1,0 +1,143 @@
+/** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
+import type { NewAttempt } from "../ledger/withdrawals/nonce-slots.js";
+import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import {
+  FeeRoom,
+  MAX_ATTEMPTS,
+  MAX_PAYMENT_ATTEMPTS,
+  signCancel,
+  signPayment,
+  storeReplacements,
+} from "./attempts.js";
+import {
+  type AttemptGas,
+  cancelPriceCap,
+  estimateCeiling,
+  raiseGasLimit,
+  raisePrice,
+} from "./gas.js";
+import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+import type { EstimateMeaning, SendMeaning } from "./withdrawal-state.js";
+
+/** A slot whose latest attempt was refused for good. */
+export interface RefusedAttempt {
+  readonly slot: LiveSlot;
+  readonly meaning: SendMeaning;
+}
+
+/**
+ * Signs the next attempt of slots whose latest one was refused for its price or gas. A payment that
+ * no allowed gas can mend gives its nonce up at once; one that is too cheap for now waits.
+ */
+export async function correctAttempts(
+  context: LaneContext,
+  round: Round,
+  refused: readonly RefusedAttempt[],
+): Promise<void> {
+  if (refused.length === 0) return;
+  const cancels = refused.filter(({ slot }) => slot.status === "cancelling");
+  const payments = refused.filter(({ slot }) => slot.status !== "cancelling");
+  const attempts = cancels.flatMap((entry) => correctCancel(context, round, entry));
+  const mended = await correctPayments(context, round, payments);
+  await storeReplacements(context, round, [...attempts, ...mended.attempts]);
+  await giveUp(context, mended.hopeless);
+}
+
+/** The next price or gas of a cancelling transfer; none when the cap forbids it. */
+function correctCancel(
+  context: LaneContext,
+  round: Round,
+  { slot, meaning }: RefusedAttempt,
+): NewAttempt[] {
+  const latest = slot.attempts.at(-1);
+  if (latest === undefined || slot.attempts.length >= MAX_ATTEMPTS) return [];
+  const { gasLimit, gasPriceAtoken } = latest;
+  if (meaning.kind === "gas-too-low") {
+    const wanted = { estimate: gasLimit, needed: meaning.neededGas };
+    const raised = raiseGasLimit(gasLimit, wanted, gasOf(context, round));
+    if (raised === undefined) return [];
+    return [signCancel(context, slot, { gasLimit: raised, gasPriceAtoken })];
+  }
+  const neededAtoken = meaning.kind === "price-too-low" ? meaning.neededPriceAtoken : undefined;
+  const cap = cancelPriceCap(context.settings.gas.priceCapAtoken);
+  const wanted = { suggestedAtoken: round.view.suggestedPriceAtoken, neededAtoken };
+  const raised = raisePrice(gasPriceAtoken, wanted, cap);
+  if (raised === undefined || raised <= gasPriceAtoken) return [];
+  return [signCancel(context, slot, { gasLimit, gasPriceAtoken: raised })];
+}
+
+async function correctPayments(
+  context: LaneContext,
+  round: Round,
+  refused: readonly RefusedAttempt[],
+): Promise<{ attempts: NewAttempt[]; hopeless: RefusedAttempt[] }> {
+  const attempts: NewAttempt[] = [];
+  const hopeless: RefusedAttempt[] = [];
+  if (refused.length === 0) return { attempts, hopeless };
+  const estimates = await context.node.estimate(
+    context.signer.address,
+    refused.map(({ slot }) => ({
+      to: slot.destination,
+      valueAtoken: slot.amountAtoken,
+      gasPriceAtoken: (slot.attempts.at(-1) ?? slot).gasPriceAtoken,
+      gasMax: estimateCeiling(gasOf(context, round)),
+    })),
+    { signal: round.signal },
+  );
+  const room = await FeeRoom.read(context);
+  refused.forEach((entry, index) => {
+    const correction = correctedGas(context, round, entry, estimates[index]);
+    if (correction === "hopeless" || entry.slot.attempts.length >= MAX_PAYMENT_ATTEMPTS) {
+      hopeless.push(entry);
+    } else if (correction !== undefined && room.take(entry.slot, correction)) {
+      attempts.push(signPayment(context, entry.slot, correction));
+    }
+  });
+  return { attempts, hopeless };
+}
+
+/**
+ * Gas and price of the next attempt; `hopeless` when the node takes no gas with which the payment
+ * works; undefined when waiting may help.
+ */
+function correctedGas(
+  context: LaneContext,
+  round: Round,
+  { slot, meaning }: RefusedAttempt,
+  estimate: EstimateMeaning | undefined,
+): AttemptGas | "hopeless" | undefined {
+  const gas = gasOf(context, round);
+  const { gasLimit, gasPriceAtoken } = slot.attempts.at(-1) ?? slot;
+  const estimated = estimate?.kind === "payable" ? estimate.gas : undefined;
+  if (meaning.kind === "price-too-low") {
+    const suggestedAtoken = round.view.suggestedPriceAtoken;
+    const wanted = { suggestedAtoken, neededAtoken: meaning.neededPriceAtoken };
+    const raised = raisePrice(gasPriceAtoken, wanted, gas.priceCapAtoken);
+    return raised === undefined ? undefined : { gasLimit, gasPriceAtoken: raised };
+  }
+  if (meaning.kind === "gas-too-low") {
+    const wanted = { estimate: estimated ?? gasLimit, needed: meaning.neededGas };
+    const raised = raiseGasLimit(gasLimit, wanted, gas);
+    return raised === undefined ? "hopeless" : { gasLimit: raised, gasPriceAtoken };
+  }
+  if (estimated !== undefined && estimated < gasLimit) {
+    return { gasLimit: estimated, gasPriceAtoken };
+  }
+  // The node's refusal stands; its silence about the estimate says nothing yet.
+  return estimate === undefined || estimate.kind === "unknown" ? undefined : "hopeless";
+}
+
+async function giveUp(context: LaneContext, hopeless: readonly RefusedAttempt[]): Promise<void> {
+  if (hopeless.length === 0) return;
+  await context.ledger.beginCancelling(
+    hopeless.map(({ slot, meaning }) => ({
+      id: slot.withdrawalId,
+      cause: "refused",
+      reason: `the node refuses its payment for good (${meaning.kind})`,
+    })),
+  );
+  context.log.warn(
+    { nonces: hopeless.map(({ slot }) => slot.nonce.toString()) },
+    "payments are refused for good: transfers of nothing take their nonces",
+  );
+}

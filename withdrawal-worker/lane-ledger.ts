@@ -1,0 +1,110 @@
+/** The ledger as a lane uses it: every call is one commit. */
+import type { Address } from "../chain/address.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import {
+  beginCancelling,
+  cancelExpired,
+  type CancelIntent,
+} from "../ledger/withdrawals/cancellation.js";
+import {
+  type NewAttempt,
+  type QueuedWithdrawal,
+  readLiveSlots,
+  readSlotQueue,
+  type SlotQuery,
+  storeAttempts,
+  sumOpenSlots,
+  type TakenSlots,
+  takeSlots,
+} from "../ledger/withdrawals/nonce-slots.js";
+import {
+  freezeSigning,
+  readFreeze,
+  type SigningFreeze,
+} from "../ledger/withdrawals/signing-freeze.js";
+import type { OpenSlots, SlotBudget, SlotCandidate } from "../ledger/withdrawals/slot-choice.js";
+import {
+  customersWithFailures,
+  type FailureRules,
+  freezeWithdrawals,
+  recordInclusions,
+  settleSlots,
+  type SlotReceipt,
+} from "../ledger/withdrawals/slot-outcomes.js";
+import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import {
+  acquireLease,
+  createHotWallet,
+  type HotWalletState,
+  readHotWallet,
+  releaseLease,
+  renewLease,
+  type WalletLease,
+} from "../ledger/withdrawals/wallet-lease.js";
+import {
+  endBeforeSlot,
+  moveWithdrawals,
+  postponeWithdrawals,
+  type Step,
+} from "../ledger/withdrawals/withdrawal-steps.js";
+import type { WithdrawalId } from "../ledger/withdrawals/withdrawals.js";
+
+type Ids = ReadonlySet<WithdrawalId>;
+
+/** Use cases of `ledger/withdrawals`, described there; all throw the database's faults. */
+export interface LaneLedger {
+  readHotWallet(wallet: Address): Promise<HotWalletState | undefined>;
+  createHotWallet(options: Parameters<typeof createHotWallet>[1]): Promise<void>;
+  acquireLease(options: Parameters<typeof acquireLease>[1]): Promise<WalletLease | undefined>;
+  renewLease(lease: WalletLease, options: { readonly leaseMs: number }): Promise<boolean>;
+  releaseLease(lease: WalletLease): Promise<void>;
+  readFreeze(wallet: Address): Promise<SigningFreeze>;
+  freezeSigning(wallet: Address, reason: string): Promise<boolean>;
+  sumOpenSlots(wallet: Address): Promise<OpenSlots>;
+  readSlotQueue(options: Parameters<typeof readSlotQueue>[1]): Promise<QueuedWithdrawal[]>;
+  takeSlots(
+    lease: WalletLease,
+    candidates: readonly SlotCandidate[],
+    budget: SlotBudget,
+  ): Promise<TakenSlots>;
+  readLiveSlots(query: SlotQuery): Promise<LiveSlot[]>;
+  storeAttempts(lease: WalletLease, attempts: readonly NewAttempt[]): Promise<boolean>;
+  markBroadcast(steps: readonly Step[]): Promise<Ids>;
+  endBeforeSlot(to: "failed" | "rejected", steps: readonly Step[]): Promise<Ids>;
+  postponeWithdrawals(options: Parameters<typeof postponeWithdrawals>[1]): Promise<void>;
+  beginCancelling(intents: readonly CancelIntent[]): Promise<Ids>;
+  cancelExpired(options: Parameters<typeof cancelExpired>[1]): Promise<number>;
+  recordInclusions(receipts: readonly SlotReceipt[]): Promise<Ids>;
+  settleSlots(receipts: readonly SlotReceipt[], rules: FailureRules): Promise<Ids>;
+  freezeWithdrawals(steps: Parameters<typeof freezeWithdrawals>[1]): Promise<Ids>;
+  customersWithFailures(
+    options: Parameters<typeof customersWithFailures>[1],
+  ): Promise<ReadonlySet<string>>;
+}
+
+/** The ledger in its PostgreSQL database. */
+export function createLaneLedger(database: SqlDatabase): LaneLedger {
+  return {
+    readHotWallet: (wallet) => readHotWallet(database, wallet),
+    createHotWallet: (options) => createHotWallet(database, options),
+    acquireLease: (options) => acquireLease(database, options),
+    renewLease: (lease, options) => renewLease(database, lease, options),
+    releaseLease: (lease) => releaseLease(database, lease),
+    readFreeze: (wallet) => readFreeze(database, wallet),
+    freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
+    sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
+    readSlotQueue: (options) => readSlotQueue(database, options),
+    takeSlots: (lease, candidates, budget) => takeSlots(database, lease, candidates, budget),
+    readLiveSlots: (query) => readLiveSlots(database, query),
+    storeAttempts: (lease, attempts) => storeAttempts(database, lease, attempts),
+    markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
+    endBeforeSlot: (to, steps) => endBeforeSlot(database, to, steps),
+    postponeWithdrawals: (options) => postponeWithdrawals(database, options),
+    beginCancelling: (intents) => beginCancelling(database, intents),
+    cancelExpired: (options) => cancelExpired(database, options),
+    recordInclusions: (receipts) => recordInclusions(database, receipts),
+    settleSlots: (receipts, rules) => settleSlots(database, receipts, rules),
+    freezeWithdrawals: (steps) => freezeWithdrawals(database, steps),
+    customersWithFailures: (options) => customersWithFailures(database, options),
+  };
+}

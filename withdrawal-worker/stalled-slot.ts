@@ -1,0 +1,72 @@
+/**
+ * Pure: the lowest open nonce, how long it has been waited for, and what follows. All later nonces
+ * wait for it, so it gets a better price after a while, and in the end a transfer that takes its
+ * place.
+ */
+import type { Height } from "../chain/hex.js";
+
+/** Times of the way out. */
+export interface StallSettings {
+  /** Wait for the lowest nonce before its transaction is replaced by a dearer one. */
+  readonly repriceAfterMs: number;
+  /** Wait for it before a transfer of nothing is to take the nonce. */
+  readonly giveUpAfterMs: number;
+  /** Wait for it before the lane says that it does not move. */
+  readonly alarmAfterMs: number;
+}
+
+/** Since when the lane has waited for a nonce. */
+export interface Stall {
+  readonly nonce: bigint;
+  readonly sinceMs: number;
+  /** Height of the chain when it began. */
+  readonly sinceHeight: Height;
+  /** When the transaction was last made dearer; `sinceMs` before. */
+  readonly repricedAtMs: number;
+}
+
+/** One look at the chain. */
+export interface StallView {
+  /** The wallet's nonce on the chain: the lowest one that is not mined. */
+  readonly nonce: bigint;
+  readonly height: Height;
+  /** True while that nonce has a slot. */
+  readonly isOpen: boolean;
+  readonly nowMs: number;
+}
+
+/**
+ * Blocks without the transaction before it is the transaction's fault: a chain that stands still
+ * mines nobody's, and a block may have been under way when it was sent.
+ */
+const BLOCKS_OF_PROOF = 2;
+
+/** The wait after another look; undefined while there is nothing to wait for. */
+export function nextStall(stall: Stall | undefined, view: StallView): Stall | undefined {
+  if (!view.isOpen) return undefined;
+  if (stall !== undefined && stall.nonce === view.nonce) return stall;
+  return {
+    nonce: view.nonce,
+    sinceMs: view.nowMs,
+    sinceHeight: view.height,
+    repricedAtMs: view.nowMs,
+  };
+}
+
+/** What to do about the lowest nonce now. */
+export type StallAction = "wait" | "reprice" | "give-up";
+
+/**
+ * Decides by time and blocks. One that the pool has let go again is made dearer in half the time:
+ * it is not waiting for its turn, it has been outbid.
+ */
+export function stallAction(
+  stall: Stall,
+  view: Pick<StallView, "height" | "nowMs"> & { readonly isInPool: boolean },
+  settings: StallSettings,
+): StallAction {
+  if (view.height - stall.sinceHeight < BLOCKS_OF_PROOF) return "wait";
+  if (view.nowMs - stall.sinceMs >= settings.giveUpAfterMs) return "give-up";
+  const patienceMs = settings.repriceAfterMs / (view.isInPool ? 1 : 2);
+  return view.nowMs - stall.repricedAtMs >= patienceMs ? "reprice" : "wait";
+}

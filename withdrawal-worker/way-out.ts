@@ -1,0 +1,200 @@
+/**
+ * The way out of the lowest open nonce, for which all later ones wait: a better price after a
+ * while, then a transfer of nothing in its place; and those transfers themselves.
+ */
+import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import type { WithdrawalStatus } from "../ledger/withdrawals/withdrawal-status.js";
+import {
+  FeeRoom,
+  MAX_ATTEMPTS,
+  MAX_PAYMENT_ATTEMPTS,
+  signCancel,
+  signPayment,
+  storeReplacements,
+} from "./attempts.js";
+import {
+  type AttemptGas,
+  cancelPriceCap,
+  choosePrice,
+  estimateCeiling,
+  raisePrice,
+  TRANSFER_GAS,
+  withMargin,
+} from "./gas.js";
+import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+import { nextStall, type Stall, stallAction } from "./stalled-slot.js";
+
+/** States of a slot that the chain has not used. */
+const OPEN: readonly WithdrawalStatus[] = [
+  "slotted",
+  "signed",
+  "broadcast",
+  "cancelling",
+  "frozen",
+];
+
+/** The nonce that the lane waits for, for `/ready` and metrics. */
+export interface StalledNonce {
+  readonly nonce: bigint;
+  readonly status: WithdrawalStatus;
+  readonly waitedMs: number;
+}
+
+/** Remembers how long the lowest nonce has been waited for; losing this makes it more patient. */
+export class WayOut {
+  readonly #context: LaneContext;
+  #stall: Stall | undefined;
+  #status: WithdrawalStatus = "slotted";
+
+  constructor(context: LaneContext) {
+    this.#context = context;
+  }
+
+  /** The nonce that is waited for; undefined when nothing is on its way. */
+  stalled(): StalledNonce | undefined {
+    if (this.#stall === undefined) return undefined;
+    const { nonce, sinceMs } = this.#stall;
+    const waitedMs = this.#context.clock.monotonicMs() - sinceMs;
+    return { nonce, status: this.#status, waitedMs };
+  }
+
+  /** Looks at the lowest open nonce and does what its age asks for. */
+  async attend(round: Round): Promise<void> {
+    const { ledger, signer, clock, settings } = this.#context;
+    const { nonce, height, pendingNonce } = round.view;
+    const [lowest] = await ledger.readLiveSlots({
+      wallet: signer.address,
+      statuses: OPEN,
+      fromNonce: nonce,
+      belowNonce: nonce + 1n,
+      limit: 1,
+    });
+    const nowMs = clock.monotonicMs();
+    const view = { nonce, height, nowMs, isOpen: lowest !== undefined };
+    this.#stall = nextStall(this.#stall, view);
+    if (this.#stall === undefined || lowest === undefined) return;
+    this.#status = lowest.status;
+    if (lowest.status === "frozen" || lowest.attempts.length === 0) return;
+    const isInPool = pendingNonce > nonce;
+    const action = stallAction(this.#stall, { height, nowMs, isInPool }, settings.stall);
+    const isCancelling = lowest.status === "cancelling";
+    if (action === "give-up" && !isCancelling) await this.#giveUp(lowest);
+    const isDue = nowMs - this.#stall.repricedAtMs >= settings.stall.repriceAfterMs;
+    if (action === "reprice" || (action === "give-up" && isCancelling && isDue)) {
+      this.#stall = { ...this.#stall, repricedAtMs: nowMs };
+      await this.#reprice(lowest, round);
+    }
+  }
+
+  async #giveUp({ withdrawalId, nonce }: LiveSlot): Promise<void> {
+    const seconds = this.#context.settings.stall.giveUpAfterMs / 1_000;
+    const reason = `its payment was not mined within ${seconds} s`;
+    await this.#context.ledger.beginCancelling([{ id: withdrawalId, cause: "not-mined", reason }]);
+    this.#context.log.warn({ nonce: nonce.toString() }, "a transfer of nothing takes this nonce");
+  }
+
+  /** The lowest one, and what is cheaper than the chain's price now: it would be the next. */
+  async #reprice(lowest: LiveSlot, round: Round): Promise<void> {
+    const { ledger, signer, settings } = this.#context;
+    if ((await ledger.readFreeze(signer.address)).frozen) return;
+    const suggestedAtoken = choosePrice(round.view.suggestedPriceAtoken, settings.gas);
+    const following =
+      priceOf(lowest) >= suggestedAtoken
+        ? []
+        : await ledger.readLiveSlots({
+            wallet: signer.address,
+            statuses: ["broadcast"],
+            fromNonce: lowest.nonce + 1n,
+            limit: settings.batchSize,
+          });
+    const cheap = following.filter((slot) => priceOf(slot) < suggestedAtoken);
+    const cancels = lowest.status === "cancelling" ? [lowest] : [];
+    const payments = [...(cancels.length === 0 ? [lowest] : []), ...cheap];
+    const dearerPayments = await this.#dearerPayments(payments, round);
+    await storeReplacements(this.#context, round, [
+      ...cancels.flatMap((slot) => {
+        const gas = cancelGas(this.#context, round, slot);
+        return gas === undefined ? [] : [signCancel(this.#context, slot, gas)];
+      }),
+      ...dearerPayments,
+    ]);
+  }
+
+  /** Code may do otherwise at another price: what fails its estimate there is left alone. */
+  async #dearerPayments(slots: readonly LiveSlot[], round: Round) {
+    const { node, signer } = this.#context;
+    const gas = gasOf(this.#context, round);
+    const suggestedAtoken = round.view.suggestedPriceAtoken;
+    const wanted = slots.flatMap((slot) => {
+      const price = raisePrice(priceOf(slot), { suggestedAtoken }, gas.priceCapAtoken);
+      const isFull = slot.attempts.length >= MAX_PAYMENT_ATTEMPTS;
+      return price === undefined || price <= priceOf(slot) || isFull ? [] : [{ slot, price }];
+    });
+    const estimates = await node.estimate(
+      signer.address,
+      wanted.map(({ slot, price }) => ({
+        to: slot.destination,
+        valueAtoken: slot.amountAtoken,
+        gasPriceAtoken: price,
+        gasMax: estimateCeiling(gas),
+      })),
+      { signal: round.signal },
+    );
+    const room = await FeeRoom.read(this.#context);
+    return wanted.flatMap(({ slot, price }, index) => {
+      const estimate = estimates[index];
+      if (estimate?.kind !== "payable") return [];
+      const former = (slot.attempts.at(-1) ?? slot).gasLimit;
+      const needed = withMargin(estimate.gas, gas);
+      const next = { gasLimit: needed > former ? needed : former, gasPriceAtoken: price };
+      return room.take(slot, next) ? [signPayment(this.#context, slot, next)] : [];
+    });
+  }
+}
+
+/** Signs transfers of nothing for slots that are to be cancelled and have none yet. */
+export async function signCancels(context: LaneContext, round: Round): Promise<void> {
+  const { ledger, signer, settings } = context;
+  let fromNonce = round.view.nonce;
+  for (;;) {
+    const slots = await ledger.readLiveSlots({
+      wallet: signer.address,
+      statuses: ["cancelling"],
+      fromNonce,
+      limit: settings.batchSize,
+    });
+    const last = slots.at(-1);
+    if (last === undefined || (await ledger.readFreeze(signer.address)).frozen) return;
+    const attempts = slots.flatMap((slot) => {
+      if (slot.attempts.at(-1)?.kind === "cancel") return [];
+      const gas = cancelGas(context, round, slot);
+      return gas === undefined ? [] : [signCancel(context, slot, gas)];
+    });
+    await storeReplacements(context, round, attempts);
+    if (slots.length < settings.batchSize) return;
+    fromNonce = last.nonce + 1n;
+  }
+}
+
+/** Gas of the next cancelling transfer, dearer than everything before; undefined above the cap. */
+function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptGas | undefined {
+  if (slot.attempts.length >= MAX_ATTEMPTS) return undefined;
+  const { gas } = context.settings;
+  const suggestedAtoken = choosePrice(round.view.suggestedPriceAtoken, gas);
+  if (slot.attempts.length === 0) {
+    return { gasLimit: TRANSFER_GAS, gasPriceAtoken: suggestedAtoken };
+  }
+  const former = priceOf(slot);
+  const price = raisePrice(former, { suggestedAtoken }, cancelPriceCap(gas.priceCapAtoken));
+  if (price === undefined || price <= former) return undefined;
+  const gasLimit = slot.attempts.findLast(({ kind }) => kind === "cancel")?.gasLimit;
+  return { gasLimit: gasLimit ?? TRANSFER_GAS, gasPriceAtoken: price };
+}
+
+/** Highest price that was signed for a slot; what its first attempt will pay before there is one. */
+function priceOf(slot: LiveSlot): bigint {
+  return slot.attempts.reduce(
+    (highest, { gasPriceAtoken }) => (gasPriceAtoken > highest ? gasPriceAtoken : highest),
+    slot.attempts.length === 0 ? slot.gasPriceAtoken : 0n,
+  );
+}
