@@ -11,6 +11,7 @@ import {
   type StoredDeposit,
 } from "../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../ledger/events.js";
+import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
@@ -22,6 +23,7 @@ import { DepositError } from "./errors.js";
 export interface DepositApiParts {
   readonly database: SqlDatabase;
   readonly derivation: AddressDerivation;
+  readonly guard: LedgerGuard;
   /** Head as the watcher saw it last; undefined before the node answered. */
   readonly headHeight: () => Height | undefined;
   /** Told after each registration, so that the address's past is looked for at once. */
@@ -51,10 +53,13 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
   const customerId = parseField("customerId", () => parseCustomerId(given));
-  const registered = await registerAddress(parts.database, customerId, (index) =>
-    parts.derivation.addressAt(index),
-  );
+  const registered = await registerAddress(parts.database, customerId, {
+    deriveAddress: (index) => parts.derivation.addressAt(index),
+    issuedBelow: parts.guard.nextAddressIndex,
+  });
   failpoint("watcher.after-register");
+  // In the home before anybody pays to it: a database from a backup would give it out again.
+  await parts.guard.beforeTelling({ nextAddressIndex: registered.index + 1 });
   parts.onRegistered();
   return {
     status: 201,
@@ -119,6 +124,7 @@ async function getEvents(parts: DepositApiParts, request: HttpRequest): Promise<
   const limit = readLimit(request.query);
   const afterSeq = readAfter(request.query);
   const rows = await listEvents(parts.database, { afterSeq, limit: limit + 1 });
+  await parts.guard.beforeTelling({ eventSeq: rows.at(-1)?.seq ?? 0 });
   return { body: { events: rows.slice(0, limit), next: nextCursor(rows, limit) } };
 }
 

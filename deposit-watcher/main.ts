@@ -24,7 +24,8 @@ import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { readinessOf } from "./readiness.js";
 import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
-import { beginWatch } from "./watch-start.js";
+import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
+import { beginWatch, type WatchStart } from "./watch-start.js";
 import { Watcher } from "./watcher.js";
 import { STALE_HEADS_ALLOWED } from "./chain-check.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
@@ -56,15 +57,15 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const applicationName = "causeway-watcher";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   const startHeight = config.watcher["start-height"];
-  await beginWatch({ database, node, identity, hotWallet, startHeight, log, signal }).catch(
-    async (error: unknown) => {
-      await database.close();
-      throw error;
-    },
-  );
+  const begin = { database, node, identity, hotWallet, startHeight, log, signal };
+  const guard = await openGuarded(home, begin).catch(async (error: unknown) => {
+    await database.close();
+    throw error;
+  });
   const metrics = createMetrics();
   const watcher = new Watcher({
     database,
+    guard,
     node,
     source,
     book: new AddressBook(hotWallet),
@@ -77,7 +78,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       staleHeadsAllowed: STALE_HEADS_ALLOWED,
     },
   });
-  const parts = { config, database, derivation, watcher, apiKey, metrics, context };
+  const parts = { config, database, guard, derivation, watcher, apiKey, metrics, context };
   const server = createServer(parts);
   try {
     await server.start();
@@ -100,9 +101,20 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   ];
 }
 
+/** Nothing is begun in a ledger that is not the one that the home remembers. */
+async function openGuarded(home: string, begin: WatchStart): Promise<LedgerGuard> {
+  const { database, log } = begin;
+  const guard = await LedgerGuard.open({ database, home, reporter: "deposit-watcher" });
+  const reason = await guard.check();
+  if (reason === undefined) await beginWatch(begin);
+  else log.error({ reason }, "the ledger is in recovery: see causeway recover");
+  return guard;
+}
+
 interface RunningParts {
   readonly config: WatcherConfig;
   readonly database: SqlDatabase;
+  readonly guard: LedgerGuard;
   readonly derivation: AddressDerivation;
   readonly watcher: Watcher;
   readonly apiKey: string;
@@ -111,7 +123,7 @@ interface RunningParts {
 }
 
 function createServer(parts: RunningParts): HttpServer {
-  const { config, database, derivation, watcher, apiKey, metrics, context } = parts;
+  const { config, database, guard, derivation, watcher, apiKey, metrics, context } = parts;
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
@@ -119,6 +131,7 @@ function createServer(parts: RunningParts): HttpServer {
     routes: createDepositRoutes({
       database,
       derivation,
+      guard,
       headHeight: () => watcher.status.headHeight,
       onRegistered: () => watcher.wakeBackfill(),
     }),

@@ -15,6 +15,7 @@ import {
   openIncident,
   recordIncident,
 } from "../ledger/incidents.js";
+import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api-client.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
@@ -56,6 +57,7 @@ const FAULT_RETRY_MS = 500;
 /** What the watcher needs. */
 export interface WatcherParts {
   readonly database: SqlDatabase;
+  readonly guard: LedgerGuard;
   readonly node: CheckedNode & Pick<EvmClient, "accountJournal" | "getBalance">;
   readonly source: BlockSource;
   readonly book: AddressBook;
@@ -167,7 +169,8 @@ export class Watcher {
 
   /** @returns how long to wait before the next round, milliseconds */
   async #round(signal: AbortSignal): Promise<number> {
-    const { database, node, identity, book, metrics, options } = this.#parts;
+    const { database, guard, node, identity, book, metrics, options } = this.#parts;
+    await guard.keep();
     const incident = await openIncident(database);
     let cursor = await readCursor(database);
     this.#update({ incident, cursorHeight: cursor.height });
@@ -338,7 +341,7 @@ function previousBlock(cursor: WatchCursor) {
 /** Incidents found by checks, and contradictions that the ledger itself refused. */
 function toIncident(error: unknown): NewIncident | undefined {
   if (error instanceof IncidentFound) return error.incident;
-  if (!(error instanceof LedgerError) || error.code === "CORRUPT_ROW") return undefined;
+  if (!(error instanceof LedgerError) || NO_INCIDENT.has(error.code)) return undefined;
   return {
     kind: "LEDGER_CONFLICT",
     height: undefined,
@@ -346,6 +349,9 @@ function toIncident(error: unknown): NewIncident | undefined {
     details: { code: error.code, ...error.details },
   };
 }
+
+/** Faults of the ledger that say nothing about the chain. */
+const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE"]);
 
 /** Codes of faults that pass by themselves, or once somebody repairs what they name. */
 const CURABLE_CODES: ReadonlySet<string> = new Set([
@@ -363,6 +369,7 @@ const CURABLE_CODES: ReadonlySet<string> = new Set([
   "DATABASE_UNAVAILABLE",
   "DATABASE_FULL",
   "DATABASE_FAULT",
+  "HOME_MARK_UNUSABLE",
 ]);
 
 function isCurable(error: unknown): boolean {

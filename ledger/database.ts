@@ -6,6 +6,7 @@ import { SqlError } from "../runtime/sql/sql-errors.js";
 import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
 import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
+import { Recovery1760000000004 } from "./migrations/0004-recovery.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -15,7 +16,11 @@ export const LEDGER_FORMAT_VERSION = 1;
 const POOL_SIZE = 10;
 
 /** All migrations of both writers, in the order of their numbers. */
-export const LEDGER_MIGRATIONS = [LedgerCore1760000000001, Withdrawals1760000000002] as const;
+export const LEDGER_MIGRATIONS = [
+  LedgerCore1760000000001,
+  Withdrawals1760000000002,
+  Recovery1760000000004,
+] as const;
 
 /** The chain that a ledger keeps books for. */
 export interface ChainIdentity {

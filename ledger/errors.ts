@@ -9,7 +9,9 @@ import { AppError } from "../chain/errors.js";
  * database refused a movement; CURSOR_MOVED: another watcher advanced the cursor;
  * DEPOSIT_CONFLICT: a deposit at this place is booked already; INVALID_CUSTOMER_ID: not 1-64 of
  * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
- * NOT_FROZEN: an operator decided about a withdrawal that is not frozen; NO_WALLET_TRANSACTION: a
+ * RECOVERY: the ledger is older than what was answered from it, or another one, and is closed until
+ * it is recovered; HOME_MARK_UNUSABLE: what the home remembers of its ledger cannot be read or
+ * written; NOT_FROZEN: an operator decided about a withdrawal that is not frozen; NO_WALLET_TRANSACTION: a
  * named payment is none of the hot wallet's; CORRUPT_ROW: a stored value is not what its column
  * says.
  */
@@ -25,6 +27,8 @@ export const LEDGER_ERROR_CODES = [
   "DEPOSIT_CONFLICT",
   "INVALID_CUSTOMER_ID",
   "INVALID_WALLET_FILE",
+  "RECOVERY",
+  "HOME_MARK_UNUSABLE",
   "NOT_FROZEN",
   "NO_WALLET_TRANSACTION",
   "CORRUPT_ROW",

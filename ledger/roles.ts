@@ -40,6 +40,7 @@ const WATCHER: Writes = {
     "incident",
     "foreign_outflow",
     "signing_freeze",
+    "remembered_ledger",
   ],
   update: [
     "customer_balance",

@@ -4,6 +4,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, parseCustomerId } from "../books/accounts.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
+import { inRecovery, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { lockCursor } from "./watch-cursor.js";
 
 /** One registered address. */
@@ -28,15 +29,28 @@ const COLUMNS = `index, address, customer_id, from_height`;
 /**
  * Registers the next address for a customer; each call gives a new index. The cursor row is
  * locked meanwhile, so every block after the commit is matched against the new address.
- * @param deriveAddress address of an index; throws when its two derivations disagree
+ * @param issue.deriveAddress address of an index; throws when its two derivations disagree
+ * @param issue.issuedBelow all lower indexes were given out before, whatever the ledger says
+ * @throws RECOVERY
  */
 export async function registerAddress(
   database: SqlDatabase,
   customerId: CustomerId,
-  deriveAddress: (index: number) => Address,
+  issue: {
+    readonly deriveAddress: (index: number) => Address;
+    readonly issuedBelow: number;
+  },
 ): Promise<DepositAddress> {
+  const { deriveAddress, issuedBelow } = issue;
   return database.transaction(async (tx) => {
     const cursor = await lockCursor(tx);
+    await refuseInRecovery(tx);
+    if (cursor.nextAddressIndex < issuedBelow) {
+      throw inRecovery(
+        `the ledger would give out address ${cursor.nextAddressIndex} again, ${issuedBelow} were ` +
+          "given out; to see what the chain proves: causeway recover",
+      );
+    }
     const index = cursor.nextAddressIndex;
     const address = deriveAddress(index);
     const fromHeight = cursor.height + 1;

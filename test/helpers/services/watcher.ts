@@ -1,4 +1,7 @@
 /** A deposit watcher on a fake chain and a ledger of its own, for tests. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
@@ -15,6 +18,7 @@ import {
 } from "../../../ledger/deposits/deposit-addresses.js";
 import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
@@ -57,6 +61,9 @@ export class WatcherBench {
     readonly rpc: JsonRpcClient,
     readonly node: EvmClient,
     readonly source: DataApiClient,
+    /** Home of the watcher: only what it remembers of its ledger lies there. */
+    readonly home: string,
+    readonly guard: LedgerGuard,
   ) {}
 
   /** A chain with genesis (block 0), an empty ledger, no watcher running yet. */
@@ -76,13 +83,21 @@ export class WatcherBench {
       network: { blockchain: "token", network: "testnet" },
       timeoutMs: 5_000,
     });
-    return new WatcherBench(chain, ledger, rpc, createEvmClient(rpc), source);
+    const home = mkdtempSync(join(tmpdir(), "causeway-watcher-"));
+    const guard = await WatcherBench.openGuard(ledger.database, home);
+    return new WatcherBench(chain, ledger, rpc, createEvmClient(rpc), source, home, guard);
+  }
+
+  /** The guard of a watcher process on a home. */
+  static openGuard(database: SqlDatabase, home: string): Promise<LedgerGuard> {
+    return LedgerGuard.open({ database, home, reporter: "test" });
   }
 
   /** Starts a watcher; several may run at once. */
-  start(database: SqlDatabase = this.ledger.database): RunningWatcher {
+  start(database: SqlDatabase = this.ledger.database, guard = this.guard): RunningWatcher {
     const watcher = new Watcher({
       database,
+      guard,
       node: this.node,
       source: this.source,
       book: new AddressBook(HOT),
@@ -113,9 +128,10 @@ export class WatcherBench {
 
   /** Registers an address as the API does. */
   register(customer: string): Promise<DepositAddress> {
-    return registerAddress(this.ledger.database, parseCustomerId(customer), (index) =>
-      derivation.addressAt(index),
-    );
+    return registerAddress(this.ledger.database, parseCustomerId(customer), {
+      deriveAddress: (index) => derivation.addressAt(index),
+      issuedBelow: this.guard.nextAddressIndex,
+    });
   }
 
   /** Mines a block in which the stranger pays each address. */
@@ -163,5 +179,6 @@ export class WatcherBench {
     this.source.close();
     await this.chain.stop();
     await this.ledger.drop();
+    rmSync(this.home, { recursive: true, force: true });
   }
 }

@@ -33,6 +33,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: bench.ledger.database,
       derivation,
+      guard: bench.guard,
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),
     }),
