@@ -2,17 +2,20 @@
  * The `causeway` command's tree: options that all commands share, and the commands. What a command
  * runs is loaded when it is run: nobody waits for the code of the others.
  */
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { type Environment, readPortOffset } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
 import { type AuditExecutionOptions, describeAuditExecution } from "./audit/words.js";
 import type { InitFlags } from "./commands/init.js";
+import type { RecoverOptions } from "./commands/recover.js";
 import type { TestnetFlags } from "./commands/testnet.js";
 import type { AddTokenOptions } from "./commands/tokens.js";
 import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
 import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
+import { addLedgerCommands } from "./ledger-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -24,17 +27,6 @@ export interface ProgramOptions {
   readonly warn: (line: string) => void;
   readonly setExitCode: (code: number) => void;
 }
-
-/** Options that every command takes, also after its name. */
-interface SharedOptions {
-  readonly home?: string;
-  readonly portOffset?: string;
-  readonly json?: boolean;
-}
-
-type Runner = <O extends SharedOptions>(
-  work: (context: CommandContext, own: O) => Promise<number>,
-) => (own: O) => Promise<void>;
 
 /** Builds the program; commands set the exit code through `setExitCode`. */
 export function createProgram(options: ProgramOptions): Command {
@@ -60,6 +52,8 @@ export function createProgram(options: ProgramOptions): Command {
   addTokenCommands(program, run);
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
+  addRecoveryCommands(program, run);
+  addLedgerCommands(program, run);
   return program;
 }
 
@@ -71,13 +65,6 @@ async function portOffsetOf(home: string, flag: string | undefined): Promise<num
   }
   const { parsePortOffset } = await import("../runtime/process/lifecycle.js");
   return parsePortOffset(flag);
-}
-
-function addShared(command: Command): Command {
-  return command
-    .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
-    .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
-    .addOption(new Option("--json", "print one JSON document"));
 }
 
 function addInitCommands(program: Command, run: Runner): void {
@@ -272,5 +259,22 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
         const { notPaid, acceptForeign } = rest;
         return runReleaseWithdrawals(context, { id, paidBy, notPaid, acceptForeign });
       })(own),
+    );
+}
+
+function addRecoveryCommands(program: Command, run: Runner): void {
+  addShared(program.command("recover"))
+    .description(
+      "rebuild a ledger that is older than what was answered from it: shows the plan; exit 1 while " +
+        "the ledger waits for it",
+    )
+    .option("--apply", "carry the plan out and open the ledger again")
+    .option("--declare <reason>", "close the ledger first: it is older than the home knows")
+    .option("--operator <name>", "who does it, for the record (else the user)")
+    .action(
+      run<SharedOptions & RecoverOptions>(async (context, own) => {
+        const { runRecover } = await import("./commands/recover.js");
+        return runRecover(context, own);
+      }),
     );
 }

@@ -1,7 +1,7 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import type { Height } from "../chain/hex.js";
-import { parseCustomerId } from "../ledger/books/accounts.js";
+import { parseCustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
 import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
 import {
   customerBalances,
@@ -15,7 +15,7 @@ import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
-import type { AddressDerivation } from "./address-derivation.js";
+import type { AddressDerivation } from "../chain/derivation/address-derivation.js";
 import { confirmationsOf } from "../chain/confirmations.js";
 import { DepositError } from "./errors.js";
 
@@ -53,6 +53,9 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
   const customerId = parseField("customerId", () => parseCustomerId(given));
+  if (customerId === UNASSIGNED) {
+    throw invalidField("customerId", "this identifier stands for nobody");
+  }
   const registered = await registerAddress(parts.database, customerId, {
     deriveAddress: (index) => parts.derivation.addressAt(index),
     issuedBelow: parts.guard.nextAddressIndex,

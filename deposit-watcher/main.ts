@@ -17,7 +17,10 @@ import { databaseUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AddressBook } from "./address-book.js";
-import { type AddressDerivation, createAddressDerivation } from "./address-derivation.js";
+import {
+  type AddressDerivation,
+  createAddressDerivation,
+} from "../chain/derivation/address-derivation.js";
 import { createDepositRoutes } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";

@@ -11,9 +11,11 @@ import { AppError } from "../chain/errors.js";
  * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
  * RECOVERY: the ledger is older than what was answered from it, or another one, and is closed until
  * it is recovered; HOME_MARK_UNUSABLE: what the home remembers of its ledger cannot be read or
- * written; NOT_FROZEN: an operator decided about a withdrawal that is not frozen; NO_WALLET_TRANSACTION: a
- * named payment is none of the hot wallet's; CORRUPT_ROW: a stored value is not what its column
- * says.
+ * written; INVALID_DECISION: an operator decided what cannot be; DECIDED_ALREADY: about the same
+ * thing there is a decision; NO_PROPOSAL: nothing of this number waits for approval;
+ * SECOND_PERSON_NEEDED: the proposer cannot approve; NOT_FROZEN: an operator decided about a
+ * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's;
+ * CORRUPT_ROW: a stored value is not what its column says.
  */
 export const LEDGER_ERROR_CODES = [
   "FOREIGN_LEDGER",
@@ -29,6 +31,10 @@ export const LEDGER_ERROR_CODES = [
   "INVALID_WALLET_FILE",
   "RECOVERY",
   "HOME_MARK_UNUSABLE",
+  "INVALID_DECISION",
+  "DECIDED_ALREADY",
+  "NO_PROPOSAL",
+  "SECOND_PERSON_NEEDED",
   "NOT_FROZEN",
   "NO_WALLET_TRANSACTION",
   "CORRUPT_ROW",

@@ -81,8 +81,18 @@ const WORKER: Writes = {
 
 /** A person decides about what either service left open, so the operator may write both's. */
 const OPERATOR: Writes = {
-  insert: [...new Set([...WATCHER.insert, ...WORKER.insert])],
-  update: [...new Set([...WATCHER.update, ...WORKER.update])],
+  insert: [
+    ...new Set([...WATCHER.insert, ...WORKER.insert]),
+    "address_assignment",
+    "recovered_payment",
+    "withdrawal_clearance",
+    "operator_decision",
+  ],
+  update: [
+    ...new Set([...WATCHER.update, ...WORKER.update]),
+    "recovered_payment",
+    "operator_decision",
+  ],
   draw: WORKER.draw,
 };
 

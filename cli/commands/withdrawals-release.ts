@@ -12,6 +12,7 @@ import {
   releaseWithdrawal,
   type WalletChain,
 } from "../../ledger/withdrawals/release.js";
+import { refuseInRecovery } from "../../ledger/recovery/ledger-guard.js";
 import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
 import { CliError } from "../errors.js";
@@ -44,6 +45,8 @@ export async function runReleaseWithdrawals(
     throw new CliError("USAGE", "--paid-by and --not-paid need the id of a withdrawal.");
   }
   return withLedger(command, async (opened) => {
+    // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
+    await refuseInRecovery(opened.database);
     const context: ReleaseContext = {
       database: opened.database,
       wallet: opened.hotWallet,
@@ -104,7 +107,7 @@ function stepLines(done: ReleaseStep): string[] {
 function obstacleLines(left: ReleaseObstacle): string[] {
   switch (left.obstacle) {
     case "incident":
-      return [`${left.reason}; when its cause is gone: causeway deposits resume`];
+      return [left.reason];
     case "foreign-pending":
       return ["foreign transactions of the wallet wait in the pool; wait until mined"];
     case "foreign-mined":

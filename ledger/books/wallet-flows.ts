@@ -62,13 +62,14 @@ export async function bookWalletFlows(
 }
 
 /**
- * An attempt is stored before its bytes leave the worker, so a hash that is on the chain and not
- * in the table was signed by somebody else.
+ * An attempt is stored before its bytes leave the worker, and a recovery books those that were lost:
+ * a hash that is on the chain and in neither table was signed by somebody else.
  */
 async function withoutOwnAttempts(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
   if (outflows.length === 0) return [];
   const rows = await tx.query<{ hash: string }>(
-    `SELECT hash FROM withdrawal_attempt WHERE hash = ANY ($1::text[])`,
+    `SELECT hash FROM withdrawal_attempt WHERE hash = ANY ($1::text[])
+     UNION SELECT tx_hash FROM recovered_payment WHERE tx_hash = ANY ($1::text[])`,
     [outflows.map((outflow) => outflow.txHash)],
   );
   const own = new Set(rows.map((row) => row.hash));

@@ -56,12 +56,176 @@ const ADDRESSES = `
   CREATE TRIGGER deposit_address_keep BEFORE DELETE OR TRUNCATE ON deposit_address
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
 
+/** The customer of addresses whose customer only a person can name. No coins are ever owed to it. */
+const UNASSIGNED = `
+  INSERT INTO customer (id) VALUES ('causeway:unassigned') ON CONFLICT (id) DO NOTHING;
+
+  -- Who an address of a recovered ledger belongs to: said once, by a person.
+  CREATE TABLE address_assignment (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    address text NOT NULL UNIQUE REFERENCES deposit_address (address),
+    customer_id text NOT NULL REFERENCES customer (id)
+      CHECK (customer_id <> 'causeway:unassigned'),
+    assigned_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE FUNCTION assign_only_unassigned() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NOT EXISTS (SELECT 1 FROM deposit_address
+                    WHERE address = NEW.address AND customer_id = 'causeway:unassigned') THEN
+      RAISE EXCEPTION 'address % has its customer', NEW.address USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER address_assignment_once BEFORE INSERT ON address_assignment
+    FOR EACH ROW EXECUTE FUNCTION assign_only_unassigned();
+  CREATE TRIGGER address_assignment_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
+    ON address_assignment FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+  -- A deposit in suspense may become a customer's, once, by a person's word.
+  CREATE OR REPLACE FUNCTION guard_deposit() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NOT (OLD.status = 'detected' AND NEW.status IN ('credited', 'held', 'suspense')
+         OR OLD.status = 'held' AND NEW.status IN ('credited', 'suspense')
+         OR OLD.status = 'suspense' AND NEW.status = 'credited')
+       OR (NEW.seq, NEW.id, NEW.address, NEW.asset, NEW.amount_atoken, NEW.height,
+           NEW.block_hash, NEW.tx_hash, NEW.tx_index, NEW.op_index, NEW.seen_at)
+          IS DISTINCT FROM
+          (OLD.seq, OLD.id, OLD.address, OLD.asset, OLD.amount_atoken, OLD.height,
+           OLD.block_hash, OLD.tx_hash, OLD.tx_index, OLD.op_index, OLD.seen_at)
+       OR NEW.customer_id <> OLD.customer_id AND OLD.status <> 'suspense' THEN
+      RAISE EXCEPTION 'deposit % may only move on from %', OLD.id, OLD.status
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;`;
+
+const RECOVERED_PAYMENTS = `
+  -- Accounts that only operators' decisions and recoveries touch. A function of its own, so that
+  -- other accounts can be added without this one.
+  CREATE FUNCTION is_decision_account(code text) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT code IN ('asset:recovered_payments', 'asset:cold_storage', 'equity:adjustment',
+                    'expense:write_off')
+  $$;
+  ALTER TABLE posting
+    DROP CONSTRAINT posting_debit_check,
+    DROP CONSTRAINT posting_credit_check,
+    ADD CONSTRAINT posting_debit_check CHECK (is_account(debit) OR is_decision_account(debit)),
+    ADD CONSTRAINT posting_credit_check CHECK (is_account(credit) OR is_decision_account(credit));
+
+  CREATE TABLE recovered_payment (
+    tx_hash text PRIMARY KEY CHECK (tx_hash ~ '^0x[0-9a-f]{64}$'),
+    wallet text NOT NULL CHECK (wallet ~ '^0x[0-9a-f]{40}$'),
+    nonce numeric(20,0) NOT NULL CHECK (nonce >= 0),
+    height bigint NOT NULL CHECK (height >= 0),
+    block_hash text NOT NULL CHECK (block_hash ~ '^0x[0-9a-f]{64}$'),
+    destination text CHECK (destination ~ '^0x[0-9a-f]{40}$'),
+    amount_atoken numeric(78,0) NOT NULL CHECK (amount_atoken >= 0),
+    gas_used numeric(20,0) NOT NULL CHECK (gas_used > 0),
+    gas_price_atoken numeric(78,0) NOT NULL CHECK (gas_price_atoken >= 0),
+    epoch integer NOT NULL CHECK (epoch > 0),
+    decision text CHECK (decision IN ('linked', 'written-off', 'nothing-paid')),
+    withdrawal_id text UNIQUE REFERENCES withdrawal (id),
+    UNIQUE (wallet, nonce),
+    CHECK ((decision = 'linked') = (withdrawal_id IS NOT NULL))
+  );
+  CREATE INDEX recovered_payment_open ON recovered_payment (destination, amount_atoken)
+    WHERE decision IS NULL;
+  CREATE FUNCTION recovered_payment_is_decided_once() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF OLD.decision IS NOT NULL
+       OR (OLD.tx_hash, OLD.wallet, OLD.nonce, OLD.height, OLD.block_hash, OLD.destination,
+           OLD.amount_atoken, OLD.gas_used, OLD.gas_price_atoken, OLD.epoch)
+          IS DISTINCT FROM
+          (NEW.tx_hash, NEW.wallet, NEW.nonce, NEW.height, NEW.block_hash, NEW.destination,
+           NEW.amount_atoken, NEW.gas_used, NEW.gas_price_atoken, NEW.epoch) THEN
+      RAISE EXCEPTION 'recovered payment % is decided once', OLD.tx_hash
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER recovered_payment_once BEFORE UPDATE ON recovered_payment
+    FOR EACH ROW EXECUTE FUNCTION recovered_payment_is_decided_once();
+  CREATE TRIGGER recovered_payment_keep BEFORE DELETE OR TRUNCATE ON recovered_payment
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+  -- A person's word that a request is not one of the recovered payments and is to be paid.
+  CREATE TABLE withdrawal_clearance (
+    withdrawal_id text PRIMARY KEY REFERENCES withdrawal (id),
+    cleared_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE TRIGGER withdrawal_clearance_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
+    ON withdrawal_clearance FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+  -- The last word on paying twice after a recovery, whichever way a slot is asked for.
+  CREATE FUNCTION refuse_recovered_payment() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE
+    paid text;
+  BEGIN
+    SELECT tx_hash INTO paid FROM recovered_payment
+     WHERE wallet = NEW.wallet AND nonce = NEW.nonce
+       AND withdrawal_id IS DISTINCT FROM NEW.withdrawal_id;
+    IF paid IS NULL THEN
+      SELECT r.tx_hash INTO paid FROM recovered_payment r
+        JOIN withdrawal w ON w.destination = r.destination AND w.amount_atoken = r.amount_atoken
+       WHERE r.decision IS NULL AND w.id = NEW.withdrawal_id
+         AND NOT EXISTS (SELECT 1 FROM withdrawal_clearance c WHERE c.withdrawal_id = w.id)
+       LIMIT 1;
+    END IF;
+    IF paid IS NOT NULL THEN
+      RAISE EXCEPTION 'withdrawal % may be the recovered payment %: see causeway ledger open',
+        NEW.withdrawal_id, paid USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER nonce_slot_not_recovered BEFORE INSERT ON nonce_slot
+    FOR EACH ROW EXECUTE FUNCTION refuse_recovered_payment();`;
+
+const DECISIONS = `
+  -- What operators decided, with their reasons. A refused proposal frees its key.
+  CREATE TABLE operator_decision (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    -- Natural key of what is decided: the same thing is decided once.
+    key text NOT NULL CHECK (length(key) BETWEEN 1 AND 200),
+    terms jsonb NOT NULL,
+    reason text NOT NULL CHECK (length(reason) BETWEEN 1 AND 1000),
+    needs_second boolean NOT NULL,
+    status text NOT NULL CHECK (status IN ('proposed', 'done', 'refused')),
+    proposed_by text NOT NULL CHECK (length(proposed_by) BETWEEN 1 AND 100),
+    proposed_at timestamptz NOT NULL DEFAULT now(),
+    decided_by text CHECK (length(decided_by) BETWEEN 1 AND 100),
+    decided_at timestamptz,
+    CHECK ((status = 'proposed') = (decided_by IS NULL)),
+    CHECK ((decided_by IS NULL) = (decided_at IS NULL)),
+    CONSTRAINT operator_decision_two_persons
+      CHECK (NOT needs_second OR status <> 'done' OR decided_by <> proposed_by)
+  );
+  CREATE UNIQUE INDEX operator_decision_once ON operator_decision (kind, key)
+    WHERE status <> 'refused';
+  CREATE FUNCTION operator_decision_is_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF OLD.status <> 'proposed'
+       OR (OLD.id, OLD.kind, OLD.key, OLD.terms, OLD.reason, OLD.needs_second, OLD.proposed_by,
+           OLD.proposed_at)
+          IS DISTINCT FROM
+          (NEW.id, NEW.kind, NEW.key, NEW.terms, NEW.reason, NEW.needs_second, NEW.proposed_by,
+           NEW.proposed_at) THEN
+      RAISE EXCEPTION 'decision % stands', OLD.id USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER operator_decision_fixed BEFORE UPDATE ON operator_decision
+    FOR EACH ROW EXECUTE FUNCTION operator_decision_is_fixed();
+  CREATE TRIGGER operator_decision_keep BEFORE DELETE OR TRUNCATE ON operator_decision
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
+
 /** Identity, epoch and recovery of the ledger. */
 export class Recovery1760000000004 implements MigrationInterface {
   readonly name = "Recovery1760000000004";
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const part of [IDENTITY_AND_EPOCH, ADDRESSES]) await runner.query(part);
+    for (const part of [IDENTITY_AND_EPOCH, ADDRESSES, UNASSIGNED, RECOVERED_PAYMENTS, DECISIONS])
+      await runner.query(part);
   }
 
   /** A ledger never forgets that it was recovered. */

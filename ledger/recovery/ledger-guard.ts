@@ -87,6 +87,32 @@ export function openRecovery(
 }
 
 /**
+ * An operator's word that a ledger is older than what was answered from it, where no home remembers:
+ * it is closed like one that was found.
+ */
+export async function declareRecovery(
+  database: SqlDatabase,
+  declared: { readonly reason: string; readonly operator: string },
+): Promise<void> {
+  const mark = toMark(await readLedgerState(database));
+  const { operator } = declared;
+  await openRecovery(database, {
+    reason: `${operator} declared the ledger lost (${declared.reason})`,
+    mark,
+    reportedBy: operator,
+  });
+}
+
+/** Opens the ledger again at the end of a recovery, inside its transaction. */
+export async function closeRecovery(tx: Sql, operator: string): Promise<void> {
+  await tx.query(
+    `UPDATE incident SET resolved_at = now(), resolved_by = $1
+      WHERE resolved_at IS NULL AND kind = 'RECOVERY'`,
+    [operator],
+  );
+}
+
+/**
  * Refuses what a ledger in recovery must not do.
  * @throws RECOVERY
  */

@@ -93,7 +93,7 @@ export function endingKey(id: WithdrawalId): string {
  * @throws RECOVERY
  */
 export function acceptWithdrawals(
-  database: SqlDatabase,
+  database: Pick<SqlDatabase, "transaction">,
   requests: readonly WithdrawalRequest[],
 ): Promise<AcceptOutcome[]> {
   return database.transaction((tx) => acceptInside(tx, requests));

@@ -8,7 +8,7 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import {
   type AddressDerivation,
   createAddressDerivation,
-} from "../../../deposit-watcher/address-derivation.js";
+} from "../../../chain/derivation/address-derivation.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
