@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command } from "commander";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { type Address, parseAddress, privateKeyToAddress } from "../../../chain/address.js";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
@@ -93,6 +92,8 @@ export interface CommandResult {
 export class Desk {
   readonly home = mkdtempSync(join(tmpdir(), "causeway-desk-"));
   readonly signal = new AbortController().signal;
+  /** Further variables of the commands that are typed. */
+  readonly env: Record<string, string> = {};
   readonly #drops: (() => Promise<void>)[] = [];
   readonly #opened: LedgerDatabase[] = [];
   #database: LedgerDatabase | undefined;
@@ -294,9 +295,10 @@ export class Desk {
     const lines: string[] = [];
     let code = -1;
     const print = (line: string) => void lines.push(line);
-    const program: Command = createProgram({
+    const program = createProgram({
       version: "0",
       env: {
+        ...this.env,
         DATABASE_URL: this.#url,
         CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: this.chain.url,
         CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "20",
@@ -308,7 +310,6 @@ export class Desk {
         code = given;
       },
     });
-    program.exitOverride();
     await program.parseAsync(["node", "causeway", ...words, "--home", this.home]);
     return { code, text: lines.join("\n") };
   }
