@@ -264,7 +264,9 @@ export class Watcher {
         this.#update({ cursorHeight: last.height, problem: undefined });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
-        return { height: last.height, blockHash: last.hash, nextAddressIndex: book.nextIndex };
+        const { rewinds } = from;
+        const { height, hash: blockHash } = last;
+        return { height, blockHash, nextAddressIndex: book.nextIndex, rewinds };
       }
       step = this.#prepare(run, signal);
     }

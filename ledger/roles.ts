@@ -87,6 +87,7 @@ const OPERATOR: Writes = {
     "recovered_payment",
     "withdrawal_clearance",
     "operator_decision",
+    "chain_rewind",
   ],
   update: [
     ...new Set([...WATCHER.update, ...WORKER.update]),

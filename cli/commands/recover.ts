@@ -20,6 +20,7 @@ import {
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError } from "../errors.js";
 import { operatorName } from "./ledger-decisions.js";
+import { recoverChain } from "./recover-chain.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
 import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallet-transactions.js";
 
@@ -56,14 +57,14 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
       plan !== undefined && options.apply === true
         ? await applyRecovery(database, plan, operator)
         : undefined;
+    if (plan === undefined) return recoverChain(command, opened, { ...options, operator });
     const toDecide = await listOpenPayments(database, MAX_LINES);
-    if (command.json) command.print(toJson({ plan: plan ?? null, result: result ?? null }));
-    else if (plan === undefined) command.print("The ledger is not in recovery: nothing to do.");
+    if (command.json) command.print(toJson({ plan, result: result ?? null }));
     else for (const line of planLines(plan, result)) command.print(line);
     if (!command.json && result !== undefined && toDecide.length > 0) {
       command.print("what a person decides now: causeway ledger open");
     }
-    return plan === undefined || result !== undefined ? 0 : 1;
+    return result === undefined ? 1 : 0;
   });
 }
 

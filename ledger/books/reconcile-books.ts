@@ -139,7 +139,8 @@ async function readAddresses(tx: Sql, height: Height): Promise<BookedAddress[]> 
     `SELECT registered.address, registered.from_height, registered.backfilled,
             coalesce(inflow.amount, 0) + coalesce(other.amount, 0) AS booked
        FROM deposit_address registered
-       LEFT JOIN (SELECT address, sum(amount_atoken) AS amount FROM deposit GROUP BY address)
+       LEFT JOIN (SELECT address, sum(amount_atoken) AS amount FROM deposit
+                   WHERE status <> 'reversed' GROUP BY address)
               AS inflow ON inflow.address = registered.address
        LEFT JOIN (SELECT address, sum(delta) AS amount FROM (${ADDRESS_ENTRIES}) AS entries
                    WHERE effective_height <= $2 GROUP BY address)
@@ -321,7 +322,8 @@ const HOT_WALLET_BY_TRANSACTION = `
 
 const DEPOSIT_ADDRESS_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
-    SELECT tx_hash, amount_atoken AS delta FROM deposit WHERE address = $2 AND height <= $3
+    SELECT tx_hash, amount_atoken AS delta FROM deposit
+     WHERE address = $2 AND height <= $3 AND status <> 'reversed'
     UNION ALL
     SELECT tx_hash, delta FROM (${ADDRESS_ENTRIES}) AS entries
      WHERE address = $2 AND effective_height <= $3

@@ -35,13 +35,19 @@ export interface Outflow {
  */
 export async function bookWalletFlows(
   tx: Sql,
-  flows: { readonly walletInflows: readonly WalletInflow[]; readonly outflows: readonly Outflow[] },
+  flows: {
+    readonly walletInflows: readonly WalletInflow[];
+    readonly outflows: readonly Outflow[];
+    /** How often the chain came back without blocks: places are told apart by it. */
+    readonly rewinds: number;
+  },
 ): Promise<Outflow[]> {
+  const suffix = flows.rewinds === 0 ? "" : `-r${flows.rewinds}`;
   await postJournals(
     tx,
     flows.walletInflows.map((inflow) => ({
       kind: inflow.height === 0 ? "wallet.opening" : "wallet.inflow",
-      idemKey: `wallet-inflow:${inflow.height}-${inflow.txIndex}-${inflow.opIndex}`,
+      idemKey: `wallet-inflow:${inflow.height}-${inflow.txIndex}-${inflow.opIndex}${suffix}`,
       effectiveHeight: inflow.height,
       memo: inflow.txHash,
       postings: [

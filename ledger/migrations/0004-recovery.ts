@@ -79,25 +79,7 @@ const UNASSIGNED = `
   CREATE TRIGGER address_assignment_once BEFORE INSERT ON address_assignment
     FOR EACH ROW EXECUTE FUNCTION assign_only_unassigned();
   CREATE TRIGGER address_assignment_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
-    ON address_assignment FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-
-  -- A deposit in suspense may become a customer's, once, by a person's word.
-  CREATE OR REPLACE FUNCTION guard_deposit() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN
-    IF NOT (OLD.status = 'detected' AND NEW.status IN ('credited', 'held', 'suspense')
-         OR OLD.status = 'held' AND NEW.status IN ('credited', 'suspense')
-         OR OLD.status = 'suspense' AND NEW.status = 'credited')
-       OR (NEW.seq, NEW.id, NEW.address, NEW.asset, NEW.amount_atoken, NEW.height,
-           NEW.block_hash, NEW.tx_hash, NEW.tx_index, NEW.op_index, NEW.seen_at)
-          IS DISTINCT FROM
-          (OLD.seq, OLD.id, OLD.address, OLD.asset, OLD.amount_atoken, OLD.height,
-           OLD.block_hash, OLD.tx_hash, OLD.tx_index, OLD.op_index, OLD.seen_at)
-       OR NEW.customer_id <> OLD.customer_id AND OLD.status <> 'suspense' THEN
-      RAISE EXCEPTION 'deposit % may only move on from %', OLD.id, OLD.status
-        USING ERRCODE = 'restrict_violation';
-    END IF;
-    RETURN NEW;
-  END $$;`;
+    ON address_assignment FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
 
 const RECOVERED_PAYMENTS = `
   -- Accounts that only operators' decisions and recoveries touch. A function of its own, so that
@@ -219,13 +201,81 @@ const DECISIONS = `
   CREATE TRIGGER operator_decision_keep BEFORE DELETE OR TRUNCATE ON operator_decision
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
 
+const REWINDS = `
+  -- The chain came back without blocks that were booked: a person lets the watcher go back, with the
+  -- evidence, and what vanished is reversed by entries of its own.
+  CREATE TABLE chain_rewind (
+    id integer PRIMARY KEY CHECK (id > 0),
+    from_height bigint NOT NULL,
+    from_hash text NOT NULL CHECK (from_hash ~ '^0x[0-9a-f]{64}$'),
+    to_height bigint NOT NULL CHECK (to_height >= -1 AND to_height < from_height),
+    to_hash text CHECK (to_hash ~ '^0x[0-9a-f]{64}$'),
+    evidence jsonb NOT NULL,
+    operator text NOT NULL,
+    at timestamptz NOT NULL DEFAULT now(),
+    CHECK ((to_height = -1) = (to_hash IS NULL))
+  );
+  CREATE TRIGGER chain_rewind_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON chain_rewind
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+  ALTER TABLE watch_cursor ADD COLUMN rewinds integer NOT NULL DEFAULT 0;
+  CREATE OR REPLACE FUNCTION refuse_cursor_step_back() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NEW.rewinds = OLD.rewinds + 1 AND NEW.next_address_index = OLD.next_address_index
+       AND EXISTS (SELECT 1 FROM chain_rewind
+                    WHERE id = NEW.rewinds AND from_height = OLD.height
+                      AND from_hash = OLD.block_hash AND to_height = NEW.height
+                      AND to_hash IS NOT DISTINCT FROM NEW.block_hash) THEN
+      RETURN NEW;
+    END IF;
+    IF NEW.height < OLD.height OR NEW.next_address_index < OLD.next_address_index
+       OR NEW.rewinds <> OLD.rewinds THEN
+      RAISE EXCEPTION 'the cursor never goes back' USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+
+  -- The same place of a chain that came back may hold another deposit.
+  ALTER TABLE deposit
+    ADD COLUMN rewind integer NOT NULL DEFAULT 0 CHECK (rewind >= 0),
+    DROP CONSTRAINT deposit_height_tx_index_op_index_key,
+    ADD CONSTRAINT deposit_place UNIQUE (height, tx_index, op_index, rewind),
+    DROP CONSTRAINT deposit_status_check,
+    ADD CONSTRAINT deposit_status_check
+      CHECK (status IN ('detected', 'credited', 'held', 'suspense', 'reversed'));
+  CREATE OR REPLACE FUNCTION guard_deposit() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NOT (OLD.status = 'detected' AND NEW.status IN ('credited', 'held', 'suspense')
+         OR OLD.status = 'held' AND NEW.status IN ('credited', 'suspense')
+         OR OLD.status = 'suspense' AND NEW.status = 'credited'
+         OR OLD.status <> 'reversed' AND NEW.status = 'reversed')
+       OR (NEW.seq, NEW.id, NEW.address, NEW.asset, NEW.amount_atoken, NEW.height,
+           NEW.block_hash, NEW.tx_hash, NEW.tx_index, NEW.op_index, NEW.seen_at, NEW.rewind)
+          IS DISTINCT FROM
+          (OLD.seq, OLD.id, OLD.address, OLD.asset, OLD.amount_atoken, OLD.height,
+           OLD.block_hash, OLD.tx_hash, OLD.tx_index, OLD.op_index, OLD.seen_at, OLD.rewind)
+       OR NEW.customer_id <> OLD.customer_id
+          AND NOT (OLD.status = 'suspense' AND NEW.status = 'credited') THEN
+      RAISE EXCEPTION 'deposit % may only move on from %', OLD.id, OLD.status
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;`;
+
 /** Identity, epoch and recovery of the ledger. */
 export class Recovery1760000000004 implements MigrationInterface {
   readonly name = "Recovery1760000000004";
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const part of [IDENTITY_AND_EPOCH, ADDRESSES, UNASSIGNED, RECOVERED_PAYMENTS, DECISIONS])
-      await runner.query(part);
+    const parts = [
+      IDENTITY_AND_EPOCH,
+      ADDRESSES,
+      UNASSIGNED,
+      RECOVERED_PAYMENTS,
+      DECISIONS,
+      REWINDS,
+    ];
+    for (const part of parts) await runner.query(part);
   }
 
   /** A ledger never forgets that it was recovered. */

@@ -95,8 +95,12 @@ describe("decisions about the books", () => {
     expect(await totals("asset:cold_storage")).toBe(77n);
     expect((await reconcile()).code).toBe(0);
     const sides = (debit: string, credit: string, amount: bigint) => [
-      ...["--debit", debit, "--credit", credit],
-      ...["--amount-atoken", String(amount)],
+      "--debit",
+      debit,
+      "--credit",
+      credit,
+      "--amount-atoken",
+      String(amount),
     ];
     const [alice, suspense] = ["liability:customer:alice", "liability:suspense"];
     const refused: readonly (readonly [string, string, readonly string[]])[] = [
