@@ -54,6 +54,15 @@ const LAG_RETRY_MS = 100;
 /** Wait after a fault, so that a node or database that is down is not hammered. */
 const FAULT_RETRY_MS = 500;
 
+/** Looks in a row that have to find the same before it is an incident. */
+const AGREEING_LOOKS = 3;
+
+/** What a loop has found to be impossible, and how often in a row. */
+interface Doubt {
+  about: string;
+  looks: number;
+}
+
 /** What the watcher needs. */
 export interface WatcherParts {
   readonly database: SqlDatabase;
@@ -105,6 +114,8 @@ export class Watcher {
   readonly #backfillBell = createWakeup();
   #isTrusted = false;
   #staleHeads = 0;
+  readonly #blockDoubt: Doubt = { about: "", looks: 0 };
+  readonly #pastDoubt: Doubt = { about: "", looks: 0 };
   #status: WatcherStatus = {
     headHeight: undefined,
     cursorHeight: -1,
@@ -134,7 +145,7 @@ export class Watcher {
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const timeoutMs = await this.#guarded(signal, () => this.#round(signal));
+      const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#round(signal));
       await quietly(this.#bell.wait({ signal, timeoutMs }));
     }
   }
@@ -142,7 +153,7 @@ export class Watcher {
   /** Books the past of registered addresses until the signal fires; see `run` for faults. */
   async runBackfills(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const timeoutMs = await this.#guarded(signal, async () => {
+      const timeoutMs = await this.#guarded(signal, this.#pastDoubt, async () => {
         if (this.#isTrusted && this.#status.incident === undefined) {
           this.#parts.metrics.backfilled(await runBackfill(this.#parts, { signal }));
           return this.#parts.options.pollIntervalMs;
@@ -154,17 +165,39 @@ export class Watcher {
   }
 
   /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */
-  async #guarded(signal: AbortSignal, round: () => Promise<number>): Promise<number> {
+  async #guarded(signal: AbortSignal, doubt: Doubt, round: () => Promise<number>): Promise<number> {
     try {
-      return await round();
+      const waitMs = await round();
+      doubt.looks = 0;
+      return waitMs;
     } catch (error) {
       if (signal.aborted) return 0;
       if (error instanceof LedgerError && error.code === "CURSOR_MOVED") return 0;
       const incident = toIncident(error);
-      if (incident !== undefined) await this.#halt(incident);
-      else this.#waitOut(error);
+      if (incident === undefined) this.#waitOut(error);
+      else if (this.#isConfirmed(incident, doubt)) await this.#halt(incident);
+      else this.#lookAgain(incident);
       return FAULT_RETRY_MS;
     }
+  }
+
+  /** One answer may come from a node behind a balancer that is late or wrong: looks have to agree. */
+  #isConfirmed({ kind, height }: NewIncident, doubt: Doubt): boolean {
+    const about = `${kind} ${height ?? ""}`;
+    doubt.looks = doubt.about === about ? doubt.looks + 1 : 1;
+    doubt.about = about;
+    // Heads below the cursor are counted where they are read.
+    const needed = kind === "HEIGHT_WENT_BACK" ? 1 : AGREEING_LOOKS;
+    if (doubt.looks < needed) return false;
+    doubt.looks = 0;
+    return true;
+  }
+
+  /** Nothing was booked; the next round reads everything anew. */
+  #lookAgain({ kind, height, message }: NewIncident): void {
+    this.#parts.log.warn({ kind, height, reason: message }, "this cannot be true, looking again");
+    this.#isTrusted = false;
+    this.#update({ problem: message });
   }
 
   /** @returns how long to wait before the next round, milliseconds */

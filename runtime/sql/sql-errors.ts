@@ -69,12 +69,16 @@ function classify(sqlState: string, message: string): SqlErrorCode {
       return "CONFLICT";
     case "53100":
       return "DATABASE_FULL";
-    // Too many connections; the server is shutting down or starting; idle in transaction.
+    // Too many connections; the server is shutting down or starting; idle in transaction; a
+    // statement or a lock took too long; a standby, or a server that was made read-only.
     case "53300":
     case "57P01":
     case "57P02":
     case "57P03":
     case "25P03":
+    case "57014":
+    case "55P03":
+    case "25006":
       return "DATABASE_UNAVAILABLE";
     default:
       return sqlState.startsWith("08") ||

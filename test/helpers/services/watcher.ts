@@ -157,6 +157,21 @@ export class WatcherBench {
     });
   }
 
+  /** Changes a setting of the database, for sessions that begin now: the others end. */
+  async alterDatabase(change: string): Promise<void> {
+    const { owner } = this.ledger;
+    const [row] = await owner.query<{ name: string }>("SELECT current_database() AS name");
+    await owner.transaction(async (tx) => {
+      await tx.query("SET TRANSACTION READ WRITE");
+      await tx.query("SET LOCAL statement_timeout = 0");
+      await tx.query(`ALTER DATABASE ${row?.name} ${change}`);
+    });
+    await owner.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+  }
+
   /** Id, status and amount of all deposits, in the order of the list. */
   async deposits(): Promise<string[]> {
     const rows = await listDeposits(this.ledger.database, { afterSeq: 0, limit: 1_000 });
