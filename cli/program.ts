@@ -2,7 +2,7 @@
  * The `causeway` command's tree: options that all commands share, and the commands. What a command
  * runs is loaded when it is run: nobody waits for the code of the others.
  */
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { type Environment, readPortOffset } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
 import {
@@ -15,12 +15,15 @@ import {
 } from "./audit/words.js";
 import type { InitFlags } from "./commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
+import type { RecoverOptions } from "./commands/recover.js";
 import type { TestnetFlags } from "./commands/testnet.js";
 import type { AddTokenOptions } from "./commands/tokens.js";
 import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
 import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
+import { addLedgerCommands } from "./ledger-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
 export interface ProgramOptions {
@@ -32,17 +35,6 @@ export interface ProgramOptions {
   readonly warn: (line: string) => void;
   readonly setExitCode: (code: number) => void;
 }
-
-/** Options that every command takes, also after its name. */
-interface SharedOptions {
-  readonly home?: string;
-  readonly portOffset?: string;
-  readonly json?: boolean;
-}
-
-type Runner = <O extends SharedOptions>(
-  work: (context: CommandContext, own: O) => Promise<number>,
-) => (own: O) => Promise<void>;
 
 /** Builds the program; commands set the exit code through `setExitCode`. */
 export function createProgram(options: ProgramOptions): Command {
@@ -69,6 +61,8 @@ export function createProgram(options: ProgramOptions): Command {
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   addKeyCommands(program, run);
+  addRecoveryCommands(program, run);
+  addLedgerCommands(program, run);
   return program;
 }
 
@@ -80,13 +74,6 @@ async function portOffsetOf(home: string, flag: string | undefined): Promise<num
   }
   const { parsePortOffset } = await import("../runtime/process/process-arguments.js");
   return parsePortOffset(flag);
-}
-
-function addShared(command: Command): Command {
-  return command
-    .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
-    .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
-    .addOption(new Option("--json", "print one JSON document"));
 }
 
 function addInitCommands(program: Command, run: Runner): void {
@@ -300,12 +287,12 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--paid-by <hash>", "with an id: this mined transaction was its payment")
     .option("--not-paid", "with an id: it was never paid, pay it")
     .option("--acknowledge <hash...>", "transactions nobody asked for, which you looked at")
-    .option("--reason <text>", "with --acknowledge: what you found, for the record")
+    .option("--accept-foreign", "acknowledge all that the release finds, each by its hash")
+    .option("--reason <text>", "what you found, for the record")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
       run<SharedOptions & Omit<ReleaseOptions, "id">>(async (context, { paidBy, ...rest }) => {
         const { runReleaseWithdrawals } = await import("./commands/withdrawals-release.js");
-        const { notPaid, acknowledge, reason } = rest;
-        return runReleaseWithdrawals(context, { id, paidBy, notPaid, acknowledge, reason });
+        return runReleaseWithdrawals(context, { id, paidBy, ...rest });
       })(own),
     );
 }
@@ -348,6 +335,23 @@ function addKeyCommands(program: Command, run: Runner): void {
       run<SharedOptions & ListCallsOptions>(async (context, own) => {
         const { runListCalls } = await import("./commands/keys.js");
         return runListCalls(context, own);
+      }),
+    );
+}
+
+function addRecoveryCommands(program: Command, run: Runner): void {
+  addShared(program.command("recover"))
+    .description(
+      "rebuild a ledger that is older than what was answered from it: shows the plan; exit 1 while " +
+        "the ledger waits for it",
+    )
+    .option("--apply", "carry the plan out and open the ledger again")
+    .option("--declare <reason>", "close the ledger first: it is older than the home knows")
+    .option("--operator <name>", "who does it, for the record (else the user)")
+    .action(
+      run<SharedOptions & RecoverOptions>(async (context, own) => {
+        const { runRecover } = await import("./commands/recover.js");
+        return runRecover(context, own);
       }),
     );
 }

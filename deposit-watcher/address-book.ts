@@ -1,7 +1,11 @@
 /** The watched addresses in memory: every registered one, in the order of their indexes. */
 import type { Address } from "../chain/address.js";
 import type { CustomerId } from "../ledger/books/accounts.js";
-import { addressesFrom, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
+import {
+  addressesFrom,
+  assignmentsAfter,
+  type DepositAddress,
+} from "../ledger/deposits/deposit-addresses.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";
 
@@ -12,6 +16,7 @@ const PAGE = 20_000;
 export class AddressBook implements Watched {
   readonly #customers = new Map<Address, CustomerId>();
   #nextIndex = 0;
+  #lastAssignment = 0;
 
   constructor(readonly hotWallet: Address) {}
 
@@ -38,11 +43,19 @@ export class AddressBook implements Watched {
     }
   }
 
-  /** Reads every address registered since. */
+  /** Reads every address registered, and every customer named, since. */
   async refresh(sql: Sql): Promise<void> {
     for (;;) {
       const page = await addressesFrom(sql, { firstIndex: this.#nextIndex, limit: PAGE });
       this.add(page);
+      if (page.length < PAGE) break;
+    }
+    for (;;) {
+      const page = await assignmentsAfter(sql, { afterId: this.#lastAssignment, limit: PAGE });
+      for (const { id, address, customerId } of page) {
+        this.#customers.set(address, customerId);
+        this.#lastAssignment = id;
+      }
       if (page.length < PAGE) return;
     }
   }

@@ -1,5 +1,6 @@
 /** The one place where faults become the deposit API's error bodies. */
 import { AppError } from "../chain/errors.js";
+import { LedgerError } from "../ledger/errors.js";
 import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
 import type { ErrorReply } from "../runtime/http/http-server.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
@@ -16,6 +17,9 @@ export function mapDepositError(error: unknown): ErrorReply {
   }
   if (error instanceof DepositError && error.code === "INVALID_FIELD") {
     return reply(422, "INVALID_FIELD", error.message, error.details);
+  }
+  if (error instanceof LedgerError && error.code === "RECOVERY") {
+    return reply(503, "RECOVERY", error.message, {});
   }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});

@@ -1,7 +1,7 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import { type Height, parseHash32 } from "../chain/hex.js";
-import { parseCustomerId } from "../ledger/books/accounts.js";
+import { parseCustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
 import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
 import {
   customerBalances,
@@ -11,10 +11,11 @@ import {
   type StoredDeposit,
 } from "../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../ledger/events.js";
+import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { failpoint } from "../runtime/process/failpoint.js";
 import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
-import type { AddressDerivation } from "./address-derivation.js";
+import type { AddressDerivation } from "../chain/derivation/address-derivation.js";
 import { confirmationsOf } from "../chain/confirmations.js";
 import { DepositError } from "./errors.js";
 import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
@@ -27,6 +28,7 @@ export interface DepositApiParts {
   /** The chain, asked anew where somebody wants evidence. */
   readonly chain: Pick<ExplanationParts, "node" | "source" | "watched"> &
     Pick<EvidenceParts, "node">;
+  readonly guard: LedgerGuard;
   /** Head as the watcher saw it last; undefined before the node answered. */
   readonly headHeight: () => Height | undefined;
   /** Told after each registration, so that the address's past is looked for at once. */
@@ -68,10 +70,16 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
   const customerId = parseField("customerId", () => parseCustomerId(given));
-  const registered = await registerAddress(parts.database, customerId, (index) =>
-    parts.derivation.addressAt(index),
-  );
+  if (customerId === UNASSIGNED) {
+    throw invalidField("customerId", "this identifier stands for nobody");
+  }
+  const registered = await registerAddress(parts.database, customerId, {
+    deriveAddress: (index) => parts.derivation.addressAt(index),
+    issuedBelow: parts.guard.nextAddressIndex,
+  });
   failpoint("watcher.after-register");
+  // In the home before anybody pays to it: a database from a backup would give it out again.
+  await parts.guard.beforeTelling({ nextAddressIndex: registered.index + 1 });
   parts.onRegistered();
   return {
     status: 201,
@@ -200,6 +208,7 @@ async function getEvents(parts: DepositApiParts, request: HttpRequest): Promise<
   const limit = readLimit(request.query);
   const afterSeq = readAfter(request.query);
   const rows = await listEvents(parts.database, { afterSeq, limit: limit + 1 });
+  await parts.guard.beforeTelling({ eventSeq: rows.at(-1)?.seq ?? 0 });
   return { body: { events: rows.slice(0, limit), next: nextCursor(rows, limit) } };
 }
 

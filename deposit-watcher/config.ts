@@ -24,6 +24,14 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       help: "Network whose deposits are watched; a node of another one is refused.",
     }),
   },
+  ledger: {
+    "two-persons": field.boolean({
+      default: false,
+      help:
+        "Whether decisions about the books (causeway ledger) wait until another person than the " +
+        "proposer approves them. Read by the command line.",
+    }),
+  },
   node: {
     "json-rpc-url": field.url({
       default: `http://127.0.0.1:${DEFAULT_PORTS.jsonRpc}`,

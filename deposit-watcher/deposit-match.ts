@@ -4,7 +4,7 @@
  */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
-import type { CustomerId } from "../ledger/books/accounts.js";
+import { type CustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
 import type { NewDeposit } from "../ledger/deposits/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
 
@@ -150,7 +150,8 @@ function addInflow(
       customerId,
       blockHash: block.hash,
       // What genesis allots was there before anybody could be told the address.
-      creditable: block.height > 0 && PAYMENT_TYPES.has(operation.type),
+      creditable:
+        block.height > 0 && PAYMENT_TYPES.has(operation.type) && customerId !== UNASSIGNED,
     });
   }
 }

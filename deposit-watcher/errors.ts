@@ -5,16 +5,13 @@ import type { NewIncident } from "../ledger/incidents.js";
 /**
  * Codes of the watcher. INCIDENT: a fact that must not happen on this chain, crediting stops;
  * NOT_READY: the node is not one to credit from yet; STALE_HEAD: it shows a head below what is
- * booked, as a late node behind a balancer does; DERIVATION_MISMATCH: the two derivations of
- * an address disagree; INVALID_XPUB: the extended public key of the home is unusable;
- * INVALID_FIELD: a request was understood and refused; NOT_FOUND: no such row.
+ * booked, as a late node behind a balancer does; INVALID_FIELD: a request was understood and
+ * refused; NOT_FOUND: no such row.
  */
 export const DEPOSIT_ERROR_CODES = [
   "INCIDENT",
   "NOT_READY",
   "STALE_HEAD",
-  "DERIVATION_MISMATCH",
-  "INVALID_XPUB",
   "INVALID_FIELD",
   "NOT_FOUND",
 ] as const;

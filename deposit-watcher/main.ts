@@ -19,14 +19,18 @@ import { databaseUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AddressBook } from "./address-book.js";
-import { type AddressDerivation, createAddressDerivation } from "./address-derivation.js";
+import {
+  type AddressDerivation,
+  createAddressDerivation,
+} from "../chain/derivation/address-derivation.js";
 import { createDepositRoutes, type DepositApiParts } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { readinessOf } from "./readiness.js";
 import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
-import { beginWatch } from "./watch-start.js";
+import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
+import { beginWatch, type WatchStart } from "./watch-start.js";
 import { Watcher } from "./watcher.js";
 import { STALE_HEADS_ALLOWED } from "./chain-check.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
@@ -58,16 +62,16 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const applicationName = "causeway-watcher";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   const startHeight = config.watcher["start-height"];
-  await beginWatch({ database, node, identity, hotWallet, startHeight, log, signal }).catch(
-    async (error: unknown) => {
-      await database.close();
-      throw error;
-    },
-  );
+  const begin = { database, node, identity, hotWallet, startHeight, log, signal };
+  const guard = await openGuarded(home, begin).catch(async (error: unknown) => {
+    await database.close();
+    throw error;
+  });
   const metrics = createMetrics();
   const book = new AddressBook(hotWallet);
   const watcher = new Watcher({
     database,
+    guard,
     node,
     source,
     book,
@@ -81,7 +85,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     },
   });
   const chain = { node, source, watched: book };
-  const parts = { config, database, derivation, chain, watcher, apiKey, metrics, context };
+  const parts = { config, database, guard, derivation, chain, watcher, apiKey, metrics, context };
   const server = createServer(parts);
   try {
     await server.start();
@@ -104,9 +108,20 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   ];
 }
 
+/** Nothing is begun in a ledger that is not the one that the home remembers. */
+async function openGuarded(home: string, begin: WatchStart): Promise<LedgerGuard> {
+  const { database, log } = begin;
+  const guard = await LedgerGuard.open({ database, home, reporter: "deposit-watcher" });
+  const reason = await guard.check();
+  if (reason === undefined) await beginWatch(begin);
+  else log.error({ reason }, "the ledger is in recovery: see causeway recover");
+  return guard;
+}
+
 interface RunningParts {
   readonly config: WatcherConfig;
   readonly database: SqlDatabase;
+  readonly guard: LedgerGuard;
   readonly derivation: AddressDerivation;
   readonly chain: DepositApiParts["chain"];
   readonly watcher: Watcher;
@@ -116,7 +131,7 @@ interface RunningParts {
 }
 
 function createServer(parts: RunningParts): HttpServer {
-  const { config, database, derivation, chain, watcher, apiKey, metrics, context } = parts;
+  const { config, database, guard, derivation, chain, watcher, apiKey, metrics, context } = parts;
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
@@ -125,6 +140,7 @@ function createServer(parts: RunningParts): HttpServer {
       database,
       derivation,
       chain,
+      guard,
       headHeight: () => watcher.status.headHeight,
       onRegistered: () => watcher.wakeBackfill(),
     }),

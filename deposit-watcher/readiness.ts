@@ -8,8 +8,7 @@ export function readinessOf(status: WatcherStatus, maxLagBlocks: number): Readin
   if (incident !== undefined) {
     const reason =
       `crediting and signing are halted by incident ${incident.id} (${incident.kind}): ` +
-      `${incident.message}; ` +
-      "when its cause is gone: causeway deposits resume";
+      `${incident.message}; ${incident.remedy}`;
     return { ready: false, reason };
   }
   if (problem !== undefined) return { ready: false, reason: `not connected: ${problem}` };

@@ -15,6 +15,7 @@ import {
   openIncident,
   recordIncident,
 } from "../ledger/incidents.js";
+import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api-client.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
@@ -53,9 +54,19 @@ const LAG_RETRY_MS = 100;
 /** Wait after a fault, so that a node or database that is down is not hammered. */
 const FAULT_RETRY_MS = 500;
 
+/** Looks in a row that have to find the same before it is an incident. */
+const AGREEING_LOOKS = 3;
+
+/** What a loop has found to be impossible, and how often in a row. */
+interface Doubt {
+  about: string;
+  looks: number;
+}
+
 /** What the watcher needs. */
 export interface WatcherParts {
   readonly database: SqlDatabase;
+  readonly guard: LedgerGuard;
   readonly node: CheckedNode & Pick<EvmClient, "accountJournal" | "getBalance">;
   readonly source: BlockSource;
   readonly book: AddressBook;
@@ -103,6 +114,8 @@ export class Watcher {
   readonly #backfillBell = createWakeup();
   #isTrusted = false;
   #staleHeads = 0;
+  readonly #blockDoubt: Doubt = { about: "", looks: 0 };
+  readonly #pastDoubt: Doubt = { about: "", looks: 0 };
   #status: WatcherStatus = {
     headHeight: undefined,
     cursorHeight: -1,
@@ -132,7 +145,7 @@ export class Watcher {
   /** Watches until the signal fires; throws only for faults that waiting cannot cure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const timeoutMs = await this.#guarded(signal, () => this.#round(signal));
+      const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#round(signal));
       await quietly(this.#bell.wait({ signal, timeoutMs }));
     }
   }
@@ -140,7 +153,7 @@ export class Watcher {
   /** Books the past of registered addresses until the signal fires; see `run` for faults. */
   async runBackfills(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const timeoutMs = await this.#guarded(signal, async () => {
+      const timeoutMs = await this.#guarded(signal, this.#pastDoubt, async () => {
         if (this.#isTrusted && this.#status.incident === undefined) {
           this.#parts.metrics.backfilled(await runBackfill(this.#parts, { signal }));
           return this.#parts.options.pollIntervalMs;
@@ -152,22 +165,45 @@ export class Watcher {
   }
 
   /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */
-  async #guarded(signal: AbortSignal, round: () => Promise<number>): Promise<number> {
+  async #guarded(signal: AbortSignal, doubt: Doubt, round: () => Promise<number>): Promise<number> {
     try {
-      return await round();
+      const waitMs = await round();
+      doubt.looks = 0;
+      return waitMs;
     } catch (error) {
       if (signal.aborted) return 0;
       if (error instanceof LedgerError && error.code === "CURSOR_MOVED") return 0;
       const incident = toIncident(error);
-      if (incident !== undefined) await this.#halt(incident);
-      else this.#waitOut(error);
+      if (incident === undefined) this.#waitOut(error);
+      else if (this.#isConfirmed(incident, doubt)) await this.#halt(incident);
+      else this.#lookAgain(incident);
       return FAULT_RETRY_MS;
     }
   }
 
+  /** One answer may come from a node behind a balancer that is late or wrong: looks have to agree. */
+  #isConfirmed({ kind, height }: NewIncident, doubt: Doubt): boolean {
+    const about = `${kind} ${height ?? ""}`;
+    doubt.looks = doubt.about === about ? doubt.looks + 1 : 1;
+    doubt.about = about;
+    // Heads below the cursor are counted where they are read.
+    const needed = kind === "HEIGHT_WENT_BACK" ? 1 : AGREEING_LOOKS;
+    if (doubt.looks < needed) return false;
+    doubt.looks = 0;
+    return true;
+  }
+
+  /** Nothing was booked; the next round reads everything anew. */
+  #lookAgain({ kind, height, message }: NewIncident): void {
+    this.#parts.log.warn({ kind, height, reason: message }, "this cannot be true, looking again");
+    this.#isTrusted = false;
+    this.#update({ problem: message });
+  }
+
   /** @returns how long to wait before the next round, milliseconds */
   async #round(signal: AbortSignal): Promise<number> {
-    const { database, node, identity, book, metrics, options } = this.#parts;
+    const { database, guard, node, identity, book, metrics, options } = this.#parts;
+    await guard.keep();
     const incident = await openIncident(database);
     let cursor = await readCursor(database);
     this.#update({ incident, cursorHeight: cursor.height });
@@ -261,7 +297,9 @@ export class Watcher {
         this.#update({ cursorHeight: last.height, problem: undefined });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
-        return { height: last.height, blockHash: last.hash, nextAddressIndex: book.nextIndex };
+        const { rewinds } = from;
+        const { height, hash: blockHash } = last;
+        return { height, blockHash, nextAddressIndex: book.nextIndex, rewinds };
       }
       step = this.#prepare(run, signal);
     }
@@ -338,7 +376,7 @@ function previousBlock(cursor: WatchCursor) {
 /** Incidents found by checks, and contradictions that the ledger itself refused. */
 function toIncident(error: unknown): NewIncident | undefined {
   if (error instanceof IncidentFound) return error.incident;
-  if (!(error instanceof LedgerError) || error.code === "CORRUPT_ROW") return undefined;
+  if (!(error instanceof LedgerError) || NO_INCIDENT.has(error.code)) return undefined;
   return {
     kind: "LEDGER_CONFLICT",
     height: undefined,
@@ -346,6 +384,9 @@ function toIncident(error: unknown): NewIncident | undefined {
     details: { code: error.code, ...error.details },
   };
 }
+
+/** Faults of the ledger that say nothing about the chain. */
+const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE"]);
 
 /** Codes of faults that pass by themselves, or once somebody repairs what they name. */
 const CURABLE_CODES: ReadonlySet<string> = new Set([
@@ -363,6 +404,7 @@ const CURABLE_CODES: ReadonlySet<string> = new Set([
   "DATABASE_UNAVAILABLE",
   "DATABASE_FULL",
   "DATABASE_FAULT",
+  "HOME_MARK_UNUSABLE",
 ]);
 
 function isCurable(error: unknown): boolean {

@@ -7,6 +7,7 @@ import { LedgerError } from "./errors.js";
 import { LedgerCore1760000000001 } from "./migrations/0001-core.js";
 import { Withdrawals1760000000002 } from "./migrations/0002-withdrawals.js";
 import { PayoutExits1760000000003 } from "./migrations/0003-payout-exits.js";
+import { Recovery1760000000004 } from "./migrations/0004-recovery.js";
 import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
@@ -22,6 +23,7 @@ export const LEDGER_MIGRATIONS = [
   LedgerCore1760000000001,
   Withdrawals1760000000002,
   PayoutExits1760000000003,
+  Recovery1760000000004,
   Access1760000000005,
   DepositEvidence1760000000006,
 ] as const;

@@ -9,10 +9,14 @@ import { AppError } from "../chain/errors.js";
  * database refused a movement; CURSOR_MOVED: another watcher advanced the cursor;
  * DEPOSIT_CONFLICT: a deposit at this place is booked already; INVALID_CUSTOMER_ID: not 1-64 of
  * the allowed characters; INVALID_WALLET_FILE: the hot wallet's keystore names no address;
- * NOT_FROZEN: an operator decided about a withdrawal that is not frozen; NO_WALLET_TRANSACTION: a
- * named payment is none of the hot wallet's; INVALID_KEY and KEY_UNKNOWN: an API key cannot be made
- * like that, or there is none of that id; CORRUPT_ROW: a stored value is not what its column
- * says.
+ * RECOVERY: the ledger is older than what was answered from it, or another one, and is closed until
+ * it is recovered; HOME_MARK_UNUSABLE: what the home remembers of its ledger cannot be read or
+ * written; INVALID_DECISION: an operator decided what cannot be; DECIDED_ALREADY: about the same
+ * thing there is a decision; NO_PROPOSAL: nothing of this number waits for approval;
+ * SECOND_PERSON_NEEDED: the proposer cannot approve; NOT_FROZEN: an operator decided about a
+ * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's;
+ * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
+ * CORRUPT_ROW: a stored value is not what its column says.
  */
 export const LEDGER_ERROR_CODES = [
   "FOREIGN_LEDGER",
@@ -26,6 +30,12 @@ export const LEDGER_ERROR_CODES = [
   "DEPOSIT_CONFLICT",
   "INVALID_CUSTOMER_ID",
   "INVALID_WALLET_FILE",
+  "RECOVERY",
+  "HOME_MARK_UNUSABLE",
+  "INVALID_DECISION",
+  "DECIDED_ALREADY",
+  "NO_PROPOSAL",
+  "SECOND_PERSON_NEEDED",
   "NOT_FROZEN",
   "NO_WALLET_TRANSACTION",
   "INVALID_KEY",

@@ -1,4 +1,8 @@
-/** The event stream of the exchange APIs: gapless sequence numbers in commit order. */
+/**
+ * The event stream of the exchange APIs: gapless sequence numbers in commit order. A recovery begins
+ * a new epoch and counts on from the highest number that was ever told, so that no number is used
+ * twice; within an epoch there is no gap.
+ */
 import type { Sql } from "../runtime/sql/sql.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
@@ -13,8 +17,10 @@ export interface NewEvent {
 
 /** An event as stored. */
 export interface StoredEvent {
-  /** 1, 2, 3 ... without gaps in commit order. */
+  /** 1, 2, 3 ... in commit order, without gaps within an epoch. */
   readonly seq: number;
+  /** 1, and one more with each recovery of the ledger (D27). */
+  readonly epoch: number;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   /** RFC 3339, UTC. */
@@ -32,17 +38,18 @@ export async function appendEvents(
   events: readonly NewEvent[],
 ): Promise<number | undefined> {
   if (events.length === 0) return undefined;
-  const rows = await tx.query<{ seq: string }>(
-    `UPDATE event_counter SET seq = seq + $1::bigint RETURNING seq`,
+  const rows = await tx.query<{ seq: string; epoch: number }>(
+    `UPDATE event_counter SET seq = seq + $1::bigint RETURNING seq, epoch`,
     [events.length],
   );
   const firstSeq = storedInteger(rows[0]?.seq) - events.length + 1;
   await tx.query(
-    `INSERT INTO event (seq, type, data)
-     SELECT $1::bigint + place - 1, type, data
-       FROM unnest($2::text[], $3::jsonb[]) WITH ORDINALITY AS input (type, data, place)`,
+    `INSERT INTO event (seq, epoch, type, data)
+     SELECT $1::bigint + place - 1, $2::integer, type, data
+       FROM unnest($3::text[], $4::jsonb[]) WITH ORDINALITY AS input (type, data, place)`,
     [
       firstSeq,
+      storedInteger(rows[0]?.epoch),
       events.map((event) => event.type),
       events.map((event) => JSON.stringify(event.data)),
     ],
@@ -55,14 +62,23 @@ export async function listEvents(
   sql: Sql,
   page: { readonly afterSeq: number; readonly limit: number },
 ): Promise<StoredEvent[]> {
-  const rows = await sql.query<{ seq: string; type: string; data: unknown; at: unknown }>(
-    `SELECT seq, type, data, at FROM event WHERE seq > $1 ORDER BY seq LIMIT $2`,
+  const rows = await sql.query<EventRow>(
+    `SELECT seq, epoch, type, data, at FROM event WHERE seq > $1 ORDER BY seq LIMIT $2`,
     [page.afterSeq, page.limit],
   );
   return rows.map((row) => ({
     seq: storedInteger(row.seq),
+    epoch: row.epoch,
     type: row.type,
     data: row.data as Readonly<Record<string, unknown>>,
     at: storedTime(row.at),
   }));
+}
+
+interface EventRow {
+  readonly seq: string;
+  readonly epoch: number;
+  readonly type: string;
+  readonly data: unknown;
+  readonly at: unknown;
 }

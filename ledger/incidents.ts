@@ -1,7 +1,8 @@
 /**
  * Incidents: facts that must not happen on this chain (D10). An open one stops crediting and
  * signing, also across restarts, until an operator resumes; the watcher then looks again and opens
- * a new one if the cause is still there.
+ * a new one if the cause is still there. A ledger that is behind what was answered from it has the
+ * incident RECOVERY, which only a recovery closes (`recovery/`).
  */
 import { present } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
@@ -16,6 +17,7 @@ export const INCIDENT_KINDS = [
   "BALANCE_MISMATCH",
   "NODES_DISAGREE",
   "LEDGER_CONFLICT",
+  "RECOVERY",
 ] as const;
 
 /** One of `INCIDENT_KINDS`. */
@@ -37,11 +39,23 @@ export interface Incident {
   readonly height: Height | undefined;
   readonly message: string;
   readonly details: Readonly<Record<string, unknown>>;
+  /** What a person does about it, as half a sentence. */
+  readonly remedy: string;
   /** RFC 3339, UTC. */
   readonly openedAt: string;
 }
 
-/** The incident that stops crediting and signing now; undefined when there is none. */
+/** What an operator does about an incident. */
+function remedyOf(kind: string): string {
+  return kind === "RECOVERY"
+    ? "to see what the chain proves: causeway recover"
+    : "when its cause is gone: causeway deposits resume";
+}
+
+/**
+ * The incident that stops crediting and signing now; undefined when there is none. A recovery comes
+ * first: nothing else can be judged before it.
+ */
 export async function openIncident(sql: Sql): Promise<Incident | undefined> {
   const rows = await sql.query<{
     id: string;
@@ -52,7 +66,7 @@ export async function openIncident(sql: Sql): Promise<Incident | undefined> {
     opened_at: unknown;
   }>(
     `SELECT id, kind, height, message, details, opened_at
-       FROM incident WHERE resolved_at IS NULL ORDER BY id LIMIT 1`,
+       FROM incident WHERE resolved_at IS NULL ORDER BY (kind = 'RECOVERY') DESC, id LIMIT 1`,
   );
   const row = rows[0];
   if (row === undefined) return undefined;
@@ -62,6 +76,7 @@ export async function openIncident(sql: Sql): Promise<Incident | undefined> {
     height: row.height === null ? undefined : storedHeight(row.height),
     message: row.message,
     details: row.details,
+    remedy: remedyOf(row.kind),
     openedAt: storedTime(row.opened_at),
   };
 }
@@ -72,33 +87,39 @@ export async function openIncident(sql: Sql): Promise<Incident | undefined> {
  * incident counts, and none is stored after.
  */
 export async function recordIncident(database: SqlDatabase, incident: NewIncident): Promise<void> {
-  await database.transaction(async (tx) => {
-    await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
-    await tx.query(
-      `INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)
-       ON CONFLICT ((resolved_at IS NULL)) WHERE resolved_at IS NULL DO NOTHING`,
-      [
-        incident.kind,
-        incident.height ?? null,
-        incident.message,
-        JSON.stringify(incident.details, (_key, value: unknown) =>
-          typeof value === "bigint" ? value.toString() : value,
-        ),
-      ],
-    );
-  });
+  await database.transaction((tx) => writeIncident(tx, incident));
+}
+
+/** The same inside the caller's transaction. @returns whether it was written */
+export async function writeIncident(tx: Sql, incident: NewIncident): Promise<boolean> {
+  await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
+  const rows = await tx.query(
+    `WITH written AS (
+       INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)
+       ON CONFLICT ((kind = 'RECOVERY')) WHERE resolved_at IS NULL DO NOTHING RETURNING id)
+     SELECT id FROM written`,
+    [
+      incident.kind,
+      incident.height ?? null,
+      incident.message,
+      JSON.stringify(incident.details, (_key, value: unknown) =>
+        typeof value === "bigint" ? value.toString() : value,
+      ),
+    ],
+  );
+  return rows.length > 0;
 }
 
 /**
  * An operator's word that the cause is gone: signing goes on, and so does crediting after the
- * watcher has checked again.
+ * watcher has checked again. A recovery is not closed this way.
  * @returns how many incidents were open (0 or 1)
  */
 export async function resumeCrediting(sql: Sql, resolvedBy: string): Promise<number> {
   const rows = await sql.query<{ resolved: number }>(
     `WITH closed AS (
        UPDATE incident SET resolved_at = now(), resolved_by = $1
-        WHERE resolved_at IS NULL RETURNING 1
+        WHERE resolved_at IS NULL AND kind <> 'RECOVERY' RETURNING 1
      ) SELECT count(*)::integer AS resolved FROM closed`,
     [resolvedBy],
   );

@@ -41,6 +41,7 @@ const WATCHER: Writes = {
     "foreign_outflow",
     "signing_freeze",
     "api_call",
+    "remembered_ledger",
   ],
   update: [
     "customer_balance",
@@ -87,14 +88,21 @@ const WORKER: Writes = {
  */
 const OPERATOR: Writes = {
   insert: [
-    ...new Set([
-      ...WATCHER.insert,
-      ...WORKER.insert,
-      "foreign_transaction_acknowledged",
-      "api_key",
-    ]),
+    ...new Set([...WATCHER.insert, ...WORKER.insert]),
+    "foreign_transaction_acknowledged",
+    "api_key",
+    "address_assignment",
+    "recovered_payment",
+    "withdrawal_clearance",
+    "operator_decision",
+    "chain_rewind",
   ],
-  update: [...new Set([...WATCHER.update, ...WORKER.update, "api_key.revoked_at"])],
+  update: [
+    ...new Set([...WATCHER.update, ...WORKER.update]),
+    "api_key.revoked_at",
+    "recovered_payment",
+    "operator_decision",
+  ],
   draw: WORKER.draw,
 };
 

@@ -1,5 +1,6 @@
 /** The one place where faults become the withdrawal API's error bodies. */
 import { AppError } from "../chain/errors.js";
+import { LedgerError } from "../ledger/errors.js";
 import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
 import type { ErrorReply } from "../runtime/http/http-server.js";
 import { ApiError } from "./errors.js";
@@ -10,6 +11,9 @@ export function mapWithdrawalError(error: unknown): ErrorReply {
     return reply(error.status, error.code, error.message, error.details);
   }
   if (error instanceof HttpError && error.code === "INVALID_REQUEST") return mapRequest(error);
+  if (error instanceof LedgerError && error.code === "RECOVERY") {
+    return reply(503, "RECOVERY", error.message, {});
+  }
   if (error instanceof AppError && error.retriable) {
     return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});
   }

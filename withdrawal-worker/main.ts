@@ -6,12 +6,14 @@ import { fileURLToPath } from "node:url";
 import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
+import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { loadConfig } from "../runtime/config/config.js";
 import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http/http-server.js";
 import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
+import type { Logger } from "../runtime/process/logger.js";
 import { createMetrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
@@ -52,6 +54,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
+  await checkLedger(home, database, log);
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
@@ -81,6 +84,18 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     { name: "lane", stop: () => tasks.stop() },
     server,
   ];
+}
+
+/** A ledger that is not what the home remembers is closed before anything is signed by it. */
+async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<void> {
+  try {
+    const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
+    const reason = await guard.check();
+    if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
 }
 
 /** Decrypts the hot wallet's key, once; it stays in this process. */

@@ -1,14 +1,15 @@
 /** `causeway deposits list|status|resume`: what came, how far it is booked, what halts it. */
-import { userInfo } from "node:os";
 import { parseAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
-import { openIncident, resumeCrediting } from "../../ledger/incidents.js";
+import { type Incident, openIncident, resumeCrediting } from "../../ledger/incidents.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { CliError } from "../errors.js";
 import type { CommandContext } from "../command-context.js";
 import { homePaths } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
 import { createExchangeClient } from "../probe/exchange-client.js";
+import { operatorName } from "./ledger-decisions.js";
 import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
 
 /** Lists the deposits to one address, oldest first. */
@@ -50,7 +51,7 @@ export async function runDepositsStatus(command: LedgerCommand): Promise<number>
         incident === undefined
           ? "crediting goes on"
           : `crediting and signing are halted since ${incident.openedAt} by ${incident.kind}: ` +
-            incident.message;
+            sentence(incident);
       command.print(`${blocks}, ${cursor.nextAddressIndex} addresses, ${standing}`);
     }
     return incident === undefined ? 0 : 1;
@@ -65,7 +66,10 @@ export async function runDepositsStatus(command: LedgerCommand): Promise<number>
 export async function runDepositsResume(command: LedgerCommand): Promise<number> {
   return withLedger(command, async ({ database }) => {
     const incident = await openIncident(database);
-    const resumed = await resumeCrediting(database, operatorName());
+    if (incident?.kind === "RECOVERY") {
+      throw new CliError("USAGE", `This is no incident of the chain. ${sentence(incident)}`);
+    }
+    const resumed = await resumeCrediting(database, operatorName(undefined));
     if (command.json) {
       command.print(toJson({ resumed: resumed > 0, incident: incident ?? null }));
     } else if (incident === undefined || resumed === 0) {
@@ -80,11 +84,6 @@ export async function runDepositsResume(command: LedgerCommand): Promise<number>
   });
 }
 
-/** Who resumed, for the incident's record; some containers have users without a name. */
-function operatorName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return "operator";
-  }
+function sentence({ message, remedy }: Incident): string {
+  return `${message}; ${remedy}`;
 }

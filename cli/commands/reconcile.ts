@@ -133,6 +133,7 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): str
     `customers can withdraw ${token(report.availableAtoken)}, ` +
       `held for withdrawals ${token(report.heldAtoken)}`,
     ...report.lines.flatMap(renderInFlight),
+    ...renderDecided(report),
     ...report.lines.flatMap(renderBreaks),
     ...report.internalBreaks.map(
       (found) =>
@@ -148,6 +149,25 @@ export function renderReport(report: ReconcileReport, behindBlocks: number): str
 
 function renderInFlight(line: AccountLine): string[] {
   return line.inFlight.map((item) => `in flight: ${item.what}: ${token(item.amountAtoken)}`);
+}
+
+/** What persons said about coins on the chain. */
+function renderDecided({ decided, recoveredPayments }: ReconcileReport): string[] {
+  const { count, amountAtoken } = recoveredPayments;
+  return [
+    ...decided.map(
+      (entry) =>
+        `decided (${entry.decision}): ${entry.txHash} in block ${entry.height}: ` +
+        `${token(entry.amountAtoken)} from ${entry.credit} to ${entry.debit}, ` +
+        `by ${entry.operators.join(" and ")}: ${entry.reason}`,
+    ),
+    ...(count === 0
+      ? []
+      : [
+          `recovered payments that nobody has decided about: ${count}, ${token(amountAtoken)}; ` +
+            "see causeway ledger open",
+        ]),
+  ];
 }
 
 function renderBreaks(line: AccountLine): string[] {

@@ -1,13 +1,16 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
-import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
+import type { MinedPayment } from "../../ledger/recovery/recovery-plan.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
+import type { JournaledBlock, JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import { CliError } from "../errors.js";
 
 /** Blocks whose journals one command reads; more needs a narrower question. */
 const MAX_BLOCKS = 20_000;
+
+/** The same for a recovery, which may have lost all of a wallet's history and has no other way. */
+export const MAX_RECOVERED_BLOCKS = 2_000_000;
 
 /**
  * Transactions that the wallet signed in blocks `from` to `to`, in order. Every one pays a fee, so
@@ -17,9 +20,14 @@ const MAX_BLOCKS = 20_000;
 export async function readWalletTransactions(
   node: Pick<EvmClient, "accountJournal" | "blockJournal">,
   wallet: Address,
-  range: { readonly from: Height; readonly to: Height; readonly signal: AbortSignal },
-): Promise<WalletTransaction[]> {
-  const { signal } = range;
+  range: {
+    readonly from: Height;
+    readonly to: Height;
+    readonly signal: AbortSignal;
+    readonly maxBlocks?: number;
+  },
+): Promise<MinedPayment[]> {
+  const { signal, maxBlocks = MAX_BLOCKS } = range;
   const blockHashes = new Set<Hash32>();
   let from: Height | undefined = range.from;
   while (from !== undefined) {
@@ -27,27 +35,31 @@ export async function readWalletTransactions(
     for (const { change, blockHash } of page.entries) {
       if (change.reason === "FEE" && change.from === wallet) blockHashes.add(blockHash);
     }
-    if (blockHashes.size > MAX_BLOCKS) {
-      throw new CliError("USAGE", `the wallet has payments in more than ${MAX_BLOCKS} blocks.`);
+    if (blockHashes.size > maxBlocks) {
+      throw new CliError("USAGE", `the wallet has payments in more than ${maxBlocks} blocks.`);
     }
     from = page.next;
   }
-  const found: WalletTransaction[] = [];
+  const found: MinedPayment[] = [];
   for (const blockHash of blockHashes) {
     const block = await node.blockJournal(blockHash, { signal });
     for (const transaction of block?.transactions ?? []) {
       if (transaction.from !== wallet || block === undefined) continue;
-      found.push(toWalletTransaction(transaction, block.height));
+      found.push(toMinedPayment(transaction, block));
     }
   }
   return found;
 }
 
-function toWalletTransaction(tx: JournaledTransaction, height: Height): WalletTransaction {
+function toMinedPayment(
+  tx: JournaledTransaction,
+  { hash: blockHash, height }: JournaledBlock,
+): MinedPayment {
   const value = tx.changes.find(({ tracePath, effective }) => tracePath === "" && effective);
   return {
     hash: tx.hash,
     height,
+    blockHash,
     nonce: tx.nonce,
     to: tx.to,
     valueAtoken: value?.amountAtoken ?? 0n,

@@ -12,11 +12,13 @@ import {
   type ReleaseContext,
   type ReleaseDecision,
   type ReleaseObstacle,
+  type ReleaseReport,
   type ReleaseStep,
   releaseWallet,
   releaseWithdrawal,
   type WalletChain,
 } from "../../ledger/withdrawals/release.js";
+import { refuseInRecovery } from "../../ledger/recovery/ledger-guard.js";
 import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
 import { CliError } from "../errors.js";
@@ -34,7 +36,9 @@ export interface ReleaseOptions {
   readonly notPaid?: boolean;
   /** Hashes of transactions nobody asked for, which the operator looked at. */
   readonly acknowledge?: readonly string[];
-  /** With `acknowledge`: what the operator found, for the record. */
+  /** Acknowledge every such transaction that this release finds, each by its hash. */
+  readonly acceptForeign?: boolean;
+  /** With `acknowledge` or `acceptForeign`: what the operator found, for the record. */
   readonly reason?: string;
 }
 
@@ -51,6 +55,8 @@ export async function runReleaseWithdrawals(
     throw new CliError("USAGE", "--paid-by and --not-paid need the id of a withdrawal.");
   }
   return withLedger(command, async (opened) => {
+    // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
+    await refuseInRecovery(opened.database);
     const context: ReleaseContext = {
       database: opened.database,
       wallet: opened.hotWallet,
@@ -58,7 +64,7 @@ export async function runReleaseWithdrawals(
     };
     const report =
       id === undefined
-        ? await releaseWallet(context, { acknowledgement: acknowledgementOf(options) })
+        ? await releaseAll(context, options)
         : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options));
     const done = report.steps.flatMap(stepLines);
     const remaining = report.obstacles.flatMap(obstacleLines);
@@ -70,6 +76,23 @@ export async function runReleaseWithdrawals(
     }
     return remaining.length === 0 ? 0 : 1;
   });
+}
+
+/** Looks first where everything found is to be acknowledged: what is recorded are hashes. */
+async function releaseAll(
+  context: ReleaseContext,
+  options: ReleaseOptions,
+): Promise<ReleaseReport> {
+  const named = acknowledgementOf(options);
+  const report = await releaseWallet(context, { acknowledgement: named });
+  const hashes = report.obstacles.flatMap((left) =>
+    left.obstacle === "foreign-mined" ? left.transactions.map(({ hash }) => hash) : [],
+  );
+  if (options.acceptForeign !== true || hashes.length === 0) return report;
+  const reason = options.reason ?? "accepted with all others that were shown (--accept-foreign)";
+  const acknowledgement = { hashes: [...new Set(hashes)], by: userInfo().username, reason };
+  const second = await releaseWallet(context, { acknowledgement });
+  return { steps: [...report.steps, ...second.steps], obstacles: second.obstacles };
 }
 
 function decisionOf({ paidBy, notPaid }: ReleaseOptions): ReleaseDecision {
@@ -120,7 +143,7 @@ function stepLines(done: ReleaseStep): string[] {
 function obstacleLines(left: ReleaseObstacle): string[] {
   switch (left.obstacle) {
     case "incident":
-      return [`${left.reason}; when its cause is gone: causeway deposits resume`];
+      return [left.reason];
     case "foreign-pending":
       return ["foreign transactions of the wallet wait in the pool; wait until mined"];
     case "foreign-mined":

@@ -106,13 +106,14 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     WALLET_ADDRESS_ONLY,
     copyOf("config/watcher.toml"),
   ],
-  // Who reconciles and decides signs nothing.
+  // Who reconciles, recovers and decides signs nothing; the public key finds lost addresses.
   desk: [
     GENESIS,
     TOKENS,
     API_KEY,
     servicePassword("operator"),
     WALLET_ADDRESS_ONLY,
+    copyOf("config/deposit.xpub"),
     copyOf("config/sidecar.toml"),
     copyOf("config/watcher.toml"),
     copyOf("config/worker.toml"),

@@ -22,6 +22,21 @@ export const NETWORK_FEE = "expense:network_fee" as AccountCode;
 /** What customers are charged for payouts that failed on the chain. */
 export const FAILED_PAYOUTS = "revenue:failed_payouts" as AccountCode;
 
+/** Payments that only the chain remembered, until a person says whose they were. */
+export const RECOVERED_PAYMENTS = "asset:recovered_payments" as AccountCode;
+
+/** Coins that the exchange keeps elsewhere. */
+export const COLD_STORAGE = "asset:cold_storage" as AccountCode;
+
+/** What is gone and has been accepted as a break that somebody may still explain. */
+export const BREAK = "asset:break" as AccountCode;
+
+/** The other side of operators' corrections. */
+export const ADJUSTMENT = "equity:adjustment" as AccountCode;
+
+/** Losses that were given up. */
+export const WRITE_OFF = "expense:write_off" as AccountCode;
+
 /** The code of an account, checked again by the database. */
 export type AccountCode = string & { readonly __brand: "AccountCode" };
 
@@ -40,6 +55,12 @@ export function parseCustomerId(text: unknown): CustomerId {
   }
   return text as CustomerId;
 }
+
+/**
+ * Stands for a customer whom only a person can name: of addresses that a recovery found on the
+ * chain. What they receive goes to suspense; nothing is ever owed to this identifier.
+ */
+export const UNASSIGNED = "causeway:unassigned" as CustomerId;
 
 /** What the customer may withdraw. */
 export function customerAccount(customerId: CustomerId): AccountCode {

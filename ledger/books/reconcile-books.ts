@@ -4,7 +4,13 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
 import { type Incident, openIncident } from "../incidents.js";
-import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedHeight,
+  storedInteger,
+} from "../stored-values.js";
 import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 
 /** Mismatches of one kind that a report lists at most; the rest is counted. */
@@ -28,6 +34,20 @@ export interface UnsettledAttempt {
   readonly amountAtoken: bigint;
 }
 
+/** An operator's posting that explains coins on the chain. */
+export interface DecidedEntry {
+  /** Number of the decision. */
+  readonly decision: number;
+  readonly debit: string;
+  readonly credit: string;
+  readonly amountAtoken: bigint;
+  readonly txHash: Hash32;
+  readonly height: Height;
+  readonly reason: string;
+  /** Who proposed and who approved it, once where one did both. */
+  readonly operators: readonly string[];
+}
+
 /** A contradiction inside the ledger. */
 export interface InternalBreak {
   readonly what: string;
@@ -47,6 +67,10 @@ export interface Books {
   readonly unpostedDepositsAtoken: bigint;
   readonly addresses: readonly BookedAddress[];
   readonly unsettled: readonly UnsettledAttempt[];
+  /** Operators' entries about coins on the chain, newest first, at most `MAX_LISTED`. */
+  readonly decided: readonly DecidedEntry[];
+  /** Payments that a recovery booked and nobody has decided about. */
+  readonly recoveredPayments: { readonly count: number; readonly amountAtoken: bigint };
   /** Σ of what customers can withdraw and what is held for them. */
   readonly availableAtoken: bigint;
   readonly heldAtoken: bigint;
@@ -66,7 +90,9 @@ export async function readBooks(database: SqlDatabase): Promise<Books> {
       incident: await openIncident(tx),
       ...assets,
       unpostedDepositsAtoken: await readUnposted(tx),
-      addresses: await readAddresses(tx),
+      addresses: await readAddresses(tx, cursor.height),
+      decided: await readDecidedEntries(tx, cursor.height),
+      recoveredPayments: await readUndecided(tx),
       unsettled: await readUnsettled(tx),
       availableAtoken: totals.availableAtoken,
       heldAtoken: totals.heldAtoken,
@@ -104,7 +130,7 @@ async function readUnposted(tx: Sql): Promise<bigint> {
   return storedAtoken(rows[0]?.amount);
 }
 
-async function readAddresses(tx: Sql): Promise<BookedAddress[]> {
+async function readAddresses(tx: Sql, height: Height): Promise<BookedAddress[]> {
   const rows = await tx.query<{
     address: string;
     from_height: string;
@@ -112,15 +138,16 @@ async function readAddresses(tx: Sql): Promise<BookedAddress[]> {
     booked: string;
   }>(
     `SELECT registered.address, registered.from_height, registered.backfilled,
-            coalesce(inflow.amount, 0) - coalesce(outflow.amount, 0) AS booked
+            coalesce(inflow.amount, 0) + coalesce(other.amount, 0) AS booked
        FROM deposit_address registered
-       LEFT JOIN (SELECT address, sum(amount_atoken) AS amount FROM deposit GROUP BY address)
+       LEFT JOIN (SELECT address, sum(amount_atoken) AS amount FROM deposit
+                   WHERE status <> 'reversed' GROUP BY address)
               AS inflow ON inflow.address = registered.address
-       LEFT JOIN (SELECT split_part(entry.memo, ' ', 2) AS address, sum(amount_atoken) AS amount
-                    FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
-                   WHERE entry.kind = 'deposit.past_outflow' GROUP BY 1)
-              AS outflow ON outflow.address = registered.address
+       LEFT JOIN (SELECT address, sum(delta) AS amount FROM (${ADDRESS_ENTRIES}) AS entries
+                   WHERE effective_height <= $2 GROUP BY address)
+              AS other ON other.address = registered.address
       ORDER BY registered.index`,
+    [DEPOSIT_ADDRESSES, height],
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
@@ -128,6 +155,68 @@ async function readAddresses(tx: Sql): Promise<BookedAddress[]> {
     backfilled: row.backfilled,
     bookedAtoken: storedAtoken(row.booked),
   }));
+}
+
+/**
+ * What moved the coins of single deposit addresses beside their deposits: their past, and operators'
+ * decisions. The memo names transaction and address.
+ */
+const ADDRESS_ENTRIES = `
+  SELECT split_part(entry.memo, ' ', 2) AS address, split_part(entry.memo, ' ', 1) AS tx_hash,
+         coalesce(entry.effective_height, 0) AS effective_height,
+         CASE WHEN posting.debit = $1 THEN amount_atoken ELSE -amount_atoken END AS delta
+    FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
+   WHERE entry.kind IN ('deposit.past_outflow', 'ledger.outflow', 'ledger.adjustment')
+     AND (posting.debit = $1 OR posting.credit = $1)`;
+
+/** Entries of operators that explain coins on the chain, the newest ones. */
+async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry[]> {
+  const rows = await tx.query<{
+    debit: string;
+    credit: string;
+    amount: string;
+    memo: string;
+    height: string;
+    reason: string;
+    proposed_by: string;
+    decided_by: string;
+    decision: string;
+  }>(
+    `SELECT posting.debit, posting.credit, posting.amount_atoken::text AS amount, entry.memo,
+            entry.effective_height::text AS height, decision.reason, decision.proposed_by,
+            decision.decided_by, decision.id::text AS decision
+       FROM operator_decision decision
+       JOIN journal_entry entry
+         ON entry.idem_key = 'adjustment:' || decision.key AND decision.kind = 'adjustment'
+         OR entry.kind = 'ledger.outflow' AND decision.kind = 'outflow'
+            AND split_part(entry.memo, ' ', 1) = decision.key
+       JOIN posting ON posting.journal_id = entry.id
+      WHERE decision.status = 'done' AND entry.effective_height <= $2
+        AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
+      ORDER BY entry.id DESC, posting.place LIMIT ${MAX_LISTED}`,
+    [[HOT_WALLET, DEPOSIT_ADDRESSES], height],
+  );
+  return rows.map((row) => ({
+    decision: storedInteger(row.decision),
+    debit: row.debit,
+    credit: row.credit,
+    amountAtoken: storedAtoken(row.amount),
+    txHash: storedHash(row.memo.split(" ")[0]),
+    height: storedHeight(row.height),
+    reason: row.reason,
+    operators: [...new Set([row.proposed_by, row.decided_by])],
+  }));
+}
+
+async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
+  const rows = await tx.query<{ count: string; amount: string }>(
+    `SELECT count(*) AS count, coalesce(sum(amount_atoken), 0) AS amount FROM recovered_payment
+      WHERE decision IS NULL`,
+  );
+  return {
+    count: storedInteger(rows[0]?.count),
+    amountAtoken: storedAtoken(rows[0]?.amount),
+  };
 }
 
 async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
@@ -214,7 +303,9 @@ export async function bookedByTransaction(
 ): Promise<ReadonlyMap<Hash32, bigint>> {
   const rows = await sql.query<{ tx_hash: string; delta: string }>(
     account.isHotWallet ? HOT_WALLET_BY_TRANSACTION : DEPOSIT_ADDRESS_BY_TRANSACTION,
-    account.isHotWallet ? [HOT_WALLET, upToHeight] : [account.address, upToHeight],
+    account.isHotWallet
+      ? [HOT_WALLET, upToHeight]
+      : [DEPOSIT_ADDRESSES, account.address, upToHeight],
   );
   return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
 }
@@ -222,7 +313,7 @@ export async function bookedByTransaction(
 /** Inflows carry the hash as memo; a withdrawal's ending belongs to its slot's mined hash. */
 const HOT_WALLET_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
-    SELECT coalesce(slot.mined_hash, entry.memo) AS tx_hash,
+    SELECT coalesce(slot.mined_hash, split_part(entry.memo, ' ', 1)) AS tx_hash,
            CASE WHEN posting.debit = $1 THEN amount_atoken ELSE -amount_atoken END AS delta
       FROM posting
       JOIN journal_entry entry ON entry.id = posting.journal_id
@@ -234,11 +325,10 @@ const HOT_WALLET_BY_TRANSACTION = `
 
 const DEPOSIT_ADDRESS_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
-    SELECT tx_hash, amount_atoken AS delta FROM deposit WHERE address = $1 AND height <= $2
+    SELECT tx_hash, amount_atoken AS delta FROM deposit
+     WHERE address = $2 AND height <= $3 AND status <> 'reversed'
     UNION ALL
-    SELECT split_part(entry.memo, ' ', 1), -amount_atoken
-      FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
-     WHERE entry.kind = 'deposit.past_outflow' AND split_part(entry.memo, ' ', 2) = $1
-       AND entry.effective_height <= $2
+    SELECT tx_hash, delta FROM (${ADDRESS_ENTRIES}) AS entries
+     WHERE address = $2 AND effective_height <= $3
   ) AS movement
   GROUP BY tx_hash`;

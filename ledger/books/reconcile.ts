@@ -11,6 +11,7 @@ import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
 import {
   bookedByTransaction,
   type Books,
+  type DecidedEntry,
   type InternalBreak,
   MAX_LISTED,
   readBooks,
@@ -95,6 +96,10 @@ export interface ReconcileReport {
   /** Σ that customers can withdraw, and that is held for their withdrawals. */
   readonly availableAtoken: bigint;
   readonly heldAtoken: bigint;
+  /** Operators' entries that explain coins on the chain, newest first. */
+  readonly decided: readonly DecidedEntry[];
+  /** Payments that a recovery booked and nobody has decided about. */
+  readonly recoveredPayments: Books["recoveredPayments"];
   /** The incident that halts crediting, in words; undefined when there is none. */
   readonly halted: string | undefined;
 }
@@ -129,6 +134,8 @@ export async function reconcile(
     internalBreaks: books.internalBreaks,
     availableAtoken: books.availableAtoken,
     heldAtoken: books.heldAtoken,
+    decided: books.decided,
+    recoveredPayments: books.recoveredPayments,
     halted: incident === undefined ? undefined : `${incident.kind}: ${incident.message}`,
   };
 }

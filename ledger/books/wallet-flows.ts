@@ -35,13 +35,19 @@ export interface Outflow {
  */
 export async function bookWalletFlows(
   tx: Sql,
-  flows: { readonly walletInflows: readonly WalletInflow[]; readonly outflows: readonly Outflow[] },
+  flows: {
+    readonly walletInflows: readonly WalletInflow[];
+    readonly outflows: readonly Outflow[];
+    /** How often the chain came back without blocks: places are told apart by it. */
+    readonly rewinds: number;
+  },
 ): Promise<Outflow[]> {
+  const suffix = flows.rewinds === 0 ? "" : `-r${flows.rewinds}`;
   await postJournals(
     tx,
     flows.walletInflows.map((inflow) => ({
       kind: inflow.height === 0 ? "wallet.opening" : "wallet.inflow",
-      idemKey: `wallet-inflow:${inflow.height}-${inflow.txIndex}-${inflow.opIndex}`,
+      idemKey: `wallet-inflow:${inflow.height}-${inflow.txIndex}-${inflow.opIndex}${suffix}`,
       effectiveHeight: inflow.height,
       memo: inflow.txHash,
       postings: [
@@ -62,13 +68,14 @@ export async function bookWalletFlows(
 }
 
 /**
- * An attempt is stored before its bytes leave the worker, so a hash that is on the chain and not
- * in the table was signed by somebody else.
+ * An attempt is stored before its bytes leave the worker, and a recovery books those that were lost:
+ * a hash that is on the chain and in neither table was signed by somebody else.
  */
 async function withoutOwnAttempts(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
   if (outflows.length === 0) return [];
   const rows = await tx.query<{ hash: string }>(
-    `SELECT hash FROM withdrawal_attempt WHERE hash = ANY ($1::text[])`,
+    `SELECT hash FROM withdrawal_attempt WHERE hash = ANY ($1::text[])
+     UNION SELECT tx_hash FROM recovered_payment WHERE tx_hash = ANY ($1::text[])`,
     [outflows.map((outflow) => outflow.txHash)],
   );
   const own = new Set(rows.map((row) => row.hash));

@@ -4,6 +4,7 @@ import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, parseCustomerId } from "../books/accounts.js";
 import { storedAddress, storedHeight, storedInteger } from "../stored-values.js";
+import { inRecovery, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { lockCursor } from "./watch-cursor.js";
 
 /** One registered address. */
@@ -23,20 +24,36 @@ interface AddressRow {
   readonly from_height: string;
 }
 
-const COLUMNS = `index, address, customer_id, from_height`;
+/** The customer is the one that a person named where a recovery could not. */
+const SELECT_ADDRESS = `
+  SELECT d.index, d.address, coalesce(a.customer_id, d.customer_id) AS customer_id, d.from_height
+    FROM deposit_address d LEFT JOIN address_assignment a ON a.address = d.address`;
 
 /**
  * Registers the next address for a customer; each call gives a new index. The cursor row is
  * locked meanwhile, so every block after the commit is matched against the new address.
- * @param deriveAddress address of an index; throws when its two derivations disagree
+ * @param issue.deriveAddress address of an index; throws when its two derivations disagree
+ * @param issue.issuedBelow all lower indexes were given out before, whatever the ledger says
+ * @throws RECOVERY
  */
 export async function registerAddress(
   database: SqlDatabase,
   customerId: CustomerId,
-  deriveAddress: (index: number) => Address,
+  issue: {
+    readonly deriveAddress: (index: number) => Address;
+    readonly issuedBelow: number;
+  },
 ): Promise<DepositAddress> {
+  const { deriveAddress, issuedBelow } = issue;
   return database.transaction(async (tx) => {
     const cursor = await lockCursor(tx);
+    await refuseInRecovery(tx);
+    if (cursor.nextAddressIndex < issuedBelow) {
+      throw inRecovery(
+        `the ledger would give out address ${cursor.nextAddressIndex} again, ${issuedBelow} were ` +
+          "given out; to see what the chain proves: causeway recover",
+      );
+    }
     const index = cursor.nextAddressIndex;
     const address = deriveAddress(index);
     const fromHeight = cursor.height + 1;
@@ -58,7 +75,7 @@ export async function addressesFrom(
   page: { readonly firstIndex: number; readonly limit: number },
 ): Promise<DepositAddress[]> {
   const rows = await sql.query<AddressRow>(
-    `SELECT ${COLUMNS} FROM deposit_address WHERE index >= $1 ORDER BY index LIMIT $2`,
+    `${SELECT_ADDRESS} WHERE d.index >= $1 ORDER BY d.index LIMIT $2`,
     [page.firstIndex, page.limit],
   );
   return rows.map(parseRow);
@@ -67,10 +84,35 @@ export async function addressesFrom(
 /** Addresses whose coins from before the registration are not booked yet, oldest first. */
 export async function addressesToBackfill(sql: Sql, limit: number): Promise<DepositAddress[]> {
   const rows = await sql.query<AddressRow>(
-    `SELECT ${COLUMNS} FROM deposit_address WHERE NOT backfilled ORDER BY index LIMIT $1`,
+    `${SELECT_ADDRESS} WHERE NOT d.backfilled ORDER BY d.index LIMIT $1`,
     [limit],
   );
   return rows.map(parseRow);
+}
+
+/** A person's word about an address that a recovery found. */
+export interface AddressAssignment {
+  /** Grows with each assignment. */
+  readonly id: number;
+  readonly address: Address;
+  readonly customerId: CustomerId;
+}
+
+/** Assignments behind one, oldest first, at most `limit`. */
+export async function assignmentsAfter(
+  sql: Sql,
+  page: { readonly afterId: number; readonly limit: number },
+): Promise<AddressAssignment[]> {
+  const rows = await sql.query<{ id: string; address: string; customer_id: string }>(
+    `SELECT id::text, address, customer_id FROM address_assignment
+      WHERE id > $1 ORDER BY id LIMIT $2`,
+    [page.afterId, page.limit],
+  );
+  return rows.map((row) => ({
+    id: storedInteger(row.id),
+    address: storedAddress(row.address),
+    customerId: parseCustomerId(row.customer_id),
+  }));
 }
 
 function parseRow(row: AddressRow): DepositAddress {

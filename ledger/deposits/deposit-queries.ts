@@ -12,8 +12,11 @@ import {
   storedInteger,
 } from "../stored-values.js";
 
-/** States of a deposit. `held` is reserved for deposits that a policy stops. */
-export const DEPOSIT_STATUSES = ["detected", "credited", "held", "suspense"] as const;
+/**
+ * States of a deposit. `held` is reserved for deposits that a policy stops; `reversed` are those whose
+ * block the chain lost.
+ */
+export const DEPOSIT_STATUSES = ["detected", "credited", "held", "suspense", "reversed"] as const;
 
 /** One of `DEPOSIT_STATUSES`. */
 export type DepositStatus = (typeof DEPOSIT_STATUSES)[number];

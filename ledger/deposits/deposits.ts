@@ -36,6 +36,8 @@ export interface NewDeposit {
   readonly txHash: Hash32;
   readonly txIndex: number;
   readonly opIndex: number;
+  /** Rewinds of the chain before it was seen; none when absent. */
+  readonly rewind?: number;
   /** False for coins that nobody sent as a payment to the customer: they go to suspense. */
   readonly creditable: boolean;
 }
@@ -70,8 +72,11 @@ export function depositId(key: {
   readonly height: Height;
   readonly txIndex: number;
   readonly opIndex: number;
+  readonly rewind?: number;
 }): string {
-  return `${key.height}-${key.txIndex}-${key.opIndex}`;
+  const place = `${key.height}-${key.txIndex}-${key.opIndex}`;
+  const { rewind = 0 } = key;
+  return rewind === 0 ? place : `${place}-r${rewind}`;
 }
 
 /**
@@ -82,11 +87,12 @@ export function depositId(key: {
  */
 export async function commitBlockStep(
   database: SqlDatabase,
-  step: BlockStep,
+  given: BlockStep,
   isTouched: (address: DepositAddress) => boolean,
 ): Promise<BlockStepResult> {
   const result = await database.transaction<BlockStepResult>(async (tx) => {
     const cursor = await lockCursor(tx);
+    const step = { ...given, deposits: given.deposits.map(placedAfter(cursor)) };
     if (cursor.height !== step.from.height || cursor.blockHash !== step.from.blockHash) {
       throw cursorMoved(step.from.height);
     }
@@ -94,7 +100,7 @@ export async function commitBlockStep(
     if (newAddresses.some(isTouched)) return { outcome: "match-again", newAddresses };
     await advanceCursor(tx, step);
     failpoint("watcher.in-block-commit");
-    const foreignOutflows = await bookWalletFlows(tx, step);
+    const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
     const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
     const waited = await takeDueCredits(tx, dueHeight);
     const rows = step.deposits.map((deposit) => ({
@@ -124,6 +130,11 @@ export async function commitBlockStep(
   });
   if (result.outcome === "committed") failpoint("watcher.after-block-commit");
   return result;
+}
+
+/** Places of a chain that came back have keys of their own. */
+function placedAfter({ rewinds }: WatchCursor): (deposit: NewDeposit) => NewDeposit {
+  return (deposit) => (rewinds === 0 ? deposit : { ...deposit, rewind: rewinds });
 }
 
 async function readNewAddresses(
@@ -158,13 +169,13 @@ async function insertDeposits(
   try {
     await tx.query(
       `INSERT INTO deposit (id, address, customer_id, asset, amount_atoken, status, height,
-                            block_hash, tx_hash, tx_index, op_index)
+                            block_hash, tx_hash, tx_index, op_index, rewind)
        SELECT id, address, customer_id, $1, amount_atoken, status, height, block_hash, tx_hash,
-              tx_index, op_index
+              tx_index, op_index, rewind
          FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
-                     $8::text[], $9::text[], $10::integer[], $11::integer[])
+                     $8::text[], $9::text[], $10::integer[], $11::integer[], $12::integer[])
               AS input (id, address, customer_id, amount_atoken, status, height, block_hash,
-                        tx_hash, tx_index, op_index)
+                        tx_hash, tx_index, op_index, rewind)
         ORDER BY height, tx_index, op_index`,
       [
         NATIVE_ASSET,
@@ -178,6 +189,7 @@ async function insertDeposits(
         deposits.map((deposit) => deposit.txHash),
         deposits.map((deposit) => deposit.txIndex),
         deposits.map((deposit) => deposit.opIndex),
+        deposits.map((deposit) => deposit.rewind ?? 0),
       ],
     );
   } catch (error) {
@@ -200,11 +212,12 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
     tx_hash: string;
     tx_index: number;
     op_index: number;
+    rewind: number;
   }>(
     `WITH due AS (
        UPDATE deposit SET status = 'credited' WHERE status = 'detected' AND height <= $1
        RETURNING seq, address, customer_id, amount_atoken, height, block_hash, tx_hash, tx_index,
-                 op_index
+                 op_index, rewind
      ) SELECT * FROM due ORDER BY seq`,
     [upToHeight],
   );
@@ -217,6 +230,7 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
     txHash: storedHash(row.tx_hash),
     txIndex: row.tx_index,
     opIndex: row.op_index,
+    rewind: row.rewind,
     creditable: true,
   }));
 }
@@ -289,7 +303,7 @@ export async function commitBackfill(
 ): Promise<boolean> {
   const done = await database.transaction(async (tx) => {
     // The cursor's lock orders all writers of deposits, so that list positions never move.
-    await lockCursor(tx);
+    const cursor = await lockCursor(tx);
     const rows = await tx.query<{ taken: number }>(
       `WITH taken AS (
          UPDATE deposit_address SET backfilled = true
@@ -298,7 +312,9 @@ export async function commitBackfill(
       [past.address.index],
     );
     if (rows[0]?.taken !== 1) return false;
-    const strayed = past.inflows.map((inflow) => ({ ...inflow, creditable: false }));
+    const strayed = past.inflows
+      .map(placedAfter(cursor))
+      .map((inflow) => ({ ...inflow, creditable: false }));
     await insertDeposits(
       tx,
       strayed.map((deposit) => ({ deposit, status: "suspense" })),

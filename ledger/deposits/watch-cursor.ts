@@ -14,15 +14,19 @@ export interface WatchCursor {
   readonly blockHash: Hash32 | undefined;
   /** Index that the next registered address gets; all lower ones exist. */
   readonly nextAddressIndex: number;
+  /** How often a person let the watcher go back on a chain that lost blocks. */
+  readonly rewinds: number;
 }
 
 interface CursorRow {
   readonly height: string;
   readonly block_hash: string | null;
   readonly next_address_index: string;
+  readonly rewinds: number;
 }
 
-const SELECT_CURSOR = `SELECT height, block_hash, next_address_index FROM watch_cursor`;
+const SELECT_CURSOR = `SELECT height, block_hash, next_address_index, rewinds
+                         FROM watch_cursor`;
 
 /** Reads the cursor without a lock. */
 export async function readCursor(sql: Sql): Promise<WatchCursor> {
@@ -114,5 +118,6 @@ function parseCursor(rows: readonly CursorRow[]): WatchCursor {
     height: storedHeight(row.height),
     blockHash: row.block_hash === null ? undefined : storedHash(row.block_hash),
     nextAddressIndex: storedInteger(row.next_address_index),
+    rewinds: row.rewinds,
   };
 }

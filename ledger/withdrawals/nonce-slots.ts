@@ -5,7 +5,8 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { lockFreeze } from "./signing-freeze.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import {
@@ -79,9 +80,13 @@ export function takeSlots(
     if ((await lockFreeze(tx, lease.wallet)).frozen) return noSlots("frozen");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
     const open = await sumOpenSlots(tx, lease.wallet);
+    const repeats = await freezeRecovered(
+      tx,
+      candidates.map(({ id }) => id),
+    );
     const present = await lockAccepted(tx, candidates);
     const choice = chooseSlots(present, open, budget, wallet.feesOfDayAtoken);
-    await writeSlots(tx, lease, choice.chosen, wallet.nextNonce);
+    await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, repeats.events);
     const { chosen, limit, uncovered, behindCode } = choice;
     return { taken: chosen.map(({ id }) => id), limit, uncovered, behindCode };
   });
@@ -203,8 +208,9 @@ async function writeSlots(
   lease: WalletLease,
   chosen: readonly SlotCandidate[],
   firstNonce: bigint,
+  earlier: readonly NewEvent[],
 ): Promise<void> {
-  if (chosen.length === 0) return;
+  if (chosen.length === 0) return void (await appendEvents(tx, earlier));
   const nonces = chosen.map((_, index) => (firstNonce + BigInt(index)).toString());
   await tx.query(`UPDATE hot_wallet SET next_nonce = $2::numeric WHERE wallet = $1`, [
     lease.wallet,
@@ -235,7 +241,7 @@ async function writeSlots(
     chosen.map(({ id }, index) => ({ id, data: { nonce: Number(nonces[index]) } })),
     ["accepted"],
   );
-  await appendEvents(tx, events);
+  await appendEvents(tx, [...earlier, ...events]);
 }
 
 /**

@@ -130,7 +130,8 @@ export async function releaseWallet(
   }
   const incident = await openIncident(database);
   if (incident !== undefined) {
-    const reason = `incident ${incident.id} (${incident.kind}): ${incident.message}`;
+    const { id, kind, message, remedy } = incident;
+    const reason = `incident ${id} (${kind}): ${message}; ${remedy}`;
     obstacles.push({ obstacle: "incident", reason });
   }
   return release;

@@ -72,8 +72,7 @@ export async function releaseSigning(sql: Sql, wallet: Address, reason: string):
 function toFreeze(row: FreezeRow | undefined, incident: Incident | undefined): SigningFreeze {
   // The switch comes first: it stays when the incident is over.
   if (row?.frozen !== true && incident !== undefined) {
-    const { id, kind, message, openedAt } = incident;
-    const remedy = "when its cause is gone: causeway deposits resume";
+    const { id, kind, message, remedy, openedAt } = incident;
     const reason = `incident ${id} (${kind}): ${message}; ${remedy}`;
     return { frozen: true, reason, changedAt: openedAt };
   }

@@ -7,6 +7,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, customerAccount, heldAccount } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
 import { postJournals } from "../books/journal.js";
+import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import {
   storedAddress,
   storedAtoken,
@@ -106,9 +107,10 @@ export function endingKey(id: WithdrawalId): string {
 /**
  * Accepts many requests in one transaction; each gets an answer of its own, in order. The hold,
  * the row, its history and its event commit together.
+ * @throws RECOVERY
  */
 export function acceptWithdrawals(
-  database: SqlDatabase,
+  database: Pick<SqlDatabase, "transaction">,
   requests: readonly WithdrawalRequest[],
   rules: AcceptRules,
 ): Promise<AcceptOutcome[]> {
@@ -146,6 +148,8 @@ async function acceptInside(
   requests: readonly WithdrawalRequest[],
   rules: AcceptRules,
 ): Promise<AcceptOutcome[]> {
+  // Balances of a ledger that lost debits say nothing about what a customer has.
+  await refuseInRecovery(tx);
   const bound = await lockKeys(tx, requests);
   const available = await lockBalances(tx, requests);
   const decisions = requests.map((request) => decide(request, bound, available, rules));

@@ -124,7 +124,7 @@ export class FakeChain {
 
   readonly #pool = new Map<string, PooledTransaction>();
   readonly #states: State[] = [];
-  readonly #salt: string;
+  #salt: string;
   #node: FakeNode | undefined;
   #nextTransaction = 0;
 
@@ -212,6 +212,22 @@ export class FakeChain {
     };
     this.blocks.push(block);
     return block;
+  }
+
+  /** Loses the blocks above a height and its pool, as a node restored from an older copy does. */
+  rollBack(height: number): void {
+    this.blocks.length = height + 1;
+    this.#states.length = height + 1;
+    this.#pool.clear();
+    for (const [mine, kept] of [
+      [this.balances, this.#states[height]?.balances],
+      [this.nonces, this.#states[height]?.nonces],
+    ] as const) {
+      mine.clear();
+      for (const [address, value] of kept ?? []) mine.set(address, value);
+    }
+    // What is mined from here on is another history.
+    this.#salt = `${this.#salt}+`;
   }
 
   /** Takes raw bytes into the pool. Throws what a node answers, in its words. */

@@ -32,6 +32,30 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   };
 }
 
+/**
+ * Copies a database as it stands, as a backup does. Sessions on it end; pools connect again.
+ * @param from URL of the database's owner
+ */
+export async function copyTestDatabase(from: string): Promise<TestDatabase> {
+  const serverUrl = await postgresServerUrl();
+  const source = new URL(from).pathname.slice(1);
+  const name = `test_${randomBytes(8).toString("hex")}`;
+  await runOnServer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS false`);
+  try {
+    await runOnServer(
+      serverUrl,
+      `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${source}'`,
+    );
+    await runOnServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${source}`);
+  } finally {
+    await runOnServer(serverUrl, `ALTER DATABASE ${source} ALLOW_CONNECTIONS true`);
+  }
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  const drop = () => runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  return { url: url.href, drop };
+}
+
 /** Runs one statement as superuser on the server's maintenance database. */
 async function runOnServer(serverUrl: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: serverUrl });

@@ -1,11 +1,14 @@
 /** A deposit watcher on a fake chain and a ledger of its own, for tests. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import type { Address } from "../../../chain/address.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import {
   type AddressDerivation,
   createAddressDerivation,
-} from "../../../deposit-watcher/address-derivation.js";
+} from "../../../chain/derivation/address-derivation.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
@@ -15,6 +18,7 @@ import {
 } from "../../../ledger/deposits/deposit-addresses.js";
 import { listDeposits } from "../../../ledger/deposits/deposit-queries.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
 import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
@@ -57,6 +61,9 @@ export class WatcherBench {
     readonly rpc: JsonRpcClient,
     readonly node: EvmClient,
     readonly source: DataApiClient,
+    /** Home of the watcher: only what it remembers of its ledger lies there. */
+    readonly home: string,
+    readonly guard: LedgerGuard,
   ) {}
 
   /** A chain with genesis (block 0), an empty ledger, no watcher running yet. */
@@ -76,13 +83,21 @@ export class WatcherBench {
       network: { blockchain: "token", network: "testnet" },
       timeoutMs: 5_000,
     });
-    return new WatcherBench(chain, ledger, rpc, createEvmClient(rpc), source);
+    const home = mkdtempSync(join(tmpdir(), "causeway-watcher-"));
+    const guard = await WatcherBench.openGuard(ledger.database, home);
+    return new WatcherBench(chain, ledger, rpc, createEvmClient(rpc), source, home, guard);
+  }
+
+  /** The guard of a watcher process on a home. */
+  static openGuard(database: SqlDatabase, home: string): Promise<LedgerGuard> {
+    return LedgerGuard.open({ database, home, reporter: "test" });
   }
 
   /** Starts a watcher; several may run at once. */
-  start(database: SqlDatabase = this.ledger.database): RunningWatcher {
+  start(database: SqlDatabase = this.ledger.database, guard = this.guard): RunningWatcher {
     const watcher = new Watcher({
       database,
+      guard,
       node: this.node,
       source: this.source,
       book: new AddressBook(HOT),
@@ -113,9 +128,10 @@ export class WatcherBench {
 
   /** Registers an address as the API does. */
   register(customer: string): Promise<DepositAddress> {
-    return registerAddress(this.ledger.database, parseCustomerId(customer), (index) =>
-      derivation.addressAt(index),
-    );
+    return registerAddress(this.ledger.database, parseCustomerId(customer), {
+      deriveAddress: (index) => derivation.addressAt(index),
+      issuedBelow: this.guard.nextAddressIndex,
+    });
   }
 
   /** Mines a block in which the stranger pays each address. */
@@ -141,6 +157,21 @@ export class WatcherBench {
     });
   }
 
+  /** Changes a setting of the database, for sessions that begin now: the others end. */
+  async alterDatabase(setting: string): Promise<void> {
+    const { owner } = this.ledger;
+    const [row] = await owner.query<{ name: string }>("SELECT current_database() AS name");
+    await owner.transaction(async (tx) => {
+      await tx.query("SET TRANSACTION READ WRITE");
+      await tx.query("SET LOCAL statement_timeout = 0");
+      await tx.query(`ALTER DATABASE ${row?.name} ${setting}`);
+    });
+    await owner.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+  }
+
   /** Id, status and amount of all deposits, in the order of the list. */
   async deposits(): Promise<string[]> {
     const rows = await listDeposits(this.ledger.database, { afterSeq: 0, limit: 1_000 });
@@ -163,5 +194,6 @@ export class WatcherBench {
     this.source.close();
     await this.chain.stop();
     await this.ledger.drop();
+    rmSync(this.home, { recursive: true, force: true });
   }
 }

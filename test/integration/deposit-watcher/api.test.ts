@@ -37,6 +37,7 @@ beforeAll(async () => {
       database: bench.ledger.database,
       derivation,
       chain: { node: bench.node, source: bench.source, watched: new AddressBook(HOT) },
+      guard: bench.guard,
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),
     }),

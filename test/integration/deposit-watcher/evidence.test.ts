@@ -49,6 +49,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: bench.ledger.database,
       derivation,
+      guard: bench.guard,
       chain,
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),

@@ -20,6 +20,7 @@ import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { createDepositRoutes } from "../../../deposit-watcher/api.js";
 import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
 import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
+import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";
 import { createDataApiClient } from "../../../rpc-client/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
@@ -72,6 +73,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: ledger.database,
       derivation,
+      guard: await LedgerGuard.open({ database: ledger.database, home, reporter: "test" }),
       chain: { node, source, watched: new AddressBook(HOT) },
       headHeight: () => 7,
       onRegistered: () => undefined,

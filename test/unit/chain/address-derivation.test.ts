@@ -2,8 +2,8 @@ import { describe, expect, it } from "@jest/globals";
 import { getAddress, HDNodeWallet, Mnemonic } from "ethers";
 import { publicKeyToAddress, toChecksumAddress } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
-import { createAddressDerivation } from "../../../deposit-watcher/address-derivation.js";
-import { derivePublicChild, parseExtendedPublicKey } from "../../../deposit-watcher/child-key.js";
+import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
+import { derivePublicChild, parseExtendedPublicKey } from "../../../chain/derivation/child-key.js";
 
 const PHRASE = "test test test test test test test test test test test junk";
 const account = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(PHRASE), "m/44'/60'/0'/0");

@@ -1,9 +1,9 @@
 /** Deposit addresses from the account's extended public key; no private key is ever here. */
 import { HDKey } from "@scure/bip32";
-import { type Address, publicKeyToAddress } from "../chain/address.js";
-import { parsePublicKey } from "../chain/crypto.js";
+import { type Address, publicKeyToAddress } from "../address.js";
+import { parsePublicKey } from "../crypto.js";
 import { derivePublicChild, parseExtendedPublicKey } from "./child-key.js";
-import { DepositError } from "./errors.js";
+import { ChainError } from "../errors.js";
 
 /** Derives the address of an index. */
 export interface AddressDerivation {
@@ -24,7 +24,7 @@ const ACCOUNT_CHAIN_DEPTH = 4;
 export function createAddressDerivation(xpub: string): AddressDerivation {
   const second = parseExtendedPublicKey(xpub);
   if (second.depth !== ACCOUNT_CHAIN_DEPTH) {
-    throw new DepositError(
+    throw new ChainError(
       "INVALID_XPUB",
       `expected the extended key of m/44'/60'/0'/0 (depth 4), got depth ${second.depth}`,
     );
@@ -35,7 +35,7 @@ export function createAddressDerivation(xpub: string): AddressDerivation {
       const address = publicKeyToAddress(derivePublicChild(second, index));
       const child = first.deriveChild(index).publicKey;
       if (child === null || publicKeyToAddress(parsePublicKey(child)) !== address) {
-        throw new DepositError("DERIVATION_MISMATCH", "two derivations of an address disagree", {
+        throw new ChainError("DERIVATION_MISMATCH", "two derivations of an address disagree", {
           details: { index },
         });
       }

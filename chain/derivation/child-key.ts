@@ -5,9 +5,9 @@
  */
 import { createECDH, createHmac, ECDH } from "node:crypto";
 import { createBase58check } from "@scure/base";
-import { sha256 } from "../chain/hashes.js";
-import { bytesToBigint } from "../chain/hex.js";
-import { DepositError } from "./errors.js";
+import { sha256 } from "../hashes.js";
+import { bytesToBigint } from "../hex.js";
+import { ChainError } from "../errors.js";
 
 /** A parsed extended public key: what a child needs of its parent. */
 export interface ExtendedPublicKey {
@@ -37,11 +37,11 @@ export function parseExtendedPublicKey(text: string): ExtendedPublicKey {
   try {
     bytes = createBase58check((data: Uint8Array) => new Uint8Array(sha256(data))).decode(text);
   } catch (cause) {
-    throw new DepositError("INVALID_XPUB", "the extended public key is not base58check", { cause });
+    throw new ChainError("INVALID_XPUB", "the extended public key is not base58check", { cause });
   }
   const view = Buffer.from(bytes);
   if (view.length !== 78 || view.readUInt32BE(0) !== XPUB_VERSION) {
-    throw new DepositError("INVALID_XPUB", "expected an extended public key that starts with xpub");
+    throw new ChainError("INVALID_XPUB", "expected an extended public key that starts with xpub");
   }
   const publicKey = new Uint8Array(view.subarray(45));
   uncompress(publicKey);
@@ -54,7 +54,7 @@ export function parseExtendedPublicKey(text: string): ExtendedPublicKey {
  */
 export function derivePublicChild(parent: ExtendedPublicKey, index: number): Uint8Array {
   if (!Number.isInteger(index) || index < 0 || index > MAX_CHILD_INDEX) {
-    throw new DepositError("INVALID_XPUB", "the child index is out of range", {
+    throw new ChainError("INVALID_XPUB", "the child index is out of range", {
       details: { index },
     });
   }
@@ -78,7 +78,7 @@ function multiplyGenerator(scalar: Uint8Array): Point {
     pair.setPrivateKey(scalar);
     return readPoint(pair.getPublicKey());
   } catch (cause) {
-    throw new DepositError("INVALID_XPUB", "this child index has no key", { cause });
+    throw new ChainError("INVALID_XPUB", "this child index has no key", { cause });
   }
 }
 
@@ -88,7 +88,7 @@ function uncompress(publicKey: Uint8Array): Point {
     if (typeof converted === "string") throw new Error("expected bytes");
     return readPoint(converted);
   } catch (cause) {
-    throw new DepositError("INVALID_XPUB", "the extended key holds no point", { cause });
+    throw new ChainError("INVALID_XPUB", "the extended key holds no point", { cause });
   }
 }
 
@@ -102,7 +102,7 @@ function readPoint(uncompressed: Uint8Array): Point {
 /** Affine addition of two different points (SEC 1, 2.2.1); equal or opposite ones are refused. */
 function addPoints(left: Point, right: Point): Uint8Array {
   const run = modulo(right.x - left.x);
-  if (run === 0n) throw new DepositError("INVALID_XPUB", "this child index has no key");
+  if (run === 0n) throw new ChainError("INVALID_XPUB", "this child index has no key");
   const slope = modulo((right.y - left.y) * invert(run));
   const x = modulo(slope * slope - left.x - right.x);
   const y = modulo(slope * (left.x - x) - left.y);

@@ -1,0 +1,144 @@
+/**
+ * `causeway ledger ...`: what a person decides about the books. The rules are in ledger/decisions; here
+ * are the flags, and who said so.
+ */
+import { userInfo } from "node:os";
+import { toChecksumAddress } from "../../chain/address.js";
+import { atokenToToken } from "../../chain/units.js";
+import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import {
+  approve,
+  type Decision,
+  listDecisions,
+  propose,
+  refuse,
+} from "../../ledger/decisions/decision-log.js";
+import type { StoredTerms } from "../../ledger/decisions/decision.js";
+import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
+import { loadConfig } from "../../runtime/config/config.js";
+import { CliError } from "../errors.js";
+import { withLedgerAlone } from "./ledger-alone.js";
+import { type LedgerCommand, toJson } from "./ledger-tools.js";
+
+/** Who decides, and why, as typed. */
+export interface DecisionOptions {
+  readonly reason?: string;
+  readonly operator?: string;
+}
+
+/** Rows that one command prints at most. */
+const MAX_ROWS = 1_000;
+
+/**
+ * Proposes a decision; where one person is enough it is carried out at once.
+ * @returns 0
+ */
+export async function runDecide(
+  command: LedgerCommand,
+  terms: StoredTerms,
+  options: DecisionOptions,
+): Promise<number> {
+  const { home, env, portOffset } = command;
+  const { reason = "" } = options;
+  if (reason.trim() === "") throw new CliError("USAGE", "--reason is needed: it is kept for ever.");
+  const operator = operatorName(options.operator);
+  const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
+  const needsSecond = config.ledger["two-persons"];
+  return withLedgerAlone(command, async ({ database }) => {
+    const decision = await propose(database, { terms, reason, operator, needsSecond });
+    printDecision(command, decision);
+    return 0;
+  });
+}
+
+/** Approves or refuses a proposal. @returns 0 */
+export async function runSettleProposal(
+  command: LedgerCommand,
+  id: string,
+  options: { readonly operator?: string; readonly isApproved: boolean },
+): Promise<number> {
+  if (!/^[0-9]{1,15}$/.test(id)) throw new CliError("USAGE", "a decision is named by its number.");
+  const operator = operatorName(options.operator);
+  return withLedgerAlone(command, async ({ database }) => {
+    const settle = options.isApproved ? approve : refuse;
+    printDecision(command, await settle(database, Number(id), operator));
+    return 0;
+  });
+}
+
+/** Lists decisions, newest last. @returns 0 */
+export async function runListDecisions(command: LedgerCommand): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const decisions = await listDecisions(database, { limit: MAX_ROWS });
+    if (command.json) command.print(toJson({ decisions }));
+    else for (const decision of decisions) command.print(decisionLine(decision));
+    if (!command.json && decisions.length === 0) command.print("Nobody decided anything.");
+    return 0;
+  });
+}
+
+/**
+ * Lists what waits for a person.
+ * @returns 0 when nothing does, else 1
+ */
+export async function runOpenMatters(command: LedgerCommand): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const open = await readOpenMatters(database, MAX_ROWS);
+    const lines = openLines(open);
+    if (command.json) command.print(toJson(open));
+    else for (const line of lines) command.print(line);
+    if (!command.json && lines.length === 0) command.print("Nothing waits for a person.");
+    return lines.length === 0 ? 0 : 1;
+  });
+}
+
+/** Who decides, for the record: the flag, else the user of this process. */
+export function operatorName(flag: string | undefined): string {
+  if (flag !== undefined) {
+    if (/^[\x20-\x7e]{1,100}$/.test(flag)) return flag;
+    throw new CliError("USAGE", "--operator takes 1-100 printable characters.");
+  }
+  try {
+    return userInfo().username;
+  } catch {
+    // Some containers have users without a name.
+    return "operator";
+  }
+}
+
+function printDecision(command: LedgerCommand, decision: Decision): void {
+  command.print(command.json ? toJson({ decision }) : decisionLine(decision));
+}
+
+function decisionLine(decision: Decision): string {
+  const { id, status, terms, proposedBy, decidedBy, reason } = decision;
+  const { action, ...rest } = terms;
+  const fields = Object.entries(rest).map(([name, value]) => `${name} ${value}`);
+  const by = decidedBy === undefined ? `proposed by ${proposedBy}` : `by ${decidedBy}`;
+  const next = status === "proposed" ? `; another person: causeway ledger approve ${id}` : "";
+  return `${id} ${status} ${action} ${fields.join(", ")}; ${by}: ${reason}${next}`;
+}
+
+function openLines(open: OpenMatters): string[] {
+  return [
+    ...open.payments.map(({ hash, height, destination, amountAtoken }) => {
+      const to = destination === undefined ? "a new contract" : toChecksumAddress(destination);
+      return (
+        `recovered payment ${hash} of block ${height}: ${atokenToToken(amountAtoken)} TOKEN to ` +
+        `${to}: link-payment or write-off-payment`
+      );
+    }),
+    ...open.addresses.map(
+      ({ index, address, suspenseAtoken }) =>
+        `address ${toChecksumAddress(address)} (index ${index}) has no customer, ` +
+        `${atokenToToken(suspenseAtoken)} TOKEN of it in suspense: assign-address`,
+    ),
+    ...open.frozen.map(({ id, reason }) => `withdrawal ${id} is frozen: ${reason}`),
+    ...open.outflows.map(
+      ({ hash, amountAtoken, feeAtoken, height }) =>
+        `outflow ${hash} of block ${height} (${atokenToToken(amountAtoken)} TOKEN, fee ` +
+        `${atokenToToken(feeAtoken)}) was asked for by nobody: accept-outflow`,
+    ),
+    ...open.proposals.map(decisionLine),
+  ];
+}

@@ -1,0 +1,136 @@
+/**
+ * `causeway recover`: rebuilds what a lost or older ledger no longer knows from what the home and the
+ * chain prove. The rules are in ledger/recovery; here is the chain that they ask, and the words.
+ */
+import { join } from "node:path";
+import { type Address, toChecksumAddress } from "../../chain/address.js";
+import { createAddressDerivation } from "../../chain/derivation/address-derivation.js";
+import { atokenToToken } from "../../chain/units.js";
+import type { Height } from "../../chain/hex.js";
+import { declareRecovery } from "../../ledger/recovery/ledger-guard.js";
+import { listOpenPayments } from "../../ledger/recovery/recovered-payments.js";
+import { applyRecovery, type RecoveryResult } from "../../ledger/recovery/recovery.js";
+import {
+  type MinedPayment,
+  planRecovery,
+  type RecoveryChain,
+  type RecoveryContext,
+  type RecoveryPlan,
+} from "../../ledger/recovery/recovery-plan.js";
+import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { CliError } from "../errors.js";
+import { operatorName } from "./ledger-decisions.js";
+import { recoverChain } from "./recover-chain.js";
+import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallet-transactions.js";
+
+/** Options of `recover`, as typed. */
+export interface RecoverOptions {
+  /** Carry the plan out. */
+  readonly apply?: boolean;
+  /** The operator says that the ledger is older than what was answered, and why. */
+  readonly declare?: string;
+  readonly operator?: string;
+}
+
+/** Lines of one kind that are printed to a person at most; the JSON document has all. */
+const MAX_LINES = 50;
+
+/**
+ * Shows what a recovery would do, and does it with `apply`.
+ * @returns 0 when the ledger is open, 1 while it waits for the recovery
+ */
+export async function runRecover(command: LedgerCommand, options: RecoverOptions): Promise<number> {
+  if (options.declare?.trim() === "") {
+    throw new CliError("USAGE", "--declare needs a reason.");
+  }
+  return withLedger(command, async (opened) => {
+    const { database, hotWallet: wallet } = opened;
+    const operator = operatorName(options.operator);
+    if (options.declare !== undefined) {
+      await declareRecovery(database, { reason: options.declare, operator });
+    }
+    const chain = recoveryChain(command, opened);
+    const context: RecoveryContext = { database, chain, wallet };
+    const plan = await planRecovery(context);
+    const result =
+      plan !== undefined && options.apply === true
+        ? await applyRecovery(database, plan, operator)
+        : undefined;
+    if (plan === undefined) return recoverChain(command, opened, { ...options, operator });
+    const toDecide = await listOpenPayments(database, MAX_LINES);
+    if (command.json) command.print(toJson({ plan, result: result ?? null }));
+    else for (const line of planLines(plan, result)) command.print(line);
+    if (!command.json && result !== undefined && toDecide.length > 0) {
+      command.print("what a person decides now: causeway ledger open");
+    }
+    return result === undefined ? 1 : 0;
+  });
+}
+
+function recoveryChain(command: LedgerCommand, { node, hotWallet }: OpenedLedger): RecoveryChain {
+  const { home, signal } = command;
+  const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
+  const derivation = createAddressDerivation(xpub);
+  return {
+    headHeight: () => node.blockNumber({ signal }),
+    nonceAt: (at) => node.getTransactionCount(hotWallet, at, { signal }),
+    transactions: (range) =>
+      readWalletTransactions(node, hotWallet, {
+        ...range,
+        signal,
+        maxBlocks: MAX_RECOVERED_BLOCKS,
+      }),
+    addressAt: (index) => derivation.addressAt(index),
+    async hasActivity(address: Address, upTo: Height) {
+      let from: Height | undefined = 0;
+      while (from !== undefined && from <= upTo) {
+        const page = await node.accountJournal(address, { from, to: upTo }, { signal });
+        if (page.entries.length > 0) return true;
+        from = page.next;
+      }
+      return false;
+    },
+  };
+}
+
+function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): string[] {
+  const { addresses, payments, found, waitingInPool } = plan;
+  const first = addresses[0];
+  const last = addresses.at(-1);
+  const verb = result === undefined ? "to do" : "done";
+  return [
+    `In recovery: ${plan.reason}.`,
+    `Booked up to block ${plan.cursorHeight}, the head is ${plan.headHeight}.`,
+    first === undefined || last === undefined
+      ? `${verb}: no address is missing`
+      : `${verb}: register ${addresses.length} addresses without a customer, indexes ${first.index} ` +
+        `to ${last.index}; what they receive goes to suspense`,
+    ...shorten(addresses.map(({ index, address }) => `  ${index} ${toChecksumAddress(address)}`)),
+    `${verb}: book ${payments.length} payments of the hot wallet that the ledger does not know`,
+    ...shorten(payments.map(paymentLine)),
+    ...found.map(
+      ({ withdrawalId, payment }) =>
+        `${verb}: ${withdrawalId} was paid by ${payment.hash}; the worker books it`,
+    ),
+    `${verb}: the next nonce is ${plan.nextNonce}, events go on behind ${plan.eventSeq} in epoch ` +
+      `${plan.epoch}`,
+    ...(result?.frozen ?? []).map((id) => `frozen: ${id} may be one of these payments`),
+    ...(waitingInPool > 0n
+      ? [`WAIT: ${waitingInPool} transactions of the hot wallet are in the pool; run it again`]
+      : []),
+    result === undefined
+      ? "Nothing was changed. To carry it out: causeway recover --apply"
+      : "The ledger is open again.",
+  ];
+}
+
+function paymentLine({ hash, height, nonce, to, valueAtoken }: MinedPayment): string {
+  const target = to === undefined ? "a new contract" : toChecksumAddress(to);
+  return `  ${hash} block ${height} nonce ${nonce}: ${atokenToToken(valueAtoken)} TOKEN to ${target}`;
+}
+
+function shorten(lines: readonly string[]): string[] {
+  if (lines.length <= MAX_LINES) return [...lines];
+  return [...lines.slice(0, MAX_LINES), `  and ${lines.length - MAX_LINES} more (--json has all)`];
+}

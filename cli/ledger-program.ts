@@ -1,0 +1,166 @@
+/** The `causeway ledger` commands: what persons decide about the books, each with its flags. */
+import type { Command } from "commander";
+import type { CommandContext } from "./command-context.js";
+import type { DecisionOptions } from "./commands/ledger-decisions.js";
+import type { StoredTerms } from "../ledger/decisions/decision.js";
+import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
+
+type Flags = SharedOptions & DecisionOptions;
+
+/** Adds the group to the program. */
+export function addLedgerCommands(program: Command, run: Runner): void {
+  const ledger = program
+    .command("ledger")
+    .description("what persons decide about the books, each decision kept with its reason");
+  addShared(ledger.command("open"))
+    .description("what waits for a person; exit 1 when something does")
+    .action(
+      run(async (context) =>
+        (await import("./commands/ledger-decisions.js")).runOpenMatters(context),
+      ),
+    );
+  addShared(ledger.command("decisions"))
+    .description("what was decided, by whom and why")
+    .action(
+      run(async (context) =>
+        (await import("./commands/ledger-decisions.js")).runListDecisions(context),
+      ),
+    );
+  addPaymentDecisions(ledger, run);
+  addBookDecisions(ledger, run);
+  addProposals(ledger, run, "approve", "carry out what another person proposed");
+  addProposals(ledger, run, "refuse", "refuse a proposal");
+}
+
+function addPaymentDecisions(ledger: Command, run: Runner): void {
+  addDecision(ledger.command("link-payment"))
+    .description("a recovered payment was the payment of a request")
+    .argument("<hash>", "transaction of the hot wallet")
+    .option("--withdrawal <id>", "the request, where the ledger has it")
+    .option("--customer <id>", "else: whose request it was,")
+    .option("--idempotency-key <key>", "and its key, so that a repeat gets its answer")
+    .action((hash: string, own: Flags & LinkFlags) => decide(run, own, () => linkTerms(hash, own)));
+  addDecision(ledger.command("write-off-payment"))
+    .description("nobody is found whose payment a recovered one was: the exchange bears it")
+    .argument("<hash>", "transaction of the hot wallet")
+    .action((hash: string, own: Flags) =>
+      decide(run, own, () => ({ action: "write-off-payment", hash })),
+    );
+  addDecision(ledger.command("pay-withdrawal"))
+    .description("a request that froze because it equals a recovered payment was another one")
+    .argument("<id>", "id of the withdrawal")
+    .action((withdrawalId: string, own: Flags) =>
+      decide(run, own, () => ({ action: "pay-withdrawal", withdrawalId })),
+    );
+}
+
+function addBookDecisions(ledger: Command, run: Runner): void {
+  addDecision(ledger.command("assign-address"))
+    .description("whose an address is that a recovery found")
+    .argument("<address>", "deposit address, 0x hex")
+    .requiredOption("--customer <id>", "the customer")
+    .option("--with-deposits", "its deposits in suspense are the customer's, too")
+    .action((address: string, own: Flags & CustomerFlag & { withDeposits?: boolean }) =>
+      decide(run, own, () => ({
+        action: "assign-address",
+        address,
+        customerId: own.customer,
+        withDeposits: own.withDeposits === true,
+      })),
+    );
+  addDecision(ledger.command("assign-deposit"))
+    .description("a deposit in suspense is a customer's")
+    .argument("<id>", "id of the deposit")
+    .requiredOption("--customer <id>", "the customer")
+    .action((depositId: string, own: Flags & CustomerFlag) =>
+      decide(run, own, () => ({ action: "assign-deposit", depositId, customerId: own.customer })),
+    );
+  addDecision(ledger.command("accept-outflow"))
+    .description("coins that left one of our addresses unasked: a break, a sweep, a rotation")
+    .argument("<hash>", "the transaction that reconcile names")
+    .option("--account <code>", "what explains them (default asset:break)", "asset:break")
+    .action((hash: string, own: Flags & { account: string }) =>
+      decide(run, own, () => ({ action: "accept-outflow", hash, account: own.account })),
+    );
+  addDecision(ledger.command("adjust"))
+    .description("any other correction, such as an opening balance or a release from suspense")
+    .requiredOption("--key <key>", "natural key: the same correction is booked once")
+    .requiredOption("--debit <code>", "account that gets more")
+    .requiredOption("--credit <code>", "account that gives")
+    .requiredOption("--amount-atoken <n>", "whole atoken")
+    .option("--tx <hash>", "transaction that proves it")
+    .option("--block <n>", "block from which on it counts")
+    .option("--address <address>", "deposit address that is meant")
+    .action((own: Flags & AdjustFlags) => decide(run, own, () => adjustTerms(own)));
+}
+
+function addProposals(
+  ledger: Command,
+  run: Runner,
+  name: "approve" | "refuse",
+  description: string,
+): void {
+  addShared(ledger.command(name))
+    .description(description)
+    .argument("<number>", "the decision's number")
+    .option("--operator <name>", "who decides, for the record (else the user)")
+    .action((id: string, own: SharedOptions & { operator?: string }) =>
+      run(async (context: CommandContext) => {
+        const { runSettleProposal } = await import("./commands/ledger-decisions.js");
+        const { operator } = own;
+        return runSettleProposal(context, id, { operator, isApproved: name === "approve" });
+      })(own),
+    );
+}
+
+function addDecision(command: Command): Command {
+  return addShared(command)
+    .requiredOption("--reason <text>", "why, kept for ever")
+    .option("--operator <name>", "who decides, for the record (else the user)");
+}
+
+function decide(run: Runner, own: Flags, terms: () => StoredTerms): Promise<void> {
+  return run<Flags>(async (context, { reason, operator }) => {
+    const { runDecide } = await import("./commands/ledger-decisions.js");
+    return runDecide(context, terms(), { reason, operator });
+  })(own);
+}
+
+interface CustomerFlag {
+  readonly customer: string;
+}
+
+interface LinkFlags {
+  readonly withdrawal?: string;
+  readonly customer?: string;
+  readonly idempotencyKey?: string;
+}
+
+function linkTerms(hash: string, own: LinkFlags): StoredTerms {
+  const { withdrawal, customer, idempotencyKey } = own;
+  // What is missing or superfluous is refused where terms are parsed.
+  return withdrawal === undefined
+    ? {
+        action: "claim-payment",
+        hash,
+        customerId: customer ?? "",
+        idempotencyKey: idempotencyKey ?? "",
+      }
+    : { action: "link-payment", hash, withdrawalId: withdrawal };
+}
+
+interface AdjustFlags {
+  readonly key: string;
+  readonly debit: string;
+  readonly credit: string;
+  readonly amountAtoken: string;
+  readonly tx?: string;
+  readonly block?: string;
+  readonly address?: string;
+}
+
+function adjustTerms(own: AdjustFlags): StoredTerms {
+  const { key, debit, credit, amountAtoken, tx: hash, block, address } = own;
+  const height = block === undefined ? undefined : Number(block);
+  return { action: "adjust", key, debit, credit, amountAtoken, hash, height, address };
+}

@@ -1,0 +1,23 @@
+/** Options that all commands of `causeway` share, and how a command is run. */
+import { type Command, Option } from "commander";
+import type { CommandContext } from "./command-context.js";
+
+/** Options that every command takes, also after its name. */
+export interface SharedOptions {
+  readonly home?: string;
+  readonly portOffset?: string;
+  readonly json?: boolean;
+}
+
+/** Runs a command's work and sets the exit code. */
+export type Runner = <O extends SharedOptions>(
+  work: (context: CommandContext, own: O) => Promise<number>,
+) => (own: O) => Promise<void>;
+
+/** Options that all commands have. */
+export function addShared(command: Command): Command {
+  return command
+    .addOption(new Option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)"))
+    .addOption(new Option("--port-offset <n>", "port offset (else the one of the home)"))
+    .addOption(new Option("--json", "print one JSON document"));
+}

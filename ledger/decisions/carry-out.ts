@@ -1,0 +1,184 @@
+/** What each decision does to the books; every effect has a natural key of its own. */
+import type { Hash32 } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import {
+  type AccountCode,
+  customerAccount,
+  type CustomerId,
+  DEPOSIT_ADDRESSES,
+  HOT_WALLET,
+  NATIVE_ASSET,
+  NETWORK_FEE,
+  SUSPENSE,
+  UNASSIGNED,
+} from "../books/accounts.js";
+import { postJournal, type Posting } from "../books/journal.js";
+import { LedgerError } from "../errors.js";
+import type { NewEvent } from "../events.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import type { DecisionTerms } from "./decision.js";
+import { claimPayment, linkPayment, payWithdrawal, writeOffPayment } from "./payment-decisions.js";
+
+type Terms<A extends DecisionTerms["action"]> = Extract<DecisionTerms, { readonly action: A }>;
+
+/**
+ * Carries a decision out inside the caller's transaction.
+ * @returns events to append last
+ * @throws INVALID_DECISION with what stands in the way; INSUFFICIENT_BALANCE, UNKNOWN_CUSTOMER
+ */
+export async function carryOut(tx: Sql, terms: DecisionTerms): Promise<readonly NewEvent[]> {
+  switch (terms.action) {
+    case "link-payment":
+      return linkPayment(tx, terms);
+    case "claim-payment":
+      return claimPayment(tx, terms);
+    case "write-off-payment":
+      return writeOffPayment(tx, terms.hash);
+    case "pay-withdrawal":
+      return payWithdrawal(tx, terms.withdrawalId);
+    case "assign-address":
+      return assignAddress(tx, terms);
+    case "assign-deposit":
+      return assignDeposits(tx, terms.customerId, { id: terms.depositId });
+    case "accept-outflow":
+      return acceptOutflow(tx, terms);
+    case "adjust":
+  }
+  await adjust(tx, terms);
+  return [];
+}
+
+async function assignAddress(tx: Sql, terms: Terms<"assign-address">): Promise<NewEvent[]> {
+  const { address, customerId, withDeposits } = terms;
+  const rows = await tx.query<{ customer_id: string }>(
+    `SELECT customer_id FROM deposit_address WHERE address = $1`,
+    [address],
+  );
+  if (rows[0]?.customer_id !== UNASSIGNED) {
+    const why = rows[0] === undefined ? "is none of this ledger's" : "has its customer";
+    throw new LedgerError("INVALID_DECISION", `the address ${address} ${why}`);
+  }
+  await addCustomer(tx, customerId);
+  await tx.query(`INSERT INTO address_assignment (address, customer_id) VALUES ($1, $2)`, [
+    address,
+    customerId,
+  ]);
+  return withDeposits ? assignDeposits(tx, customerId, { address }) : [];
+}
+
+/** Deposits in suspense become the customer's: one by its id, or all unassigned ones of an address. */
+async function assignDeposits(
+  tx: Sql,
+  customerId: CustomerId,
+  which: { readonly id: string } | { readonly address: string },
+): Promise<NewEvent[]> {
+  await addCustomer(tx, customerId);
+  const byId = "id" in which;
+  const rows = await tx.query<{
+    id: string;
+    address: string;
+    amount_atoken: string;
+    height: string;
+    tx_hash: string;
+  }>(
+    `WITH moved AS (
+       UPDATE deposit SET status = 'credited', customer_id = $1
+        WHERE status = 'suspense'
+          AND CASE WHEN $2::text IS NULL THEN address = $3 AND customer_id = $4 ELSE id = $2 END
+       RETURNING seq, id, address, amount_atoken, height, tx_hash)
+     SELECT id, address, amount_atoken::text, height::text, tx_hash FROM moved ORDER BY seq`,
+    [customerId, byId ? which.id : null, byId ? null : which.address, UNASSIGNED],
+  );
+  if (byId && rows.length === 0) {
+    throw new LedgerError("INVALID_DECISION", `${which.id} is no deposit in suspense`);
+  }
+  const events: NewEvent[] = [];
+  for (const row of rows) {
+    const amountAtoken = storedAtoken(row.amount_atoken);
+    await postJournal(tx, {
+      kind: "ledger.suspense_release",
+      idemKey: `suspense-release:${row.id}`,
+      effectiveHeight: null,
+      memo: row.tx_hash,
+      postings: [{ debit: SUSPENSE, credit: customerAccount(customerId), amountAtoken }],
+    });
+    events.push({
+      type: "deposit.credited",
+      data: {
+        depositId: row.id,
+        customerId,
+        address: storedAddress(row.address),
+        asset: NATIVE_ASSET,
+        amountAtoken: row.amount_atoken,
+        blockNumber: storedHeight(row.height),
+        txHash: row.tx_hash,
+      },
+    });
+  }
+  return events;
+}
+
+/** Books what an unasked transaction took from our addresses against the account that explains it. */
+async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<NewEvent[]> {
+  const { hash, account } = terms;
+  const rows = await tx.query<{
+    wallet: string;
+    amount_atoken: string;
+    fee_atoken: string;
+    height: string;
+    is_deposit: boolean;
+  }>(
+    `SELECT wallet, amount_atoken::text, fee_atoken::text, height::text,
+            EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = f.wallet) AS is_deposit
+       FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet`,
+    [hash],
+  );
+  if (rows.length === 0) {
+    throw new LedgerError("INVALID_DECISION", `${hash} is no outflow that nobody asked for`);
+  }
+  for (const row of rows) {
+    const from: AccountCode = row.is_deposit ? DEPOSIT_ADDRESSES : HOT_WALLET;
+    if (account === from) throw new LedgerError("INVALID_DECISION", `it left ${from} itself`);
+    const sides: Posting[] = [
+      { debit: account, credit: from, amountAtoken: storedAtoken(row.amount_atoken) },
+      { debit: NETWORK_FEE, credit: from, amountAtoken: storedAtoken(row.fee_atoken) },
+    ];
+    await postJournal(tx, {
+      kind: "ledger.outflow",
+      idemKey: `outflow:${hash}:${row.wallet}`,
+      effectiveHeight: storedHeight(row.height),
+      memo: evidence(hash, row.wallet),
+      postings: sides.filter(({ amountAtoken }) => amountAtoken > 0n),
+    });
+  }
+  return [];
+}
+
+async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
+  const { key, debit, credit, amountAtoken, hash, height, address } = terms;
+  if (address !== undefined) {
+    const known = await tx.query(`SELECT 1 FROM deposit_address WHERE address = $1`, [address]);
+    if (known.length === 0) {
+      throw new LedgerError("INVALID_DECISION", `${address} is no deposit address of this ledger`);
+    }
+  }
+  await postJournal(tx, {
+    kind: "ledger.adjustment",
+    idemKey: `adjustment:${key}`,
+    effectiveHeight: height ?? null,
+    memo: hash === undefined ? undefined : evidence(hash, address),
+    postings: [{ debit, credit, amountAtoken }],
+  });
+}
+
+/** Memo of an entry: the transaction that proves it, and the address that it is about. */
+function evidence(hash: Hash32, address: string | undefined): string {
+  return address === undefined ? hash : `${storedHash(hash)} ${address}`;
+}
+
+async function addCustomer(tx: Sql, customerId: CustomerId): Promise<void> {
+  if (customerId === UNASSIGNED) {
+    throw new LedgerError("INVALID_DECISION", `${UNASSIGNED} stands for nobody`);
+  }
+  await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);
+}

@@ -1,0 +1,195 @@
+/**
+ * Decisions of operators: proposed by one person with a reason, carried out in the same commit as
+ * they are decided. Where two persons are asked for, another one than the proposer decides.
+ */
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents } from "../events.js";
+import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { storedInteger, storedTime } from "../stored-values.js";
+import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
+import { carryOut } from "./carry-out.js";
+
+/** A decision as stored. */
+export interface Decision {
+  readonly id: number;
+  readonly kind: string;
+  readonly key: string;
+  readonly terms: StoredTerms;
+  readonly reason: string;
+  readonly needsSecond: boolean;
+  readonly status: "proposed" | "done" | "refused";
+  readonly proposedBy: string;
+  readonly decidedBy: string | undefined;
+  /** RFC 3339, UTC. */
+  readonly proposedAt: string;
+}
+
+/** Who wants what, and why. */
+export interface Proposal {
+  readonly terms: StoredTerms;
+  readonly reason: string;
+  readonly operator: string;
+  /** True keeps it a proposal until another person approves it. */
+  readonly needsSecond: boolean;
+}
+
+/**
+ * Writes a decision down, and carries it out where one person is enough.
+ * @throws INVALID_DECISION, DECIDED_ALREADY, RECOVERY; the faults of what is decided
+ */
+export function propose(database: SqlDatabase, proposal: Proposal): Promise<Decision> {
+  const terms = parseTerms(proposal.terms);
+  const { kind, key } = subjectOf(terms);
+  return database.transaction(async (tx) => {
+    await refuseInRecovery(tx);
+    const rows = await tx
+      .query<{ id: string }>(
+        `INSERT INTO operator_decision (kind, key, terms, reason, needs_second, status, proposed_by)
+         VALUES ($1, $2, $3::jsonb, $4, $5, 'proposed', $6) RETURNING id::text`,
+        [
+          kind,
+          key,
+          JSON.stringify(proposal.terms),
+          proposal.reason,
+          proposal.needsSecond,
+          proposal.operator,
+        ],
+      )
+      .catch((error: unknown) => {
+        throw decidedAlready(error, kind, key);
+      });
+    const id = storedInteger(rows[0]?.id);
+    if (!proposal.needsSecond) await finish(tx, { id, terms, operator: proposal.operator });
+    return readDecision(tx, id);
+  });
+}
+
+/**
+ * Carries a proposal out.
+ * @throws NO_PROPOSAL, SECOND_PERSON_NEEDED, RECOVERY; the faults of what is decided
+ */
+export function approve(database: SqlDatabase, id: number, operator: string): Promise<Decision> {
+  return database.transaction(async (tx) => {
+    await refuseInRecovery(tx);
+    const proposed = await lockProposal(tx, id);
+    await finish(tx, { id, terms: parseTerms(proposed.terms), operator });
+    return readDecision(tx, id);
+  });
+}
+
+/**
+ * Refuses a proposal; what it was about may be proposed again.
+ * @throws NO_PROPOSAL
+ */
+export function refuse(database: SqlDatabase, id: number, operator: string): Promise<Decision> {
+  return database.transaction(async (tx) => {
+    await lockProposal(tx, id);
+    await decide(tx, id, { status: "refused", operator });
+    return readDecision(tx, id);
+  });
+}
+
+/** Decisions, newest last, at most `limit`; those that wait for a second person with `status`. */
+export async function listDecisions(
+  sql: Sql,
+  page: { readonly status?: Decision["status"]; readonly limit: number },
+): Promise<Decision[]> {
+  const rows = await sql.query<DecisionRow>(
+    `SELECT * FROM (${SELECT_DECISION} WHERE ($1::text IS NULL OR status = $1)
+                     ORDER BY id DESC LIMIT $2) AS newest ORDER BY id`,
+    [page.status ?? null, page.limit],
+  );
+  return rows.map(toDecision);
+}
+
+async function finish(
+  tx: Sql,
+  done: { readonly id: number; readonly terms: DecisionTerms; readonly operator: string },
+): Promise<void> {
+  await decide(tx, done.id, { status: "done", operator: done.operator });
+  const events = await carryOut(tx, done.terms);
+  await appendEvents(tx, events);
+}
+
+async function decide(
+  tx: Sql,
+  id: number,
+  to: { readonly status: "done" | "refused"; readonly operator: string },
+): Promise<void> {
+  try {
+    await tx.query(
+      `UPDATE operator_decision SET status = $2, decided_by = $3, decided_at = now()
+        WHERE id = $1`,
+      [id, to.status, to.operator],
+    );
+  } catch (error) {
+    const isOwn = error instanceof SqlError && error.constraint === "operator_decision_two_persons";
+    if (!isOwn) throw error;
+    throw new LedgerError(
+      "SECOND_PERSON_NEEDED",
+      `decision ${id} is ${to.operator}'s own proposal: another person has to approve it`,
+      { cause: error },
+    );
+  }
+}
+
+async function lockProposal(tx: Sql, id: number): Promise<Decision> {
+  const rows = await tx.query<DecisionRow>(`${SELECT_DECISION} WHERE id = $1 FOR UPDATE`, [id]);
+  const row = rows[0];
+  if (row?.status === "proposed") return toDecision(row);
+  throw new LedgerError("NO_PROPOSAL", `${id} is no decision that waits for a second person`);
+}
+
+async function readDecision(tx: Sql, id: number): Promise<Decision> {
+  const rows = await tx.query<DecisionRow>(`${SELECT_DECISION} WHERE id = $1`, [id]);
+  const row = rows[0];
+  if (row === undefined) throw new LedgerError("CORRUPT_ROW", "a decision cannot be read back");
+  return toDecision(row);
+}
+
+interface DecisionRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly key: string;
+  readonly terms: StoredTerms;
+  readonly reason: string;
+  readonly needs_second: boolean;
+  readonly status: Decision["status"];
+  readonly proposed_by: string;
+  readonly decided_by: string | null;
+  readonly proposed_at: unknown;
+}
+
+const SELECT_DECISION = `
+  SELECT id, kind, key, terms, reason, needs_second, status, proposed_by, decided_by, proposed_at
+    FROM operator_decision`;
+
+function toDecision(row: DecisionRow): Decision {
+  return {
+    id: storedInteger(row.id),
+    kind: row.kind,
+    key: row.key,
+    terms: row.terms,
+    reason: row.reason,
+    needsSecond: row.needs_second,
+    status: row.status,
+    proposedBy: row.proposed_by,
+    decidedBy: row.decided_by ?? undefined,
+    proposedAt: storedTime(row.proposed_at),
+  };
+}
+
+function decidedAlready(error: unknown, kind: string, key: string): unknown {
+  const isRepeat = error instanceof SqlError && error.constraint === "operator_decision_once";
+  if (!isRepeat) return error;
+  return new LedgerError(
+    "DECIDED_ALREADY",
+    `about the ${kind} ${key} there is a decision already`,
+    {
+      details: { kind, key },
+      cause: error,
+    },
+  );
+}

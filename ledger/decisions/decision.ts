@@ -1,0 +1,153 @@
+/** What operators may decide about a ledger: the vocabulary, and what makes two decisions the same. */
+import { z } from "zod";
+import { parseAddress } from "../../chain/address.js";
+import { parseHash32 } from "../../chain/hex.js";
+import {
+  type AccountCode,
+  ADJUSTMENT,
+  BREAK,
+  COLD_STORAGE,
+  DEPOSIT_ADDRESSES,
+  HOT_WALLET,
+  NETWORK_FEE,
+  OPENING_CAPITAL,
+  parseCustomerId,
+  SUSPENSE,
+  WRITE_OFF,
+} from "../books/accounts.js";
+import { LedgerError } from "../errors.js";
+import { toWithdrawalId } from "../withdrawals/withdrawals.js";
+
+const hash = z.string().transform((text) => parseHash32(text));
+const address = z.string().transform((text) => parseAddress(text));
+const customerId = z.string().transform((text) => parseCustomerId(text));
+const withdrawalId = z.string().min(1).max(100).transform(toWithdrawalId);
+
+/** Accounts of the exchange itself that an operator may post to. */
+const OPERATOR_ACCOUNTS: ReadonlySet<string> = new Set([
+  HOT_WALLET,
+  DEPOSIT_ADDRESSES,
+  COLD_STORAGE,
+  BREAK,
+  SUSPENSE,
+  OPENING_CAPITAL,
+  ADJUSTMENT,
+  NETWORK_FEE,
+  WRITE_OFF,
+]);
+const CUSTOMER_ACCOUNT = /^liability:customer:[A-Za-z0-9_.:-]{1,64}$/;
+const account = z
+  .string()
+  .refine((text) => OPERATOR_ACCOUNTS.has(text) || CUSTOMER_ACCOUNT.test(text), {
+    error: `one of ${[...OPERATOR_ACCOUNTS].join(", ")} or liability:customer:<id>`,
+  })
+  .transform((text) => text as AccountCode);
+const amountAtoken = z
+  .string()
+  .regex(/^[1-9][0-9]{0,77}$/, "a positive whole number of atoken")
+  .transform((text) => BigInt(text));
+
+/** Terms of a decision as stored: amounts are decimal text. */
+export const decisionTerms = z.discriminatedUnion("action", [
+  /** This recovered payment was the payment of that request. */
+  z.strictObject({ action: z.literal("link-payment"), hash, withdrawalId }),
+  /** It was the payment of a request that the ledger lost: it is booked with its key. */
+  z.strictObject({
+    action: z.literal("claim-payment"),
+    hash,
+    customerId,
+    idempotencyKey: z.string().regex(/^[\x20-\x7e]{1,128}$/),
+  }),
+  /** Nobody is found whose payment it was. */
+  z.strictObject({ action: z.literal("write-off-payment"), hash }),
+  /** This frozen request is none of the recovered payments: pay it. */
+  z.strictObject({ action: z.literal("pay-withdrawal"), withdrawalId }),
+  /** Whose an address is that a recovery found. */
+  z.strictObject({
+    action: z.literal("assign-address"),
+    address,
+    customerId,
+    /** Also the deposits that went to suspense for want of a customer. */
+    withDeposits: z.boolean(),
+  }),
+  /** A deposit in suspense is this customer's. */
+  z.strictObject({
+    action: z.literal("assign-deposit"),
+    depositId: z.string().min(1).max(100),
+    customerId,
+  }),
+  /** Coins that left one of our addresses unasked are explained by this account. */
+  z.strictObject({ action: z.literal("accept-outflow"), hash, account }),
+  /** Any other correction, with its evidence. */
+  z.strictObject({
+    action: z.literal("adjust"),
+    key: z.string().regex(/^[A-Za-z0-9_.:-]{1,100}$/),
+    debit: account,
+    credit: account,
+    amountAtoken,
+    /** Transaction that proves it. */
+    hash: hash.optional(),
+    /** Block from which on it counts; needed where coins on the chain are meant. */
+    height: z.int().min(0).optional(),
+    /** Deposit address that is meant. */
+    address: address.optional(),
+  }),
+]);
+
+/** Terms as typed or read from the table. */
+export type StoredTerms = z.input<typeof decisionTerms>;
+
+/** Parsed terms. */
+export type DecisionTerms = z.output<typeof decisionTerms>;
+
+/**
+ * Untrusted terms to typed ones.
+ * @throws INVALID_DECISION
+ */
+export function parseTerms(terms: unknown): DecisionTerms {
+  const parsed = decisionTerms.safeParse(terms, { reportInput: false });
+  if (!parsed.success) {
+    const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+    throw new LedgerError("INVALID_DECISION", faults.join("; "));
+  }
+  const { data } = parsed;
+  if (data.action !== "adjust") return data;
+  const sides: readonly string[] = [data.debit, data.credit];
+  if (data.debit === data.credit) {
+    throw new LedgerError("INVALID_DECISION", "debit and credit are the same account");
+  }
+  const onChain = sides.some((code) => /^asset:(hot_wallet|deposit_addresses)$/.test(code));
+  if (onChain && (data.hash === undefined || data.height === undefined)) {
+    throw new LedgerError(
+      "INVALID_DECISION",
+      "coins on the chain need their evidence: the transaction and its block",
+    );
+  }
+  if (sides.includes("asset:deposit_addresses") !== (data.address !== undefined)) {
+    throw new LedgerError(
+      "INVALID_DECISION",
+      "asset:deposit_addresses and the deposit address that is meant go together",
+    );
+  }
+  return data;
+}
+
+/** What a decision is about: the same subject and key are decided once. */
+export function subjectOf(terms: DecisionTerms): { readonly kind: string; readonly key: string } {
+  switch (terms.action) {
+    case "link-payment":
+    case "claim-payment":
+    case "write-off-payment":
+      return { kind: "payment", key: terms.hash };
+    case "pay-withdrawal":
+      return { kind: "withdrawal", key: terms.withdrawalId };
+    case "assign-address":
+      return { kind: "address", key: terms.address };
+    case "assign-deposit":
+      return { kind: "deposit", key: terms.depositId };
+    case "accept-outflow":
+      return { kind: "outflow", key: terms.hash };
+    case "adjust":
+  }
+  return { kind: "adjustment", key: terms.key };
+}

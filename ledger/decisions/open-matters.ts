@@ -1,0 +1,80 @@
+/** What waits for a person: read from the tables, decided by nobody yet. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { UNASSIGNED } from "../books/accounts.js";
+import { listOpenPayments, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedHeight,
+  storedInteger,
+} from "../stored-values.js";
+import { type Decision, listDecisions } from "./decision-log.js";
+
+/** Everything that waits, each list oldest first and bounded. */
+export interface OpenMatters {
+  readonly payments: readonly RecoveredPayment[];
+  /** Addresses without a customer that hold something; the others can wait. */
+  readonly addresses: readonly {
+    readonly index: number;
+    readonly address: Address;
+    readonly suspenseAtoken: bigint;
+  }[];
+  readonly frozen: readonly { readonly id: string; readonly reason: string }[];
+  readonly outflows: readonly {
+    readonly hash: Hash32;
+    readonly wallet: Address;
+    readonly amountAtoken: bigint;
+    readonly feeAtoken: bigint;
+    readonly height: Height;
+  }[];
+  readonly proposals: readonly Decision[];
+}
+
+/** Reads at most `limit` rows of each kind. */
+export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatters> {
+  const addresses = await sql.query<{ index: string; address: string; amount: string }>(
+    `SELECT a.index::text, a.address, sum(d.amount_atoken)::text AS amount
+       FROM deposit_address a JOIN deposit d ON d.address = a.address
+      WHERE a.customer_id = $1 AND d.customer_id = $1 AND d.status = 'suspense'
+      GROUP BY a.index, a.address ORDER BY a.index LIMIT $2`,
+    [UNASSIGNED, limit],
+  );
+  const frozen = await sql.query<{ id: string; reason: string | null }>(
+    `SELECT id, reason FROM withdrawal WHERE status = 'frozen' ORDER BY position LIMIT $1`,
+    [limit],
+  );
+  const outflows = await sql.query<{
+    tx_hash: string;
+    wallet: string;
+    amount_atoken: string;
+    fee_atoken: string;
+    height: string;
+  }>(
+    `SELECT tx_hash, wallet, amount_atoken::text, fee_atoken::text, height::text
+       FROM foreign_outflow f
+      WHERE NOT EXISTS (SELECT 1 FROM journal_entry e
+                         WHERE e.idem_key = 'outflow:' || f.tx_hash || ':' || f.wallet)
+      ORDER BY id LIMIT $1`,
+    [limit],
+  );
+  return {
+    payments: await listOpenPayments(sql, limit),
+    addresses: addresses.map((row) => ({
+      index: storedInteger(row.index),
+      address: storedAddress(row.address),
+      suspenseAtoken: storedAtoken(row.amount),
+    })),
+    frozen: frozen.map(({ id, reason }) => ({ id, reason: reason ?? "" })),
+    outflows: outflows.map((row) => ({
+      hash: storedHash(row.tx_hash),
+      wallet: storedAddress(row.wallet),
+      amountAtoken: storedAtoken(row.amount_atoken),
+      feeAtoken: storedAtoken(row.fee_atoken),
+      height: storedHeight(row.height),
+    })),
+    proposals: await listDecisions(sql, { status: "proposed", limit }),
+  };
+}

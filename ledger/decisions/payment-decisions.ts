@@ -1,0 +1,184 @@
+/** What a person decides about payments that a recovery found, and about requests that equal one. */
+import { toChecksumAddress } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import {
+  type CustomerId,
+  heldAccount,
+  NATIVE_ASSET,
+  parseCustomerId,
+  RECOVERED_PAYMENTS,
+  WRITE_OFF,
+} from "../books/accounts.js";
+import { postJournal } from "../books/journal.js";
+import { LedgerError } from "../errors.js";
+import type { NewEvent } from "../events.js";
+import { lockPayment, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import {
+  type AcceptRules,
+  acceptWithdrawals,
+  endingKey,
+  type WithdrawalId,
+} from "../withdrawals/withdrawals.js";
+
+/** The request is settled by the payment; its coins and fee were booked when it was recovered. */
+export async function linkPayment(
+  tx: Sql,
+  link: { readonly hash: Hash32; readonly withdrawalId: WithdrawalId },
+): Promise<NewEvent[]> {
+  const { hash, withdrawalId: id } = link;
+  const payment = await lockUndecided(tx, hash);
+  const rows = await tx.query<{ customer_id: string; status: string; fits: boolean }>(
+    `SELECT customer_id, status, destination = $2 AND amount_atoken = $3::numeric AS fits
+       FROM withdrawal WHERE id = $1 FOR UPDATE`,
+    [id, payment.destination ?? "", payment.amountAtoken.toString()],
+  );
+  const row = rows[0];
+  if (row === undefined) throw refused(`no withdrawal has the id ${id}`);
+  if (!row.fits) throw refused(`${hash} paid another amount or another address than ${id} asks`);
+  if (row.status !== "frozen" && row.status !== "accepted") {
+    throw refused(`${id} is ${row.status}: only what waits or is frozen can be linked`);
+  }
+  await tx.query(
+    `UPDATE recovered_payment SET decision = 'linked', withdrawal_id = $2 WHERE tx_hash = $1`,
+    [hash, id],
+  );
+  const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], ["accepted"]);
+  await closeSlot(tx, payment, id);
+  const data = { txHash: hash, blockNumber: payment.height, recovered: true };
+  const included = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
+  const settled = await stepWithdrawals(tx, "settled", [{ id, data }], ["included"]);
+  if (!settled.moved.has(id)) throw refused(`${id} has a slot of its own: look at it first`);
+  await postJournal(tx, {
+    kind: "withdrawal.settle",
+    idemKey: endingKey(id),
+    effectiveHeight: null,
+    memo: hash,
+    postings: [
+      {
+        debit: heldAccount(parseCustomerId(row.customer_id)),
+        credit: RECOVERED_PAYMENTS,
+        amountAtoken: payment.amountAtoken,
+      },
+    ],
+  });
+  return [...frozen.events, ...included.events, ...settled.events];
+}
+
+/** The slot that the lost ledger took: its nonce and bytes are what the chain shows. */
+async function closeSlot(tx: Sql, payment: RecoveredPayment, id: WithdrawalId): Promise<void> {
+  const open = await tx.query(
+    `SELECT 1 FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS DISTINCT FROM 'foreign'`,
+    [id],
+  );
+  if (open.length > 0) throw refused(`${id} has a slot of its own: look at it first`);
+  const { hash, wallet, nonce, gasUsed, gasPriceAtoken } = payment;
+  const slots = await tx.query<{ id: string }>(
+    `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+       reserved_atoken, outcome, mined_hash, block_number, block_hash, gas_used,
+       effective_gas_price_atoken)
+     VALUES ($1, $2::numeric, $3, $4::numeric, $5::numeric, 0, 'paid', $6, $7, $8, $4::numeric,
+             $5::numeric) RETURNING id::text`,
+    [
+      wallet,
+      nonce.toString(),
+      id,
+      gasUsed.toString(),
+      gasPriceAtoken.toString(),
+      hash,
+      payment.height,
+      payment.blockHash,
+    ],
+  );
+  await tx.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
+     VALUES ($1::bigint, 0, true, $2, $3::numeric, $4::numeric)`,
+    [slots[0]?.id, hash, gasUsed.toString(), gasPriceAtoken.toString()],
+  );
+}
+
+/** It was judged when it was made; what counts now is that it was paid. */
+const LOST_REQUEST: AcceptRules = { minimumAtoken: 0n, nowMs: 0 };
+
+/**
+ * Books a request that the ledger lost as it was: accepted with its key, so that a client's repeat
+ * gets its answer, and settled by the payment.
+ */
+export async function claimPayment(
+  tx: Sql,
+  claim: {
+    readonly hash: Hash32;
+    readonly customerId: CustomerId;
+    readonly idempotencyKey: string;
+  },
+): Promise<NewEvent[]> {
+  const payment = await lockUndecided(tx, claim.hash);
+  const { destination, amountAtoken, wallet } = payment;
+  if (destination === undefined) throw refused(`${claim.hash} created a contract`);
+  const inside = { transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx) };
+  const [outcome] = await acceptWithdrawals(
+    inside,
+    [
+      {
+        idempotencyKey: claim.idempotencyKey,
+        customerId: claim.customerId,
+        asset: NATIVE_ASSET,
+        destination,
+        destinationText: toChecksumAddress(destination),
+        amountAtoken,
+        wallet,
+      },
+    ],
+    LOST_REQUEST,
+  );
+  if (outcome === undefined || outcome.outcome === "refused") {
+    throw refused(`the customer's request cannot be booked: ${outcome?.refusal ?? "no answer"}`);
+  }
+  return linkPayment(tx, { hash: claim.hash, withdrawalId: outcome.withdrawal.id });
+}
+
+/** Nobody's payment: the exchange bears it. */
+export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]> {
+  const { amountAtoken } = await lockUndecided(tx, hash);
+  await tx.query(`UPDATE recovered_payment SET decision = 'written-off' WHERE tx_hash = $1`, [
+    hash,
+  ]);
+  await postJournal(tx, {
+    kind: "recovery.write_off",
+    idemKey: `recovered-payment:${hash}:write-off`,
+    effectiveHeight: null,
+    memo: hash,
+    postings: [{ debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountAtoken }],
+  });
+  return [];
+}
+
+/** A request that froze because it equals a recovered payment was another one: it is paid. */
+export async function payWithdrawal(tx: Sql, id: WithdrawalId): Promise<NewEvent[]> {
+  const rows = await tx.query(
+    `SELECT 1 FROM withdrawal w JOIN recovered_payment r
+        ON r.destination = w.destination AND r.amount_atoken = w.amount_atoken
+      WHERE w.id = $1 AND w.status = 'frozen' AND r.decision IS NULL
+        AND NOT EXISTS (SELECT 1 FROM nonce_slot s
+                         WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')`,
+    [id],
+  );
+  if (rows.length === 0) {
+    throw refused(`${id} is not frozen for a recovered payment: see causeway withdrawals release`);
+  }
+  await tx.query(`INSERT INTO withdrawal_clearance (withdrawal_id) VALUES ($1)`, [id]);
+  const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
+  return [...events];
+}
+
+async function lockUndecided(tx: Sql, hash: Hash32): Promise<RecoveredPayment> {
+  const payment = await lockPayment(tx, hash);
+  if (payment === undefined) throw refused(`${hash} is no recovered payment`);
+  if (payment.decision !== undefined) throw refused(`${hash} is decided: ${payment.decision}`);
+  return payment;
+}
+
+function refused(message: string): LedgerError {
+  return new LedgerError("INVALID_DECISION", message);
+}

@@ -1,0 +1,132 @@
+/**
+ * What a home remembers of its ledger: which one it is and how far it was told to others. The
+ * database may come back from an older backup, or not at all; this file beside it does not follow.
+ */
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { errorCode, errorMessage } from "../../chain/errors.js";
+import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
+import { Batcher } from "../../runtime/process/batcher.js";
+import { LedgerError } from "../errors.js";
+
+/** How far a ledger was told to others. It never holds more than is committed. */
+export interface LedgerMark {
+  /** Random identity made with the database. */
+  readonly ledgerId: string;
+  /** Epoch of the ledger's events. */
+  readonly epoch: number;
+  /** All lower address indexes may have been given to customers. */
+  readonly nextAddressIndex: number;
+  /** Highest event number that may have been read. */
+  readonly eventSeq: number;
+}
+
+const markFile = z.strictObject({
+  ledgerId: z.uuid(),
+  epoch: z.int().min(1),
+  nextAddressIndex: z.int().min(0),
+  eventSeq: z.int().min(0),
+});
+
+/** Marks that one write may cover; more are no harm, they are bounded by open requests. */
+const MAX_MARKS = 10_000;
+
+/** The file of one home. One process writes it; others may read. */
+export class HomeMark {
+  readonly #path: string;
+  readonly #writes: Batcher<LedgerMark, LedgerMark>;
+  #value: LedgerMark | undefined;
+
+  private constructor(path: string, value: LedgerMark | undefined) {
+    this.#path = path;
+    this.#value = value;
+    this.#writes = new Batcher({ run: (marks) => this.#write(marks), maxBatchItems: MAX_MARKS });
+  }
+
+  /**
+   * Reads `<home>/data/ledger-mark.json`.
+   * @throws HOME_MARK_UNUSABLE for a file that cannot be read: it is never taken for a missing one
+   */
+  static async open(home: string): Promise<HomeMark> {
+    const path = markPath(home);
+    return new HomeMark(path, await readMark(path));
+  }
+
+  /** What is on disk; undefined in a home that never saw its ledger. */
+  get value(): LedgerMark | undefined {
+    return this.#value;
+  }
+
+  /**
+   * Remembers at least this; on disk when it resolves. Calls that come together share one write.
+   * @throws HOME_MARK_UNUSABLE
+   */
+  async raise(mark: LedgerMark): Promise<void> {
+    if (this.#value !== undefined && covers(this.#value, mark)) return;
+    await this.#writes.addOne(mark);
+  }
+
+  async #write(marks: readonly LedgerMark[]): Promise<LedgerMark[]> {
+    const next = marks.reduce((left, right) => highest(left, right), this.#value ?? marks[0]);
+    if (next === undefined) return [];
+    try {
+      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+      await replaceFile(this.#path, `${JSON.stringify(next, null, 2)}\n`, SECRET_MODE);
+    } catch (cause) {
+      throw unusable(this.#path, "written", cause);
+    }
+    this.#value = next;
+    return marks.map(() => next);
+  }
+}
+
+/** Where a home's mark lies. */
+export function markPath(home: string): string {
+  return join(home, "data", "ledger-mark.json");
+}
+
+async function readMark(path: string): Promise<LedgerMark | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    if (errorCode(cause) === "ENOENT") return undefined;
+    throw unusable(path, "read", cause);
+  }
+  try {
+    return markFile.parse(JSON.parse(text));
+  } catch (cause) {
+    throw unusable(path, "understood", cause);
+  }
+}
+
+function covers(known: LedgerMark, mark: LedgerMark): boolean {
+  return (
+    known.ledgerId === mark.ledgerId &&
+    known.epoch >= mark.epoch &&
+    known.nextAddressIndex >= mark.nextAddressIndex &&
+    known.eventSeq >= mark.eventSeq
+  );
+}
+
+/** Counters never fall; the identity is that of the later epoch. */
+function highest(left: LedgerMark | undefined, right: LedgerMark): LedgerMark {
+  if (left === undefined) return right;
+  return {
+    ledgerId: right.epoch >= left.epoch ? right.ledgerId : left.ledgerId,
+    epoch: Math.max(left.epoch, right.epoch),
+    nextAddressIndex: Math.max(left.nextAddressIndex, right.nextAddressIndex),
+    eventSeq: Math.max(left.eventSeq, right.eventSeq),
+  };
+}
+
+function unusable(path: string, what: string, cause: unknown): LedgerError {
+  const reason = errorCode(cause) === "UNKNOWN" ? errorMessage(cause) : errorCode(cause);
+  const message = `what the home remembers of its ledger cannot be ${what}: ${path} (${reason})`;
+  return new LedgerError("HOME_MARK_UNUSABLE", message, {
+    details: { path },
+    retriable: what === "written",
+    cause,
+  });
+}

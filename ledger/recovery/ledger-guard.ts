@@ -1,0 +1,205 @@
+/**
+ * Holds a ledger against what the home remembers of it. One that is behind, or another one, is put
+ * into recovery in the database itself, so that every process sees it; what is told to others is
+ * remembered in the home first.
+ */
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
+import { openIncident, writeIncident } from "../incidents.js";
+import { storedInteger } from "../stored-values.js";
+import { HomeMark, type LedgerMark } from "./home-mark.js";
+
+/** A ledger's own account of itself. */
+export interface LedgerState extends LedgerMark {
+  /** Ledgers whose losses this one has taken over in recoveries. */
+  readonly recoveredIds: readonly string[];
+}
+
+/** Reads what a ledger says of itself. */
+export async function readLedgerState(sql: Sql): Promise<LedgerState> {
+  const rows = await sql.query<{
+    ledger_id: string | null;
+    epoch: number;
+    seq: string;
+    next_address_index: string;
+    recovered: readonly string[] | null;
+  }>(
+    `SELECT (SELECT value FROM meta WHERE key = 'ledger_id') AS ledger_id, epoch, seq,
+            next_address_index,
+            (SELECT array_agg(DISTINCT ledger_id) FROM remembered_ledger) AS recovered
+       FROM event_counter, watch_cursor`,
+  );
+  const row = rows[0];
+  if (row === undefined || row.ledger_id === null) {
+    throw new LedgerError("CORRUPT_ROW", "the ledger has no identity");
+  }
+  return {
+    ledgerId: row.ledger_id,
+    epoch: row.epoch,
+    eventSeq: storedInteger(row.seq),
+    nextAddressIndex: storedInteger(row.next_address_index),
+    recoveredIds: row.recovered ?? [],
+  };
+}
+
+/** Pure: why a ledger is not the one that a home remembers, or behind it; undefined when it is. */
+export function lossOf(mark: LedgerMark, state: LedgerState): string | undefined {
+  if (mark.ledgerId !== state.ledgerId && !state.recoveredIds.includes(mark.ledgerId)) {
+    return `this is another ledger (${state.ledgerId}) than the one that answered (${mark.ledgerId})`;
+  }
+  if (state.epoch < mark.epoch) {
+    return `the ledger is at epoch ${state.epoch}, and epoch ${mark.epoch} was answered`;
+  }
+  if (state.nextAddressIndex < mark.nextAddressIndex) {
+    return (
+      `the ledger knows ${state.nextAddressIndex} addresses, and ${mark.nextAddressIndex} ` +
+      "were given out"
+    );
+  }
+  if (state.eventSeq < mark.eventSeq) {
+    return `the ledger ends at event ${state.eventSeq}, and event ${mark.eventSeq} was told`;
+  }
+  return undefined;
+}
+
+/**
+ * Closes a ledger until it is recovered: signing, address issue and crediting stop. What the home
+ * remembers is stored beside the reason. A repeat changes nothing.
+ */
+export function openRecovery(
+  database: SqlDatabase,
+  report: { readonly reason: string; readonly mark: LedgerMark; readonly reportedBy: string },
+): Promise<void> {
+  const { mark, reason, reportedBy } = report;
+  return database.transaction(async (tx) => {
+    await tx.query(
+      `INSERT INTO remembered_ledger
+         (ledger_id, epoch, next_address_index, event_seq, reported_by)
+       VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+      [mark.ledgerId, mark.epoch, mark.nextAddressIndex, mark.eventSeq, reportedBy],
+    );
+    const message =
+      `${reason}: it comes from an older backup, or is a new one; ` +
+      "nothing is signed, credited or given out before it is recovered";
+    const details = { ...mark, reportedBy };
+    await writeIncident(tx, { kind: "RECOVERY", height: undefined, message, details });
+  });
+}
+
+/**
+ * An operator's word that a ledger is older than what was answered from it, where no home remembers:
+ * it is closed like one that was found.
+ */
+export async function declareRecovery(
+  database: SqlDatabase,
+  declared: { readonly reason: string; readonly operator: string },
+): Promise<void> {
+  const mark = toMark(await readLedgerState(database));
+  const { operator } = declared;
+  await openRecovery(database, {
+    reason: `${operator} declared the ledger lost (${declared.reason})`,
+    mark,
+    reportedBy: operator,
+  });
+}
+
+/** Opens the ledger again at the end of a recovery, inside its transaction. */
+export async function closeRecovery(tx: Sql, operator: string): Promise<void> {
+  await tx.query(
+    `UPDATE incident SET resolved_at = now(), resolved_by = $1
+      WHERE resolved_at IS NULL AND kind = 'RECOVERY'`,
+    [operator],
+  );
+}
+
+/**
+ * Refuses what a ledger in recovery must not do.
+ * @throws RECOVERY
+ */
+export async function refuseInRecovery(sql: Sql): Promise<void> {
+  const incident = await openIncident(sql);
+  if (incident?.kind === "RECOVERY") throw inRecovery(`${incident.message}; ${incident.remedy}`);
+}
+
+/** The refusal, with what a person does about it. */
+export function inRecovery(message: string): LedgerError {
+  return new LedgerError("RECOVERY", message);
+}
+
+/** The guard of one process. */
+export class LedgerGuard {
+  readonly #database: SqlDatabase;
+  readonly #mark: HomeMark;
+  readonly #reporter: string;
+
+  private constructor(database: SqlDatabase, mark: HomeMark, reporter: string) {
+    this.#database = database;
+    this.#mark = mark;
+    this.#reporter = reporter;
+  }
+
+  /**
+   * Opens the home's mark and holds the ledger against it.
+   * @throws HOME_MARK_UNUSABLE
+   */
+  static async open(options: {
+    readonly database: SqlDatabase;
+    readonly home: string;
+    /** Name of the process. */
+    readonly reporter: string;
+  }): Promise<LedgerGuard> {
+    const { database, home, reporter } = options;
+    return new LedgerGuard(database, await HomeMark.open(home), reporter);
+  }
+
+  /** All lower address indexes may have been given out. */
+  get nextAddressIndex(): number {
+    return this.#mark.value?.nextAddressIndex ?? 0;
+  }
+
+  /**
+   * Puts the ledger into recovery when it is not what the home remembers; one that stands is
+   * remembered as it is now, on disk when this resolves.
+   * @returns why it is not what the home remembers
+   * @throws HOME_MARK_UNUSABLE
+   */
+  async keep(): Promise<string | undefined> {
+    const state = await readLedgerState(this.#database);
+    const reason = await this.#judge(state);
+    if (reason === undefined) await this.#mark.raise(toMark(state));
+    return reason;
+  }
+
+  /**
+   * Before something committed is told to others: it is remembered first.
+   * @throws RECOVERY, HOME_MARK_UNUSABLE
+   */
+  async beforeTelling(told: { readonly eventSeq?: number; readonly nextAddressIndex?: number }) {
+    const { eventSeq = 0, nextAddressIndex = 0 } = told;
+    const known = this.#mark.value;
+    const isKnown =
+      known !== undefined &&
+      known.eventSeq >= eventSeq &&
+      known.nextAddressIndex >= nextAddressIndex;
+    if (isKnown) return;
+    const reason = await this.keep();
+    if (reason !== undefined) throw inRecovery(`${reason}; see causeway recover`);
+  }
+
+  /** Puts the ledger into recovery when it is not what the home remembers. @returns why it is not */
+  async check(): Promise<string | undefined> {
+    return this.#judge(await readLedgerState(this.#database));
+  }
+
+  async #judge(state: LedgerState): Promise<string | undefined> {
+    const mark = this.#mark.value;
+    const reason = mark === undefined ? undefined : lossOf(mark, state);
+    if (mark === undefined || reason === undefined) return undefined;
+    await openRecovery(this.#database, { reason, mark, reportedBy: this.#reporter });
+    return reason;
+  }
+}
+
+function toMark({ ledgerId, epoch, nextAddressIndex, eventSeq }: LedgerState): LedgerMark {
+  return { ledgerId, epoch, nextAddressIndex, eventSeq };
+}

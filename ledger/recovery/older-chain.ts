@@ -1,0 +1,222 @@
+/**
+ * A chain that came back without blocks that the ledger has booked: what it lost, and how far the
+ * watcher would have to go back. Nothing is written here.
+ */
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+import { openIncident } from "../incidents.js";
+import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+
+/** A payment that was mined once and is not on the chain. */
+export interface VanishedPayment {
+  readonly withdrawalId: string;
+  readonly nonce: bigint;
+  readonly hash: Hash32;
+  readonly height: Height;
+  readonly amountAtoken: bigint;
+  /** The signed bytes; undefined for a transaction that this ledger did not sign. */
+  readonly raw: Hex | undefined;
+}
+
+/** A deposit whose block is not on the chain. */
+export interface VanishedDeposit {
+  readonly id: string;
+  readonly txHash: Hash32;
+  readonly height: Height;
+  readonly customerId: string;
+  readonly amountAtoken: bigint;
+  readonly status: string;
+}
+
+/** A journal entry about coins of the hot wallet that came in a block that is gone. */
+export interface VanishedInflow {
+  readonly idemKey: string;
+  readonly txHash: Hash32;
+  readonly height: Height;
+}
+
+/** What going back would mean. */
+export interface RewindPlan {
+  readonly cursor: WatchCursor;
+  /** Last booked block that the ledger can prove to be on the chain; undefined hash: before all. */
+  readonly to: { readonly height: Height; readonly hash: Hash32 | undefined };
+  readonly headHeight: Height;
+  readonly deposits: readonly VanishedDeposit[];
+  readonly inflows: readonly VanishedInflow[];
+  readonly payments: readonly VanishedPayment[];
+}
+
+/** What is asked of the chain. */
+export interface RewindChain {
+  readonly headHeight: () => Promise<Height>;
+  /** Hash of a block; undefined above the head. */
+  readonly blockHash: (height: Height) => Promise<Hash32 | undefined>;
+  /** Whether each transaction is mined. */
+  readonly areMined: (hashes: readonly Hash32[]) => Promise<readonly boolean[]>;
+}
+
+/** Rows of one kind that a plan holds at most; more is no small loss, and no command's work. */
+const MAX_ROWS = 100_000;
+
+/**
+ * Payments of a wallet that were mined at or above a nonce that the chain shows as free, in the order
+ * of their nonces. On this chain they cannot be there.
+ */
+export async function paymentsFrom(
+  sql: Sql,
+  options: { readonly wallet: Address; readonly nonce: bigint; readonly limit: number },
+): Promise<VanishedPayment[]> {
+  return readPayments(sql, `s.nonce >= $2::numeric`, [
+    options.wallet,
+    options.nonce.toString(),
+    options.limit,
+  ]);
+}
+
+/**
+ * Compares what is booked with the chain.
+ * @returns undefined when the chain has the last booked block and all payments
+ */
+export async function planRewind(
+  database: SqlDatabase,
+  chain: RewindChain,
+  wallet: Address,
+): Promise<RewindPlan | undefined> {
+  const cursor = await readCursor(database);
+  const headHeight = await chain.headHeight();
+  const isCursorThere =
+    cursor.blockHash === undefined || (await chain.blockHash(cursor.height)) === cursor.blockHash;
+  const to = isCursorThere
+    ? { height: cursor.height, hash: cursor.blockHash }
+    : await findCommonBlock(database, chain, cursor.height);
+  const mined = await readPayments(database, `s.block_number > $2`, [wallet, to.height, MAX_ROWS]);
+  const areMined = await chain.areMined(mined.map(({ hash }) => hash));
+  const payments = mined.filter((_, index) => areMined[index] !== true);
+  if (isCursorThere && payments.length === 0) return undefined;
+  return {
+    cursor,
+    to,
+    headHeight,
+    deposits: isCursorThere ? [] : await readDeposits(database, to.height),
+    inflows: isCursorThere ? [] : await readInflows(database, to.height),
+    payments,
+  };
+}
+
+/** Whether an incident says that the chain lost blocks: only then may the watcher go back. */
+export async function isChainDoubted(sql: Sql): Promise<boolean> {
+  const kind = (await openIncident(sql))?.kind;
+  return kind === "HEIGHT_WENT_BACK" || kind === "HASH_CHANGED" || kind === "PARENT_MISMATCH";
+}
+
+interface KnownBlock {
+  readonly height: Height;
+  readonly hash: Hash32;
+}
+
+/**
+ * The highest block with something of ours that the chain still has. Blocks follow each other, so of
+ * the known ones all up to it are there, and all above are gone.
+ */
+async function findCommonBlock(
+  database: SqlDatabase,
+  chain: RewindChain,
+  belowHeight: Height,
+): Promise<{ readonly height: Height; readonly hash: Hash32 | undefined }> {
+  const rows = await database.query<{ height: string; hash: string }>(
+    `SELECT DISTINCT height::text, hash FROM (
+       SELECT height, block_hash AS hash FROM deposit WHERE status <> 'reversed'
+       UNION SELECT block_number, block_hash FROM nonce_slot WHERE block_hash IS NOT NULL
+       UNION SELECT height, block_hash FROM recovered_payment
+       UNION SELECT to_height, to_hash FROM chain_rewind WHERE to_hash IS NOT NULL
+     ) AS known WHERE height < $1 AND height >= $2`,
+    [belowHeight, await watchedFromHeight(database)],
+  );
+  const known: KnownBlock[] = rows
+    .map((row) => ({ height: storedHeight(row.height), hash: storedHash(row.hash) }))
+    .toSorted((left, right) => left.height - right.height);
+  let [there, gone] = [-1, known.length];
+  while (gone - there > 1) {
+    const middle = Math.floor((there + gone) / 2);
+    const block = known[middle];
+    if (block === undefined) break;
+    if ((await chain.blockHash(block.height)) === block.hash) there = middle;
+    else gone = middle;
+  }
+  const found = known[there];
+  if (found !== undefined) return found;
+  const height = (await watchedFromHeight(database)) - 1;
+  return { height, hash: height < 0 ? undefined : await chain.blockHash(height) };
+}
+
+async function readPayments(
+  sql: Sql,
+  condition: string,
+  parameters: readonly unknown[],
+): Promise<VanishedPayment[]> {
+  const rows = await sql.query<{
+    withdrawal_id: string;
+    nonce: string;
+    mined_hash: string;
+    block_number: string;
+    amount: string;
+    raw: string | null;
+  }>(
+    `SELECT s.withdrawal_id, s.nonce::text, s.mined_hash, s.block_number::text,
+            w.amount_atoken::text AS amount, a.raw
+       FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
+       LEFT JOIN withdrawal_attempt a ON a.slot_id = s.id AND a.hash = s.mined_hash
+      WHERE s.wallet = $1 AND s.mined_hash IS NOT NULL AND s.outcome IS DISTINCT FROM 'foreign'
+        AND ${condition} ORDER BY s.nonce LIMIT $3`,
+    parameters,
+  );
+  return rows.map((row) => ({
+    withdrawalId: row.withdrawal_id,
+    nonce: storedAtoken(row.nonce),
+    hash: storedHash(row.mined_hash),
+    height: storedHeight(row.block_number),
+    amountAtoken: storedAtoken(row.amount),
+    raw: row.raw === null ? undefined : parseHex(row.raw),
+  }));
+}
+
+async function readDeposits(sql: Sql, above: Height): Promise<VanishedDeposit[]> {
+  const rows = await sql.query<{
+    id: string;
+    tx_hash: string;
+    height: string;
+    customer_id: string;
+    amount: string;
+    status: string;
+  }>(
+    `SELECT id, tx_hash, height::text, customer_id, amount_atoken::text AS amount, status
+       FROM deposit WHERE height > $1 AND status <> 'reversed' ORDER BY seq LIMIT ${MAX_ROWS}`,
+    [above],
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    txHash: storedHash(row.tx_hash),
+    height: storedHeight(row.height),
+    customerId: row.customer_id,
+    amountAtoken: storedAtoken(row.amount),
+    status: row.status,
+  }));
+}
+
+/** Inflows that are not reversed yet: a reversal's key is made of the entry's. */
+async function readInflows(sql: Sql, above: Height): Promise<VanishedInflow[]> {
+  const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
+    `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
+      WHERE e.kind = 'wallet.inflow' AND e.effective_height > $1
+        AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
+      ORDER BY e.id LIMIT ${MAX_ROWS}`,
+    [above],
+  );
+  return rows.map((row) => ({
+    idemKey: row.idem_key,
+    txHash: storedHash(row.memo),
+    height: storedHeight(row.height),
+  }));
+}

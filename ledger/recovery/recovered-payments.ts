@@ -1,0 +1,113 @@
+/**
+ * Payments that only the chain remembered. Until a person says whose one was, a request for the same
+ * amount to the same address freezes instead of being paid a second time.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import type { NewEvent } from "../events.js";
+import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
+import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
+
+/** A payment of the hot wallet that a recovery booked. */
+export interface RecoveredPayment {
+  readonly hash: Hash32;
+  readonly wallet: Address;
+  readonly nonce: bigint;
+  readonly height: Height;
+  readonly blockHash: Hash32;
+  /** Undefined created a contract. */
+  readonly destination: Address | undefined;
+  readonly amountAtoken: bigint;
+  readonly gasUsed: bigint;
+  readonly gasPriceAtoken: bigint;
+  /** Undefined while nobody has decided about it. */
+  readonly decision: string | undefined;
+  readonly withdrawalId: WithdrawalId | undefined;
+}
+
+interface PaymentRow {
+  readonly tx_hash: string;
+  readonly wallet: string;
+  readonly nonce: string;
+  readonly height: string;
+  readonly block_hash: string;
+  readonly destination: string | null;
+  readonly amount_atoken: string;
+  readonly gas_used: string;
+  readonly gas_price_atoken: string;
+  readonly decision: string | null;
+  readonly withdrawal_id: string | null;
+}
+
+const SELECT_PAYMENT = `
+  SELECT tx_hash, wallet, nonce::text, height::text, block_hash, destination, amount_atoken::text,
+         gas_used::text, gas_price_atoken::text, decision, withdrawal_id FROM recovered_payment`;
+
+/** Payments that nobody has decided about, in the order of their nonces. */
+export async function listOpenPayments(sql: Sql, limit: number): Promise<RecoveredPayment[]> {
+  const rows = await sql.query<PaymentRow>(
+    `${SELECT_PAYMENT} WHERE decision IS NULL ORDER BY wallet, nonce LIMIT $1`,
+    [limit],
+  );
+  return rows.map(toPayment);
+}
+
+/** One recovered payment, locked until the caller's transaction ends; undefined when none is. */
+export async function lockPayment(tx: Sql, hash: Hash32): Promise<RecoveredPayment | undefined> {
+  const rows = await tx.query<PaymentRow>(`${SELECT_PAYMENT} WHERE tx_hash = $1 FOR UPDATE`, [
+    hash,
+  ]);
+  return rows.map(toPayment)[0];
+}
+
+/**
+ * Freezes those of the waiting withdrawals that a recovered payment may have paid and that no person
+ * has cleared. The caller appends the events last.
+ */
+export async function freezeRecovered(
+  tx: Sql,
+  ids: readonly WithdrawalId[],
+): Promise<{ readonly frozen: readonly WithdrawalId[]; readonly events: readonly NewEvent[] }> {
+  if (ids.length === 0) return { frozen: [], events: [] };
+  const matches = await tx.query<{ id: string; hash: string; height: string }>(
+    `SELECT DISTINCT ON (w.id) w.id, paid.tx_hash AS hash, paid.height::text
+       FROM recovered_payment paid
+       JOIN withdrawal w ON w.destination = paid.destination
+                        AND w.amount_atoken = paid.amount_atoken
+      WHERE paid.decision IS NULL AND w.id = ANY ($1::text[]) AND w.status = 'accepted'
+        AND NOT EXISTS (SELECT 1 FROM withdrawal_clearance c WHERE c.withdrawal_id = w.id)
+      ORDER BY w.id, paid.nonce`,
+    [ids],
+  );
+  const { moved, events } = await stepWithdrawals(
+    tx,
+    "frozen",
+    matches.map(({ id, hash, height }) => ({
+      id: toWithdrawalId(id),
+      reason:
+        `the recovered payment ${hash} of block ${height} went to the same address with the same ` +
+        `amount: causeway ledger link-payment ${hash} --withdrawal ${id}, or, if it was another, ` +
+        `causeway ledger pay-withdrawal ${id}`,
+    })),
+    ["accepted"],
+  );
+  return { frozen: [...moved.keys()], events };
+}
+
+function toPayment(row: PaymentRow): RecoveredPayment {
+  return {
+    hash: storedHash(row.tx_hash),
+    wallet: storedAddress(row.wallet),
+    nonce: storedAtoken(row.nonce),
+    height: storedHeight(row.height),
+    blockHash: storedHash(row.block_hash),
+    destination: row.destination === null ? undefined : storedAddress(row.destination),
+    amountAtoken: storedAtoken(row.amount_atoken),
+    gasUsed: storedAtoken(row.gas_used),
+    gasPriceAtoken: storedAtoken(row.gas_price_atoken),
+    decision: row.decision ?? undefined,
+    withdrawalId: row.withdrawal_id === null ? undefined : toWithdrawalId(row.withdrawal_id),
+  };
+}

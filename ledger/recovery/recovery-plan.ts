@@ -1,0 +1,241 @@
+/**
+ * What a ledger in recovery can be rebuilt from: addresses, own payments and nonces, as the home and
+ * the chain prove them. Nothing is written here.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { readCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+import { LedgerError } from "../errors.js";
+import { openIncident } from "../incidents.js";
+import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { heightBelowNonce, type WalletTransaction } from "../withdrawals/operator-decisions.js";
+import { readHotWallet } from "../withdrawals/wallet-lease.js";
+import { type LedgerState, readLedgerState } from "./ledger-guard.js";
+
+/** Addresses without activity, one after the other, at which the search for more ends. */
+export const ADDRESS_GAP = 20;
+
+/** Addresses that one recovery finds at most; a ledger with more needs its backup. */
+const MAX_ADDRESSES = 1_000_000;
+
+/** A mined transaction of the hot wallet with its block. */
+export interface MinedPayment extends WalletTransaction {
+  readonly blockHash: Hash32;
+}
+
+/** What a recovery asks of the chain, for one hot wallet. */
+export interface RecoveryChain {
+  readonly headHeight: () => Promise<Height>;
+  /** The wallet's next nonce after a block, or behind everything that waits in the node's pool. */
+  readonly nonceAt: (at: Height | "pending") => Promise<bigint>;
+  /** What the wallet signed in these blocks, both included, in order. */
+  readonly transactions: (range: {
+    readonly from: Height;
+    readonly to: Height;
+  }) => Promise<readonly MinedPayment[]>;
+  /** Whether anything ever moved the address's balance, up to a block. */
+  readonly hasActivity: (address: Address, upTo: Height) => Promise<boolean>;
+  /** The deposit address of an index. */
+  readonly addressAt: (index: number) => Address;
+}
+
+/** An address that was given out, or may have been, and that the ledger does not know. */
+export interface LostAddress {
+  readonly index: number;
+  readonly address: Address;
+}
+
+/** A slot of the ledger whose nonce the chain shows used by the very payment it was taken for. */
+export interface FoundPayment {
+  readonly slotId: string;
+  readonly withdrawalId: string;
+  readonly payment: MinedPayment;
+}
+
+/** Everything that a recovery would do. */
+export interface RecoveryPlan {
+  /** Why the ledger is in recovery. */
+  readonly reason: string;
+  readonly wallet: Address;
+  readonly headHeight: Height;
+  /** Last block that the ledger has booked. */
+  readonly cursorHeight: Height;
+  /** Index behind the last one that was given out. */
+  readonly nextAddressIndex: number;
+  readonly addresses: readonly LostAddress[];
+  /** Undefined while the ledger has no row of the wallet. */
+  readonly ledgerNonce: bigint | undefined;
+  readonly nextNonce: bigint;
+  readonly payments: readonly MinedPayment[];
+  readonly found: readonly FoundPayment[];
+  /** Transactions of the wallet that wait in the pool: they have to be mined first. */
+  readonly waitingInPool: bigint;
+  readonly epoch: number;
+  /** Highest event number that was ever told; the new epoch counts on from it. */
+  readonly eventSeq: number;
+}
+
+/** Where a recovery works. */
+export interface RecoveryContext {
+  readonly database: SqlDatabase;
+  readonly chain: RecoveryChain;
+  readonly wallet: Address;
+}
+
+/**
+ * Reads ledger, remembered marks and chain.
+ * @returns undefined when the ledger is not in recovery
+ */
+export async function planRecovery(context: RecoveryContext): Promise<RecoveryPlan | undefined> {
+  const { database, chain, wallet } = context;
+  const incident = await openIncident(database);
+  if (incident?.kind !== "RECOVERY") return undefined;
+  const state = await readLedgerState(database);
+  const remembered = await highestRemembered(database, state);
+  const cursor = await readCursor(database);
+  const headHeight = await chain.headHeight();
+  const addresses = await findLostAddresses(chain, {
+    known: state.nextAddressIndex,
+    remembered: remembered.nextAddressIndex,
+    headHeight,
+  });
+  const ledgerNonce = (await readHotWallet(database, wallet))?.nextNonce;
+  const minedNonce = await chain.nonceAt(headHeight);
+  const pendingNonce = await chain.nonceAt("pending");
+  const slots = await readOpenSlots(database, wallet);
+  const known = await readKnownNonces(context, ledgerNonce);
+  const lowest = [...slots.map(({ nonce }) => nonce), known.nextNonce].reduce((left, right) =>
+    left < right ? left : right,
+  );
+  const mined =
+    lowest < minedNonce
+      ? await chain.transactions({
+          from: Math.max(
+            known.fromHeight,
+            await heightBelowNonce(database, { wallet, nonce: lowest }),
+          ),
+          to: headHeight,
+        })
+      : [];
+  const nextNonce = minedNonce > known.nextNonce ? minedNonce : known.nextNonce;
+  const payments = mined.filter(({ nonce }) => nonce >= known.nextNonce);
+  if (BigInt(payments.length) !== nextNonce - known.nextNonce) {
+    throw new LedgerError(
+      "NO_WALLET_TRANSACTION",
+      `the node shows ${payments.length} transactions of ${wallet} where its nonces say ` +
+        `${nextNonce - known.nextNonce}: ask a node with the whole chain`,
+    );
+  }
+  return {
+    reason: incident.message,
+    wallet,
+    headHeight,
+    cursorHeight: cursor.height,
+    nextAddressIndex: state.nextAddressIndex + addresses.length,
+    addresses,
+    ledgerNonce,
+    nextNonce,
+    payments,
+    found: matchSlots(slots, mined),
+    waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
+    epoch: remembered.epoch + 1,
+    eventSeq: remembered.eventSeq,
+  };
+}
+
+/**
+ * From which nonce on the ledger knows nothing of the wallet. A row alone says nothing: a worker
+ * makes it with the chain's nonce in a ledger that has just come up empty.
+ */
+async function readKnownNonces(
+  { database, chain, wallet }: RecoveryContext,
+  ledgerNonce: bigint | undefined,
+): Promise<{ readonly nextNonce: bigint; readonly fromHeight: Height }> {
+  const rows = await database.query(
+    `SELECT 1 FROM nonce_slot WHERE wallet = $1
+     UNION ALL SELECT 1 FROM recovered_payment WHERE wallet = $1 LIMIT 1`,
+    [wallet],
+  );
+  const fromHeight = await watchedFromHeight(database);
+  if (ledgerNonce !== undefined && rows.length > 0) return { nextNonce: ledgerNonce, fromHeight };
+  // What was before the first watched block is in the opening capital.
+  return { nextNonce: fromHeight === 0 ? 0n : await chain.nonceAt(fromHeight - 1), fromHeight };
+}
+
+/** The highest of what this ledger says and of what homes reported. */
+async function highestRemembered(sql: Sql, state: LedgerState) {
+  const rows = await sql.query<{ epoch: number; addresses: string; seq: string }>(
+    `SELECT coalesce(max(epoch), 1) AS epoch, coalesce(max(next_address_index), 0) AS addresses,
+            coalesce(max(event_seq), 0) AS seq FROM remembered_ledger`,
+  );
+  return {
+    epoch: Math.max(state.epoch, storedInteger(rows[0]?.epoch)),
+    nextAddressIndex: Math.max(state.nextAddressIndex, storedInteger(rows[0]?.addresses)),
+    eventSeq: Math.max(state.eventSeq, storedInteger(rows[0]?.seq)),
+  };
+}
+
+/** All that the home remembers, and beyond it up to the last address that the chain knows. */
+async function findLostAddresses(
+  chain: RecoveryChain,
+  range: { readonly known: number; readonly remembered: number; readonly headHeight: Height },
+): Promise<LostAddress[]> {
+  const lost: LostAddress[] = [];
+  let end = range.remembered;
+  for (let index = range.known; index < end + ADDRESS_GAP; index += 1) {
+    if (index - range.known > MAX_ADDRESSES) {
+      throw new LedgerError("CORRUPT_ROW", `more than ${MAX_ADDRESSES} addresses are lost`);
+    }
+    const address = chain.addressAt(index);
+    lost.push({ index, address });
+    if (index >= end && (await chain.hasActivity(address, range.headHeight))) end = index + 1;
+  }
+  return lost.slice(0, end - range.known);
+}
+
+interface OpenSlot {
+  readonly slotId: string;
+  readonly withdrawalId: string;
+  readonly nonce: bigint;
+  readonly destination: Address;
+  readonly amountAtoken: bigint;
+  readonly hashes: readonly string[];
+}
+
+async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
+  const rows = await sql.query<{
+    id: string;
+    withdrawal_id: string;
+    nonce: string;
+    destination: string;
+    amount: string;
+    hashes: readonly string[] | null;
+  }>(
+    `SELECT s.id::text, s.withdrawal_id, s.nonce::text, w.destination,
+            w.amount_atoken::text AS amount,
+            (SELECT array_agg(a.hash) FROM withdrawal_attempt a WHERE a.slot_id = s.id) AS hashes
+       FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
+      WHERE s.wallet = $1 AND s.outcome IS NULL ORDER BY s.nonce`,
+    [wallet],
+  );
+  return rows.map((row) => ({
+    slotId: row.id,
+    withdrawalId: row.withdrawal_id,
+    nonce: storedAtoken(row.nonce),
+    destination: storedAddress(row.destination),
+    amountAtoken: storedAtoken(row.amount),
+    hashes: row.hashes ?? [],
+  }));
+}
+
+/** A slot belongs to one withdrawal for ever, so its nonce with its terms is its payment. */
+function matchSlots(slots: readonly OpenSlot[], mined: readonly MinedPayment[]): FoundPayment[] {
+  const byNonce = new Map(mined.map((payment) => [payment.nonce, payment]));
+  return slots.flatMap((slot) => {
+    const payment = byNonce.get(slot.nonce);
+    if (payment === undefined || slot.hashes.includes(payment.hash)) return [];
+    const isSame = payment.to === slot.destination && payment.valueAtoken === slot.amountAtoken;
+    return isSame ? [{ slotId: slot.slotId, withdrawalId: slot.withdrawalId, payment }] : [];
+  });
+}

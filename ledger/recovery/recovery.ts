@@ -1,0 +1,175 @@
+/** Carries out a recovery: one commit, after which the ledger is open again in a new epoch. */
+import { HOT_WALLET, NETWORK_FEE, RECOVERED_PAYMENTS, UNASSIGNED } from "../books/accounts.js";
+import { type Posting, postJournals } from "../books/journal.js";
+import { lockCursor } from "../deposits/watch-cursor.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents } from "../events.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { storedAtoken, storedInteger } from "../stored-values.js";
+import { createHotWallet } from "../withdrawals/wallet-lease.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
+import { freezeRecovered } from "./recovered-payments.js";
+import { closeRecovery } from "./ledger-guard.js";
+import type { FoundPayment, LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";
+
+/** What a recovery did beyond its plan. */
+export interface RecoveryResult {
+  /** Waiting withdrawals that one of the recovered payments may have paid: they froze. */
+  readonly frozen: readonly WithdrawalId[];
+}
+
+/** Rows of one statement. */
+const CHUNK = 5_000;
+
+/**
+ * Books what the plan found: addresses without a customer, own payments into the account of
+ * recovered payments, nonces; raises the epoch and opens the ledger. Either all of it, or nothing.
+ * @throws RECOVERY when the ledger moved since the plan was made, or payments wait in the pool
+ */
+export async function applyRecovery(
+  database: SqlDatabase,
+  plan: RecoveryPlan,
+  operator: string,
+): Promise<RecoveryResult> {
+  if (plan.waitingInPool > 0n) {
+    throw new LedgerError(
+      "RECOVERY",
+      `${plan.waitingInPool} transactions of the hot wallet wait in the pool: recover when they ` +
+        "are mined",
+    );
+  }
+  return database.transaction(async (tx) => {
+    await assertUnmoved(tx, plan);
+    await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
+      plan.epoch,
+      plan.eventSeq,
+    ]);
+    await registerLost(tx, plan);
+    await raiseNonce(tx, plan);
+    await bookPayments(tx, plan);
+    for (const found of plan.found) await takeOver(tx, found);
+    await tx.query(
+      `UPDATE signing_freeze SET frozen = false, reason = 'recovered', changed_at = now()
+        WHERE wallet = $1 AND frozen AND reason LIKE 'the chain knows nonces below %'`,
+      [plan.wallet],
+    );
+    await closeRecovery(tx, operator);
+    const waiting = await tx.query<{ id: string }>(
+      `SELECT id FROM withdrawal WHERE status = 'accepted' ORDER BY position`,
+    );
+    const ids = waiting.map(({ id }) => toWithdrawalId(id));
+    const { frozen, events } = await freezeRecovered(tx, ids);
+    await appendEvents(tx, events);
+    return { frozen };
+  });
+}
+
+async function assertUnmoved(tx: Sql, plan: RecoveryPlan): Promise<void> {
+  const cursor = await lockCursor(tx);
+  const rows = await tx.query<{ next_nonce: string }>(
+    `SELECT next_nonce::text FROM hot_wallet WHERE wallet = $1 FOR UPDATE`,
+    [plan.wallet],
+  );
+  const nonce = rows[0] === undefined ? undefined : storedAtoken(rows[0].next_nonce);
+  const isSame =
+    cursor.height === plan.cursorHeight &&
+    cursor.nextAddressIndex + plan.addresses.length === plan.nextAddressIndex &&
+    nonce === plan.ledgerNonce;
+  if (isSame) return;
+  throw new LedgerError("RECOVERY", "the ledger moved since the plan was made: run it again");
+}
+
+/** Without a customer: what they receive goes to suspense until a person names one. */
+async function registerLost(tx: Sql, plan: RecoveryPlan): Promise<void> {
+  const fromHeight = plan.cursorHeight + 1;
+  for (let start = 0; start < plan.addresses.length; start += CHUNK) {
+    const part: readonly LostAddress[] = plan.addresses.slice(start, start + CHUNK);
+    await tx.query(
+      `INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+       SELECT index, address, $3, $4, $5 FROM unnest($1::bigint[], $2::text[]) AS t (index, address)
+        ORDER BY index`,
+      [
+        part.map(({ index }) => index),
+        part.map(({ address }) => address),
+        UNASSIGNED,
+        fromHeight,
+        fromHeight === 0,
+      ],
+    );
+  }
+  await tx.query(`UPDATE watch_cursor SET next_address_index = $1`, [plan.nextAddressIndex]);
+}
+
+async function raiseNonce(tx: Sql, { wallet, nextNonce }: RecoveryPlan): Promise<void> {
+  await createHotWallet(tx, { wallet, firstNonce: nextNonce });
+  await tx.query(
+    `UPDATE hot_wallet SET next_nonce = greatest(next_nonce, $2::numeric)
+                   WHERE wallet = $1`,
+    [wallet, nextNonce.toString()],
+  );
+}
+
+async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan): Promise<void> {
+  for (let start = 0; start < payments.length; start += CHUNK) {
+    const part = payments.slice(start, start + CHUNK);
+    const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
+    await tx.query(
+      `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
+         amount_atoken, gas_used, gas_price_atoken, epoch, decision)
+       SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2,
+              CASE WHEN amount = 0 THEN 'nothing-paid' END
+         FROM unnest($3::text[], $4::numeric[], $5::bigint[], $6::text[], $7::text[], $8::numeric[],
+                     $9::numeric[], $10::numeric[])
+              AS t (hash, nonce, height, block_hash, destination, amount, gas, price)`,
+      [
+        wallet,
+        epoch,
+        column(({ hash }) => hash),
+        column(({ nonce }) => nonce.toString()),
+        column(({ height }) => height),
+        column(({ blockHash }) => blockHash),
+        column(({ to }) => to ?? null),
+        column(({ valueAtoken }) => valueAtoken.toString()),
+        column(({ gasUsed }) => gasUsed.toString()),
+        column(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+      ],
+    );
+    await postJournals(
+      tx,
+      part.map((payment) => ({
+        kind: "recovery.payment",
+        idemKey: `recovered-payment:${payment.hash}`,
+        effectiveHeight: payment.height,
+        memo: payment.hash,
+        postings: postingsOf(payment),
+      })),
+    );
+  }
+}
+
+function postingsOf({ valueAtoken, gasUsed, gasPriceAtoken }: MinedPayment): Posting[] {
+  const sides = [
+    { debit: RECOVERED_PAYMENTS, credit: HOT_WALLET, amountAtoken: valueAtoken },
+    { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: gasUsed * gasPriceAtoken },
+  ];
+  return sides.filter(({ amountAtoken }) => amountAtoken > 0n);
+}
+
+/** The worker finds its receipt and books it like any other attempt of the slot. */
+async function takeOver(tx: Sql, { slotId, payment }: FoundPayment): Promise<void> {
+  const rows = await tx.query<{ n: number }>(
+    `SELECT count(*)::integer AS n FROM withdrawal_attempt WHERE slot_id = $1::bigint`,
+    [slotId],
+  );
+  await tx.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
+     VALUES ($1::bigint, $2, true, $3, $4::numeric, $5::numeric)`,
+    [
+      slotId,
+      storedInteger(rows[0]?.n),
+      payment.hash,
+      payment.gasUsed.toString(),
+      payment.gasPriceAtoken.toString(),
+    ],
+  );
+}

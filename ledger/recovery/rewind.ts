@@ -1,0 +1,174 @@
+/** Lets the watcher go back on a chain that lost blocks; what vanished is reversed, never deleted. */
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import {
+  type AccountCode,
+  BREAK,
+  customerAccount,
+  DEPOSIT_ADDRESSES,
+  NATIVE_ASSET,
+  parseCustomerId,
+  SUSPENSE,
+} from "../books/accounts.js";
+import { postJournal, type Posting } from "../books/journal.js";
+import { lockCursor } from "../deposits/watch-cursor.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { resumeCrediting } from "../incidents.js";
+import { storedAtoken } from "../stored-values.js";
+import {
+  isChainDoubted,
+  type RewindPlan,
+  type VanishedDeposit,
+  type VanishedInflow,
+} from "./older-chain.js";
+
+/** What a rewind came to. */
+export interface RewindResult {
+  /** Coins that customers have withdrawn already: nobody's debt is invented, they are a break. */
+  readonly shortAtoken: bigint;
+}
+
+/**
+ * Reverses what vanished and sets the cursor back, with the evidence, in one commit. Deposits that
+ * are mined again are found again by the watcher.
+ * @throws RECOVERY when the ledger moved since the plan was made, or nothing halts crediting
+ */
+export function applyRewind(
+  database: SqlDatabase,
+  plan: RewindPlan,
+  operator: string,
+): Promise<RewindResult> {
+  return database.transaction(async (tx) => {
+    const cursor = await lockCursor(tx);
+    const { height, blockHash, rewinds } = plan.cursor;
+    const isSame = cursor.height === height && cursor.rewinds === rewinds;
+    if (!isSame || cursor.blockHash !== blockHash || !(await isChainDoubted(tx))) {
+      throw new LedgerError(
+        "RECOVERY",
+        "the watcher has not halted at the blocks that are missing, or moved: run it again",
+      );
+    }
+    await assertPastBooked(tx, plan);
+    await tx.query(
+      `INSERT INTO chain_rewind (id, from_height, from_hash, to_height, to_hash, evidence, operator)
+       VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7)`,
+      [
+        rewinds + 1,
+        height,
+        blockHash ?? null,
+        plan.to.height,
+        plan.to.hash ?? null,
+        JSON.stringify(evidenceOf(plan)),
+        operator,
+      ],
+    );
+    await tx.query(`UPDATE watch_cursor SET height = $1, block_hash = $2, rewinds = rewinds + 1`, [
+      plan.to.height,
+      plan.to.hash ?? null,
+    ]);
+    let shortAtoken = 0n;
+    for (const deposit of plan.deposits) shortAtoken += await reverseDeposit(tx, deposit);
+    for (const inflow of plan.inflows) await reverseEntry(tx, inflow);
+    await resumeCrediting(tx, operator);
+    await appendEvents(tx, plan.deposits.map(reversedEvent));
+    return { shortAtoken };
+  });
+}
+
+/** An address whose past is still looked for would have it booked twice, once by each way. */
+async function assertPastBooked(tx: Sql, plan: RewindPlan): Promise<void> {
+  const waiting = await tx.query(
+    `SELECT 1 FROM deposit_address WHERE NOT backfilled AND from_height - 1 > $1 LIMIT 1`,
+    [plan.to.height],
+  );
+  if (waiting.length === 0) return;
+  throw new LedgerError(
+    "RECOVERY",
+    "addresses wait for their past to be booked: resume once with the whole chain, then rewind",
+  );
+}
+
+function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
+  return {
+    headHeight,
+    deposits: deposits.map(({ id, txHash, amountAtoken }) => [id, txHash, `${amountAtoken}`]),
+    inflows: inflows.map(({ idemKey, txHash }) => [idemKey, txHash]),
+    payments: payments.map(({ withdrawalId, hash }) => [withdrawalId, hash]),
+  };
+}
+
+/** @returns what the customer no longer has */
+async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint> {
+  const { id, status, amountAtoken, height, txHash } = deposit;
+  await tx.query(`UPDATE deposit SET status = 'reversed' WHERE id = $1 AND status = $2`, [
+    id,
+    status,
+  ]);
+  if (status !== "credited" && status !== "suspense") return 0n;
+  const parts: { debit: AccountCode; amountAtoken: bigint }[] = [];
+  if (status === "suspense") parts.push({ debit: SUSPENSE, amountAtoken });
+  else {
+    const available = await lockAvailable(tx, deposit.customerId);
+    const taken = available < amountAtoken ? available : amountAtoken;
+    const customer = customerAccount(parseCustomerId(deposit.customerId));
+    parts.push({ debit: customer, amountAtoken: taken });
+    parts.push({ debit: BREAK, amountAtoken: amountAtoken - taken });
+  }
+  await postJournal(tx, {
+    kind: "deposit.reversal",
+    idemKey: `reversal:deposit:${id}`,
+    effectiveHeight: height,
+    memo: txHash,
+    postings: parts
+      .filter((part) => part.amountAtoken > 0n)
+      .map((part) => ({ ...part, credit: DEPOSIT_ADDRESSES })),
+  });
+  return parts.reduce((sum, part) => sum + (part.debit === BREAK ? part.amountAtoken : 0n), 0n);
+}
+
+async function lockAvailable(tx: Sql, customerId: string): Promise<bigint> {
+  const rows = await tx.query<{ available: string }>(
+    `SELECT available_atoken::text AS available FROM customer_balance
+      WHERE customer_id = $1 AND asset = $2 FOR UPDATE`,
+    [customerId, NATIVE_ASSET],
+  );
+  return rows[0] === undefined ? 0n : storedAtoken(rows[0].available);
+}
+
+/** The same postings with the sides changed, at the same height: together they are nothing. */
+async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
+  const rows = await tx.query<{ debit: string; credit: string; amount: string }>(
+    `SELECT p.debit, p.credit, p.amount_atoken::text AS amount
+       FROM posting p JOIN journal_entry e ON e.id = p.journal_id
+      WHERE e.idem_key = $1 ORDER BY p.place`,
+    [inflow.idemKey],
+  );
+  await postJournal(tx, {
+    kind: "wallet.reversal",
+    idemKey: `reversal:${inflow.idemKey}`,
+    effectiveHeight: inflow.height,
+    memo: inflow.txHash,
+    postings: rows.map(
+      (row): Posting => ({
+        debit: row.credit as AccountCode,
+        credit: row.debit as AccountCode,
+        amountAtoken: storedAtoken(row.amount),
+      }),
+    ),
+  });
+}
+
+function reversedEvent(deposit: VanishedDeposit): NewEvent {
+  const { id, customerId, amountAtoken, height, txHash } = deposit;
+  return {
+    type: "deposit.reversed",
+    data: {
+      depositId: id,
+      customerId,
+      asset: NATIVE_ASSET,
+      amountAtoken: amountAtoken.toString(),
+      blockNumber: height,
+      txHash,
+    },
+  };
+}

@@ -1,0 +1,110 @@
+/** What passes by itself: a single odd answer is no incident, a database that refuses is waited for. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readinessOf } from "../../../deposit-watcher/readiness.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { WatcherBench } from "../../helpers/services/watcher.js";
+import { until } from "../../helpers/until.js";
+
+let bench: WatcherBench;
+
+beforeEach(async () => {
+  bench = await WatcherBench.open();
+});
+afterEach(() => bench.close());
+
+/** Answers the next `count` fitting calls of a method with a lie. @returns how many were told */
+function lie(
+  method: string,
+  count: number,
+  answer: (params: readonly unknown[]) => unknown,
+): { readonly told: number } {
+  const state = { told: 0 };
+  bench.chain.override = (asked, params) => {
+    const result = asked === method && state.told < count ? answer(params) : undefined;
+    if (result === undefined) return undefined;
+    state.told += 1;
+    return { result };
+  };
+  return state;
+}
+
+/** A header as the node shows it, with another hash. */
+async function oddHeader(height: string): Promise<unknown> {
+  const call = { jsonrpc: "2.0", id: 1, method: "eth_getBlockByNumber", params: [height, false] };
+  const answer = await fetch(bench.chain.url, { method: "POST", body: JSON.stringify(call) });
+  const { result } = (await answer.json()) as { result: Record<string, unknown> };
+  return { ...result, hash: `0x${"ab".repeat(32)}` };
+}
+
+describe("a single odd answer", () => {
+  it.each([1, 2])("about a balance, told %s times, is looked at again", async (count) => {
+    const { address } = await bench.register("alice");
+    const state = lie("eth_getBalance", count, ([asked, at]) =>
+      asked === address && at === "0x1" ? "0x63" : undefined,
+    );
+    bench.pay([address, 5n]);
+    bench.chain.mine();
+    const running = bench.start();
+    await bench.caughtUp();
+    expect(state.told).toBe(count);
+    expect(await openIncident(bench.ledger.database)).toBeUndefined();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+    expect(running.faults).toEqual([]);
+  });
+
+  it("about the booked block is looked at again; one that stays is an incident", async () => {
+    const first = bench.start();
+    await bench.caughtUp();
+    await first.stop();
+    bench.chain.mine();
+    const header = await oddHeader("0x0");
+    const once = lie("eth_getBlockByNumber", 2, ([at]) => (at === "0x0" ? header : undefined));
+    const second = bench.start();
+    await bench.caughtUp();
+    expect(once.told).toBe(2);
+    expect(await openIncident(bench.ledger.database)).toBeUndefined();
+    await second.stop();
+    const odd = await oddHeader("0x1");
+    lie("eth_getBlockByNumber", 1_000, ([at]) => (at === "0x1" ? odd : undefined));
+    bench.chain.mine();
+    bench.start();
+    await until(async () => (await openIncident(bench.ledger.database)) !== undefined, {
+      timeoutMs: 20_000,
+      what: "the incident",
+    });
+  });
+});
+
+describe("a database", () => {
+  it.each([
+    ["is read-only", "default_transaction_read_only = on", /read-only transaction/],
+    ["gives up what takes long", "statement_timeout = '1ms'", /statement timeout/],
+  ])("that %s is waited for; /ready says so meanwhile", async (_what, setting, problem) => {
+    const { address } = await bench.register("alice");
+    const running = bench.start();
+    await bench.caughtUp();
+    await bench.alterDatabase(`SET ${setting}`);
+    bench.pay([address, 5n]);
+    bench.chain.mine();
+    await until(() => Promise.resolve(problem.test(running.watcher.status.problem ?? "")), {
+      timeoutMs: 20_000,
+      what: "the watcher names its problem",
+    });
+    expect(readinessOf(running.watcher.status, 20)).toMatchObject({ ready: false });
+    await bench.alterDatabase("RESET ALL");
+    // The test's own connections were ended, too.
+    await until(
+      () =>
+        bench.caughtUp().then(
+          () => true,
+          () => false,
+        ),
+      {
+        timeoutMs: 20_000,
+        what: "the watcher goes on",
+      },
+    );
+    expect(running.faults).toEqual([]);
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+  });
+});

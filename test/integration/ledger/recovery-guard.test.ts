@@ -1,0 +1,166 @@
+/** A database that came back from an older backup, or empty, answers nothing that was answered. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { appendEvents, listEvents } from "../../../ledger/events.js";
+import { openIncident, recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
+import { markPath } from "../../../ledger/recovery/home-mark.js";
+import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+import {
+  openTestLedger,
+  silentLog,
+  TEST_IDENTITY,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
+import { derivation } from "../../helpers/services/watcher.js";
+
+const { signal } = new AbortController();
+let ledger: TestLedger;
+let home: string;
+let backups: { copy: TestDatabase; database: LedgerDatabase }[] = [];
+
+beforeEach(async () => {
+  ledger = await openTestLedger();
+  home = mkdtempSync(join(tmpdir(), "causeway-mark-"));
+});
+afterEach(async () => {
+  for (const { copy, database } of backups) {
+    await database.close();
+    await copy.drop();
+  }
+  backups = [];
+  await ledger.drop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const guardOf = (database: LedgerDatabase) =>
+  LedgerGuard.open({ database, home, reporter: "test" });
+
+/** One address as the API gives it: told only when the home knows it. */
+async function give(database: LedgerDatabase, guard: LedgerGuard): Promise<number> {
+  const { index } = await registerAddress(database, parseCustomerId("alice"), {
+    deriveAddress: (at) => derivation.addressAt(at),
+    issuedBelow: guard.nextAddressIndex,
+  });
+  await guard.beforeTelling({ nextAddressIndex: index + 1 });
+  return index;
+}
+
+const say = (database: LedgerDatabase, type: string) =>
+  database.transaction((tx) =>
+    appendEvents(tx, [{ type: `deposit.${type}`, data: { depositId: type } }]),
+  );
+
+/** The database as it stands now, opened: what a backup holds. */
+async function backup(): Promise<LedgerDatabase> {
+  const copy = await copyTestDatabase(ledger.url);
+  const options = { url: copy.url, log: silentLog, signal, identity: TEST_IDENTITY };
+  const database = await openLedger(options);
+  backups.push({ copy, database });
+  return database;
+}
+
+describe("a ledger and what its home remembers", () => {
+  it("goes on counting in its home over restarts", async () => {
+    expect(await give(ledger.database, await guardOf(ledger.database))).toBe(0);
+    const again = await guardOf(ledger.database);
+    expect(await again.check()).toBeUndefined();
+    expect(await give(ledger.database, again)).toBe(1);
+    const mark = JSON.parse(readFileSync(markPath(home), "utf8")) as Record<string, unknown>;
+    expect(mark).toMatchObject({ epoch: 1, nextAddressIndex: 2, eventSeq: 0 });
+  });
+
+  it("gives no address a second time from an older backup", async () => {
+    const guard = await guardOf(ledger.database);
+    await give(ledger.database, guard);
+    const older = await backup();
+    expect(await give(ledger.database, guard)).toBe(1);
+    // Under a process that runs on, and in one that starts with it.
+    await expect(give(older, guard)).rejects.toMatchObject({ code: "RECOVERY" });
+    const restarted = await guardOf(older);
+    expect(await restarted.check()).toContain("knows 1 addresses, and 2 were given out");
+    await expect(give(older, restarted)).rejects.toThrow("causeway recover");
+    expect((await openIncident(older))?.kind).toBe("RECOVERY");
+  });
+
+  it("closes an empty database, and one of another life, also for those without the home", async () => {
+    const guard = await guardOf(ledger.database);
+    await give(ledger.database, guard);
+    const other = await openTestLedger();
+    try {
+      for (let n = 0; n < 3; n++) await say(other.database, `n${n}`);
+      expect(await (await guardOf(other.database)).check()).toContain("another ledger");
+      const freeze = await readFreeze(other.database, testAddress(1));
+      expect(freeze).toMatchObject({ frozen: true });
+      expect(freeze.reason).toContain("causeway recover");
+      const strangers = registerAddress(other.database, parseCustomerId("bob"), {
+        deriveAddress: (at) => derivation.addressAt(at),
+        issuedBelow: 0,
+      });
+      await expect(strangers).rejects.toMatchObject({ code: "RECOVERY" });
+    } finally {
+      await other.drop();
+    }
+  });
+
+  it("sees that events were told which the ledger has not", async () => {
+    const guard = await guardOf(ledger.database);
+    await say(ledger.database, "first");
+    const older = await backup();
+    const seq = await say(ledger.database, "second");
+    await guard.beforeTelling({ eventSeq: seq ?? 0 });
+    expect(await (await guardOf(older)).check()).toContain("event 2 was told");
+    expect(await listEvents(older, { afterSeq: 0, limit: 9 })).toMatchObject([
+      { seq: 1, epoch: 1 },
+    ]);
+  });
+
+  it("stays closed when an operator resumes, and beside an incident of the chain", async () => {
+    const guard = await guardOf(ledger.database);
+    await give(ledger.database, guard);
+    const older = await backup();
+    await give(ledger.database, guard);
+    const incident = { kind: "HASH_CHANGED", height: 5, message: "a block", details: {} } as const;
+    await recordIncident(older, incident);
+    await (await guardOf(older)).check();
+    expect((await openIncident(older))?.kind).toBe("RECOVERY");
+    expect(await resumeCrediting(older, "somebody")).toBe(1);
+    expect((await openIncident(older))?.kind).toBe("RECOVERY");
+    // The same finding again, from another process, is the same recovery.
+    await (await guardOf(older)).check();
+    const open = `SELECT 1 FROM incident WHERE resolved_at IS NULL`;
+    expect(await older.query(open)).toHaveLength(1);
+  });
+
+  it("takes no damaged file for a home without one", async () => {
+    await give(ledger.database, await guardOf(ledger.database));
+    writeFileSync(markPath(home), "{");
+    await expect(guardOf(ledger.database)).rejects.toMatchObject({ code: "HOME_MARK_UNUSABLE" });
+  });
+});
+
+describe("a deposit address", () => {
+  it("cannot be given to another customer or moved by SQL", async () => {
+    await give(ledger.database, await guardOf(ledger.database));
+    await ledger.database.query(`INSERT INTO customer (id) VALUES ('mallory')`);
+    for (const change of [
+      `UPDATE deposit_address SET customer_id = 'mallory'`,
+      `UPDATE deposit_address SET address = '0x${"1".repeat(40)}'`,
+      `UPDATE deposit_address SET index = 7`,
+      `UPDATE deposit_address SET from_height = 99`,
+      `UPDATE deposit_address SET backfilled = false`,
+      `DELETE FROM deposit_address`,
+      `TRUNCATE deposit_address CASCADE`,
+    ]) {
+      const refused = ledger.database.query(change);
+      await expect(refused).rejects.toMatchObject({ details: { sqlState: "23001" } });
+    }
+  });
+});

@@ -1,0 +1,168 @@
+/** What persons decide about the books: booked once, with reason and evidence, by two where asked. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { derivation, Desk, destination, STRANGER, TOKEN, WALLET } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.open();
+});
+afterEach(() => desk.close());
+
+const REASON = ["--reason", "the auditor asked", "--operator", "ann"];
+
+/** Somebody moves coins of one of our addresses with its own key. */
+function takeFrom(from: Address, to: Address, amountAtoken: bigint): string {
+  const taken = desk.chain.payment(from, to, amountAtoken);
+  desk.chain.mine([taken]);
+  desk.chain.mine();
+  return taken.hash;
+}
+
+async function reconcile() {
+  return desk.causeway("reconcile");
+}
+
+async function totals(account: string): Promise<bigint> {
+  const [row] = await desk.database.query<{ balance: string }>(
+    `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE -amount_atoken END), 0)
+            AS balance FROM posting WHERE debit = $1 OR credit = $1`,
+    [account],
+  );
+  return BigInt(row?.balance ?? "0");
+}
+
+describe("decisions about the books", () => {
+  it("explain a foreign outflow line by line: reconcile is clean again, at tolerance 0", async () => {
+    await desk.watch();
+    const hash = takeFrom(WALLET, STRANGER, 3n * TOKEN);
+    await desk.watch();
+    const before = await reconcile();
+    expect(before.code).toBe(1);
+    expect(before.text).toContain(hash);
+    expect((await desk.causeway("ledger", "open")).text).toContain(`outflow ${hash}`);
+    await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    const after = await reconcile();
+    expect(after.code).toBe(0);
+    expect(after.text).toContain(
+      `decided (1): ${hash} in block 1: 3 from asset:hot_wallet to asset:break, by ann: ` +
+        "the auditor asked",
+    );
+    expect(await totals("asset:break")).toBe(3n * TOKEN);
+    const again = desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    await expect(again).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
+    // The next one is a break again.
+    takeFrom(WALLET, STRANGER, 1n);
+    await desk.watch();
+    expect((await reconcile()).code).toBe(1);
+  });
+
+  it("book a sweep of a deposit address into the hot wallet", async () => {
+    const { address } = await desk.register("alice");
+    desk.pay([address, 5n * TOKEN]);
+    await desk.watch();
+    const hash = takeFrom(address, WALLET, 4n * TOKEN);
+    await desk.watch();
+    expect((await reconcile()).code).toBe(1);
+    await desk.causeway(
+      "ledger",
+      "accept-outflow",
+      hash,
+      "--account",
+      "liability:suspense",
+      ...REASON,
+    );
+    expect((await reconcile()).text).toContain("Clean");
+    expect(await totals("liability:suspense")).toBe(0n);
+    expect(await desk.availableAtoken("alice")).toBe(5n * TOKEN);
+  });
+
+  it("release suspense to a customer, and take an opening balance", async () => {
+    const { address } = await desk.register("alice");
+    await desk.watch();
+    desk.pay([WALLET, 2n * TOKEN]);
+    desk.pay([address, TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const adjust = (key: string, ...rest: string[]) =>
+      desk.causeway("ledger", "adjust", "--key", key, ...rest, ...REASON);
+    const release = ["--debit", "liability:suspense", "--credit", "liability:customer:alice"];
+    await adjust("inflow-1", ...release, "--amount-atoken", String(TOKEN));
+    expect(await desk.availableAtoken("alice")).toBe(2n * TOKEN);
+    const opening = ["--debit", "asset:cold_storage", "--credit", "equity:opening_capital"];
+    await adjust("opening-cold", ...opening, "--amount-atoken", "77");
+    expect(await totals("asset:cold_storage")).toBe(77n);
+    expect((await reconcile()).code).toBe(0);
+    const sides = (debit: string, credit: string, amount: bigint) => [
+      "--debit",
+      debit,
+      "--credit",
+      credit,
+      "--amount-atoken",
+      String(amount),
+    ];
+    const [alice, suspense] = ["liability:customer:alice", "liability:suspense"];
+    const refused: readonly (readonly [string, string, readonly string[]])[] = [
+      ["already", "inflow-1", sides(suspense, alice, TOKEN)],
+      ["below zero", "k1", sides(alice, suspense, 9n * TOKEN)],
+      ["evidence", "k2", sides("asset:break", "asset:hot_wallet", 1n)],
+      ["one of", "k3", sides("asset:nowhere", "asset:break", 1n)],
+      ["does not know", "k4", sides(suspense, "liability:customer:nobody", 1n)],
+      ["same account", "k5", sides(suspense, suspense, 1n)],
+    ];
+    for (const [why, key, rest] of refused) {
+      await expect(adjust(key, ...rest)).rejects.toThrow(why);
+    }
+    const silent = ["ledger", "adjust", "--key", "k", ...sides(suspense, alice, 1n)];
+    await expect(desk.causeway(...silent, "--reason", " ")).rejects.toThrow("--reason");
+  });
+
+  it("wait for a second person where two are asked for", async () => {
+    desk.env["CAUSEWAY_WATCHER_LEDGER_TWO_PERSONS"] = "true";
+    await desk.watch();
+    const hash = takeFrom(WALLET, STRANGER, TOKEN);
+    await desk.watch();
+    const proposed = await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    expect(proposed.text).toContain("1 proposed accept-outflow");
+    expect((await reconcile()).code).toBe(1);
+    const own = desk.causeway("ledger", "approve", "1", "--operator", "ann");
+    await expect(own).rejects.toMatchObject({ code: "SECOND_PERSON_NEEDED" });
+    await desk.causeway("ledger", "refuse", "1", "--operator", "bea");
+    const late = desk.causeway("ledger", "approve", "1", "--operator", "bea");
+    await expect(late).rejects.toMatchObject({ code: "NO_PROPOSAL" });
+    await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    await desk.causeway("ledger", "approve", "2", "--operator", "bea");
+    const clean = await reconcile();
+    expect(clean.code).toBe(0);
+    expect(clean.text).toContain("by ann and bea");
+    const all = (await desk.causeway("ledger", "decisions")).text.split("\n");
+    expect(all.map((line) => line.split(" ").slice(0, 3).join(" "))).toEqual([
+      "1 refused accept-outflow",
+      "2 done accept-outflow",
+    ]);
+    await expect(
+      desk.database.query(`UPDATE operator_decision SET reason = 'none'`),
+    ).rejects.toMatchObject({ details: { sqlState: "23001" } });
+  });
+
+  it("leave a deposit that went to suspense to the customer who is named", async () => {
+    const early = destination(5);
+    await desk.watch();
+    // Paid before it was anybody's address.
+    const next = derivation.addressAt(0);
+    desk.pay([next, TOKEN], [early, 1n]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.register("alice");
+    desk.chain.mine();
+    await desk.watch();
+    expect(await desk.availableAtoken("alice")).toBe(0n);
+    const [row] = await desk.database.query<{ id: string }>(`SELECT id FROM deposit`);
+    const assign = ["ledger", "assign-deposit", row?.id ?? "", "--customer", "alice", ...REASON];
+    await desk.causeway(...assign);
+    expect(await desk.availableAtoken("alice")).toBe(TOKEN);
+    await expect(desk.causeway(...assign)).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
+    expect((await reconcile()).code).toBe(0);
+  });
+});

@@ -1,0 +1,351 @@
+/**
+ * An exchange on a fake chain whose database can be lost: watcher and worker of one home, and a person
+ * who types commands. Nothing runs by itself: tests say when each does its work.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { HDNodeWallet, Mnemonic } from "ethers";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
+import { keccak256 } from "../../../chain/hashes.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import { createProgram } from "../../../cli/program.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { Watcher } from "../../../deposit-watcher/watcher.js";
+import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
+import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
+import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
+import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
+import {
+  type DepositAddress,
+  registerAddress,
+} from "../../../ledger/deposits/deposit-addresses.js";
+import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import {
+  acceptWithdrawals,
+  findWithdrawal,
+  type Withdrawal,
+  type WithdrawalId,
+} from "../../../ledger/withdrawals/withdrawals.js";
+import { createDataApiClient } from "../../../rpc-client/data-api-client.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { Lane } from "../../../withdrawal-worker/lane.js";
+import type { LaneSettings } from "../../../withdrawal-worker/lane-context.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane-ledger.js";
+import { createKeySigner } from "../../../withdrawal-worker/signer.js";
+import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
+import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { copyTestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
+import { until } from "../../helpers/until.js";
+
+/** One TOKEN. */
+export const TOKEN = 10n ** 18n;
+
+const KEY = keccak256(Buffer.from("hot wallet of the recovery tests"));
+
+/** The hot wallet. */
+export const WALLET = privateKeyToAddress(KEY);
+
+/** Somebody outside with many coins. */
+export const STRANGER = testAddress(0x57a);
+
+const phrase = "test test test test test test test test test test test junk";
+const XPUB = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(phrase), "m/44'/60'/0'/0").neuter()
+  .extendedKey;
+
+/** The deposit addresses of every test. */
+export const derivation = createAddressDerivation(XPUB);
+
+const GAS = {
+  marginPercent: 20,
+  limitMax: 1_000_000n,
+  priceFloorAtoken: 1n,
+  priceCapAtoken: 10n ** 9n,
+  feePerPayoutAtoken: TOKEN,
+  feePerDayAtoken: 1_000n * TOKEN,
+  codeGasInFlight: 4_000_000n,
+};
+
+const LANE: LaneSettings = {
+  batchSize: 50,
+  maxLiveSlots: 4_096,
+  scanIntervalMs: 50,
+  pollIntervalMs: 20,
+  rebroadcastIntervalMs: 1_000,
+  retryDelayMs: 1_000,
+  receiptPatienceMs: 3_000,
+  // A backup holds the lease of the worker of then; nobody waits for it here.
+  leaseMs: 1,
+  gas: GAS,
+  stall: { repriceAfterMs: 30_000, giveUpAfterMs: 600_000, alarmAfterMs: 60_000 },
+  failures: { failureFeeAtoken: 0n, maxCount: 0, windowMs: 60_000 },
+};
+
+/** What one command printed and how it ended. */
+export interface CommandResult {
+  readonly code: number;
+  readonly text: string;
+}
+
+/** Everything one test needs; `close` ends all of it. */
+export class Desk {
+  readonly home = mkdtempSync(join(tmpdir(), "causeway-desk-"));
+  readonly signal = new AbortController().signal;
+  /** Further variables of the commands that are typed. */
+  readonly env: Record<string, string> = {};
+  readonly #drops: (() => Promise<void>)[] = [];
+  readonly #opened: LedgerDatabase[] = [];
+  #database: LedgerDatabase | undefined;
+  #lane: Lane | undefined;
+  #url = "";
+  #nowMs = 1_000_000;
+
+  private constructor(readonly chain: FakeChain) {}
+
+  /** A chain whose genesis gives the hot wallet 100 TOKEN, and an empty ledger. */
+  static async open(salt?: string): Promise<Desk> {
+    const chain = new FakeChain(salt);
+    Desk.begin(chain);
+    await chain.start();
+    const desk = new Desk(chain);
+    mkdirSync(join(desk.home, "config"));
+    writeFileSync(
+      join(desk.home, "config", "hot-wallet.json"),
+      JSON.stringify({ address: WALLET }),
+    );
+    writeFileSync(join(desk.home, "config", "deposit.xpub"), `${XPUB}\n`, { mode: 0o600 });
+    await desk.useEmptyDatabase();
+    return desk;
+  }
+
+  private static begin(chain: FakeChain): void {
+    chain.mine(
+      [],
+      [
+        change({ reason: "GENESIS", to: WALLET, amountAtoken: 100n * TOKEN }),
+        change({ reason: "GENESIS", to: STRANGER, amountAtoken: 10n ** 6n * TOKEN }),
+      ],
+    );
+  }
+
+  get database(): LedgerDatabase {
+    if (this.#database === undefined) throw new Error("no database is open");
+    return this.#database;
+  }
+
+  /** A database that nobody wrote to. */
+  async useEmptyDatabase(): Promise<void> {
+    const { url, drop } = await createTestDatabase();
+    this.#drops.push(drop);
+    await this.useDatabase(url);
+  }
+
+  /** A copy of the database as it stands now. @returns its URL */
+  async backup(): Promise<string> {
+    const { url, drop } = await copyTestDatabase(this.#url);
+    this.#drops.push(drop);
+    return url;
+  }
+
+  /** Every process ends, and starts again on this database. */
+  async useDatabase(url: string): Promise<void> {
+    this.#url = url;
+    this.#lane = undefined;
+    const identity = { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID };
+    this.#database = await openLedger({ url, log: silentLog, signal: this.signal, identity });
+    this.#opened.push(this.#database);
+  }
+
+  guard(): Promise<LedgerGuard> {
+    return LedgerGuard.open({ database: this.database, home: this.home, reporter: "test" });
+  }
+
+  /** Gives an address to a customer, as the API does. */
+  async register(customer: string): Promise<DepositAddress> {
+    const guard = await this.guard();
+    const address = await registerAddress(this.database, parseCustomerId(customer), {
+      deriveAddress: (index) => derivation.addressAt(index),
+      issuedBelow: guard.nextAddressIndex,
+    });
+    await guard.beforeTelling({ nextAddressIndex: address.index + 1 });
+    return address;
+  }
+
+  /** Mines a block in which the stranger pays each address. */
+  pay(...payments: readonly (readonly [Address, bigint])[]): void {
+    this.chain.mine(payments.map(([to, amount]) => this.chain.payment(STRANGER, to, amount)));
+  }
+
+  /** Runs a watcher from its start until it stands at the head, or is halted. */
+  async watch(): Promise<void> {
+    const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 });
+    const source = createDataApiClient({
+      url: this.chain.url,
+      network: { blockchain: "token", network: "testnet" },
+      timeoutMs: 5_000,
+    });
+    const guard = await this.guard();
+    const watcher = new Watcher({
+      database: this.database,
+      guard,
+      node: createEvmClient(rpc),
+      source,
+      book: new AddressBook(WALLET),
+      identity: { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID },
+      log: silentLog,
+      metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
+      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+    });
+    const controller = new AbortController();
+    const faults: unknown[] = [];
+    const note = (error: unknown) => void faults.push(error);
+    const loops = [
+      watcher.run(controller.signal).catch(note),
+      watcher.runBackfills(controller.signal).catch(note),
+    ];
+    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled LIMIT 1`;
+    try {
+      await until(
+        async () => {
+          if (faults.length > 0) throw faults[0];
+          if ((await openIncident(this.database)) !== undefined) return true;
+          const isPastBooked = (await this.database.query(waiting)).length === 0;
+          return (await readCursor(this.database)).height >= this.chain.head && isPastBooked;
+        },
+        { timeoutMs: 20_000, what: "the watcher stands at the head" },
+      );
+    } finally {
+      controller.abort();
+      await Promise.all(loops);
+      rpc.close();
+      source.close();
+    }
+  }
+
+  /** The worker's lane; a new one after each change of the database. */
+  lane(): Lane {
+    this.#lane ??= new Lane(
+      {
+        ledger: createLaneLedger(this.database),
+        node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
+          chainId: FAKE_CHAIN_ID,
+          genesisHash: this.chain.genesisHash,
+        }),
+        signer: createKeySigner({
+          privateKey: KEY,
+          gasPriceCapAtoken: GAS.priceCapAtoken,
+          gasLimitMax: GAS.limitMax,
+        }),
+        chainId: FAKE_CHAIN_ID,
+        settings: LANE,
+        clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
+        log: silentLog,
+      },
+      randomUUID(),
+    );
+    return this.#lane;
+  }
+
+  /** Rounds of the worker, a block after each: what is accepted is paid and booked. */
+  async work(rounds = 4): Promise<void> {
+    for (let round = 0; round < rounds; round += 1) {
+      await this.lane().runRound(this.signal);
+      this.chain.mine();
+      this.#nowMs += 2_000;
+    }
+  }
+
+  async request(fields: {
+    readonly key: string;
+    readonly customer: string;
+    readonly to: Address;
+    readonly amountAtoken: bigint;
+  }): Promise<Withdrawal> {
+    const [outcome] = await acceptWithdrawals(
+      this.database,
+      [
+        {
+          idempotencyKey: fields.key,
+          customerId: parseCustomerId(fields.customer),
+          asset: NATIVE_ASSET,
+          destination: fields.to,
+          destinationText: fields.to,
+          amountAtoken: fields.amountAtoken,
+          wallet: WALLET,
+        },
+      ],
+      { minimumAtoken: 0n, nowMs: 0 },
+    );
+    if (outcome === undefined || outcome.outcome === "refused") {
+      throw new Error(`refused: ${outcome?.refusal}`);
+    }
+    return outcome.withdrawal;
+  }
+
+  async read(id: WithdrawalId): Promise<Withdrawal> {
+    const found = await findWithdrawal(this.database, id);
+    if (found === undefined) throw new Error(`no withdrawal ${id}`);
+    return found;
+  }
+
+  async availableAtoken(customer: string): Promise<bigint | undefined> {
+    const balances = await customerBalances(this.database, parseCustomerId(customer));
+    return balances?.[0]?.availableAtoken;
+  }
+
+  /** What somebody types: `causeway <words> --home ...`. */
+  async causeway(...words: readonly string[]): Promise<CommandResult> {
+    const lines: string[] = [];
+    let code = -1;
+    const print = (line: string) => void lines.push(line);
+    const program = createProgram({
+      version: "0",
+      env: {
+        ...this.env,
+        DATABASE_URL: this.#url,
+        CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: this.chain.url,
+        CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "20",
+      },
+      signal: this.signal,
+      print,
+      warn: print,
+      setExitCode: (given) => {
+        code = given;
+      },
+    });
+    await program.parseAsync(["node", "causeway", ...words, "--home", this.home]);
+    return { code, text: lines.join("\n") };
+  }
+
+  /** How often and how much the wallet paid to an address, by the chain. */
+  paidAtoken(to: Address): bigint {
+    return this.chain.balances.get(to) ?? 0n;
+  }
+
+  /** Hashes of what the wallet signed and the chain holds, in order. */
+  ownHashes(): Hash32[] {
+    return this.chain.blocks.flatMap(({ transactions }) =>
+      transactions.flatMap(({ hash, signed }) => (signed?.from === WALLET ? [hash] : [])),
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const database of this.#opened) await database.close();
+    for (const drop of this.#drops) await drop();
+    await this.chain.stop();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** A destination nobody else uses. */
+export function destination(number: number): Address {
+  return parseAddress(testAddress(0xd000 + number));
+}

@@ -1,0 +1,269 @@
+/** Drills: an older database is put back, or an empty one. No payment, address or number comes twice. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { listEvents } from "../../../ledger/events.js";
+import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.open();
+});
+afterEach(() => desk.close());
+
+const events = () => listEvents(desk.database, { afterSeq: 0, limit: 1_000 });
+
+/** Reads all events as an integrator does, so that the home knows them as told. */
+async function follow(): Promise<{ epoch: number; seq: number }[]> {
+  const rows = await events();
+  await (await desk.guard()).beforeTelling({ eventSeq: rows.at(-1)?.seq ?? 0 });
+  return rows.map(({ epoch, seq }) => ({ epoch, seq }));
+}
+
+/** A life before the backup (alice is paid out once) and one behind it (alice again, bob, carol). */
+async function live(): Promise<string> {
+  const alice = await desk.register("alice");
+  desk.pay([alice.address, 10n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.request({ key: "a1", customer: "alice", to: destination(1), amountAtoken: TOKEN });
+  await desk.work();
+  await desk.watch();
+  await follow();
+  const backup = await desk.backup();
+  const bob = await desk.register("bob");
+  await desk.register("carol");
+  desk.pay([bob.address, 5n * TOKEN], [alice.address, TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.request({
+    key: "a2",
+    customer: "alice",
+    to: destination(2),
+    amountAtoken: 2n * TOKEN,
+  });
+  await desk.request({ key: "b1", customer: "bob", to: destination(3), amountAtoken: 3n * TOKEN });
+  await desk.work();
+  await desk.watch();
+  await follow();
+  return backup;
+}
+
+/** What reconcile says; empty when it is clean. */
+async function breaks(): Promise<string> {
+  const { code, text } = await desk.causeway("reconcile");
+  return code === 0 ? "" : text;
+}
+
+describe("an older database that was put back", () => {
+  it("is closed, recovered from home and chain, and pays nothing a second time", async () => {
+    const backup = await live();
+    const told = await follow();
+    const paidBefore = desk.ownHashes();
+    expect(paidBefore).toHaveLength(3);
+    await desk.useDatabase(backup);
+
+    // Closed: the watcher books nothing, the worker signs nothing, nobody gets an address.
+    await desk.watch();
+    await expect(desk.register("mallory")).rejects.toMatchObject({ code: "RECOVERY" });
+    const repeat = { key: "a2", customer: "alice", to: destination(2), amountAtoken: 2n * TOKEN };
+    await expect(desk.request(repeat)).rejects.toMatchObject({ code: "RECOVERY" });
+    await desk.work(2);
+    await expect(desk.causeway("withdrawals", "release", "--accept-foreign")).rejects.toMatchObject(
+      {
+        code: "RECOVERY",
+      },
+    );
+    await expect(desk.causeway("deposits", "resume")).rejects.toThrow("causeway recover");
+    expect(desk.ownHashes()).toEqual(paidBefore);
+
+    // The plan changes nothing.
+    const plan = await desk.causeway("recover");
+    expect(plan.code).toBe(1);
+    expect(plan.text).toContain("register 2 addresses without a customer, indexes 1 to 2");
+    expect(plan.text).toContain("book 2 payments");
+    expect(plan.text).toContain("Nothing was changed");
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    expect((await desk.causeway("recover")).text).toContain("nothing to do");
+
+    // Open again: no number twice, no index twice.
+    await desk.watch();
+    const rows = await events();
+    expect(new Set(rows.map(({ seq }) => seq)).size).toBe(rows.length);
+    const fresh = rows.filter(({ epoch }) => epoch === 2);
+    const lastTold = told.at(-1)?.seq ?? 0;
+    expect(fresh.map(({ seq }) => seq)).toEqual(fresh.map((_, place) => lastTold + 1 + place));
+    expect(rows.filter(({ epoch }) => epoch > 2)).toEqual([]);
+    const dave = await desk.register("dave");
+    expect(dave.index).toBe(3);
+    expect(await breaks()).toBe("");
+
+    // The client repeats its lost request: frozen, named, not paid.
+    const again = await desk.request(repeat);
+    await desk.work(3);
+    const frozen = await desk.read(again.id);
+    expect(frozen.status).toBe("frozen");
+    expect(frozen.reason).toContain(paidBefore[1]);
+    expect(desk.paidAtoken(destination(2))).toBe(2n * TOKEN);
+
+    // A release does not lift it.
+    await desk.causeway("withdrawals", "release", again.id, "--not-paid");
+    await desk.work(2);
+    expect((await desk.read(again.id)).status).toBe("frozen");
+    const paidBy = desk.causeway(
+      "withdrawals",
+      "release",
+      again.id,
+      "--paid-by",
+      `${paidBefore[1]}`,
+    );
+    await expect(paidBy).rejects.toThrow("causeway ledger open");
+
+    // A person decides: it was that payment; the address is bob's, and so are its deposits.
+    const reason = ["--reason", "the client's own records", "--operator", "ann"];
+    const [, second = "", third = ""] = paidBefore;
+    const open = await desk.causeway("ledger", "open");
+    expect(open.code).toBe(1);
+    for (const text of [second, third, "has no customer", again.id]) {
+      expect(open.text).toContain(text);
+    }
+    await desk.causeway("ledger", "link-payment", second, "--withdrawal", again.id, ...reason);
+    expect(await desk.read(again.id)).toMatchObject({ status: "settled", txHash: second });
+    const bob = derivation.addressAt(1);
+    await desk.causeway(
+      "ledger",
+      "assign-address",
+      bob,
+      "--customer",
+      "bob",
+      "--with-deposits",
+      ...reason,
+    );
+    expect(await desk.availableAtoken("bob")).toBe(5n * TOKEN);
+    const claim = ["--customer", "bob", "--idempotency-key", "b1"];
+    await desk.causeway("ledger", "link-payment", third, ...claim, ...reason);
+    expect(await desk.availableAtoken("bob")).toBe(2n * TOKEN);
+    // The repeat of the claimed request gets its answer.
+    const b1 = { key: "b1", customer: "bob", to: destination(3), amountAtoken: 3n * TOKEN };
+    expect(await desk.request(b1)).toMatchObject({ status: "settled", txHash: third });
+
+    await desk.work(2);
+    await desk.watch();
+    expect(await breaks()).toBe("");
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    expect(desk.ownHashes()).toEqual(paidBefore);
+    expect([1, 2, 3].map((n) => desk.paidAtoken(destination(n)))).toEqual([
+      TOKEN,
+      2n * TOKEN,
+      3n * TOKEN,
+    ]);
+    // Bob's address credits bob again.
+    desk.pay([bob, 7n]);
+    desk.chain.mine();
+    await desk.watch();
+    expect(await desk.availableAtoken("bob")).toBe(2n * TOKEN + 7n);
+    expect(await breaks()).toBe("");
+  });
+
+  it("pays an equal request when a person says that it is another one, once", async () => {
+    const backup = await live();
+    await desk.useDatabase(backup);
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    const fields = { customer: "alice", to: destination(2), amountAtoken: 2n * TOKEN };
+    const other = await desk.request({ key: "another", ...fields });
+    await desk.work(2);
+    expect((await desk.read(other.id)).status).toBe("frozen");
+    const pay = ["ledger", "pay-withdrawal", other.id, "--reason", "a new order"];
+    await desk.causeway(...pay);
+    await expect(desk.causeway(...pay)).rejects.toMatchObject({ code: "DECIDED_ALREADY" });
+    await desk.work();
+    expect((await desk.read(other.id)).status).toBe("settled");
+    expect(desk.paidAtoken(destination(2))).toBe(4n * TOKEN);
+    const lost = desk.ownHashes()[2] ?? "";
+    await desk.causeway("ledger", "write-off-payment", lost, "--reason", "nobody claims it");
+    await desk.watch();
+    expect(await breaks()).toBe("");
+  });
+
+  it("freezes what waited in the backup and was paid behind it, and settles a taken slot", async () => {
+    const alice = await desk.register("alice");
+    desk.pay([alice.address, 10n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.lane().runRound(desk.signal);
+    const fields = { customer: "alice", amountAtoken: TOKEN };
+    const waiting = await desk.request({ key: "w", to: destination(1), ...fields });
+    const backup = await desk.backup();
+    await desk.work();
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    await desk.watch();
+    const applied = await desk.causeway("recover", "--apply", "--json");
+    expect(JSON.parse(applied.text)).toMatchObject({ result: { frozen: [waiting.id] } });
+    await desk.work();
+    expect((await desk.read(waiting.id)).status).toBe("frozen");
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  });
+});
+
+describe("an empty database", () => {
+  it("gives out and pays nothing again; all that the chain proves comes back", async () => {
+    await live();
+    const paidBefore = desk.ownHashes();
+    await desk.useEmptyDatabase();
+    await desk.watch();
+    await desk.work(1);
+    await expect(desk.register("mallory")).rejects.toMatchObject({ code: "RECOVERY" });
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    await desk.work(1);
+    expect(await breaks()).toBe("");
+    expect((await desk.register("dave")).index).toBe(3);
+
+    const reason = ["--reason", "records of the exchange"];
+    for (const [index, customer] of ["alice", "bob", "carol"].entries()) {
+      const address = derivation.addressAt(index);
+      const whose = ["--customer", customer, "--with-deposits"];
+      await desk.causeway("ledger", "assign-address", address, ...whose, ...reason);
+    }
+    expect(await desk.availableAtoken("alice")).toBe(11n * TOKEN);
+    const keys = [
+      ["alice", "a1"],
+      ["alice", "a2"],
+      ["bob", "b1"],
+    ] as const;
+    for (const [place, [customer, key]] of keys.entries()) {
+      const hash = paidBefore[place] ?? "";
+      const claim = ["--customer", customer, "--idempotency-key", key];
+      await desk.causeway("ledger", "link-payment", hash, ...claim, ...reason);
+    }
+    expect(await desk.availableAtoken("alice")).toBe(8n * TOKEN);
+    expect(await desk.availableAtoken("bob")).toBe(2n * TOKEN);
+    await desk.work(2);
+    await desk.watch();
+    expect(await breaks()).toBe("");
+    expect(desk.ownHashes()).toEqual(paidBefore);
+    // The hot wallet goes on where the chain is.
+    await desk.request({ key: "a9", customer: "alice", to: destination(9), amountAtoken: TOKEN });
+    await desk.work();
+    expect(desk.paidAtoken(destination(9))).toBe(TOKEN);
+    expect(desk.chain.nonces.get(WALLET)).toBe(4n);
+  });
+
+  it("finds addresses by their activity where the home was lost, too", async () => {
+    await live();
+    // Index 9 was paid by somebody; 3 to 8 never were.
+    desk.pay([derivation.addressAt(9), TOKEN]);
+    desk.chain.mine();
+    await desk.useEmptyDatabase();
+    const { rmSync } = await import("node:fs");
+    rmSync(`${desk.home}/data`, { recursive: true });
+    await desk.causeway("recover", "--declare", "both are gone");
+    const plan = await desk.causeway("recover", "--apply");
+    expect(plan.text).toContain("register 10 addresses without a customer, indexes 0 to 9");
+    await desk.watch();
+    expect(await breaks()).toBe("");
+    expect((await desk.register("dave")).index).toBe(10);
+  });
+});
