@@ -8,7 +8,7 @@ import { bytesToHex, type Hash32, type Hex } from "../chain/hex.js";
 import { buildAndSign } from "../chain/signing/legacy-transaction.js";
 import { decodeTransaction, recoverSender, type SignedTransaction } from "../chain/transaction.js";
 import { WorkerError } from "./errors.js";
-import { cancelPriceCap } from "./gas.js";
+import { cancelPriceCap } from "./lane/gas.js";
 
 /**
  * A plain payment in a legacy transaction, without data. Nothing to the wallet itself is a

@@ -9,7 +9,7 @@ import { isFinalStatus, WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdr
 import type { Metrics } from "../runtime/process/metrics.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
-import type { LaneStatus } from "./lane.js";
+import type { LaneStatus } from "./lane/lane.js";
 
 /** What the gauges of health read when a page is asked for. */
 export interface WorkerHealthSource {

@@ -223,3 +223,9 @@ function fieldOf(value: unknown, key: string): unknown {
 function fieldsOf(value: unknown): object {
   return typeof value === "object" && value !== null ? value : {};
 }
+
+/** The regular expression for a path of an API file: "{id}" matches one segment. */
+export function pathPattern(path: string): RegExp {
+  const escaped = path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{[^}]+\}/g, "[^/]+");
+  return new RegExp(`^${escaped}$`);
+}

@@ -13,6 +13,7 @@ import * as OpenApiValidator from "express-openapi-validator";
 import { errorCode } from "../../chain/errors.js";
 import type { ListenAddress } from "../config/config-values.js";
 import { type Caller, type HttpAccess, HttpGate } from "./http-access.js";
+import { pathPattern } from "./api-schema.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
@@ -487,12 +488,6 @@ function checkUrl(request: Request): void {
   if (/%00/.test(request.originalUrl)) {
     throw requestError(400, "NUL characters are not allowed", { path: request.path });
   }
-}
-
-/** The regular expression for a path of an API file: "{id}" matches one segment. */
-function pathPattern(path: string): RegExp {
-  const escaped = path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{[^}]+\}/g, "[^/]+");
-  return new RegExp(`^${escaped}$`);
 }
 
 function assertReadable(path: string): void {

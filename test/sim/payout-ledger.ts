@@ -17,7 +17,7 @@ import {
   type WithdrawalStatus,
 } from "../../ledger/withdrawals/withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
-import type { LaneLedger } from "../../withdrawal-worker/lane-ledger.js";
+import type { LaneLedger } from "../../withdrawal-worker/lane/lane-ledger.js";
 import type { ModelChain } from "./payout-pool.js";
 
 /** Rules of the ledger that a run may break on purpose. */

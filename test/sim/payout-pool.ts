@@ -5,7 +5,7 @@ import type { NodeReceipt } from "../../rpc-client/transaction-codec.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
 import type { PaymentIntent, SignedPayment, Signer } from "../../withdrawal-worker/signer.js";
-import type { PaymentEstimate, WalletView } from "../../withdrawal-worker/wallet-node.js";
+import type { PaymentEstimate, WalletView } from "../../withdrawal-worker/lane/wallet-node.js";
 import type { EstimateMeaning } from "../../withdrawal-worker/withdrawal-state.js";
 
 /** What a destination does. */

@@ -14,9 +14,9 @@ import { systemClock } from "../../../runtime/process/clock.js";
 import { createMetrics, type Metrics } from "../../../runtime/process/metrics.js";
 import type { Sql } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
-import { AcceptQueue } from "../../../withdrawal-worker/accept-queue.js";
-import { createWithdrawalRoutes } from "../../../withdrawal-worker/api.js";
-import { mapWithdrawalError } from "../../../withdrawal-worker/api-errors.js";
+import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
+import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
 import {
   registerWorkerFigures,
   registerWorkerHealth,

@@ -5,7 +5,7 @@ import { decodeTransactionHex } from "../../../chain/transaction.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
-import type { Lane } from "../../../withdrawal-worker/lane.js";
+import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { freshAddress, House, TOKEN, WALLET } from "./house.js";
 
 let house: House;

@@ -23,11 +23,11 @@ import {
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { Lane } from "../../../withdrawal-worker/lane.js";
-import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane-context.js";
-import { createLaneLedger } from "../../../withdrawal-worker/lane-ledger.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
-import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
+import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
 

@@ -1,8 +1,8 @@
 /** Slow nodes, two workers, and a database that answers but does not write: the lane goes on. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import type { LaneContext } from "../../../withdrawal-worker/lane-context.js";
-import { whileHolding } from "../../../withdrawal-worker/lease-keeper.js";
-import { Lane } from "../../../withdrawal-worker/lane.js";
+import type { LaneContext } from "../../../withdrawal-worker/lane/lane-context.js";
+import { whileHolding } from "../../../withdrawal-worker/lane/lease-keeper.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { ledgerRole } from "../../../ledger/roles.js";
 import { until } from "../../helpers/until.js";
 import { House, TOKEN, WALLET } from "./house.js";

@@ -7,7 +7,7 @@ import {
   raiseGasLimit,
   raisePrice,
   withMargin,
-} from "../../../withdrawal-worker/gas.js";
+} from "../../../withdrawal-worker/lane/gas.js";
 
 const settings: GasSettings = {
   marginPercent: 20,

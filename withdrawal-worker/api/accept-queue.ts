@@ -1,15 +1,15 @@
 /** Gathers requests that arrive while the database is busy, so that one commit serves many. */
-import { AppError } from "../chain/errors.js";
+import { AppError } from "../../chain/errors.js";
 import {
   type AcceptOutcome,
   acceptWithdrawals,
   type WithdrawalRequest,
-} from "../ledger/withdrawals/withdrawals.js";
-import { failpoint } from "../runtime/process/failpoint.js";
-import type { Clock } from "../runtime/process/clock.js";
-import { Batcher } from "../runtime/process/batcher.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { WORKER_FAILPOINTS } from "./failpoints.js";
+} from "../../ledger/withdrawals/withdrawals.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { Batcher } from "../../runtime/process/batcher.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { WORKER_FAILPOINTS } from "../failpoints.js";
 
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;

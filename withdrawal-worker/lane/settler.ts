@@ -2,13 +2,13 @@
  * Receipts to outcomes. The chain's nonce says which slots are consumed; a receipt of any of a
  * slot's attempts decides it; a consumed nonce without one freezes and is never paid again.
  */
-import type { Hash32, Height } from "../chain/hex.js";
-import { receiptOfSlot, type SlotReceipt } from "../ledger/withdrawals/slot-outcomes.js";
-import type { Inclusion, LiveSlot } from "../ledger/withdrawals/slot-rows.js";
-import { failpoint } from "../runtime/process/failpoint.js";
-import { WORKER_FAILPOINTS } from "./failpoints.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import { receiptOfSlot, type SlotReceipt } from "../../ledger/withdrawals/slot-outcomes.js";
+import type { Inclusion, LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
-import { verdictOnConsumedNonce } from "./withdrawal-state.js";
+import { verdictOnConsumedNonce } from "../withdrawal-state.js";
 
 /** Remembers since when receipts are missing; losing this memory only makes it more patient. */
 export class Settler {

@@ -1,6 +1,6 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
-import type { NewAttempt } from "../ledger/withdrawals/nonce-slots.js";
-import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
+import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {
   FeeRoom,
   MAX_ATTEMPTS,
@@ -17,7 +17,7 @@ import {
   raisePrice,
 } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
-import type { EstimateMeaning, SendMeaning } from "./withdrawal-state.js";
+import type { EstimateMeaning, SendMeaning } from "../withdrawal-state.js";
 
 /** A slot whose latest attempt was refused for good. */
 export interface RefusedAttempt {

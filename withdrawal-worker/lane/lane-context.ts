@@ -1,11 +1,11 @@
 /** What all steps of a lane share: the wallet, its lease, the node, the settings. */
-import type { FailureRules } from "../ledger/withdrawals/slot-outcomes.js";
-import type { WalletLease } from "../ledger/withdrawals/wallet-lease.js";
-import type { Clock } from "../runtime/process/clock.js";
-import type { Logger } from "../runtime/process/logger.js";
+import type { FailureRules } from "../../ledger/withdrawals/slot-outcomes.js";
+import type { WalletLease } from "../../ledger/withdrawals/wallet-lease.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
 import type { LaneLedger } from "./lane-ledger.js";
-import type { Signer } from "./signer.js";
+import type { Signer } from "../signer.js";
 import type { StallSettings } from "./stalled-slot.js";
 import type { WalletNode, WalletView } from "./wallet-node.js";
 

@@ -1,9 +1,9 @@
 /** The one place where faults become the withdrawal API's error bodies. */
-import { AppError } from "../chain/errors.js";
-import { LedgerError } from "../ledger/errors.js";
-import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
-import type { ErrorReply } from "../runtime/http/http-server.js";
-import { ApiError } from "./errors.js";
+import { AppError } from "../../chain/errors.js";
+import { LedgerError } from "../../ledger/errors.js";
+import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
+import type { ErrorReply } from "../../runtime/http/http-server.js";
+import { ApiError } from "../errors.js";
 
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapWithdrawalError(error: unknown): ErrorReply {

@@ -3,19 +3,19 @@
  * The tables are the truth; a wake-up only makes the next round come sooner, and the scan interval
  * finds what a lost one left behind.
  */
-import { errorCode, errorMessage } from "../chain/errors.js";
+import { errorCode, errorMessage } from "../../chain/errors.js";
 import {
   type HotWalletState,
   LeaseLostError,
   type WalletLease,
-} from "../ledger/withdrawals/wallet-lease.js";
-import { NodeFault, RpcError } from "../rpc-client/errors.js";
-import { SqlError } from "../runtime/sql/sql-errors.js";
-import { createWakeup, sleep } from "../runtime/process/task.js";
+} from "../../ledger/withdrawals/wallet-lease.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
 import { Broadcaster } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
-import { WorkerError } from "./errors.js";
+import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { whileHolding } from "./lease-keeper.js";
 import { OlderChainWatch } from "./older-chain.js";

@@ -1,13 +1,13 @@
 /** Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. */
-import type { QueuedWithdrawal } from "../ledger/withdrawals/nonce-slots.js";
-import { feeOf, type SlotCandidate, type SlotLimit } from "../ledger/withdrawals/slot-choice.js";
-import type { WithdrawalId } from "../ledger/withdrawals/withdrawals.js";
-import { failpoint } from "../runtime/process/failpoint.js";
-import { WORKER_FAILPOINTS } from "./failpoints.js";
+import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
+import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import { WORKER_FAILPOINTS } from "../failpoints.js";
 import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import type { PaymentEstimate } from "./wallet-node.js";
-import type { EstimateMeaning } from "./withdrawal-state.js";
+import type { EstimateMeaning } from "../withdrawal-state.js";
 
 /** Longest text of a destination's refusal that is kept; contracts choose these texts. */
 const MAX_REASON_LENGTH = 200;

@@ -1,9 +1,9 @@
 /** The node as the worker needs it: consistent views, and answers that carry their height. */
-import type { Address } from "../chain/address.js";
-import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
-import type { ChainIdentity } from "../ledger/database.js";
-import { readQuantity, readSafeQuantity } from "../rpc-client/answer-fields.js";
-import { badAnswer, NodeFault } from "../rpc-client/errors.js";
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
+import type { ChainIdentity } from "../../ledger/database.js";
+import { readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
+import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
   createEvmClient,
@@ -13,17 +13,17 @@ import {
   parseHeader,
   parseSyncing,
   type SendOutcome,
-} from "../rpc-client/evm-client.js";
+} from "../../rpc-client/evm-client.js";
 import {
   type JsonRpcClient,
   resultOf,
   type RpcCall,
   type RpcOptions,
   type RpcOutcome,
-} from "../rpc-client/json-rpc.js";
-import { type NodeReceipt, parseNodeReceipt } from "../rpc-client/transaction-codec.js";
-import { WorkerError } from "./errors.js";
-import { type EstimateMeaning, meaningOfEstimate } from "./withdrawal-state.js";
+} from "../../rpc-client/json-rpc.js";
+import { type NodeReceipt, parseNodeReceipt } from "../../rpc-client/transaction-codec.js";
+import { WorkerError } from "../errors.js";
+import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
 
 /** The wallet on the chain, all of one moment except the pool's nonce. */
 export interface WalletView {

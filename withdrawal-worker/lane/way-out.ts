@@ -2,8 +2,8 @@
  * The way out of the lowest open nonce, for which all later ones wait: a better price after a
  * while, then a transfer of nothing in its place; and those transfers themselves.
  */
-import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
-import type { WithdrawalStatus } from "../ledger/withdrawals/withdrawal-status.js";
+import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import type { WithdrawalStatus } from "../../ledger/withdrawals/withdrawal-status.js";
 import {
   FeeRoom,
   MAX_ATTEMPTS,

@@ -1,9 +1,9 @@
 /** Signing: the first attempt of each slot, and those that replace it on the same nonce. */
-import type { NewAttempt } from "../ledger/withdrawals/nonce-slots.js";
-import { feeOf } from "../ledger/withdrawals/slot-choice.js";
-import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
-import { failpoint } from "../runtime/process/failpoint.js";
-import { WORKER_FAILPOINTS } from "./failpoints.js";
+import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
+import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
+import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { AttemptGas, GasSettings } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 

@@ -2,7 +2,7 @@
  * Keeps a lease while its holder works: a round that waits for a slow node must not lose the wallet
  * to another worker, which would then lose it in the same way.
  */
-import { LeaseLostError, type WalletLease } from "../ledger/withdrawals/wallet-lease.js";
+import { LeaseLostError, type WalletLease } from "../../ledger/withdrawals/wallet-lease.js";
 import type { LaneLedger } from "./lane-ledger.js";
 
 /** Renewals within one lease: two may come late before it runs out. */

@@ -1,12 +1,12 @@
 /** The ledger as a lane uses it: every call is one commit. */
-import type { Address } from "../chain/address.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { paymentsFrom, type VanishedPayment } from "../ledger/recovery/older-chain.js";
+import type { Address } from "../../chain/address.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { paymentsFrom, type VanishedPayment } from "../../ledger/recovery/older-chain.js";
 import {
   beginCancelling,
   cancelExpired,
   type CancelIntent,
-} from "../ledger/withdrawals/cancellation.js";
+} from "../../ledger/withdrawals/cancellation.js";
 import {
   type NewAttempt,
   type QueuedWithdrawal,
@@ -17,13 +17,13 @@ import {
   sumOpenSlots,
   type TakenSlots,
   takeSlots,
-} from "../ledger/withdrawals/nonce-slots.js";
+} from "../../ledger/withdrawals/nonce-slots.js";
 import {
   freezeSigning,
   readFreeze,
   type SigningFreeze,
-} from "../ledger/withdrawals/signing-freeze.js";
-import type { OpenSlots, SlotBudget, SlotCandidate } from "../ledger/withdrawals/slot-choice.js";
+} from "../../ledger/withdrawals/signing-freeze.js";
+import type { OpenSlots, SlotBudget, SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
 import {
   customersWithFailures,
   type FailureRules,
@@ -31,8 +31,8 @@ import {
   recordInclusions,
   settleSlots,
   type SlotReceipt,
-} from "../ledger/withdrawals/slot-outcomes.js";
-import type { LiveSlot } from "../ledger/withdrawals/slot-rows.js";
+} from "../../ledger/withdrawals/slot-outcomes.js";
+import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {
   acquireLease,
   createHotWallet,
@@ -41,18 +41,18 @@ import {
   releaseLease,
   renewLease,
   type WalletLease,
-} from "../ledger/withdrawals/wallet-lease.js";
+} from "../../ledger/withdrawals/wallet-lease.js";
 import {
   endBeforeSlot,
   moveWithdrawals,
   postponeWithdrawals,
   type Step,
-} from "../ledger/withdrawals/withdrawal-steps.js";
-import type { WithdrawalId } from "../ledger/withdrawals/withdrawals.js";
+} from "../../ledger/withdrawals/withdrawal-steps.js";
+import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
 
 type Ids = ReadonlySet<WithdrawalId>;
 
-/** Use cases of `ledger/withdrawals` and `ledger/recovery`, described there; all throw the database's faults. */
+/** Use cases of `ledger/withdrawals` and `ledger/recovery`; all throw the database's faults. */
 export interface LaneLedger {
   readHotWallet(wallet: Address): Promise<HotWalletState | undefined>;
   createHotWallet(options: Parameters<typeof createHotWallet>[1]): Promise<void>;

@@ -1,13 +1,18 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import { type Address, BURN_ADDRESS, parseStrictAddress, ZERO_ADDRESS } from "../chain/address.js";
-import { errorMessage } from "../chain/errors.js";
-import { parseAtoken } from "../chain/units.js";
-import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../ledger/books/accounts.js";
-import { type CancelOutcome, cancelWithdrawal } from "../ledger/withdrawals/cancellation.js";
+import {
+  type Address,
+  BURN_ADDRESS,
+  parseStrictAddress,
+  ZERO_ADDRESS,
+} from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
+import { parseAtoken } from "../../chain/units.js";
+import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
+import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import {
   isWithdrawalStatus,
   type WithdrawalStatus,
-} from "../ledger/withdrawals/withdrawal-status.js";
+} from "../../ledger/withdrawals/withdrawal-status.js";
 import {
   type AcceptRefusal,
   findWithdrawal,
@@ -15,11 +20,11 @@ import {
   toWithdrawalId,
   type Withdrawal,
   type WithdrawalRequest,
-} from "../ledger/withdrawals/withdrawals.js";
-import type { HttpReply, HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
+} from "../../ledger/withdrawals/withdrawals.js";
+import type { HttpReply, HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AcceptQueue } from "./accept-queue.js";
-import { ApiError, type ApiErrorCode } from "./errors.js";
+import { ApiError, type ApiErrorCode } from "../errors.js";
 
 /** What the API needs. */
 export interface WithdrawalApiParts {
