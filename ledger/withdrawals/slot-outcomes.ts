@@ -1,5 +1,6 @@
 /** How nonce slots end: a receipt is recorded, then booked once; or a foreign nonce is proven. */
 import type { Address } from "../../chain/address.js";
+import { present } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import {
@@ -71,7 +72,8 @@ export function receiptOfSlot(
       slotId: slot.slotId,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
-      cancelled: kind === "cancel" ? slot.cancel : undefined,
+      // Without its cause a mined cancellation would count as the payment.
+      cancelled: kind === "cancel" ? present(slot.cancel, "cause of a cancellation") : undefined,
       hash,
       blockNumber: receipt.height,
       blockHash: receipt.blockHash,
