@@ -70,11 +70,11 @@ export class WatcherBench {
     await chain.start();
     const identity = { genesisHash: chain.genesisHash, chainId: 6940n };
     const ledger = await openTestLedger(identity, "watcher");
-    const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+    const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 30_000 });
     const source = createDataApiClient({
       url: chain.url,
       network: { blockchain: "token", network: "testnet" },
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
     });
     return new WatcherBench(chain, ledger, rpc, createEvmClient(rpc), source);
   }
