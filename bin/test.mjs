@@ -9,7 +9,8 @@
  *                by its Go client where Go is there to build them. With --long, also 500 blocks
  *                at 200 ms, 100 at 2 s, nodes that are killed, frozen, cut off, run twice or come
  *                back, and what outsiders ask of a network
- *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run)
+ *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run), and
+ *                3,000 transactions built as other clients build them (300)
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
 import { spawn } from "node:child_process";
@@ -49,9 +50,9 @@ const MODES = {
   // One after the other: each network has the cores for itself.
   network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },
   fuzz: {
-    paths: ["test/integration/sidecar/fuzz"],
+    paths: ["test/integration/sidecar/fuzz", "construction-bytes"],
     ignored: ["/node_modules/"],
-    environment: { CAUSEWAY_FUZZ_REQUESTS: "100000" },
+    environment: { CAUSEWAY_FUZZ_REQUESTS: "100000", CAUSEWAY_INTENTS: "3000" },
   },
 };
 

@@ -29,6 +29,7 @@ import {
   withoutNetwork,
 } from "../helpers/guide.js";
 import { compiledFolder } from "../helpers/services/services.js";
+import { freePort } from "../helpers/ports.js";
 import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { compileSolidity } from "../helpers/solidity.js";
 
@@ -108,7 +109,8 @@ beforeAll(async () => {
   const add = ["tokens", "add", "--address", GOLD_ADDRESS, "--symbol", "GOLD", "--decimals", "6"];
   expect(await runCauseway({ home }, add)).toMatchObject({ code: 0 });
   kit = await startKit({ home, portOffset });
-  provider = new JsonRpcProvider(kit.url("jsonRpc"), 6940, { staticNetwork: true });
+  const settings = { staticNetwork: true, cacheTimeout: -1, pollingInterval: 100 };
+  provider = new JsonRpcProvider(kit.url("jsonRpc"), 6940, settings);
   offlineHome = folders.make("offline");
   fs.mkdirSync(path.join(offlineHome, "config"));
   for (const file of ["sidecar.toml", "tokens.json"]) {
@@ -130,7 +132,7 @@ async function fund(): Promise<void> {
   const payments = [CUSTODIAN, ISSUER].map(({ address }, index) =>
     faucet.sendTransaction({ to: address, value: parseEther("1"), nonce: nonce + index }),
   );
-  for (const payment of await Promise.all(payments)) await payment.wait(1, 60_000);
+  for (const payment of await Promise.all(payments)) await payment.wait();
   const { abi, bytecode } = compileSolidity({ "Gold.sol": GOLD_SOURCE })["Gold"] ?? {
     abi: [],
     bytecode: "0x",
@@ -158,16 +160,15 @@ const read = (folder: string, name: string) =>
 const online = (folder: string, program: string) =>
   outputOf([process.execPath, program], folder, { ONLINE: kit.url("sidecarOnline") });
 
-/** A port of its own: where there is no namespace, the kit's offline server has the usual one. */
-const OFFLINE_PORT = String(18_081 + (process.pid % 1_000));
-
 async function offline(folder: string, program: string): Promise<string> {
   const main = path.join(await compiledFolder(), "sidecar", "main-offline.js");
   const kitPort = String(kit.port("sidecarOnline"));
   const evaluate = [process.execPath, "--input-type=module", "--eval", OFFLINE_RUN];
-  const run = [...evaluate, main, offlineHome, OFFLINE_PORT, program, kitPort];
+  // One of its own: where there is no namespace, the kit's offline server has the usual one.
+  const port = String(await freePort());
+  const run = [...evaluate, main, offlineHome, port, program, kitPort];
   return outputOf(withoutNetwork(run), folder, {
-    OFFLINE: `http://127.0.0.1:${OFFLINE_PORT}`,
+    OFFLINE: `http://127.0.0.1:${port}`,
     ISOLATED: CAN_ISOLATE ? "1" : "0",
   });
 }

@@ -77,11 +77,11 @@ export class WatcherBench {
     await chain.start();
     const identity = { genesisHash: chain.genesisHash, chainId: 6940n };
     const ledger = await openTestLedger(identity, "watcher");
-    const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 5_000 });
+    const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 30_000 });
     const source = createDataApiClient({
       url: chain.url,
       network: { blockchain: "token", network: "testnet" },
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
     });
     const home = mkdtempSync(join(tmpdir(), "causeway-watcher-"));
     const guard = await WatcherBench.openGuard(ledger.database, home);

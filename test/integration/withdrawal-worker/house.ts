@@ -108,11 +108,11 @@ export class House {
   }
 
   /** A lane with a worker's name of its own. */
-  lane(settings: Partial<LaneSettings> = {}, timeoutMs = 2_000): Lane {
+  lane(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): Lane {
     return new Lane(this.context(settings, timeoutMs), randomUUID());
   }
 
-  context(settings: Partial<LaneSettings> = {}, timeoutMs = 2_000): LaneContext {
+  context(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
     return {

@@ -53,7 +53,7 @@ async function clientOf(
 }
 
 function open(url: string, options: { timeoutMs?: number; maxResponseBytes?: number } = {}) {
-  const client = createJsonRpcClient({ url, timeoutMs: 2_000, ...options });
+  const client = createJsonRpcClient({ url, timeoutMs: 30_000, ...options });
   closers.push(() => client.close());
   return client;
 }

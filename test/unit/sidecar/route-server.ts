@@ -50,7 +50,7 @@ export function routeServer(
   nodeUrl: string,
   parts: { registry: TokenRegistry; quarantines?: CallPorts["quarantines"] },
 ): RouteServer {
-  const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 5_000 });
+  const rpc = createJsonRpcClient({ url: nodeUrl, timeoutMs: 30_000 });
   const client = createEvmClient(rpc);
   const network = NETWORKS.testnet;
   const { registry, quarantines = { quarantineOf: () => undefined } } = parts;

@@ -1,6 +1,6 @@
 /**
- * The bytes of 1,000 seeded intents (native, with calldata, ERC-20) against those of ethers, viem
- * and `cast mktx --legacy`, and every way back from bytes to the intent.
+ * The bytes of seeded intents (native, with calldata, ERC-20) against those of ethers, viem and
+ * `cast mktx --legacy`, and every way back from bytes to the intent. CAUSEWAY_INTENTS sets how many.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ import { pair, signatureOf } from "./construction-steps.js";
 import { CURRENCY, GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
 
 const SEED = 20_261_120;
-const ROUNDS = 1_000;
+const ROUNDS = Number(process.env["CAUSEWAY_INTENTS"] ?? 300);
 const CAST = fileURLToPath(
   new URL("../../../../node_modules/@foundry-rs/cast-linux-amd64/bin/cast", import.meta.url),
 );
