@@ -16,7 +16,9 @@ import type { ListenAddress } from "../config/config-values.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
+import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
+import { boundUnsent } from "./http-unsent.js";
 import { endSocket, sendBytes, sendJson, signalOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
 import type { Service } from "../process/lifecycle.js";
@@ -101,6 +103,8 @@ export interface HttpServerOptions extends ApiDescription {
   /** Asked by `GET /ready`. */
   readonly readiness: () => Readiness | Promise<Readiness>;
   readonly log: Logger;
+  /** Another bound of what clients do not take than the usual one. */
+  readonly unsent?: HeldBytes;
   readonly metrics: Metrics;
   readonly bodyLimitBytes: number;
   /** Check JSON replies against the API file; default true. */
@@ -195,6 +199,7 @@ class OpenApiServer implements HttpServer {
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.maxConnections = MAX_CONNECTIONS;
+    boundUnsent(this.#server, options.unsent);
   }
 
   get port(): number {
@@ -239,9 +244,7 @@ class OpenApiServer implements HttpServer {
   }
 
   async stop(): Promise<void> {
-    if (!this.#server.listening) {
-      return;
-    }
+    if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
     const force = setTimeout(() => this.#server.closeAllConnections(), DRAIN_TIMEOUT_MS);
