@@ -17,10 +17,10 @@ export interface ClientMemoryLimits {
   readonly unsentBytes: number;
 }
 
-/** Some of the largest batches at once; four of the largest answers, hundreds of full blocks. */
+/** Some of the largest batches at once; two of the largest answers, hundreds of full blocks. */
 const USUAL_LIMITS: ClientMemoryLimits = {
   unreadBytes: 64 * 1024 * 1024,
-  unsentBytes: 256 * 1024 * 1024,
+  unsentBytes: 128 * 1024 * 1024,
 };
 
 /** The bounds of one node. */
