@@ -67,6 +67,9 @@ const FAR_BEHIND_BLOCKS = 16;
 /** Peers asked at once; each may answer with the largest block there is. */
 const MAX_ASKED_AT_ONCE = 4;
 
+/** A peer that says that its proof comes later has so many times as long. */
+const LATER_FACTOR = 3;
+
 /** Doubling ends somewhere, so that the power stays a number. */
 const MAX_DOUBLINGS = 20;
 
@@ -177,12 +180,24 @@ export class LagWatch {
     height: Height,
     signal: AbortSignal,
   ): Promise<Commit | undefined> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.limits.proofMs)]);
+    const { proofMs } = this.limits;
+    const timeout = AbortSignal.timeout(proofMs);
+    const longest = AbortSignal.timeout(proofMs * LATER_FACTOR);
+    const ending = new AbortController();
+    let isLater = false;
+    timeout.addEventListener("abort", () => {
+      if (!isLater) ending.abort(timeout.reason);
+    });
+    const limit = AbortSignal.any([signal, longest, ending.signal]);
     let commit: Commit | undefined;
     try {
       await source.blocks(
         { from: height, count: 1 },
-        { signal: limit, onBlock: (received) => (commit = received.commit) },
+        {
+          signal: limit,
+          onBlock: (received) => (commit = received.commit),
+          onLater: () => (isLater = true),
+        },
       );
     } catch (error) {
       signal.throwIfAborted();
