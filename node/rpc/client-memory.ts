@@ -1,5 +1,5 @@
 /** What all clients of the node's servers together may make it keep in memory. */
-import { HeldBytes } from "../../runtime/http/held-bytes.js";
+import { CLIENT_PATIENCE, COUNTED_BYTES, HeldBytes } from "../../runtime/http/held-bytes.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 
@@ -17,17 +17,11 @@ export interface ClientMemoryLimits {
   readonly unsentBytes: number;
 }
 
-/** Some of the largest batches at once; four of the largest answers, hundreds of full blocks. */
+/** Some of the largest batches at once; two of the largest answers, hundreds of full blocks. */
 const USUAL_LIMITS: ClientMemoryLimits = {
   unreadBytes: 64 * 1024 * 1024,
-  unsentBytes: 256 * 1024 * 1024,
+  unsentBytes: 128 * 1024 * 1024,
 };
-
-/** Clients on slow lines take a megabit a second, after a pause of half a minute. */
-const PATIENCE = { graceMs: 30_000, minBytesPerSecond: 128 * 1024 };
-
-/** Below this nothing is counted: as much as the system keeps for each connection anyway. */
-export const COUNTED_BYTES = 16 * 1024;
 
 /** The bounds of one node. */
 export function createClientMemory(
@@ -36,8 +30,8 @@ export function createClientMemory(
 ): ClientMemory {
   const { unreadBytes, unsentBytes } = { ...USUAL_LIMITS, ...limits };
   return {
-    unread: new HeldBytes({ maxBytes: unreadBytes, ...PATIENCE }, clock),
-    unsent: new HeldBytes({ maxBytes: unsentBytes, ...PATIENCE }, clock),
+    unread: new HeldBytes({ maxBytes: unreadBytes, ...CLIENT_PATIENCE }, clock),
+    unsent: new HeldBytes({ maxBytes: unsentBytes, ...CLIENT_PATIENCE }, clock),
   };
 }
 

@@ -2,8 +2,8 @@
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { AppError, errorCode, errorMessage } from "../../chain/errors.js";
-import type { HeldBytes, Holding } from "../../runtime/http/held-bytes.js";
-import { type ClientMemory, COUNTED_BYTES } from "./client-memory.js";
+import { COUNTED_BYTES, type HeldBytes, type Holding } from "../../runtime/http/held-bytes.js";
+import type { ClientMemory } from "./client-memory.js";
 
 /** A listening server; `stop` is safe to call more than once. */
 export interface RpcServer {

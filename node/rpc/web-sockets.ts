@@ -2,7 +2,8 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import { type ClientMemory, COUNTED_BYTES } from "./client-memory.js";
+import { COUNTED_BYTES } from "../../runtime/http/held-bytes.js";
+import type { ClientMemory } from "./client-memory.js";
 import { isAllowedOrigin } from "./evm/origin.js";
 
 /** Time that clients get to answer a close frame when the server stops. */

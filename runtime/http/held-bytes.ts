@@ -27,6 +27,12 @@ export interface HeldBytesLimits {
   readonly minBytesPerSecond: number;
 }
 
+/** Clients on slow lines take a megabit a second, after a pause of half a minute. */
+export const CLIENT_PATIENCE = { graceMs: 30_000, minBytesPerSecond: 128 * 1024 };
+
+/** Below this nothing need be counted: as much as the system keeps for each connection anyway. */
+export const COUNTED_BYTES = 16 * 1024;
+
 /** How often it is looked for who is overdue, while anything is held. */
 const SWEEP_INTERVAL_MS = 5_000;
 

@@ -17,7 +17,9 @@ import { pathPattern } from "./api-schema.js";
 import { isJsonType, parseJsonBody, readBody } from "./http-body.js";
 import { HttpError, normaliseHttpError, requestError, unreadableRequest } from "./http-errors.js";
 import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from "./http-lane.js";
+import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
+import { boundUnsent } from "./http-unsent.js";
 import { endSocket, sendBytes, sendJson, signalOf } from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
 import type { Service } from "../process/lifecycle.js";
@@ -104,6 +106,8 @@ export interface HttpServerOptions extends ApiDescription {
   /** Asked by `GET /ready`. */
   readonly readiness: () => Readiness | Promise<Readiness>;
   readonly log: Logger;
+  /** Another bound of what clients do not take than the usual one. */
+  readonly unsent?: HeldBytes;
   readonly metrics: Metrics;
   /** Figures that `/metrics` adds for those who show the key: what business goes on here. */
   readonly keyedMetrics?: Metrics;
@@ -210,6 +214,7 @@ class OpenApiServer implements HttpServer {
     });
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
     this.#server.maxConnections = MAX_CONNECTIONS;
+    boundUnsent(this.#server, options.unsent);
   }
 
   get port(): number {

@@ -67,6 +67,9 @@ const FAR_BEHIND_BLOCKS = 16;
 /** Peers asked at once; each may answer with the largest block there is. */
 const MAX_ASKED_AT_ONCE = 4;
 
+/** A peer that says that its proof comes later has so many times as long. */
+const LATER_FACTOR = 3;
+
 /** Doubling ends somewhere, so that the power stays a number. */
 const MAX_DOUBLINGS = 20;
 
@@ -177,17 +180,29 @@ export class LagWatch {
     height: Height,
     signal: AbortSignal,
   ): Promise<Commit | undefined> {
-    const limit = limitedSignal([signal], this.limits.proofMs);
+    const { proofMs } = this.limits;
+    const ending = new AbortController();
+    let isLater = false;
+    const timer = setTimeout(() => {
+      if (!isLater) ending.abort(new DOMException("no proof in time", "TimeoutError"));
+    }, proofMs);
+    const limit = limitedSignal([signal, ending.signal], proofMs * LATER_FACTOR);
     let commit: Commit | undefined;
     try {
       await source.blocks(
         { from: height, count: 1 },
-        { signal: limit, onBlock: (received) => (commit = received.commit) },
+        {
+          signal: limit,
+          onBlock: (received) => (commit = received.commit),
+          onLater: () => (isLater = true),
+        },
       );
     } catch (error) {
       signal.throwIfAborted();
       this.ports.log.debug({ peer: nodeId, err: error }, "no proof of a peer's height");
       if (errorCode(error) === "PEER_PROTOCOL") this.ports.report(nodeId, "malformed");
+    } finally {
+      clearTimeout(timer);
     }
     return commit;
   }

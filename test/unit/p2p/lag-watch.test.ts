@@ -30,7 +30,7 @@ function answerOf(height: Height, mode: Mode): DecidedBlock {
 function claimOf(name: string, options: { height: Height; mode?: Mode }) {
   const asked: Height[] = [];
   const { mode = "honest" } = options;
-  const claim: HeightClaim = {
+  const claim: HeightClaim & { source: { blocks: HeightClaim["source"]["blocks"] } } = {
     nodeId: name as NodeId,
     height: options.height,
     source: {
@@ -114,6 +114,31 @@ describe("the watch over the own height", () => {
     claims.push(brief.claim);
     await pass(999);
     expect([...near.asked, ...brief.asked]).toEqual([]);
+  });
+
+  it("waits longer for a peer that says that its proof comes later, and not for ever", async () => {
+    const { claim, asked } = claimOf("busy", { height: 40 });
+    const give = claim.source.blocks;
+    const tries: { readonly giveMs: number; wasGivenUp: boolean }[] = [];
+    claim.source.blocks = async (request, options) => {
+      options.onLater?.();
+      // Timers fire in the order of their times, however late that is.
+      const one = { giveMs: LIMITS.proofMs * (tries.length === 0 ? 4 : 2), wasGivenUp: false };
+      tries.push(one);
+      await new Promise((resolve) => setTimeout(resolve, one.giveMs));
+      one.wasGivenUp = options.signal.aborted;
+      options.signal.throwIfAborted();
+      return give(request, options);
+    };
+    const { reports, run, pass } = stage(10, [claim]);
+    const done = run();
+    await pass(0);
+    await pass(1_000);
+    await until(() => tries[0]?.wasGivenUp === true, { timeoutMs: 10_000 });
+    await pass(30_000);
+    await done;
+    expect(tries.map(({ wasGivenUp }) => wasGivenUp)).toEqual([true, false]);
+    expect([asked, reports]).toEqual([[26], []]);
   });
 
   const unproved: Mode[] = ["forged", "empty", "silent", "garbled", "other"];
