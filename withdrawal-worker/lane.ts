@@ -48,6 +48,8 @@ export class Lane {
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
   #openSlots = 0;
+  /** Requests that the day's fees do not cover were met, and will be again by then. */
+  #noFeesUntilMs = 0;
 
   /** @param owner name of this worker in the lease, different for every process */
   constructor(context: LaneContext, owner: string) {
@@ -124,7 +126,8 @@ export class Lane {
     const expired = await ledger.cancelExpired({ wallet: signer.address, limit });
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
-    const hasMoreRequests = await fillSlots(this.#context, round);
+    const filled = await fillSlots(this.#context, round);
+    if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
     const hasMoreToSign = await signSlots(this.#context, round);
     await signCancels(this.#context, round);
     const report = await this.#broadcaster.sendDue(round);
@@ -136,7 +139,7 @@ export class Lane {
     if (report.hasNoFunds) this.#pause();
     const hasMoreExpired = expired === limit;
     const hasMoreOpen = hasMoreToSign || report.refused.length > 0;
-    return hasMoreMined || hasMoreExpired || hasMoreRequests || hasMoreOpen;
+    return hasMoreMined || hasMoreExpired || filled.hasMore || hasMoreOpen;
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */
@@ -205,6 +208,12 @@ export class Lane {
     }
   }
 
+  /** What is put off now has been looked at again, with a scan to spare. */
+  #retriedByMs(): number {
+    const { clock, settings } = this.#context;
+    return clock.monotonicMs() + settings.retryDelayMs + 2 * settings.scanIntervalMs;
+  }
+
   #pause(): void {
     const { clock, settings, log } = this.#context;
     this.#pausedUntilMs = clock.monotonicMs() + settings.retryDelayMs;
@@ -226,7 +235,10 @@ export class Lane {
   #stallReason(): string | undefined {
     const stalled = this.#wayOut.stalled();
     const { alarmAfterMs } = this.#context.settings.stall;
-    if (stalled === undefined || stalled.waitedMs < alarmAfterMs) return undefined;
+    if (stalled === undefined || stalled.waitedMs < alarmAfterMs) {
+      const hasNoFees = this.#context.clock.monotonicMs() < this.#noFeesUntilMs;
+      return hasNoFees ? "the day's budget of network fees is used up" : undefined;
+    }
     const { nonce, status, waitedMs } = stalled;
     const answer = this.#broadcaster.answerTo(nonce) ?? "nothing sent";
     const seconds = Math.floor(waitedMs / 1_000);

@@ -22,19 +22,27 @@ interface Sorted {
 
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
+/** What filling slots came to. */
+export interface Filled {
+  /** More requests may be waiting that could get a slot now. */
+  readonly hasMore: boolean;
+  /** Why no further one gets a slot; undefined when nothing stands in the way. */
+  readonly limit: SlotLimit | undefined;
+}
+
 /**
  * Takes slots for the oldest waiting requests. A request that cannot be paid fails without a
- * nonce; one that cannot be judged or covered now waits. @returns true when more may be waiting
+ * nonce; one that cannot be judged or covered now waits.
  */
-export async function fillSlots(context: LaneContext, round: Round): Promise<boolean> {
+export async function fillSlots(context: LaneContext, round: Round): Promise<Filled> {
   const { ledger, settings, signer } = context;
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
-  if ((await ledger.readFreeze(signer.address)).frozen) return false;
+  if ((await ledger.readFreeze(signer.address)).frozen) return { hasMore: false, limit: "frozen" };
   const requests = await ledger.readSlotQueue({
     wallet: signer.address,
     limit: settings.batchSize,
   });
-  if (requests.length === 0) return false;
+  if (requests.length === 0) return { hasMore: false, limit: undefined };
   const sorted = await sortRequests(context, round, requests);
   if (sorted.failing.length > 0) {
     await ledger.endBeforeSlot("failed", sorted.failing);
@@ -47,7 +55,7 @@ export async function fillSlots(context: LaneContext, round: Round): Promise<boo
   const candidates = await withoutRejected(context, sorted.candidates);
   const limit = await takeFor(context, round, { ...sorted, candidates });
   await postpone(context, sorted);
-  return requests.length === settings.batchSize && limit === undefined;
+  return { hasMore: requests.length === settings.batchSize && limit === undefined, limit };
 }
 
 async function sortRequests(
