@@ -19,7 +19,7 @@ import { WorkerError } from "./errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { whileHolding } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
-import { fillSlots } from "./slotter.js";
+import { fillCodeSlots, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
 
@@ -137,8 +137,10 @@ export class Lane {
       await this.#freeze(`the pool holds a foreign transaction with nonce ${nonces[0]}`);
     }
     if (report.hasNoFunds) this.#pause();
+    // Behind the sending: what code does in its estimates holds up nobody's plain payment.
+    const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
     const hasMoreExpired = expired === limit;
-    const hasMoreOpen = hasMoreToSign || report.refused.length > 0;
+    const hasMoreOpen = hasMoreToSign || hasMoreCode || report.refused.length > 0;
     return hasMoreMined || hasMoreExpired || filled.hasMore || hasMoreOpen;
   }
 

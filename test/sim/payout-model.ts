@@ -263,6 +263,10 @@ class Model {
     };
     return {
       view: () => faulty(() => chain.view()),
+      haveCode: (addresses) =>
+        faulty(() =>
+          addresses.map((address) => !["plain", "unmined"].includes(chain.natureOf(address))),
+        ),
       estimate: (_wallet, payments) =>
         faulty(() => payments.map((payment) => chain.estimate(payment))),
       send: (raws) =>
