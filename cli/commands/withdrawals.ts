@@ -145,13 +145,14 @@ function rowOf(withdrawal: Withdrawal): string {
 }
 
 function detailsOf(withdrawal: Withdrawal): string[] {
-  const { amountAtoken, hashes, txHash, blockNumber, history } = withdrawal;
+  const { amountAtoken, hashes, txHash, blockNumber, history, expiresAt } = withdrawal;
   const mined = blockNumber === undefined ? "not yet" : `${txHash} in block ${blockNumber}`;
   return [
     rowOf(withdrawal),
     `  amount     ${amountAtoken} atoken`,
     `  signed     ${hashes.length === 0 ? "nothing yet" : hashes.join(", ")}`,
     `  mined      ${mined}`,
+    ...(expiresAt === undefined ? [] : [`  deadline   ${expiresAt}`]),
     ...history.map(({ status, at }) => `  ${at}  ${status}`),
   ];
 }

@@ -107,7 +107,10 @@ class Model {
     this.#chain.isForgetful = false;
     this.#ledger.expireLease();
     const [worker] = this.#workers;
-    for (let round = 0; round < 150 && this.#ledger.open().length > 0; round++) {
+    // A few rounds in any case: with nothing open, what somebody else did has to be seen as well.
+    // Each payment that no block takes is waited for on its own, so the bound is by requests.
+    const most = 50 + 30 * this.#ledger.rows.size;
+    for (let round = 0; round < most && (round < 3 || this.#ledger.open().length > 0); round++) {
       await worker?.finishRound();
       this.#chain.mine(10);
       this.#nowMs += 6_000;
@@ -263,6 +266,10 @@ class Model {
     };
     return {
       view: () => faulty(() => chain.view()),
+      haveCode: (addresses) =>
+        faulty(() =>
+          addresses.map((address) => !["plain", "unmined"].includes(chain.natureOf(address))),
+        ),
       estimate: (_wallet, payments) =>
         faulty(() => payments.map((payment) => chain.estimate(payment))),
       send: (raws) =>

@@ -20,7 +20,7 @@ import type { LaneContext, Round } from "./lane-context.js";
 import { whileHolding } from "./lease-keeper.js";
 import { OlderChainWatch } from "./older-chain.js";
 import { Settler } from "./settler.js";
-import { fillSlots } from "./slotter.js";
+import { fillCodeSlots, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
 
@@ -50,6 +50,8 @@ export class Lane {
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
   #openSlots = 0;
+  /** Requests that the day's fees do not cover were met, and will be again by then. */
+  #noFeesUntilMs = 0;
 
   /** @param owner name of this worker in the lease, different for every process */
   constructor(context: LaneContext, owner: string) {
@@ -127,7 +129,8 @@ export class Lane {
     const expired = await ledger.cancelExpired({ wallet: signer.address, limit });
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
-    const hasMoreRequests = await fillSlots(this.#context, round);
+    const filled = await fillSlots(this.#context, round);
+    if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
     const hasMoreToSign = await signSlots(this.#context, round);
     await signCancels(this.#context, round);
     const report = await this.#broadcaster.sendDue(round);
@@ -137,9 +140,11 @@ export class Lane {
       await this.#freeze(`the pool holds a foreign transaction with nonce ${nonces[0]}`);
     }
     if (report.hasNoFunds) this.#pause();
+    // Behind the sending: what code does in its estimates holds up nobody's plain payment.
+    const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
     const hasMoreExpired = expired === limit;
-    const hasMoreOpen = hasMoreToSign || report.refused.length > 0;
-    return hasMoreMined || hasMoreExpired || hasMoreRequests || hasMoreOpen;
+    const hasMoreOpen = hasMoreToSign || hasMoreCode || report.refused.length > 0;
+    return hasMoreMined || hasMoreExpired || filled.hasMore || hasMoreOpen;
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */
@@ -208,6 +213,12 @@ export class Lane {
     }
   }
 
+  /** What is put off now has been looked at again, with a scan to spare. */
+  #retriedByMs(): number {
+    const { clock, settings } = this.#context;
+    return clock.monotonicMs() + settings.retryDelayMs + 2 * settings.scanIntervalMs;
+  }
+
   #pause(): void {
     const { clock, settings, log } = this.#context;
     this.#pausedUntilMs = clock.monotonicMs() + settings.retryDelayMs;
@@ -229,7 +240,10 @@ export class Lane {
   #stallReason(): string | undefined {
     const stalled = this.#wayOut.stalled();
     const { alarmAfterMs } = this.#context.settings.stall;
-    if (stalled === undefined || stalled.waitedMs < alarmAfterMs) return undefined;
+    if (stalled === undefined || stalled.waitedMs < alarmAfterMs) {
+      const hasNoFees = this.#context.clock.monotonicMs() < this.#noFeesUntilMs;
+      return hasNoFees ? "the day's budget of network fees is used up" : undefined;
+    }
     const { nonce, status, waitedMs } = stalled;
     const answer = this.#broadcaster.answerTo(nonce) ?? "nothing sent";
     const seconds = Math.floor(waitedMs / 1_000);

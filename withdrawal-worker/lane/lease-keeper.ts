@@ -25,14 +25,18 @@ export async function whileHolding<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const { ledger, leaseMs, signal } = options;
-  const lost = new AbortController();
+  const held = new AbortController();
+  // Taken off again at the end: the outer signal lives as long as the process.
+  const onOuterAbort = () => held.abort(signal.reason);
+  signal.throwIfAborted();
+  signal.addEventListener("abort", onOuterAbort, { once: true });
   let renewal: Promise<void> = Promise.resolve();
   let renewals = 0;
   const renew = async (): Promise<void> => {
     // Without the database nothing can be lost now: every commit proves the lease again.
     const isHeld = await ledger.renewLease(lease, { leaseMs }).catch(() => true);
     if (!isHeld) {
-      lost.abort(new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"));
+      held.abort(new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"));
     }
   };
   const timer = setInterval(() => {
@@ -43,13 +47,14 @@ export async function whileHolding<T>(
   // Work that never ends must not keep a process alive.
   timer.unref();
   try {
-    return await work(AbortSignal.any([signal, lost.signal]));
+    return await work(held.signal);
   } catch (error) {
-    // Whatever was waiting was torn off by the loss, and says so in words of its own.
-    lost.signal.throwIfAborted();
+    // Whatever was waiting was torn off, and says so in words of its own.
+    held.signal.throwIfAborted();
     throw error;
   } finally {
     clearInterval(timer);
+    signal.removeEventListener("abort", onOuterAbort);
     await renewal;
   }
 }

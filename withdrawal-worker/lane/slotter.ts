@@ -1,4 +1,7 @@
-/** Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. */
+/**
+ * Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. Plain
+ * payments come first and in one go; what runs code is estimated behind them, as far as time goes.
+ */
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
@@ -22,22 +25,70 @@ interface Sorted {
 
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
+/** Requests to code that one round estimates at most; the others wait for the next. */
+const MAX_CODE_PER_ROUND = 64;
+
+/** What filling slots came to. */
+export interface Filled {
+  /** More requests may be waiting that could get a slot now. */
+  readonly hasMore: boolean;
+  /** Why no further one gets a slot; undefined when nothing stands in the way. */
+  readonly limit: SlotLimit | undefined;
+  /** Requests to code, for `fillCodeSlots`. */
+  readonly toCode: readonly QueuedWithdrawal[];
+}
+
 /**
- * Takes slots for the oldest waiting requests. A request that cannot be paid fails without a
- * nonce; one that cannot be judged or covered now waits. @returns true when more may be waiting
+ * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
+ * fails without a nonce; one that cannot be judged or covered now waits.
  */
-export async function fillSlots(context: LaneContext, round: Round): Promise<boolean> {
-  const { ledger, settings, signer } = context;
+export async function fillSlots(context: LaneContext, round: Round): Promise<Filled> {
+  const { ledger, settings, signer, node } = context;
+  const none: Filled = { hasMore: false, limit: undefined, toCode: [] };
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
-  if ((await ledger.readFreeze(signer.address)).frozen) return false;
+  if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
   const requests = await ledger.readSlotQueue({
     wallet: signer.address,
     limit: settings.batchSize,
   });
-  if (requests.length === 0) return false;
-  const sorted = await sortRequests(context, round, requests);
+  if (requests.length === 0) return none;
+  const destinations = requests.map(({ destination }) => destination);
+  const haveCode = await node.haveCode(destinations, { signal: round.signal });
+  const plain = requests.filter((_, index) => haveCode[index] !== true);
+  const toCode = requests.filter((_, index) => haveCode[index] === true);
+  // None of these runs code, so none can take long.
+  const limit = await fillFor(context, round, plain, { perCall: settings.batchSize });
+  const hasMore = requests.length === settings.batchSize && limit === undefined;
+  return { hasMore, limit, toCode };
+}
+
+/**
+ * Takes slots for requests to code, as many as there is time for; the others wait a moment, so that
+ * they do not stand before plain ones. @returns true when some may have got a slot
+ */
+export async function fillCodeSlots(
+  context: LaneContext,
+  round: Round,
+  toCode: readonly QueuedWithdrawal[],
+): Promise<boolean> {
+  if (toCode.length === 0) return false;
+  await fillFor(context, round, toCode.slice(0, MAX_CODE_PER_ROUND), {});
+  const reason = "waits: payouts to contracts are estimated a few at a time";
+  const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
+  await postpone(context, later);
+  return true;
+}
+
+async function fillFor(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+  options: { readonly perCall?: number },
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const sorted = await sortRequests(context, round, requests, options);
   if (sorted.failing.length > 0) {
-    await ledger.endBeforeSlot("failed", sorted.failing);
+    await context.ledger.endBeforeSlot("failed", sorted.failing);
     failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
     context.log.info(
       { count: sorted.failing.length },
@@ -46,14 +97,15 @@ export async function fillSlots(context: LaneContext, round: Round): Promise<boo
   }
   const candidates = await withoutRejected(context, sorted.candidates);
   const limit = await takeFor(context, round, { ...sorted, candidates });
-  await postpone(context, sorted);
-  return requests.length === settings.batchSize && limit === undefined;
+  await postpone(context, sorted.waiting);
+  return limit;
 }
 
 async function sortRequests(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
+  options: { readonly perCall?: number },
 ): Promise<Sorted> {
   const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
   const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
@@ -72,11 +124,15 @@ async function sortRequests(
   const meanings = await context.node.estimate(
     context.signer.address,
     asked.map(({ payment }) => payment),
-    { signal: round.signal },
+    { signal: round.signal, ...options },
   );
   asked.forEach(({ request, payment }, index) => {
     const meaning = meanings[index];
-    if (meaning === undefined) return;
+    if (meaning === undefined) {
+      const reason = "waits: there was no time to estimate it";
+      sorted.waiting.push({ id: request.id, reason });
+      return;
+    }
     const isShort = payment.gasMax < ceiling;
     sortOne(context, round, { request, meaning, price, isShort, sorted });
   });
@@ -195,7 +251,7 @@ async function takeFor(
 }
 
 /** Puts off what cannot go on now, so that it does not stand before those that can. */
-async function postpone(context: LaneContext, { waiting }: Sorted): Promise<void> {
+async function postpone(context: LaneContext, waiting: Sorted["waiting"]): Promise<void> {
   const delayMs = context.settings.retryDelayMs;
   for (const reason of new Set(waiting.map((entry) => entry.reason))) {
     const ids = waiting.filter((entry) => entry.reason === reason).map(({ id }) => id);

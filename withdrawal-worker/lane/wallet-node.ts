@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
 import type { ChainIdentity } from "../../ledger/database.js";
-import { readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
+import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
 import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
 import {
   balanceCall,
@@ -53,14 +53,17 @@ export interface PaymentEstimate {
 export interface WalletNode {
   /** @throws WRONG_NODE, NODE_BEHIND */
   view(wallet: Address, options: RpcOptions): Promise<WalletView>;
+  /** In the order of the addresses, whether a payment to them runs code. */
+  haveCode(addresses: readonly Address[], options: RpcOptions): Promise<boolean[]>;
   /**
    * Meanings in the order of the payments; undefined for those that there was no time to ask for.
    * A destination that burns gas costs its own answer, never those of others.
+   * @param options.perCall estimates asked for at once; a few where code may burn gas
    */
   estimate(
     wallet: Address,
     payments: readonly PaymentEstimate[],
-    options: RpcOptions,
+    options: RpcOptions & { readonly perCall?: number },
   ): Promise<(EstimateMeaning | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
   /** Receipts and the height of the node that gave them, read in one exchange. */
@@ -80,22 +83,29 @@ export interface ReceiptsAtHeight {
 /** Estimates asked for at once: with the gas cap even the dearest fit the client's time-out. */
 const ESTIMATES_PER_CALL = 8;
 
-/** After this no further part is asked in a round: signing and sending must not wait for it. */
-const ESTIMATE_BUDGET_MS = 5_000;
+/** After this no further part is asked in a round: the next payments must not wait for it. */
+const ESTIMATE_BUDGET_MS = 2_000;
 
 /** Asks in parts; the payments of a part that is not answered in time are asked one by one. */
 async function estimateInParts(
   rpc: JsonRpcClient,
   calls: readonly RpcCall[],
-  signal: AbortSignal,
+  { signal, perCall }: { readonly signal: AbortSignal; readonly perCall: number },
 ): Promise<(EstimateMeaning | undefined)[]> {
   const deadlineMs = performance.now() + ESTIMATE_BUDGET_MS;
-  const meanings: EstimateMeaning[] = [];
+  const meanings: (EstimateMeaning | undefined)[] = [];
   while (meanings.length < calls.length && performance.now() < deadlineMs) {
-    const part = calls.slice(meanings.length, meanings.length + ESTIMATES_PER_CALL);
+    const part = calls.slice(meanings.length, meanings.length + perCall);
     const answers = await askEstimates(rpc, part, signal);
-    if (answers !== undefined) meanings.push(...answers);
-    else for (const call of part) meanings.push(await askOne(rpc, call, signal));
+    if (answers !== undefined) {
+      meanings.push(...answers);
+      continue;
+    }
+    // At least the first one, so that every round ends with an answer about somebody.
+    for (const [index, call] of part.entries()) {
+      const hasTime = index === 0 || performance.now() < deadlineMs;
+      meanings.push(hasTime ? await askOne(rpc, call, signal) : undefined);
+    }
   }
   return meanings;
 }
@@ -133,7 +143,12 @@ export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): W
   const evm = createEvmClient(rpc);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, signal }),
-    estimate(wallet, payments, { signal }) {
+    async haveCode(addresses, { signal }) {
+      const calls = addresses.map((to) => ({ method: "eth_getCode", params: [to, "latest"] }));
+      const outcomes = await rpc.batch(calls, { signal });
+      return outcomes.map((outcome) => readHex(resultOf(outcome), "code") !== "0x");
+    },
+    estimate(wallet, payments, { signal, perCall = ESTIMATES_PER_CALL }) {
       const calls = payments.map(({ to, valueAtoken, gasPriceAtoken, gasMax }) => ({
         method: "eth_estimateGas",
         params: [
@@ -144,7 +159,7 @@ export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): W
           },
         ],
       }));
-      return estimateInParts(rpc, calls, signal);
+      return estimateInParts(rpc, calls, { signal, perCall });
     },
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),

@@ -28,6 +28,7 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
       const at = tag === "pending" ? tag : heightOf(tag);
       return toQuantity(known(chain.nonceAt(parseAddress(account), at)));
     },
+    eth_getCode: ([address]) => (chain.withCode.has(parseAddress(address)) ? "0x00" : "0x"),
     eth_capabilities: () => {
       if (!chain.namesTransactionGas) throw new RpcFault(-32601, "the method does not exist");
       return { transactionGas: toQuantity(chain.maxTransactionGas) };

@@ -112,6 +112,8 @@ export class FakeChain {
   readonly arrived: string[] = [];
   /** Destinations whose transactions stay in the pool. */
   readonly unmined = new Set<Address>();
+  /** Destinations that run code. */
+  readonly withCode = new Set<Address>();
   /** Gas that estimates find for a destination; `gasPerPayment` for others. */
   readonly gasOf = new Map<Address, bigint>();
   /** Most gas of one transaction; the node names it where `namesTransactionGas`. */

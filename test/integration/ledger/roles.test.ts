@@ -136,6 +136,9 @@ describe("the roles of the services", () => {
       ["worker", "INSERT INTO deposit_address DEFAULT VALUES"],
       ["worker", "INSERT INTO customer VALUES ('x')"],
       ["worker", "INSERT INTO incident DEFAULT VALUES"],
+      ["watcher", "INSERT INTO payout_failure DEFAULT VALUES"],
+      ["watcher", "INSERT INTO foreign_transaction_acknowledged DEFAULT VALUES"],
+      ["worker", "INSERT INTO foreign_transaction_acknowledged DEFAULT VALUES"],
     ];
     for (const [service, statement] of refused) {
       expect([statement, await attempt(as(service), statement)]).toEqual([statement, NO_PRIVILEGE]);

@@ -130,6 +130,30 @@ describe("a payment that is not mined", () => {
     }
   });
 
+  it("waits without a nonce while the day's fees are used up, and the lane says so", async () => {
+    const { gas } = house.context().settings;
+    const lane = house.lane({ gas: { ...gas, feePerDayAtoken: FEE * 2n } });
+    const [first, second] = [await acceptTo(), await acceptTo()];
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(first.id)).status).toBe("settled");
+    const waiting = await house.read(second.id);
+    expect([waiting.status, waiting.nonce]).toEqual(["accepted", undefined]);
+    expect(waiting.reason).toContain("budget of network fees");
+    await house.database.query(`UPDATE withdrawal SET next_try_at = now()
+      WHERE status = 'accepted'`);
+    await lane.runRound(house.signal);
+    expect(lane.status().blockedReason).toContain("budget of network fees");
+    await house.database.query(`UPDATE hot_wallet SET fee_day = fee_day - 1`);
+    await house.database.query(`UPDATE withdrawal SET next_try_at = now()
+      WHERE status = 'accepted'`);
+    house.clock.ms += 5_000;
+    await lane.runRound(house.signal);
+    expect((await house.read(second.id)).status).toBe("broadcast");
+    expect(lane.status().blockedReason).toBeUndefined();
+  });
+
   it("fails in the end: a transfer of nothing takes its nonce and the hold goes back", async () => {
     const { id, to } = await acceptTo();
     house.chain.unmined.add(to);

@@ -5,7 +5,7 @@ import { whileHolding } from "../../../withdrawal-worker/lane/lease-keeper.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { ledgerRole } from "../../../ledger/roles.js";
 import { until } from "../../helpers/until.js";
-import { House, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, TOKEN, WALLET } from "./house.js";
 
 let house: House;
 
@@ -91,6 +91,60 @@ describe("two workers and a node whose estimates take longer than a lease", () =
     );
     await expect(work).rejects.toMatchObject({ code: "LEASE_LOST" });
     expect(renewals).toEqual([1n, 1n, 1n]);
+  });
+});
+
+describe("estimates of contracts", () => {
+  /** A lane whose node answers estimates of code as told. */
+  function laneWith(
+    estimateCode: () => Promise<undefined>,
+    settings: Parameters<House["context"]>[0] = {},
+  ): Lane {
+    const context = house.context(settings);
+    const estimate: LaneContext["node"]["estimate"] = async (wallet, payments, options) => {
+      const isCode = payments.some(({ to }) => house.chain.withCode.has(to));
+      if (!isCode) return context.node.estimate(wallet, payments, options);
+      const answer = await estimateCode();
+      return payments.map(() => answer);
+    };
+    return new Lane({ ...context, node: { ...context.node, estimate } }, "worker");
+  }
+
+  async function acceptCode() {
+    const to = freshAddress();
+    house.chain.withCode.add(to);
+    return house.accept({ destination: to, destinationText: to });
+  }
+
+  it("that never end hold up nobody's plain payment", async () => {
+    await acceptCode();
+    const plain = await house.accept();
+    let open = (): void => undefined;
+    const gate = new Promise<undefined>((resolve) => {
+      open = () => resolve(undefined);
+    });
+    const lane = laneWith(() => gate);
+    const round = lane.runRound(house.signal);
+    const isSent = async () => (await house.read(plain.id)).status === "broadcast";
+    await until(isSent, { timeoutMs: 60_000, what: "the plain payment is sent meanwhile" });
+    open();
+    await round;
+  });
+
+  it("that there is no time for let the requests behind them come up", async () => {
+    const code = [];
+    for (let n = 0; n < 10; n++) code.push(await acceptCode());
+    const plain = await house.accept();
+    const lane = laneWith(async () => undefined, { batchSize: 4 });
+    for (let round = 0; round < 4; round++) await lane.runRound(house.signal);
+    expect((await house.read(plain.id)).status).toBe("broadcast");
+    for (const { id } of code) {
+      const waiting = await house.read(id);
+      expect([waiting.status, waiting.reason]).toEqual([
+        "accepted",
+        "waits: there was no time to estimate it",
+      ]);
+    }
   });
 });
 

@@ -3,8 +3,8 @@
  * suggested price get in at once, of few senders and of many, and the next blocks hold them.
  */
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
-import { privateKeyToAddress } from "../../../chain/address.js";
-import { keccak256Hex } from "../../../chain/crypto.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import { until } from "../../helpers/until.js";
