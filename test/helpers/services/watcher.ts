@@ -158,13 +158,13 @@ export class WatcherBench {
   }
 
   /** Changes a setting of the database, for sessions that begin now: the others end. */
-  async alterDatabase(change: string): Promise<void> {
+  async alterDatabase(setting: string): Promise<void> {
     const { owner } = this.ledger;
     const [row] = await owner.query<{ name: string }>("SELECT current_database() AS name");
     await owner.transaction(async (tx) => {
       await tx.query("SET TRANSACTION READ WRITE");
       await tx.query("SET LOCAL statement_timeout = 0");
-      await tx.query(`ALTER DATABASE ${row?.name} ${change}`);
+      await tx.query(`ALTER DATABASE ${row?.name} ${setting}`);
     });
     await owner.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
