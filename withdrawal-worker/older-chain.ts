@@ -1,4 +1,8 @@
-/** A chain that shows a nonce as free which it had mined: nothing new is signed on it. */
+/**
+ * A chain that shows a nonce as free which it had mined, and a ledger that is older than the chain:
+ * nothing new is signed over either.
+ */
+import { openIncident } from "../ledger/incidents.js";
 import { freezeSigning } from "../ledger/withdrawals/signing-freeze.js";
 import { paymentsFrom } from "../ledger/recovery/older-chain.js";
 import type { LaneContext, Round } from "./lane-context.js";
@@ -22,6 +26,8 @@ export class OlderChainWatch {
     const { database, signer, log } = context;
     const wallet = signer.address;
     const { nonce } = round.view;
+    // What the chain has more than such a ledger is its own: the recovery says so, no freeze.
+    if ((await openIncident(database))?.kind === "RECOVERY") return false;
     const missing = await paymentsFrom(database, { wallet, nonce, limit: MAX_NAMED + 1 });
     if (missing.length === 0) {
       this.#looks = 0;

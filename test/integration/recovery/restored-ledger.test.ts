@@ -97,6 +97,12 @@ describe("an older database that was put back", () => {
     expect(dave.index).toBe(3);
     expect(await breaks()).toBe("");
 
+    // Positions of lists that were told are not told of other rows.
+    const [position] = await desk.database.query<{ first: string }>(
+      `SELECT min(seq)::text AS first FROM deposit WHERE height > 5`,
+    );
+    expect(Number(position?.first)).toBeGreaterThan(1_000_000_000);
+
     // The client repeats its lost request: frozen, named, not paid.
     const again = await desk.request(repeat);
     await desk.work(3);
