@@ -11,6 +11,8 @@ const IDENTITY_AND_EPOCH = `
 
   ALTER TABLE event_counter ADD COLUMN epoch integer NOT NULL DEFAULT 1 CHECK (epoch > 0);
   ALTER TABLE event ADD COLUMN epoch integer NOT NULL DEFAULT 1 CHECK (epoch > 0);
+  -- A program that knows no epochs must not write into one.
+  ALTER TABLE event ALTER COLUMN epoch DROP DEFAULT;
   CREATE FUNCTION refuse_counter_step_back() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     IF NEW.seq < OLD.seq OR NEW.epoch < OLD.epoch THEN

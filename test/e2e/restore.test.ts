@@ -289,4 +289,76 @@ describe("the runbook of a restore", () => {
     expect(rows.every(({ epoch }) => epoch === 3)).toBe(true);
     await reconciled();
   }, 240_000);
+
+  it("holds for a chain that came back without its newest blocks", async () => {
+    const same = { url, drop: async () => undefined };
+    const dave = await register("dave");
+    await running().stop();
+    const copy = path.join(home, "older");
+    const parts = fs
+      .readdirSync(path.join(home, "data"))
+      .filter((name) => !/^(postgres|ledger-mark\.json|children\.json)$/.test(name));
+    const copyAll = (from: string, to: string) => {
+      for (const part of parts) {
+        fs.rmSync(path.join(to, part), { recursive: true, force: true });
+        fs.cpSync(path.join(from, part), path.join(to, part), { recursive: true });
+      }
+    };
+    copyAll(path.join(home, "data"), copy);
+
+    // What is booked now, the chain will not know.
+    await startOn(same);
+    const faucet = new Wallet(running().key("faucet.key"), chain.provider);
+    const gift = await faucet.sendTransaction({
+      to: dave.address,
+      value: TOKEN,
+      type: 0,
+      gasPrice: 25_000_000n,
+    });
+    await credited("dave", TOKEN);
+    const [vanished, later] = [1, 2].map(() => Wallet.createRandom().address) as [string, string];
+    const paid = await pay("alice", vanished, TOKEN, "v1");
+    await running().stop();
+    copyAll(copy, path.join(home, "data"));
+    await startOn(same, true);
+
+    const waiting = await post(
+      "withdrawalApi",
+      "/v1/withdrawals",
+      bodyOf("alice", later, TOKEN),
+      "v2",
+    );
+    await until(
+      async () => {
+        const command = ["deposits", "status", "--json"];
+        const { stdout } = await runCauseway(running(), command, { DATABASE_URL: url });
+        return /HASH_CHANGED|HEIGHT_WENT_BACK|PARENT_MISMATCH/.test(stdout);
+      },
+      { timeoutMs: 90_000, what: "the watcher halts" },
+    );
+    const plan = await runbook("recover");
+    expect(plan.code).toBe(1);
+    expect(plan.stdout).toContain(`missing payment ${String(paid["txHash"])}`);
+    expect(plan.stdout).toContain(gift.hash);
+    expect(await balanceOf(vanished)).toBe(0n);
+    expect(await runbook("recover --apply")).toMatchObject({ code: 0 });
+    await until(async () => (await balanceOf(vanished)) === TOKEN, {
+      timeoutMs: 60_000,
+      what: "the vanished payment is mined again",
+    });
+    await credited("dave", 0n);
+    expect(await balanceOf(later)).toBe(0n);
+    await until(async () => (await runbook("withdrawals release")).code === 0, {
+      timeoutMs: 60_000,
+      what: "signing is released",
+    });
+    await reaches(String(waiting.body["id"]), "settled");
+    expect(await Promise.all([vanished, later].map(balanceOf))).toEqual([TOKEN, TOKEN]);
+    const rows = await callApi(running(), "depositApi", {
+      path: `/v1/deposits?address=${dave.address}`,
+    });
+    expect(rows.body["deposits"]).toMatchObject([{ status: "reversed", txHash: gift.hash }]);
+    await reconciled();
+    assertNumbered(await events());
+  }, 300_000);
 });
