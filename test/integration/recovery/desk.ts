@@ -39,6 +39,7 @@ import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { Lane } from "../../../withdrawal-worker/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane-context.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane-guard.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
@@ -244,9 +245,11 @@ export class Desk {
 
   /** The worker's lane; a new one after each change of the database. */
   lane(): Lane {
+    const database = present(this.#worker, "a database");
     this.#lane ??= new Lane(
       {
-        database: present(this.#worker, "a database"),
+        database,
+        guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
         node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
           chainId: FAKE_CHAIN_ID,
           genesisHash: this.chain.genesisHash,
