@@ -194,12 +194,10 @@ describe("the runbook of a restore", () => {
   it("holds for an older database that was put back", async () => {
     await startOn(backup, true);
     for (const name of ["depositApi", "withdrawalApi"] as const) {
-      const answer = await fetch(`${running().url(name)}/ready`);
       await until(async () => (await fetch(`${running().url(name)}/ready`)).status === 503, {
         timeoutMs: 30_000,
         what: `${name} says that it is closed`,
       });
-      await answer.body?.cancel();
     }
     const repeat = bodyOf("alice", second, 2n * TOKEN);
     const closed = [
@@ -340,14 +338,13 @@ describe("the runbook of a restore", () => {
     expect(plan.code).toBe(1);
     expect(plan.stdout).toContain(`missing payment ${String(paid["txHash"])}`);
     expect(plan.stdout).toContain(gift.hash);
-    expect(await balanceOf(vanished)).toBe(0n);
+    expect(await Promise.all([vanished, later].map(balanceOf))).toEqual([0n, 0n]);
     expect(await runbook("recover --apply")).toMatchObject({ code: 0 });
     await until(async () => (await balanceOf(vanished)) === TOKEN, {
       timeoutMs: 60_000,
       what: "the vanished payment is mined again",
     });
     await credited("dave", 0n);
-    expect(await balanceOf(later)).toBe(0n);
     await until(async () => (await runbook("withdrawals release")).code === 0, {
       timeoutMs: 60_000,
       what: "signing is released",
