@@ -27,6 +27,7 @@ import { WorkerError } from "./errors.js";
 import { decryptKeystore } from "../chain/keystore.js";
 import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
+import { createLaneGuard } from "./lane/lane-guard.js";
 import { createLaneLedger } from "./lane/lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKeySigner, type Signer } from "./signer.js";
@@ -59,7 +60,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { chainId } = identity;
   const clock = systemClock;
   const ledger = createLaneLedger(database);
-  const lane = new Lane({ ledger, node, signer, chainId, settings, clock, log }, randomUUID());
+  const guard = createLaneGuard({ database, wallet: signer.address, log });
+  const parts = { ledger, guard, node, signer, chainId, settings, clock, log };
+  const lane = new Lane(parts, randomUUID());
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),

@@ -186,10 +186,12 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
             entry.effective_height::text AS height, decision.reason, decision.proposed_by,
             decision.decided_by, decision.id::text AS decision
        FROM operator_decision decision
-       JOIN journal_entry entry
-         ON entry.idem_key = 'adjustment:' || decision.key AND decision.kind = 'adjustment'
-         OR entry.kind = 'ledger.outflow' AND decision.kind = 'outflow'
-            AND split_part(entry.memo, ' ', 1) = decision.key
+      CROSS JOIN LATERAL (
+              SELECT 'adjustment:' || decision.key AS idem_key WHERE decision.kind = 'adjustment'
+              UNION ALL
+              SELECT 'outflow:' || tx_hash || ':' || wallet FROM foreign_outflow
+               WHERE decision.kind = 'outflow' AND tx_hash = decision.key) AS booked
+       JOIN journal_entry entry ON entry.idem_key = booked.idem_key
        JOIN posting ON posting.journal_id = entry.id
       WHERE decision.status = 'done' AND entry.effective_height <= $2
         AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))

@@ -130,11 +130,16 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
   }>(
     `SELECT wallet, amount_atoken::text, fee_atoken::text, height::text,
             EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = f.wallet) AS is_deposit
-       FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet`,
+       FROM foreign_outflow f WHERE tx_hash = $1
+        AND NOT EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = f.tx_hash)
+      ORDER BY wallet`,
     [hash],
   );
   if (rows.length === 0) {
-    throw new LedgerError("INVALID_DECISION", `${hash} is no outflow that nobody asked for`);
+    throw new LedgerError(
+      "INVALID_DECISION",
+      `${hash} is no outflow that nobody asked for and that is not booked`,
+    );
   }
   for (const row of rows) {
     const from: AccountCode = row.is_deposit ? DEPOSIT_ADDRESSES : HOT_WALLET;

@@ -11,6 +11,8 @@ const IDENTITY_AND_EPOCH = `
 
   ALTER TABLE event_counter ADD COLUMN epoch integer NOT NULL DEFAULT 1 CHECK (epoch > 0);
   ALTER TABLE event ADD COLUMN epoch integer NOT NULL DEFAULT 1 CHECK (epoch > 0);
+  -- A program that knows no epochs must not write into one.
+  ALTER TABLE event ALTER COLUMN epoch DROP DEFAULT;
   CREATE FUNCTION refuse_counter_step_back() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     IF NEW.seq < OLD.seq OR NEW.epoch < OLD.epoch THEN
@@ -20,6 +22,14 @@ const IDENTITY_AND_EPOCH = `
   END $$;
   CREATE TRIGGER event_counter_forward BEFORE UPDATE ON event_counter
     FOR EACH ROW EXECUTE FUNCTION refuse_counter_step_back();
+
+  -- Positions of lists were told too, and lost: those of a new epoch lie behind all of them. Run as
+  -- the owner, because services may only draw from sequences; it leads nowhere but forward.
+  CREATE FUNCTION skip_told_positions() RETURNS void LANGUAGE sql SECURITY DEFINER
+    SET search_path = public, pg_temp AS $$
+    SELECT setval('deposit_seq_seq', nextval('deposit_seq_seq') + 1000000000);
+    SELECT setval('withdrawal_position', nextval('withdrawal_position') + 1000000000);
+  $$;
 
   -- A recovery and an incident of the chain may both be open; each has its own way to be closed.
   DROP INDEX incident_open;

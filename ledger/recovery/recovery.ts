@@ -44,6 +44,7 @@ export async function applyRecovery(
       plan.epoch,
       plan.eventSeq,
     ]);
+    await tx.query(`SELECT skip_told_positions()`);
     await registerLost(tx, plan);
     await raiseNonce(tx, plan);
     await bookPayments(tx, plan);

@@ -2,6 +2,17 @@
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 
+/** A handler's answer: either a JSON value, checked against the API file, or finished bytes. */
+export interface HttpReply {
+  /** Default 200. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** JSON value; ignored when `bytes` is given. */
+  readonly body?: unknown;
+  /** Serialised JSON, sent as it is and without response validation. */
+  readonly bytes?: Uint8Array;
+}
+
 const JSON_TYPE = "application/json; charset=utf-8";
 
 /** Sends a value as JSON. Text goes out in one piece with the head, bytes would not. */
@@ -42,4 +53,23 @@ export function endSocket(socket: Duplex, status: number, body: unknown): void {
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: ${JSON_TYPE}\r\n` +
       `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
   );
+}
+
+/** Sends a handler's reply; `sendBody` is asked where it is a JSON value. */
+export function sendReply(
+  reply: HttpReply,
+  response: ServerResponse,
+  sendBody: (status: number) => void,
+): void {
+  for (const [name, value] of Object.entries(reply.headers ?? {})) {
+    response.setHeader(name, value);
+  }
+  const status = reply.status ?? 200;
+  if (reply.bytes !== undefined) {
+    sendBytes(response, status, reply.bytes);
+  } else if (reply.body === undefined) {
+    response.writeHead(status).end();
+  } else {
+    sendBody(status);
+  }
 }

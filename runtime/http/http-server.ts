@@ -20,7 +20,14 @@ import { createDirectLane, type DirectCall, type DirectLane, isPlainJson } from 
 import type { HeldBytes } from "./held-bytes.js";
 import { PipelineBound } from "./http-pipeline.js";
 import { boundUnsent } from "./http-unsent.js";
-import { endSocket, sendBytes, sendJson, signalOf } from "./http-reply.js";
+import {
+  endSocket,
+  type HttpReply,
+  sendBytes,
+  sendJson,
+  sendReply,
+  signalOf,
+} from "./http-reply.js";
 import { ReplyTimer } from "./http-timing.js";
 import type { Service } from "../process/lifecycle.js";
 import type { Logger } from "../process/logger.js";
@@ -41,17 +48,6 @@ export interface HttpRequest {
   readonly rawBody: Uint8Array;
   /** Fires when the client goes away or the server is forced to stop. */
   readonly signal: AbortSignal;
-}
-
-/** A handler's answer: either a JSON value, checked against the API file, or finished bytes. */
-export interface HttpReply {
-  /** Default 200. */
-  readonly status?: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** JSON value; ignored when `bytes` is given. */
-  readonly body?: unknown;
-  /** Serialised JSON, sent as it is and without response validation. */
-  readonly bytes?: Uint8Array;
 }
 
 /** One operation of the API file. */
@@ -467,25 +463,6 @@ function isDirect({ direct, method, path }: HttpRoute): boolean {
     throw new HttpError("LISTEN_FAILED", `${method} ${path} cannot be served directly: no POST`);
   }
   return direct === true;
-}
-
-/** Sends a handler's reply; `sendBody` is asked where it is a JSON value. */
-function sendReply(
-  reply: HttpReply,
-  response: ServerResponse,
-  sendBody: (status: number) => void,
-): void {
-  for (const [name, value] of Object.entries(reply.headers ?? {})) {
-    response.setHeader(name, value);
-  }
-  const status = reply.status ?? 200;
-  if (reply.bytes !== undefined) {
-    sendBytes(response, status, reply.bytes);
-  } else if (reply.body === undefined) {
-    response.writeHead(status).end();
-  } else {
-    sendBody(status);
-  }
 }
 
 /** Refuses NUL characters in path and query; malformed escapes are refused by the router. */

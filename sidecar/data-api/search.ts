@@ -2,7 +2,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
-import type { HttpReply, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
 import { toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {

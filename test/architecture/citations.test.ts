@@ -114,7 +114,10 @@ describe("citations", () => {
       setExitCode: () => undefined,
     });
     const names = new Set(commandNames(program));
-    const typed = citations(/(?:`causeway|npm run causeway --) ([a-z][a-z-]*(?: [a-z]+)?)/g, cited);
+    const typed = citations(
+      /(?:`causeway|npm run causeway --) ([a-z][a-z-]*(?: [a-z]+(?:-[a-z]+)*)?)/g,
+      cited,
+    );
     expect(typed.length).toBeGreaterThan(15);
     const unknown = typed.filter(({ cited: words }) => {
       const [first = ""] = words.split(" ");

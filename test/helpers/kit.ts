@@ -18,6 +18,8 @@ export interface KitOptions {
   readonly args?: readonly string[];
   /** True for a kit on a chain that exists, whose pace is not the kit's to choose. */
   readonly isAttached?: boolean;
+  /** True for a kit whose parts come up and say that they are not ready. */
+  readonly isClosed?: boolean;
 }
 
 /** A kit that runs. */
@@ -97,7 +99,8 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
     },
     remove: () => fs.rmSync(home, { recursive: true, force: true }),
   };
-  await until(() => isReady(kit), {
+  const route = options.isClosed === true ? "/health" : "/ready";
+  await until(() => isReady(kit, route), {
     timeoutMs: START_TIMEOUT_MS,
     what: "the kit is ready",
   }).catch((error: unknown) => {
@@ -107,11 +110,13 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
   return kit;
 }
 
-async function isReady(kit: RunningKit): Promise<boolean> {
+async function isReady(kit: RunningKit, route: string): Promise<boolean> {
   if (kit.process.exitCode !== null) throw new Error(`the kit ended:\n${kit.output()}`);
   for (const name of ["sidecarOnline", "sidecarOffline", "depositApi", "withdrawalApi"] as const) {
     try {
-      const answer = await fetch(`${kit.url(name)}/ready`, { signal: AbortSignal.timeout(30_000) });
+      const answer = await fetch(`${kit.url(name)}${route}`, {
+        signal: AbortSignal.timeout(30_000),
+      });
       if (answer.status !== 200) return false;
     } catch {
       return false; // Not listening yet.

@@ -3,7 +3,6 @@
  * slots), holding every ending against what the chain of the model really did.
  */
 import type { Address } from "../../chain/address.js";
-import type { VanishedPayment } from "../../ledger/recovery/older-chain.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { chooseSlots, feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import type { SlotReceipt } from "../../ledger/withdrawals/slot-outcomes.js";
@@ -134,11 +133,6 @@ export class ModelLedger {
         this.freeze ??= reason;
         return isNew;
       },
-      paymentsFrom: async ({ nonce, limit }) =>
-        this.slots
-          .filter((slot) => slot.inclusion !== undefined && slot.nonce >= nonce)
-          .slice(0, limit)
-          .map((slot) => this.#vanished(slot)),
       sumOpenSlots: async () => this.#sumOpen(),
       readSlotQueue: async ({ limit }) =>
         [...this.rows.values()]
@@ -325,13 +319,6 @@ export class ModelLedger {
     if (end !== "settled") this.#release(row);
     if (end === "failed" && this.broken === "pay-again") row.status = "accepted";
     if (end === "cancelled" && this.broken === "recycle-nonce") this.nextNonce = row.slot.nonce;
-  }
-
-  #vanished({ nonce, row, inclusion, attempts }: Slot): VanishedPayment {
-    if (inclusion === undefined) throw new Error("it was never mined");
-    const { hash, blockNumber: height } = inclusion;
-    const raw = attempts.find((attempt) => attempt.hash === hash)?.raw;
-    return { withdrawalId: row.id, nonce, hash, height, amountAtoken: row.amountAtoken, raw };
   }
 
   #live(slot: Slot): LiveSlot {

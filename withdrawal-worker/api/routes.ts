@@ -21,7 +21,8 @@ import {
   type Withdrawal,
   type WithdrawalRequest,
 } from "../../ledger/withdrawals/withdrawals.js";
-import type { HttpReply, HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { AcceptQueue } from "./accept-queue.js";
 import { ApiError, type ApiErrorCode } from "../errors.js";

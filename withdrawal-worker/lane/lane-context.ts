@@ -4,6 +4,7 @@ import type { WalletLease } from "../../ledger/withdrawals/wallet-lease.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
+import type { LaneGuard } from "./lane-guard.js";
 import type { LaneLedger } from "./lane-ledger.js";
 import type { Signer } from "../signer.js";
 import type { StallSettings } from "./stalled-slot.js";
@@ -42,6 +43,8 @@ export interface FailureSettings extends FailureRules {
 /** Parts a lane is made of. */
 export interface LaneContext {
   readonly ledger: LaneLedger;
+  /** Asked in each round before anything is given a nonce, signed or sent. */
+  readonly guard: LaneGuard;
   readonly node: WalletNode;
   readonly signer: Signer;
   readonly chainId: bigint;

@@ -1,7 +1,6 @@
 /** The ledger as a lane uses it: every call is one commit. */
 import type { Address } from "../../chain/address.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { paymentsFrom, type VanishedPayment } from "../../ledger/recovery/older-chain.js";
 import {
   beginCancelling,
   cancelExpired,
@@ -52,7 +51,7 @@ import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
 
 type Ids = ReadonlySet<WithdrawalId>;
 
-/** Use cases of `ledger/withdrawals` and `ledger/recovery`; all throw the database's faults. */
+/** Use cases of `ledger/withdrawals`, described there; all throw the database's faults. */
 export interface LaneLedger {
   readHotWallet(wallet: Address): Promise<HotWalletState | undefined>;
   createHotWallet(options: Parameters<typeof createHotWallet>[1]): Promise<void>;
@@ -61,7 +60,6 @@ export interface LaneLedger {
   releaseLease(lease: WalletLease): Promise<void>;
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
-  paymentsFrom(options: Parameters<typeof paymentsFrom>[1]): Promise<VanishedPayment[]>;
   sumOpenSlots(wallet: Address): Promise<OpenSlots>;
   readSlotQueue(options: Parameters<typeof readSlotQueue>[1]): Promise<QueuedWithdrawal[]>;
   takeSlots(
@@ -94,7 +92,6 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     releaseLease: (lease) => releaseLease(database, lease),
     readFreeze: (wallet) => readFreeze(database, wallet),
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
-    paymentsFrom: (options) => paymentsFrom(database, options),
     sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
     readSlotQueue: (options) => readSlotQueue(database, options),
     takeSlots: (lease, candidates, budget) => takeSlots(database, lease, candidates, budget),

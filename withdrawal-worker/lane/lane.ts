@@ -18,7 +18,6 @@ import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { whileHolding } from "./lease-keeper.js";
-import { OlderChainWatch } from "./older-chain.js";
 import { Settler } from "./settler.js";
 import { fillCodeSlots, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
@@ -42,7 +41,6 @@ export class Lane {
   readonly #broadcaster: Broadcaster;
   readonly #settler: Settler;
   readonly #wayOut: WayOut;
-  readonly #olderChain = new OlderChainWatch();
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
@@ -121,7 +119,7 @@ export class Lane {
   }
 
   async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
-    if (!(await this.#olderChain.mayGoOn(this.#context, round))) return false;
+    if (!(await this.#context.guard.mayGoOn(round.view))) return false;
     await this.#checkForeignNonce(round.view, wallet);
     const { ledger, settings, signer } = this.#context;
     const hasMoreMined = await this.#settler.settle(round);

@@ -15,6 +15,8 @@ export class Settler {
   readonly #context: LaneContext;
   /** Bounded by the open slots: entries leave when their slot is decided. */
   readonly #missingSinceMs = new Map<string, number>();
+  /** Bounded likewise: slots whose block looked changed at the last look. */
+  readonly #changedOnce = new Set<string>();
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -122,14 +124,22 @@ export class Settler {
       const blockHash = blockHashes.get(slot.inclusion.blockNumber);
       if (receipt === undefined || blockHash === undefined) continue;
       const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
-      if (!isSame) changed.push(slot);
-      else if (receipts.height >= receipt.blockNumber) confirmed.push(receipt);
+      if (!isSame && this.#changedAgain(slot)) changed.push(slot);
+      if (isSame) this.#changedOnce.delete(slot.slotId);
+      if (isSame && receipts.height >= receipt.blockNumber) confirmed.push(receipt);
     }
     if (changed.length > 0) await this.#freezeChanged(changed);
     if (confirmed.length === 0) return false;
     await ledger.settleSlots(confirmed, settings.failures);
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
     return slots.length === settings.batchSize;
+  }
+
+  /** One answer may come from another node behind a balancer: the next look has to agree. */
+  #changedAgain({ slotId }: LiveSlot): boolean {
+    if (this.#changedOnce.delete(slotId)) return true;
+    this.#changedOnce.add(slotId);
+    return false;
   }
 
   async #readBlockHashes(

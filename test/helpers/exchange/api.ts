@@ -44,6 +44,7 @@ export const withdrawalSchema = z.object({
 /** A row of `/v1/events`. */
 export const eventSchema = z.strictObject({
   seq: z.int(),
+  epoch: z.literal(1),
   type: z.string(),
   data: z.record(z.string(), z.unknown()),
   at: time,

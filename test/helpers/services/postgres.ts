@@ -22,14 +22,13 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   await runOnServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE template0`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
-  return {
-    url: url.href,
-    async drop() {
-      await runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-      const roles = LEDGER_SERVICES.map((service) => ledgerRole(name, service));
-      await runOnServer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
-    },
-  };
+  return { url: url.href, drop: () => dropDatabase(serverUrl, name) };
+}
+
+async function dropDatabase(serverUrl: string, name: string): Promise<void> {
+  await runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  const roles = LEDGER_SERVICES.map((service) => ledgerRole(name, service));
+  await runOnServer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
 }
 
 /**
@@ -52,8 +51,7 @@ export async function copyTestDatabase(from: string): Promise<TestDatabase> {
   }
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
-  const drop = () => runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-  return { url: url.href, drop };
+  return { url: url.href, drop: () => dropDatabase(serverUrl, name) };
 }
 
 /** Runs one statement as superuser on the server's maintenance database. */

@@ -11,6 +11,7 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { createAddressDerivation } from "../../../chain/derivation/address-derivation.js";
 import { keccak256 } from "../../../chain/hashes.js";
+import { present } from "../../../chain/errors.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { createProgram } from "../../../cli/program.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
@@ -25,6 +26,7 @@ import {
 } from "../../../ledger/deposits/deposit-addresses.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
+import { grantLedgerRoles } from "../../../ledger/roles.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import {
   acceptWithdrawals,
@@ -38,11 +40,12 @@ import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { roleUrl, silentLog, TEST_PASSWORDS } from "../../helpers/services/ledger.js";
 import { copyTestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
 import { until } from "../../helpers/until.js";
 
@@ -104,6 +107,8 @@ export class Desk {
   readonly #drops: (() => Promise<void>)[] = [];
   readonly #opened: LedgerDatabase[] = [];
   #database: LedgerDatabase | undefined;
+  #watcher: LedgerDatabase | undefined;
+  #worker: LedgerDatabase | undefined;
   #lane: Lane | undefined;
   #url = "";
   #nowMs = 1_000_000;
@@ -136,9 +141,14 @@ export class Desk {
     );
   }
 
+  /** As its owner, for what tests look at. */
   get database(): LedgerDatabase {
-    if (this.#database === undefined) throw new Error("no database is open");
-    return this.#database;
+    return present(this.#database, "a database");
+  }
+
+  /** In the role of the watcher. */
+  get #asWatcher(): LedgerDatabase {
+    return present(this.#watcher, "a database");
   }
 
   /** A database that nobody wrote to. */
@@ -159,19 +169,29 @@ export class Desk {
   async useDatabase(url: string): Promise<void> {
     this.#url = url;
     this.#lane = undefined;
+    const owner = await this.#open(url);
+    // A backup holds the rights of its roles as rows of another database: they are given anew.
+    await grantLedgerRoles(owner, TEST_PASSWORDS);
+    this.#database = owner;
+    this.#watcher = await this.#open(roleUrl(url, "watcher"));
+    this.#worker = await this.#open(roleUrl(url, "worker"));
+  }
+
+  async #open(url: string): Promise<LedgerDatabase> {
     const identity = { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID };
-    this.#database = await openLedger({ url, log: silentLog, signal: this.signal, identity });
-    this.#opened.push(this.#database);
+    const opened = await openLedger({ url, log: silentLog, signal: this.signal, identity });
+    this.#opened.push(opened);
+    return opened;
   }
 
   guard(): Promise<LedgerGuard> {
-    return LedgerGuard.open({ database: this.database, home: this.home, reporter: "test" });
+    return LedgerGuard.open({ database: this.#asWatcher, home: this.home, reporter: "test" });
   }
 
   /** Gives an address to a customer, as the API does. */
   async register(customer: string): Promise<DepositAddress> {
     const guard = await this.guard();
-    const address = await registerAddress(this.database, parseCustomerId(customer), {
+    const address = await registerAddress(this.#asWatcher, parseCustomerId(customer), {
       deriveAddress: (index) => derivation.addressAt(index),
       issuedBelow: guard.nextAddressIndex,
     });
@@ -194,7 +214,7 @@ export class Desk {
     });
     const guard = await this.guard();
     const watcher = new Watcher({
-      database: this.database,
+      database: this.#asWatcher,
       guard,
       node: createEvmClient(rpc),
       source,
@@ -232,9 +252,11 @@ export class Desk {
 
   /** The worker's lane; a new one after each change of the database. */
   lane(): Lane {
+    const database = present(this.#worker, "a database");
     this.#lane ??= new Lane(
       {
-        ledger: createLaneLedger(this.database),
+        ledger: createLaneLedger(database),
+        guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
         node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
           chainId: FAKE_CHAIN_ID,
           genesisHash: this.chain.genesisHash,
@@ -270,7 +292,7 @@ export class Desk {
     readonly amountAtoken: bigint;
   }): Promise<Withdrawal> {
     const [outcome] = await acceptWithdrawals(
-      this.database,
+      present(this.#worker, "a database"),
       [
         {
           idempotencyKey: fields.key,
@@ -310,7 +332,7 @@ export class Desk {
       version: "0",
       env: {
         ...this.env,
-        DATABASE_URL: this.#url,
+        DATABASE_URL: roleUrl(this.#url, "operator"),
         CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: this.chain.url,
         CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "20",
       },
@@ -339,7 +361,8 @@ export class Desk {
 
   async close(): Promise<void> {
     for (const database of this.#opened) await database.close();
-    for (const drop of this.#drops) await drop();
+    // A copy holds rights of the roles of its source, which cannot be dropped before it.
+    for (const drop of this.#drops.toReversed()) await drop();
     await this.chain.stop();
     rmSync(this.home, { recursive: true, force: true });
   }

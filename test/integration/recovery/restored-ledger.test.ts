@@ -1,4 +1,5 @@
 /** Drills: an older database is put back, or an empty one. No payment, address or number comes twice. */
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { listEvents } from "../../../ledger/events.js";
 import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
@@ -97,6 +98,12 @@ describe("an older database that was put back", () => {
     expect(dave.index).toBe(3);
     expect(await breaks()).toBe("");
 
+    // Positions of lists that were told are not told of other rows.
+    const [position] = await desk.database.query<{ first: string }>(
+      `SELECT min(seq)::text AS first FROM deposit WHERE height > 5`,
+    );
+    expect(Number(position?.first)).toBeGreaterThan(1_000_000_000);
+
     // The client repeats its lost request: frozen, named, not paid.
     const again = await desk.request(repeat);
     await desk.work(3);
@@ -186,6 +193,24 @@ describe("an older database that was put back", () => {
     expect(await breaks()).toBe("");
   });
 
+  it("is recovered on a person's word where the home forgot it, and calls no own payment a theft", async () => {
+    const backup = await live();
+    await desk.useDatabase(backup);
+    rmSync(`${desk.home}/data`, { recursive: true });
+    // Nobody remembers: the watcher books on, and takes the kit's own payments for somebody else's.
+    await desk.watch();
+    expect(await breaks()).toContain("BREAK");
+    expect((await desk.causeway("recover", "--declare", "an older backup")).code).toBe(1);
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    const open = await desk.causeway("ledger", "open", "--json");
+    expect(JSON.parse(open.text)).toMatchObject({ outflows: [], payments: [{}, {}] });
+    const [, own = ""] = desk.ownHashes();
+    const twice = desk.causeway("ledger", "accept-outflow", own, "--reason", "a mistake");
+    await expect(twice).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await desk.watch();
+    expect(await breaks()).toBe("");
+  });
+
   it("freezes what waited in the backup and was paid behind it, and settles a taken slot", async () => {
     const alice = await desk.register("alice");
     desk.pay([alice.address, 10n * TOKEN]);
@@ -257,7 +282,6 @@ describe("an empty database", () => {
     desk.pay([derivation.addressAt(9), TOKEN]);
     desk.chain.mine();
     await desk.useEmptyDatabase();
-    const { rmSync } = await import("node:fs");
     rmSync(`${desk.home}/data`, { recursive: true });
     await desk.causeway("recover", "--declare", "both are gone");
     const plan = await desk.causeway("recover", "--apply");

@@ -25,6 +25,7 @@ import type { Clock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
@@ -115,8 +116,10 @@ export class House {
   context(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
+    const log = createLogger({ component: "test", level: "silent" });
     return {
       ledger: createLaneLedger(this.database),
+      guard: createLaneGuard({ database: this.database, wallet: WALLET, log }),
       node: createWalletNode(rpc, {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.blockHash(0),
@@ -129,7 +132,7 @@ export class House {
       chainId: FAKE_CHAIN_ID,
       settings: merged,
       clock: this.clock,
-      log: createLogger({ component: "test", level: "silent" }),
+      log,
     };
   }
 

@@ -491,11 +491,32 @@ describe("receipts", () => {
           }
         : undefined;
     await lane.runRound(house.signal);
+    // One look may have met another node: the next one has to agree.
+    expect((await house.read(id)).status).toBe("included");
+    await lane.runRound(house.signal);
     expect((await house.read(id)).status).toBe("frozen");
     expect(await house.isFrozen()).toBe(true);
     house.chain.override = () => undefined;
     await lane.runRound(house.signal);
     expect((await house.read(id)).status).toBe("frozen");
+  });
+
+  it("of a block that looks changed once are booked at the next look", async () => {
+    const { id } = await house.accept();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    const header = { hash: `0x${"cd".repeat(32)}`, parentHash: `0x${"00".repeat(32)}` };
+    house.chain.override = (method, params) =>
+      method === "eth_getBlockByNumber" && params[0] !== "0x0"
+        ? { result: { ...header, number: params[0], timestamp: "0x1" } }
+        : undefined;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    house.chain.override = () => undefined;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(await house.isFrozen()).toBe(false);
   });
 });
 

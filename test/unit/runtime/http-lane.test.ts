@@ -7,8 +7,8 @@ import { parse } from "yaml";
 import { AppError, errorMessage } from "../../../chain/errors.js";
 import { compileResponseCheck, loadApiSchemas } from "../../../runtime/http/api-schema.js";
 import { HttpError } from "../../../runtime/http/http-errors.js";
+import type { HttpReply } from "../../../runtime/http/http-reply.js";
 import {
-  type HttpReply,
   type HttpRequest,
   type HttpServer,
   createHttpServer,
