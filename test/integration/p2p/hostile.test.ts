@@ -53,7 +53,10 @@ async function scene(
 ): Promise<Scene> {
   const [victim, attacker] = [await startHost({ loadLimits }), await startHost()];
   const sessions = await PeerSessions.start({
-    ...{ host: victim.host, hello, clock, log },
+    host: victim.host,
+    hello,
+    clock,
+    log,
     limits: { ...PATIENT, ...limits },
   });
   const handler = blockHandler(new FakeChain(9), { requestMs });
