@@ -8,7 +8,7 @@ import { Redis } from "ioredis";
 import { errorMessage } from "../chain/errors.js";
 import type { Service } from "../runtime/process/lifecycle.js";
 import type { Logger } from "../runtime/process/logger.js";
-import { sleep, TaskGroup, withTimeout } from "../runtime/process/task.js";
+import { limitedSignal, sleep, TaskGroup, withTimeout } from "../runtime/process/task.js";
 
 /** A doorbell that reaches every worker process. */
 export interface WakeQueue extends Service {
@@ -214,7 +214,7 @@ function buildOnRedis(
 }
 
 async function closeQuietly(close: () => Promise<void>): Promise<void> {
-  const deadline = AbortSignal.timeout(CLOSE_TIMEOUT_MS);
+  const deadline = limitedSignal([], CLOSE_TIMEOUT_MS);
   await Promise.race([
     close().catch(() => undefined),
     new Promise<void>((resolve) =>

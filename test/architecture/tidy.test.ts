@@ -1,6 +1,6 @@
 /** The form of the sources: limits that only ever go down (see docs/style.md). */
 import { describe, expect, it } from "@jest/globals";
-import { productSources } from "../helpers/source-tree.js";
+import { productSources, testSources } from "../helpers/source-tree.js";
 
 const MAX_FILE_LINES = 500;
 const MAX_LINE_COLUMNS = 110;
@@ -70,8 +70,27 @@ describe("sources", () => {
     expect(files.filter((path) => path !== "runtime/config/config.ts")).toEqual([]);
   });
 
+  it("take time limits from one place: Node loses those of its own", () => {
+    // See `limitedSignal`.
+    expect(find(/AbortSignal\.timeout\(/)).toEqual([]);
+  });
+
   it("start with a header comment that says what the file is for", () => {
     const bare = sources.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text));
     expect(bare.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("tests", () => {
+  it("compare no time of the machine and no memory of the process", () => {
+    // What takes time is the benchmark's, and the long networks'; in virtual time it is exact.
+    const timed = testSources().filter(({ path, text }) => {
+      if (path.startsWith("test/network/") || path === "test/architecture/tidy.test.ts")
+        return false;
+      const isVirtual = text.includes("helpers/virtual-time.js");
+      const compares = /expect\((performance\.now\(\)|Date\.now\(\))|expect\(\w*([tT]ook|elapsed)/;
+      return /cpuUsage\(|memoryUsage\(/.test(text) || (compares.test(text) && !isVirtual);
+    });
+    expect(timed.map(({ path }) => path)).toEqual([]);
   });
 });

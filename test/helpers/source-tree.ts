@@ -63,3 +63,11 @@ export function readSource(file: string): SourceFile {
 export function productSources(): SourceFile[] {
   return PRODUCT_FOLDERS.flatMap(filesBelow).map(readSource);
 }
+
+/** All that tests are made of, the benchmark left out. */
+export function testSources(): SourceFile[] {
+  const files = filesBelow("test").filter(
+    (file) => !/^test\/(bench|fixtures|foundry)\//.test(file),
+  );
+  return files.map(readSource);
+}
