@@ -45,6 +45,7 @@ export function cancelWithdrawal(
       case "cancelled":
         return "done";
       case "included":
+        return (await isCancelMined(tx, id)) ? "done" : "mined";
       case "settled":
         return "mined";
       case "frozen":
@@ -103,6 +104,17 @@ export function cancelExpired(
     await appendEvents(tx, [...ended.events, ...marked.events]);
     return ended.moved.size + marked.moved.size;
   });
+}
+
+/** Of an included withdrawal, whether it is the transfer of nothing that was mined. */
+async function isCancelMined(tx: Sql, id: WithdrawalId): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM nonce_slot s
+       JOIN withdrawal_attempt a ON a.slot_id = s.id AND a.hash = s.mined_hash
+      WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND a.kind = 'cancel'`,
+    [id],
+  );
+  return rows.length > 0;
 }
 
 async function endUnpaid(tx: Sql, steps: readonly Step[]): Promise<void> {

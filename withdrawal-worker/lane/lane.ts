@@ -48,6 +48,8 @@ export class Lane {
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
   #openSlots = 0;
+  /** When the present round began; undefined between rounds. */
+  #roundSinceMs: number | undefined;
   /** Requests that the day's fees do not cover were met, and will be again by then. */
   #noFeesUntilMs = 0;
 
@@ -68,7 +70,7 @@ export class Lane {
   /** What the last round came to. */
   status(): LaneStatus {
     return {
-      blockedReason: this.#blockedReason,
+      blockedReason: this.#blockedReason ?? this.#longRoundReason(),
       isFrozen: this.#isFrozen,
       holdsLease: this.#lease !== undefined,
       openSlots: this.#openSlots,
@@ -99,6 +101,15 @@ export class Lane {
 
   /** One round under the lease. @returns true when more work is waiting */
   async runRound(signal: AbortSignal): Promise<boolean> {
+    this.#roundSinceMs = this.#context.clock.monotonicMs();
+    try {
+      return await this.#round(signal);
+    } finally {
+      this.#roundSinceMs = undefined;
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<boolean> {
     const view = await this.#context.node.view(this.#context.signer.address, { signal });
     const wallet = await this.#openWallet(view);
     this.#checkHeight(view, wallet);
@@ -232,6 +243,14 @@ export class Lane {
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
       : this.#stallReason();
+  }
+
+  /** A round that does not end: what it waits for has no time-out of its own, or many. */
+  #longRoundReason(): string | undefined {
+    const { clock, settings } = this.#context;
+    const lastedMs = clock.monotonicMs() - (this.#roundSinceMs ?? clock.monotonicMs());
+    if (lastedMs < settings.stall.alarmAfterMs) return undefined;
+    return `the present round has not ended for ${Math.floor(lastedMs / 1_000)} s`;
   }
 
   /** Why the lane does not move, once that has lasted too long. */

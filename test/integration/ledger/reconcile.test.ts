@@ -11,6 +11,8 @@ import {
 } from "../../../ledger/books/accounts.js";
 import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
+import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawals.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
@@ -49,7 +51,13 @@ it("never takes a missing balance for zero, or for its neighbour's", async () =>
 });
 
 /** A withdrawal as the worker leaves it after signing: held, slotted, one attempt. */
-async function sign(id: string, amountAtoken: bigint, hash: Hash32, nonce: number): Promise<void> {
+async function sign(
+  id: string,
+  amountAtoken: bigint,
+  hash: Hash32,
+  nonce: number,
+  cancelHash?: Hash32,
+): Promise<void> {
   await bench.ledger.owner.transaction(async (tx) => {
     await tx.query(
       `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
@@ -73,6 +81,13 @@ async function sign(id: string, amountAtoken: bigint, hash: Hash32, nonce: numbe
        VALUES ($1, 0, '0x00', $2, 21, 1)`,
       [slot?.id, hash],
     );
+    if (cancelHash !== undefined) {
+      await tx.query(
+        `INSERT INTO withdrawal_attempt (slot_id, n, kind, raw, hash, gas_limit, gas_price_atoken)
+         VALUES ($1, 1, 'cancel', '0x01', $2, 21, 2)`,
+        [slot?.id, cancelHash],
+      );
+    }
     await postJournal(tx, {
       kind: "withdrawal.hold",
       idemKey: `withdrawal:${id}:hold`,
@@ -134,6 +149,59 @@ describe("reconcile", () => {
     expect(after).toMatchObject({ clean: true, heldAtoken: 0n });
     expect(after.lines[0]?.inFlight).toEqual([]);
     expect(await bench.ledger.owner.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
+  });
+
+  it("explains a transfer of nothing that took a payment's nonce: only its fee left", async () => {
+    await fund();
+    const payment = bench.chain.payment(HOT, STRANGER, 250n, 21n);
+    const cancel = bench.chain.payment(HOT, HOT, 0n, 42n);
+    await sign("w1", 250n, payment.hash, 0, cancel.hash);
+    const { height } = bench.chain.mine([cancel]);
+    await bench.caughtUp();
+    const before = await run();
+    expect(before).toMatchObject({ clean: true, heldAtoken: 250n });
+    expect(before.lines[0]?.inFlight).toMatchObject([{ amountAtoken: -42n }]);
+    const [slot] = await bench.ledger.owner.query<{ id: string }>(`SELECT id FROM nonce_slot`);
+    await bench.ledger.owner.query(`UPDATE withdrawal SET status = 'included'`);
+    const receipt = {
+      slotId: slot?.id ?? "",
+      withdrawalId: toWithdrawalId("w1"),
+      hash: cancel.hash,
+      blockNumber: height,
+      blockHash: bench.chain.blockHash(height),
+    };
+    await bench.ledger.owner.query(
+      `UPDATE nonce_slot SET mined_hash = $1, block_number = $2, gas_used = 21,
+              effective_gas_price_atoken = 2`,
+      [cancel.hash, height],
+    );
+    await settleSlots(
+      bench.ledger.owner,
+      [
+        {
+          ...receipt,
+          isSuccess: true,
+          cancelled: { cause: "request", reason: "asked" },
+          gasUsed: 21n,
+          effectiveGasPriceAtoken: 2n,
+        },
+      ],
+      { failureFeeAtoken: 0n },
+    );
+    const after = await run();
+    expect(after).toMatchObject({ clean: true, heldAtoken: 0n, availableAtoken: 1_000n });
+    expect(after.lines[0]?.inFlight).toEqual([]);
+    expect(await bench.ledger.owner.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
+    expect(await bench.ledger.owner.query(`SELECT * FROM deposit WHERE amount_atoken = 0`)).toEqual(
+      [],
+    );
+    // Something else goes wrong: the transfer is not among the causes.
+    const theft = bench.chain.payment(HOT, STRANGER, 3n, 2n);
+    bench.chain.mine([theft]);
+    await bench.caughtUp();
+    const broken = await run();
+    const causes = broken.lines[0]?.breaks[0]?.causes.map(({ txHash }) => txHash);
+    expect(causes).toEqual([theft.hash]);
   });
 
   it("names transaction and amount of coins taken from the hot wallet behind its back", async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { decodeTransactionHex } from "../../../chain/transaction.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { receiptOfSlot } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { freshAddress, House, TOKEN, WALLET } from "./house.js";
@@ -243,6 +244,29 @@ describe("a request to cancel", () => {
     expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
     expect(await cancel(id)).toBe("done");
     await expectEvenBooks();
+  });
+
+  it("may be repeated between the transfer's receipt and its booking", async () => {
+    const { id } = await acceptTo();
+    const lane = house.lane();
+    await lane.runRound(house.signal);
+    await cancel(id);
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    const { ledger, node } = house.context();
+    const [slot] = await ledger.readLiveSlots({
+      wallet: WALLET,
+      statuses: ["cancelling"],
+      limit: 1,
+    });
+    const hashes = slot?.attempts.map(({ hash }) => hash) ?? [];
+    const { byHash } = await node.receipts(hashes, { signal: house.signal });
+    const receipt = slot === undefined ? undefined : receiptOfSlot(slot, byHash);
+    await ledger.recordInclusions(receipt === undefined ? [] : [receipt]);
+    expect((await house.read(id)).status).toBe("included");
+    expect(await cancel(id)).toBe("done");
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("cancelled");
   });
 
   it("that comes too late changes nothing: the payment that was mined is settled", async () => {

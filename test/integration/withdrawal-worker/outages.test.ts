@@ -117,18 +117,23 @@ describe("estimates of contracts", () => {
   }
 
   it("that never end hold up nobody's plain payment", async () => {
-    await acceptCode();
-    const plain = await house.accept();
     let open = (): void => undefined;
     const gate = new Promise<undefined>((resolve) => {
       open = () => resolve(undefined);
     });
     const lane = laneWith(() => gate);
+    await lane.runRound(house.signal);
+    await acceptCode();
+    const plain = await house.accept();
     const round = lane.runRound(house.signal);
     const isSent = async () => (await house.read(plain.id)).status === "broadcast";
     await until(isSent, { timeoutMs: 60_000, what: "the plain payment is sent meanwhile" });
+    expect(lane.status().blockedReason).toBeUndefined();
+    house.clock.ms += 61_000;
+    expect(lane.status().blockedReason).toContain("present round has not ended for 61 s");
     open();
     await round;
+    expect(lane.status().blockedReason).toBeUndefined();
   });
 
   it("that there is no time for let the requests behind them come up", async () => {
