@@ -4,7 +4,6 @@ import type { WalletLease } from "../ledger/withdrawals/wallet-lease.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Logger } from "../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
-import type { LaneGuard } from "./lane-guard.js";
 import type { Signer } from "./signer.js";
 import type { WalletNode, WalletView } from "./wallet-node.js";
 
@@ -32,8 +31,6 @@ export interface LaneSettings {
 /** Parts a lane is made of. */
 export interface LaneContext {
   readonly database: LedgerDatabase;
-  /** Asked in each round before anything is given a nonce, signed or sent. */
-  readonly guard: LaneGuard;
   readonly node: WalletNode;
   readonly signer: Signer;
   readonly chainId: bigint;

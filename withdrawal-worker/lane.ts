@@ -23,6 +23,7 @@ import { correctAttempts, signSlots } from "./attempts.js";
 import { Broadcaster } from "./broadcaster.js";
 import { WorkerError } from "./errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
+import { OlderChainWatch } from "./older-chain.js";
 import { Settler } from "./settler.js";
 import { fillSlots } from "./slotter.js";
 import type { WalletView } from "./wallet-node.js";
@@ -42,6 +43,7 @@ export class Lane {
   readonly #owner: string;
   readonly #broadcaster: Broadcaster;
   readonly #settler: Settler;
+  readonly #olderChain = new OlderChainWatch();
   readonly #wakeup = createWakeup();
   #lease: WalletLease | undefined;
   #lastHeight = 0;
@@ -110,7 +112,7 @@ export class Lane {
   }
 
   async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
-    if (!(await this.#context.guard.mayGoOn(round.view))) return false;
+    if (!(await this.#olderChain.mayGoOn(this.#context, round))) return false;
     await this.#checkForeignNonce(round.view, wallet);
     const hasMoreMined = await this.#settler.settle(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;

@@ -26,7 +26,6 @@ import { WorkerError } from "./errors.js";
 import { decryptKeystore } from "../chain/keystore.js";
 import { Lane } from "./lane.js";
 import type { LaneSettings } from "./lane-context.js";
-import { createLaneGuard } from "./lane-guard.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKeySigner, type Signer } from "./signer.js";
 import { createWalletNode } from "./wallet-node.js";
@@ -57,9 +56,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
-  const guard = createLaneGuard({ database, wallet: signer.address, log });
-  const parts = { database, guard, node, signer, chainId, settings, clock, log };
-  const lane = new Lane(parts, randomUUID());
+  const lane = new Lane({ database, node, signer, chainId, settings, clock, log }, randomUUID());
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),

@@ -39,7 +39,6 @@ import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import { Lane } from "../../../withdrawal-worker/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane-context.js";
-import { createLaneGuard } from "../../../withdrawal-worker/lane-guard.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
@@ -101,7 +100,6 @@ export class Desk {
   readonly #opened: LedgerDatabase[] = [];
   #database: LedgerDatabase | undefined;
   #watcher: LedgerDatabase | undefined;
-  #worker: LedgerDatabase | undefined;
   #lane: Lane | undefined;
   #url = "";
   #nowMs = 1_000_000;
@@ -167,7 +165,6 @@ export class Desk {
     await grantLedgerRoles(owner, TEST_PASSWORDS);
     this.#database = owner;
     this.#watcher = await this.#open(roleUrl(url, "watcher"));
-    this.#worker = await this.#open(roleUrl(url, "worker"));
   }
 
   async #open(url: string): Promise<LedgerDatabase> {
@@ -245,11 +242,9 @@ export class Desk {
 
   /** The worker's lane; a new one after each change of the database. */
   lane(): Lane {
-    const database = present(this.#worker, "a database");
     this.#lane ??= new Lane(
       {
-        database,
-        guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
+        database: this.database,
         node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
           chainId: FAKE_CHAIN_ID,
           genesisHash: this.chain.genesisHash,
@@ -284,7 +279,7 @@ export class Desk {
     readonly to: Address;
     readonly amountAtoken: bigint;
   }): Promise<Withdrawal> {
-    const [outcome] = await acceptWithdrawals(present(this.#worker, "a database"), [
+    const [outcome] = await acceptWithdrawals(this.database, [
       {
         idempotencyKey: fields.key,
         customerId: parseCustomerId(fields.customer),

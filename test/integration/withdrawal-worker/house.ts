@@ -23,7 +23,6 @@ import type { Clock } from "../../../runtime/process/clock.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { Lane } from "../../../withdrawal-worker/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane-context.js";
-import { createLaneGuard } from "../../../withdrawal-worker/lane-guard.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
@@ -105,10 +104,8 @@ export class House {
   context(settings: Partial<LaneSettings> = {}, timeoutMs = 2_000): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
-    const log = createLogger({ component: "test", level: "silent" });
     return {
       database: this.database,
-      guard: createLaneGuard({ database: this.database, wallet: WALLET, log }),
       node: createWalletNode(rpc, {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.blockHash(0),
@@ -121,7 +118,7 @@ export class House {
       chainId: FAKE_CHAIN_ID,
       settings: merged,
       clock: this.clock,
-      log,
+      log: createLogger({ component: "test", level: "silent" }),
     };
   }
 
