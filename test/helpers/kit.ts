@@ -104,9 +104,7 @@ async function isReady(kit: RunningKit): Promise<boolean> {
   if (kit.process.exitCode !== null) throw new Error(`the kit ended:\n${kit.output()}`);
   for (const name of ["sidecarOnline", "sidecarOffline", "depositApi", "withdrawalApi"] as const) {
     try {
-      const answer = await fetch(`${kit.url(name)}/ready`, {
-        signal: AbortSignal.timeout(5_000),
-      });
+      const answer = await fetch(`${kit.url(name)}/ready`, { signal: AbortSignal.timeout(5_000) });
       if (answer.status !== 200) return false;
     } catch {
       return false; // Not listening yet.
