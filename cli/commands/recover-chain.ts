@@ -116,7 +116,7 @@ function rewindLines(
     ...payments.map(
       ({ withdrawalId, nonce, amountAtoken, hash, raw }) =>
         `missing payment ${hash} (nonce ${nonce}): ${atokenToToken(amountAtoken)} TOKEN of ` +
-        `${withdrawalId}${raw === undefined ? ": its bytes are not here" : ""}`,
+        `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
     ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),
     ...(result !== undefined && result.shortAtoken > 0n

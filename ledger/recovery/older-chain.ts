@@ -11,7 +11,8 @@ import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
 /** A payment that was mined once and is not on the chain. */
 export interface VanishedPayment {
-  readonly withdrawalId: string;
+  /** Undefined for one that a recovery booked and nobody has linked. */
+  readonly withdrawalId: string | undefined;
   readonly nonce: bigint;
   readonly hash: Hash32;
   readonly height: Height;
@@ -68,7 +69,7 @@ export async function paymentsFrom(
   sql: Sql,
   options: { readonly wallet: Address; readonly nonce: bigint; readonly limit: number },
 ): Promise<VanishedPayment[]> {
-  return readPayments(sql, `s.nonce >= $2::numeric`, [
+  return readPayments(sql, `nonce >= $2::numeric`, [
     options.wallet,
     options.nonce.toString(),
     options.limit,
@@ -91,7 +92,7 @@ export async function planRewind(
   const to = isCursorThere
     ? { height: cursor.height, hash: cursor.blockHash }
     : await findCommonBlock(database, chain, cursor.height);
-  const mined = await readPayments(database, `s.block_number > $2`, [wallet, to.height, MAX_ROWS]);
+  const mined = await readPayments(database, `height > $2`, [wallet, to.height, MAX_ROWS]);
   const areMined = await chain.areMined(mined.map(({ hash }) => hash));
   const payments = mined.filter((_, index) => areMined[index] !== true);
   if (isCursorThere && payments.length === 0) return undefined;
@@ -157,26 +158,30 @@ async function readPayments(
   parameters: readonly unknown[],
 ): Promise<VanishedPayment[]> {
   const rows = await sql.query<{
-    withdrawal_id: string;
+    withdrawal_id: string | null;
     nonce: string;
-    mined_hash: string;
-    block_number: string;
+    hash: string;
+    height: string;
     amount: string;
     raw: string | null;
   }>(
-    `SELECT s.withdrawal_id, s.nonce::text, s.mined_hash, s.block_number::text,
-            w.amount_atoken::text AS amount, a.raw
-       FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
-       LEFT JOIN withdrawal_attempt a ON a.slot_id = s.id AND a.hash = s.mined_hash
-      WHERE s.wallet = $1 AND s.mined_hash IS NOT NULL AND s.outcome IS DISTINCT FROM 'foreign'
-        AND ${condition} ORDER BY s.nonce LIMIT $3`,
+    `SELECT withdrawal_id, nonce::text, hash, height::text, amount::text, raw FROM (
+       SELECT s.wallet, s.withdrawal_id, s.nonce, s.mined_hash AS hash, s.block_number AS height,
+              w.amount_atoken AS amount, a.raw
+         FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
+         LEFT JOIN withdrawal_attempt a ON a.slot_id = s.id AND a.hash = s.mined_hash
+        WHERE s.mined_hash IS NOT NULL AND s.outcome IS DISTINCT FROM 'foreign'
+       UNION ALL
+       SELECT wallet, NULL, nonce, tx_hash, height, amount_atoken, NULL FROM recovered_payment
+        WHERE withdrawal_id IS NULL
+     ) AS mined WHERE wallet = $1 AND ${condition} ORDER BY mined.nonce LIMIT $3`,
     parameters,
   );
   return rows.map((row) => ({
-    withdrawalId: row.withdrawal_id,
+    withdrawalId: row.withdrawal_id ?? undefined,
     nonce: storedAtoken(row.nonce),
-    hash: storedHash(row.mined_hash),
-    height: storedHeight(row.block_number),
+    hash: storedHash(row.hash),
+    height: storedHeight(row.height),
     amountAtoken: storedAtoken(row.amount),
     raw: row.raw === null ? undefined : parseHex(row.raw),
   }));

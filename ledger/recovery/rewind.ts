@@ -93,7 +93,7 @@ function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
     headHeight,
     deposits: deposits.map(({ id, txHash, amountAtoken }) => [id, txHash, `${amountAtoken}`]),
     inflows: inflows.map(({ idemKey, txHash }) => [idemKey, txHash]),
-    payments: payments.map(({ withdrawalId, hash }) => [withdrawalId, hash]),
+    payments: payments.map(({ withdrawalId, hash }) => [withdrawalId ?? null, hash]),
   };
 }
 

@@ -99,8 +99,7 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
     },
     remove: () => fs.rmSync(home, { recursive: true, force: true }),
   };
-  const route = options.isClosed === true ? "/health" : "/ready";
-  await until(() => isReady(kit, route), {
+  await until(() => (options.isClosed === true ? isAlive(kit) : isReady(kit)), {
     timeoutMs: START_TIMEOUT_MS,
     what: "the kit is ready",
   }).catch((error: unknown) => {
@@ -110,19 +109,29 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
   return kit;
 }
 
-async function isReady(kit: RunningKit, route: string): Promise<boolean> {
+async function isReady(kit: RunningKit): Promise<boolean> {
   if (kit.process.exitCode !== null) throw new Error(`the kit ended:\n${kit.output()}`);
   for (const name of ["sidecarOnline", "sidecarOffline", "depositApi", "withdrawalApi"] as const) {
     try {
-      const answer = await fetch(`${kit.url(name)}${route}`, {
-        signal: AbortSignal.timeout(30_000),
-      });
+      const answer = await fetch(`${kit.url(name)}/ready`, { signal: AbortSignal.timeout(30_000) });
       if (answer.status !== 200) return false;
     } catch {
       return false; // Not listening yet.
     }
   }
   return true;
+}
+
+/** Whether the exchange side listens, ready or not. */
+async function isAlive(kit: RunningKit): Promise<boolean> {
+  if (kit.process.exitCode !== null) throw new Error(`the kit ended:\n${kit.output()}`);
+  const alive = (["depositApi", "withdrawalApi"] as const).map((name) =>
+    fetch(`${kit.url(name)}/health`).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  );
+  return (await Promise.all(alive)).every(Boolean);
 }
 
 /** JSON answer of one of the kit's own APIs. */

@@ -147,6 +147,32 @@ describe("a chain that lost blocks", () => {
     ]);
   });
 
+  it("is named with payments that only a recovery knows, whose bytes are nowhere", async () => {
+    const { address } = await desk.register("alice");
+    desk.pay([address, 10n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    const kept = desk.chain.head;
+    await desk.request({ key: "a1", customer: "alice", to: destination(1), amountAtoken: TOKEN });
+    await desk.work();
+    await desk.watch();
+    const [lost = ""] = desk.ownHashes();
+    await desk.useEmptyDatabase();
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    const { head } = desk.chain;
+    desk.chain.rollBack(kept);
+    while (desk.chain.head < head) desk.chain.mine();
+    await desk.work(3);
+    expect(desk.lane().status().blockedReason).toContain(lost);
+    const plan = await desk.causeway("recover");
+    expect(plan.text).toContain(
+      `missing payment ${lost} (nonce 0): 1 TOKEN of a recovered payment`,
+    );
+    expect(plan.text).toContain("its bytes are not here");
+  });
+
   it("lets nobody go back on a whole chain, nor by hand", async () => {
     await live();
     expect((await desk.causeway("recover", "--apply")).text).toContain("nothing to do");
