@@ -70,6 +70,8 @@ export async function runInterleaving(seed: number, broken?: BrokenRule): Promis
 /** A call of a worker that waits for its turn. */
 interface Call {
   readonly perform: () => Promise<() => void>;
+  /** Ends the caller's round, so that nothing of a dead worker stays behind. */
+  readonly abandon: () => void;
 }
 
 class Model {
@@ -241,6 +243,7 @@ class Model {
       (...parameters: unknown[]) =>
         new Promise((resolve, reject) => {
           enqueue({
+            abandon: () => reject(new NodeFault("NODE_TIMEOUT", "the worker is dead")),
             perform: async () => {
               this.#calls += 1;
               try {
@@ -339,6 +342,7 @@ class Worker {
   /** @param hasHappened its last call reached whom it was for */
   async die(hasHappened: boolean): Promise<void> {
     if (hasHappened) await this.#call?.perform();
+    this.#call?.abandon();
     this.#call = undefined;
   }
 

@@ -269,6 +269,31 @@ describe("a request to cancel", () => {
     expect((await house.read(id)).status).toBe("cancelled");
   });
 
+  it("races every step of the lane: each is paid or cancelled, never both and never neither", async () => {
+    const all = [];
+    for (let n = 0; n < 24; n++) all.push(await acceptTo(TOKEN / 10n));
+    const lane = house.lane({ batchSize: 5 });
+    for (let round = 0; round < 4; round++) {
+      const some = all.filter((_, index) => index % 4 === round).slice(0, 4);
+      await Promise.all([lane.runRound(house.signal), ...some.map(({ id }) => cancel(id))]);
+      if (round % 2 === 1) house.chain.mine();
+    }
+    await pass(lane, { rounds: 8, stepMs: 2_000 });
+    let settled = 0n;
+    for (const { id, to } of all) {
+      const { status } = await house.read(id);
+      const paid = house.chain.balances.get(to) ?? 0n;
+      expect({ status, paid }).toEqual(
+        status === "settled" ? { status, paid: TOKEN / 10n } : { status: "cancelled", paid: 0n },
+      );
+      if (status === "settled") settled += 1n;
+    }
+    const available = 100n * TOKEN - (settled * TOKEN) / 10n;
+    expect(await house.balance("alice")).toEqual({ available, held: 0n });
+    expect(await house.isFrozen()).toBe(false);
+    await expectEvenBooks();
+  });
+
   it("that comes too late changes nothing: the payment that was mined is settled", async () => {
     const { id, to } = await acceptTo();
     const lane = house.lane();
