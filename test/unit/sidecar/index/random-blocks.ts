@@ -97,12 +97,13 @@ export function bruteForce(
   maxHeight: number,
   holds: (transaction: RosettaBlock["transactions"][number]) => boolean,
 ): Found[] {
-  return blocks
-    .slice(0, maxHeight + 1)
-    .flatMap(({ block_identifier, transactions }) =>
-      transactions.flatMap((transaction, position) =>
-        holds(transaction) ? [{ height: block_identifier.index, position }] : [],
-      ),
-    )
-    .toReversed();
+  const found: Found[] = [];
+  for (const { block_identifier, transactions } of blocks.slice(0, maxHeight + 1).toReversed()) {
+    for (let position = transactions.length - 1; position >= 0; position -= 1) {
+      const transaction = transactions[position];
+      if (transaction === undefined || !holds(transaction)) continue;
+      found.push({ height: block_identifier.index, position });
+    }
+  }
+  return found;
 }
