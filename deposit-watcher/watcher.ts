@@ -386,7 +386,7 @@ function toIncident(error: unknown): NewIncident | undefined {
 }
 
 /** Faults of the ledger that say nothing about the chain. */
-const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE"]);
+const NO_INCIDENT: ReadonlySet<string> = new Set(["CORRUPT_ROW", "HOME_MARK_UNUSABLE", "RECOVERY"]);
 
 /** Codes of faults that pass by themselves, or once somebody repairs what they name. */
 const CURABLE_CODES: ReadonlySet<string> = new Set([
@@ -405,6 +405,7 @@ const CURABLE_CODES: ReadonlySet<string> = new Set([
   "DATABASE_FULL",
   "DATABASE_FAULT",
   "HOME_MARK_UNUSABLE",
+  "RECOVERY",
 ]);
 
 function isCurable(error: unknown): boolean {

@@ -20,6 +20,7 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
+import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
 
 /** Addresses read at once inside the block step; more are read page by page. */
@@ -83,7 +84,7 @@ export function depositId(key: {
  * Books a run of blocks in one transaction: cursor, deposits, credits that are due, postings and
  * events.
  * @param isTouched whether the blocks touch an address that was registered after the matching
- * @throws CURSOR_MOVED, DEPOSIT_CONFLICT
+ * @throws CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY, as nothing is credited before a recovery
  */
 export async function commitBlockStep(
   database: SqlDatabase,
@@ -96,6 +97,7 @@ export async function commitBlockStep(
     if (cursor.height !== step.from.height || cursor.blockHash !== step.from.blockHash) {
       throw cursorMoved(step.from.height);
     }
+    await refuseInRecovery(tx);
     const newAddresses = await readNewAddresses(tx, step.from, cursor);
     if (newAddresses.some(isTouched)) return { outcome: "match-again", newAddresses };
     await advanceCursor(tx, step);

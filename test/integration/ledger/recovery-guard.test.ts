@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
+import { commitBlockStep } from "../../../ledger/deposits/deposits.js";
+import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
 import { openIncident, recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
@@ -137,6 +139,20 @@ describe("a ledger and what its home remembers", () => {
     await (await guardOf(older)).check();
     const open = `SELECT 1 FROM incident WHERE resolved_at IS NULL`;
     expect(await older.query(open)).toHaveLength(1);
+  });
+
+  it("books no block that was on its way when the ledger was closed", async () => {
+    const guard = await guardOf(ledger.database);
+    await give(ledger.database, guard);
+    const older = await backup();
+    await give(ledger.database, guard);
+    const from = await readCursor(older);
+    await (await guardOf(older)).check();
+    const step = { from, height: 0, blockHash: TEST_IDENTITY.genesisHash };
+    const nothing = { deposits: [], walletInflows: [], outflows: [] };
+    const booked = commitBlockStep(older, { ...step, ...nothing }, () => false);
+    await expect(booked).rejects.toMatchObject({ code: "RECOVERY" });
+    expect(await readCursor(older)).toEqual(from);
   });
 
   it("takes no damaged file for a home without one", async () => {
