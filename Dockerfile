@@ -13,7 +13,7 @@ COPY . .
 RUN node bin/build.mjs && npm prune --omit=dev --omit=optional --no-audit --no-fund
 
 FROM ${NODE_IMAGE}
-ENV NODE_ENV=production MALLOC_ARENA_MAX=2
+ENV NODE_ENV=production
 # 999 is also the user of the PostgreSQL and Redis images, so that all of them can own their volumes
 # without any container ever running as root. The folders exist here, because a new volume takes
 # over owner and mode of the folder that it is mounted on.

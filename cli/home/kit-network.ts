@@ -14,7 +14,7 @@ import { formatListenAddress } from "../../runtime/config/config-values.js";
 import { createFileOnce, SECRET_MODE } from "./home-file.js";
 import { createNodeFolders, homePaths } from "./home.js";
 import { callableHost } from "./kit-config.js";
-import { type KitNode, NODE_ENVIRONMENT } from "./kit-nodes.js";
+import type { KitNode } from "./kit-nodes.js";
 import { writeNodeHome } from "./node-home.js";
 import { VALIDATOR_POWER } from "./testnet.js";
 import { createNodeKey, createValidatorKeyFile } from "./validator-keys.js";
@@ -79,8 +79,7 @@ export function nodeEnvironment(
   own: KitNode,
   sources: { readonly env: Environment; readonly portOffset: number },
 ): Environment {
-  const { portOffset } = sources;
-  const env = { ...NODE_ENVIRONMENT, ...sources.env };
+  const { env, portOffset } = sources;
   const ownOffset = portOffset + own.portStep;
   const isMoved = readPortOffset(own.home, [CONFIG_FILE.name]) !== ownOffset;
   if (nodes.length === 1 || !isMoved) return env;

@@ -19,14 +19,6 @@ export const MAX_KIT_VALIDATORS = 16;
  */
 export const NODE_FLAGS: readonly string[] = ["--max-semi-space-size=32"];
 
-/**
- * What the system's allocator is told of a node, unless the operator says otherwise. By itself glibc
- * has eight arenas for each processor, and what a thread frees stays in its own: with two a node
- * under 1,600 transfers a second keeps 30 to 70 MB less. `npm run causeway` and the image have the
- * same.
- */
-export const NODE_ENVIRONMENT: Readonly<Record<string, string>> = { MALLOC_ARENA_MAX: "2" };
-
 /** One node of a kit. */
 export interface KitNode {
   /** Name of its process and of its log: `node`, or `node0`, `node1`, ... */

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CliError } from "../../../cli/errors.js";
 import { createHomeFolders, homePaths, type HomePaths } from "../../../cli/home/home.js";
-import { nodeEnvironment } from "../../../cli/home/kit-network.js";
 import { createKit, type Kit, type KitPart } from "../../../cli/supervisor/kit.js";
 import { createChildRecord, findOrphans } from "../../../cli/supervisor/orphans.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -159,19 +158,5 @@ describe("the kit", () => {
     expect(watched.size).toBe(0);
     expect(events()).not.toContain("start withdrawal-worker");
     expect(events().at(-1)).toBe("stop node");
-  });
-});
-
-describe("the environment of a node", () => {
-  it("bounds what the system's allocator keeps, unless the operator says otherwise", () => {
-    const home = mkdtempSync(join(tmpdir(), "causeway-kit-"));
-    folders.push(home);
-    mkdirSync(join(home, "config"));
-    writeFileSync(join(home, "config", "config.toml"), "port-offset = 0\n");
-    const node = { name: "node", home, portStep: 0 };
-    const of = (env: Record<string, string>) =>
-      nodeEnvironment([node], node, { env, portOffset: 0 });
-    expect(of({ HOME: "/home/you" })).toEqual({ HOME: "/home/you", MALLOC_ARENA_MAX: "2" });
-    expect(of({ MALLOC_ARENA_MAX: "16" })).toEqual({ MALLOC_ARENA_MAX: "16" });
   });
 });

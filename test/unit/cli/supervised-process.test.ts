@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogFile } from "../../../cli/supervisor/log-file.js";
-import { NODE_ENVIRONMENT, NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
+import { NODE_FLAGS } from "../../../cli/home/kit-nodes.js";
 import {
   createSupervisedProcess,
   MAX_QUICK_DEATHS,
@@ -104,15 +104,7 @@ describe("a supervised process", () => {
     const words = `ready child is here ${NODE_FLAGS.join(" ")}`;
     expect(readFileSync(join(folder, "ready-child.log"), "utf8")).toContain(words);
     const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
-    const environment = Object.entries(NODE_ENVIRONMENT).map(([name, value]) => {
-      return `${name}=\${${name}:-${value}}`;
-    });
-    const command = ["exec env", ...environment, "node", ...NODE_FLAGS, "bin/causeway.mjs"];
-    expect(manifest).toContain(`"causeway": "${command.join(" ")}"`);
-    const image = readFileSync(new URL("../../../Dockerfile", import.meta.url), "utf8");
-    for (const [name, value] of Object.entries(NODE_ENVIRONMENT)) {
-      expect(image).toMatch(new RegExp(`^ENV .*\\b${name}=${value}\\b`, "m"));
-    }
+    expect(manifest).toContain(`"causeway": "exec node ${NODE_FLAGS.join(" ")} bin/causeway.mjs"`);
   });
 
   it("is started again when it is killed", async () => {
