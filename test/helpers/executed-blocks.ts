@@ -25,7 +25,7 @@ export async function countExecutedBlocks(): Promise<BlockCounter> {
   session.connect();
   await session.post("Profiler.enable");
   await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
-  const count = async () => {
+  const entriesSinceLast = async () => {
     const { result } = await session.post("Profiler.takePreciseCoverage");
     let entries = 0;
     for (const { functions } of result) {
@@ -34,7 +34,7 @@ export async function countExecutedBlocks(): Promise<BlockCounter> {
     return entries;
   };
   return {
-    count,
+    count: entriesSinceLast,
     async stop() {
       await session.post("Profiler.stopPreciseCoverage");
       session.disconnect();
