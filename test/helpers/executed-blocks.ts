@@ -4,22 +4,28 @@
  * functions and WebAssembly is not counted.
  */
 import { Session } from "node:inspector/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 /** Counts the work of this process. */
 export interface BlockCounter {
-  /** Entries into functions, branches and loop bodies while `work` ran. */
-  count(work: () => Promise<unknown>): Promise<number>;
+  /** Entries into functions, branches and loop bodies since the last call. */
+  count(): Promise<number>;
   stop(): Promise<void>;
 }
 
 /** Starts counting. Only code that has not run before is counted: import it afterwards. */
 export async function countExecutedBlocks(): Promise<BlockCounter> {
+  // What earlier test files of this process have left would be counted along, each time.
+  collectGarbage();
   const session = new Session();
   session.connect();
   await session.post("Profiler.enable");
   await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
-  /** Entries since it was last asked. */
-  const take = async () => {
+  const entriesSinceLast = async () => {
     const { result } = await session.post("Profiler.takePreciseCoverage");
     let entries = 0;
     for (const { functions } of result) {
@@ -28,11 +34,7 @@ export async function countExecutedBlocks(): Promise<BlockCounter> {
     return entries;
   };
   return {
-    async count(work) {
-      await take();
-      await work();
-      return take();
-    },
+    count: entriesSinceLast,
     async stop() {
       await session.post("Profiler.stopPreciseCoverage");
       session.disconnect();
