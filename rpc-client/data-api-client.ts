@@ -1,5 +1,6 @@
 /** The Data API (Rosetta) as the deposit watcher reads it: blocks with their operations. */
 import type { Address } from "../chain/address.js";
+import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import type { OperationStatus } from "../chain/operations.js";
 import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../chain/units.js";
@@ -16,7 +17,7 @@ import {
   readString,
 } from "./answer-fields.js";
 import { CUT_OUT, type ScannedReply, scanBlockReply } from "./data-block-scan.js";
-import { badAnswer, DataApiError, NodeFault } from "./errors.js";
+import { badAnswer, DataApiError, MAX_NODE_TEXT_CHARACTERS, NodeFault } from "./errors.js";
 import { createHttpPoster } from "./http-post.js";
 import type { RpcOptions } from "./json-rpc.js";
 
@@ -159,7 +160,8 @@ function parseJson(text: string): unknown {
 
 function parseError(answer: AnswerObject, path: string): DataApiError {
   const rosettaCode = readCount(answer["code"], "error code");
-  const text = readString(answer["message"], "error message");
+  const message = readString(answer["message"], "error message");
+  const text = cleanForeignText(message, MAX_NODE_TEXT_CHARACTERS);
   return new DataApiError("DATA_API_ERROR", `${path}: ${text}`, {
     retriable: readBoolean(answer["retriable"], "retriable"),
     details: { rosettaCode, ...readOptional(answer["details"], "details", readObject) },

@@ -1,5 +1,6 @@
 /** Faults of talking to a node: what the wire did, and what the node answered. */
 import { AppError } from "../chain/errors.js";
+import { cleanForeignText } from "../chain/evm/foreign-text.js";
 
 /**
  * Codes of transport faults. All but BAD_ANSWER and ANSWER_TOO_LARGE are retriable; none says
@@ -30,14 +31,21 @@ export interface RpcErrorDetails {
 /** JSON-RPC number of most refusals; what they mean is in their text. */
 export const SERVER_ERROR = -32000;
 
+/** Characters of a node's text that are kept: contracts choose what it quotes. */
+export const MAX_NODE_TEXT_CHARACTERS = 1_024;
+
 /** The node understood the request and refused it: an answer, not a fault of the wire. */
 export class RpcError extends AppError<"RPC_ERROR"> {
+  /** The node's own text, cleaned; clients of this chain match geth's wording. */
+  readonly nodeMessage: string;
+
   constructor(
-    /** The node's own text; clients of this chain match geth's wording. */
-    readonly nodeMessage: string,
+    text: string,
     readonly rpc: RpcErrorDetails,
   ) {
+    const nodeMessage = cleanForeignText(text, MAX_NODE_TEXT_CHARACTERS);
     super("RPC_ERROR", `${rpc.method}: ${nodeMessage}`, { details: { ...rpc } });
+    this.nodeMessage = nodeMessage;
   }
 }
 

@@ -1,5 +1,6 @@
 /** What a node says about one transaction (receipt, status) as JSON, to types. */
 import type { Address } from "../chain/address.js";
+import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import {
   readAddress,
@@ -10,7 +11,7 @@ import {
   readSafeQuantity,
   readString,
 } from "./answer-fields.js";
-import { badAnswer } from "./errors.js";
+import { badAnswer, MAX_NODE_TEXT_CHARACTERS } from "./errors.js";
 
 /** A mined transaction's outcome. */
 export interface NodeReceipt {
@@ -78,7 +79,10 @@ export function parseTransactionStatus(value: unknown): NodeTransactionStatus {
     case "replaced":
       return { status: "replaced", by: readHash(answer["by"], "by") };
     case "dropped":
-      return { status: "dropped", reason: readString(answer["reason"], "reason") };
+      return {
+        status: "dropped",
+        reason: cleanForeignText(readString(answer["reason"], "reason"), MAX_NODE_TEXT_CHARACTERS),
+      };
     default:
       throw badAnswer("the transaction status is not a known one");
   }

@@ -246,7 +246,7 @@ async function writeSlots(
 
 /**
  * Attempts of slots that have ended, or that are meant otherwise by now, are dropped; a stored
- * attempt is never replaced.
+ * attempt is never replaced, and bytes that are stored already are not stored again.
  */
 async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise<void> {
   if (attempts.length === 0) return;
@@ -264,7 +264,7 @@ async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise
        JOIN present w ON w.id = s.withdrawal_id
         AND CASE input.kind WHEN 'cancel' THEN w.status = 'cancelling'
                  ELSE w.status IN ('slotted', 'signed', 'broadcast') END
-     ON CONFLICT (slot_id, n) DO NOTHING`,
+     ON CONFLICT DO NOTHING`,
     [
       slotIds,
       attempts.map(({ n }) => n),

@@ -60,9 +60,6 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Bytes of a revert that travel in an error; Solidity's own errors have a few hundred. */
 const MAX_REVERT_BYTES = 16_384;
 
-/** Characters of a reason that travel in an error: a contract chooses them. */
-const MAX_REASON_LENGTH = 1_024;
-
 /** The node's numbers for parameters that it does not take, and for answers that are too large. */
 const INVALID_PARAMS = -32602;
 const RESPONSE_TOO_LARGE = -32003;
@@ -170,7 +167,7 @@ function toCallError(error: unknown): unknown {
   if (!(error instanceof RpcError)) return error;
   const { rpcCode } = error.rpc;
   if (rpcCode === RESPONSE_TOO_LARGE) return tooLarge(error);
-  const reason = error.nodeMessage.slice(0, MAX_REASON_LENGTH);
+  const reason = error.nodeMessage;
   if (rpcCode === INVALID_PARAMS) {
     return new SidecarError("CALL_PARAMETERS_INVALID", { reason }, error);
   }

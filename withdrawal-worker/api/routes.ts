@@ -6,6 +6,7 @@ import {
   ZERO_ADDRESS,
 } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
+import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { parseAtoken } from "../../chain/units.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
@@ -185,7 +186,8 @@ async function cancelOne(parts: WithdrawalApiParts, request: HttpRequest): Promi
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
     throw invalidField("reason", `expected 1 to ${MAX_REASON_LENGTH} characters`);
   }
-  const outcome = await cancelWithdrawal(parts.database, id, reason);
+  const kept = cleanForeignText(reason, MAX_REASON_LENGTH);
+  const outcome = await cancelWithdrawal(parts.database, id, kept);
   if (outcome !== "done") {
     const [status, code, message] = CANCEL_REFUSALS[outcome];
     throw new ApiError(status, code, message);

@@ -4,7 +4,7 @@ import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
-import type { AttemptGas, GasSettings } from "./gas.js";
+import { type AttemptGas, type GasSettings, lower } from "./gas.js";
 import type { LaneContext, Round } from "./lane-context.js";
 
 /** Payments signed for one slot; more means that something is wrong that a machine cannot mend. */
@@ -25,11 +25,36 @@ export async function signSlots(context: LaneContext, round: Round): Promise<boo
     limit: settings.batchSize,
   });
   if (slots.length === 0) return false;
-  const attempts = slots.map((slot) => signPayment(context, slot, slot));
+  // Slots are taken by the settings of then; what is signed keeps to those of now.
+  const { limitMax, priceCapAtoken } = settings.gas;
+  await giveUp(
+    context,
+    slots.filter(({ gasLimit }) => gasLimit > limitMax),
+  );
+  const attempts = slots.flatMap((slot) => {
+    const { gasLimit } = slot;
+    const gasPriceAtoken = lower(slot.gasPriceAtoken, priceCapAtoken);
+    return gasLimit > limitMax ? [] : [signPayment(context, slot, { gasLimit, gasPriceAtoken })];
+  });
   failpoint(WORKER_FAILPOINTS.beforeAttemptCommit);
   const isStored = await ledger.storeAttempts(round.lease, attempts);
   failpoint(WORKER_FAILPOINTS.afterAttemptCommit);
   return isStored && slots.length === settings.batchSize;
+}
+
+/** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */
+async function giveUp(context: LaneContext, slots: readonly LiveSlot[]): Promise<void> {
+  if (slots.length === 0) return;
+  const { limitMax } = context.settings.gas;
+  await context.ledger.beginCancelling(
+    slots.map(({ withdrawalId, gasLimit }) => ({
+      id: withdrawalId,
+      cause: "not-mined",
+      reason: `its payment needs more gas than is allowed now (${gasLimit} above ${limitMax})`,
+    })),
+  );
+  const nonces = slots.map(({ nonce }) => nonce.toString());
+  context.log.warn({ nonces }, "the gas limit was lowered: transfers of nothing take these nonces");
 }
 
 /** Signs a slot's payment with this gas; the caller stores it before it leaves. */

@@ -13,8 +13,10 @@ import {
   type AttemptGas,
   cancelPriceCap,
   estimateCeiling,
+  lower,
   raiseGasLimit,
   raisePrice,
+  withMargin,
 } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import type { EstimateMeaning, SendMeaning } from "../withdrawal-state.js";
@@ -51,7 +53,11 @@ function correctCancel(
 ): NewAttempt[] {
   const latest = slot.attempts.at(-1);
   if (latest === undefined || slot.attempts.length >= MAX_ATTEMPTS) return [];
-  const { gasLimit, gasPriceAtoken } = latest;
+  const { limitMax, priceCapAtoken } = context.settings.gas;
+  const cap = cancelPriceCap(priceCapAtoken);
+  // Both limits may have been lowered since.
+  const gasLimit = lower(latest.gasLimit, limitMax);
+  const gasPriceAtoken = lower(latest.gasPriceAtoken, cap);
   if (meaning.kind === "gas-too-low") {
     const wanted = { estimate: gasLimit, needed: meaning.neededGas };
     const raised = raiseGasLimit(gasLimit, wanted, gasOf(context, round));
@@ -59,10 +65,9 @@ function correctCancel(
     return [signCancel(context, slot, { gasLimit: raised, gasPriceAtoken })];
   }
   const neededAtoken = meaning.kind === "price-too-low" ? meaning.neededPriceAtoken : undefined;
-  const cap = cancelPriceCap(context.settings.gas.priceCapAtoken);
   const wanted = { suggestedAtoken: round.view.suggestedPriceAtoken, neededAtoken };
   const raised = raisePrice(gasPriceAtoken, wanted, cap);
-  if (raised === undefined || raised <= gasPriceAtoken) return [];
+  if (raised === undefined || raised <= latest.gasPriceAtoken) return [];
   return [signCancel(context, slot, { gasLimit, gasPriceAtoken: raised })];
 }
 
@@ -87,13 +92,22 @@ async function correctPayments(
   const room = await FeeRoom.read(context);
   refused.forEach((entry, index) => {
     const correction = correctedGas(context, round, entry, estimates[index]);
-    if (correction === "hopeless" || entry.slot.attempts.length >= MAX_PAYMENT_ATTEMPTS) {
+    const isFull = entry.slot.attempts.length >= MAX_PAYMENT_ATTEMPTS;
+    if (correction === "hopeless" || isFull || isTried(entry.slot, correction)) {
       hopeless.push(entry);
     } else if (correction !== undefined && room.take(entry.slot, correction)) {
       attempts.push(signPayment(context, entry.slot, correction));
     }
   });
   return { attempts, hopeless };
+}
+
+/** The same bytes again would be refused again. */
+function isTried({ attempts }: LiveSlot, gas: AttemptGas | undefined): boolean {
+  return attempts.some(
+    ({ kind, gasLimit, gasPriceAtoken }) =>
+      kind === "payment" && gasLimit === gas?.gasLimit && gasPriceAtoken === gas.gasPriceAtoken,
+  );
 }
 
 /**
@@ -107,13 +121,19 @@ function correctedGas(
   estimate: EstimateMeaning | undefined,
 ): AttemptGas | "hopeless" | undefined {
   const gas = gasOf(context, round);
-  const { gasLimit, gasPriceAtoken } = slot.attempts.at(-1) ?? slot;
+  const latest = slot.attempts.at(-1) ?? slot;
+  const { gasLimit } = latest;
+  // Either limit may have been lowered since.
+  const gasPriceAtoken = lower(latest.gasPriceAtoken, gas.priceCapAtoken);
   const estimated = estimate?.kind === "payable" ? estimate.gas : undefined;
   if (meaning.kind === "price-too-low") {
     const suggestedAtoken = round.view.suggestedPriceAtoken;
     const wanted = { suggestedAtoken, neededAtoken: meaning.neededPriceAtoken };
-    const raised = raisePrice(gasPriceAtoken, wanted, gas.priceCapAtoken);
-    return raised === undefined ? undefined : { gasLimit, gasPriceAtoken: raised };
+    const raised = raisePrice(latest.gasPriceAtoken, wanted, gas.priceCapAtoken);
+    const needed = estimated === undefined ? gasLimit : withMargin(estimated, gas);
+    const next = gasLimit <= gas.limitMax ? gasLimit : needed;
+    if (raised === undefined || next > gas.limitMax) return undefined;
+    return { gasLimit: next, gasPriceAtoken: raised };
   }
   if (meaning.kind === "gas-too-low") {
     const wanted = { estimate: estimated ?? gasLimit, needed: meaning.neededGas };

@@ -42,7 +42,12 @@ export function estimateCeiling(settings: GasSettings): bigint {
 export function choosePrice(suggestedAtoken: bigint, settings: GasSettings): bigint {
   const { priceFloorAtoken, priceCapAtoken } = settings;
   const price = suggestedAtoken > priceFloorAtoken ? suggestedAtoken : priceFloorAtoken;
-  return price < priceCapAtoken ? price : priceCapAtoken;
+  return lower(price, priceCapAtoken);
+}
+
+/** The lower of two: a price and its cap, a gas limit and its limit. */
+export function lower(wanted: bigint, limit: bigint): bigint {
+  return wanted < limit ? wanted : limit;
 }
 
 /** A tenth more, rounded up: the least that pools ask of a replacement. */

@@ -2,9 +2,12 @@
  * Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. Plain
  * payments come first and in one go; what runs code is estimated behind them, as far as time goes.
  */
+import { errorCode, errorMessage } from "../../chain/errors.js";
+import { shorten } from "../../chain/evm/foreign-text.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
@@ -12,8 +15,8 @@ import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import type { PaymentEstimate } from "./wallet-node.js";
 import type { EstimateMeaning } from "../withdrawal-state.js";
 
-/** Longest text of a destination's refusal that is kept; contracts choose these texts. */
-const MAX_REASON_LENGTH = 200;
+/** Characters of a destination's refusal that are kept; contracts choose these texts. */
+const MAX_REASON_CHARACTERS = 200;
 
 /** What a batch of estimates makes of the requests. */
 interface Sorted {
@@ -22,6 +25,9 @@ interface Sorted {
   /** Wait for what the reason says. */
   readonly waiting: { id: WithdrawalId; reason: string }[];
 }
+
+/** No more than this: what the ledger refuses may be the text itself. */
+const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
@@ -88,7 +94,9 @@ async function fillFor(
   if (requests.length === 0) return undefined;
   const sorted = await sortRequests(context, round, requests, options);
   if (sorted.failing.length > 0) {
-    await context.ledger.endBeforeSlot("failed", sorted.failing);
+    await storeEach(context, sorted.failing, (steps) =>
+      context.ledger.endBeforeSlot("failed", steps),
+    );
     failpoint(WORKER_FAILPOINTS.afterRefusalCommit);
     context.log.info(
       { count: sorted.failing.length },
@@ -163,7 +171,7 @@ function sortOne(
   const gas = gasOf(context, round);
   switch (meaning.kind) {
     case "refused-by-destination": {
-      const reason = `the destination refuses: ${meaning.reason.slice(0, MAX_REASON_LENGTH)}`;
+      const reason = `the destination refuses: ${shorten(meaning.reason, MAX_REASON_CHARACTERS)}`;
       // With more gas than the wallet can pay now the destination might not refuse.
       if (isShort) sorted.waiting.push({ id, reason: UNCOVERED });
       else sorted.failing.push({ id, reason });
@@ -173,7 +181,7 @@ function sortOne(
       sorted.waiting.push({ id, reason: UNCOVERED });
       return;
     case "unknown": {
-      const reason = meaning.reason.slice(0, MAX_REASON_LENGTH);
+      const reason = shorten(meaning.reason, MAX_REASON_CHARACTERS);
       context.log.warn({ id, reason }, "an estimate was not answered");
       sorted.waiting.push({ id, reason: `waits: the node could not estimate it (${reason})` });
       return;
@@ -214,10 +222,8 @@ async function withoutRejected(
   const reason =
     `rule failed-payouts: ${count} payouts of this customer failed on the chain within ` +
     `${Math.round(windowMs / 1_000)} s`;
-  await context.ledger.endBeforeSlot(
-    "rejected",
-    rejected.map(({ id }) => ({ id, reason, data: { rule: "failed-payouts" } })),
-  );
+  const steps = rejected.map(({ id }) => ({ id, reason, data: { rule: "failed-payouts" } }));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
   context.log.warn({ count: rejected.length }, "payouts to contracts are rejected");
   return candidates.filter((candidate) => !rejected.includes(candidate));
 }
@@ -256,6 +262,38 @@ async function postpone(context: LaneContext, waiting: Sorted["waiting"]): Promi
   for (const reason of new Set(waiting.map((entry) => entry.reason))) {
     const ids = waiting.filter((entry) => entry.reason === reason).map(({ id }) => id);
     context.log.warn({ count: ids.length, reason }, "withdrawals wait");
-    await context.ledger.postponeWithdrawals({ ids, reason, delayMs });
+    await storeEach(
+      context,
+      ids.map((id) => ({ id })),
+      (some) =>
+        context.ledger.postponeWithdrawals({ ids: some.map(({ id }) => id), reason, delayMs }),
+    );
+  }
+}
+
+/**
+ * Writes what came of requests in one go; when the ledger refuses it, each by itself, and who is
+ * refused then is put off: one request's fault ends neither the others nor the lane.
+ * @throws faults that pass by themselves
+ */
+async function storeEach<Entry extends { readonly id: WithdrawalId }>(
+  context: LaneContext,
+  entries: readonly Entry[],
+  store: (entries: readonly Entry[]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await store(entries);
+  } catch (error) {
+    if (!(error instanceof SqlError) || error.retriable) throw error;
+    const [only] = entries;
+    if (only === undefined) return;
+    if (entries.length > 1) {
+      for (const entry of entries) await storeEach(context, [entry], store);
+      return;
+    }
+    const fault = { id: only.id, code: errorCode(error), reason: errorMessage(error) };
+    context.log.error(fault, "the ledger refuses what came of a withdrawal: it is put off");
+    const { retryDelayMs: delayMs } = context.settings;
+    await context.ledger.postponeWithdrawals({ ids: [only.id], reason: NOT_STORED, delayMs });
   }
 }

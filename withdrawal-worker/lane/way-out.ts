@@ -17,6 +17,7 @@ import {
   cancelPriceCap,
   choosePrice,
   estimateCeiling,
+  lower,
   raisePrice,
   TRANSFER_GAS,
   withMargin,
@@ -144,7 +145,8 @@ export class WayOut {
     return wanted.flatMap(({ slot, price }, index) => {
       const estimate = estimates[index];
       if (estimate?.kind !== "payable") return [];
-      const former = (slot.attempts.at(-1) ?? slot).gasLimit;
+      // The limit may have been lowered since; what is needed now fits it by the estimate's ceiling.
+      const former = lower((slot.attempts.at(-1) ?? slot).gasLimit, gas.limitMax);
       const needed = withMargin(estimate.gas, gas);
       const next = { gasLimit: needed > former ? needed : former, gasPriceAtoken: price };
       return room.take(slot, next) ? [signPayment(this.#context, slot, next)] : [];
@@ -188,7 +190,7 @@ function cancelGas(context: LaneContext, round: Round, slot: LiveSlot): AttemptG
   const price = raisePrice(former, { suggestedAtoken }, cancelPriceCap(gas.priceCapAtoken));
   if (price === undefined || price <= former) return undefined;
   const gasLimit = slot.attempts.findLast(({ kind }) => kind === "cancel")?.gasLimit;
-  return { gasLimit: gasLimit ?? TRANSFER_GAS, gasPriceAtoken: price };
+  return { gasLimit: lower(gasLimit ?? TRANSFER_GAS, gas.limitMax), gasPriceAtoken: price };
 }
 
 /** Highest price that was signed for a slot; what its first attempt will pay before there is one. */

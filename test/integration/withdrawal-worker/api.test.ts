@@ -307,6 +307,9 @@ describe("POST /v1/withdrawals/{id}/cancel", () => {
       "a mistake",
     ]);
     const second = await cancel(body.id, { reason: "another word" });
+    const odd = await post(bodyOf({}));
+    const answer = await cancel(odd.body.id, { reason: "a\ud83db" });
+    expect(answer.body).toMatchObject({ status: "cancelled", reason: "a\ufffdb" });
     expect([second.status, second.body]).toEqual([200, first.body]);
   });
 

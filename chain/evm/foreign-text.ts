@@ -1,0 +1,30 @@
+/** Texts that strangers chose, made safe to keep and to show. */
+
+/**
+ * Control characters, which PostgreSQL's text does not take (NUL) or which move a terminal's cursor,
+ * and those that turn the direction of writing.
+ */
+const UNSHOWABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Stands for a character that is not shown (Unicode's replacement character). */
+const REPLACEMENT = "\ufffd";
+
+/**
+ * The text without what a database, JSON or a terminal could stumble over: control characters and
+ * halves of surrogate pairs become U+FFFD, and what is behind `maxCharacters` is cut off between two
+ * characters (code points). Every text that a node or a contract chose passes here once, where it
+ * comes in.
+ */
+export function cleanForeignText(text: string, maxCharacters: number): string {
+  // A character is at most two units: cutting first bounds the work by what is kept.
+  const start = text.slice(0, 2 * maxCharacters).toWellFormed();
+  return shorten(start, maxCharacters).replace(UNSHOWABLE, REPLACEMENT);
+}
+
+/** The first characters (code points) of a text; none is cut in two. */
+export function shorten(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) return text;
+  return Array.from(text.slice(0, 2 * maxCharacters))
+    .slice(0, maxCharacters)
+    .join("");
+}

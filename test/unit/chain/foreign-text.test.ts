@@ -1,0 +1,35 @@
+/** Texts of strangers: whatever they are, a database, JSON and a terminal take what is made of them. */
+import { describe, expect, it } from "@jest/globals";
+import { cleanForeignText, shorten } from "../../../chain/evm/foreign-text.js";
+import { RpcError } from "../../../rpc-client/errors.js";
+
+describe("cleanForeignText", () => {
+  it.each([
+    ["plain words", "execution reverted: too poor", "execution reverted: too poor"],
+    ["NUL", "a\u0000b", "a\ufffdb"],
+    [
+      "what moves a terminal's cursor",
+      "a\u001b[2Jb\r\nc\u009bd",
+      "a\ufffd[2Jb\ufffd\ufffdc\ufffdd",
+    ],
+    ["what turns the direction", "a\u202eb\u2066c", "a\ufffdb\ufffdc"],
+    ["half a surrogate pair", "a\ud83db\ude00c", "a\ufffdb\ufffdc"],
+    ["other scripts", "größer, 値, \u{1F600}", "größer, 値, \u{1F600}"],
+  ])("of %s", (_name, text, expected) => {
+    expect(cleanForeignText(text, 100)).toBe(expected);
+  });
+
+  it.each([3, 4, 5])("never cuts a character in two, at %i", (maxCharacters) => {
+    const cut = cleanForeignText("\u{1F600}".repeat(9), maxCharacters);
+    expect(cut).toBe("\u{1F600}".repeat(maxCharacters));
+    expect(shorten(`a${cut}`, maxCharacters)).toBe(`a${"\u{1F600}".repeat(maxCharacters - 1)}`);
+  });
+
+  it("is where the words of a node's refusal come in", () => {
+    const rpc = { rpcCode: 3, method: "eth_estimateGas" };
+    const { nodeMessage, message } = new RpcError(`a\u0000b${"x".repeat(10_000)}`, rpc);
+    expect(nodeMessage).toMatch(/^a\ufffdbx+$/);
+    expect(nodeMessage).toHaveLength(1_024);
+    expect(message).toBe(`eth_estimateGas: ${nodeMessage}`);
+  });
+});
