@@ -40,6 +40,8 @@ export async function applyRecovery(
   }
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
+    // Before the counter, as where incidents are written.
+    await tx.query(`SELECT 1 FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
       plan.epoch,
       plan.eventSeq,

@@ -5,7 +5,8 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
-import { endIfCancelled, stepWithdrawals } from "./withdrawal-steps.js";
+import { endIfCancelled } from "./endings.js";
+import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
 /** A withdrawal that only an operator lets go on. */

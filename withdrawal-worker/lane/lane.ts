@@ -9,6 +9,7 @@ import {
   LeaseLostError,
   type WalletLease,
 } from "../../ledger/withdrawals/wallet-lease.js";
+import { LedgerError } from "../../ledger/errors.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
@@ -312,5 +313,7 @@ function isPassing(error: unknown): boolean {
   if (error instanceof WorkerError) {
     return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND"].includes(error.code);
   }
+  // It was closed in the middle of a round: from the next one on the guard says so.
+  if (error instanceof LedgerError && error.code === "RECOVERY") return true;
   return error instanceof SqlError && error.retriable;
 }
