@@ -115,7 +115,9 @@ const RECOVERED_PAYMENTS = `
     gas_used numeric(20,0) NOT NULL CHECK (gas_used > 0),
     gas_price_atoken numeric(78,0) NOT NULL CHECK (gas_price_atoken >= 0),
     epoch integer NOT NULL CHECK (epoch > 0),
-    decision text CHECK (decision IN ('linked', 'written-off', 'nothing-paid')),
+    -- 'booked-before': a person had accepted it as an outflow before it was recovered.
+    decision text
+      CHECK (decision IN ('linked', 'written-off', 'nothing-paid', 'booked-before')),
     withdrawal_id text UNIQUE REFERENCES withdrawal (id),
     UNIQUE (wallet, nonce),
     CHECK ((decision = 'linked') = (withdrawal_id IS NOT NULL))
@@ -150,6 +152,23 @@ const RECOVERED_PAYMENTS = `
   );
   CREATE TRIGGER withdrawal_clearance_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
     ON withdrawal_clearance FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+  -- What explains a transaction that took coins from one of our addresses; NULL when nothing does.
+  -- An attempt explains it while its slot is open, or as the one that the slot was booked by: a
+  -- payment that is mined where its cancellation was booked is nothing that anybody asked for.
+  CREATE FUNCTION explanation_of(payer text, mined text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE
+      WHEN EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = mined AND r.wallet = payer)
+        THEN 'recovered'
+      WHEN EXISTS (SELECT 1 FROM withdrawal_attempt a JOIN nonce_slot s ON s.id = a.slot_id
+                    WHERE a.hash = mined AND s.wallet = payer
+                      AND (s.outcome IS NULL OR s.mined_hash = mined))
+        THEN 'withdrawal'
+      WHEN EXISTS (SELECT 1 FROM journal_entry e
+                    WHERE e.idem_key = 'outflow:' || mined || ':' || payer)
+        THEN 'outflow'
+    END
+  $$;
 
   -- The lowest recovered payment that may have paid a request: nobody has decided about it, and no
   -- person who knew it has cleared the request.

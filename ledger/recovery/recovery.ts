@@ -1,4 +1,5 @@
 /** Carries out a recovery: one commit, after which the ledger is open again in a new epoch. */
+import type { Address } from "../../chain/address.js";
 import { HOT_WALLET, NETWORK_FEE, RECOVERED_PAYMENTS, UNASSIGNED } from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
@@ -115,12 +116,14 @@ async function raiseNonce(tx: Sql, { wallet, nextNonce }: RecoveryPlan): Promise
 async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan): Promise<void> {
   for (let start = 0; start < payments.length; start += CHUNK) {
     const part = payments.slice(start, start + CHUNK);
+    const booked = await readBooked(tx, wallet, part);
     const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
     await tx.query(
       `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
          amount_atoken, gas_used, gas_price_atoken, epoch, decision)
        SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2,
-              CASE WHEN amount = 0 THEN 'nothing-paid' END
+              CASE WHEN hash = ANY ($11::text[]) THEN 'booked-before'
+                   WHEN amount = 0 THEN 'nothing-paid' END
          FROM unnest($3::text[], $4::numeric[], $5::bigint[], $6::text[], $7::text[], $8::numeric[],
                      $9::numeric[], $10::numeric[])
               AS t (hash, nonce, height, block_hash, destination, amount, gas, price)`,
@@ -135,11 +138,13 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
         column(({ valueAtoken }) => valueAtoken.toString()),
         column(({ gasUsed }) => gasUsed.toString()),
         column(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+        [...booked],
       ],
     );
+    const unbooked = part.filter(({ hash }) => !booked.has(hash));
     await postJournals(
       tx,
-      part.map((payment) => ({
+      unbooked.map((payment) => ({
         kind: "recovery.payment",
         idemKey: `recovered-payment:${payment.hash}`,
         effectiveHeight: payment.height,
@@ -148,6 +153,20 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
       })),
     );
   }
+}
+
+/** Those that a person has accepted as outflows before: coins and fee are booked. */
+async function readBooked(
+  tx: Sql,
+  wallet: Address,
+  payments: readonly MinedPayment[],
+): Promise<ReadonlySet<string>> {
+  const rows = await tx.query<{ hash: string }>(
+    `SELECT hash FROM unnest($2::text[]) AS mined (hash)
+      WHERE explanation_of($1, hash) = 'outflow'`,
+    [wallet, payments.map(({ hash }) => hash)],
+  );
+  return new Set(rows.map(({ hash }) => hash));
 }
 
 function postingsOf({ valueAtoken, gasUsed, gasPriceAtoken }: MinedPayment): Posting[] {

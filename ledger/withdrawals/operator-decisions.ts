@@ -2,9 +2,11 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
 import { appendEvents } from "../events.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
@@ -148,6 +150,7 @@ export function skipForeignNonces(
  * The worker books it from its receipt like any other.
  * @returns false when the withdrawal is not frozen, is not what the transaction paid, or the nonce
  *   belongs to another withdrawal
+ * @throws INVALID_DECISION when the transaction is booked already
  */
 export function adoptPayment(
   database: SqlDatabase,
@@ -166,6 +169,7 @@ export function adoptPayment(
       [id, wallet, payment.to ?? "", payment.valueAtoken.toString()],
     );
     if (rows.length === 0) return false;
+    await refuseBooked(tx, wallet, payment.hash);
     await tx.query(
       `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
          reserved_atoken)
@@ -205,6 +209,17 @@ export function adoptPayment(
     await appendEvents(tx, events);
     return moved.size > 0;
   });
+}
+
+/** Booked as something else, its coins would be counted twice. */
+async function refuseBooked(tx: Sql, wallet: Address, hash: Hash32): Promise<void> {
+  const explanation = await lockExplanation(tx, { wallet, hash });
+  if (explanation !== "recovered" && explanation !== "outflow") return;
+  const by = explanation === "recovered" ? "a recovery" : "an operator as an outflow";
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${hash} was booked by ${by} already; what waits for a person: causeway ledger open`,
+  );
 }
 
 function moveOne(
