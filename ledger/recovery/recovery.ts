@@ -4,14 +4,16 @@ import { HOT_WALLET, NETWORK_FEE, RECOVERED_PAYMENTS, UNASSIGNED } from "../book
 import { type Posting, postJournals } from "../books/journal.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { storedAtoken, storedInteger } from "../stored-values.js";
+import { storedAtoken } from "../stored-values.js";
+import { takeOver } from "../withdrawals/operator-decisions.js";
+import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery } from "./ledger-guard.js";
-import type { FoundPayment, LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";
+import type { LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";
 
 /** What a recovery did beyond its plan. */
 export interface RecoveryResult {
@@ -51,19 +53,18 @@ export async function applyRecovery(
     await registerLost(tx, plan);
     await raiseNonce(tx, plan);
     await bookPayments(tx, plan);
-    for (const found of plan.found) await takeOver(tx, found);
-    await tx.query(
-      `UPDATE signing_freeze SET frozen = false, reason = 'recovered', changed_at = now()
-        WHERE wallet = $1 AND frozen AND reason LIKE 'the chain knows nonces below %'`,
-      [plan.wallet],
-    );
+    const cancelled: NewEvent[] = [];
+    for (const { payment, ...found } of plan.found) {
+      cancelled.push(...(await takeOver(tx, { ...found, transaction: payment })));
+    }
+    await releaseBehindChain(tx, plan.wallet);
     await closeRecovery(tx, operator);
     const waiting = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal WHERE status = 'accepted' ORDER BY position`,
     );
     const ids = waiting.map(({ id }) => toWithdrawalId(id));
     const { frozen, events } = await freezeRecovered(tx, ids);
-    await appendEvents(tx, events);
+    await appendEvents(tx, [...cancelled, ...events]);
     return { frozen };
   });
 }
@@ -175,23 +176,4 @@ function postingsOf({ valueAtoken, gasUsed, gasPriceAtoken }: MinedPayment): Pos
     { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: gasUsed * gasPriceAtoken },
   ];
   return sides.filter(({ amountAtoken }) => amountAtoken > 0n);
-}
-
-/** The worker finds its receipt and books it like any other attempt of the slot. */
-async function takeOver(tx: Sql, { slotId, payment }: FoundPayment): Promise<void> {
-  const rows = await tx.query<{ n: number }>(
-    `SELECT count(*)::integer AS n FROM withdrawal_attempt WHERE slot_id = $1::bigint`,
-    [slotId],
-  );
-  await tx.query(
-    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
-     VALUES ($1::bigint, $2, true, $3, $4::numeric, $5::numeric)`,
-    [
-      slotId,
-      storedInteger(rows[0]?.n),
-      payment.hash,
-      payment.gasUsed.toString(),
-      payment.gasPriceAtoken.toString(),
-    ],
-  );
 }

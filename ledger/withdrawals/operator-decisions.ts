@@ -3,9 +3,9 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
-import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import { lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
@@ -28,10 +28,103 @@ export interface WalletTransaction {
   readonly nonce: bigint;
   /** Undefined creates a contract. */
   readonly to: Address | undefined;
+  /** False was mined and failed: its nonce and fee are gone, and nothing else. */
+  readonly isSuccess: boolean;
   /** Value of the transaction itself; 0 when it failed. */
   readonly valueAtoken: bigint;
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: bigint;
+}
+
+/** What a transaction that used up a slot's nonce did for its withdrawal. */
+export type SlotUse = "paid" | "failed" | "cancelled";
+
+/**
+ * Pure: what a transaction on a slot's own nonce did for the withdrawal, whoever has stored it; a
+ * ledger that lost it signed it for this slot. Undefined for one that was meant for something else.
+ */
+export function useOfSlot(
+  slot: { readonly wallet: Address; readonly destination: Address; readonly amountAtoken: bigint },
+  { to, isSuccess, valueAtoken }: WalletTransaction,
+): SlotUse | undefined {
+  if (to === slot.destination && !isSuccess) return "failed";
+  if (to === slot.destination && valueAtoken === slot.amountAtoken) return "paid";
+  return to === slot.wallet && isSuccess && valueAtoken === 0n ? "cancelled" : undefined;
+}
+
+/**
+ * Stores a mined transaction as an attempt of the open slot whose nonce it used up; the worker finds
+ * its receipt and books it like any other. A cancellation moves the withdrawal to `cancelling`.
+ * @returns events to append last
+ */
+export async function takeOver(
+  tx: Sql,
+  found: {
+    readonly slotId: string;
+    readonly withdrawalId: WithdrawalId;
+    readonly use: SlotUse;
+    readonly transaction: WalletTransaction;
+  },
+): Promise<readonly NewEvent[]> {
+  const { slotId, withdrawalId: id, use, transaction } = found;
+  const { hash, gasUsed, gasPriceAtoken } = transaction;
+  await tx.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, kind, hash, gas_limit, gas_price_atoken)
+     SELECT $1::bigint, count(*), true, $2, $3, $4::numeric, $5::numeric
+       FROM withdrawal_attempt WHERE slot_id = $1::bigint`,
+    [
+      slotId,
+      use === "cancelled" ? "cancel" : "payment",
+      hash,
+      gasUsed.toString(),
+      gasPriceAtoken.toString(),
+    ],
+  );
+  if (use !== "cancelled") return [];
+  // Why it was cancelled is lost, or stands there already: then the first cause stays.
+  const reason = `it was cancelled by ${hash}, as the chain shows`;
+  const step = { id, reason, cancelCause: "request" as const };
+  return (await stepWithdrawals(tx, "cancelling", [step])).events;
+}
+
+/** The same as a commit of its own, for a frozen withdrawal. @returns false when it moved meanwhile */
+export function takeOverFrozen(
+  database: SqlDatabase,
+  found: Parameters<typeof takeOver>[1],
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const rows = await tx.query(
+      `SELECT 1 FROM withdrawal w JOIN nonce_slot s ON s.withdrawal_id = w.id
+        WHERE w.id = $1 AND s.id = $2::bigint AND s.outcome IS NULL AND w.status = 'frozen'
+          AND NOT EXISTS (SELECT 1 FROM withdrawal_attempt a WHERE a.hash = $3)
+        FOR UPDATE OF w`,
+      [found.withdrawalId, found.slotId, found.transaction.hash],
+    );
+    if (rows.length === 0) return false;
+    await appendEvents(tx, await takeOver(tx, found));
+    return true;
+  });
+}
+
+/**
+ * A mined payment that a frozen withdrawal may be settled by although its own slot paid nothing: to
+ * the same address, of the same amount, and nobody has said whose it is.
+ */
+export async function findUnclaimed(
+  sql: Sql,
+  frozen: FrozenWithdrawal,
+  transactions: readonly WalletTransaction[],
+): Promise<Hash32 | undefined> {
+  const equal = transactions.filter(
+    ({ to, valueAtoken }) => to === frozen.destination && valueAtoken === frozen.amountAtoken,
+  );
+  const rows = await sql.query<{ hash: string }>(
+    `SELECT hash FROM withdrawal w, unnest($2::text[]) AS mined (hash)
+      WHERE w.id = $1 AND explanation_of(w.wallet, hash) IS NULL
+     UNION ALL SELECT tx_hash FROM undecided_payment_of($1) LIMIT 1`,
+    [frozen.id, equal.map(({ hash }) => hash)],
+  );
+  return rows[0] === undefined ? undefined : storedHash(rows[0].hash);
 }
 
 /** All frozen withdrawals of a wallet, oldest first. */

@@ -4,6 +4,7 @@
  * finds what a lost one left behind.
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
+import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   type HotWalletState,
   LeaseLostError,
@@ -211,7 +212,7 @@ export class Lane {
     const seen = view.nonce > view.pendingNonce ? view.nonce : view.pendingNonce;
     if (seen <= wallet.nextNonce) return;
     await this.#freeze(
-      `the chain knows nonces below ${seen}, the ledger only below ${wallet.nextNonce}: ` +
+      `${BEHIND_CHAIN}${seen}, the ledger only below ${wallet.nextNonce}: ` +
         "the key was used elsewhere, or the ledger comes from an older backup",
     );
   }

@@ -165,6 +165,35 @@ describe("recovered payments", () => {
     expect(await desk.availableAtoken("alice")).toBe(8n * TOKEN);
   });
 
+  it("are no cancelled request: a nonce that the lost ledger used up for nothing cancels it", async () => {
+    await rich();
+    const fields = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+    desk.chain.unmined.add(destination(1));
+    const wanted = await desk.request({ key: "w", ...fields });
+    await desk.lane().runRound(desk.signal);
+    expect((await desk.read(wanted.id)).status).toBe("broadcast");
+    const backup = await desk.backup();
+    // Behind the backup the client cancels, and is told that nothing was paid.
+    await cancelWithdrawal(desk.database, wanted.id, "the client changed its mind");
+    await desk.work(5);
+    expect((await desk.read(wanted.id)).status).toBe("cancelled");
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    await desk.register("bob");
+    desk.chain.unmined.clear();
+    await desk.useDatabase(backup);
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    await desk.work(5);
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    await desk.work(5);
+    await desk.watch();
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    await desk.work(5);
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    expect((await desk.read(wanted.id)).status).toBe("cancelled");
+  });
+
   it("are not booked a second time as an outflow that a person accepts", async () => {
     await rich();
     const backup = await desk.backup();
