@@ -194,6 +194,41 @@ describe("recovered payments", () => {
     expect((await desk.read(wanted.id)).status).toBe("cancelled");
   });
 
+  it("are no failed request: what the chain shows as failed on its nonce stays failed", async () => {
+    await rich();
+    const fields = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+    desk.chain.unmined.add(destination(1));
+    desk.chain.revertingOnChain.add(destination(1));
+    const wanted = await desk.request({ key: "w", ...fields });
+    await desk.lane().runRound(desk.signal);
+    const backup = await desk.backup();
+    desk.chain.unmined.clear();
+    await desk.work(3);
+    expect((await desk.read(wanted.id)).status).toBe("failed");
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    // As if the backup was made between nonce and signature: the hash is lost as well.
+    for (const table of ["withdrawal", "withdrawal_attempt"]) {
+      await desk.database.query(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
+    }
+    await desk.database.query(`DELETE FROM withdrawal_attempt`);
+    await desk.database.query(`UPDATE withdrawal SET status = 'slotted'`);
+    for (const table of ["withdrawal", "withdrawal_attempt"]) {
+      await desk.database.query(`ALTER TABLE ${table} ENABLE TRIGGER USER`);
+    }
+    await desk.watch();
+    const { text } = await desk.causeway("recover", "--apply");
+    expect(text).toContain(`${wanted.id} failed by ${desk.ownHashes()[0]}`);
+    await desk.watch();
+    desk.chain.revertingOnChain.clear();
+    await desk.work(3);
+    expect((await desk.read(wanted.id)).status).toBe("failed");
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    await desk.watch();
+    expect(await breaks()).toBe("");
+  });
+
   it("are not booked a second time as an outflow that a person accepts", async () => {
     await rich();
     const backup = await desk.backup();
