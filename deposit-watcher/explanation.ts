@@ -16,8 +16,8 @@ import type { BlockSource } from "./block-reader.js";
 import type { Watched } from "./deposit-match.js";
 
 /**
- * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. PENDING, QUEUED,
- * REPLACED, DROPPED and UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted.
+ * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. REVERSED: there
+ * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted.
  * NOT_READ_YET: the watcher is below its block. HALTED: crediting stands still. TOKEN_NOT_CREDITED:
  * it brought one of our addresses tokens, no coins. NOTHING_ARRIVED: it touched our addresses and
  * left them no richer. NOT_OURS: it touched none.
@@ -27,6 +27,7 @@ export const EXPLANATION_CODES = [
   "CONFIRMING",
   "HELD",
   "SUSPENSE",
+  "REVERSED",
   "PENDING",
   "QUEUED",
   "REPLACED",
@@ -71,8 +72,16 @@ export async function explainTransaction(
   const ids = await depositIdsOfTransaction(database, hash);
   const found = await Promise.all(ids.map((id) => findDeposit(database, id)));
   const deposits = found.filter((deposit) => deposit !== undefined);
-  const [first] = deposits;
-  if (first !== undefined) return ofDeposits(parts, deposits, first);
+  // Mined again, it has a deposit of its own beside the reversed one.
+  const standing = deposits.filter(({ status: state }) => state !== "reversed");
+  const [first] = standing;
+  if (first !== undefined) return ofDeposits(parts, standing, first);
+  if (deposits.length > 0) {
+    const message =
+      "The chain came back without its block and what it brought was undone; mined again, it is " +
+      "a deposit again.";
+    return { code: "REVERSED", message, deposits, height: deposits[0]?.height };
+  }
   const answer = (code: ExplanationCode, message: string, height?: Height): Explanation => {
     return { code, message, deposits: [], height };
   };

@@ -4,6 +4,7 @@
  * twice; within an epoch there is no gap.
  */
 import type { Sql } from "../runtime/sql/sql.js";
+import { refuseInRecovery } from "./recovery/ledger-guard.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events; `withdrawal.<status>` are written by the withdrawal side. */
@@ -30,8 +31,10 @@ export interface StoredEvent {
 /**
  * Appends events in the order given. Call it as the LAST statement that locks anything: it takes
  * the one counter row and holds it until the commit, which is what makes the sequence gapless and
- * equal to the order of commits.
+ * equal to the order of commits. A ledger in recovery counts from an older backup: its numbers may
+ * have been told already, so that it says nothing before it is recovered.
  * @returns the sequence number of the first event; undefined when there is none
+ * @throws RECOVERY
  */
 export async function appendEvents(
   tx: Sql,
@@ -42,6 +45,8 @@ export async function appendEvents(
     `UPDATE event_counter SET seq = seq + $1::bigint RETURNING seq, epoch`,
     [events.length],
   );
+  // Behind the counter's lock, under which a recovery is opened.
+  await refuseInRecovery(tx);
   const firstSeq = storedInteger(rows[0]?.seq) - events.length + 1;
   await tx.query(
     `INSERT INTO event (seq, epoch, type, data)

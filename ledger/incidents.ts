@@ -93,6 +93,8 @@ export async function recordIncident(database: SqlDatabase, incident: NewInciden
 /** The same inside the caller's transaction. @returns whether it was written */
 export async function writeIncident(tx: Sql, incident: NewIncident): Promise<boolean> {
   await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
+  // An event is committed before a recovery is opened, or is none.
+  if (incident.kind === "RECOVERY") await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
   const rows = await tx.query(
     `WITH written AS (
        INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)

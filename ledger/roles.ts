@@ -70,6 +70,9 @@ const WORKER: Writes = {
     "payout_failure",
     "signing_freeze",
     "api_call",
+    // It closes a ledger that is behind what its home remembers.
+    "incident",
+    "remembered_ledger",
   ],
   update: [
     "customer_balance",

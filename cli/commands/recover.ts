@@ -94,6 +94,8 @@ function recoveryChain(command: LedgerCommand, { node, hotWallet }: OpenedLedger
   };
 }
 
+const USES = { paid: "was paid", failed: "failed", cancelled: "was cancelled" };
+
 function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): string[] {
   const { addresses, payments, found, waitingInPool } = plan;
   const first = addresses[0];
@@ -110,8 +112,8 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
     `${verb}: book ${payments.length} payments of the hot wallet that the ledger does not know`,
     ...shorten(payments.map(paymentLine)),
     ...found.map(
-      ({ withdrawalId, payment }) =>
-        `${verb}: ${withdrawalId} was paid by ${payment.hash}; the worker books it`,
+      ({ withdrawalId, use, payment }) =>
+        `${verb}: ${withdrawalId} ${USES[use]} by ${payment.hash}; the worker books it`,
     ),
     `${verb}: the next nonce is ${plan.nextNonce}, events go on behind ${plan.eventSeq} in epoch ` +
       `${plan.epoch}`,

@@ -62,6 +62,7 @@ function toMinedPayment(
     blockHash,
     nonce: tx.nonce,
     to: tx.to,
+    isSuccess: tx.status === 1,
     valueAtoken: value?.amountAtoken ?? 0n,
     gasUsed: tx.gasUsed,
     gasPriceAtoken: tx.gasPriceAtoken,

@@ -4,6 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { HOT_WALLET, OPENING_CAPITAL, SUSPENSE } from "./accounts.js";
 import { postJournals } from "./journal.js";
+import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
 /** One operation that raised the hot wallet's balance. */
@@ -29,8 +30,8 @@ export interface Outflow {
 }
 
 /**
- * Books inflows of the hot wallet and records outflows that no withdrawal attempt explains; such
- * an outflow of the hot wallet freezes signing in the same commit.
+ * Books inflows of the hot wallet and records outflows that nothing explains; such an outflow of
+ * the hot wallet, unless an operator has acknowledged it, freezes signing in the same commit.
  * @returns the outflows nobody asked for
  */
 export async function bookWalletFlows(
@@ -59,24 +60,26 @@ export async function bookWalletFlows(
       ],
     })),
   );
-  const foreign = await withoutOwnAttempts(tx, flows.outflows);
+  const foreign = await withoutExplained(tx, flows.outflows);
   await recordForeignOutflows(tx, foreign);
   for (const outflow of foreign.filter((each) => each.role === "hot-wallet")) {
-    await freezeSigning(tx, outflow.wallet, freezeReason(outflow));
+    const { wallet, txHash } = outflow;
+    const known = await readAcknowledged(tx, wallet, [txHash]);
+    if (!known.has(txHash)) await freezeSigning(tx, wallet, freezeReason(outflow));
   }
   return foreign;
 }
 
 /**
  * An attempt is stored before its bytes leave the worker, and a recovery books those that were lost:
- * a hash that is on the chain and in neither table was signed by somebody else.
+ * a transaction that is on the chain and that neither explains was signed by somebody else.
  */
-async function withoutOwnAttempts(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
+async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<Outflow[]> {
   if (outflows.length === 0) return [];
   const rows = await tx.query<{ hash: string }>(
-    `SELECT hash FROM withdrawal_attempt WHERE hash = ANY ($1::text[])
-     UNION SELECT tx_hash FROM recovered_payment WHERE tx_hash = ANY ($1::text[])`,
-    [outflows.map((outflow) => outflow.txHash)],
+    `SELECT hash FROM unnest($1::text[], $2::text[]) AS outflow (wallet, hash)
+      WHERE explanation_of(wallet, hash) IS NOT NULL`,
+    [outflows.map((outflow) => outflow.wallet), outflows.map((outflow) => outflow.txHash)],
   );
   const own = new Set(rows.map((row) => row.hash));
   return outflows.filter((outflow) => outflow.role !== "hot-wallet" || !own.has(outflow.txHash));

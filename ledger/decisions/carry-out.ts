@@ -15,6 +15,7 @@ import {
 import { postJournal, type Posting } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
+import { lockExplanation } from "../withdrawals/foreign-transactions.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { DecisionTerms } from "./decision.js";
 import { claimPayment, linkPayment, payWithdrawal, writeOffPayment } from "./payment-decisions.js";
@@ -130,12 +131,13 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
   }>(
     `SELECT wallet, amount_atoken::text, fee_atoken::text, height::text,
             EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = f.wallet) AS is_deposit
-       FROM foreign_outflow f WHERE tx_hash = $1
-        AND NOT EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = f.tx_hash)
-      ORDER BY wallet`,
+       FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet`,
     [hash],
   );
-  if (rows.length === 0) {
+  const explained = await Promise.all(
+    rows.map(({ wallet }) => lockExplanation(tx, { wallet: storedAddress(wallet), hash })),
+  );
+  if (rows.length === 0 || explained.some((explanation) => explanation !== undefined)) {
     throw new LedgerError(
       "INVALID_DECISION",
       `${hash} is no outflow that nobody asked for and that is not booked`,

@@ -6,7 +6,7 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents } from "../events.js";
-import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { carryOut } from "./carry-out.js";
@@ -41,9 +41,9 @@ export interface Proposal {
  */
 export function propose(database: SqlDatabase, proposal: Proposal): Promise<Decision> {
   const terms = parseTerms(proposal.terms);
-  const { kind, key } = subjectOf(terms);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
+    const { kind, key } = subjectOf(terms, (await readLedgerState(tx)).epoch);
     const rows = await tx
       .query<{ id: string }>(
         `INSERT INTO operator_decision (kind, key, terms, reason, needs_second, status, proposed_by)

@@ -132,15 +132,21 @@ export function parseTerms(terms: unknown): DecisionTerms {
   return data;
 }
 
-/** What a decision is about: the same subject and key are decided once. */
-export function subjectOf(terms: DecisionTerms): { readonly kind: string; readonly key: string } {
+/**
+ * What a decision is about: the same subject and key are decided once.
+ * @param epoch the ledger's: whether a request is to be paid is asked again after each recovery
+ */
+export function subjectOf(
+  terms: DecisionTerms,
+  epoch: number,
+): { readonly kind: string; readonly key: string } {
   switch (terms.action) {
     case "link-payment":
     case "claim-payment":
     case "write-off-payment":
       return { kind: "payment", key: terms.hash };
     case "pay-withdrawal":
-      return { kind: "withdrawal", key: terms.withdrawalId };
+      return { kind: "withdrawal", key: `${terms.withdrawalId}@${epoch}` };
     case "assign-address":
       return { kind: "address", key: terms.address };
     case "assign-deposit":

@@ -55,9 +55,7 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
   }>(
     `SELECT tx_hash, wallet, amount_atoken::text, fee_atoken::text, height::text
        FROM foreign_outflow f
-      WHERE NOT EXISTS (SELECT 1 FROM journal_entry e
-                         WHERE e.idem_key = 'outflow:' || f.tx_hash || ':' || f.wallet)
-        AND NOT EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = f.tx_hash)
+      WHERE explanation_of(f.wallet, f.tx_hash) IS NULL
       ORDER BY id LIMIT $1`,
     [limit],
   );

@@ -157,9 +157,8 @@ export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]
 /** A request that froze because it equals a recovered payment was another one: it is paid. */
 export async function payWithdrawal(tx: Sql, id: WithdrawalId): Promise<NewEvent[]> {
   const rows = await tx.query(
-    `SELECT 1 FROM withdrawal w JOIN recovered_payment r
-        ON r.destination = w.destination AND r.amount_atoken = w.amount_atoken
-      WHERE w.id = $1 AND w.status = 'frozen' AND r.decision IS NULL
+    `SELECT 1 FROM withdrawal w CROSS JOIN LATERAL undecided_payment_of(w.id)
+      WHERE w.id = $1 AND w.status = 'frozen'
         AND NOT EXISTS (SELECT 1 FROM nonce_slot s
                          WHERE s.withdrawal_id = w.id AND s.outcome IS DISTINCT FROM 'foreign')`,
     [id],
@@ -167,7 +166,10 @@ export async function payWithdrawal(tx: Sql, id: WithdrawalId): Promise<NewEvent
   if (rows.length === 0) {
     throw refused(`${id} is not frozen for a recovered payment: see causeway withdrawals release`);
   }
-  await tx.query(`INSERT INTO withdrawal_clearance (withdrawal_id) VALUES ($1)`, [id]);
+  await tx.query(
+    `INSERT INTO withdrawal_clearance (withdrawal_id, epoch) SELECT $1, epoch FROM event_counter`,
+    [id],
+  );
   const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
   return [...events];
 }

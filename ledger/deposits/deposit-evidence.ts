@@ -24,7 +24,10 @@ const MAX_ENTRIES = 100;
 /** Rows of one transaction at most. */
 const MAX_DEPOSITS = 100;
 
-/** Journal entries about a deposit, oldest first; none before it is credited or set aside. */
+/**
+ * Journal entries about a deposit, oldest first: its booking, a release from suspense to a customer,
+ * its reversal; none before it is credited or set aside.
+ */
 export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly PostedEntry[]> {
   const rows = await sql.query<{
     kind: string;
@@ -37,8 +40,8 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
             (SELECT jsonb_agg(jsonb_build_object('asset', asset, 'debit', debit, 'credit', credit,
                       'amount', amount_atoken::text) ORDER BY place)
                FROM posting WHERE journal_id = entry.id) AS postings
-       FROM journal_entry entry WHERE entry.idem_key = $1 ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
-    [`deposit:${id}`],
+       FROM journal_entry entry WHERE entry.idem_key = ANY ($1::text[]) ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
+    [[`deposit:${id}`, `suspense-release:${id}`, `reversal:deposit:${id}`]],
   );
   return rows.map((row) => ({
     kind: row.kind,

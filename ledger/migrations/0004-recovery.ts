@@ -115,7 +115,9 @@ const RECOVERED_PAYMENTS = `
     gas_used numeric(20,0) NOT NULL CHECK (gas_used > 0),
     gas_price_atoken numeric(78,0) NOT NULL CHECK (gas_price_atoken >= 0),
     epoch integer NOT NULL CHECK (epoch > 0),
-    decision text CHECK (decision IN ('linked', 'written-off', 'nothing-paid')),
+    -- 'booked-before': a person had accepted it as an outflow before it was recovered.
+    decision text
+      CHECK (decision IN ('linked', 'written-off', 'nothing-paid', 'booked-before')),
     withdrawal_id text UNIQUE REFERENCES withdrawal (id),
     UNIQUE (wallet, nonce),
     CHECK ((decision = 'linked') = (withdrawal_id IS NOT NULL))
@@ -142,26 +144,61 @@ const RECOVERED_PAYMENTS = `
 
   -- A person's word that a request is not one of the recovered payments and is to be paid.
   CREATE TABLE withdrawal_clearance (
-    withdrawal_id text PRIMARY KEY REFERENCES withdrawal (id),
-    cleared_at timestamptz NOT NULL DEFAULT now()
+    withdrawal_id text NOT NULL REFERENCES withdrawal (id),
+    -- Payments that a later recovery finds were not known to that person.
+    epoch integer NOT NULL CHECK (epoch > 0),
+    cleared_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (withdrawal_id, epoch)
   );
   CREATE TRIGGER withdrawal_clearance_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
     ON withdrawal_clearance FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+  -- What explains a transaction that took coins from one of our addresses; NULL when nothing does.
+  -- An attempt explains it while its slot is open, or as the one that the slot was booked by: a
+  -- payment that is mined where its cancellation was booked is nothing that anybody asked for.
+  CREATE FUNCTION explanation_of(payer text, mined text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE
+      WHEN EXISTS (SELECT 1 FROM recovered_payment r WHERE r.tx_hash = mined AND r.wallet = payer)
+        THEN 'recovered'
+      WHEN EXISTS (SELECT 1 FROM withdrawal_attempt a JOIN nonce_slot s ON s.id = a.slot_id
+                    WHERE a.hash = mined AND s.wallet = payer
+                      AND (s.outcome IS NULL OR s.mined_hash = mined))
+        THEN 'withdrawal'
+      WHEN EXISTS (SELECT 1 FROM journal_entry e
+                    WHERE e.idem_key = 'outflow:' || mined || ':' || payer)
+        THEN 'outflow'
+    END
+  $$;
+
+  -- The lowest recovered payment that may have paid a request: nobody has decided about it, and no
+  -- person who knew it has cleared the request.
+  CREATE FUNCTION undecided_payment_of(request text) RETURNS TABLE (tx_hash text, height bigint)
+    LANGUAGE sql STABLE AS $$
+    SELECT r.tx_hash, r.height FROM withdrawal w
+      JOIN recovered_payment r
+        ON r.destination = w.destination AND r.amount_atoken = w.amount_atoken
+     WHERE w.id = request AND r.decision IS NULL
+       AND NOT EXISTS (SELECT 1 FROM withdrawal_clearance c
+                        WHERE c.withdrawal_id = w.id AND c.epoch >= r.epoch)
+     ORDER BY r.nonce LIMIT 1
+  $$;
 
   -- The last word on paying twice after a recovery, whichever way a slot is asked for.
   CREATE FUNCTION refuse_recovered_payment() RETURNS trigger LANGUAGE plpgsql AS $$
   DECLARE
     paid text;
   BEGIN
+    -- This slot is the payment itself: others may equal it.
+    IF EXISTS (SELECT 1 FROM recovered_payment
+                WHERE wallet = NEW.wallet AND nonce = NEW.nonce
+                  AND withdrawal_id = NEW.withdrawal_id) THEN
+      RETURN NEW;
+    END IF;
     SELECT tx_hash INTO paid FROM recovered_payment
      WHERE wallet = NEW.wallet AND nonce = NEW.nonce
        AND withdrawal_id IS DISTINCT FROM NEW.withdrawal_id;
     IF paid IS NULL THEN
-      SELECT r.tx_hash INTO paid FROM recovered_payment r
-        JOIN withdrawal w ON w.destination = r.destination AND w.amount_atoken = r.amount_atoken
-       WHERE r.decision IS NULL AND w.id = NEW.withdrawal_id
-         AND NOT EXISTS (SELECT 1 FROM withdrawal_clearance c WHERE c.withdrawal_id = w.id)
-       LIMIT 1;
+      SELECT tx_hash INTO paid FROM undecided_payment_of(NEW.withdrawal_id);
     END IF;
     IF paid IS NOT NULL THEN
       RAISE EXCEPTION 'withdrawal % may be the recovered payment %: see causeway ledger open',
@@ -170,7 +207,24 @@ const RECOVERED_PAYMENTS = `
     RETURN NEW;
   END $$;
   CREATE TRIGGER nonce_slot_not_recovered BEFORE INSERT ON nonce_slot
-    FOR EACH ROW EXECUTE FUNCTION refuse_recovered_payment();`;
+    FOR EACH ROW EXECUTE FUNCTION refuse_recovered_payment();
+
+  -- The same about a hold that would go back without a slot that proves what became of it.
+  CREATE FUNCTION refuse_recovered_end() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE
+    paid text;
+  BEGIN
+    SELECT tx_hash INTO paid FROM undecided_payment_of(NEW.id);
+    IF paid IS NOT NULL THEN
+      RAISE EXCEPTION 'withdrawal % may be the recovered payment %: see causeway ledger open',
+        NEW.id, paid USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER withdrawal_end_not_recovered BEFORE UPDATE OF status ON withdrawal
+    FOR EACH ROW WHEN (OLD.status IN ('accepted', 'frozen')
+                       AND NEW.status IN ('failed', 'rejected', 'cancelled'))
+    EXECUTE FUNCTION refuse_recovered_end();`;
 
 const DECISIONS = `
   -- What operators decided, with their reasons. A refused proposal frees its key.

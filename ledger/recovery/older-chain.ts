@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
+import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 
@@ -58,7 +59,10 @@ export interface RewindChain {
   readonly areMined: (hashes: readonly Hash32[]) => Promise<readonly boolean[]>;
 }
 
-/** Rows of one kind that a plan holds at most; more is no small loss, and no command's work. */
+/**
+ * Rows of one kind that a plan holds at most; more is no small loss, and no command's work. A plan
+ * with some of them would set the cursor back behind rows that it does not undo.
+ */
 const MAX_ROWS = 100_000;
 
 /**
@@ -79,11 +83,13 @@ export async function paymentsFrom(
 /**
  * Compares what is booked with the chain.
  * @returns undefined when the chain has the last booked block and all payments
+ * @throws RECOVERY when more is gone than one plan holds (`maxRows` of a kind)
  */
 export async function planRewind(
   database: SqlDatabase,
   chain: RewindChain,
   wallet: Address,
+  { maxRows = MAX_ROWS }: { readonly maxRows?: number } = {},
 ): Promise<RewindPlan | undefined> {
   const cursor = await readCursor(database);
   const headHeight = await chain.headHeight();
@@ -92,7 +98,17 @@ export async function planRewind(
   const to = isCursorThere
     ? { height: cursor.height, hash: cursor.blockHash }
     : await findCommonBlock(database, chain, cursor.height);
-  const mined = await readPayments(database, `height > $2`, [wallet, to.height, MAX_ROWS]);
+  const limit = maxRows + 1;
+  const mined = await readPayments(database, `height > $2`, [wallet, to.height, limit]);
+  const deposits = isCursorThere ? [] : await readDeposits(database, to.height, limit);
+  const inflows = isCursorThere ? [] : await readInflows(database, to.height, limit);
+  if ([mined, deposits, inflows].some((rows) => rows.length > maxRows)) {
+    throw new LedgerError(
+      "RECOVERY",
+      `above block ${to.height} more than ${maxRows} rows of one kind are booked that this chain ` +
+        "may not have: ask a node with the whole chain, or restore the ledger as well",
+    );
+  }
   const areMined = await chain.areMined(mined.map(({ hash }) => hash));
   const payments = mined.filter((_, index) => areMined[index] !== true);
   if (isCursorThere && payments.length === 0) return undefined;
@@ -100,8 +116,8 @@ export async function planRewind(
     cursor,
     to,
     headHeight,
-    deposits: isCursorThere ? [] : await readDeposits(database, to.height),
-    inflows: isCursorThere ? [] : await readInflows(database, to.height),
+    deposits,
+    inflows,
     payments,
   };
 }
@@ -187,7 +203,7 @@ async function readPayments(
   }));
 }
 
-async function readDeposits(sql: Sql, above: Height): Promise<VanishedDeposit[]> {
+async function readDeposits(sql: Sql, above: Height, limit: number): Promise<VanishedDeposit[]> {
   const rows = await sql.query<{
     id: string;
     tx_hash: string;
@@ -197,8 +213,8 @@ async function readDeposits(sql: Sql, above: Height): Promise<VanishedDeposit[]>
     status: string;
   }>(
     `SELECT id, tx_hash, height::text, customer_id, amount_atoken::text AS amount, status
-       FROM deposit WHERE height > $1 AND status <> 'reversed' ORDER BY seq LIMIT ${MAX_ROWS}`,
-    [above],
+       FROM deposit WHERE height > $1 AND status <> 'reversed' ORDER BY seq LIMIT $2`,
+    [above, limit],
   );
   return rows.map((row) => ({
     id: row.id,
@@ -211,13 +227,13 @@ async function readDeposits(sql: Sql, above: Height): Promise<VanishedDeposit[]>
 }
 
 /** Inflows that are not reversed yet: a reversal's key is made of the entry's. */
-async function readInflows(sql: Sql, above: Height): Promise<VanishedInflow[]> {
+async function readInflows(sql: Sql, above: Height, limit: number): Promise<VanishedInflow[]> {
   const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
     `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
       WHERE e.kind = 'wallet.inflow' AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
-      ORDER BY e.id LIMIT ${MAX_ROWS}`,
-    [above],
+      ORDER BY e.id LIMIT $2`,
+    [above, limit],
   );
   return rows.map((row) => ({
     idemKey: row.idem_key,

@@ -64,7 +64,7 @@ export async function lockPayment(tx: Sql, hash: Hash32): Promise<RecoveredPayme
 
 /**
  * Freezes those of the waiting withdrawals that a recovered payment may have paid and that no person
- * has cleared. The caller appends the events last.
+ * who knew it has cleared. The caller appends the events last.
  */
 export async function freezeRecovered(
   tx: Sql,
@@ -72,13 +72,9 @@ export async function freezeRecovered(
 ): Promise<{ readonly frozen: readonly WithdrawalId[]; readonly events: readonly NewEvent[] }> {
   if (ids.length === 0) return { frozen: [], events: [] };
   const matches = await tx.query<{ id: string; hash: string; height: string }>(
-    `SELECT DISTINCT ON (w.id) w.id, paid.tx_hash AS hash, paid.height::text
-       FROM recovered_payment paid
-       JOIN withdrawal w ON w.destination = paid.destination
-                        AND w.amount_atoken = paid.amount_atoken
-      WHERE paid.decision IS NULL AND w.id = ANY ($1::text[]) AND w.status = 'accepted'
-        AND NOT EXISTS (SELECT 1 FROM withdrawal_clearance c WHERE c.withdrawal_id = w.id)
-      ORDER BY w.id, paid.nonce`,
+    `SELECT w.id, paid.tx_hash AS hash, paid.height::text
+       FROM withdrawal w CROSS JOIN LATERAL undecided_payment_of(w.id) AS paid
+      WHERE w.id = ANY ($1::text[]) AND w.status = 'accepted'`,
     [ids],
   );
   const { moved, events } = await stepWithdrawals(

@@ -9,8 +9,14 @@ import { readCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { openIncident } from "../incidents.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
-import { heightBelowNonce, type WalletTransaction } from "../withdrawals/operator-decisions.js";
+import {
+  heightBelowNonce,
+  type SlotUse,
+  useOfSlot,
+  type WalletTransaction,
+} from "../withdrawals/operator-decisions.js";
 import { readHotWallet } from "../withdrawals/wallet-lease.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
 import { type LedgerState, readLedgerState } from "./ledger-guard.js";
 
 /** Addresses without activity, one after the other, at which the search for more ends. */
@@ -46,10 +52,11 @@ export interface LostAddress {
   readonly address: Address;
 }
 
-/** A slot of the ledger whose nonce the chain shows used by the very payment it was taken for. */
+/** A slot of the ledger whose nonce the chain shows used for its own withdrawal. */
 export interface FoundPayment {
   readonly slotId: string;
-  readonly withdrawalId: string;
+  readonly withdrawalId: WithdrawalId;
+  readonly use: SlotUse;
   readonly payment: MinedPayment;
 }
 
@@ -137,7 +144,7 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     ledgerNonce,
     nextNonce,
     payments,
-    found: matchSlots(slots, mined),
+    found: matchSlots({ wallet, slots, mined, payments }),
     waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
     epoch: remembered.epoch + 1,
     eventSeq: remembered.eventSeq,
@@ -196,7 +203,7 @@ async function findLostAddresses(
 
 interface OpenSlot {
   readonly slotId: string;
-  readonly withdrawalId: string;
+  readonly withdrawalId: WithdrawalId;
   readonly nonce: bigint;
   readonly destination: Address;
   readonly amountAtoken: bigint;
@@ -221,7 +228,7 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
   );
   return rows.map((row) => ({
     slotId: row.id,
-    withdrawalId: row.withdrawal_id,
+    withdrawalId: toWithdrawalId(row.withdrawal_id),
     nonce: storedAtoken(row.nonce),
     destination: storedAddress(row.destination),
     amountAtoken: storedAtoken(row.amount),
@@ -229,13 +236,32 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
   }));
 }
 
-/** A slot belongs to one withdrawal for ever, so its nonce with its terms is its payment. */
-function matchSlots(slots: readonly OpenSlot[], mined: readonly MinedPayment[]): FoundPayment[] {
+/**
+ * A slot belongs to one withdrawal for ever, so its nonce with its terms is its payment, and a
+ * transfer of nothing on it is its cancellation. One that paid nothing is left to a person where an
+ * equal payment was lost as well: the lost ledger may have given the withdrawal a second slot.
+ */
+function matchSlots({
+  wallet,
+  slots,
+  mined,
+  payments,
+}: {
+  readonly wallet: Address;
+  readonly slots: readonly OpenSlot[];
+  readonly mined: readonly MinedPayment[];
+  readonly payments: readonly MinedPayment[];
+}): FoundPayment[] {
   const byNonce = new Map(mined.map((payment) => [payment.nonce, payment]));
   return slots.flatMap((slot) => {
     const payment = byNonce.get(slot.nonce);
     if (payment === undefined || slot.hashes.includes(payment.hash)) return [];
-    const isSame = payment.to === slot.destination && payment.valueAtoken === slot.amountAtoken;
-    return isSame ? [{ slotId: slot.slotId, withdrawalId: slot.withdrawalId, payment }] : [];
+    const { slotId, withdrawalId, destination, amountAtoken } = slot;
+    const use = useOfSlot({ wallet, destination, amountAtoken }, payment);
+    const isPaidElsewhere = payments.some(
+      ({ to, valueAtoken }) => to === destination && valueAtoken === amountAtoken,
+    );
+    if (use === undefined || (use !== "paid" && isPaidElsewhere)) return [];
+    return [{ slotId, withdrawalId, use, payment }];
   });
 }

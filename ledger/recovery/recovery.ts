@@ -1,16 +1,19 @@
 /** Carries out a recovery: one commit, after which the ledger is open again in a new epoch. */
+import type { Address } from "../../chain/address.js";
 import { HOT_WALLET, NETWORK_FEE, RECOVERED_PAYMENTS, UNASSIGNED } from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
-import { appendEvents } from "../events.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { storedAtoken, storedInteger } from "../stored-values.js";
+import { storedAtoken } from "../stored-values.js";
+import { takeOver } from "../withdrawals/operator-decisions.js";
+import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery } from "./ledger-guard.js";
-import type { FoundPayment, LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";
+import type { LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";
 
 /** What a recovery did beyond its plan. */
 export interface RecoveryResult {
@@ -40,6 +43,8 @@ export async function applyRecovery(
   }
   return database.transaction(async (tx) => {
     await assertUnmoved(tx, plan);
+    // Before the counter, as where incidents are written.
+    await tx.query(`SELECT 1 FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     await tx.query(`UPDATE event_counter SET epoch = $1, seq = greatest(seq, $2::bigint)`, [
       plan.epoch,
       plan.eventSeq,
@@ -48,19 +53,18 @@ export async function applyRecovery(
     await registerLost(tx, plan);
     await raiseNonce(tx, plan);
     await bookPayments(tx, plan);
-    for (const found of plan.found) await takeOver(tx, found);
-    await tx.query(
-      `UPDATE signing_freeze SET frozen = false, reason = 'recovered', changed_at = now()
-        WHERE wallet = $1 AND frozen AND reason LIKE 'the chain knows nonces below %'`,
-      [plan.wallet],
-    );
+    const cancelled: NewEvent[] = [];
+    for (const { payment, ...found } of plan.found) {
+      cancelled.push(...(await takeOver(tx, { ...found, transaction: payment })));
+    }
+    await releaseBehindChain(tx, plan.wallet);
     await closeRecovery(tx, operator);
     const waiting = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal WHERE status = 'accepted' ORDER BY position`,
     );
     const ids = waiting.map(({ id }) => toWithdrawalId(id));
     const { frozen, events } = await freezeRecovered(tx, ids);
-    await appendEvents(tx, events);
+    await appendEvents(tx, [...cancelled, ...events]);
     return { frozen };
   });
 }
@@ -113,12 +117,14 @@ async function raiseNonce(tx: Sql, { wallet, nextNonce }: RecoveryPlan): Promise
 async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan): Promise<void> {
   for (let start = 0; start < payments.length; start += CHUNK) {
     const part = payments.slice(start, start + CHUNK);
+    const booked = await readBooked(tx, wallet, part);
     const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
     await tx.query(
       `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
          amount_atoken, gas_used, gas_price_atoken, epoch, decision)
        SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2,
-              CASE WHEN amount = 0 THEN 'nothing-paid' END
+              CASE WHEN hash = ANY ($11::text[]) THEN 'booked-before'
+                   WHEN amount = 0 THEN 'nothing-paid' END
          FROM unnest($3::text[], $4::numeric[], $5::bigint[], $6::text[], $7::text[], $8::numeric[],
                      $9::numeric[], $10::numeric[])
               AS t (hash, nonce, height, block_hash, destination, amount, gas, price)`,
@@ -133,11 +139,13 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
         column(({ valueAtoken }) => valueAtoken.toString()),
         column(({ gasUsed }) => gasUsed.toString()),
         column(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+        [...booked],
       ],
     );
+    const unbooked = part.filter(({ hash }) => !booked.has(hash));
     await postJournals(
       tx,
-      part.map((payment) => ({
+      unbooked.map((payment) => ({
         kind: "recovery.payment",
         idemKey: `recovered-payment:${payment.hash}`,
         effectiveHeight: payment.height,
@@ -148,29 +156,24 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
   }
 }
 
+/** Those that a person has accepted as outflows before: coins and fee are booked. */
+async function readBooked(
+  tx: Sql,
+  wallet: Address,
+  payments: readonly MinedPayment[],
+): Promise<ReadonlySet<string>> {
+  const rows = await tx.query<{ hash: string }>(
+    `SELECT hash FROM unnest($2::text[]) AS mined (hash)
+      WHERE explanation_of($1, hash) = 'outflow'`,
+    [wallet, payments.map(({ hash }) => hash)],
+  );
+  return new Set(rows.map(({ hash }) => hash));
+}
+
 function postingsOf({ valueAtoken, gasUsed, gasPriceAtoken }: MinedPayment): Posting[] {
   const sides = [
     { debit: RECOVERED_PAYMENTS, credit: HOT_WALLET, amountAtoken: valueAtoken },
     { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: gasUsed * gasPriceAtoken },
   ];
   return sides.filter(({ amountAtoken }) => amountAtoken > 0n);
-}
-
-/** The worker finds its receipt and books it like any other attempt of the slot. */
-async function takeOver(tx: Sql, { slotId, payment }: FoundPayment): Promise<void> {
-  const rows = await tx.query<{ n: number }>(
-    `SELECT count(*)::integer AS n FROM withdrawal_attempt WHERE slot_id = $1::bigint`,
-    [slotId],
-  );
-  await tx.query(
-    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, hash, gas_limit, gas_price_atoken)
-     VALUES ($1::bigint, $2, true, $3, $4::numeric, $5::numeric)`,
-    [
-      slotId,
-      storedInteger(rows[0]?.n),
-      payment.hash,
-      payment.gasUsed.toString(),
-      payment.gasPriceAtoken.toString(),
-    ],
-  );
 }

@@ -6,7 +6,8 @@ import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
-import { endBeforeSlotInside, type Step, stepWithdrawals } from "./withdrawal-steps.js";
+import { endBeforeSlotInside } from "./endings.js";
+import { type Step, stepWithdrawals } from "./withdrawal-steps.js";
 import { storedStatus, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
 /**
@@ -18,7 +19,10 @@ export type CancelOutcome = "done" | "mined" | "ended" | "frozen" | "unknown";
 /** States in which the nonce is taken and nothing is known to be mined. */
 const OPEN_WITH_SLOT: readonly WithdrawalStatus[] = ["slotted", "signed", "broadcast"];
 
-/** Cancels a withdrawal, or starts to; may be repeated. */
+/**
+ * Cancels a withdrawal, or starts to; may be repeated.
+ * @throws RECOVERY
+ */
 export function cancelWithdrawal(
   database: SqlDatabase,
   id: WithdrawalId,
@@ -34,8 +38,7 @@ export function cancelWithdrawal(
     if (row === undefined) return "unknown";
     switch (storedStatus(row.status)) {
       case "accepted":
-        await endUnpaid(tx, [{ id, reason }]);
-        return "done";
+        return (await endUnpaid(tx, { id, reason })) ? "done" : "frozen";
       case "slotted":
       case "signed":
       case "broadcast":
@@ -79,6 +82,7 @@ export function beginCancelling(
 /**
  * Cancels what was not paid by its deadline: at once, or from now on by its nonce.
  * @returns how many withdrawals moved; `limit` means that more may be waiting
+ * @throws RECOVERY
  */
 export function cancelExpired(
   database: SqlDatabase,
@@ -117,9 +121,11 @@ async function isCancelMined(tx: Sql, id: WithdrawalId): Promise<boolean> {
   return rows.length > 0;
 }
 
-async function endUnpaid(tx: Sql, steps: readonly Step[]): Promise<void> {
-  const { events } = await endBeforeSlotInside(tx, "cancelled", steps);
+/** @returns false when it froze: a recovered payment may be its own */
+async function endUnpaid(tx: Sql, step: Step): Promise<boolean> {
+  const { moved, events } = await endBeforeSlotInside(tx, "cancelled", [step]);
   await appendEvents(tx, events);
+  return moved.has(step.id);
 }
 
 async function markCancelling(tx: Sql, steps: readonly Step[]): Promise<ReadonlySet<WithdrawalId>> {

@@ -24,7 +24,27 @@ export interface Acknowledgement {
 /** Outflows that one release names at most; further ones follow once these are acknowledged. */
 const MAX_NAMED = 1_000;
 
-/** Outflows of a wallet that the watcher found and nobody acknowledged, oldest first. */
+/**
+ * What explains a transaction of one of our addresses: a payment that a recovery booked, a
+ * withdrawal, or an outflow that a person accepted; undefined when nothing does. Whoever books it
+ * asks here: others wait until the caller's transaction ends.
+ */
+export async function lockExplanation(
+  tx: Sql,
+  { wallet, hash }: { readonly wallet: Address; readonly hash: Hash32 },
+): Promise<string | undefined> {
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 8084))`, [hash]);
+  const rows = await tx.query<{ explanation: string | null }>(
+    `SELECT explanation_of($1, $2) AS explanation`,
+    [wallet, hash],
+  );
+  return rows[0]?.explanation ?? undefined;
+}
+
+/**
+ * Outflows of a wallet that the watcher found, that nothing explains and that nobody acknowledged,
+ * oldest first.
+ */
 export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<ForeignOutflow[]> {
   const rows = await sql.query<{
     tx_hash: string;
@@ -34,7 +54,7 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
   }>(
     `SELECT o.tx_hash, o.height, o.amount_atoken::text, o.fee_atoken::text
        FROM foreign_outflow o
-      WHERE o.wallet = $1 AND NOT EXISTS (
+      WHERE o.wallet = $1 AND explanation_of(o.wallet, o.tx_hash) IS NULL AND NOT EXISTS (
         SELECT 1 FROM foreign_transaction_acknowledged a
          WHERE a.wallet = o.wallet AND a.tx_hash = o.tx_hash)
       ORDER BY o.id LIMIT $2`,

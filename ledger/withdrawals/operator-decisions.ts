@@ -2,10 +2,13 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { appendEvents } from "../events.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents, type NewEvent } from "../events.js";
 import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slot-rows.js";
-import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
-import { endIfCancelled, stepWithdrawals } from "./withdrawal-steps.js";
+import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
+import { lockExplanation } from "./foreign-transactions.js";
+import { endIfCancelled } from "./endings.js";
+import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
 /** A withdrawal that only an operator lets go on. */
@@ -25,10 +28,103 @@ export interface WalletTransaction {
   readonly nonce: bigint;
   /** Undefined creates a contract. */
   readonly to: Address | undefined;
+  /** False was mined and failed: its nonce and fee are gone, and nothing else. */
+  readonly isSuccess: boolean;
   /** Value of the transaction itself; 0 when it failed. */
   readonly valueAtoken: bigint;
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: bigint;
+}
+
+/** What a transaction that used up a slot's nonce did for its withdrawal. */
+export type SlotUse = "paid" | "failed" | "cancelled";
+
+/**
+ * Pure: what a transaction on a slot's own nonce did for the withdrawal, whoever has stored it; a
+ * ledger that lost it signed it for this slot. Undefined for one that was meant for something else.
+ */
+export function useOfSlot(
+  slot: { readonly wallet: Address; readonly destination: Address; readonly amountAtoken: bigint },
+  { to, isSuccess, valueAtoken }: WalletTransaction,
+): SlotUse | undefined {
+  if (to === slot.destination && !isSuccess) return "failed";
+  if (to === slot.destination && valueAtoken === slot.amountAtoken) return "paid";
+  return to === slot.wallet && isSuccess && valueAtoken === 0n ? "cancelled" : undefined;
+}
+
+/**
+ * Stores a mined transaction as an attempt of the open slot whose nonce it used up; the worker finds
+ * its receipt and books it like any other. A cancellation moves the withdrawal to `cancelling`.
+ * @returns events to append last
+ */
+export async function takeOver(
+  tx: Sql,
+  found: {
+    readonly slotId: string;
+    readonly withdrawalId: WithdrawalId;
+    readonly use: SlotUse;
+    readonly transaction: WalletTransaction;
+  },
+): Promise<readonly NewEvent[]> {
+  const { slotId, withdrawalId: id, use, transaction } = found;
+  const { hash, gasUsed, gasPriceAtoken } = transaction;
+  await tx.query(
+    `INSERT INTO withdrawal_attempt (slot_id, n, adopted, kind, hash, gas_limit, gas_price_atoken)
+     SELECT $1::bigint, count(*), true, $2, $3, $4::numeric, $5::numeric
+       FROM withdrawal_attempt WHERE slot_id = $1::bigint`,
+    [
+      slotId,
+      use === "cancelled" ? "cancel" : "payment",
+      hash,
+      gasUsed.toString(),
+      gasPriceAtoken.toString(),
+    ],
+  );
+  if (use !== "cancelled") return [];
+  // Why it was cancelled is lost, or stands there already: then the first cause stays.
+  const reason = `it was cancelled by ${hash}, as the chain shows`;
+  const step = { id, reason, cancelCause: "request" as const };
+  return (await stepWithdrawals(tx, "cancelling", [step])).events;
+}
+
+/** The same as a commit of its own, for a frozen withdrawal. @returns false when it moved meanwhile */
+export function takeOverFrozen(
+  database: SqlDatabase,
+  found: Parameters<typeof takeOver>[1],
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const rows = await tx.query(
+      `SELECT 1 FROM withdrawal w JOIN nonce_slot s ON s.withdrawal_id = w.id
+        WHERE w.id = $1 AND s.id = $2::bigint AND s.outcome IS NULL AND w.status = 'frozen'
+          AND NOT EXISTS (SELECT 1 FROM withdrawal_attempt a WHERE a.hash = $3)
+        FOR UPDATE OF w`,
+      [found.withdrawalId, found.slotId, found.transaction.hash],
+    );
+    if (rows.length === 0) return false;
+    await appendEvents(tx, await takeOver(tx, found));
+    return true;
+  });
+}
+
+/**
+ * A mined payment that a frozen withdrawal may be settled by although its own slot paid nothing: to
+ * the same address, of the same amount, and nobody has said whose it is.
+ */
+export async function findUnclaimed(
+  sql: Sql,
+  frozen: FrozenWithdrawal,
+  transactions: readonly WalletTransaction[],
+): Promise<Hash32 | undefined> {
+  const equal = transactions.filter(
+    ({ to, valueAtoken }) => to === frozen.destination && valueAtoken === frozen.amountAtoken,
+  );
+  const rows = await sql.query<{ hash: string }>(
+    `SELECT hash FROM withdrawal w, unnest($2::text[]) AS mined (hash)
+      WHERE w.id = $1 AND explanation_of(w.wallet, hash) IS NULL
+     UNION ALL SELECT tx_hash FROM undecided_payment_of($1) LIMIT 1`,
+    [frozen.id, equal.map(({ hash }) => hash)],
+  );
+  return rows[0] === undefined ? undefined : storedHash(rows[0].hash);
 }
 
 /** All frozen withdrawals of a wallet, oldest first. */
@@ -147,6 +243,7 @@ export function skipForeignNonces(
  * The worker books it from its receipt like any other.
  * @returns false when the withdrawal is not frozen, is not what the transaction paid, or the nonce
  *   belongs to another withdrawal
+ * @throws INVALID_DECISION when the transaction is booked already
  */
 export function adoptPayment(
   database: SqlDatabase,
@@ -165,6 +262,7 @@ export function adoptPayment(
       [id, wallet, payment.to ?? "", payment.valueAtoken.toString()],
     );
     if (rows.length === 0) return false;
+    await refuseBooked(tx, wallet, payment.hash);
     await tx.query(
       `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
          reserved_atoken)
@@ -204,6 +302,17 @@ export function adoptPayment(
     await appendEvents(tx, events);
     return moved.size > 0;
   });
+}
+
+/** Booked as something else, its coins would be counted twice. */
+async function refuseBooked(tx: Sql, wallet: Address, hash: Hash32): Promise<void> {
+  const explanation = await lockExplanation(tx, { wallet, hash });
+  if (explanation !== "recovered" && explanation !== "outflow") return;
+  const by = explanation === "recovered" ? "a recovery" : "an operator as an outflow";
+  throw new LedgerError(
+    "INVALID_DECISION",
+    `${hash} was booked by ${by} already; what waits for a person: causeway ledger open`,
+  );
 }
 
 function moveOne(

@@ -16,12 +16,15 @@ import {
 } from "./foreign-transactions.js";
 import {
   adoptPayment,
+  findUnclaimed,
   type FrozenWithdrawal,
   heightBelowNonce,
   readFrozenWithdrawals,
   resumeSlot,
   resumeUnpaid,
   skipForeignNonces,
+  takeOverFrozen,
+  useOfSlot,
   type WalletTransaction,
 } from "./operator-decisions.js";
 import { releaseSigning } from "./signing-freeze.js";
@@ -293,8 +296,18 @@ async function proveForeign(
     obstacles.push({ obstacle: "nonce-unexplained", id, nonce: slot.nonce });
     return;
   }
-  if (consumer.to === frozen.destination && consumer.valueAtoken === frozen.amountAtoken) {
-    obstacles.push({ obstacle: "maybe-paid", id, hash: consumer.hash });
+  const use = useOfSlot({ ...frozen, wallet }, consumer);
+  const unclaimed =
+    use === "paid" ? consumer.hash : await findUnclaimed(database, frozen, transactions);
+  if (unclaimed !== undefined) {
+    obstacles.push({ obstacle: "maybe-paid", id, hash: unclaimed });
+    return;
+  }
+  if (use !== undefined) {
+    const found = { slotId: slot.slotId, withdrawalId: id, use, transaction: consumer };
+    const isTaken = await takeOverFrozen(database, found);
+    if (isTaken) steps.push({ step: "found-mined", id, hash: consumer.hash });
+    else obstacles.push({ obstacle: "moved-meanwhile", id });
     return;
   }
   const isReleased = await releaseWithForeignNonce(database, {

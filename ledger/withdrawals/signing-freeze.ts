@@ -42,18 +42,43 @@ export async function lockFreeze(tx: Sql, wallet: Address): Promise<SigningFreez
   return toFreeze(rows[0], await openIncident(tx));
 }
 
-/** Freezes signing; the first reason stays while it is frozen. @returns false if it already was */
+/** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */
+export const BEHIND_CHAIN = "the chain knows nonces below ";
+
+/** Between causes that froze a wallet one after the other. */
+const ALSO = "; also: ";
+
+/**
+ * Freezes signing. A further cause stands behind the first, so that whoever takes one away sees the
+ * others; of many the first ones and the last stay.
+ * @returns false if it was frozen for this cause already
+ */
 export async function freezeSigning(sql: Sql, wallet: Address, reason: string): Promise<boolean> {
   const rows = await sql.query(
     `WITH changed AS (
-       INSERT INTO signing_freeze (wallet, frozen, reason) VALUES ($1, true, $2)
-       ON CONFLICT (wallet) DO UPDATE SET frozen = true, reason = $2, changed_at = now()
-         WHERE NOT signing_freeze.frozen
+       INSERT INTO signing_freeze AS old (wallet, frozen, reason) VALUES ($1, true, left($2, 1000))
+       ON CONFLICT (wallet) DO UPDATE
+          SET frozen = true,
+              reason = CASE WHEN old.frozen THEN left(old.reason, 1000) || $3 ELSE '' END
+                       || left($2, 1000),
+              changed_at = CASE WHEN old.frozen THEN old.changed_at ELSE now() END
+         WHERE NOT old.frozen
+            OR position(left($2, 1000) IN old.reason) = 0
+               AND NOT ($2 LIKE $4 || '%' AND old.reason LIKE '%' || $4 || '%')
        RETURNING wallet)
      SELECT wallet FROM changed`,
-    [wallet, reason],
+    [wallet, reason, ALSO, BEHIND_CHAIN],
   );
   return rows.length > 0;
+}
+
+/** At the end of a recovery: lifts a freeze whose only cause is what was recovered. */
+export async function releaseBehindChain(tx: Sql, wallet: Address): Promise<void> {
+  await tx.query(
+    `UPDATE signing_freeze SET frozen = false, reason = 'recovered', changed_at = now()
+      WHERE wallet = $1 AND frozen AND reason LIKE $2 || '%' AND position($3 IN reason) = 0`,
+    [wallet, BEHIND_CHAIN, ALSO],
+  );
 }
 
 /** Lifts the freeze; the caller has looked first. @returns false if it was not frozen */

@@ -14,12 +14,8 @@ import {
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import type { Inclusion, LiveSlot } from "./slot-rows.js";
-import {
-  endIfCancelled,
-  type MovedWithdrawal,
-  type Step,
-  stepWithdrawals,
-} from "./withdrawal-steps.js";
+import { endIfCancelled } from "./endings.js";
+import { type MovedWithdrawal, type Step, stepWithdrawals } from "./withdrawal-steps.js";
 import { endOfCancel } from "./withdrawal-status.js";
 import { endingKey, type WithdrawalId } from "./withdrawals.js";
 

@@ -1,15 +1,8 @@
 /** Steps of withdrawals as compare-and-set on the former state, with history and event. */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { customerAccount, heldAccount, parseCustomerId } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
-import { postJournals } from "../books/journal.js";
-import {
-  type CancelCause,
-  endOfCancel,
-  statusesBefore,
-  type WithdrawalStatus,
-} from "./withdrawal-status.js";
-import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { type CancelCause, statusesBefore, type WithdrawalStatus } from "./withdrawal-status.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
 
 /** One withdrawal that is to go on. */
 export interface Step {
@@ -105,62 +98,6 @@ export function moveWithdrawals(
     await appendEvents(tx, events);
     return new Set(moved.keys());
   });
-}
-
-/**
- * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody
- * wants it any more. The hold goes back to the customer in the same commit.
- */
-export function endBeforeSlot(
-  database: SqlDatabase,
-  to: "failed" | "rejected" | "cancelled",
-  steps: readonly Step[],
-): Promise<ReadonlySet<WithdrawalId>> {
-  return database.transaction(async (tx) => {
-    const { moved, events } = await endBeforeSlotInside(tx, to, steps);
-    await appendEvents(tx, events);
-    return new Set(moved.keys());
-  });
-}
-
-/** The same inside a transaction; the caller appends the events last. */
-export async function endBeforeSlotInside(
-  tx: Sql,
-  to: "failed" | "rejected" | "cancelled",
-  steps: readonly Step[],
-): Promise<StepResult> {
-  const result = await stepWithdrawals(tx, to, steps, ["accepted"]);
-  await postJournals(
-    tx,
-    [...result.moved].map(([id, { customerId, amountAtoken }]) => ({
-      kind: "withdrawal.release",
-      idemKey: endingKey(id),
-      effectiveHeight: null,
-      postings: [
-        {
-          debit: heldAccount(parseCustomerId(customerId)),
-          credit: customerAccount(parseCustomerId(customerId)),
-          amountAtoken,
-        },
-      ],
-    })),
-  );
-  return result;
-}
-
-/**
- * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid.
- * @returns events to append last; none when it is to be paid
- */
-export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonly NewEvent[]> {
-  const [row] = await tx.query<{ cause: CancelCause; reason: string }>(
-    `SELECT cancel_cause AS cause, cancel_reason AS reason FROM withdrawal
-      WHERE id = $1 AND status = 'accepted' AND cancel_cause IS NOT NULL`,
-    [id],
-  );
-  if (row === undefined) return [];
-  const { cause, reason } = row;
-  return (await endBeforeSlotInside(tx, endOfCancel(cause), [{ id, reason }])).events;
 }
 
 /** Puts requests off without a step: shows why, and when they are looked at again. */

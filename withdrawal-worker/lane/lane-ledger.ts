@@ -41,8 +41,8 @@ import {
   renewLease,
   type WalletLease,
 } from "../../ledger/withdrawals/wallet-lease.js";
+import { endBeforeSlot } from "../../ledger/withdrawals/endings.js";
 import {
-  endBeforeSlot,
   moveWithdrawals,
   postponeWithdrawals,
   type Step,

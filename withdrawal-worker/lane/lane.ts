@@ -4,11 +4,13 @@
  * finds what a lost one left behind.
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
+import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   type HotWalletState,
   LeaseLostError,
   type WalletLease,
 } from "../../ledger/withdrawals/wallet-lease.js";
+import { LedgerError } from "../../ledger/errors.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
@@ -210,7 +212,7 @@ export class Lane {
     const seen = view.nonce > view.pendingNonce ? view.nonce : view.pendingNonce;
     if (seen <= wallet.nextNonce) return;
     await this.#freeze(
-      `the chain knows nonces below ${seen}, the ledger only below ${wallet.nextNonce}: ` +
+      `${BEHIND_CHAIN}${seen}, the ledger only below ${wallet.nextNonce}: ` +
         "the key was used elsewhere, or the ledger comes from an older backup",
     );
   }
@@ -312,5 +314,7 @@ function isPassing(error: unknown): boolean {
   if (error instanceof WorkerError) {
     return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND"].includes(error.code);
   }
+  // It was closed in the middle of a round: from the next one on the guard says so.
+  if (error instanceof LedgerError && error.code === "RECOVERY") return true;
   return error instanceof SqlError && error.retriable;
 }

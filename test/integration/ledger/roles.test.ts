@@ -1,8 +1,10 @@
 /** The roles of the services: what they may not do, whoever has their passwords. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { Client } from "pg";
 import { openLedger } from "../../../ledger/database.js";
+import { openIncident } from "../../../ledger/incidents.js";
+import { openRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import {
   grantLedgerRoles,
   LEDGER_SERVICES,
@@ -135,7 +137,7 @@ describe("the roles of the services", () => {
       ["worker", "UPDATE watch_cursor SET height = 9"],
       ["worker", "INSERT INTO deposit_address DEFAULT VALUES"],
       ["worker", "INSERT INTO customer VALUES ('x')"],
-      ["worker", "INSERT INTO incident DEFAULT VALUES"],
+      ["worker", "UPDATE incident SET resolved_at = now(), resolved_by = 'worker'"],
       ["watcher", "INSERT INTO payout_failure DEFAULT VALUES"],
       ["watcher", "INSERT INTO foreign_transaction_acknowledged DEFAULT VALUES"],
       ["worker", "INSERT INTO foreign_transaction_acknowledged DEFAULT VALUES"],
@@ -144,6 +146,20 @@ describe("the roles of the services", () => {
       expect([statement, await attempt(as(service), statement)]).toEqual([statement, NO_PRIVILEGE]);
     }
   });
+
+  it.each(["watcher", "worker"] as const)(
+    "let the %s close a ledger that is behind",
+    async (by) => {
+      const other = await openTestLedger(TEST_IDENTITY, by);
+      try {
+        const mark = { ledgerId: randomUUID(), epoch: 1, nextAddressIndex: 5, eventSeq: 7 };
+        await openRecovery(other.database, { reason: "it is behind", mark, reportedBy: by });
+        expect((await openIncident(other.database))?.kind).toBe("RECOVERY");
+      } finally {
+        await other.drop();
+      }
+    },
+  );
 
   it("are told of every table, so that a new one is somebody's or nobody's on purpose", async () => {
     const rows = await ledger.database.query<{ name: string }>(

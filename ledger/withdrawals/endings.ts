@@ -1,0 +1,71 @@
+/** Ends of withdrawals that have no nonce: the hold goes back, unless the chain may show the payment. */
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { customerAccount, heldAccount, parseCustomerId } from "../books/accounts.js";
+import { postJournals } from "../books/journal.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { freezeRecovered } from "../recovery/recovered-payments.js";
+import { type CancelCause, endOfCancel } from "./withdrawal-status.js";
+import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
+import { endingKey, type WithdrawalId } from "./withdrawals.js";
+
+/**
+ * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody
+ * wants it any more. The hold goes back to the customer in the same commit. One that a recovered
+ * payment may have paid freezes instead: only a person can tell.
+ * @returns the ids that ended
+ */
+export function endBeforeSlot(
+  database: SqlDatabase,
+  to: "failed" | "rejected" | "cancelled",
+  steps: readonly Step[],
+): Promise<ReadonlySet<WithdrawalId>> {
+  return database.transaction(async (tx) => {
+    const { moved, events } = await endBeforeSlotInside(tx, to, steps);
+    await appendEvents(tx, events);
+    return new Set(moved.keys());
+  });
+}
+
+/** The same inside a transaction; `moved` are those that ended, and the caller appends the events last. */
+export async function endBeforeSlotInside(
+  tx: Sql,
+  to: "failed" | "rejected" | "cancelled",
+  steps: readonly Step[],
+): Promise<StepResult> {
+  const repeats = await freezeRecovered(
+    tx,
+    steps.map(({ id }) => id),
+  );
+  const { moved, events } = await stepWithdrawals(tx, to, steps, ["accepted"]);
+  await postJournals(
+    tx,
+    [...moved].map(([id, { customerId, amountAtoken }]) => ({
+      kind: "withdrawal.release",
+      idemKey: endingKey(id),
+      effectiveHeight: null,
+      postings: [
+        {
+          debit: heldAccount(parseCustomerId(customerId)),
+          credit: customerAccount(parseCustomerId(customerId)),
+          amountAtoken,
+        },
+      ],
+    })),
+  );
+  return { moved, events: [...repeats.events, ...events] };
+}
+
+/**
+ * Ends an accepted withdrawal whose cancelling was under way when it froze: nobody wants it paid.
+ * @returns events to append last; none when it is to be paid
+ */
+export async function endIfCancelled(tx: Sql, id: WithdrawalId): Promise<readonly NewEvent[]> {
+  const [row] = await tx.query<{ cause: CancelCause; reason: string }>(
+    `SELECT cancel_cause AS cause, cancel_reason AS reason FROM withdrawal
+      WHERE id = $1 AND status = 'accepted' AND cancel_cause IS NOT NULL`,
+    [id],
+  );
+  if (row === undefined) return [];
+  const { cause, reason } = row;
+  return (await endBeforeSlotInside(tx, endOfCancel(cause), [{ id, reason }])).events;
+}

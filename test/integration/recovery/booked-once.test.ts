@@ -1,0 +1,93 @@
+/** One transaction of the hot wallet is booked once, whichever command a person types first. */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawals.js";
+import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.open();
+  const { address } = await desk.register("alice");
+  desk.pay([address, 10n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.lane().runRound(desk.signal);
+});
+afterEach(() => desk.close());
+
+const FIELDS = { customer: "alice", to: destination(1), amountAtoken: 4n * TOKEN };
+const REASON = ["--reason", "looked at the records", "--operator", "ann"];
+
+async function breaks(): Promise<string> {
+  const { code, text } = await desk.causeway("reconcile");
+  return code === 0 ? "" : text;
+}
+
+/** A payment behind the backup, in a home that remembers nothing: an outflow that nobody asked for. */
+async function losePayment(): Promise<{ readonly id: WithdrawalId; readonly hash: string }> {
+  const { id } = await desk.request({ key: "w", ...FIELDS });
+  const backup = await desk.backup();
+  await desk.work();
+  const [hash = ""] = desk.ownHashes();
+  rmSync(join(desk.home, "data"), { recursive: true, force: true });
+  await desk.useDatabase(backup);
+  await desk.watch();
+  await desk.work(1);
+  return { id, hash };
+}
+
+describe("an outflow that a person accepted", () => {
+  it("is not booked again by a recovery", async () => {
+    const { hash } = await losePayment();
+    await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    expect(await breaks()).toBe("");
+    await desk.causeway("recover", "--declare", "restored", "--apply", "--operator", "ann");
+    await desk.watch();
+    expect(await breaks()).toBe("");
+  });
+
+  it("is no withdrawal's payment any more", async () => {
+    const { id, hash } = await losePayment();
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    expect((await desk.read(id)).status).toBe("frozen");
+    await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    const adopt = desk.causeway("withdrawals", "release", id, "--paid-by", hash);
+    await expect(adopt).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await desk.work(2);
+    expect(await breaks()).toBe("");
+  });
+});
+
+describe("an outflow that was taken over as a payment", () => {
+  it("is accepted by nobody any more, and waits for nobody", async () => {
+    const { id, hash } = await losePayment();
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    await desk.causeway("withdrawals", "release", id, "--paid-by", hash);
+    const accept = desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    await expect(accept).rejects.toMatchObject({ code: "INVALID_DECISION" });
+    await desk.work(2);
+    expect((await desk.read(id)).status).toBe("settled");
+    expect((await desk.causeway("ledger", "open")).text).toBe("Nothing waits for a person.");
+    expect(await breaks()).toBe("");
+  });
+});
+
+describe("an outflow that a person acknowledged", () => {
+  it("freezes nothing when the watcher meets it later", async () => {
+    await desk.request({ key: "w", ...FIELDS });
+    const backup = await desk.backup();
+    await desk.work();
+    rmSync(join(desk.home, "data"), { recursive: true, force: true });
+    await desk.useDatabase(backup);
+    // The worker is there first: the nonces freeze it, and a person looks.
+    await desk.work(1);
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    expect((await readFreeze(desk.database, WALLET)).frozen).toBe(false);
+    await desk.watch();
+    expect((await readFreeze(desk.database, WALLET)).frozen).toBe(false);
+    expect((await desk.causeway("ledger", "open")).text).toContain("outflow");
+  });
+});

@@ -1,0 +1,88 @@
+/** A second loss, and a chain that lost the transfer that cancelled a payment. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { Desk, destination, TOKEN } from "./desk.js";
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.open();
+  const { address } = await desk.register("alice");
+  desk.pay([address, 10n * TOKEN]);
+  desk.chain.mine();
+  await desk.watch();
+  await desk.lane().runRound(desk.signal);
+});
+afterEach(() => desk.close());
+
+const FIELDS = { customer: "alice", to: destination(1), amountAtoken: TOKEN };
+
+describe("a second loss", () => {
+  it("pays nothing again that a person cleared in the first one", async () => {
+    const first = await desk.backup();
+    await desk.request({ key: "lost", ...FIELDS });
+    await desk.work();
+    await desk.register("bob");
+    await desk.useDatabase(first);
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    const other = await desk.request({ key: "other", ...FIELDS });
+    await desk.work(1);
+    expect((await desk.read(other.id)).status).toBe("frozen");
+    await desk.causeway("ledger", "pay-withdrawal", other.id, "--reason", "a new order");
+    const second = await desk.backup();
+    await desk.work();
+    expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
+    await desk.register("carol");
+    await desk.useDatabase(second);
+    await desk.watch();
+    expect((await desk.causeway("recover", "--apply")).code).toBe(0);
+    await desk.watch();
+    await desk.work();
+    // Two requests, two payments.
+    expect(desk.paidAtoken(destination(1))).toBe(2n * TOKEN);
+    expect((await desk.read(other.id)).status).toBe("frozen");
+    // A person may say so again, who knows of the second payment.
+    await desk.causeway("ledger", "pay-withdrawal", other.id, "--reason", "still another one");
+    await desk.work();
+    expect((await desk.read(other.id)).status).toBe("settled");
+    expect(desk.paidAtoken(destination(1))).toBe(3n * TOKEN);
+  });
+});
+
+describe("a chain without the transfer that cancelled", () => {
+  it("does not let the payment be mined in its place unseen", async () => {
+    const kept = desk.chain.head;
+    desk.chain.unmined.add(destination(1));
+    const wanted = await desk.request({ key: "w", ...FIELDS });
+    await desk.lane().runRound(desk.signal);
+    const [payment = ""] = desk.chain.arrived;
+    await cancelWithdrawal(desk.database, wanted.id, "the client changed its mind");
+    await desk.work(4);
+    expect((await desk.read(wanted.id)).status).toBe("cancelled");
+    await desk.watch();
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    // Another validator's pool kept the payment.
+    desk.chain.rollBack(kept);
+    desk.chain.unmined.clear();
+    desk.chain.submit(payment);
+    for (let block = 0; block < 12; block += 1) desk.chain.mine();
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    await desk.work(3);
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+    // Paid, and given back as well.
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+    const { isFrozen } = desk.lane().status();
+    const open = await desk.causeway("ledger", "open");
+    const recover = await desk.causeway("recover");
+    // Whatever is done about it: somebody is told, or nothing more is signed.
+    expect({ isFrozen, open: open.text, recover: recover.text }).not.toMatchObject({
+      isFrozen: false,
+      open: "Nothing waits for a person.",
+    });
+  });
+});
