@@ -162,7 +162,10 @@ export interface QueuedWithdrawal {
   readonly amountAtoken: bigint;
 }
 
-/** Accepted withdrawals of a wallet that are due for a slot, oldest first. */
+/**
+ * Accepted withdrawals of a wallet that are due for a slot, those first that have waited longest
+ * since they were last put off: what is tried again and again hides nothing that never was.
+ */
 export async function readSlotQueue(
   sql: Sql,
   options: { readonly wallet: Address; readonly limit: number },
@@ -172,7 +175,7 @@ export async function readSlotQueue(
   >(
     `SELECT id, customer_id, destination, amount_atoken::text FROM withdrawal
       WHERE wallet = $1 AND status = 'accepted' AND next_try_at <= now()
-      ORDER BY position LIMIT $2`,
+      ORDER BY next_try_at, position LIMIT $2`,
     [options.wallet, options.limit],
   );
   return rows.map((row) => ({

@@ -195,21 +195,27 @@ export function releaseWithForeignNonce(
   proof: ForeignNonce,
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
+    // Held until the commit: a receipt that is recorded at this moment is seen, or sees the release.
+    const frozen = await tx.query(
+      `SELECT id FROM withdrawal WHERE id = $1 AND status = 'frozen' FOR UPDATE`,
+      [proof.withdrawalId],
+    );
+    if (frozen.length === 0) return false;
     const closed = await tx.query(
       `WITH closed AS (
          UPDATE nonce_slot s SET outcome = 'foreign', mined_hash = $2, block_number = $3::bigint
-           FROM withdrawal w
-          WHERE s.id = $1::bigint AND s.outcome IS NULL AND w.id = s.withdrawal_id
-            AND w.status = 'frozen'
+          WHERE s.id = $1::bigint AND s.outcome IS NULL AND s.withdrawal_id = $4
             AND NOT EXISTS (
               SELECT 1 FROM withdrawal_attempt a WHERE a.slot_id = s.id AND a.hash = $2)
          RETURNING s.id)
        SELECT id FROM closed`,
-      [proof.slotId, proof.foreignHash, proof.blockNumber],
+      [proof.slotId, proof.foreignHash, proof.blockNumber, proof.withdrawalId],
     );
     if (closed.length === 0) return false;
     const step = { id: proof.withdrawalId, data: { foreignTxHash: proof.foreignHash } };
-    const { events } = await stepWithdrawals(tx, "accepted", [step], ["frozen"]);
+    const { moved, events } = await stepWithdrawals(tx, "accepted", [step], ["frozen"]);
+    // Thrown, so that the slot is not closed without it.
+    present(moved.get(proof.withdrawalId), "frozen withdrawal of a slot that was closed");
     const ended = await endIfCancelled(tx, proof.withdrawalId);
     await appendEvents(tx, [...events, ...ended]);
     return true;

@@ -23,7 +23,14 @@ interface Sorted {
   readonly candidates: (SlotCandidate & Pick<QueuedWithdrawal, "customerId">)[];
   readonly failing: { id: WithdrawalId; reason: string }[];
   /** Wait for what the reason says. */
-  readonly waiting: { id: WithdrawalId; reason: string }[];
+  readonly waiting: Waiting[];
+}
+
+interface Waiting {
+  readonly id: WithdrawalId;
+  readonly reason: string;
+  /** Its estimate was asked for and not answered. */
+  readonly isUnanswered?: boolean;
 }
 
 /** No more than this: what the ledger refuses may be the text itself. */
@@ -33,6 +40,12 @@ const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
 /** Requests to code that one round estimates at most; the others wait for the next. */
 const MAX_CODE_PER_ROUND = 64;
+
+/**
+ * A payout to code whose estimate was not answered waits so many times the usual delay: others to
+ * code that were never asked about come before it.
+ */
+const UNANSWERED_CODE_DELAYS = 10;
 
 /** What filling slots came to. */
 export interface Filled {
@@ -78,7 +91,8 @@ export async function fillCodeSlots(
   toCode: readonly QueuedWithdrawal[],
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
-  await fillFor(context, round, toCode.slice(0, MAX_CODE_PER_ROUND), {});
+  const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
+  await fillFor(context, round, asked, { unansweredDelays: UNANSWERED_CODE_DELAYS });
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
   await postpone(context, later);
@@ -89,7 +103,7 @@ async function fillFor(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number },
+  options: { readonly perCall?: number; readonly unansweredDelays?: number },
 ): Promise<SlotLimit | undefined> {
   if (requests.length === 0) return undefined;
   const sorted = await sortRequests(context, round, requests, options);
@@ -105,7 +119,7 @@ async function fillFor(
   }
   const candidates = await withoutRejected(context, sorted.candidates);
   const limit = await takeFor(context, round, { ...sorted, candidates });
-  await postpone(context, sorted.waiting);
+  await postpone(context, sorted.waiting, options.unansweredDelays);
   return limit;
 }
 
@@ -183,7 +197,8 @@ function sortOne(
     case "unknown": {
       const reason = shorten(meaning.reason, MAX_REASON_CHARACTERS);
       context.log.warn({ id, reason }, "an estimate was not answered");
-      sorted.waiting.push({ id, reason: `waits: the node could not estimate it (${reason})` });
+      const waits = `waits: the node could not estimate it (${reason})`;
+      sorted.waiting.push({ id, reason: waits, isUnanswered: true });
       return;
     }
     case "payable": {
@@ -257,10 +272,16 @@ async function takeFor(
 }
 
 /** Puts off what cannot go on now, so that it does not stand before those that can. */
-async function postpone(context: LaneContext, waiting: Sorted["waiting"]): Promise<void> {
-  const delayMs = context.settings.retryDelayMs;
+async function postpone(
+  context: LaneContext,
+  waiting: readonly Waiting[],
+  unansweredDelays = 1,
+): Promise<void> {
   for (const reason of new Set(waiting.map((entry) => entry.reason))) {
-    const ids = waiting.filter((entry) => entry.reason === reason).map(({ id }) => id);
+    const alike = waiting.filter((entry) => entry.reason === reason);
+    const ids = alike.map(({ id }) => id);
+    const delays = alike[0]?.isUnanswered === true ? unansweredDelays : 1;
+    const delayMs = delays * context.settings.retryDelayMs;
     context.log.warn({ count: ids.length, reason }, "withdrawals wait");
     await storeEach(
       context,

@@ -22,6 +22,7 @@ import {
   type RpcOutcome,
 } from "../../rpc-client/json-rpc.js";
 import { type NodeReceipt, parseNodeReceipt } from "../../rpc-client/transaction-codec.js";
+import { limitedSignal } from "../../runtime/process/task.js";
 import { WorkerError } from "../errors.js";
 import { type EstimateMeaning, meaningOfEstimate } from "../withdrawal-state.js";
 
@@ -83,16 +84,23 @@ export interface ReceiptsAtHeight {
 /** Estimates asked for at once: with the gas cap even the dearest fit the client's time-out. */
 const ESTIMATES_PER_CALL = 8;
 
-/** After this no further part is asked in a round: the next payments must not wait for it. */
+/**
+ * After this no further part is asked in a round, and an estimate that is asked for by itself is given
+ * up: the next payments must not wait for it.
+ */
 const ESTIMATE_BUDGET_MS = 2_000;
 
 /** Asks in parts; the payments of a part that is not answered in time are asked one by one. */
 async function estimateInParts(
   rpc: JsonRpcClient,
   calls: readonly RpcCall[],
-  { signal, perCall }: { readonly signal: AbortSignal; readonly perCall: number },
+  {
+    signal,
+    perCall,
+    budgetMs,
+  }: { readonly signal: AbortSignal; readonly perCall: number; readonly budgetMs: number },
 ): Promise<(EstimateMeaning | undefined)[]> {
-  const deadlineMs = performance.now() + ESTIMATE_BUDGET_MS;
+  const deadlineMs = performance.now() + budgetMs;
   const meanings: (EstimateMeaning | undefined)[] = [];
   while (meanings.length < calls.length && performance.now() < deadlineMs) {
     const part = calls.slice(meanings.length, meanings.length + perCall);
@@ -104,7 +112,7 @@ async function estimateInParts(
     // At least the first one, so that every round ends with an answer about somebody.
     for (const [index, call] of part.entries()) {
       const hasTime = index === 0 || performance.now() < deadlineMs;
-      meanings.push(hasTime ? await askOne(rpc, call, signal) : undefined);
+      meanings.push(hasTime ? await askOne(rpc, call, { signal, budgetMs }) : undefined);
     }
   }
   return meanings;
@@ -113,9 +121,16 @@ async function estimateInParts(
 async function askOne(
   rpc: JsonRpcClient,
   call: RpcCall,
-  signal: AbortSignal,
+  { signal, budgetMs }: { readonly signal: AbortSignal; readonly budgetMs: number },
 ): Promise<EstimateMeaning> {
-  const answers = await askEstimates(rpc, [call], signal);
+  const limited = limitedSignal([signal], budgetMs);
+  let answers: EstimateMeaning[] | undefined;
+  try {
+    answers = await askEstimates(rpc, [call], limited);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!limited.aborted) throw error;
+  }
   return answers?.[0] ?? { kind: "unknown", reason: "the node gave no answer in time" };
 }
 
@@ -138,8 +153,18 @@ async function askEstimates(
   }
 }
 
+/** Options of `createWalletNode`. */
+export interface WalletNodeOptions {
+  /** Time for the estimates of one call, and again for one that is asked for by itself. */
+  readonly estimateBudgetMs?: number;
+}
+
 /** The worker's view of one node of the chain of this identity. */
-export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): WalletNode {
+export function createWalletNode(
+  rpc: JsonRpcClient,
+  identity: ChainIdentity,
+  { estimateBudgetMs: budgetMs = ESTIMATE_BUDGET_MS }: WalletNodeOptions = {},
+): WalletNode {
   const evm = createEvmClient(rpc);
   return {
     view: (wallet, { signal }) => readView(rpc, { wallet, identity, signal }),
@@ -159,7 +184,7 @@ export function createWalletNode(rpc: JsonRpcClient, identity: ChainIdentity): W
           },
         ],
       }));
-      return estimateInParts(rpc, calls, { signal, perCall });
+      return estimateInParts(rpc, calls, { signal, perCall, budgetMs });
     },
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),

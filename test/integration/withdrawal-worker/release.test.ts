@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
-import { bytesToHex } from "../../../chain/hex.js";
+import { bytesToHex, parseHash32 } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import {
@@ -17,8 +17,10 @@ import {
   type ReleaseOptions,
   runReleaseWithdrawals,
 } from "../../../cli/commands/withdrawals-release.js";
+import { releaseWithForeignNonce } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "./house.js";
 
 let house: House;
@@ -156,6 +158,39 @@ describe("causeway withdrawals", () => {
     expect(paid.status).toBe("settled");
     expect(paid.nonce).toBe(1n);
     expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
+  it("closes no slot of a withdrawal whose receipt is recorded at the same moment", async () => {
+    const { id, hash } = await frozenByForeign();
+    const { owner } = house.ledger;
+    const [slot] = await house.context().ledger.readLiveSlots({
+      wallet: WALLET,
+      statuses: ["frozen"],
+      limit: 1,
+    });
+    const proof = {
+      slotId: slot?.slotId ?? "",
+      withdrawalId: id,
+      foreignHash: parseHash32(hash),
+      blockNumber: house.chain.head,
+    };
+    let released: Promise<boolean> | undefined;
+    await owner.transaction(async (tx) => {
+      await tx.query(`UPDATE withdrawal SET status = 'included' WHERE id = $1`, [id]);
+      released = releaseWithForeignNonce(owner, proof);
+      const waiting = `SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await until(async () => (await tx.query(waiting)).length > 0, {
+        timeoutMs: 10_000,
+        what: "the release waits for the receipt",
+      });
+    });
+    expect(await released).toBe(false);
+    const rows = await owner.query(`SELECT outcome, mined_hash FROM nonce_slot WHERE id = $1`, [
+      proof.slotId,
+    ]);
+    expect(rows).toEqual([{ outcome: null, mined_hash: null }]);
+    expect((await house.read(id)).status).toBe("included");
   });
 
   it("keeps it frozen without that proof", async () => {

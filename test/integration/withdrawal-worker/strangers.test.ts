@@ -1,9 +1,12 @@
 /** What strangers choose (a destination's words, a node's answers) ends neither the lane nor others. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Address } from "../../../chain/address.js";
+import { NodeFault } from "../../../rpc-client/errors.js";
+import type { JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
-import { freshAddress, House, TOKEN } from "./house.js";
+import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import { freshAddress, House, TOKEN, WALLET } from "./house.js";
 
 let house: House;
 
@@ -99,5 +102,82 @@ describe("a request whose end the ledger does not take", () => {
     expect(failingNow?.status).toBe("failed");
     expect(oddNow?.status).toBe("accepted");
     expect(oddNow?.reason).toContain("the ledger did not take what came of it");
+  });
+});
+
+describe("requests to code that take the node long", () => {
+  it("hide nobody behind them, however many they are and however soon they are due again", async () => {
+    const dear = freshAddress();
+    house.chain.withCode.add(dear);
+    house.chain.gasOf.set(dear, 800_000n);
+    for (let count = 0; count < 30; count += 1) await acceptTo(dear, 1n);
+    const plain = await acceptTo(freshAddress());
+    const context = house.context({ batchSize: 10, retryDelayMs: 0 });
+    const lane = new Lane(
+      {
+        ...context,
+        // Nobody finds the time to estimate those to code.
+        node: {
+          ...context.node,
+          estimate: async (wallet, payments, options) =>
+            payments.some(({ to }) => to === dear)
+              ? payments.map(() => undefined)
+              : context.node.estimate(wallet, payments, options),
+        },
+      },
+      "w",
+    );
+    for (let round = 0; round < 4; round += 1) await lane.runRound(house.signal);
+    expect((await house.read(plain.id)).status).toBe("broadcast");
+  });
+
+  it("that were asked about in vain are due again behind those that never were", async () => {
+    const [late, unasked] = [freshAddress(), freshAddress()];
+    for (const to of [late, unasked]) house.chain.withCode.add(to);
+    const requests = [await acceptTo(late, 1n), await acceptTo(unasked, 1n)];
+    const context = house.context({ retryDelayMs: 10_000 });
+    const lane = new Lane(
+      {
+        ...context,
+        node: {
+          ...context.node,
+          estimate: async (_wallet, payments) =>
+            payments.map(({ to }) =>
+              to === late ? { kind: "unknown", reason: "no answer in time" } : undefined,
+            ),
+        },
+      },
+      "w",
+    );
+    await lane.runRound(house.signal);
+    const rows = await house.database.query<{ id: string }>(
+      `SELECT id FROM withdrawal ORDER BY next_try_at`,
+    );
+    expect(rows.map(({ id }) => id)).toEqual(requests.map(({ id }) => id).toReversed());
+  });
+
+  it("are given up one by one when a whole part of them was not answered", async () => {
+    const sizes: number[] = [];
+    const rpc: JsonRpcClient = {
+      request: async () => Promise.reject(new Error("not asked")),
+      batch: (calls, { signal }) => {
+        sizes.push(calls.length);
+        if (calls.length > 1) {
+          return Promise.reject(new NodeFault("NODE_TIMEOUT", "no answer", { retriable: true }));
+        }
+        return new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(new Error("aborted")), { once: true });
+        });
+      },
+      close: () => undefined,
+    };
+    const identity = { chainId: 1n, genesisHash: house.chain.genesisHash };
+    const node = createWalletNode(rpc, identity, { estimateBudgetMs: 1 });
+    const payment = { valueAtoken: 1n, gasPriceAtoken: 1n, gasMax: 1_000_000n };
+    const payments = [freshAddress(), freshAddress()].map((to) => ({ ...payment, to }));
+    const { signal } = house;
+    const meanings = await node.estimate(WALLET, payments, { signal });
+    expect(meanings[0]).toEqual({ kind: "unknown", reason: "the node gave no answer in time" });
+    expect(sizes.slice(0, 2)).toEqual([2, 1]);
   });
 });
