@@ -69,14 +69,31 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
 }
 
 /** Which of these transactions an operator has acknowledged. */
-export async function readAcknowledged(
+export function readAcknowledged(
+  sql: Sql,
+  wallet: Address,
+  hashes: readonly Hash32[],
+): Promise<ReadonlySet<Hash32>> {
+  return hashesIn("foreign_transaction_acknowledged", sql, wallet, hashes);
+}
+
+/** Which of these transactions the watcher found as outflows that nothing explained then. */
+export function readRecorded(
+  sql: Sql,
+  wallet: Address,
+  hashes: readonly Hash32[],
+): Promise<ReadonlySet<Hash32>> {
+  return hashesIn("foreign_outflow", sql, wallet, hashes);
+}
+
+async function hashesIn(
+  table: "foreign_transaction_acknowledged" | "foreign_outflow",
   sql: Sql,
   wallet: Address,
   hashes: readonly Hash32[],
 ): Promise<ReadonlySet<Hash32>> {
   const rows = await sql.query<{ tx_hash: string }>(
-    `SELECT tx_hash FROM foreign_transaction_acknowledged
-      WHERE wallet = $1 AND tx_hash = ANY ($2::text[])`,
+    `SELECT tx_hash FROM ${table} WHERE wallet = $1 AND tx_hash = ANY ($2::text[])`,
     [wallet, hashes],
   );
   return new Set(rows.map((row) => storedHash(row.tx_hash)));

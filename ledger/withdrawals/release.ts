@@ -12,6 +12,7 @@ import {
   type Acknowledgement,
   type ForeignOutflow,
   readAcknowledged,
+  readRecorded,
   readUnacknowledged,
 } from "./foreign-transactions.js";
 import {
@@ -200,8 +201,13 @@ async function store(
   acknowledgement: Acknowledgement,
   foreign: ReadonlyMap<Hash32, unknown>,
 ): Promise<void> {
-  const before = await readAcknowledged(database, wallet, acknowledgement.hashes);
-  const unknown = acknowledgement.hashes.find((hash) => !foreign.has(hash) && !before.has(hash));
+  const { hashes } = acknowledgement;
+  const before = await readAcknowledged(database, wallet, hashes);
+  // One that was shown as foreign may be explained by now, as what its slot was used up by.
+  const recorded = await readRecorded(database, wallet, hashes);
+  const unknown = hashes.find(
+    (hash) => !foreign.has(hash) && !before.has(hash) && !recorded.has(hash),
+  );
   if (unknown !== undefined) {
     throw new LedgerError(
       "NO_WALLET_TRANSACTION",

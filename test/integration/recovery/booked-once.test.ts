@@ -2,6 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawals.js";
 import { Desk, destination, TOKEN, WALLET } from "./desk.js";
@@ -89,5 +90,51 @@ describe("an outflow that a person acknowledged", () => {
     await desk.watch();
     expect((await readFreeze(desk.database, WALLET)).frozen).toBe(false);
     expect((await desk.causeway("ledger", "open")).text).toContain("outflow");
+  });
+});
+
+describe("a nonce that the lost ledger used up for nothing", () => {
+  /** Cancelled behind the backup, in a home that remembers nothing; `after` follows it. */
+  async function loseCancellation(after: () => Promise<unknown>): Promise<WithdrawalId> {
+    desk.chain.unmined.add(destination(1));
+    const { id } = await desk.request({ key: "w", ...FIELDS });
+    await desk.lane().runRound(desk.signal);
+    const backup = await desk.backup();
+    await cancelWithdrawal(desk.database, id, "the client changed its mind");
+    await desk.work(5);
+    desk.chain.unmined.clear();
+    await after();
+    rmSync(join(desk.home, "data"), { recursive: true, force: true });
+    await desk.useDatabase(backup);
+    await desk.watch();
+    await desk.work(4);
+    expect((await desk.read(id)).status).toBe("frozen");
+    return id;
+  }
+
+  it("is the cancellation of the withdrawal that it belonged to", async () => {
+    const id = await loseCancellation(() => Promise.resolve());
+    await desk.causeway("withdrawals", "release", "--accept-foreign");
+    await desk.work(3);
+    expect((await desk.read(id)).status).toBe("cancelled");
+    expect(desk.paidAtoken(destination(1))).toBe(0n);
+    expect(await desk.availableAtoken("alice")).toBe(10n * TOKEN);
+  });
+
+  it("gives no hold back while an equal payment is nobody's", async () => {
+    const id = await loseCancellation(async () => {
+      await desk.request({ key: "again", ...FIELDS });
+      await desk.work();
+    });
+    const hash = desk.ownHashes().at(-1) ?? "";
+    const { text } = await desk.causeway("withdrawals", "release", "--accept-foreign");
+    expect(text).toContain(`--paid-by ${hash}`);
+    await desk.work(3);
+    expect((await desk.read(id)).status).toBe("frozen");
+    await desk.causeway("ledger", "accept-outflow", hash, ...REASON);
+    await desk.causeway("withdrawals", "release");
+    await desk.work(3);
+    expect((await desk.read(id)).status).toBe("cancelled");
+    expect(desk.paidAtoken(destination(1))).toBe(4n * TOKEN);
   });
 });
