@@ -15,7 +15,7 @@ import { pair, signatureOf } from "./construction-steps.js";
 import { CURRENCY, GOLD, SILVER } from "../../../helpers/chains/known-tokens.js";
 
 const SEED = 20_261_120;
-const ROUNDS = Number(process.env["CAUSEWAY_INTENTS"] ?? 300);
+const ROUNDS = Number(process.env["CAUSEWAY_INTENTS"] ?? 1_000);
 const CAST = fileURLToPath(
   new URL("../../../../node_modules/@foundry-rs/cast-linux-amd64/bin/cast", import.meta.url),
 );
