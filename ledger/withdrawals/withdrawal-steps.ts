@@ -9,7 +9,7 @@ import {
   statusesBefore,
   type WithdrawalStatus,
 } from "./withdrawal-status.js";
-import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** One withdrawal that is to go on. */
 export interface Step {
