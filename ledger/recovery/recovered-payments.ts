@@ -8,7 +8,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 
 /** A payment of the hot wallet that a recovery booked. */
 export interface RecoveredPayment {
@@ -60,6 +60,26 @@ export async function lockPayment(tx: Sql, hash: Hash32): Promise<RecoveredPayme
     hash,
   ]);
   return rows.map(toPayment)[0];
+}
+
+/** Those of the requests that a recovered payment may have paid that nobody has decided about. */
+export async function matchRecovered<
+  Request extends { readonly destination: Address; readonly amountAtoken: bigint },
+>(sql: Sql, requests: readonly Request[]): Promise<readonly Request[]> {
+  if (requests.length === 0) return [];
+  const rows = await sql.query<{ place: string }>(
+    `SELECT place::text FROM unnest($1::text[], $2::numeric[]) WITH ORDINALITY
+         AS asked (destination, amount, place)
+      WHERE EXISTS (SELECT 1 FROM recovered_payment paid
+        WHERE paid.decision IS NULL AND paid.destination = asked.destination
+          AND paid.amount_atoken = asked.amount)`,
+    [
+      requests.map(({ destination }) => destination),
+      requests.map(({ amountAtoken }) => amountAtoken.toString()),
+    ],
+  );
+  const places = new Set(rows.map(({ place }) => Number(place)));
+  return requests.filter((_, index) => places.has(index + 1));
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type CancelCause, statusesBefore, type WithdrawalStatus } from "./withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** One withdrawal that is to go on. */
 export interface Step {

@@ -8,6 +8,7 @@ import { type CustomerId, customerAccount, heldAccount } from "../books/accounts
 import { appendEvents } from "../events.js";
 import { postJournals } from "../books/journal.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { freezeRecovered, matchRecovered } from "../recovery/recovered-payments.js";
 import {
   storedAddress,
   storedAtoken,
@@ -15,10 +16,10 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
+import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
 
-/** Identifier of a withdrawal: `wd_` and a UUID. */
-export type WithdrawalId = string & { readonly __brand: "WithdrawalId" };
+export { endingKey, toWithdrawalId, type WithdrawalId };
 
 /** What a client asks for, parsed. */
 export interface WithdrawalRequest {
@@ -94,16 +95,6 @@ export interface WithdrawalPage {
   readonly limit: number;
 }
 
-/** Text from a request's path or a table to an identifier; any text may be looked up. */
-export function toWithdrawalId(text: string): WithdrawalId {
-  return text as WithdrawalId;
-}
-
-/** Key of the one journal entry that ends a withdrawal, whichever way it ends. */
-export function endingKey(id: WithdrawalId): string {
-  return `withdrawal:${id}:end`;
-}
-
 /**
  * Accepts many requests in one transaction; each gets an answer of its own, in order. The hold,
  * the row, its history and its event commit together.
@@ -152,7 +143,12 @@ async function acceptInside(
   await refuseInRecovery(tx);
   const bound = await lockKeys(tx, requests);
   const available = await lockBalances(tx, requests);
-  const decisions = requests.map((request) => decide(request, bound, available, rules));
+  const late = requests.filter((request) => isLate(request, rules));
+  // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
+  const paid = new Set(await matchRecovered(tx, late));
+  const decisions = requests.map((request) =>
+    decide(request, { bound, available, rules, mayBePaid: paid.has(request) }),
+  );
   const accepted: DecidedRequest[] = [];
   decisions.forEach((decision, index) => {
     const request = requests[index];
@@ -161,6 +157,8 @@ async function acceptInside(
     }
   });
   await writeAccepted(tx, accepted);
+  const frozen = accepted.filter(({ request }) => paid.has(request)).map(({ id }) => id);
+  await appendEvents(tx, (await freezeRecovered(tx, frozen)).events);
   const ids = decisions.flatMap((decision) => (decision.kind === "refused" ? [] : [decision.id]));
   const stored = await findWithdrawals(tx, ids);
   return decisions.map((decision): AcceptOutcome => {
@@ -235,10 +233,15 @@ async function lockBalances(
 /** Decides one request and, when it is new, books it in the two maps for those behind it. */
 function decide(
   request: WithdrawalRequest,
-  bound: Map<string, BoundKey>,
-  available: Map<string, bigint>,
-  rules: AcceptRules,
+  known: {
+    readonly bound: Map<string, BoundKey>;
+    readonly available: Map<string, bigint>;
+    readonly rules: AcceptRules;
+    /** A recovered payment may be this request's. */
+    readonly mayBePaid: boolean;
+  },
 ): Decision {
+  const { bound, available, rules, mayBePaid } = known;
   const requestHash = hashRequest(request);
   const before = bound.get(request.idempotencyKey);
   if (before !== undefined) {
@@ -252,7 +255,7 @@ function decide(
   if (request.amountAtoken < rules.minimumAtoken) {
     return { kind: "refused", refusal: "BELOW_MINIMUM" };
   }
-  if (request.expiresAtMs !== undefined && request.expiresAtMs <= rules.nowMs) {
+  if (isLate(request, rules) && !mayBePaid) {
     return { kind: "refused", refusal: "DEADLINE_PASSED" };
   }
   if (availableAtoken < request.amountAtoken) {
@@ -262,6 +265,10 @@ function decide(
   available.set(key, availableAtoken - request.amountAtoken);
   bound.set(request.idempotencyKey, { id, requestHash });
   return { kind: "new", id };
+}
+
+function isLate({ expiresAtMs }: WithdrawalRequest, { nowMs }: AcceptRules): boolean {
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs;
 }
 
 /** Hash of what the request means: another spelling of the same request is the same request. */
