@@ -17,10 +17,11 @@ import type { Watched } from "./deposit-match.js";
 
 /**
  * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. REVERSED: there
- * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted.
- * NOT_READ_YET: the watcher is below its block. HALTED: crediting stands still. TOKEN_NOT_CREDITED:
- * it brought one of our addresses tokens, no coins. NOTHING_ARRIVED: it touched our addresses and
- * left them no richer. NOT_OURS: it touched none.
+ * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and
+ * UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted. NOT_READ_YET: the watcher
+ * is below its block. HALTED: crediting stands still. TOKEN_NOT_CREDITED: it brought one of our
+ * addresses tokens, no coins. NOTHING_ARRIVED: it touched our addresses and left them no richer.
+ * NOT_OURS: it touched none.
  */
 export const EXPLANATION_CODES = [
   "CREDITED",

@@ -40,7 +40,8 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
             (SELECT jsonb_agg(jsonb_build_object('asset', asset, 'debit', debit, 'credit', credit,
                       'amount', amount_atoken::text) ORDER BY place)
                FROM posting WHERE journal_id = entry.id) AS postings
-       FROM journal_entry entry WHERE entry.idem_key = ANY ($1::text[]) ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
+       FROM journal_entry entry WHERE entry.idem_key = ANY ($1::text[])
+      ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
     [[`deposit:${id}`, `suspense-release:${id}`, `reversal:deposit:${id}`]],
   );
   return rows.map((row) => ({
