@@ -1,4 +1,5 @@
 /** A database that came back from an older backup, or empty, answers nothing that was answered. */
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
 import { openIncident, recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/recovery/home-mark.js";
-import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { LedgerGuard, openRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import {
@@ -21,6 +22,7 @@ import {
   type TestLedger,
 } from "../../helpers/services/ledger.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
+import { until } from "../../helpers/until.js";
 import { derivation } from "../../helpers/services/watcher.js";
 
 const { signal } = new AbortController();
@@ -107,6 +109,33 @@ describe("a ledger and what its home remembers", () => {
         issuedBelow: 0,
       });
       await expect(strangers).rejects.toMatchObject({ code: "RECOVERY" });
+    } finally {
+      await other.drop();
+    }
+  });
+
+  it("waits for events that are being written, and lets none be written after it", async () => {
+    const other = await openTestLedger();
+    const event = { type: "deposit.test", data: {} } as const;
+    try {
+      const mark = { ledgerId: randomUUID(), epoch: 1, nextAddressIndex: 0, eventSeq: 9 };
+      const waiting = `SELECT 1 FROM pg_stat_activity
+                        WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      let closing: Promise<void> | undefined;
+      await other.database.transaction(async (tx) => {
+        await appendEvents(tx, [event]);
+        closing = openRecovery(other.database, { reason: "behind", mark, reportedBy: "test" });
+        await until(async () => (await other.database.query(waiting)).length > 0, {
+          timeoutMs: 20_000,
+          what: "the closing waits for the writer",
+        });
+        expect(await openIncident(other.database)).toBeUndefined();
+      });
+      await closing;
+      const late = other.database.transaction((tx) => appendEvents(tx, [event]));
+      await expect(late).rejects.toMatchObject({ code: "RECOVERY" });
+      const told = await listEvents(other.database, { afterSeq: 0, limit: 10 });
+      expect(told.map(({ seq }) => seq)).toEqual([1]);
     } finally {
       await other.drop();
     }
