@@ -43,6 +43,12 @@ export function parseNodeReceipt(value: unknown): NodeReceipt {
   const receipt = readObject(value, "receipt");
   const status = readSafeQuantity(receipt["status"], "status");
   if (status !== 0 && status !== 1) throw badAnswer("status is neither 0 nor 1");
+  const gasUsed = readQuantity(receipt["gasUsed"], "gasUsed");
+  const effectiveGasPriceAtoken = readQuantity(receipt["effectiveGasPrice"], "effectiveGasPrice");
+  // No chain has such fees, and no column of a ledger either.
+  if (gasUsed >= 2n ** 63n || effectiveGasPriceAtoken >= 2n ** 128n) {
+    throw badAnswer("a receipt's fee is beyond every chain's");
+  }
   return {
     transactionHash: readHash(receipt["transactionHash"], "transactionHash"),
     blockHash: readHash(receipt["blockHash"], "blockHash"),
@@ -52,8 +58,8 @@ export function parseNodeReceipt(value: unknown): NodeReceipt {
     to: readOptional(receipt["to"], "to", readAddress),
     contractAddress: readOptional(receipt["contractAddress"], "contractAddress", readAddress),
     status,
-    gasUsed: readQuantity(receipt["gasUsed"], "gasUsed"),
-    effectiveGasPriceAtoken: readQuantity(receipt["effectiveGasPrice"], "effectiveGasPrice"),
+    gasUsed,
+    effectiveGasPriceAtoken,
   };
 }
 

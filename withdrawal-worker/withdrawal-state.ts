@@ -2,6 +2,7 @@
 import type { Hash32 } from "../chain/hex.js";
 import type { RpcError } from "../rpc-client/errors.js";
 import type { SendOutcome } from "../rpc-client/evm-client.js";
+import { TRANSFER_GAS } from "./lane/gas.js";
 import { type SubmitRefusal, submitRefusalOf } from "../rpc-client/submit-refusal.js";
 
 /**
@@ -100,7 +101,11 @@ export function meaningOfEstimate(
     | { readonly ok: true; readonly gas: bigint }
     | { readonly ok: false; readonly error: RpcError },
 ): EstimateMeaning {
-  if (outcome.ok) return { kind: "payable", gas: outcome.gas };
+  if (outcome.ok) {
+    return outcome.gas >= TRANSFER_GAS
+      ? { kind: "payable", gas: outcome.gas }
+      : { kind: "unknown", reason: "its estimate is below the gas of a transfer" };
+  }
   const { nodeMessage, rpc } = outcome.error;
   if (rpc.rpcCode === 3) return { kind: "refused-by-destination", reason: nodeMessage };
   if (/insufficient (funds|balance)/i.test(nodeMessage)) return { kind: "no-funds" };

@@ -236,11 +236,18 @@ async function readView(
   return {
     height,
     balanceAtoken: readQuantity(resultOf(balance), "balance"),
-    nonce: readQuantity(resultOf(nonce), "nonce"),
-    pendingNonce: readQuantity(resultOf(pending), "pending nonce"),
+    nonce: readNonce(resultOf(nonce), "nonce"),
+    pendingNonce: readNonce(resultOf(pending), "pending nonce"),
     suggestedPriceAtoken: readQuantity(resultOf(price), "gas price"),
     maxTransactionGas: readTransactionGas(header, capabilities),
   };
+}
+
+/** A nonce below 2^63; EIP-2681 ends them at 2^64 - 1, and no wallet gets near. */
+function readNonce(value: unknown, name: string): bigint {
+  const nonce = readQuantity(value, name);
+  if (nonce >= 2n ** 63n) throw badAnswer(`${name} is beyond every wallet's`);
+  return nonce;
 }
 
 /**

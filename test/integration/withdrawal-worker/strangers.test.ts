@@ -181,3 +181,44 @@ describe("requests to code that take the node long", () => {
     expect(sizes.slice(0, 2)).toEqual([2, 1]);
   });
 });
+
+describe("a node whose numbers no chain has", () => {
+  const huge = `0x${"f".repeat(64)}`;
+
+  it("is waited out: an estimate below a transfer's gas, a nonce and fees beyond every chain's", async () => {
+    const plain = await acceptTo(freshAddress());
+    const lane = house.lane({ retryDelayMs: 0 });
+    house.chain.override = (method) =>
+      method === "eth_getTransactionCount" ? { result: huge } : undefined;
+    await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    house.chain.override = (method) =>
+      method === "eth_estimateGas" ? { result: "0x0" } : undefined;
+    await lane.runRound(house.signal);
+    expect((await house.read(plain.id)).reason).toContain("below the gas of a transfer");
+    house.chain.override = () => undefined;
+    await work(lane, 1);
+    for (const field of ["gasUsed", "effectiveGasPrice"]) {
+      house.chain.override = (method, [hash]) =>
+        method === "eth_getTransactionReceipt"
+          ? { result: { ...receiptOf(String(hash)), [field]: huge } }
+          : undefined;
+      await expect(lane.runRound(house.signal)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    }
+    house.chain.override = () => undefined;
+    await lane.runRound(house.signal);
+    expect((await house.read(plain.id)).status).toBe("settled");
+  });
+
+  const receiptOf = (transactionHash: string) => ({
+    transactionHash,
+    blockHash: house.chain.blockHash(1),
+    blockNumber: "0x1",
+    transactionIndex: "0x0",
+    from: WALLET,
+    to: WALLET,
+    contractAddress: null,
+    status: "0x1",
+    gasUsed: "0x5208",
+    effectiveGasPrice: "0x1",
+  });
+});
