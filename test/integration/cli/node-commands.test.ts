@@ -175,12 +175,12 @@ describe("causeway start", () => {
         const moved = text.replace(/127\.0\.0\.1:([0-9]+)"/g, (_, port: string) =>
           file === "config.toml" && Number(port) === DEFAULT_PORTS.p2p + OFFSET
             ? `127.0.0.1:${port}"`
-            : `127.0.0.1:${Number(port) - 4}"`,
+            : `127.0.0.1:${Number(port) - 24}"`,
         );
         fs.writeFileSync(name, moved);
       }
       const copied = await start(copy);
-      await untilHeight(copied, OFFSET + 96, 6);
+      await untilHeight(copied, OFFSET + 76, 6);
       expect(nodeIdIn(copy)).not.toBe(formerKey);
       expect(fs.statSync(path.join(copy, "config", "node_key.json")).mode & 0o777).toBe(0o600);
       expect(fs.readdirSync(copy).toSorted()).toEqual(["config", "data"]);
