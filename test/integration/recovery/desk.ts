@@ -131,6 +131,17 @@ export class Desk {
     return desk;
   }
 
+  /** As `open`, with alice, who has 10 TOKEN, and a worker that has looked around once. */
+  static async openWithAlice(): Promise<Desk> {
+    const desk = await Desk.open();
+    const { address } = await desk.register("alice");
+    desk.pay([address, 10n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.lane().runRound(desk.signal);
+    return desk;
+  }
+
   private static begin(chain: FakeChain): void {
     chain.mine(
       [],

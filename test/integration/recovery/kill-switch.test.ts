@@ -8,12 +8,7 @@ import { Desk, destination, TOKEN, WALLET } from "./desk.js";
 let desk: Desk;
 
 beforeEach(async () => {
-  desk = await Desk.open();
-  const { address } = await desk.register("alice");
-  desk.pay([address, 10n * TOKEN]);
-  desk.chain.mine();
-  await desk.watch();
-  await desk.lane().runRound(desk.signal);
+  desk = await Desk.openWithAlice();
 });
 afterEach(() => desk.close());
 

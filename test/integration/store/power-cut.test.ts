@@ -65,6 +65,13 @@ async function after(...names: string[]): Promise<string> {
   return path.join(left, ...names);
 }
 
+/** Hashes of what the pool would begin with. */
+async function pooledHashes(database: Awaited<ReturnType<typeof openDatabase>>): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { hash } of new PoolStore(database, () => false).load()) found.push(hash);
+  return found;
+}
+
 describe("the power cut of these tests", () => {
   it("keeps what was forced and nothing else", async () => {
     fs.mkdirSync(path.join(root, "old"));
@@ -211,9 +218,7 @@ describe("the store", () => {
     await pool.append([{ ...goes, sequence: 1 }]);
     await pool.remove([goes.hash]);
     const again = await openDatabase(await after("chain"));
-    const found: string[] = [];
-    for await (const { hash } of new PoolStore(again, () => false).load()) found.push(hash);
-    expect(found).toEqual([stays.hash]);
+    expect(await pooledHashes(again)).toEqual([stays.hash]);
     await again.close();
     await database.close();
   });
@@ -229,9 +234,7 @@ describe("the store", () => {
     await pool.append([stays, goes]);
     await pool.remove([goes.hash]);
     const again = await openDatabase(await after("chain"));
-    const found: string[] = [];
-    for await (const { hash } of new PoolStore(again, () => false).load()) found.push(hash);
-    expect(found).toEqual([stays.hash]);
+    expect(await pooledHashes(again)).toEqual([stays.hash]);
     await again.close();
     await database.close();
   });
@@ -244,9 +247,7 @@ describe("the store", () => {
     const entry = entryOf(await raw(0));
     await new PoolStore(database, () => false).append([entry]);
     const again = await openDatabase(await after("chain"));
-    const found: string[] = [];
-    for await (const { hash } of new PoolStore(again, () => false).load()) found.push(hash);
-    expect(found).toEqual([entry.hash]);
+    expect(await pooledHashes(again)).toEqual([entry.hash]);
     await again.close();
     await database.close();
   });
