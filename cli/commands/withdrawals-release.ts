@@ -20,7 +20,7 @@ import {
 } from "../../ledger/withdrawals/release.js";
 import { refuseInRecovery } from "../../ledger/recovery/ledger-guard.js";
 import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { CliError } from "../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
 import { readWalletTransactions } from "./wallet-transactions.js";

@@ -10,10 +10,10 @@ import {
   isWithdrawalStatus,
   WITHDRAWAL_STATUSES,
 } from "../../ledger/withdrawals/withdrawal-status.js";
+import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import {
   findWithdrawal,
   listWithdrawals,
-  toWithdrawalId,
   type Withdrawal,
 } from "../../ledger/withdrawals/withdrawals.js";
 import { CliError } from "../errors.js";

@@ -16,7 +16,7 @@ import {
   WRITE_OFF,
 } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
-import { toWithdrawalId } from "../withdrawals/withdrawals.js";
+import { toWithdrawalId } from "../withdrawals/withdrawal-id.js";
 
 const hash = z.string().transform((text) => parseHash32(text));
 const address = z.string().transform((text) => parseAddress(text));

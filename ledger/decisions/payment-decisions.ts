@@ -15,12 +15,8 @@ import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { lockPayment, type RecoveredPayment } from "../recovery/recovered-payments.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
-import {
-  type AcceptRules,
-  acceptWithdrawals,
-  endingKey,
-  type WithdrawalId,
-} from "../withdrawals/withdrawals.js";
+import { endingKey, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { type AcceptRules, acceptWithdrawals } from "../withdrawals/withdrawals.js";
 
 /** The request is settled by the payment; its coins and fee were booked when it was recovered. */
 export async function linkPayment(

@@ -16,7 +16,7 @@ import {
   type WalletTransaction,
 } from "../withdrawals/operator-decisions.js";
 import { readHotWallet } from "../withdrawals/wallet-lease.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "./ledger-guard.js";
 
 /** Addresses without activity, one after the other, at which the search for more ends. */

@@ -10,7 +10,7 @@ import { storedAtoken } from "../stored-values.js";
 import { takeOver } from "../withdrawals/operator-decisions.js";
 import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
-import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery } from "./ledger-guard.js";
 import type { LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";

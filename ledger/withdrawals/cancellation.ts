@@ -8,7 +8,8 @@ import { appendEvents } from "../events.js";
 import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
 import { endBeforeSlotInside } from "./endings.js";
 import { type Step, stepWithdrawals } from "./withdrawal-steps.js";
-import { storedStatus, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { storedStatus } from "./withdrawals.js";
 
 /**
  * What became of a wish to cancel: `done`, now or before; `mined` too late; `ended` in another way;

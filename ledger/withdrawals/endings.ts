@@ -6,7 +6,7 @@ import { appendEvents, type NewEvent } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { type CancelCause, endOfCancel } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
-import { endingKey, type WithdrawalId } from "./withdrawals.js";
+import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 
 /**
  * Ends withdrawals that never got a nonce: paying them cannot work, a rule forbids it, or nobody

@@ -28,7 +28,7 @@ import {
   toLiveSlot,
 } from "./slot-rows.js";
 import type { WithdrawalStatus } from "./withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen"> {

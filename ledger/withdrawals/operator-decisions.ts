@@ -9,7 +9,7 @@ import { storedAddress, storedAtoken, storedHash, storedInteger } from "../store
 import { lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
-import { toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
 /** A withdrawal that only an operator lets go on. */
 export interface FrozenWithdrawal {

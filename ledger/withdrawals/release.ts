@@ -37,7 +37,7 @@ import {
 } from "./slot-outcomes.js";
 import type { LiveSlot } from "./slot-rows.js";
 import { readHotWallet } from "./wallet-lease.js";
-import type { WithdrawalId } from "./withdrawals.js";
+import type { WithdrawalId } from "./withdrawal-id.js";
 
 /** What a release asks of the chain, for one hot wallet. */
 export interface WalletChain {

@@ -1,6 +1,6 @@
 /** Pure: which waiting withdrawals get a nonce now, within the wallet's balance, window and fees. */
 import type { Height } from "../../chain/hex.js";
-import type { WithdrawalId } from "./withdrawals.js";
+import type { WithdrawalId } from "./withdrawal-id.js";
 
 /** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
 export interface SlotCandidate {

@@ -17,7 +17,7 @@ import type { Inclusion, LiveSlot } from "./slot-rows.js";
 import { endIfCancelled } from "./endings.js";
 import { type MovedWithdrawal, type Step, stepWithdrawals } from "./withdrawal-steps.js";
 import { endOfCancel } from "./withdrawal-status.js";
-import { endingKey, type WithdrawalId } from "./withdrawals.js";
+import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {

@@ -3,7 +3,8 @@ import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
-import { storedStatus, toWithdrawalId, type WithdrawalId } from "./withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { storedStatus } from "./withdrawals.js";
 
 /** What an attempt does when it is mined: pay, or use the nonce up by a transfer of nothing. */
 export type AttemptKind = "payment" | "cancel";

@@ -16,10 +16,8 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
-import { endingKey, toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
-
-export { endingKey, toWithdrawalId, type WithdrawalId };
 
 /** What a client asks for, parsed. */
 export interface WithdrawalRequest {

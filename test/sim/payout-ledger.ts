@@ -15,7 +15,7 @@ import {
   isFinalStatus,
   type WithdrawalStatus,
 } from "../../ledger/withdrawals/withdrawal-status.js";
-import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import type { LaneLedger } from "../../withdrawal-worker/lane/lane-ledger.js";
 import type { ModelChain } from "./payout-pool.js";
 

@@ -14,11 +14,11 @@ import {
   isWithdrawalStatus,
   type WithdrawalStatus,
 } from "../../ledger/withdrawals/withdrawal-status.js";
+import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import {
   type AcceptRefusal,
   findWithdrawal,
   listWithdrawals,
-  toWithdrawalId,
   type Withdrawal,
   type WithdrawalRequest,
 } from "../../ledger/withdrawals/withdrawals.js";

@@ -47,7 +47,7 @@ import {
   postponeWithdrawals,
   type Step,
 } from "../../ledger/withdrawals/withdrawal-steps.js";
-import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 
 type Ids = ReadonlySet<WithdrawalId>;
 

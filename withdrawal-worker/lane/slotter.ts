@@ -6,7 +6,7 @@ import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
-import type { WithdrawalId } from "../../ledger/withdrawals/withdrawals.js";
+import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";

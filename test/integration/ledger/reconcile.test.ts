@@ -12,7 +12,7 @@ import {
 import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
-import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawals.js";
+import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
-import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawals.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { Desk, destination, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;

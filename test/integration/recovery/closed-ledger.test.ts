@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { listEvents } from "../../../ledger/events.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
-import { acceptWithdrawals, type WithdrawalId } from "../../../ledger/withdrawals/withdrawals.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { Desk, destination, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;

@@ -28,11 +28,11 @@ import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
   acceptWithdrawals,
   findWithdrawal,
   type Withdrawal,
-  type WithdrawalId,
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { createDataApiClient } from "../../../rpc-client/data-api-client.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";

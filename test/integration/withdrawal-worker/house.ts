@@ -11,13 +11,13 @@ import {
 } from "../../../ledger/books/accounts.js";
 import type { LedgerDatabase } from "../../../ledger/database.js";
 import { postJournal } from "../../../ledger/books/journal.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
   type AcceptOutcome,
   type AcceptRules,
   acceptWithdrawals,
   findWithdrawal,
   type Withdrawal,
-  type WithdrawalId,
   type WithdrawalRequest,
 } from "../../../ledger/withdrawals/withdrawals.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
