@@ -8,26 +8,13 @@ import { hexToBytes } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import { intrinsicGas, MAX_INITCODE_BYTES } from "../../chain/transaction-rules.js";
-import type { BlockContext, EvmMessage } from "../../node/execution/evm/evm.js";
+import type { BlockContext } from "../../node/execution/evm/evm.js";
+import type { TransactionEngine } from "../../node/execution/transaction-engine.js";
 import { JournaledState } from "../../node/state/journaled-state.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../node/store/account-record.js";
+import type { CreateEngine } from "./engines.js";
 import type { FixtureBlock, FixtureTransaction, StateCase } from "./state-fixture.js";
 import { FixtureState } from "./state-world.js";
-
-/** What an engine says of a message, as far as fees and roots need it. */
-export interface EngineResult {
-  readonly gasUsed: bigint;
-  readonly gasRefund: bigint;
-  readonly logs: readonly Log[];
-  readonly destroyed: readonly Address[];
-}
-
-/** Runs one message over a state, raises the sender's nonce, and leaves its effects there. */
-export type RunMessage = (
-  message: EvmMessage,
-  block: BlockContext,
-  state: JournaledState,
-) => Promise<EngineResult> | EngineResult;
 
 /** EIP-3529. */
 const MAX_REFUND_QUOTIENT = 5n;
@@ -40,14 +27,14 @@ const MAX_BLOBS = 6;
 const BLOB_UPDATE_FRACTION = 3_338_477n;
 
 /** @returns what is wrong; undefined where root and logs are those of the fixture */
-export async function failureOf(test: StateCase, run: RunMessage): Promise<string | undefined> {
+export async function failureOf(test: StateCase, create: CreateEngine): Promise<string | undefined> {
   const committed = new FixtureState(test.accounts);
   const state = new JournaledState(committed);
   const refusal = refusalOf(test, state);
   if ((refusal !== undefined) !== (test.exception !== undefined)) {
     return `must ${test.exception ?? "be included"}, but ${refusal ?? "was included"}`;
   }
-  const logs = refusal === undefined ? await include(test, state, run) : [];
+  const logs = refusal === undefined ? await include(test, state, await create(state)) : [];
   const root = committed.rootAfter(state);
   const logsHash = hashOf(logs);
   if (logsHash !== test.logsHash) return `logs ${logsHash}, not ${test.logsHash}`;
@@ -110,13 +97,13 @@ function blobCostOf(block: FixtureBlock, { blobHashes }: FixtureTransaction): bi
 async function include(
   { block, transaction }: StateCase,
   state: JournaledState,
-  run: RunMessage,
+  engine: TransactionEngine,
 ): Promise<readonly Log[]> {
   const { from, gasLimit, baseFee, price } = { ...transaction, ...pricesOf(block, transaction) };
   const intrinsic = intrinsicGas(transaction);
   state.checkpoint();
   state.moveBalance(from, -(gasLimit * price) - blobCostOf(block, transaction));
-  const result = await run(
+  const result = await engine.run(
     {
       from,
       to: transaction.to,
@@ -127,7 +114,7 @@ async function include(
       accessList: transaction.accessList,
     },
     contextOf(block),
-    state,
+    { limitNs: Number.POSITIVE_INFINITY },
   );
   const spent = intrinsic + result.gasUsed;
   const most = spent / MAX_REFUND_QUOTIENT;
@@ -138,6 +125,7 @@ async function include(
     state.putAccount(address, undefined);
     state.wipeStorage(address);
   }
+  await engine.finish(true);
   state.commit();
   return result.logs;
 }

@@ -5,13 +5,16 @@ import type { AccountRecord } from "../../store/account-record.js";
 import { isEmptyAccount } from "../../store/account-record.js";
 import type { Frame } from "./frame.js";
 import { COLD_ACCOUNT_GAS, WARM_GAS } from "./schedule.js";
+import { COLD_ACCOUNT_NS } from "../../../chain/evm/compute-weights.js";
 
 /** BLOCKHASH reaches so far back. */
 const HASH_WINDOW_BLOCKS = 256;
 
 /** Charges the touch of an account (EIP-2929). */
 export function chargeAccount(frame: Frame, address: Address): void {
-  frame.charge(frame.execution.substate.warmAddress(address) ? COLD_ACCOUNT_GAS : WARM_GAS);
+  const isCold = frame.execution.substate.warmAddress(address);
+  frame.charge(isCold ? COLD_ACCOUNT_GAS : WARM_GAS);
+  if (isCold) frame.spend(COLD_ACCOUNT_NS);
 }
 
 /** The account, or undefined where none is or only an empty one (EIP-161). */

@@ -1,6 +1,7 @@
 /** Arithmetic, comparisons and bits: opcodes 0x01 to 0x1d. */
 import type { Frame } from "./frame.js";
 import { EXPONENT_BYTE_GAS } from "./schedule.js";
+import { EXPONENT_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 import { toSigned, wrap } from "./words.js";
 
 const WORD_MASK = (1n << 256n) - 1n;
@@ -59,7 +60,9 @@ export function exp(frame: Frame): void {
   const base = frame.pop();
   const exponent = frame.pop();
   if (exponent > 0n) {
-    frame.charge(EXPONENT_BYTE_GAS * Math.ceil(exponent.toString(16).length / 2));
+    const bytes = Math.ceil(exponent.toString(16).length / 2);
+    frame.charge(EXPONENT_BYTE_GAS * bytes);
+    frame.spend(EXPONENT_BYTE_NS * bytes);
   }
   frame.push(power(base, exponent));
 }

@@ -16,6 +16,13 @@ import {
   VALUE_GAS,
   wordsOf,
 } from "./schedule.js";
+import {
+  CODE_BYTE_NS,
+  COLD_ACCOUNT_NS,
+  COPY_WORD_NS,
+  HASH_WORD_NS,
+  VALUE_MOVE_NS,
+} from "../../../chain/evm/compute-weights.js";
 import { wordToSize } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
@@ -83,6 +90,7 @@ function takeRanges(frame: Frame): Ranges {
   const outSize = wordToSize(frame.pop());
   frame.reserve(offset, size);
   frame.reserve(outOffset, outSize);
+  frame.spend(COPY_WORD_NS * wordsOf(size));
   return { input: frame.memory.copy(offset, size), outOffset, outSize };
 }
 
@@ -94,7 +102,10 @@ function send(
   { input, outOffset, outSize }: Ranges,
 ): void {
   const moves = terms.kind !== "NO_TRANSFER" && terms.valueAtoken > 0n;
-  if (moves) frame.charge(VALUE_GAS);
+  if (moves) {
+    frame.charge(VALUE_GAS);
+    frame.spend(VALUE_MOVE_NS);
+  }
   const passed = Math.min(gasWanted, allButOne64th(frame.gas));
   frame.charge(passed);
   const gas = passed + (moves ? STIPEND_GAS : 0);
@@ -135,7 +146,9 @@ function makeContract(frame: Frame, isSalted: boolean): void {
   const size = wordToSize(frame.pop());
   const salt = isSalted ? frame.pop() : undefined;
   if (size > MAX_INIT_CODE_BYTES) throw INIT_CODE_TOO_LARGE;
-  frame.charge(wordsOf(size) * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
+  const words = wordsOf(size);
+  frame.charge(words * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
+  frame.spend(CODE_BYTE_NS * size + (isSalted ? HASH_WORD_NS * words : 0));
   frame.reserve(offset, size);
   const input = frame.memory.copy(offset, size);
   const gas = allButOne64th(frame.gas);
@@ -173,7 +186,10 @@ export function selfdestruct(frame: Frame): void {
   const { self, execution } = frame;
   const { state, substate } = execution;
   const heir = frame.popAddress();
-  if (substate.warmAddress(heir)) frame.charge(COLD_ACCOUNT_GAS);
+  if (substate.warmAddress(heir)) {
+    frame.charge(COLD_ACCOUNT_GAS);
+    frame.spend(COLD_ACCOUNT_NS);
+  }
   const balanceAtoken = state.accountNow(self)?.balanceAtoken ?? 0n;
   if (balanceAtoken > 0n && livingAccount(frame, heir) === undefined) frame.charge(NEW_ACCOUNT_GAS);
   const isNew = substate.created.has(self);

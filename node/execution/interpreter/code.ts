@@ -6,6 +6,7 @@
  */
 import type { Code, Handler } from "./frame.js";
 import { OUT_OF_GAS, STACK_OVERFLOW, STACK_UNDERFLOW } from "./halt.js";
+import { opcodeNs } from "../../../chain/evm/compute-weights.js";
 import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructions.js";
 
 const MAX_STACK = 1_024;
@@ -28,6 +29,8 @@ export function prepareCode(bytes: Uint8Array): Code {
 interface Block {
   /** Gas of its instructions that is always the same. */
   gas: number;
+  /** Compute units that are always the same. */
+  computeNs: number;
   /** Items that must be on the stack. */
   needs: number;
   /** Items by which the stack grows at most. */
@@ -48,12 +51,13 @@ function analyse(bytes: Uint8Array): Code {
     const pushed = opcode >= PUSH1 && opcode <= PUSH32 ? opcode - PUSH1 + 1 : 0;
     const handler = pushed > 0 ? pushHandler(bytes, place + 1, pushed) : instruction.run;
     if (block === undefined || isTarget) {
-      block = { gas: 0, needs: 0, grows: 0, change: 0 };
+      block = { gas: 0, computeNs: 0, needs: 0, grows: 0, change: 0 };
       handlers[place] = enter(block, handler);
     } else {
       handlers[place] = handler;
     }
     addTo(block, instruction);
+    block.computeNs += opcodeNs(opcode);
     if (instruction.endsBlock) block = undefined;
     // Bytes that are pushed are never run: nothing jumps there.
     for (let skipped = 0; skipped < pushed; skipped++) handlers[++place] = INVALID_INSTRUCTION.run;
@@ -76,6 +80,7 @@ function enter(block: Block, first: Handler): Handler {
     if (height + block.grows > MAX_STACK) throw STACK_OVERFLOW;
     if (block.gas > frame.gas) throw OUT_OF_GAS;
     frame.gas -= block.gas;
+    frame.spend(block.computeNs);
     first(frame);
   };
 }

@@ -5,6 +5,7 @@ import type { Frame } from "./frame.js";
 import { RETURN_DATA_BOUNDS, STATIC_STATE_CHANGE } from "./halt.js";
 import { COPY_WORD_GAS, HASH_WORD_GAS, LOG_BYTE_GAS, LOG_TOPIC_GAS, wordsOf } from "./schedule.js";
 import { chargeAccount, codeOf } from "./accounts.js";
+import { COPY_WORD_NS, HASH_WORD_NS, LOG_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToSize, wordToSlot } from "./words.js";
 
 const WORD_BYTES = 32;
@@ -36,7 +37,7 @@ export function mcopy(frame: Frame): void {
   const to = wordToSize(frame.pop());
   const from = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
-  frame.charge(COPY_WORD_GAS * wordsOf(size));
+  chargeCopy(frame, size);
   frame.reserve(Math.max(to, from), size);
   frame.memory.move(to, from, size);
 }
@@ -85,12 +86,18 @@ export function returndatacopy(frame: Frame): void {
   copyFrom(frame, frame.returnData);
 }
 
+function chargeCopy(frame: Frame, size: number): void {
+  const words = wordsOf(size);
+  frame.charge(COPY_WORD_GAS * words);
+  frame.spend(COPY_WORD_NS * words);
+}
+
 /** Takes where to, where from and how much from the stack; zeros behind the source's end. */
 function copyFrom(frame: Frame, source: Uint8Array): void {
   const to = wordToSize(frame.pop());
   const from = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
-  frame.charge(COPY_WORD_GAS * wordsOf(size));
+  chargeCopy(frame, size);
   frame.reserve(to, size);
   frame.memory.write(to, source, from, size);
 }
@@ -99,6 +106,7 @@ export function keccak(frame: Frame): void {
   const offset = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
   frame.charge(HASH_WORD_GAS * wordsOf(size));
+  frame.spend(HASH_WORD_NS * wordsOf(size));
   frame.reserve(offset, size);
   frame.push(bytesToBigint(keccak256(frame.memory.view(offset, size))));
 }
@@ -110,6 +118,7 @@ export function logWith(topicCount: number): (frame: Frame) => void {
     const size = wordToSize(frame.pop());
     if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
     frame.charge(LOG_TOPIC_GAS * topicCount + LOG_BYTE_GAS * size);
+    frame.spend(LOG_BYTE_NS * size);
     frame.reserve(offset, size);
     const topics = [];
     for (let index = 0; index < topicCount; index++) topics.push(wordToSlot(frame.pop()));

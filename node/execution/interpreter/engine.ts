@@ -4,37 +4,24 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
-import type { Log } from "../../../chain/receipt.js";
-import type { BalanceRecorder } from "../../state/balance-recorder.js";
+import type { Hash32 } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { BlockContext, EvmMessage } from "../evm/evm.js";
 import type { Precompile } from "../precompiles/precompile.js";
 import { PRECOMPILE_TABLE } from "../precompiles/table.js";
+import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engine.js";
 import type { Execution } from "./frame.js";
-import { REVERTED } from "./halt.js";
 import { Interpreter } from "./interpreter.js";
 import { Substate } from "./substate.js";
+import { CODE_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 
-/** What a message from outside came to. */
-export interface RunResult {
-  /** Why it failed, in the words of `halt.ts`; undefined for success. */
-  readonly error: string | undefined;
-  readonly isRevert: boolean;
-  /** Without intrinsic gas, and before refunds. */
-  readonly gasUsed: bigint;
-  /** What cleared slots give back, before the share that may be refunded is applied. */
-  readonly gasRefund: bigint;
-  readonly output: Uint8Array;
-  readonly logs: readonly Log[];
-  readonly createdAddress: Address | undefined;
-  /** Contracts that go at the end of the transaction (EIP-6780). */
-  readonly destroyed: readonly Address[];
-}
-
-/** One engine over one state; it runs one message at a time. */
-export class Engine {
+/** One engine over the state of one block; it runs one message at a time. */
+export class Engine implements TransactionEngine {
   private readonly precompiles: ReadonlyMap<Address, Precompile>;
+  /** Codes that transactions of the block have had made ready: the next ones find them so. */
+  private readonly prepared = new Set<Hash32>();
+  private last: Substate | undefined;
 
   constructor(
     private readonly options: {
@@ -51,22 +38,24 @@ export class Engine {
    * Runs a message and raises its sender's nonce, also where it fails. The state must have been
    * able to pay: a value that the sender does not have ends in "insufficient balance".
    */
-  run(message: EvmMessage, block: BlockContext, recorder?: BalanceRecorder): RunResult {
+  run(message: EvmMessage, block: BlockContext, { recorder, limitNs }: RunTerms): RunResult {
     const { state, chainId } = this.options;
-    const substate = new Substate();
+    const substate = new Substate(this.prepared);
+    this.last = substate;
     this.warmUp(substate, message, block);
     state.beginTransaction();
     const sender = state.accountNow(message.from) ?? EMPTY_ACCOUNT;
     state.putAccount(message.from, { ...sender, nonce: sender.nonce + 1n });
     const { from: origin, gasPriceAtoken } = message;
-    const execution = { state, substate, block, chainId, origin, gasPriceAtoken };
+    const meter = { leftNs: limitNs };
+    const execution = { meter, state, substate, block, chainId, origin, gasPriceAtoken };
     if (recorder !== undefined) {
       state.balanceListener = (address, deltaAtoken) => {
         recorder.balanceChanged(address, deltaAtoken);
       };
     }
     try {
-      return this.execute(execution, message, sender.nonce, recorder);
+      return this.execute(execution, message, { nonce: sender.nonce, recorder, limitNs });
     } finally {
       state.balanceListener = undefined;
     }
@@ -75,14 +64,15 @@ export class Engine {
   private execute(
     execution: Execution,
     message: EvmMessage,
-    nonce: bigint,
-    recorder: BalanceRecorder | undefined,
+    { nonce, recorder, limitNs }: RunTerms & { readonly nonce: bigint },
   ): RunResult {
     const { from, to, valueAtoken, data: input } = message;
-    const { substate } = execution;
+    const { substate, meter } = execution;
     const gas = Number(message.gasLimit);
     const created = to === undefined ? contractAddressOf(from, nonce) : undefined;
     if (created !== undefined) substate.warmAddress(created);
+    // Before the first step: what a creation brings is code of its own each time.
+    if (to === undefined) meter.leftNs -= CODE_BYTE_NS * input.length;
     const result = new Interpreter(execution, this.precompiles, recorder).run({
       kind: to === undefined ? "CREATE" : "CALL",
       caller: from,
@@ -97,14 +87,20 @@ export class Engine {
     const isWell = result.halt === undefined;
     return {
       error: result.halt?.message,
-      isRevert: result.halt === REVERTED,
       gasUsed: BigInt(gas - result.gasLeft),
       gasRefund: isWell ? BigInt(substate.refundGas) : 0n,
       output: result.output,
       logs: substate.logs,
       createdAddress: result.createdAddress,
       destroyed: isWell ? [...substate.destroyed] : [],
+      computeNs: limitNs - Math.max(0, meter.leftNs),
+      isOutOfCompute: meter.leftNs < 0,
     };
+  }
+
+  finish(isIncluded: boolean): void {
+    if (isIncluded) for (const codeHash of this.last?.newlyPrepared ?? []) this.prepared.add(codeHash);
+    this.last = undefined;
   }
 
   /** EIP-2929, EIP-2930, EIP-3651: what is warm before the first instruction. */

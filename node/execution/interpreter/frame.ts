@@ -3,10 +3,11 @@ import type { Address } from "../../../chain/address.js";
 import type { FrameStart } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockContext } from "../evm/evm.js";
-import { OUT_OF_GAS, STACK_UNDERFLOW } from "./halt.js";
+import { OUT_OF_COMPUTE, OUT_OF_GAS, STACK_UNDERFLOW } from "./halt.js";
 import { Memory } from "./memory.js";
 import { memoryGas, wordsOf } from "./schedule.js";
 import type { Substate } from "./substate.js";
+import { MEMORY_WORD_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToAddress } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
@@ -26,8 +27,14 @@ export interface Code {
   readonly jumpTable: Uint8Array;
 }
 
+/** What is left of a transaction's compute units; below zero every frame halts. */
+export interface Meter {
+  leftNs: number;
+}
+
 /** What all frames of a transaction share. */
 export interface Execution {
+  readonly meter: Meter;
   readonly state: JournaledState;
   readonly substate: Substate;
   readonly block: BlockContext;
@@ -130,6 +137,13 @@ export class Frame {
     this.gas -= gas;
   }
 
+  /** Takes compute units. @throws OUT_OF_COMPUTE */
+  spend(ns: number): void {
+    const { meter } = this.execution;
+    meter.leftNs -= ns;
+    if (meter.leftNs < 0) throw OUT_OF_COMPUTE;
+  }
+
   /** Pays for memory up to the end of the range. @throws OUT_OF_GAS */
   reserve(offset: number, size: number): void {
     if (size === 0) return;
@@ -139,6 +153,7 @@ export class Frame {
     const { memory } = this;
     if (words <= memory.words) return;
     this.charge(memoryGas(words) - memoryGas(memory.words));
+    this.spend(MEMORY_WORD_NS * (words - memory.words));
     memory.growTo(words);
   }
 

@@ -16,12 +16,14 @@ import {
   Halt,
   INSUFFICIENT_BALANCE,
   INVALID_CODE,
+  OUT_OF_COMPUTE,
   OUT_OF_GAS,
   PRECOMPILE_FAILED,
   REVERTED,
 } from "./halt.js";
 import { CODE_BYTE_GAS, MAX_CODE_BYTES } from "./schedule.js";
 import type { SubstateMark } from "./substate.js";
+import { CODE_BYTE_NS, CODE_DEPOSIT_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 
 const NO_BYTES = new Uint8Array(0);
 /** EIP-3541: code that stays must not start with it. */
@@ -106,7 +108,12 @@ export class Interpreter {
     if (codeHash === EMPTY_CODE_HASH) {
       return this.close({ mark }, undefined, { gasLeft: gas, output: NO_BYTES });
     }
-    const frame = new Frame(this.execution, message, to, prepareCode(state.codeNow(codeHash)));
+    const code = state.codeNow(codeHash);
+    const frame = new Frame(this.execution, message, to, prepareCode(code));
+    // Made ready once in a block; a frame that cannot pay for it halts at its first step.
+    if (this.execution.substate.prepare(codeHash)) {
+      this.execution.meter.leftNs -= CODE_BYTE_NS * code.length;
+    }
     this.open.push({ message, mark, frame, created: undefined });
     return undefined;
   }
@@ -116,8 +123,12 @@ export class Interpreter {
     precompile: Precompile,
     mark: SubstateMark,
   ): MessageResult {
+    const { meter } = this.execution;
+    const none = { gasLeft: 0, output: NO_BYTES };
     const cost = precompile.gas(input);
-    if (!(cost <= gas)) return this.close({ mark }, OUT_OF_GAS, { gasLeft: 0, output: NO_BYTES });
+    if (!(cost <= gas)) return this.close({ mark }, OUT_OF_GAS, none);
+    meter.leftNs -= precompile.computeNs(input);
+    if (!(meter.leftNs >= 0)) return this.close({ mark }, OUT_OF_COMPUTE, none);
     const output = precompile.run(input);
     const halt = output === undefined ? PRECOMPILE_FAILED : undefined;
     return this.close({ mark }, halt, { gasLeft: gas - cost, output: output ?? NO_BYTES });
@@ -172,8 +183,10 @@ export class Interpreter {
     const cost = CODE_BYTE_GAS * output.length;
     if (cost > frame.gas) return OUT_OF_GAS;
     if (output[0] === RESERVED_FIRST_BYTE) return INVALID_CODE;
+    const { state, meter } = this.execution;
+    meter.leftNs -= CODE_DEPOSIT_BYTE_NS * output.length;
+    if (meter.leftNs < 0) return OUT_OF_COMPUTE;
     frame.gas -= cost;
-    const { state } = this.execution;
     const codeHash = state.putCode(output);
     state.putAccount(created, { ...(state.accountNow(created) ?? EMPTY_ACCOUNT), codeHash });
     return undefined;
@@ -212,8 +225,11 @@ function runUntilChild(frame: Frame): Halt | undefined {
     while (frame.isRunning && frame.child === undefined) {
       const handler = handlers[frame.place++];
       // Behind the end of the code, also where its last instruction pushes bytes from there.
-      if (handler === undefined) frame.end(NO_BYTES);
-      else handler(frame);
+      if (handler !== undefined) handler(frame);
+      else {
+        frame.spend(0);
+        frame.end(NO_BYTES);
+      }
     }
     return undefined;
   } catch (error) {

@@ -10,12 +10,15 @@ import {
   SLOT_SET_GAS,
   WARM_GAS,
 } from "./schedule.js";
+import { COLD_SLOT_NS, SLOT_CHANGE_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToSlot } from "./words.js";
 
 export function sload(frame: Frame): void {
   const { state, substate } = frame.execution;
   const slot = frame.pop();
-  frame.charge(substate.warmSlot(frame.self, slot) ? COLD_SLOT_GAS : WARM_GAS);
+  const isCold = substate.warmSlot(frame.self, slot);
+  frame.charge(isCold ? COLD_SLOT_GAS : WARM_GAS);
+  if (isCold) frame.spend(COLD_SLOT_NS);
   frame.push(bytesToBigint(state.storageNow(frame.self, wordToSlot(slot))));
 }
 
@@ -27,7 +30,9 @@ export function sstore(frame: Frame): void {
   const slot = frame.pop();
   const value = frame.pop();
   const key = wordToSlot(slot);
-  const coldGas = substate.warmSlot(frame.self, slot) ? COLD_SLOT_GAS : 0;
+  const isCold = substate.warmSlot(frame.self, slot);
+  const coldGas = isCold ? COLD_SLOT_GAS : 0;
+  if (isCold) frame.spend(COLD_SLOT_NS);
   const current = bytesToBigint(state.storageNow(frame.self, key));
   if (value === current) {
     frame.charge(coldGas + WARM_GAS);
@@ -35,6 +40,7 @@ export function sstore(frame: Frame): void {
   }
   const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
   frame.charge(coldGas + writeGas(original, current));
+  if (original === current) frame.spend(SLOT_CHANGE_NS);
   substate.refundGas += refundOf(original, current, value);
   state.putStorage(frame.self, key, bigintToBytes(value));
 }

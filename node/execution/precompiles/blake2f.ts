@@ -5,6 +5,9 @@
 import type { Precompile } from "./precompile.js";
 
 const INPUT_BYTES = 213;
+/** Compute units of a call and of one round. */
+const BASE_NS = 3_000;
+const ROUND_NS = 300;
 const STATE_OFFSET = 4;
 const MESSAGE_OFFSET = 68;
 const COUNTER_OFFSET = 196;
@@ -33,6 +36,7 @@ const SIGMA = [
 /** The compression function F; gas is one per round. */
 export const blake2f: Precompile = {
   gas: (input) => (input.length === INPUT_BYTES ? viewOf(input).getUint32(0) : 0),
+  computeNs: (input) => BASE_NS + ROUND_NS * blake2f.gas(input),
   run: (input) => (input.length === INPUT_BYTES ? mixed(viewOf(input)) : undefined),
 };
 

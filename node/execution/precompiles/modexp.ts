@@ -5,6 +5,9 @@ import type { Precompile } from "./precompile.js";
 const WORD_BYTES = 32;
 const MIN_GAS = 200n;
 const GAS_DIVISOR = 3n;
+/** The formula of the gas follows the work; so much time a unit of it, at worst. */
+const BASE_NS = 5_000;
+const GAS_NS = 150;
 /** Below this the square of a remainder is an exact number. */
 const MAX_NUMBER_MODULUS = 94_906_265n;
 /** Bits of the exponent that are taken at a time. */
@@ -21,6 +24,7 @@ export const modexp: Precompile = {
     const cost = (words * words * iterations) / GAS_DIVISOR;
     return Number(cost > MIN_GAS ? cost : MIN_GAS);
   },
+  computeNs: (input) => BASE_NS + GAS_NS * modexp.gas(input),
   run(input) {
     const { baseLength, exponentLength, modulusLength } = lengthsOf(input);
     if (modulusLength === 0n) return new Uint8Array(0);

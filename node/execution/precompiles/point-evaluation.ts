@@ -29,6 +29,7 @@ const SUCCESS = hexToBytes(
 /** versioned hash, z, y (32 bytes each), commitment, proof (48 each). */
 export const pointEvaluation: Precompile = {
   gas: () => 50_000,
+  computeNs: () => 25_000_000,
   run: (input) => (isProven(input) ? SUCCESS.slice() : undefined),
 };
 

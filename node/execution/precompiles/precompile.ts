@@ -4,6 +4,8 @@
 export interface Precompile {
   /** Gas; a sum beyond all numbers is Infinity. */
   gas(input: Uint8Array): number;
+  /** Compute units: nanoseconds of the reference machine (D21). Asked only where the gas was paid. */
+  computeNs(input: Uint8Array): number;
   /** The output; undefined where it fails, which costs all gas of the call. */
   run(input: Uint8Array): Uint8Array | undefined;
 }

@@ -11,7 +11,8 @@ const ECRECOVER_INPUT_BYTES = 4 * WORD_BYTES;
 /** v of the original signatures: 27 or 28. */
 const FIRST_V = 27n;
 
-function wordGas(base: number, perWord: number): Precompile["gas"] {
+/** So much for a call, and for each word of its input. */
+function byWords(base: number, perWord: number): (input: Uint8Array) => number {
   return (input) => base + perWord * Math.ceil(input.length / WORD_BYTES);
 }
 
@@ -30,6 +31,7 @@ function isScalar(bytes: Uint8Array): boolean {
 /** 0x01: who signed a digest; no bytes for what nobody signed. */
 export const ecrecover: Precompile = {
   gas: () => 3_000,
+  computeNs: () => 80_000,
   run(input) {
     const bytes = padded(input, ECRECOVER_INPUT_BYTES);
     const recoveryId = bytesToBigint(bytes.subarray(WORD_BYTES, 2 * WORD_BYTES)) - FIRST_V;
@@ -44,13 +46,22 @@ export const ecrecover: Precompile = {
 };
 
 /** 0x02. */
-export const sha256Contract: Precompile = { gas: wordGas(60, 12), run: (input) => sha256(input) };
+export const sha256Contract: Precompile = {
+  gas: byWords(60, 12),
+  computeNs: byWords(4_000, 80),
+  run: (input) => sha256(input),
+};
 
 /** 0x03: 20 bytes in a word. */
 export const ripemd160Contract: Precompile = {
-  gas: wordGas(600, 120),
+  gas: byWords(600, 120),
+  computeNs: byWords(5_000, 300),
   run: (input) => addressWord(ripemd160(input)),
 };
 
 /** 0x04. */
-export const identity: Precompile = { gas: wordGas(15, 3), run: (input) => input.slice() };
+export const identity: Precompile = {
+  gas: byWords(15, 3),
+  computeNs: byWords(500, 5),
+  run: (input) => input.slice(),
+};
