@@ -14,8 +14,5 @@ export const PRECOMPILES_BY_NAME: ReadonlyMap<string, Address> = new Map(
     "BN254_PAIRING",
     "BLAKE2F",
     "KZG_POINT_EVALUATION",
-  ].map((name, index) => [
-    name,
-    parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`),
-  ]),
+  ].map((name, index) => [name, parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`)]),
 );

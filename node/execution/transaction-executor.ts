@@ -221,7 +221,8 @@ async function runCode(
   const frames = new BalanceRecorder();
   const message = { ...tx, from, gasLimit: tx.gasLimit - intrinsic, gasPriceAtoken: priceAtoken };
   const baseNs = baseComputeNs(transaction);
-  const limitNs = compute === undefined ? Number.POSITIVE_INFINITY : mostComputeNs(compute) - baseNs;
+  const limitNs =
+    compute === undefined ? Number.POSITIVE_INFINITY : mostComputeNs(compute) - baseNs;
   const result = await engine.run(message, block, { recorder: frames, limitNs });
   // With all that a transaction may ever take it would be in the block, and fail there.
   if (result.isOutOfCompute && compute !== undefined && isShort(compute)) return NO_COMPUTE_LEFT;

@@ -93,10 +93,7 @@ export class BlockSelection {
   private readonly room: BlockRoom;
   private last: { readonly head: Head; readonly room: TakenRoom } | undefined;
 
-  constructor(
-    senders: Iterable<SenderQueue>,
-    limits: BlockLimits,
-  ) {
+  constructor(senders: Iterable<SenderQueue>, limits: BlockLimits) {
     const heads: Head[] = [];
     for (const queue of senders) {
       const entry = queue.executable(queue.bounds.firstNonce);

@@ -41,7 +41,8 @@ for (const file of fixtureFiles(folder)) {
     if (failure === undefined) passed++;
     else {
       failed++;
-      if (failed <= FAILURES_SHOWN) console.log(`${test.name} gas ${test.transaction.gasLimit}: ${failure}`);
+      if (failed <= FAILURES_SHOWN)
+        console.log(`${test.name} gas ${test.transaction.gasLimit}: ${failure}`);
     }
   }
   if (Date.now() - shownAt > PROGRESS_MS) {

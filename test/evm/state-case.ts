@@ -27,7 +27,10 @@ const MAX_BLOBS = 6;
 const BLOB_UPDATE_FRACTION = 3_338_477n;
 
 /** @returns what is wrong; undefined where root and logs are those of the fixture */
-export async function failureOf(test: StateCase, create: CreateEngine): Promise<string | undefined> {
+export async function failureOf(
+  test: StateCase,
+  create: CreateEngine,
+): Promise<string | undefined> {
   const committed = new FixtureState(test.accounts);
   const state = new JournaledState(committed);
   const refusal = refusalOf(test, state);

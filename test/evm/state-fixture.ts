@@ -87,7 +87,11 @@ export function readCases(path: string, label: string): StateCase[] {
         name: `${label} ${name} d${at("data")} g${at("gas")} v${at("value")}`,
         block,
         accounts,
-        transaction: transactionOf(transaction, { data: at("data"), gas: at("gas"), value: at("value") }),
+        transaction: transactionOf(transaction, {
+          data: at("data"),
+          gas: at("gas"),
+          value: at("value"),
+        }),
         stateRoot: parseHash32(expected["hash"]),
         logsHash: parseHash32(expected["logs"]),
         exception: typeof exception === "string" ? exception : undefined,
@@ -104,7 +108,8 @@ function blockOf(env: Json): FixtureBlock {
     timestampSeconds: Number(numberOf(env, "currentTimestamp")),
     random: parseHash32(textOf(env, "currentRandom")),
     baseFee: numberOf(env, "currentBaseFee"),
-    excessBlobGas: env["currentExcessBlobGas"] === undefined ? 0n : numberOf(env, "currentExcessBlobGas"),
+    excessBlobGas:
+      env["currentExcessBlobGas"] === undefined ? 0n : numberOf(env, "currentExcessBlobGas"),
   };
 }
 

@@ -56,7 +56,11 @@ export class FixtureState implements StateReader {
       for (const [slot, value] of changes) slots.set(BigInt(slot), bytesToBigint(value));
       records.set(address, { ...record, storageRoot: storageRootOf(slots) });
     }
-    return rootOf([...records].map(([address, record]) => entryOf(addressToBytes(address), encodeAccount(record))));
+    return rootOf(
+      [...records].map(([address, record]) =>
+        entryOf(addressToBytes(address), encodeAccount(record)),
+      ),
+    );
   }
 }
 

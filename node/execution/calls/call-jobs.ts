@@ -101,7 +101,10 @@ function callGas({ gasLimit }: CallRequest, { gasCap }: WorkerSettings): bigint 
   return gasLimit === undefined || gasLimit > gasCap ? gasCap : gasLimit;
 }
 
-function estimateCap({ gasCap, maxTransactionGas }: WorkerSettings, blockGasLimit?: bigint): bigint {
+function estimateCap(
+  { gasCap, maxTransactionGas }: WorkerSettings,
+  blockGasLimit?: bigint,
+): bigint {
   const capGas = gasCap < maxTransactionGas ? gasCap : maxTransactionGas;
   return blockGasLimit !== undefined && blockGasLimit < capGas ? blockGasLimit : capGas;
 }

@@ -71,8 +71,8 @@ function ecrecover(digest: Uint8Array, v: bigint, r: Uint8Array, s: Uint8Array):
 /** Curve arithmetic of precompiles 0x06 to 0x08 in WebAssembly: four times as fast as in script. */
 const BN254 = new RustBN254(await initRustBN());
 
-/** One of ours in the library's form. */
-function libraryPrecompile(name: string): {
+/** One of ours in the form of the library; for its EVM and for tests. */
+export function libraryPrecompile(name: string): {
   address: EvmAddress;
   function: (call: { readonly data: Uint8Array; readonly gasLimit: bigint }) => ExecResult;
 } {

@@ -126,4 +126,3 @@ export function logWith(topicCount: number): (frame: Frame) => void {
     frame.execution.substate.logs.push({ address: frame.self, topics, data });
   };
 }
-

@@ -99,7 +99,8 @@ export class Engine implements TransactionEngine {
   }
 
   finish(isIncluded: boolean): void {
-    if (isIncluded) for (const codeHash of this.last?.newlyPrepared ?? []) this.prepared.add(codeHash);
+    if (isIncluded)
+      for (const codeHash of this.last?.newlyPrepared ?? []) this.prepared.add(codeHash);
     this.last = undefined;
   }
 

@@ -41,7 +41,7 @@ export const SETTINGS: WorkerSettings = {
   chainId: 6_940n,
   feeCollector: FEE_COLLECTOR,
   gasCap: 50_000_000n,
-  maxCallGas: 10_000_000n,
+  maxTransactionGas: 10_000_000n,
 };
 
 export const BLOCK: Job["block"] = {
