@@ -9,7 +9,7 @@
 export const WEIGHTS_VERSION = 1;
 
 /** A transaction without code: checks, two accounts, receipt, their part of the roots. */
-export const TRANSACTION_NS = 30_000;
+export const TRANSACTION_NS = 50_000;
 
 /** A byte of call data: hashed, stored, sent. */
 export const DATA_BYTE_NS = 4;
@@ -77,19 +77,22 @@ export function opcodeNs(opcode: number): number {
   return OPCODES_NS[opcode] ?? OPCODE_NS;
 }
 
-/** First read of an account, or of a slot, in a transaction: it may lie on the disk. */
+/** First read of an account in a transaction: it may lie on the disk. */
 export const COLD_ACCOUNT_NS = 8_000;
+/** First read of a slot in a transaction. */
 export const COLD_SLOT_NS = 10_000;
 
 /** First change of a slot in a transaction: trie, store and history. */
-export const SLOT_CHANGE_NS = 20_000;
+export const SLOT_CHANGE_NS = 30_000;
 
 /** Coins that move in a call: two accounts, trie, store and history. */
-export const VALUE_MOVE_NS = 30_000;
+export const VALUE_MOVE_NS = 40_000;
 
-/** A word that is hashed, copied, or added to a memory. */
+/** A word that is hashed. */
 export const HASH_WORD_NS = 110;
+/** A word that is copied. */
 export const COPY_WORD_NS = 5;
+/** A word that is added to a memory. */
 export const MEMORY_WORD_NS = 8;
 
 /** A byte of a log: receipt, root, store. */
@@ -98,6 +101,7 @@ export const LOG_BYTE_NS = 5;
 /** A byte of an exponent. */
 export const EXPONENT_BYTE_NS = 4_000;
 
-/** A byte of code that is made ready to run, once in a block, and one that is stored. */
+/** A byte of code that is made ready to run, once in a block. */
 export const CODE_BYTE_NS = 20;
+/** A byte of code that is stored. */
 export const CODE_DEPOSIT_BYTE_NS = 30;

@@ -29,16 +29,19 @@ export function codeOf(frame: Frame, address: Address): Uint8Array {
   return state.codeNow(state.accountNow(address)?.codeHash ?? EMPTY_CODE_HASH);
 }
 
+/** BALANCE of any account. */
 export function balance(frame: Frame): void {
   const address = frame.popAddress();
   chargeAccount(frame, address);
   frame.push(frame.execution.state.accountNow(address)?.balanceAtoken ?? 0n);
 }
 
+/** SELFBALANCE (EIP-1884). */
 export function selfbalance(frame: Frame): void {
   frame.push(frame.execution.state.accountNow(frame.self)?.balanceAtoken ?? 0n);
 }
 
+/** EXTCODESIZE: bytes of an account's code. */
 export function extcodesize(frame: Frame): void {
   const address = frame.popAddress();
   chargeAccount(frame, address);
@@ -52,6 +55,7 @@ export function extcodehash(frame: Frame): void {
   frame.push(BigInt(livingAccount(frame, address)?.codeHash ?? 0));
 }
 
+/** BLOCKHASH: of one of the last 256 blocks, else 0. */
 export function blockhash(frame: Frame): void {
   const { block } = frame.execution;
   const height = frame.pop();
@@ -65,30 +69,37 @@ export function blockhash(frame: Frame): void {
   frame.push(BigInt(hash));
 }
 
+/** COINBASE: the proposer's address. */
 export function coinbase(frame: Frame): void {
   frame.push(BigInt(frame.execution.block.coinbase));
 }
 
+/** TIMESTAMP: seconds. */
 export function timestamp(frame: Frame): void {
   frame.push(BigInt(frame.execution.block.timestampSeconds));
 }
 
+/** NUMBER: the height. */
 export function number(frame: Frame): void {
   frame.push(BigInt(frame.execution.block.height));
 }
 
+/** PREVRANDAO: the parent's hash (D19). */
 export function prevrandao(frame: Frame): void {
   frame.push(BigInt(frame.execution.block.mixHash));
 }
 
+/** GASLIMIT of the block. */
 export function gaslimit(frame: Frame): void {
   frame.push(frame.execution.block.gasLimit);
 }
 
+/** CHAINID (EIP-1344). */
 export function chainid(frame: Frame): void {
   frame.push(frame.execution.chainId);
 }
 
+/** BASEFEE (EIP-3198): 0 here (D7). */
 export function basefee(frame: Frame): void {
   frame.push(frame.execution.block.baseFeeAtoken ?? 0n);
 }
@@ -99,26 +110,32 @@ export function blobhash(frame: Frame): void {
   frame.push(0n);
 }
 
+/** BLOBBASEFEE (EIP-7516). */
 export function blobbasefee(frame: Frame): void {
   frame.push(frame.execution.block.blobBaseFeeAtoken ?? 1n);
 }
 
-export function address(frame: Frame): void {
+/** ADDRESS: whose storage the frame has. */
+export function ownAddress(frame: Frame): void {
   frame.push(BigInt(frame.self));
 }
 
+/** ORIGIN: who sent the transaction. */
 export function origin(frame: Frame): void {
   frame.push(BigInt(frame.execution.origin));
 }
 
+/** CALLER: who sent the message. */
 export function caller(frame: Frame): void {
   frame.push(BigInt(frame.message.caller));
 }
 
+/** CALLVALUE: atoken that came with the message. */
 export function callvalue(frame: Frame): void {
   frame.push(frame.message.valueAtoken);
 }
 
+/** GASPRICE: the effective price. */
 export function gasprice(frame: Frame): void {
   frame.push(frame.execution.gasPriceAtoken);
 }

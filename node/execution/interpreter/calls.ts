@@ -29,6 +29,7 @@ const NO_BYTES = new Uint8Array(0);
 /** EIP-2681: an account with this nonce makes no contract any more. */
 const MAX_NONCE = 0xffff_ffff_ffff_ffffn;
 
+/** CALL: a message with gas, value and input. */
 export function call(frame: Frame): void {
   const { gasWanted, target } = takeTarget(frame);
   const valueAtoken = frame.pop();
@@ -61,6 +62,7 @@ export function delegatecall(frame: Frame): void {
   send(frame, { ...terms, valueAtoken, isStatic }, gasWanted, ranges);
 }
 
+/** STATICCALL (EIP-214): nothing below may change the state. */
 export function staticcall(frame: Frame): void {
   const { gasWanted, target } = takeTarget(frame);
   const ranges = takeRanges(frame);
@@ -130,6 +132,7 @@ function refuse(frame: Frame, gas: number): void {
   frame.push(0n);
 }
 
+/** CREATE: a contract at an address that follows from the nonce. */
 export function create(frame: Frame): void {
   makeContract(frame, false);
 }

@@ -10,24 +10,28 @@ import { wordToSize, wordToSlot } from "./words.js";
 
 const WORD_BYTES = 32;
 
+/** MLOAD: a word of memory. */
 export function mload(frame: Frame): void {
   const offset = wordToSize(frame.pop());
   frame.reserve(offset, WORD_BYTES);
   frame.push(frame.memory.wordAt(offset));
 }
 
+/** MSTORE: a word to memory. */
 export function mstore(frame: Frame): void {
   const offset = wordToSize(frame.pop());
   frame.reserve(offset, WORD_BYTES);
   frame.memory.setWord(offset, frame.pop());
 }
 
+/** MSTORE8: the lowest byte to memory. */
 export function mstore8(frame: Frame): void {
   const offset = wordToSize(frame.pop());
   frame.reserve(offset, 1);
   frame.memory.setByte(offset, Number(frame.pop() & 0xffn));
 }
 
+/** MSIZE: bytes of memory that are paid for. */
 export function msize(frame: Frame): void {
   frame.push(BigInt(WORD_BYTES * frame.memory.words));
 }
@@ -42,6 +46,7 @@ export function mcopy(frame: Frame): void {
   frame.memory.move(to, from, size);
 }
 
+/** CALLDATALOAD: zeros behind the end. */
 export function calldataload(frame: Frame): void {
   const { input } = frame.message;
   const from = wordToSize(frame.pop());
@@ -52,28 +57,34 @@ export function calldataload(frame: Frame): void {
   }
 }
 
+/** CALLDATASIZE. */
 export function calldatasize(frame: Frame): void {
   frame.push(BigInt(frame.message.input.length));
 }
 
+/** CALLDATACOPY: zeros behind the end. */
 export function calldatacopy(frame: Frame): void {
   copyFrom(frame, frame.message.input);
 }
 
+/** CODESIZE: bytes of the code that runs. */
 export function codesize(frame: Frame): void {
   frame.push(BigInt(frame.code.bytes.length));
 }
 
+/** CODECOPY: zeros behind the end. */
 export function codecopy(frame: Frame): void {
   copyFrom(frame, frame.code.bytes);
 }
 
+/** EXTCODECOPY: another account's code, zeros behind the end. */
 export function extcodecopy(frame: Frame): void {
   const address = frame.popAddress();
   chargeAccount(frame, address);
   copyFrom(frame, codeOf(frame, address));
 }
 
+/** RETURNDATASIZE: bytes of the last child's output. */
 export function returndatasize(frame: Frame): void {
   frame.push(BigInt(frame.returnData.length));
 }
@@ -102,6 +113,7 @@ function copyFrom(frame: Frame, source: Uint8Array): void {
   frame.memory.write(to, source, from, size);
 }
 
+/** KECCAK256 of a range of memory. */
 export function keccak(frame: Frame): void {
   const offset = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());

@@ -7,14 +7,17 @@ import { wordToSize } from "./words.js";
 
 const NO_BYTES = new Uint8Array(0);
 
+/** STOP: ends well, without output. */
 export function stop(frame: Frame): void {
   frame.end(NO_BYTES);
 }
 
+/** JUMP to a JUMPDEST. */
 export function jump(frame: Frame): void {
   jumpTo(frame, frame.pop());
 }
 
+/** JUMPI: jumps where the second item is not 0. */
 export function jumpi(frame: Frame): void {
   const target = frame.pop();
   if (frame.pop() !== 0n) jumpTo(frame, target);
@@ -26,22 +29,27 @@ function jumpTo(frame: Frame, target: bigint): void {
   frame.place = place;
 }
 
+/** JUMPDEST: its gas is all that it does. */
 export function jumpdest(): void {
-  // Its gas is all that it does.
+  // Nothing.
 }
 
+/** PC: the place of this instruction. */
 export function pc(frame: Frame): void {
   frame.push(BigInt(frame.place - 1));
 }
 
+/** GAS that is left behind this instruction. */
 export function gas(frame: Frame): void {
   frame.push(BigInt(frame.gas));
 }
 
+/** RETURN: ends well, with a range of memory. */
 export function returnOutput(frame: Frame): void {
   frame.end(outputOf(frame));
 }
 
+/** REVERT (EIP-140): undoes the frame and gives its remaining gas back. */
 export function revert(frame: Frame): void {
   frame.output = outputOf(frame);
   throw REVERTED;
@@ -55,10 +63,12 @@ function outputOf(frame: Frame): Uint8Array {
   return frame.memory.copy(offset, size);
 }
 
+/** INVALID, and every opcode that is none. */
 export function invalid(): void {
   throw INVALID_OPCODE;
 }
 
+/** POP. */
 export function pop(frame: Frame): void {
   frame.pop();
 }

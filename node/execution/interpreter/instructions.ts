@@ -55,7 +55,7 @@ const ROWS: readonly Row[] = [
   [0x1c, arithmetic.shr, VERY_LOW, 2, 1],
   [0x1d, arithmetic.sar, VERY_LOW, 2, 1],
   [0x20, data.keccak, 30, 2, 1],
-  [0x30, accounts.address, BASE, 0, 1],
+  [0x30, accounts.ownAddress, BASE, 0, 1],
   [0x31, accounts.balance, 0, 1, 1],
   [0x32, accounts.origin, BASE, 0, 1],
   [0x33, accounts.caller, BASE, 0, 1],

@@ -13,6 +13,7 @@ import {
 import { COLD_SLOT_NS, SLOT_CHANGE_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToSlot } from "./words.js";
 
+/** SLOAD: a word of storage. */
 export function sload(frame: Frame): void {
   const { state, substate } = frame.execution;
   const slot = frame.pop();
@@ -60,10 +61,12 @@ function refundOf(original: bigint, current: bigint, value: bigint): number {
   return refund;
 }
 
+/** TLOAD (EIP-1153). */
 export function tload(frame: Frame): void {
   frame.push(frame.execution.substate.transientAt(frame.self, frame.pop()));
 }
 
+/** TSTORE (EIP-1153). */
 export function tstore(frame: Frame): void {
   if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const slot = frame.pop();
