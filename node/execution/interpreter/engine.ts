@@ -69,6 +69,8 @@ export class Engine implements TransactionEngine {
     const { from, to, valueAtoken, data: input } = message;
     const { substate, meter } = execution;
     const gas = Number(message.gasLimit);
+    // Beyond it a number no longer counts by ones, and a loop would run for ever.
+    if (!Number.isSafeInteger(gas)) throw new RangeError("no message has 2^53 gas");
     const created = to === undefined ? contractAddressOf(from, nonce) : undefined;
     if (created !== undefined) substate.warmAddress(created);
     // Before the first step: what a creation brings is code of its own each time.

@@ -1,7 +1,7 @@
 /** Precompile 0x0a (EIP-4844): that a polynomial, known by its commitment, has a value at a point. */
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToBigint, hexToBytes } from "../../../chain/hex.js";
-import { KZG_FIELD_ORDER, verifyKzgProof } from "../../../chain/kzg.js";
+import { KZG_FIELD_ORDER, verifyKzgProof } from "../../../chain/evm/kzg.js";
 import type { Precompile } from "./precompile.js";
 
 const INPUT_BYTES = 192;

@@ -76,12 +76,12 @@ async function outcomeOf(
     accounts: new Map(
       [...state.changedAccounts()].toSorted(([left], [right]) => (left < right ? -1 : 1)),
     ),
-    storage: [...state.changedStorage()]
-      .map(([address, slots]) => [
+    storage: new Map(
+      [...state.changedStorage()].map(([address, slots]) => [
         address,
         [...slots].map(([slot, value]) => `${slot} ${bytesToHex(value)}`).toSorted(),
-      ])
-      .toSorted(),
+      ]),
+    ),
     stepsBack: state.depth(),
   };
 }
