@@ -45,7 +45,7 @@ beforeAll(async () => {
   house = await House.open();
   await house.fund("alice", 500n * TOKEN);
   const plain = testGenesis(WALLET);
-  limit = plain.params.maxCallGas;
+  limit = plain.params.maxTransactionGas;
   const codes = [...contractsOf(limit)].map(([address, code]): [Address, GenesisAccount] => [
     address,
     { balanceAtoken: 0n, code, storage: new Map() },
