@@ -23,6 +23,7 @@ import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addWebhookCommands } from "./webhooks/program.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
@@ -61,6 +62,7 @@ export function createProgram(options: ProgramOptions): Command {
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   addKeyCommands(program, run);
+  addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
   return program;
@@ -311,6 +313,8 @@ function addKeyCommands(program: Command, run: Runner): void {
     .option("--expires <when>", "duration (90d, 12h, 30m) or date; else it does not expire")
     .option("--rate <n>", "calls per second to each API; else no bound")
     .option("--out <file>", "write it to a new file of mode 600 and do not show it")
+    .option("--sign <kind>", "its changing requests are signed: hmac or ed25519")
+    .option("--public-key <file>", "PEM of the Ed25519 public key")
     .action(
       run<SharedOptions & CreateKeyOptions>(async (context, own) => {
         const { runCreateKey } = await import("./commands/keys.js");
