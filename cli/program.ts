@@ -13,6 +13,7 @@ import {
   describeVerifyBalance,
   type VerifyBalanceOptions,
 } from "./audit/words.js";
+import { addLedgerAudits } from "./audit/ledger/program.js";
 import type { InitFlags } from "./commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
 import type { RecoverOptions } from "./commands/recover.js";
@@ -187,6 +188,7 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
         return runVerifyBalance(context, { ...own, file }, warn);
       })(own),
   );
+  addLedgerAudits({ audit: audits, verify: verifies }, run, warn);
 }
 
 function addTokenCommands(program: Command, run: Runner): void {

@@ -49,8 +49,10 @@ const WATCHER: Writes = {
     "webhook_secret",
     "webhook_delivery",
     "task_lease",
+    "chain_link",
   ],
   update: [
+    "chain_cursor",
     "webhook",
     "webhook_secret",
     "webhook_delivery",
