@@ -142,7 +142,7 @@ async function deliveriesOf(id: string): Promise<Record<string, unknown>[]> {
 
 const verify = (secret: string, { id, headers, body }: Receiver["received"][number]) =>
   createHmac("sha256", secret)
-    .update(`${id}.${headers["causeway-timestamp"]}.${body}`)
+    .update(`${id}.${String(headers["causeway-timestamp"])}.${body}`)
     .digest("hex");
 
 describe("a webhook", () => {
@@ -250,9 +250,10 @@ describe("a webhook", () => {
     const other = await add("/other", ["webhook.disabled"]);
     receiver.manners.set("/failing", (response) => response.writeHead(401).end("no"));
     await emit(...Array.from({ length: DEAD_UNTIL_DISABLED }, () => "deposit.credited" as const));
-    const [{ seq: firstSeq = 0 } = {}] = (
+    const [first] = (
       await listEvents(database, { afterSeq: 0, limit: 1_000 })
     ).slice(-DEAD_UNTIL_DISABLED);
+    const firstSeq = first?.seq ?? 0;
     start();
     await until(async () => (await show(failing.id))["status"] === "disabled", {
       timeoutMs: 10_000,
