@@ -28,6 +28,7 @@ import { createDepositRoutes, type DepositApiParts } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
+import { runLinkLoop } from "./link-loop.js";
 import { readinessOf } from "./readiness.js";
 import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
@@ -89,16 +90,17 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     },
   });
   const chain = { node, source, watched: book };
+  const owner = randomUUID();
   const webhooks = new WebhookDispatcher({
     database,
     guard,
-    owner: randomUUID(),
+    owner,
     settings: webhookSettings(config),
     metrics: createWebhookMetrics(metrics, database),
     clock: systemClock,
     log,
   });
-  const common = { config, database, guard, derivation, chain, apiKey, metrics, context };
+  const common = { config, database, guard, derivation, chain, apiKey, metrics, context, owner };
   const parts = { ...common, watcher, webhooks };
   const server = createServer(parts);
   try {
@@ -140,6 +142,8 @@ interface RunningParts {
   readonly chain: DepositApiParts["chain"];
   readonly watcher: Watcher;
   readonly webhooks: WebhookDispatcher;
+  /** Random name of the process' life, for leases. */
+  readonly owner: string;
   readonly apiKey: string;
   readonly metrics: Metrics;
   readonly context: ProcessContext;
@@ -175,7 +179,8 @@ function createServer(parts: RunningParts): HttpServer {
 }
 
 function startTasks(parts: RunningParts): TaskGroup {
-  const { config, watcher, webhooks, context } = parts;
+  const { config, watcher, webhooks, context, database, owner, metrics } = parts;
+  const { log } = context;
   const tasks = new TaskGroup({
     signal: context.signal,
     onFault: (_name, error) => context.fatal(error),
@@ -183,6 +188,8 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("blocks", (signal) => watcher.run(signal));
   tasks.run("backfills", (signal) => watcher.runBackfills(signal));
   tasks.run("webhooks", (signal) => webhooks.run(signal));
+  const linking = { database, owner, metrics, log, clock: systemClock };
+  tasks.run("chain of hashes", (signal) => runLinkLoop(linking, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];
     for await (const head of subscribeNewHeads({ url, signal })) watcher.wake(head.height);

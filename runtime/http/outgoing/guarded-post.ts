@@ -174,11 +174,12 @@ function exchange(request: GuardedPost & { readonly address: string }): Promise<
     const sent = isSecure ? https.request(options) : http.request(options);
     sent.on("error", (cause) => reject(unreachable(cause)));
     sent.on("response", (response) => {
-      void readExcerpt(response).then((excerpt) => {
-        sent.destroy();
-        const { statusCode = 0, headers } = response;
-        resolve({ status: statusCode, retryAfter: headers["retry-after"], excerpt });
-      });
+      const { statusCode: status = 0, headers } = response;
+      resolve(
+        readExcerpt(response)
+          .then((excerpt) => ({ status, retryAfter: headers["retry-after"], excerpt }))
+          .finally(() => sent.destroy()),
+      );
     });
     sent.end(request.body, "utf8");
   });

@@ -267,12 +267,10 @@ describe("a key that signs its requests", () => {
       .send(options.sent === undefined ? body : JSON.stringify(options.sent));
   }
 
-  async function makeSigning(options: object): Promise<Made & { signingSecret: string }> {
-    await runCreateKey(
-      command(),
-      { scope: "addresses:write,deposits:read", ...options } as CreateKeyOptions,
-      nowMs,
-    );
+  async function makeSigning(
+    options: Partial<CreateKeyOptions>,
+  ): Promise<Made & { signingSecret: string }> {
+    await runCreateKey(command(), { scope: "addresses:write,deposits:read", ...options }, nowMs);
     return JSON.parse(printed.at(-1) ?? "");
   }
 

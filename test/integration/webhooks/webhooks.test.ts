@@ -250,9 +250,9 @@ describe("a webhook", () => {
     const other = await add("/other", ["webhook.disabled"]);
     receiver.manners.set("/failing", (response) => response.writeHead(401).end("no"));
     await emit(...Array.from({ length: DEAD_UNTIL_DISABLED }, () => "deposit.credited" as const));
-    const [first] = (
-      await listEvents(database, { afterSeq: 0, limit: 1_000 })
-    ).slice(-DEAD_UNTIL_DISABLED);
+    const [first] = (await listEvents(database, { afterSeq: 0, limit: 1_000 })).slice(
+      -DEAD_UNTIL_DISABLED,
+    );
     const firstSeq = first?.seq ?? 0;
     start();
     await until(async () => (await show(failing.id))["status"] === "disabled", {
