@@ -1,6 +1,7 @@
 /** The commands about the ledger's own evidence, each with its flags. */
 import type { Command } from "commander";
 import { addShared, type Runner, type SharedOptions } from "../../shared-options.js";
+import type { StatementOptions } from "../statement/command.js";
 import type { VerifyLedgerOptions } from "./commands.js";
 
 /** Where warnings go. */
@@ -22,6 +23,20 @@ export function addLedgerAudits(
       run<SharedOptions & { out: string }>(async (context, own) =>
         (await import("./commands.js")).runExportLedger(context, own, warn),
       ),
+    );
+  addShared(groups.audit.command("statement"))
+    .description(
+      "a customer's statement as JSON and CSV: opening, movements with what stands behind them, " +
+        "closing; with the SHA-256 of both files",
+    )
+    .argument("<customer>", "the customer's identifier")
+    .requiredOption("--from <date>", "first day, or a time of RFC 3339")
+    .requiredOption("--to <date>", "the day behind the last one, or a time")
+    .option("--out <name>", "files NAME.json, NAME.csv, NAME.sha256 (else by customer and days)")
+    .action((customer: string, own: SharedOptions & StatementOptions) =>
+      run(async (context) =>
+        (await import("../statement/command.js")).runStatement(context, customer, own),
+      )(own),
     );
   addShared(groups.verify.command("ledger"))
     .description(
