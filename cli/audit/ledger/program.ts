@@ -1,6 +1,11 @@
 /** The commands about the ledger's own evidence, each with its flags. */
 import type { Command } from "commander";
 import { addShared, type Runner, type SharedOptions } from "../../shared-options.js";
+import type {
+  ReservesOptions,
+  VerifyLiabilityOptions,
+  VerifyReservesOptions,
+} from "../reserves/commands.js";
 import type { StatementOptions } from "../statement/command.js";
 import type { VerifyLedgerOptions } from "./commands.js";
 
@@ -52,6 +57,52 @@ export function addLedgerAudits(
     .action((file: string, own: SharedOptions & VerifyLedgerOptions) =>
       run(async (context) =>
         (await import("./commands.js")).runVerifyLedger(context, file, own, warn),
+      )(own),
+    );
+  addReserveAudits(groups, run, warn);
+}
+
+function addReserveAudits(
+  groups: { readonly audit: Command; readonly verify: Command },
+  run: Runner,
+  warn: Warn,
+): void {
+  addShared(groups.audit.command("reserves"))
+    .description(
+      "write a file that proves what the exchange holds at a block against what it owes: proofs of " +
+        "all accounts, a tree of liabilities, signatures of the wallets",
+    )
+    .requiredOption("--out <file>", "file to write, for everybody")
+    .option("--height <height>", 'a booked block, or "head": the last booked one', "head")
+    .option("--customers <dir>", "also write a file for each customer into this folder")
+    .option("--nonce <text>", "what the auditor chose, so that signatures are of his day")
+    .option("--keystore <file...>", "keys of further wallets, each with its .passphrase beside it")
+    .option("--node <url>", "JSON-RPC of the node (else the home's)")
+    .option("--consensus <url>", "consensus RPC of the node (else the home's)")
+    .option("--genesis <file>", "genesis of the chain (else the home's)")
+    .addHelpText("after", "\nExit code: 0 covered, 1 more is owed than held, 2 it cannot be made.")
+    .action(
+      run<SharedOptions & ReservesOptions>(async (context, own) =>
+        (await import("../reserves/commands.js")).runAuditReserves(context, own, warn),
+      ),
+    );
+  addShared(groups.verify.command("reserves"))
+    .description("check a file of `audit reserves` from the genesis on, without any network")
+    .argument("<file>", "the file")
+    .option("--genesis <file>", "genesis of the chain (else the home's)")
+    .action((file: string, own: SharedOptions & VerifyReservesOptions) =>
+      run(async (context) =>
+        (await import("../reserves/commands.js")).runVerifyReserves(context, file, own, warn),
+      )(own),
+    );
+  addShared(groups.verify.command("liability"))
+    .description("check a customer's file: what is owed to them is in the sum that wallets signed")
+    .argument("<file>", "the file")
+    .option("--reserves <file>", "the published proof of reserves that it must be part of")
+    .option("--genesis <file>", "genesis of the chain (else the home's)")
+    .action((file: string, own: SharedOptions & VerifyLiabilityOptions) =>
+      run(async (context) =>
+        (await import("../reserves/commands.js")).runVerifyLiability(context, file, own, warn),
       )(own),
     );
 }
