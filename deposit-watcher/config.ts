@@ -100,6 +100,13 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       unit: "blocks",
       help: "Blocks read at the same time when catching up, and booked in one commit at most.",
     }),
+    "reconcile-interval-s": field.integer({
+      default: 300,
+      min: 5,
+      max: 86_400,
+      unit: "s",
+      help: "Time between two comparisons of ledger and chain.",
+    }),
     "max-lag-blocks": field.integer({
       default: 20,
       min: 1,

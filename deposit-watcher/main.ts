@@ -3,6 +3,7 @@ import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Address } from "../chain/address.js";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
@@ -30,6 +31,7 @@ import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { runLinkLoop } from "./link-loop.js";
 import { readinessOf } from "./readiness.js";
+import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { beginWatch, type WatchStart } from "./watch-start.js";
@@ -100,7 +102,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     clock: systemClock,
     log,
   });
-  const common = { config, database, guard, derivation, chain, apiKey, metrics, context, owner };
+  registerReconcileFigures(metrics, { database, clock: systemClock });
+  const ours = { owner, node, hotWallet };
+  const common = { config, database, guard, derivation, chain, apiKey, metrics, context, ...ours };
   const parts = { ...common, watcher, webhooks };
   const server = createServer(parts);
   try {
@@ -144,6 +148,8 @@ interface RunningParts {
   readonly webhooks: WebhookDispatcher;
   /** Random name of the process' life, for leases. */
   readonly owner: string;
+  readonly node: EvmClient;
+  readonly hotWallet: Address;
   readonly apiKey: string;
   readonly metrics: Metrics;
   readonly context: ProcessContext;
@@ -179,8 +185,9 @@ function createServer(parts: RunningParts): HttpServer {
 }
 
 function startTasks(parts: RunningParts): TaskGroup {
-  const { config, watcher, webhooks, context, database, owner, metrics } = parts;
+  const { config, watcher, webhooks, context, database, owner, metrics, node, hotWallet } = parts;
   const { log } = context;
+  const background = { database, owner, log, clock: systemClock };
   const tasks = new TaskGroup({
     signal: context.signal,
     onFault: (_name, error) => context.fatal(error),
@@ -188,8 +195,10 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("blocks", (signal) => watcher.run(signal));
   tasks.run("backfills", (signal) => watcher.runBackfills(signal));
   tasks.run("webhooks", (signal) => webhooks.run(signal));
-  const linking = { database, owner, metrics, log, clock: systemClock };
-  tasks.run("chain of hashes", (signal) => runLinkLoop(linking, signal));
+  tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
+  const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
+  const reconciling = { ...background, node, hotWallet, intervalMs };
+  tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];
     for await (const head of subscribeNewHeads({ url, signal })) watcher.wake(head.height);

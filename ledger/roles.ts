@@ -50,6 +50,7 @@ const WATCHER: Writes = {
     "webhook_delivery",
     "task_lease",
     "chain_link",
+    "reconcile_run",
   ],
   update: [
     "chain_cursor",

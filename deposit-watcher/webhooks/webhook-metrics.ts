@@ -1,8 +1,8 @@
 /** Figures of webhooks, for Prometheus. */
 import type { DeliveryOutcome } from "../../ledger/webhooks/deliveries.js";
-import type { Metrics } from "../../runtime/process/metrics.js";
+import { type Metrics, sharedRead } from "../../runtime/process/metrics.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { listWebhooks } from "../../ledger/webhooks/subscriptions.js";
+import { listWebhooks, type Webhook } from "../../ledger/webhooks/subscriptions.js";
 
 /** What the dispatcher counts. */
 export interface WebhookMetrics {
@@ -15,27 +15,21 @@ export function createWebhookMetrics(metrics: Metrics, database: SqlDatabase): W
   const tries = metrics.counter(name("tries_total"), "Tries to deliver an event, by outcome.", [
     "outcome",
   ]);
-  const backlog = metrics.gauge(name("backlog_events"), "Events that a webhook waits for.", [
-    "webhook",
-  ]);
-  const dead = metrics.gauge(name("dead_deliveries"), "Deliveries that were given up.", [
-    "webhook",
-  ]);
-  metrics.gauge(
-    name("disabled"),
-    "Webhooks that are switched off because they kept failing.",
-    [],
-    async (gauge) => {
-      // A page is served without the database, too.
-      const hooks = await listWebhooks(database).catch(() => []);
-      backlog.reset();
-      dead.reset();
-      for (const hook of hooks) {
-        backlog.set({ webhook: hook.id }, hook.behindEvents + hook.pending);
-        dead.set({ webhook: hook.id }, hook.dead);
-      }
-      gauge.set(hooks.filter(({ status }) => status === "disabled").length);
-    },
-  );
+  // A page is served without the database, too.
+  const read = sharedRead(() => listWebhooks(database).catch(() => []));
+  const show = (suffix: string, help: string, valueOf: (webhook: Webhook) => number) => {
+    metrics.gauge(name(suffix), help, ["webhook"], async (gauge) => {
+      const webhooks = await read();
+      gauge.reset();
+      for (const webhook of webhooks) gauge.set({ webhook: webhook.id }, valueOf(webhook));
+    });
+  };
+  show("backlog_events", "Events that a webhook waits for.", (webhook) => {
+    return webhook.behindEvents + webhook.pending;
+  });
+  show("dead_deliveries", "Deliveries that were given up.", ({ dead }) => dead);
+  show("disabled", "1 for a webhook that is switched off because it kept failing.", (webhook) => {
+    return webhook.status === "disabled" ? 1 : 0;
+  });
   return { ended: (outcome) => tries.inc({ outcome }) };
 }

@@ -1,7 +1,7 @@
 /**
  * A chain of hashes over what the ledger must never change: journal entries with their postings,
  * events, and the terms of deposits and withdrawals. The database itself refuses a link that does
- * not follow.
+ * not follow. And what reconciliations on a schedule found.
  */
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
@@ -52,13 +52,27 @@ const LINKS = `
   CREATE TRIGGER chain_cursor_keep BEFORE DELETE OR TRUNCATE ON chain_cursor
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
 
-/** The chain of links. */
+const RECONCILIATIONS = `
+  -- What was found each time that books and chain were compared by themselves.
+  CREATE TABLE reconcile_run (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    height bigint NOT NULL CHECK (height >= -1),
+    clean boolean NOT NULL,
+    -- Of a break: accounts, addresses, transactions and where they begin to differ.
+    findings jsonb NOT NULL,
+    CHECK (NOT clean OR findings = '[]')
+  );
+  CREATE TRIGGER reconcile_run_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON reconcile_run
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
+
+/** The chain of links, and the record of reconciliations. */
 export class TamperEvidence1760000000011 implements MigrationInterface {
   readonly name = "TamperEvidence1760000000011";
 
   /** Adds tables and rules in the runner's transaction; what is there is linked by the chainer. */
   async up(runner: QueryRunner): Promise<void> {
-    await runner.query(LINKS);
+    for (const part of [LINKS, RECONCILIATIONS]) await runner.query(part);
   }
 
   /** A ledger is never taken down by software. */

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
-import { createReconcileChain } from "../../cli/commands/reconcile.js";
+import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { listEvents } from "../../ledger/events.js";

@@ -260,6 +260,10 @@ describe("a webhook", () => {
     });
     const shown = await show(failing.id);
     expect(shown["reason"]).toMatch(/10 deliveries in a row .* HTTP 401: no/);
+    const page = await metrics.page();
+    expect(page).toContain(`causeway_webhook_disabled{webhook="${failing.id}"} 1`);
+    expect(page).toContain(`causeway_webhook_dead_deliveries{webhook="${failing.id}"} 10`);
+    expect(page).toContain(`causeway_webhook_disabled{webhook="${other.id}"} 0`);
     await until(() => receiver.ids("/other").length === 1, { timeoutMs: 10_000 });
     const [event] = receiver.received.filter(({ path }) => path === "/other");
     expect(JSON.parse(event?.body ?? "")).toMatchObject({
