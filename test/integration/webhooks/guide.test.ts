@@ -1,18 +1,72 @@
-/** The receiver of the guide's chapter, run as it stands, against messages of the dispatcher. */
+/**
+ * Deliveries as they travel: over TLS, and to the receiver of the guide's chapter, run as it stands.
+ */
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { transformSync } from "@swc/core";
 import { createMessage } from "../../../deposit-watcher/webhooks/delivery.js";
 import { guardedPost } from "../../../runtime/http/outgoing/guarded-post.js";
-import { guideFiles, temporaryFolders } from "../../helpers/guide.js";
+import { guideFiles, outputOf, temporaryFolders } from "../../helpers/guide.js";
 import { freePort } from "../../helpers/ports.js";
+import { compiledFolder } from "../../helpers/services/services.js";
 import { until } from "../../helpers/until.js";
 
 const SECRET = "whsec_of-the-test-which-is-long-enough-to-be-one";
 const folders = temporaryFolders();
 afterAll(() => folders.removeAll());
+
+describe("a delivery over TLS", () => {
+  const folder = join("test", "fixtures", "tls");
+  const read = (name: string) => readFileSync(join(folder, name), "utf8");
+
+  it("goes to the checked address, for the name's certificate, and to no other's", async () => {
+    const names: string[] = [];
+    const hosts: unknown[] = [];
+    const server = createServer(
+      {
+        key: read("key.pem"),
+        cert: read("certificate.pem"),
+        SNICallback: (name, done) => {
+          names.push(name);
+          done(null);
+        },
+      },
+      (request, response) => {
+        hosts.push(request.headers.host);
+        response.writeHead(204).end();
+      },
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const program = `
+      const { guardedPost } = await import(process.argv[1] + "/runtime/http/outgoing/guarded-post.js");
+      const post = (host) => guardedPost({
+        url: new URL("https://" + host + ":${port}/"), headers: {}, body: "{}", timeoutMs: 30000,
+        allowLoopback: true, signal: new AbortController().signal,
+        resolve: async () => ["127.0.0.1"],
+      }).then(({ status }) => status, ({ code }) => code);
+      console.log(JSON.stringify([await post("hooks.test"), await post("other.test"),
+        await post("127.0.0.1")]));`;
+    const run = async (env: Readonly<Record<string, string>>) => {
+      const command = [process.execPath, "--input-type=module", "-e", program];
+      return JSON.parse(await outputOf([...command, await compiledFolder()], ".", env));
+    };
+    try {
+      const refused = "TARGET_UNREACHABLE";
+      const trusted = { NODE_EXTRA_CA_CERTS: join(folder, "certificate.pem") };
+      expect(await run(trusted)).toEqual([204, refused, refused]);
+      expect(names).toEqual(["hooks.test", "other.test"]);
+      expect(hosts).toEqual([`hooks.test:${port}`]);
+      expect(await run({})).toEqual([refused, refused, refused]);
+    } finally {
+      server.close();
+    }
+  });
+});
 
 describe("the guide's receiver", () => {
   it("takes what is signed by a live secret, once, and nothing else", async () => {

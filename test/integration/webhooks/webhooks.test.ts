@@ -3,9 +3,22 @@
  * least once under one id, whatever receivers and processes do, and nobody waits for another.
  */
 import { createHmac, randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import supertest from "supertest";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import {
+  runAddSecret,
+  runAddWebhook,
+  runListDeliveries,
+  runListWebhooks,
+  runRedeliver,
+  runRemoveWebhook,
+  runRetireSecret,
+} from "../../../cli/webhooks/commands.js";
 import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
 import { WebhookDispatcher } from "../../../deposit-watcher/webhooks/dispatcher.js";
 import { createWebhookRoutes } from "../../../deposit-watcher/webhooks/routes.js";
@@ -25,8 +38,9 @@ import {
   silentLog,
   type TestLedger,
 } from "../../helpers/services/ledger.js";
+import { HOT } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
-import { Receiver } from "./receiver.js";
+import { Receiver } from "../../helpers/services/receiver.js";
 
 let ledger: TestLedger;
 let database: SqlDatabase;
@@ -374,6 +388,81 @@ describe("the tables of webhooks", () => {
     ]) {
       await expect(ledger.owner.query(change)).rejects.toThrow();
     }
+  });
+});
+
+describe("causeway webhooks", () => {
+  let home: string;
+  let printed: string[] = [];
+
+  beforeAll(() => {
+    home = mkdtempSync(join(tmpdir(), "causeway-webhooks-"));
+    mkdirSync(join(home, "config"));
+    const wallet = JSON.stringify({ address: HOT.slice(2) });
+    writeFileSync(join(home, "config", "hot-wallet.json"), wallet);
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  const command = (json: boolean): LedgerCommand => ({
+    home,
+    portOffset: 0,
+    json,
+    env: {
+      DATABASE_URL: roleUrl(ledger.url, "operator"),
+      CAUSEWAY_WATCHER_WEBHOOKS_ALLOW_LOCAL: "true",
+    },
+    signal: new AbortController().signal,
+    print: (text) => void printed.push(text),
+  });
+  const json = () => JSON.parse(printed.at(-1) ?? "");
+
+  it("does all that the API does, and shows a secret once or not at all", async () => {
+    const out = join(home, "hook.secret");
+    const options = { events: "deposit.credited,withdrawal.*", description: "desk", out };
+    expect(await runAddWebhook(command(true), receiver.url("/desk"), options)).toBe(0);
+    const { id } = json();
+    const secret = readFileSync(out, "utf8").trim();
+    expect([secret, statSync(out).mode & 0o777]).toEqual([expect.stringMatching(/^whsec_/), 0o600]);
+    expect(printed.join("\n")).not.toContain(secret);
+    await expect(runAddWebhook(command(true), receiver.url("/desk"), options)).rejects.toThrow(
+      /another file/,
+    );
+    await runListWebhooks(command(true));
+    // The one whose file was taken is removed again.
+    expect(json().webhooks).toMatchObject([
+      { id, status: "active", events: ["deposit.credited", "withdrawal.*"], description: "desk" },
+    ]);
+    const [eventId] = await emit("deposit.credited");
+    start();
+    await settled(id);
+    await runListDeliveries(command(false), id, {});
+    expect(printed.at(-1)).toMatch(/deposit\.credited {2}delivered {2}1 tries/);
+    expect(await runRedeliver(command(false), id, String(eventId?.split("_")[2]))).toBe(0);
+    await until(() => receiver.ids("/desk").length === 2, { timeoutMs: 10_000 });
+    await settled(id);
+    expect(await runAddSecret(command(true), id, {})).toBe(0);
+    const second = json();
+    expect(second.secret).toMatch(/^whsec_/);
+    expect(await runRetireSecret(command(false), id, second.id)).toBe(0);
+    expect(await runRemoveWebhook(command(false), id)).toBe(0);
+    printed = [];
+    await runListWebhooks(command(false));
+    expect(printed).toEqual(["No webhooks."]);
+  });
+
+  it("refuses what cannot be", async () => {
+    const add = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
+    await expect(add("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
+    await expect(add("https://10.0.0.1/")).rejects.toMatchObject({ code: "FORBIDDEN_TARGET" });
+    await expect(add("https://hooks.example.com/", "coins")).rejects.toMatchObject({
+      code: "INVALID_WEBHOOK",
+    });
+    await expect(runRedeliver(command(true), "nobodyhasit0", "1")).rejects.toMatchObject({
+      code: "WEBHOOK_UNKNOWN",
+    });
+    await expect(runRedeliver(command(true), "nobodyhasit0", "0")).rejects.toMatchObject({
+      code: "USAGE",
+    });
   });
 });
 
