@@ -13,6 +13,7 @@ import {
   describeVerifyBalance,
   type VerifyBalanceOptions,
 } from "./audit/words.js";
+import { addLedgerAudits } from "./audit/ledger/program.js";
 import type { InitFlags } from "./commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
 import type { RecoverOptions } from "./commands/recover.js";
@@ -23,6 +24,7 @@ import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addWebhookCommands } from "./webhooks/program.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
@@ -61,6 +63,7 @@ export function createProgram(options: ProgramOptions): Command {
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   addKeyCommands(program, run);
+  addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
   return program;
@@ -185,6 +188,7 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
         return runVerifyBalance(context, { ...own, file }, warn);
       })(own),
   );
+  addLedgerAudits({ audit: audits, verify: verifies }, run, warn);
 }
 
 function addTokenCommands(program: Command, run: Runner): void {
@@ -311,6 +315,8 @@ function addKeyCommands(program: Command, run: Runner): void {
     .option("--expires <when>", "duration (90d, 12h, 30m) or date; else it does not expire")
     .option("--rate <n>", "calls per second to each API; else no bound")
     .option("--out <file>", "write it to a new file of mode 600 and do not show it")
+    .option("--sign <kind>", "its changing requests are signed: hmac or ed25519")
+    .option("--public-key <file>", "PEM of the Ed25519 public key")
     .action(
       run<SharedOptions & CreateKeyOptions>(async (context, own) => {
         const { runCreateKey } = await import("./commands/keys.js");

@@ -1,7 +1,9 @@
 /** Entry of the deposit watcher: the loop, the backfills and the deposit API in one process. */
 import { KeyRing } from "../ledger/access/key-ring.js";
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Address } from "../chain/address.js";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
@@ -27,13 +29,18 @@ import { createDepositRoutes, type DepositApiParts } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
+import { runLinkLoop } from "./link-loop.js";
 import { readinessOf } from "./readiness.js";
+import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { beginWatch, type WatchStart } from "./watch-start.js";
 import { Watcher } from "./watcher.js";
 import { STALE_HEADS_ALLOWED } from "./chain-check.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
+import { type DispatcherSettings, WebhookDispatcher } from "./webhooks/dispatcher.js";
+import { createWebhookRoutes } from "./webhooks/routes.js";
+import { createWebhookMetrics } from "./webhooks/webhook-metrics.js";
 
 runProcess({ name: "deposit-watcher", start });
 
@@ -85,7 +92,20 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     },
   });
   const chain = { node, source, watched: book };
-  const parts = { config, database, guard, derivation, chain, watcher, apiKey, metrics, context };
+  const owner = randomUUID();
+  const webhooks = new WebhookDispatcher({
+    database,
+    guard,
+    owner,
+    settings: webhookSettings(config),
+    metrics: createWebhookMetrics(metrics, database),
+    clock: systemClock,
+    log,
+  });
+  registerReconcileFigures(metrics, { database, clock: systemClock });
+  const ours = { owner, node, hotWallet };
+  const common = { config, database, guard, derivation, chain, apiKey, metrics, context, ...ours };
+  const parts = { ...common, watcher, webhooks };
   const server = createServer(parts);
   try {
     await server.start();
@@ -125,6 +145,11 @@ interface RunningParts {
   readonly derivation: AddressDerivation;
   readonly chain: DepositApiParts["chain"];
   readonly watcher: Watcher;
+  readonly webhooks: WebhookDispatcher;
+  /** Random name of the process' life, for leases. */
+  readonly owner: string;
+  readonly node: EvmClient;
+  readonly hotWallet: Address;
   readonly apiKey: string;
   readonly metrics: Metrics;
   readonly context: ProcessContext;
@@ -132,18 +157,24 @@ interface RunningParts {
 
 function createServer(parts: RunningParts): HttpServer {
   const { config, database, guard, derivation, chain, watcher, apiKey, metrics, context } = parts;
+  const deposits = createDepositRoutes({
+    database,
+    derivation,
+    chain,
+    guard,
+    headHeight: () => watcher.status.headHeight,
+    onRegistered: () => watcher.wakeBackfill(),
+  });
+  const webhooks = createWebhookRoutes({
+    database,
+    allowLocal: webhookSettings(config).allowLocal,
+    onChanged: () => parts.webhooks.wake(),
+  });
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
     listen: config.api.listen,
-    routes: createDepositRoutes({
-      database,
-      derivation,
-      chain,
-      guard,
-      headHeight: () => watcher.status.headHeight,
-      onRegistered: () => watcher.wakeBackfill(),
-    }),
+    routes: [...deposits, ...webhooks],
     access: new KeyRing({ database, fileKey: apiKey, service: "deposit-api", clock: systemClock }),
     mapError: mapDepositError,
     readiness: () => readinessOf(watcher.status, config.watcher["max-lag-blocks"]),
@@ -154,18 +185,33 @@ function createServer(parts: RunningParts): HttpServer {
 }
 
 function startTasks(parts: RunningParts): TaskGroup {
-  const { config, watcher, context } = parts;
+  const { config, watcher, webhooks, context, database, owner, metrics, node, hotWallet } = parts;
+  const { log } = context;
+  const background = { database, owner, log, clock: systemClock };
   const tasks = new TaskGroup({
     signal: context.signal,
     onFault: (_name, error) => context.fatal(error),
   });
   tasks.run("blocks", (signal) => watcher.run(signal));
   tasks.run("backfills", (signal) => watcher.runBackfills(signal));
+  tasks.run("webhooks", (signal) => webhooks.run(signal));
+  tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
+  const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
+  const reconciling = { ...background, node, hotWallet, intervalMs };
+  tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];
     for await (const head of subscribeNewHeads({ url, signal })) watcher.wake(head.height);
   });
   return tasks;
+}
+
+function webhookSettings({ webhooks }: WatcherConfig): DispatcherSettings {
+  return {
+    allowLocal: webhooks["allow-local"],
+    pollIntervalMs: webhooks["poll-interval-ms"],
+    timeoutMs: webhooks["timeout-ms"],
+  };
 }
 
 async function askIdentity(

@@ -16,6 +16,10 @@ import { AppError } from "../chain/errors.js";
  * SECOND_PERSON_NEEDED: the proposer cannot approve; NOT_FROZEN: an operator decided about a
  * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's;
  * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
+ * INVALID_WEBHOOK, TOO_MANY_WEBHOOKS, WEBHOOK_UNKNOWN: the same of webhooks; SECRETS_FULL,
+ * SECRET_UNKNOWN and LAST_SECRET: a webhook has two secrets at most, and one at least;
+ * STATEMENT_TOO_LONG: a statement would have too many lines; HEIGHT_NOT_BOOKED: the books are not
+ * so far; NEGATIVE_LIABILITY: they owe less than nothing;
  * CORRUPT_ROW: a stored value is not what its column says.
  */
 export const LEDGER_ERROR_CODES = [
@@ -40,6 +44,15 @@ export const LEDGER_ERROR_CODES = [
   "NO_WALLET_TRANSACTION",
   "INVALID_KEY",
   "KEY_UNKNOWN",
+  "INVALID_WEBHOOK",
+  "TOO_MANY_WEBHOOKS",
+  "WEBHOOK_UNKNOWN",
+  "SECRETS_FULL",
+  "SECRET_UNKNOWN",
+  "LAST_SECRET",
+  "STATEMENT_TOO_LONG",
+  "HEIGHT_NOT_BOOKED",
+  "NEGATIVE_LIABILITY",
   "CORRUPT_ROW",
 ] as const;
 

@@ -1,16 +1,16 @@
 /** `causeway reconcile`: the ledger against the chain at one height, tolerance 0. */
 import { toChecksumAddress } from "../../chain/address.js";
 import { atokenToToken } from "../../chain/units.js";
+import { bisectBreaks, divergenceText } from "../../ledger/books/break-bisection.js";
 import { openIncident } from "../../ledger/incidents.js";
 import {
   type AccountLine,
   type AddressBreak,
   reconcile,
-  type ReconcileChain,
   type ReconcileReport,
 } from "../../ledger/books/reconcile.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
 
@@ -36,9 +36,13 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
     const behindBlocks = await waitForWatcher(opened, command.signal);
     const chain = createReconcileChain(opened.node, command.signal);
     const report = await reconcile(opened.database, chain, opened.hotWallet);
+    const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
     command.print(
-      command.json ? toJson({ ...report, behindBlocks }) : renderReport(report, behindBlocks),
+      command.json
+        ? toJson({ ...report, behindBlocks, divergences })
+        : renderReport(report, behindBlocks),
     );
+    if (!command.json) for (const found of divergences) command.print(divergenceText(found));
     return report.clean ? EXIT_CLEAN : EXIT_BREAK;
   });
 }
@@ -65,45 +69,6 @@ async function waitForWatcher(opened: OpenedLedger, signal: AbortSignal): Promis
     }
     await sleep(CURSOR_LOOK_MS, { signal });
   }
-}
-
-/** The node as the reconciliation's port. */
-export function createReconcileChain(
-  node: Pick<EvmClient, "getBalances" | "getTransactionReceipts" | "accountJournal">,
-  signal: AbortSignal,
-): ReconcileChain {
-  return {
-    balances: (queries) =>
-      node.getBalances(
-        queries.map(({ address, height }) => ({ address, at: height })),
-        { signal },
-      ),
-    async minedCosts(hashes) {
-      const receipts = await node.getTransactionReceipts(hashes, { signal });
-      return receipts.map((receipt) =>
-        receipt === undefined
-          ? undefined
-          : {
-              height: receipt.height,
-              isSuccess: receipt.status === 1,
-              feeAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
-            },
-      );
-    },
-    async *movements(address, upToHeight) {
-      let from: number | undefined = 0;
-      while (from !== undefined && from <= upToHeight) {
-        const range = { from, to: upToHeight };
-        const page = await node.accountJournal(address, range, { signal });
-        for (const entry of page.entries) {
-          if (!entry.change.effective || entry.deltaAtoken === 0n) continue;
-          const { height, deltaAtoken } = entry;
-          yield { height, deltaAtoken, txHash: entry.transactionHash ?? entry.blockHash };
-        }
-        from = page.next;
-      }
-    },
-  };
 }
 
 /** The report as text: a line per account, what is in flight, and every break with its cause. */

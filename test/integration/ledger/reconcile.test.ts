@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createReconcileChain, renderReport } from "../../../cli/commands/reconcile.js";
+import { renderReport } from "../../../cli/commands/reconcile.js";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {
@@ -14,6 +14,7 @@ import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;
