@@ -3,7 +3,6 @@
  *   (no flag)    everything below test/ except test/faults, test/mesh and test/network
  *   --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
  *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
- *   --faults     test/faults: kill -9 at every durable step and the like
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
  *   --network    test/network: networks of processes, followed by CometBFT's light client and asked
  *                by its Go client where Go is there to build them. With --long, also 500 blocks
@@ -45,7 +44,6 @@ const MODES = {
     ],
     ignored: ["/node_modules/"],
   },
-  faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
   mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
   // One after the other: each network has the cores for itself.
   network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },

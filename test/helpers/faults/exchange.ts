@@ -58,7 +58,10 @@ export interface ExchangeEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** The customers of one kit. */
+/** Where the customers' exchange is: a kit, or its processes without one. */
+export type ExchangePlace = Pick<RunningKit, "home" | "url" | "key">;
+
+/** The customers of one exchange. */
 export class FaultExchange {
   readonly payments: Payment[] = [];
   readonly requests: Request[] = [];
@@ -79,7 +82,7 @@ export class FaultExchange {
   readonly #ended = new Map<string, string>();
 
   constructor(
-    private readonly kit: () => RunningKit,
+    private readonly kit: () => ExchangePlace,
     private readonly random: Random,
   ) {
     this.chain = new FaultChain(() => this.kit().url("jsonRpc"));
@@ -158,6 +161,12 @@ export class FaultExchange {
 
   /** Asks for a withdrawal; resolves when it is accepted. */
   async withdraw(kind: WithdrawalKind): Promise<void> {
+    const request = this.plan(kind);
+    request.id = await this.ask(request);
+  }
+
+  /** A withdrawal that somebody is going to ask for; it has to end like all others. */
+  plan(kind: WithdrawalKind): Request {
     this.#counter += 1;
     const fresh = `0xfa17${this.#counter.toString(16).padStart(36, "0")}`;
     const own = this.random.pick([...this.addresses.keys()]);
@@ -170,7 +179,7 @@ export class FaultExchange {
       id: undefined,
     };
     this.requests.push(request);
-    request.id = await this.ask(request);
+    return request;
   }
 
   /** Sends a request, maybe again; the same key must always give the same id. */
@@ -181,6 +190,20 @@ export class FaultExchange {
     const answer = await this.#api("withdrawalApi", "/v1/withdrawals", { body, headers });
     if (answer.status !== 201) throw new Error(`${key}: ${JSON.stringify(answer)}`);
     return (answer.body as { id: string }).id;
+  }
+
+  /** Sends a request one single time, whatever becomes of it. */
+  async askOnce({ customerId, to, amountAtoken, key }: Request): Promise<void> {
+    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken) };
+    await fetch(`${this.withdrawalUrl ?? this.kit().url("withdrawalApi")}/v1/withdrawals`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${this.kit().key("api.key")}`,
+        "content-type": "application/json",
+        "Idempotency-Key": key,
+      },
+      body: JSON.stringify(body),
+    }).catch(() => undefined);
   }
 
   /** Reads all events that are new; each must be the next number. Callers share one reading. */
@@ -204,6 +227,18 @@ export class FaultExchange {
         this.#note(event);
       }
       if (events.length < PAGE) return;
+    }
+  }
+
+  /** Every event from the first one on, as somebody reads them who comes later. */
+  async eventsAgain(): Promise<ExchangeEvent[]> {
+    const all: ExchangeEvent[] = [];
+    for (;;) {
+      const after = all.at(-1)?.seq ?? 0;
+      const page = await this.#get("depositApi", `/v1/events?limit=${PAGE}&after=${after}`);
+      const { events } = page as { events: ExchangeEvent[] };
+      all.push(...events);
+      if (events.length < PAGE) return all.slice(0, this.events.length);
     }
   }
 
