@@ -1,6 +1,7 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/faults, test/mesh and test/network
+ *   (no flag)    everything below test/ except test/faults, test/soak, test/mesh and
+ *                test/network
  *   --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
  *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
@@ -30,7 +31,7 @@ const REPORT_MS = 25_000;
 const MODES = {
   usual: {
     paths: [],
-    ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/"],
+    ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/", "/test/soak/"],
   },
   unit: {
     paths: ["test/(unit|architecture|sim)/"],

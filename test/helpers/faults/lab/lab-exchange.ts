@@ -82,8 +82,8 @@ export class LabExchange {
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-exchange-"));
   /** Every process that was started, in order. */
   readonly members: Member[] = [];
-  worker!: Member;
-  watcher!: Member;
+  #worker: Member | undefined;
+  #watcher: Member | undefined;
   redis: OwnRedis | undefined;
   postgres: OwnPostgres | undefined;
   databaseUrl = "";
@@ -103,16 +103,28 @@ export class LabExchange {
     const lab = new LabExchange(options);
     try {
       await lab.#prepare();
-      lab.worker = await lab.addWorker();
-      lab.watcher = await lab.addWatcher();
+      lab.#worker = await lab.addWorker();
+      lab.#watcher = await lab.addWatcher();
       await Promise.all([lab.worker.process.untilReady(), lab.watcher.process.untilReady()]);
       await lab.customers.open(["alice", "bob"]);
       return lab;
     } catch (error) {
       const said = lab.members.map(({ process }) => process.output.slice(-1_500)).join("\n");
       await lab.close();
-      throw new Error(`the exchange does not open: ${String(error)}\n${said}`);
+      throw new Error(`the exchange does not open: ${String(error)}\n${said}`, { cause: error });
     }
+  }
+
+  /** The first worker. */
+  get worker(): Member {
+    if (this.#worker === undefined) throw new Error("no worker was started");
+    return this.#worker;
+  }
+
+  /** The first watcher. */
+  get watcher(): Member {
+    if (this.#watcher === undefined) throw new Error("no watcher was started");
+    return this.#watcher;
   }
 
   /** Text of a file in the home's `config`. */
@@ -297,10 +309,12 @@ export class LabExchange {
   async #ways() {
     const { chain } = this.options;
     const { hostname: host, port } = new URL(this.databaseUrl);
+    // A generator each: what one process asks must not change what befalls another.
+    const own = () => createRandom(this.random.integer(2 ** 31));
     return {
       database: await TcpProxy.start({ host, port: Number(port) }),
-      node: await HttpProxy.start(chain.nodeUrl, this.random),
-      blocks: await HttpProxy.start(chain.dataUrl, this.random),
+      node: await HttpProxy.start(chain.nodeUrl, own()),
+      blocks: await HttpProxy.start(chain.dataUrl, own()),
     };
   }
 
