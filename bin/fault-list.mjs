@@ -1,4 +1,4 @@
-/** Faults of the list in CONTRIBUTING.md that tests elsewhere show; `npm run test:faults` runs them. */
+/** Faults of the list in docs/faults.md that tests elsewhere show; `npm run test:faults` runs them. */
 
 const WORKER = "test/integration/withdrawal-worker";
 const WATCHER = "test/integration/deposit-watcher";

@@ -1,4 +1,4 @@
-/** What a scenario is. Its numbers are those of the list in CONTRIBUTING.md. */
+/** What a scenario is. Its numbers are those of the list in docs/faults.md. */
 import type {
   Backend,
   LabExchange,
