@@ -76,6 +76,8 @@ export class FaultExchange {
   #counter = 0;
   #highestIndex = -1;
   #following: Promise<void> | undefined;
+  /** Beginning of fresh destinations: exchanges on one chain must not pay the same ones. */
+  readonly #salt: string;
   #unregistered: { payment: Payment; index: number; customerId: string } | undefined;
   readonly #credited = new Set<string>();
   readonly #strayed = new Set<string>();
@@ -86,6 +88,7 @@ export class FaultExchange {
     private readonly random: Random,
   ) {
     this.chain = new FaultChain(() => this.kit().url("jsonRpc"));
+    this.#salt = Buffer.from(this.random.bytes(8)).toString("hex");
   }
 
   get hotWallet(): string {
@@ -168,7 +171,7 @@ export class FaultExchange {
   /** A withdrawal that somebody is going to ask for; it has to end like all others. */
   plan(kind: WithdrawalKind): Request {
     this.#counter += 1;
-    const fresh = `0xfa17${this.#counter.toString(16).padStart(36, "0")}`;
+    const fresh = `0x${this.#salt}${this.#counter.toString(16).padStart(24, "0")}`;
     const own = this.random.pick([...this.addresses.keys()]);
     const request: Request = {
       key: `request-${this.#counter}`,
