@@ -28,6 +28,7 @@ export async function prove(lab: LabExchange): Promise<Figures> {
     },
   );
   await assertBooks(lab);
+  await assertSums(lab);
   await assertNonces(lab);
   const ends = lab.members.flatMap(({ process }) => process.ownEnds);
   expect(ends).toEqual([]);
@@ -59,6 +60,22 @@ async function assertBooks(lab: LabExchange): Promise<void> {
     await database.close();
     rpc.close();
   }
+}
+
+/** The ledger's coins, added up by the database alone, are those of all its addresses. */
+async function assertSums(lab: LabExchange): Promise<void> {
+  const { chain, hotWallet, addresses } = lab.customers;
+  const balances = await chain.results(
+    [hotWallet, ...addresses.keys()].map((address) => ["eth_getBalance", [address, "latest"]]),
+  );
+  const onChain = balances.reduce<bigint>((sum, balance) => sum + BigInt(String(balance)), 0n);
+  const rows = await lab.query<{ sum: string }>(
+    `SELECT coalesce(sum(CASE WHEN debit ~ $1 THEN amount_units ELSE 0 END)
+                   - sum(CASE WHEN credit ~ $1 THEN amount_units ELSE 0 END), 0)::text AS sum
+       FROM posting WHERE asset = 'TOKEN'`,
+    ["^asset:(hot_wallet|wallet:|deposit_addresses)"],
+  );
+  expect(rows).toEqual([{ sum: String(onChain) }]);
 }
 
 /** Nonces that were given are those that the chain has used: no gap, none left open. */

@@ -34,6 +34,7 @@ export class LabProcess {
   #output = "";
   #isReady = false;
   #isStopping = false;
+  #restart: NodeJS.Timeout | undefined;
 
   constructor(readonly program: LabProgram) {}
 
@@ -104,6 +105,7 @@ export class LabProcess {
   /** Ends it for good; resolves when it is gone. */
   async stop(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     this.#isStopping = true;
+    clearTimeout(this.#restart);
     this.#child?.kill("SIGCONT");
     this.#child?.kill(signal);
     await this.#exited;
@@ -138,8 +140,6 @@ export class LabProcess {
     if (this.#isStopping) return;
     if (signal === "SIGKILL") this.kills += 1;
     else this.ownEnds.push(`exit ${code ?? signal}: ${this.#output.slice(-600)}`);
-    setTimeout(() => {
-      if (!this.#isStopping) void this.#spawn({});
-    }, RESTART_DELAY_MS);
+    this.#restart = setTimeout(() => void this.#spawn({}), RESTART_DELAY_MS);
   }
 }
