@@ -48,7 +48,6 @@ export const DATABASES: readonly Scenario[] = [
         timeoutMs: 60_000,
         what: "the processes say that the database does not write",
       });
-      postgres.limitFiles("unlimited");
       await postgres.kill();
       await postgres.start();
       await working;

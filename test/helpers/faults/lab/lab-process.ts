@@ -115,8 +115,9 @@ export class LabProcess {
     const { script, args } = this.program;
     const file = path.join(await compiledFolder(), script);
     const child = spawn(process.execPath, [file, ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env["PATH"], ...this.program.env, ...env },
+      // Its end is this process' end: it watches its standard input.
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { PATH: process.env["PATH"], CAUSEWAY_SUPERVISED: "1", ...this.program.env, ...env },
     });
     this.#child = child;
     this.#isReady = false;

@@ -42,22 +42,24 @@ export class OwnPostgres {
     });
   }
 
-  /** `kill -9` of the server; its backends end by themselves. */
+  /** `kill -9` of the server, unless it is gone; its backends end by themselves. */
   async kill(): Promise<void> {
     const { pid, exited } = this.#running;
-    process.kill(pid, "SIGKILL");
+    if (fs.existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
     await exited;
   }
 
-  /** Resolves when the server has ended by itself. */
-  async ended(): Promise<void> {
-    await this.#running.exited;
-  }
-
-  /** From now on no file can grow beyond this size, as on a disk that is full. */
-  limitFiles(sizeBytes: number | "unlimited"): void {
+  /**
+   * From now on no file of this life of the server can grow beyond this size, as on a disk that is
+   * full: its log first, so that it may end by itself.
+   */
+  limitFiles(sizeBytes: number): void {
+    // Only who owns a process may do this to it, and the server's account is another than root.
+    const { uid, gid } = fs.statSync(`/proc/${this.#running.pid}`);
     for (const pid of this.#processIds()) {
-      spawnSync("prlimit", ["--pid", String(pid), `--fsize=${sizeBytes}:unlimited`]);
+      const words = ["--pid", String(pid), `--fsize=${sizeBytes}:unlimited`];
+      const { status, stderr } = spawnSync("prlimit", words, { uid, gid, encoding: "utf8" });
+      if (status !== 0 && fs.existsSync(`/proc/${pid}`)) throw new Error(`prlimit: ${stderr}`);
     }
   }
 
