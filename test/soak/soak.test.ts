@@ -10,6 +10,7 @@ import { type Backend, LabExchange } from "../helpers/faults/lab/lab-exchange.js
 import { redisProgram } from "../helpers/faults/lab/own-redis.js";
 import { addTallies, EMPTY_TALLY, type Tally, tallyPayouts } from "../helpers/faults/tally.js";
 import { kitOffset } from "../helpers/kit.js";
+import { restoreLedger } from "./restore.js";
 import { STRIKES, unsettle } from "./strikes.js";
 
 const rounds = Number(process.env["CAUSEWAY_SOAK_ROUNDS"] ?? 3);
@@ -18,6 +19,9 @@ const atOnce = Math.min(Number(process.env["CAUSEWAY_SOAK_AT_ONCE"] ?? 3), round
 
 /** Rounds of one exchange: the judge reads everything since its first block each time. */
 const ROUNDS_PER_EXCHANGE = 20;
+
+/** In one of so many rounds the database comes back from an older copy. */
+const ROUNDS_PER_RESTORE = 10;
 
 const MAX_STRIKES = 3;
 const MAX_GAP_MS = 500;
@@ -83,13 +87,15 @@ async function runLane(lane: number): Promise<void> {
 /** One round. @returns the tally of its exchange so far */
 async function runRound(lab: LabExchange, round: number, before: Tally): Promise<Tally> {
   const { random, customers } = lab;
+  const isRestore = random.integer(ROUNDS_PER_RESTORE) === 0;
   const possible = STRIKES.filter((each) => each.isOfRedis !== true || lab.redis !== undefined);
-  const strikes = Array.from({ length: 1 + random.integer(MAX_STRIKES) }, () =>
-    random.pick(possible),
-  );
+  const strikes = isRestore
+    ? [{ name: "older database", run: restoreLedger }]
+    : Array.from({ length: 1 + random.integer(MAX_STRIKES) }, () => random.pick(possible));
   unsettle(lab);
   const working = lab.work(1 + random.integer(2));
   working.catch(() => undefined);
+  if (isRestore) await working;
   for (const { run } of strikes) {
     await pause(random.integer(MAX_GAP_MS));
     await run(lab);

@@ -54,6 +54,8 @@ export type Row = Readonly<Record<string, string>>;
 /** An event as the API tells it. */
 export interface ExchangeEvent {
   readonly seq: number;
+  /** Rises with each recovery of the ledger; numbers have no gap within one. */
+  readonly epoch: number;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -219,18 +221,26 @@ export class FaultExchange {
 
   async #readEvents(): Promise<void> {
     for (;;) {
-      const after = this.events.length;
+      const after = this.events.at(-1)?.seq ?? 0;
       const page = await this.#get("depositApi", `/v1/events?limit=${PAGE}&after=${after}`);
       const { events } = page as { events: ExchangeEvent[] };
       for (const event of events) {
-        if (event.seq !== this.events.length + 1) {
-          throw new Error(`event ${event.seq} came after event ${this.events.length}`);
+        if (!follows(this.events.at(-1), event)) {
+          throw new Error(`event ${event.seq} came after event ${this.events.at(-1)?.seq}`);
         }
         this.events.push(event);
         this.#note(event);
       }
       if (events.length < PAGE) return;
     }
+  }
+
+  /** After a recovery of the ledger everything that still stands is read again. */
+  forgetEvents(): void {
+    this.events.length = 0;
+    this.#credited.clear();
+    this.#strayed.clear();
+    this.#ended.clear();
   }
 
   /** Every event from the first one on, as somebody reads them who comes later. */
@@ -407,4 +417,11 @@ export class FaultExchange {
       }),
     );
   }
+}
+
+/** Whether an event may come right behind another: the next number, or a later epoch's first. */
+export function follows(before: ExchangeEvent | undefined, event: ExchangeEvent): boolean {
+  if (before === undefined) return true;
+  if (event.epoch === before.epoch) return event.seq === before.seq + 1;
+  return event.epoch > before.epoch && event.seq > before.seq;
 }

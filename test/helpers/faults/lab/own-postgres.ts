@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { Client } from "pg";
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -60,6 +61,18 @@ export class OwnPostgres {
       const words = ["--pid", String(pid), `--fsize=${sizeBytes}:unlimited`];
       const { status, stderr } = spawnSync("prlimit", words, { uid, gid, encoding: "utf8" });
       if (status !== 0 && fs.existsSync(`/proc/${pid}`)) throw new Error(`prlimit: ${stderr}`);
+    }
+  }
+
+  /** Copies a database as it stands, or puts such a copy in its place; nobody may use either. */
+  async replace(target: string, source: string): Promise<void> {
+    const client = new Client({ connectionString: this.urlOf("postgres") });
+    await client.connect();
+    try {
+      await client.query(`DROP DATABASE IF EXISTS ${target} WITH (FORCE)`);
+      await client.query(`CREATE DATABASE ${target} TEMPLATE ${source}`);
+    } finally {
+      await client.end();
     }
   }
 
