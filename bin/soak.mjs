@@ -32,6 +32,8 @@ const child = spawn(
     join(ROOT, "node_modules", "jest", "bin", "jest.js"),
     // One file: its lines are shown as they come.
     "--runInBand",
+    // All is judged by then; a socket of a process that was killed may still be waited for.
+    "--forceExit",
     "test/soak/",
   ],
   {

@@ -21,7 +21,7 @@ const atOnce = Math.min(Number(process.env["CAUSEWAY_SOAK_AT_ONCE"] ?? 3), round
 const ROUNDS_PER_EXCHANGE = 20;
 
 /** In one of so many rounds the database comes back from an older copy. */
-const ROUNDS_PER_RESTORE = 10;
+const ROUNDS_PER_RESTORE = Number(process.env["CAUSEWAY_SOAK_ROUNDS_PER_RESTORE"] ?? 10);
 
 const MAX_STRIKES = 3;
 const MAX_GAP_MS = 500;

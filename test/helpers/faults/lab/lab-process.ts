@@ -31,6 +31,7 @@ export class LabProcess {
   readonly ownEnds: string[] = [];
   #child: ChildProcess | undefined;
   #exited: Promise<void> = Promise.resolve();
+  #folder: string | undefined;
   #output = "";
   #isReady = false;
   #isStopping = false;
@@ -61,8 +62,9 @@ export class LabProcess {
 
   /** Starts it and does not wait. */
   async begin(env: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.#folder ??= await compiledFolder();
     this.#isStopping = false;
-    await this.#spawn(env);
+    this.#spawn(this.#folder, env);
   }
 
   async untilReady(): Promise<void> {
@@ -111,10 +113,9 @@ export class LabProcess {
     await this.#exited;
   }
 
-  async #spawn(env: Readonly<Record<string, string>>): Promise<void> {
+  #spawn(folder: string, env: Readonly<Record<string, string>>): void {
     const { script, args } = this.program;
-    const file = path.join(await compiledFolder(), script);
-    const child = spawn(process.execPath, [file, ...args], {
+    const child = spawn(process.execPath, [path.join(folder, script), ...args], {
       // Its end is this process' end: it watches its standard input.
       stdio: ["pipe", "pipe", "pipe"],
       env: { PATH: process.env["PATH"], CAUSEWAY_SUPERVISED: "1", ...this.program.env, ...env },
@@ -131,16 +132,16 @@ export class LabProcess {
     this.#exited = new Promise((resolve) => {
       child.once("exit", (code, signal) => {
         this.#isReady = false;
-        this.#note(code, signal);
+        this.#note(folder, code, signal);
         resolve();
       });
     });
   }
 
-  #note(code: number | null, signal: NodeJS.Signals | null): void {
+  #note(folder: string, code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#isStopping) return;
     if (signal === "SIGKILL") this.kills += 1;
     else this.ownEnds.push(`exit ${code ?? signal}: ${this.#output.slice(-600)}`);
-    this.#restart = setTimeout(() => void this.#spawn({}), RESTART_DELAY_MS);
+    this.#restart = setTimeout(() => this.#spawn(folder, {}), RESTART_DELAY_MS);
   }
 }
