@@ -3,7 +3,7 @@
  * kit's own reconciliation, and that no process ended by itself.
  */
 import { expect } from "@jest/globals";
-import { createReconcileChain } from "../../../../cli/commands/reconcile.js";
+import { createReconcileChain } from "../../../../rpc-client/reconcile-chain.js";
 import { openLedger } from "../../../../ledger/database.js";
 import { reconcile } from "../../../../ledger/books/reconcile.js";
 import { readWalletAddress } from "../../../../ledger/withdrawals/wallet-address.js";
