@@ -19,6 +19,7 @@ const customers = new Map<Address, string>([
 ]);
 const watched = {
   hotWallet: hot,
+  assetOf: () => undefined,
   customerOf(address: Address) {
     const id = customers.get(address);
     return id === undefined ? undefined : parseCustomerId(id);
