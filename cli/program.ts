@@ -17,6 +17,7 @@ import type { InitFlags } from "./commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
 import type { RecoverOptions } from "./commands/recover.js";
 import type { TestnetFlags } from "./commands/testnet.js";
+import type { AcceptCodeOptions } from "./commands/token-state.js";
 import type { AddTokenOptions } from "./commands/tokens.js";
 import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
 import type { ReleaseOptions } from "./commands/withdrawals-release.js";
@@ -209,6 +210,21 @@ function addTokenCommands(program: Command, run: Runner): void {
     .description("hold the list against the contracts and the sidecar; exit 1 when a token fails")
     .action(
       run(async (context) => (await import("./commands/token-check.js")).runCheckTokens(context)),
+    );
+  addShared(tokens.command("state"))
+    .description("the ledger's tokens and their accepted code; exit 1 when one stands still")
+    .action(
+      run(async (context) => (await import("./commands/token-state.js")).runTokenStates(context)),
+    );
+  addShared(tokens.command("accept-code"))
+    .description("let a token go on with the code that its contract runs now; look at it first")
+    .argument("<symbol>", "the token that stands still")
+    .option("--operator <name>", "who decides, for the record (else the user)")
+    .action((symbol: string, own: SharedOptions & AcceptCodeOptions) =>
+      run<SharedOptions & AcceptCodeOptions>(async (context, { operator }) => {
+        const { runAcceptCode } = await import("./commands/token-state.js");
+        return runAcceptCode(context, symbol, { operator });
+      })(own),
     );
 }
 

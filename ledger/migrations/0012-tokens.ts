@@ -170,6 +170,22 @@ const PAYMENTS = `
     DROP CONSTRAINT foreign_outflow_tx_hash_wallet_key,
     ADD CONSTRAINT foreign_outflow_once UNIQUE (tx_hash, wallet, asset);
 
+  -- What says that a slot paid: a successful receipt for coins, the contract's own log for tokens,
+  -- which may succeed and move nothing, or a person who looked.
+  ALTER TABLE nonce_slot
+    ADD COLUMN paid_proof text CHECK (paid_proof IN ('receipt', 'transfer', 'decision'));
+  CREATE FUNCTION refuse_unproven_transfer() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF coalesce(NEW.paid_proof, 'receipt') = 'receipt'
+       AND EXISTS (SELECT 1 FROM withdrawal WHERE id = NEW.withdrawal_id AND asset <> 'TOKEN') THEN
+      RAISE EXCEPTION 'nothing proves that withdrawal % was paid', NEW.withdrawal_id
+        USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER nonce_slot_paid_proven BEFORE INSERT OR UPDATE OF outcome ON nonce_slot
+    FOR EACH ROW WHEN (NEW.outcome = 'paid') EXECUTE FUNCTION refuse_unproven_transfer();
+
   -- Destination and amount are those of the token's transfer; NULL for coins.
   ALTER TABLE recovered_payment
     ADD COLUMN contract text CHECK (contract ~ '^0x[0-9a-f]{40}$');

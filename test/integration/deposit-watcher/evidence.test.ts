@@ -97,6 +97,7 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
         status: 0,
         gasUsed: 1n,
         effectiveGasPriceAtoken: 1n,
+        transfers: [],
       };
     },
   };

@@ -194,6 +194,7 @@ describe("reconcile", () => {
         {
           ...receipt,
           isSuccess: true,
+          isProven: true,
           cancelled: { cause: "request", reason: "asked" },
           gasUsed: 21n,
           effectiveGasPriceAtoken: 2n,

@@ -42,6 +42,7 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
         clock: systemClock,
       }),
       wallet: WALLET,
+      tokens: [],
       onCancelled: () => undefined,
     }),
     access: singleKeyAccess("k3y"),

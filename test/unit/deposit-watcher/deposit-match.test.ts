@@ -80,7 +80,13 @@ describe("matching", () => {
     const zero = change({ from: stranger, to: alice, amountAtoken: 0n });
     const elsewhere = change({ from: stranger, to: contract, amountAtoken: 3n });
     const result = matchBlocks([block(2, [failed, zero, elsewhere])], watched);
-    expect(result).toEqual({ deposits: [], walletInflows: [], outflows: [], touches: [] });
+    expect(result).toEqual({
+      deposits: [],
+      walletInflows: [],
+      outflows: [],
+      touches: [],
+      tokenSides: [],
+    });
   });
 
   it("credits nothing of another currency, and has the chain asked whether coins came", () => {
@@ -104,6 +110,7 @@ describe("matching", () => {
         { address: alice, height: 1, deltaAtoken: 0n },
         { address: hot, height: 1, deltaAtoken: 0n },
       ],
+      tokenSides: [],
     });
   });
 
