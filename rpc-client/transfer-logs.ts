@@ -213,13 +213,13 @@ function sides(
   isStandard: boolean,
 ): Pick<Transfer, "from" | "to" | "isStandard"> {
   const isClean = [from, to].every((word) => word?.startsWith(`0x${"00".repeat(12)}`) ?? true);
-  return { from: account(from), to: account(to), isStandard: isStandard && isClean };
+  return { from: accountOf(from), to: accountOf(to), isStandard: isStandard && isClean };
 }
 
 /** The zero address stands for nobody. */
-function account(word: string | undefined): Address | undefined {
+function accountOf(word: string | undefined): Address | undefined {
   if (word === undefined) return undefined;
-  const address = bytesToAddress(hexToBytes(word as Hash32).subarray(12));
+  const address = bytesToAddress(hexToBytes(word).subarray(12));
   return address === ZERO_ADDRESS ? undefined : address;
 }
 

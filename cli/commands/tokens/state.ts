@@ -1,10 +1,10 @@
 /** `causeway tokens state` and `accept-code`: which tokens stand still, and a person's word about one. */
 import { userInfo } from "node:os";
-import { toChecksumAddress } from "../../chain/address.js";
-import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
-import { acceptCode, readTokenStates } from "../../ledger/assets/token-state.js";
-import { CliError } from "../errors.js";
-import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
+import { toChecksumAddress } from "../../../chain/address.js";
+import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
+import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
+import { CliError } from "../../errors.js";
+import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
 
 /** What `accept-code` is given. */
 export interface AcceptCodeOptions {

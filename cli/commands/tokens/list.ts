@@ -4,19 +4,19 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { toChecksumAddress } from "../../chain/address.js";
+import { toChecksumAddress } from "../../../chain/address.js";
 import {
   encodeTokenList,
   parseTokenList,
   type TokenEntry,
   type TokenListFault,
   TokenListError,
-} from "../../chain/token-list.js";
-import type { CommandContext } from "../command-context.js";
-import { PLAIN_MODE, replaceFile } from "../home/home-file.js";
-import { CliError, systemCode } from "../errors.js";
-import { homePaths } from "../home/home.js";
-import { lockHome } from "../home/home-lock.js";
+} from "../../../chain/token-list.js";
+import type { CommandContext } from "../../command-context.js";
+import { PLAIN_MODE, replaceFile } from "../../home/home-file.js";
+import { CliError, systemCode } from "../../errors.js";
+import { homePaths } from "../../home/home.js";
+import { lockHome } from "../../home/home-lock.js";
 
 /** What `tokens add` is given. */
 export interface AddTokenOptions {
