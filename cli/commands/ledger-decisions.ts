@@ -125,9 +125,10 @@ function openLines(open: OpenMatters): string[] {
   return [
     ...open.payments.map(({ hash, height, destination, contract, amountUnits }) => {
       const to = destination === undefined ? "a new contract" : toChecksumAddress(destination);
+      const amount = amountText(contract ?? NATIVE_ASSET, amountUnits);
       return (
-        `recovered payment ${hash} of block ${height}: ${amountText(contract ?? NATIVE_ASSET, amountUnits)} to ` +
-        `${to}: link-payment or write-off-payment`
+        `recovered payment ${hash} of block ${height}: ${amount} to ${to}: link-payment or ` +
+        "write-off-payment"
       );
     }),
     ...open.addresses.map(

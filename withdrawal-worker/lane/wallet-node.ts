@@ -213,8 +213,8 @@ function messageOf(wallet: Address, payment: PaymentEstimate): Readonly<Record<s
 }
 
 /**
- * Tokens may answer that they did not transfer instead of reverting; the estimate of such a call is as
- * good as any other. What the contract answers is asked for, and believed where it is a refusal.
+ * Tokens may answer that they did not transfer instead of reverting, which an estimate does not show.
+ * What the contract answers is asked for, and believed where it is a refusal.
  */
 async function withoutRefusedTransfers(
   rpc: JsonRpcClient,

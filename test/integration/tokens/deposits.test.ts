@@ -33,7 +33,6 @@ function nativeCases(): Case[] {
   const paid = (units: bigint) => [`alice TOKEN ${units}`];
   const payer = (method: string, args: readonly unknown[], value: bigint) =>
     callOf("Payer", method, args, value);
-  const salt = `0x${"5a".repeat(32)}`;
   const self = { from: depositKey(0), to: alice };
   return [
     { name: "plain", message: { to: alice, value: 1_001n }, expected: paid(1_001n) },
@@ -60,7 +59,7 @@ function nativeCases(): Case[] {
     { name: "failed transaction", message: payer("fail", [alice], 1_007n), expected: [] },
     { name: "zero value", message: { to: alice, value: 0n }, expected: [] },
     { name: "to itself", message: { ...self, value: 5n }, expected: [] },
-  ].map((each) => ({ ...each, kind, salt }));
+  ].map((each) => ({ ...each, kind }));
 }
 
 function tokenCases(): Case[] {
