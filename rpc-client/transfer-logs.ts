@@ -11,10 +11,12 @@ import {
   readHex,
   readList,
   readObject,
+  readOptional,
   readSafeQuantity,
 } from "./answer-fields.js";
 import { badAnswer, NodeFault, RpcError } from "./errors.js";
-import type { JsonRpcClient, RpcOptions } from "./json-rpc.js";
+import { encodeAt } from "./at.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
 
 /** One transfer that a contract logged. */
 export interface TransferLog {
@@ -46,6 +48,8 @@ export interface TransferLogCalls {
       readonly contracts?: readonly Address[];
       /** Only well-formed ERC-20 transfers from or to this account. */
       readonly account?: Address;
+      /** Hash of block `to`: another node behind a balancer may not have it, and finds nothing. */
+      readonly lastHash?: Hash32;
     },
   ): Promise<TransferLog[]>;
 }
@@ -57,13 +61,15 @@ const TOO_MUCH: ReadonlySet<number> = new Set([-32602, -32005, -32003, -32000]);
 export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
   return {
     async transferLogs(range, options) {
-      const { contracts, account } = options;
+      const { contracts, account, lastHash } = options;
       const filters = filtersFor(account).map((topics) => ({
         topics,
         ...(contracts === undefined ? {} : { address: contracts }),
       }));
       const logs: TransferLog[] = [];
-      for (const filter of filters) logs.push(...(await search(rpc, range, { filter, options })));
+      for (const filter of filters) {
+        logs.push(...(await search(rpc, range, { filter, options, last: { ...range, lastHash } })));
+      }
       if (filters.length === 1) return logs;
       const unique = new Map(logs.map((log) => [`${log.height} ${log.logIndex}`, log]));
       return [...unique.values()].toSorted(
@@ -93,6 +99,8 @@ function filtersFor(account: Address | undefined): readonly Topics[] {
 interface Search {
   readonly filter: { readonly topics: Topics; readonly address?: readonly Address[] };
   readonly options: RpcOptions;
+  /** Block that whoever answers must have. */
+  readonly last: { readonly to: Height; readonly lastHash: Hash32 | undefined };
 }
 
 /** Halves a range that has too much; a single block is read by its receipts. */
@@ -103,18 +111,31 @@ async function search(
 ): Promise<TransferLog[]> {
   try {
     const bounds = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-    const answer = await rpc.request(
-      "eth_getLogs",
-      [{ ...wanted.filter, ...bounds }],
+    // In one exchange: the same node says what it knows and what it found.
+    const [header, found] = await rpc.batch(
+      [
+        { method: "eth_getBlockByNumber", params: [encodeAt(wanted.last.to), false] },
+        { method: "eth_getLogs", params: [{ ...wanted.filter, ...bounds }] },
+      ],
       wanted.options,
     );
-    return readLogs(answer, { from, to });
+    assertHas(resultOf(header), wanted.last);
+    return readLogs(resultOf(found), { from, to });
   } catch (error) {
     if (!isTooMuch(error)) throw error;
     if (from === to) return searchBlock(rpc, from, wanted);
     const middle = Math.floor((from + to) / 2);
     const lower = await search(rpc, { from, to: middle }, wanted);
     return [...lower, ...(await search(rpc, { from: middle + 1, to }, wanted))];
+  }
+}
+
+/** A node that is behind answers with no logs, as if there were none. */
+function assertHas(header: unknown, { to, lastHash }: Search["last"]): void {
+  const known = readOptional(header, "block", readObject);
+  if (known === undefined) throw badAnswer(`no block ${to} yet`);
+  if (lastHash !== undefined && readHash(known["hash"], "hash") !== lastHash) {
+    throw badAnswer(`another block ${to}`);
   }
 }
 

@@ -115,8 +115,8 @@ function rewindLines(
         `missing inflow of the hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
     ),
     ...payments.map(
-      ({ withdrawalId, nonce, amountUnits, hash, raw }) =>
-        `missing payment ${hash} (nonce ${nonce}): ${atokenToToken(amountUnits)} TOKEN of ` +
+      ({ withdrawalId, nonce, asset, amountUnits, hash, raw }) =>
+        `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
     ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),

@@ -6,10 +6,15 @@ import type { Address } from "../../chain/address.js";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { TokenEntry } from "../../chain/token-list.js";
-import { registerTokens, type TokenAsset } from "../../ledger/assets/asset-registry.js";
+import {
+  readAgreedTokens,
+  registerTokens,
+  type TokenAsset,
+} from "../../ledger/assets/asset-registry.js";
 import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
 import { addressesFrom } from "../../ledger/deposits/deposit-addresses.js";
+import { openIncident } from "../../ledger/incidents.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { retry } from "../../runtime/process/task.js";
@@ -49,6 +54,7 @@ export class TokenBook {
 
   /**
    * Stores new tokens of the list and books what was there before them; waits for a node that is down.
+   * In a recovery nothing is booked: new tokens wait for the next start.
    * @throws ASSET_CONTRADICTED
    */
   static async open(
@@ -56,6 +62,9 @@ export class TokenBook {
     entries: readonly TokenEntry[],
     options: { readonly signal: AbortSignal },
   ): Promise<TokenBook> {
+    if ((await openIncident(parts.database))?.kind === "RECOVERY") {
+      return new TokenBook(parts, await readAgreedTokens(parts.database, entries));
+    }
     const tokens = await registerTokens(parts.database, entries);
     const states = await readTokenStates(parts.database);
     for (const token of tokens) {

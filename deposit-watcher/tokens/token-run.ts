@@ -50,7 +50,8 @@ export async function readTokenRun(
   if (first === undefined || last === undefined) {
     return { ...verdicts, codes: [], receivers: new Set() };
   }
-  const logs = await node.transferLogs({ from: first.height, to: last.height }, options);
+  const range = { from: first.height, to: last.height };
+  const logs = await node.transferLogs(range, { ...options, lastHash: last.hash });
   assertSameBlocks(run, logs);
   const told = sidesBesideOperations(run, logs, watched);
   verdicts.sightings.push(...told.sightings);

@@ -207,7 +207,7 @@ const ADDRESS_ENTRIES = `
          CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta
     FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
    WHERE entry.kind IN ('deposit.past_outflow', 'deposit.surplus', '${TOKEN_OPENING}',
-                        'ledger.outflow', 'ledger.adjustment')
+                        'wallet.reversal', 'ledger.outflow', 'ledger.adjustment')
      AND (posting.debit = $1 OR posting.credit = $1)`;
 
 /** Entries of operators that explain coins on the chain, the newest ones. */
