@@ -3,15 +3,33 @@
  * once and no unit more; what only says so is recorded. Prints recall and precision.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import type { Address } from "../../../chain/address.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
-import { customerBalances, listDeposits } from "../../../ledger/deposits/deposit-queries.js";
+import { collectEvidence } from "../../../deposit-watcher/evidence.js";
+import { explainTransaction } from "../../../deposit-watcher/explanation.js";
+import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
+import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
+import {
+  customerBalances,
+  findDeposit,
+  listDeposits,
+} from "../../../ledger/deposits/deposit-queries.js";
 import { listEvents } from "../../../ledger/events.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { until } from "../../helpers/until.js";
 import { WALLET } from "../withdrawal-worker/house.js";
-import { callOf, contractAt, depositKey, ISSUER, type Message, TokenBench } from "./token-bench.js";
+import {
+  callOf,
+  contractAt,
+  depositKey,
+  ISSUER,
+  type Message,
+  TokenBench,
+  TOKENS,
+} from "./token-bench.js";
 
 let bench: TokenBench;
 let alice: Address;
@@ -280,5 +298,121 @@ describe("deposits on a real chain", () => {
         WHERE debit = 'asset:hot_wallet' AND asset = 'PLAIN'`,
     );
     expect(rows).toEqual([{ credit: "liability:suspense", amount: "900" }]);
+  });
+});
+
+describe("what lay at addresses before they counted", () => {
+  it("goes to suspense, whichever came first, the address or the token", async () => {
+    const carol = parseAddress(depositKey(2).address.toLowerCase());
+    await bench.mine([callOf("PlainToken", "mint", [carol, 71n])]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    expect(await bench.register("carol")).toBe(carol);
+    await until(
+      async () => {
+        const rows = await bench.database.query<{ amount: string }>(
+          `SELECT p.amount_units::text AS amount FROM posting p
+             JOIN journal_entry e ON e.id = p.journal_id
+            WHERE e.kind = 'deposit.token_opening' AND p.asset = 'PLAIN'`,
+        );
+        return rows.length === 1 && rows[0]?.amount === "71";
+      },
+      { timeoutMs: 10_000, what: "the past of the address is booked" },
+    );
+    const report = await bench.reconcile();
+    const plain = report.tokens.find(({ asset }) => asset === "PLAIN");
+    expect(plain?.lines[1]?.differenceUnits).toBe(-6n);
+
+    // The ledger learns of a token that has been around.
+    const late = { symbol: "LATE", contractAddress: contractAt("StrangeToken"), decimals: 0 };
+    const [signal, entries] = [new AbortController().signal, [...TOKENS, late]];
+    const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
+    await TokenBook.open(parts, entries, { signal });
+    await TokenBook.open(parts, entries, { signal });
+    const found = (await bench.reconcile()).tokens.find(({ asset }) => asset === "LATE");
+    expect(found?.lines[1]).toMatchObject({ ledgerUnits: 77n, chainUnits: 77n, breaks: [] });
+  });
+
+  it("is never taken over by a list that says otherwise", async () => {
+    const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
+    const { signal } = new AbortController();
+    const [plain, ...others] = TOKENS;
+    if (plain === undefined) throw new Error("no token");
+    for (const entries of [
+      others,
+      [{ ...plain, decimals: 7 }, ...others],
+      [{ ...plain, contractAddress: contractAt("Forger") }, ...others],
+      [{ ...plain, symbol: "OTHER" }, ...others],
+    ]) {
+      await expect(TokenBook.open(parts, entries, { signal })).rejects.toMatchObject({
+        code: "ASSET_CONTRADICTED",
+      });
+    }
+    await expect(
+      bench.ledger.owner.query(
+        `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
+         VALUES (1, 9, 'NOBODY', 'asset:hot_wallet', 'liability:suspense', 1)`,
+      ),
+    ).rejects.toThrow("no asset is called NOBODY");
+  });
+});
+
+describe("a deposit of a token", () => {
+  /** Its evidence, as the API collects it. */
+  async function evidenceOf(hash: Hash32) {
+    const [id = ""] = await depositIdsOfTransaction(bench.database, hash);
+    const deposit = await findDeposit(bench.database, id);
+    if (deposit === undefined) throw new Error("no deposit");
+    const { database, node, source } = bench;
+    const contractOf = (asset: string) =>
+      TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress;
+    const { signal } = new AbortController();
+    return collectEvidence({ database, node, source, contractOf }, deposit, { signal });
+  }
+
+  async function explain(hash: Hash32) {
+    const { database, node, source } = bench;
+    const known = {
+      hotWallet: WALLET,
+      assetOf: () => undefined,
+      customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
+    };
+    const { signal } = new AbortController();
+    const transactionStatus = async () => {
+      const receipt = await node.getTransactionReceipt(hash, { signal });
+      if (receipt === undefined) throw new Error("not mined");
+      const { height, transactionIndex: index } = receipt;
+      return { status: "included" as const, height, index };
+    };
+    const parts = { database, source, watched: known, node: { ...node, transactionStatus } };
+    return explainTransaction(parts, hash, { signal });
+  }
+
+  it("has its evidence in the token's own balances, operation or log", async () => {
+    const [served = "0x" as Hash32, leftOut = "0x" as Hash32] = await bench.mine([
+      callOf("PlainToken", "transfer", [alice, 61n]),
+      callOf("FeeToken", "transfer", [alice, 200n]),
+    ]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    const one = await evidenceOf(served);
+    expect(one.chainFault).toBeUndefined();
+    expect(one.chain).toMatchObject({ operationsUnits: 61n, agrees: true });
+    const two = await evidenceOf(leftOut);
+    expect(two.chain).toMatchObject({ operationsUnits: 200n, agrees: true });
+    const chain = two.chain;
+    expect((chain?.balanceAfterUnits ?? 0n) - (chain?.balanceBeforeUnits ?? 0n)).toBe(198n);
+    expect(await explain(leftOut)).toMatchObject({ code: "CREDITED" });
+  });
+
+  it("is explained where there is none", async () => {
+    const [unknown = "0x" as Hash32, lie = "0x" as Hash32] = await bench.mine([
+      callOf("Forger", "fungible", [ISSUER.address, alice, 1n]),
+      callOf("MoodyToken", "transfer", [alice, 1n]),
+    ]);
+    await bench.mine([]);
+    await bench.caughtUp();
+    expect(await explain(unknown)).toMatchObject({ code: "TOKEN_NOT_CREDITED" });
+    expect(await explain(lie)).toMatchObject({ code: "TOKEN_NOT_ARRIVED" });
   });
 });
