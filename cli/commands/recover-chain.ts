@@ -1,5 +1,4 @@
 /** The part of `causeway recover` for a chain that came back without blocks that are booked. */
-import { atokenToToken } from "../../chain/units.js";
 import {
   planRewind,
   type RewindChain,

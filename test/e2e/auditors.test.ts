@@ -58,7 +58,7 @@ let faucet: Sender;
 let folder: string;
 let proxy: FaultProxy;
 /** The honest token's interface, compiled once. */
-let honest: CompiledContract | undefined;
+let honestToken: CompiledContract | undefined;
 let deposits: { readonly receipts: readonly TestReceipt[]; readonly expected: Printed[] };
 
 beforeAll(async () => {
@@ -103,7 +103,7 @@ async function play() {
   const customer = new Sender(CUSTOMER, chain);
   const sources = { ...compileContracts("Tokens.sol"), ...compileFixture("Payments.sol") };
   const { HonestToken, FeeOnTransferToken, Payer } = sources;
-  honest = HonestToken;
+  honestToken = HonestToken;
   const to = CUSTOMER.address;
   const pay = (name: string, args: readonly unknown[], valueAtoken: bigint) =>
     callRequest(Payer, PAYER, { name, args, valueAtoken });
@@ -333,7 +333,7 @@ describe("the exchange beside them", () => {
     const hot = `0x${JSON.parse(kit.key("hot-wallet.json")).address.replace(/^0x/, "")}`;
     const issuer = new Sender(ISSUER, chain);
     const mint = (to: unknown, units: bigint) =>
-      callRequest(honest, HONEST, { name: "mint", args: [to, units] });
+      callRequest(honestToken, HONEST, { name: "mint", args: [to, units] });
     await chain.mined(await issuer.send([mint(address, 500n), mint(hot, 300n)]));
     const balances = "/v1/customers/goldsmith/balances";
     await answered("depositApi", balances, ({ balances: all }) =>

@@ -80,8 +80,14 @@ function nodeOf(blocksAtOnce: number, head: number) {
     const { topics, data } = erc20.encodeEventLog("Transfer", [from, to, BigInt(height)]);
     const number = `0x${height.toString(16)}`;
     return {
-      ...{ address: `0x${"c3".repeat(20)}`, topics, data, blockNumber: number, logIndex: "0x0" },
-      ...{ blockHash: id(number), transactionHash: id(`tx ${number}`), transactionIndex: "0x0" },
+      address: `0x${"c3".repeat(20)}`,
+      topics,
+      data,
+      logIndex: "0x0",
+      blockNumber: number,
+      blockHash: id(number),
+      transactionHash: id(`tx ${number}`),
+      transactionIndex: "0x0",
     };
   };
   const answer = ({ method, params }: RpcCall): unknown => {

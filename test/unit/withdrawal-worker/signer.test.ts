@@ -107,7 +107,7 @@ describe("a signer", () => {
       other([transfer.to, transfer.amountUnits], "00"),
       new Uint8Array(0),
     ].map((bytes) => signLegacy({ ...call, data: bytes }, key));
-    const paying = signLegacy({ ...call, valueAtoken: 1n, data: hexToBytes(data as "0x") }, key);
+    const paying = signLegacy({ ...call, valueAtoken: 1n, data: hexToBytes(data) }, key);
     for (const raw of [...forgeries, paying]) {
       expect(() => checkSigned(raw, call, { ...limits, signer: signer.address })).toThrow(
         expect.objectContaining({ code: "SIGNED_DIFFERENTLY" }),
