@@ -20,6 +20,14 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import { readWalletTransactions } from "../../../cli/commands/wallet-transactions.js";
+import { openLedger } from "../../../ledger/database.js";
+import { declareRecovery } from "../../../ledger/recovery/ledger-guard.js";
+import { freezeRecovered } from "../../../ledger/recovery/recovered-payments.js";
+import { applyRecovery } from "../../../ledger/recovery/recovery.js";
+import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
+import { copyTestDatabase } from "../../helpers/services/postgres.js";
+import { derivation } from "../../helpers/services/watcher.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { ANY_REQUEST, freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
 import { callOf, contractAt, ISSUER, THIEF, TokenBench } from "./token-bench.js";
@@ -151,6 +159,72 @@ describe("withdrawals of tokens", () => {
     expect(proof).toEqual({ paid_proof: "transfer" });
     const report = await bench.reconcile();
     expect([report.clean, report.tokens.flatMap(({ lines }) => lines)]).toMatchObject([true, {}]);
+  });
+
+  it("are not paid again out of a backup that lost them: the chain remembers the transfer", async () => {
+    const { url, drop } = await copyTestDatabase(bench.ledger.ownerUrl);
+    const paid = await accept("PLAIN", 77n);
+    await rounds(4);
+    expect((await read(paid)).status).toBe("settled");
+    const genesisHash = bench.chain.chain.view.genesis().block.hash;
+    const identity = { chainId: 6940n, genesisHash };
+    const restored = await openLedger({ url, log: silentLog, signal, identity });
+    await declareRecovery(restored, { reason: "a backup", operator: "test" });
+    const chain: RecoveryChain = {
+      headHeight: () => bench.node.blockNumber({ signal }),
+      nonceAt: (at) => bench.node.getTransactionCount(WALLET, at, { signal }),
+      transactions: (range) => readWalletTransactions(bench.node, WALLET, { ...range, signal }),
+      hasActivity: async () => false,
+      addressAt: (index) => derivation.addressAt(index),
+    };
+    const plan = await planRecovery({ database: restored, chain, wallet: WALLET });
+    if (plan === undefined) throw new Error("nothing to recover");
+    await applyRecovery(restored, plan, "test");
+    const [found] = await restored.query<{ hash: string }>(
+      `SELECT tx_hash AS hash, contract, destination, amount_units::text AS amount
+         FROM recovered_payment WHERE decision IS NULL`,
+    );
+    expect(found).toEqual({
+      hash: paid.hashes[0] ?? (await read(paid)).txHash,
+      contract: contractAt("PlainToken"),
+      destination: paid.destination,
+      amount: "77",
+    });
+    const same = { asset: "PLAIN", amountUnits: 77n, destination: paid.destination };
+    const outcomes = await acceptWithdrawals(
+      restored,
+      [requestOf({ ...same, asset: "MOODY" }), requestOf(same)],
+      ANY_REQUEST,
+    );
+    const [other, again] = outcomes.map((outcome) => {
+      if (outcome.outcome === "refused") throw new Error(outcome.refusal);
+      return outcome.withdrawal.id;
+    });
+    if (other === undefined || again === undefined) throw new Error("no request");
+    // As when a slot is asked for: of another token it is another payment.
+    const { frozen } = await restored.transaction((tx) => freezeRecovered(tx, [other, again]));
+    expect(frozen).toEqual([again]);
+    await propose(restored, {
+      terms: {
+        action: "link-payment",
+        hash: String(found?.hash),
+        withdrawalId: again,
+      },
+      reason: "it is this one",
+      operator: "test",
+      needsSecond: false,
+    });
+    expect((await findWithdrawal(restored, again))?.status).toBe("settled");
+    const [left] = await restored.query(
+      `SELECT sum(CASE WHEN debit = 'asset:recovered_payments' THEN amount_units
+                       ELSE -amount_units END)::text AS sum
+         FROM posting WHERE 'asset:recovered_payments' IN (debit, credit) AND asset = 'PLAIN'`,
+    );
+    expect(left).toEqual({ sum: "0" });
+    await restored.close();
+    await drop();
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 77n])]);
+    await settleBlocks();
   });
 
   it("wait while the wallet has too few of the token, and never share what it has", async () => {
