@@ -216,7 +216,7 @@ export class Watcher {
 
   /** @returns how long to wait before the next round, milliseconds */
   async #round(signal: AbortSignal): Promise<number> {
-    const { database, guard, node, identity, book, tokens, log, metrics, options } = this.#parts;
+    const { database, guard, node, identity, book, tokens, metrics, options } = this.#parts;
     await guard.keep();
     const incident = await openIncident(database);
     let cursor = await readCursor(database);
@@ -247,9 +247,7 @@ export class Watcher {
       signal,
     };
     cursor = await this.#bookRuns(cursor, range);
-    for (const reason of await tokens.checkCodes(cursor.height, { signal })) {
-      log.error({ reason }, "a token stands still");
-    }
+    this.#reportPaused(await tokens.checkCodes(cursor.height, { signal }));
     this.#update({ problem: undefined });
     const isBehind = cursor.height < headHeight;
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
@@ -319,6 +317,7 @@ export class Watcher {
       book.add(result.newAddresses);
       if (result.outcome === "committed") {
         this.#report(result, last.height);
+        metrics.tokenSightings(tokens.sightings.length);
         this.#update({ cursorHeight: last.height, problem: undefined });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
@@ -339,7 +338,7 @@ export class Watcher {
     if (result.credited > 0) {
       log.debug({ count: result.credited, height }, "deposits credited");
     }
-    for (const reason of result.pausedTokens) log.error({ reason }, "a token stands still");
+    this.#reportPaused(result.pausedTokens);
     for (const outflow of result.foreignOutflows) {
       const fields = {
         ...outflow,
@@ -348,6 +347,12 @@ export class Watcher {
       };
       log.error(fields, "coins left one of our addresses and nobody asked for it");
     }
+  }
+
+  #reportPaused(reasons: readonly string[]): void {
+    const { log, metrics } = this.#parts;
+    metrics.tokensPaused(reasons.length);
+    for (const reason of reasons) log.error({ reason }, "a token stands still");
   }
 
   async #halt(incident: NewIncident): Promise<void> {

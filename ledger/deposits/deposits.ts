@@ -150,10 +150,13 @@ export async function commitBlockStep(
     const strayed = step.deposits.filter((deposit) => !deposit.creditable);
     await postJournals(tx, [...strayed.map(suspenseEntry), ...credited.map(creditEntry)]);
     const detected = step.deposits.filter((deposit) => deposit.creditable);
+    const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
     await appendEvents(tx, [
       ...tokenEvents,
       ...strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
-      ...detected.map((deposit) => depositEvent("deposit.detected", deposit)),
+      ...detected.map((deposit) =>
+        depositEvent(isHeld.has(deposit) ? "deposit.held" : "deposit.detected", deposit),
+      ),
       ...credited.map((deposit) => depositEvent("deposit.credited", deposit)),
     ]);
     failpoint("watcher.before-block-commit");

@@ -325,9 +325,11 @@ async function recordFailures(
   ended: readonly SlotReceipt[],
   moved: ReadonlyMap<WithdrawalId, MovedWithdrawal>,
 ): Promise<void> {
-  const failed = ended.filter(({ cancelled, isSuccess }) =>
-    cancelled === undefined ? !isSuccess : cancelled.cause === "refused",
-  );
+  const failed = ended.filter(({ withdrawalId, cancelled, isSuccess }) => {
+    // What a token's contract did is no doing of the destination's.
+    if (moved.get(withdrawalId)?.asset !== NATIVE_ASSET) return false;
+    return cancelled === undefined ? !isSuccess : cancelled.cause === "refused";
+  });
   if (failed.length === 0) return;
   await tx.query(
     `INSERT INTO payout_failure (withdrawal_id, customer_id)
