@@ -189,7 +189,7 @@ export function createWalletNode(
         params: [messageOf(wallet, payment)],
       }));
       const meanings = await estimateInParts(rpc, calls, { signal, perCall, budgetMs });
-      return withoutRefusedTransfers(rpc, { wallet, payments, meanings, signal });
+      return withoutRefusedTransfers(rpc, { wallet, payments, meanings, signal, budgetMs });
     },
     tokenBalances: (account, tokens, at, { signal }) =>
       evm.tokenBalances(
@@ -223,30 +223,48 @@ async function withoutRefusedTransfers(
     readonly payments: readonly PaymentEstimate[];
     readonly meanings: readonly (EstimateMeaning | undefined)[];
     readonly signal: AbortSignal;
+    readonly budgetMs: number;
   },
 ): Promise<(EstimateMeaning | undefined)[]> {
-  const { wallet, payments, meanings, signal } = asked;
+  const { wallet, payments, meanings } = asked;
   const transfers = payments.flatMap((payment, index) => {
     const isPayable = payment.transfer !== undefined && meanings[index]?.kind === "payable";
     return isPayable ? [{ payment, index }] : [];
   });
-  const outcomes = await rpc.batch(
-    transfers.map(({ payment }) => ({
-      method: "eth_call",
-      params: [messageOf(wallet, payment), "latest"],
-    })),
-    { signal },
-  );
+  if (transfers.length === 0) return [...meanings];
+  const calls = transfers.map(({ payment }) => ({
+    method: "eth_call",
+    params: [messageOf(wallet, payment), "latest"],
+  }));
+  const outcomes = await callInTime(rpc, calls, asked);
   const checked = [...meanings];
   transfers.forEach(({ index }, position) => {
     const outcome = outcomes[position];
-    if (outcome?.ok !== true) checked[index] = { kind: "unknown", reason: "its call failed" };
+    if (outcome?.ok !== true)
+      checked[index] = { kind: "unknown", reason: "its call gave no answer" };
     else if (!isAgreement(readHex(outcome.result, "answer of a transfer"))) {
       const reason = "the token answers that it does not transfer";
       checked[index] = { kind: "refused-by-destination", reason };
     }
   });
   return checked;
+}
+
+/** Outcomes of the calls; none where the node did not answer in time: code may take it long. */
+async function callInTime(
+  rpc: JsonRpcClient,
+  calls: readonly RpcCall[],
+  { signal, budgetMs }: { readonly signal: AbortSignal; readonly budgetMs: number },
+): Promise<readonly RpcOutcome[]> {
+  const limited = limitedSignal([signal], budgetMs);
+  try {
+    return await rpc.batch(calls, { signal: limited });
+  } catch (error) {
+    signal.throwIfAborted();
+    const isLate = error instanceof NodeFault && error.code === "NODE_TIMEOUT";
+    if (!isLate && !limited.aborted) throw error;
+    return [];
+  }
 }
 
 /** Older tokens answer nothing; the standard's answer is one word that is not zero. */
