@@ -55,6 +55,7 @@ const folders = temporaryFolders();
 let kit: RunningKit;
 let chain: ExchangeChain;
 let faucet: Sender;
+let issuer: Sender;
 let folder: string;
 let proxy: FaultProxy;
 /** The honest token's interface, compiled once. */
@@ -99,7 +100,7 @@ async function openFolder(): Promise<string> {
 /** Everything that an address can be given, and everything that only looks like it. */
 async function play() {
   await fundWallets({ chain, faucet }, [ISSUER], 10n * TOKEN);
-  const issuer = new Sender(ISSUER, chain);
+  issuer = new Sender(ISSUER, chain);
   const customer = new Sender(CUSTOMER, chain);
   const sources = { ...compileContracts("Tokens.sol"), ...compileFixture("Payments.sol") };
   const { HonestToken, FeeOnTransferToken, Payer } = sources;
@@ -331,7 +332,6 @@ describe("the exchange beside them", () => {
     const body = { customerId: "goldsmith" };
     const { address } = (await callApi(kit, "depositApi", { path: "/v1/addresses", body })).body;
     const hot = `0x${JSON.parse(kit.key("hot-wallet.json")).address.replace(/^0x/, "")}`;
-    const issuer = new Sender(ISSUER, chain);
     const mint = (to: unknown, units: bigint) =>
       callRequest(honestToken, HONEST, { name: "mint", args: [to, units] });
     await chain.mined(await issuer.send([mint(address, 500n), mint(hot, 300n)]));
