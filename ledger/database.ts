@@ -13,6 +13,7 @@ import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence
 import { Units1760000000007 } from "./migrations/0007-units.js";
 import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
+import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -32,6 +33,7 @@ export const LEDGER_MIGRATIONS = [
   Units1760000000007,
   Webhooks1760000000010,
   TamperEvidence1760000000011,
+  Tokens1760000000012,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -8,7 +8,11 @@ import { refuseInRecovery } from "./recovery/ledger-guard.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events; `withdrawal.<status>` are written by the withdrawal side. */
-export type EventType = `deposit.${string}` | `withdrawal.${string}` | "webhook.disabled";
+export type EventType =
+  | `deposit.${string}`
+  | `withdrawal.${string}`
+  | `token.${string}`
+  | "webhook.disabled";
 
 /** An event to append; `data` names what it is about and what integrators need. */
 export interface NewEvent {

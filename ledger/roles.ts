@@ -51,6 +51,10 @@ const WATCHER: Writes = {
     "task_lease",
     "chain_link",
     "reconcile_run",
+    "asset",
+    "token_state",
+    "token_state_change",
+    "token_sighting",
   ],
   update: [
     "chain_cursor",
@@ -65,6 +69,7 @@ const WATCHER: Writes = {
     "deposit",
     "incident",
     "signing_freeze",
+    "token_state",
   ],
   draw: [],
   hidden: [],

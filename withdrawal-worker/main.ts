@@ -3,8 +3,10 @@ import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
+import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-registry.js";
 import { findIdentity } from "../ledger/find-identity.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
@@ -20,7 +22,7 @@ import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AcceptQueue } from "./api/accept-queue.js";
-import { createWithdrawalRoutes } from "./api/routes.js";
+import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
@@ -42,6 +44,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const settings = toLaneSettings(config);
   const signer = openSigner(home, settings);
   const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const entries = loadExchangeTokens(home);
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
@@ -55,7 +58,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
-  await checkLedger(home, database, log);
+  await checkLedger(home, { database, entries, log });
+  const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
@@ -70,7 +74,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const server = createServer({ config, database, signer, lane, queue, apiKey, context });
+  const serving = { config, database, signer, tokens, lane, queue, apiKey, context };
+  const server = createServer(serving);
   try {
     await server.start();
   } catch (error) {
@@ -90,8 +95,17 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
 }
 
 /** A ledger that is not what the home remembers is closed before anything is signed by it. */
-async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<void> {
+async function checkLedger(
+  home: string,
+  parts: {
+    readonly database: SqlDatabase;
+    readonly entries: readonly TokenEntry[];
+    readonly log: Logger;
+  },
+): Promise<void> {
+  const { database, entries, log } = parts;
   try {
+    await readAgreedTokens(database, entries);
     const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
     const reason = await guard.check();
     if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
@@ -149,12 +163,13 @@ function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
   readonly signer: Signer;
+  readonly tokens: WithdrawalApiParts["tokens"];
   readonly lane: Lane;
   readonly queue: WakeQueue;
   readonly apiKey: string;
   readonly context: ProcessContext;
 }): HttpServer {
-  const { config, database, signer, lane, queue, apiKey, context } = parts;
+  const { config, database, signer, tokens, lane, queue, apiKey, context } = parts;
   const metrics = createMetrics();
   const wallet = signer.address;
   registerWorkerHealth(metrics, {
@@ -175,6 +190,7 @@ function createServer(parts: {
         clock: systemClock,
       }),
       wallet,
+      tokens,
       onCancelled: () => queue.wake(),
     }),
     access: new KeyRing({

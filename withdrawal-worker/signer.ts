@@ -4,21 +4,26 @@
  */
 import { type Address } from "../chain/address.js";
 import { privateKeyToAddress } from "../chain/signing/account-key.js";
-import { bytesToHex, type Hash32, type Hex } from "../chain/hex.js";
+import type { TokenTransfer } from "../chain/erc20.js";
+import { bytesToHex, type Hash32, type Hex, hexToBytes } from "../chain/hex.js";
+import { calldataOf, isCalldataOf } from "../ledger/withdrawals/payment-terms.js";
 import { buildAndSign } from "../chain/signing/legacy-transaction.js";
 import { decodeTransaction, recoverSender, type SignedTransaction } from "../chain/transaction.js";
 import { WorkerError } from "./errors.js";
 import { cancelPriceCap } from "./lane/gas.js";
 
 /**
- * A plain payment in a legacy transaction, without data. Nothing to the wallet itself is a
- * cancelling transfer: no request ever names the wallet as its destination.
+ * A payment in a legacy transaction: coins without data, or a token's transfer, which is a call of its
+ * contract without value. Nothing to the wallet itself is a cancelling transfer: no request ever names
+ * the wallet as its destination.
  */
 export interface PaymentIntent {
   readonly chainId: bigint;
   readonly nonce: bigint;
   readonly to: Address;
   readonly valueAtoken: bigint;
+  /** The one call that may be signed; undefined for coins. */
+  readonly transfer?: TokenTransfer | undefined;
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: bigint;
 }
@@ -51,14 +56,15 @@ export function createKeySigner(
   return {
     address,
     sign(intent) {
-      const tx = buildAndSign({ ...intent, data: new Uint8Array(0) }, options.privateKey);
+      const data = hexToBytes(calldataOf({ transfer: intent.transfer }));
+      const tx = buildAndSign({ ...intent, data }, options.privateKey);
       return checkTransaction(tx, intent, { ...options, signer: address });
     },
   };
 }
 
 /**
- * Holds signed bytes against the intent: chain, nonce, recipient, value, no data, gas and price
+ * Holds signed bytes against the intent: chain, nonce, recipient, value, data, gas and price
  * within the limits, signed by the wallet.
  * @throws SIGNED_DIFFERENTLY, and the decoder's errors
  */
@@ -89,7 +95,8 @@ function checkTransaction(
     ["nonce", tx.nonce === intent.nonce],
     ["to", tx.to === intent.to],
     ["value", tx.valueAtoken === intent.valueAtoken],
-    ["data", tx.data.length === 0],
+    ["data", isCalldataOf({ transfer: intent.transfer }, bytesToHex(tx.data))],
+    ["valueOfCall", intent.transfer === undefined || tx.valueAtoken === 0n],
     ["gasLimit", tx.gasLimit === intent.gasLimit && tx.gasLimit <= limits.gasLimitMax],
     ["gasPrice", tx.maxFeePerGasAtoken === intent.gasPriceAtoken],
     ["gasPriceCap", tx.maxFeePerGasAtoken <= capOf(intent, limits)],

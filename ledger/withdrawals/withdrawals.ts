@@ -4,7 +4,7 @@ import type { Address } from "../../chain/address.js";
 import { sha256 } from "../../chain/hashes.js";
 import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { type CustomerId, customerAccount, heldAccount } from "../books/accounts.js";
+import { type CustomerId, customerAccount, heldAccount, NATIVE_ASSET } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
@@ -39,7 +39,7 @@ export interface WithdrawalRequest {
 
 /** Rules that only new requests are held against: a repeat of an accepted one is answered. */
 export interface AcceptRules {
-  /** Smallest amount; 0 takes any. */
+  /** Smallest amount of the coin; 0 takes any. */
   readonly minimumAtoken: bigint;
   /** Now, milliseconds since 1970 UTC: a deadline before it is refused. */
   readonly nowMs: number;
@@ -251,7 +251,7 @@ function decide(
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
-  if (request.amountUnits < rules.minimumAtoken) {
+  if (request.asset === NATIVE_ASSET && request.amountUnits < rules.minimumAtoken) {
     return { kind: "refused", refusal: "BELOW_MINIMUM" };
   }
   if (isLate(request, rules) && !mayBePaid) {

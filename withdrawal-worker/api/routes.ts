@@ -8,6 +8,7 @@ import {
 import { errorMessage } from "../../chain/errors.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { parseAtoken } from "../../chain/units.js";
+import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
@@ -35,6 +36,8 @@ export interface WithdrawalApiParts {
   readonly accept: AcceptQueue;
   /** The hot wallet that pays. */
   readonly wallet: Address;
+  /** Tokens that can be withdrawn, and that never receive. */
+  readonly tokens: readonly Pick<TokenAsset, "symbol" | "contract">[];
   /** Told after a withdrawal was cancelled, or is to be. */
   readonly onCancelled: () => void;
 }
@@ -106,7 +109,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  */
 export function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body">,
-  wallet: Address,
+  { wallet, tokens }: Pick<WithdrawalApiParts, "wallet" | "tokens">,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
   if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
@@ -118,17 +121,14 @@ export function parseWithdrawalRequest(
   }
   const body = typeof request.body === "object" && request.body !== null ? request.body : {};
   const read = (name: string): unknown => Reflect.get(body, name);
-  const asset = read("asset");
-  if (typeof asset !== "string") throw invalidField("asset", "expected text");
-  if (asset !== NATIVE_ASSET) {
-    throw new ApiError(422, "UNKNOWN_ASSET", `asset must be ${NATIVE_ASSET}`, { field: "asset" });
-  }
+  const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
-  if ([wallet, ZERO_ADDRESS, BURN_ADDRESS].includes(destination)) {
+  const contracts = tokens.map(({ contract }) => contract);
+  if ([wallet, ZERO_ADDRESS, BURN_ADDRESS, ...contracts].includes(destination)) {
     throw new ApiError(
       422,
       "FORBIDDEN_DESTINATION",
-      "the hot wallet, the zero address and the burn address are never paid",
+      "the hot wallet, the zero address, the burn address and contracts of tokens are never paid",
       { field: "to" },
     );
   }
@@ -138,7 +138,7 @@ export function parseWithdrawalRequest(
     asset,
     destination,
     destinationText: String(read("to")),
-    amountUnits: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
+    amountUnits: readAmount(asset, read),
     wallet,
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
   };
@@ -167,7 +167,7 @@ async function createWithdrawal(
   parts: WithdrawalApiParts,
   request: HttpRequest,
 ): Promise<HttpReply> {
-  const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts.wallet));
+  const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts));
   if (outcome.outcome === "refused") {
     throw new ApiError(422, outcome.refusal, REFUSALS[outcome.refusal]);
   }
@@ -215,6 +215,28 @@ async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise
       next: hasMore ? String(last.position) : null,
     },
   };
+}
+
+function readAsset(asset: unknown, tokens: WithdrawalApiParts["tokens"]): string {
+  if (typeof asset !== "string") throw invalidField("asset", "expected text");
+  if (asset === NATIVE_ASSET || tokens.some(({ symbol }) => symbol === asset)) return asset;
+  const message = `asset must be ${NATIVE_ASSET} or a token of this exchange`;
+  throw new ApiError(422, "UNKNOWN_ASSET", message, { field: "asset" });
+}
+
+/** Units on every asset; atoken says the same, of the coin alone. */
+function readAmount(asset: string, read: (name: string) => unknown): bigint {
+  const [units, atoken] = [read("amountUnits"), read("amountAtoken")];
+  if (asset !== NATIVE_ASSET && atoken !== undefined) {
+    throw invalidField("amountAtoken", `an amount of ${asset} is told in amountUnits`);
+  }
+  const name = units === undefined && asset === NATIVE_ASSET ? "amountAtoken" : "amountUnits";
+  const amountUnits = parseField(name, () => parseAtoken(read(name)));
+  if (units !== undefined && atoken !== undefined) {
+    const same = parseField("amountAtoken", () => parseAtoken(atoken));
+    if (same !== amountUnits) throw invalidField("amountAtoken", "amountUnits says otherwise");
+  }
+  return amountUnits;
 }
 
 function readCustomerId(value: unknown): CustomerId {

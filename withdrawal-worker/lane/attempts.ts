@@ -1,6 +1,7 @@
 /** Signing: the first attempt of each slot, and those that replace it on the same nonce. */
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
+import { type PaymentTerms, paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
@@ -59,14 +60,13 @@ async function giveUp(context: LaneContext, slots: readonly LiveSlot[]): Promise
 
 /** Signs a slot's payment with this gas; the caller stores it before it leaves. */
 export function signPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
-  const { destination: to, amountUnits: valueAtoken } = slot;
-  return sign(context, slot, { kind: "payment", to, valueAtoken, gas });
+  return sign(context, slot, { kind: "payment", ...paymentTerms(slot), gas });
 }
 
 /** Signs a transfer of nothing to the wallet itself on a slot's nonce. */
 export function signCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
   const to = context.signer.address;
-  return sign(context, slot, { kind: "cancel", to, valueAtoken: 0n, gas });
+  return sign(context, slot, { kind: "cancel", to, valueAtoken: 0n, transfer: undefined, gas });
 }
 
 /** Stores what was signed to replace earlier attempts. */
@@ -117,16 +117,14 @@ export class FeeRoom {
 function sign(
   context: LaneContext,
   slot: LiveSlot,
-  wanted: Pick<NewAttempt, "kind" | "valueAtoken"> & {
-    readonly to: LiveSlot["destination"];
-    readonly gas: AttemptGas;
-  },
+  wanted: PaymentTerms & Pick<NewAttempt, "kind"> & { readonly gas: AttemptGas },
 ): NewAttempt {
-  const { kind, to, valueAtoken } = wanted;
+  const { kind, to, valueAtoken, transfer } = wanted;
   const { gasLimit, gasPriceAtoken } = wanted.gas;
   const { chainId } = context;
   const gas = { gasLimit, gasPriceAtoken };
-  const signed = context.signer.sign({ chainId, nonce: slot.nonce, to, valueAtoken, ...gas });
+  const terms = { to, valueAtoken, transfer };
+  const signed = context.signer.sign({ chainId, nonce: slot.nonce, ...terms, ...gas });
   return {
     slotId: slot.slotId,
     withdrawalId: slot.withdrawalId,

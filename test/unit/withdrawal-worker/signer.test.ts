@@ -1,6 +1,6 @@
 /** Signed payments: equal to what ethers signs, and never different from the intent. */
 import { describe, expect, it } from "@jest/globals";
-import { Transaction, Wallet } from "ethers";
+import { Interface, Transaction, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import { signLegacy } from "../../../chain/transaction.js";
@@ -79,6 +79,39 @@ describe("a signer", () => {
           details: expect.objectContaining({ wrong: expect.arrayContaining([field]) }),
         }),
       });
+    }
+  });
+
+  it("signs a token's transfer as ethers encodes it, and no other call of the contract", async () => {
+    const abi = new Interface(["function transfer(address,uint256)"]);
+    const transfer = { to: parseAddress(`0x${"7a".repeat(20)}`), amountUnits: 12_345n };
+    const call = { ...intent, valueAtoken: 0n, gasLimit: 60_000n, transfer };
+    const data = abi.encodeFunctionData("transfer", [transfer.to, transfer.amountUnits]);
+    const expected = await wallet.signTransaction({
+      type: 0,
+      chainId: call.chainId,
+      nonce: Number(call.nonce),
+      to: call.to,
+      value: 0n,
+      data,
+      gasLimit: call.gasLimit,
+      gasPrice: call.gasPriceAtoken,
+    });
+    expect(signer.sign(call).raw).toBe(expected);
+    const key = hexToBytes(wallet.privateKey);
+    const other = (args: readonly unknown[], tail = "") =>
+      hexToBytes(`${abi.encodeFunctionData("transfer", args)}${tail}` as `0x${string}`);
+    const forgeries = [
+      other([signer.address, transfer.amountUnits]),
+      other([transfer.to, transfer.amountUnits + 1n]),
+      other([transfer.to, transfer.amountUnits], "00"),
+      new Uint8Array(0),
+    ].map((bytes) => signLegacy({ ...call, data: bytes }, key));
+    const paying = signLegacy({ ...call, valueAtoken: 1n, data: hexToBytes(data) }, key);
+    for (const raw of [...forgeries, paying]) {
+      expect(() => checkSigned(raw, call, { ...limits, signer: signer.address })).toThrow(
+        expect.objectContaining({ code: "SIGNED_DIFFERENTLY" }),
+      );
     }
   });
 });
