@@ -4,10 +4,11 @@ import { AppError } from "../chain/errors.js";
 /**
  * Codes. SIGNED_DIFFERENTLY: signed bytes do not say what was intended (never sent); WRONG_NODE:
  * the node belongs to another chain; NODE_BROKEN: it answers what cannot be true; NODE_BEHIND: it is
- * catching up or shows an older head.
+ * catching up or shows an older head; SIGNER_UNREACHABLE: who holds the key gives no signature now.
  */
 export const WORKER_ERROR_CODES = [
   "SIGNED_DIFFERENTLY",
+  "SIGNER_UNREACHABLE",
   "WRONG_NODE",
   "NODE_BROKEN",
   "NODE_BEHIND",
