@@ -2,6 +2,7 @@
  * The past of newly registered addresses: coins that came before the address was given to a
  * customer go to suspense, one deposit row per operation, proven against the balance.
  */
+import { NATIVE_ASSET } from "../ledger/books/accounts.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
@@ -95,6 +96,7 @@ function splitPast(address: DepositAddress, entries: readonly AccountJournalEntr
     // A transfer to itself moved nothing.
     if (entry.change.from === entry.change.to) continue;
     const place = {
+      asset: NATIVE_ASSET,
       address: address.address,
       height: entry.height,
       txHash: entry.transactionHash ?? entry.blockHash,
@@ -105,12 +107,12 @@ function splitPast(address: DepositAddress, entries: readonly AccountJournalEntr
       inflows.push({
         ...place,
         customerId: address.customerId,
-        amountAtoken: entry.deltaAtoken,
+        amountUnits: entry.deltaAtoken,
         blockHash: entry.blockHash,
         creditable: false,
       });
     } else {
-      outflows.push({ ...place, amountAtoken: -entry.deltaAtoken });
+      outflows.push({ ...place, amountUnits: -entry.deltaAtoken });
     }
   }
   return { inflows, outflows };

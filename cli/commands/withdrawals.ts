@@ -3,7 +3,7 @@
  * more, and the kill switch of signing.
  */
 import { toChecksumAddress } from "../../chain/address.js";
-import { atokenToToken } from "../../chain/units.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import { freezeSigning, readFreeze } from "../../ledger/withdrawals/signing-freeze.js";
 import {
@@ -16,6 +16,7 @@ import {
   listWithdrawals,
   type Withdrawal,
 } from "../../ledger/withdrawals/withdrawals.js";
+import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import { type LedgerAlone, withLedgerAlone } from "./ledger-alone.js";
 import { type LedgerCommand, toJson } from "./ledger-tools.js";
@@ -137,19 +138,19 @@ export async function switchLine(opened: LedgerAlone): Promise<string> {
 }
 
 function rowOf(withdrawal: Withdrawal): string {
-  const { id, status, customerId, amountAtoken, destination, nonce, reason } = withdrawal;
+  const { id, status, customerId, asset, amountUnits, destination, nonce, reason } = withdrawal;
   const place = nonce === undefined ? "" : ` nonce ${nonce}`;
   const why = reason === undefined ? "" : ` (${reason})`;
-  const amount = `${atokenToToken(amountAtoken)} ${withdrawal.asset}`;
+  const amount = amountText(asset, amountUnits);
   return `${id} ${status} ${customerId} ${amount} -> ${toChecksumAddress(destination)}${place}${why}`;
 }
 
 function detailsOf(withdrawal: Withdrawal): string[] {
-  const { amountAtoken, hashes, txHash, blockNumber, history, expiresAt } = withdrawal;
+  const { asset, amountUnits, hashes, txHash, blockNumber, history, expiresAt } = withdrawal;
   const mined = blockNumber === undefined ? "not yet" : `${txHash} in block ${blockNumber}`;
   return [
     rowOf(withdrawal),
-    `  amount     ${amountAtoken} atoken`,
+    `  amount     ${amountUnits} ${asset === NATIVE_ASSET ? "atoken" : `units of ${asset}`}`,
     `  signed     ${hashes.length === 0 ? "nothing yet" : hashes.join(", ")}`,
     `  mined      ${mined}`,
     ...(expiresAt === undefined ? [] : [`  deadline   ${expiresAt}`]),

@@ -1,7 +1,7 @@
 /** The chart of accounts. Codes are checked again by the database, which also knows asset:break. */
 import { LedgerError } from "../errors.js";
 
-/** The only asset of this version; rows carry it so that tokens need no new tables. */
+/** The chain's own coin, counted in atoken. */
 export const NATIVE_ASSET = "TOKEN";
 
 /** Coins of the hot wallet on the chain. */

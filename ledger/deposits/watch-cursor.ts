@@ -1,7 +1,7 @@
 /** The watcher's cursor: the last block whose deposits, postings and events are all committed. */
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { HOT_WALLET, OPENING_CAPITAL } from "../books/accounts.js";
+import { HOT_WALLET, NATIVE_ASSET, OPENING_CAPITAL } from "../books/accounts.js";
 import { postJournal } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
@@ -86,7 +86,12 @@ export async function beginCursorBehind(
         effectiveHeight: block.height,
         memo: `balance after block ${block.height}`,
         postings: [
-          { debit: HOT_WALLET, credit: OPENING_CAPITAL, amountAtoken: block.hotWalletAtoken },
+          {
+            asset: NATIVE_ASSET,
+            debit: HOT_WALLET,
+            credit: OPENING_CAPITAL,
+            amountUnits: block.hotWalletAtoken,
+          },
         ],
       });
     }

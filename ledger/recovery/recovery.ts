@@ -1,6 +1,12 @@
 /** Carries out a recovery: one commit, after which the ledger is open again in a new epoch. */
 import type { Address } from "../../chain/address.js";
-import { HOT_WALLET, NETWORK_FEE, RECOVERED_PAYMENTS, UNASSIGNED } from "../books/accounts.js";
+import {
+  HOT_WALLET,
+  NATIVE_ASSET,
+  NETWORK_FEE,
+  RECOVERED_PAYMENTS,
+  UNASSIGNED,
+} from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -121,7 +127,7 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
     const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
     await tx.query(
       `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
-         amount_atoken, gas_used, gas_price_atoken, epoch, decision)
+         amount_units, gas_used, gas_price_atoken, epoch, decision)
        SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2,
               CASE WHEN hash = ANY ($11::text[]) THEN 'booked-before'
                    WHEN amount = 0 THEN 'nothing-paid' END
@@ -172,8 +178,10 @@ async function readBooked(
 
 function postingsOf({ valueAtoken, gasUsed, gasPriceAtoken }: MinedPayment): Posting[] {
   const sides = [
-    { debit: RECOVERED_PAYMENTS, credit: HOT_WALLET, amountAtoken: valueAtoken },
-    { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: gasUsed * gasPriceAtoken },
+    { debit: RECOVERED_PAYMENTS, amountUnits: valueAtoken },
+    { debit: NETWORK_FEE, amountUnits: gasUsed * gasPriceAtoken },
   ];
-  return sides.filter(({ amountAtoken }) => amountAtoken > 0n);
+  return sides
+    .filter(({ amountUnits }) => amountUnits > 0n)
+    .map((side) => ({ ...side, asset: NATIVE_ASSET, credit: HOT_WALLET }));
 }

@@ -159,7 +159,7 @@ export interface QueuedWithdrawal {
   readonly id: WithdrawalId;
   readonly customerId: string;
   readonly destination: Address;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
 }
 
 /**
@@ -171,9 +171,9 @@ export async function readSlotQueue(
   options: { readonly wallet: Address; readonly limit: number },
 ): Promise<QueuedWithdrawal[]> {
   const rows = await sql.query<
-    Record<"id" | "customer_id" | "destination" | "amount_atoken", string>
+    Record<"id" | "customer_id" | "destination" | "amount_units", string>
   >(
-    `SELECT id, customer_id, destination, amount_atoken::text FROM withdrawal
+    `SELECT id, customer_id, destination, amount_units::text FROM withdrawal
       WHERE wallet = $1 AND status = 'accepted' AND next_try_at <= now()
       ORDER BY next_try_at, position LIMIT $2`,
     [options.wallet, options.limit],
@@ -182,7 +182,7 @@ export async function readSlotQueue(
     id: toWithdrawalId(row.id),
     customerId: row.customer_id,
     destination: storedAddress(row.destination),
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
   }));
 }
 
@@ -233,7 +233,7 @@ async function writeSlots(
       chosen.map(({ id }) => id),
       chosen.map(({ gasLimit }) => gasLimit.toString()),
       chosen.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
-      chosen.map((candidate) => (candidate.amountAtoken + feeOf(candidate)).toString()),
+      chosen.map((candidate) => (candidate.amountUnits + feeOf(candidate)).toString()),
       chosen.map((candidate) => feeOf(candidate).toString()),
       chosen.map(({ entersCode }) => entersCode),
     ],

@@ -8,6 +8,7 @@ import {
   FAILED_PAYOUTS,
   heldAccount,
   HOT_WALLET,
+  NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
 } from "../books/accounts.js";
@@ -294,31 +295,33 @@ function endingEntry(
   { failureFeeAtoken }: FailureRules,
 ): JournalEntry {
   const customerId = parseCustomerId(withdrawal.customerId);
-  const { amountAtoken } = withdrawal;
+  const { asset, amountUnits } = withdrawal;
   const debit = heldAccount(customerId);
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
   const askedAtoken = hasFailed ? failureFeeAtoken : 0n;
-  const chargedAtoken = askedAtoken < amountAtoken ? askedAtoken : amountAtoken;
+  const chargedUnits = askedAtoken < amountUnits ? askedAtoken : amountUnits;
   const principal: Posting = {
+    asset,
     debit,
     credit: end === "settled" ? HOT_WALLET : customerAccount(customerId),
-    amountAtoken: amountAtoken - chargedAtoken,
+    amountUnits: amountUnits - chargedUnits,
   };
   const postings: Posting[] = [
     principal,
-    { debit, credit: FAILED_PAYOUTS, amountAtoken: chargedAtoken },
+    { asset, debit, credit: FAILED_PAYOUTS, amountUnits: chargedUnits },
     {
+      asset: NATIVE_ASSET,
       debit: NETWORK_FEE,
       credit: HOT_WALLET,
-      amountAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
+      amountUnits: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
     },
   ];
   return {
     kind: KIND_OF_END[end],
     idemKey: endingKey(receipt.withdrawalId),
     effectiveHeight: receipt.blockNumber,
-    postings: postings.filter((posting) => posting.amountAtoken > 0n),
+    postings: postings.filter((posting) => posting.amountUnits > 0n),
   };
 }
 

@@ -311,7 +311,7 @@ export class Desk {
           asset: NATIVE_ASSET,
           destination: fields.to,
           destinationText: fields.to,
-          amountAtoken: fields.amountAtoken,
+          amountUnits: fields.amountAtoken,
           wallet: WALLET,
         },
       ],
@@ -331,7 +331,7 @@ export class Desk {
 
   async availableAtoken(customer: string): Promise<bigint | undefined> {
     const balances = await customerBalances(this.database, parseCustomerId(customer));
-    return balances?.[0]?.availableAtoken;
+    return balances?.[0]?.availableUnits;
   }
 
   /** What somebody types: `causeway <words> --home ...`. */

@@ -146,7 +146,14 @@ export class House {
         kind: "test.fund",
         idemKey: `fund:${randomUUID()}`,
         effectiveHeight: 0,
-        postings: [{ debit: HOT_WALLET, credit: customerAccount(customerId), amountAtoken }],
+        postings: [
+          {
+            asset: NATIVE_ASSET,
+            debit: HOT_WALLET,
+            credit: customerAccount(customerId),
+            amountUnits: amountAtoken,
+          },
+        ],
       });
     });
   }
@@ -173,7 +180,7 @@ export class House {
   /** Available and held balance of a customer. */
   async balance(customer: string): Promise<{ available: bigint; held: bigint }> {
     const rows = await this.database.query<{ available: string; held: string }>(
-      `SELECT available_atoken::text AS available, held_atoken::text AS held
+      `SELECT available_units::text AS available, held_units::text AS held
          FROM customer_balance WHERE customer_id = $1`,
       [customer],
     );
@@ -183,8 +190,8 @@ export class House {
   /** Debits minus credits of an account. */
   async accountAtoken(account: string): Promise<bigint> {
     const rows = await this.database.query<{ sum: string }>(
-      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE 0 END)
-                     - sum(CASE WHEN credit = $1 THEN amount_atoken ELSE 0 END), 0)::text AS sum
+      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_units ELSE 0 END)
+                     - sum(CASE WHEN credit = $1 THEN amount_units ELSE 0 END), 0)::text AS sum
          FROM posting WHERE debit = $1 OR credit = $1`,
       [account],
     );
@@ -214,7 +221,7 @@ export function requestOf(fields: Partial<WithdrawalRequest> = {}): WithdrawalRe
     asset: NATIVE_ASSET,
     destination,
     destinationText: destination,
-    amountAtoken: TOKEN,
+    amountUnits: TOKEN,
     wallet: WALLET,
     ...fields,
   };
