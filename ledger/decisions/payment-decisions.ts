@@ -13,7 +13,11 @@ import {
 import { postJournal } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
 import { lockPayment, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import { storedAtoken } from "../stored-values.js";
+import { earnedFeePostings } from "../withdrawals/holds.js";
+import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { type AcceptRules, acceptWithdrawals } from "../withdrawals/withdrawals.js";
@@ -25,22 +29,29 @@ export async function linkPayment(
 ): Promise<NewEvent[]> {
   const { hash, withdrawalId: id } = link;
   const payment = await lockUndecided(tx, hash);
-  const rows = await tx.query<{ customer_id: string; status: string; fits: boolean }>(
-    `SELECT customer_id, status, destination = $2 AND amount_units = $3::numeric AS fits
+  const rows = await tx.query<{
+    customer_id: string;
+    asset: string;
+    fee_units: string;
+    status: string;
+    fits: boolean;
+  }>(
+    `SELECT customer_id, asset, fee_units::text, status, destination = $2 AND amount_units = $3::numeric AS fits
        FROM withdrawal WHERE id = $1 FOR UPDATE`,
     [id, payment.destination ?? "", payment.amountUnits.toString()],
   );
   const row = rows[0];
   if (row === undefined) throw refused(`no withdrawal has the id ${id}`);
   if (!row.fits) throw refused(`${hash} paid another amount or another address than ${id} asks`);
-  if (row.status !== "frozen" && row.status !== "accepted") {
+  const isWaiting = WAITING_STATUSES.some((status) => status === row.status);
+  if (row.status !== "frozen" && !isWaiting) {
     throw refused(`${id} is ${row.status}: only what waits or is frozen can be linked`);
   }
   await tx.query(
     `UPDATE recovered_payment SET decision = 'linked', withdrawal_id = $2 WHERE tx_hash = $1`,
     [hash, id],
   );
-  const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], ["accepted"]);
+  const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], WAITING_STATUSES);
   await closeSlot(tx, payment, id);
   const data = { txHash: hash, blockNumber: payment.height, recovered: true };
   const included = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
@@ -58,6 +69,12 @@ export async function linkPayment(
         credit: RECOVERED_PAYMENTS,
         amountUnits: payment.amountUnits,
       },
+      ...earnedFeePostings({
+        customerId: row.customer_id,
+        asset: row.asset,
+        amountUnits: payment.amountUnits,
+        feeUnits: storedAtoken(row.fee_units),
+      }),
     ],
   });
   return [...frozen.events, ...included.events, ...settled.events];
@@ -96,7 +113,12 @@ async function closeSlot(tx: Sql, payment: RecoveredPayment, id: WithdrawalId): 
 }
 
 /** It was judged when it was made; what counts now is that it was paid. */
-const LOST_REQUEST: AcceptRules = { minimumAtoken: 0n, nowMs: 0 };
+const LOST_REQUEST: AcceptRules = {
+  minimumAtoken: 0n,
+  nowMs: 0,
+  policy: hashPolicy(PERMISSIVE_POLICY),
+  isStopped: false,
+};
 
 /**
  * Books a request that the ledger lost as it was: accepted with its key, so that a client's repeat

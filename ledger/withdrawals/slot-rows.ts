@@ -36,6 +36,8 @@ export interface LiveSlot {
   readonly nonce: bigint;
   readonly withdrawalId: WithdrawalId;
   readonly status: WithdrawalStatus;
+  readonly customerId: string;
+  readonly asset: string;
   readonly destination: Address;
   readonly amountUnits: bigint;
   /** Gas that the first attempt is signed with. */
@@ -56,6 +58,8 @@ export interface SlotRow {
   readonly nonce: string;
   readonly withdrawal_id: string;
   readonly status: string;
+  readonly customer_id: string;
+  readonly asset: string;
   readonly destination: string;
   readonly amount_units: string;
   readonly gas_limit: string;
@@ -81,7 +85,8 @@ interface AttemptRow {
 
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
-  SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.destination,
+  SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.customer_id,
+         w.asset, w.destination,
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
@@ -99,6 +104,8 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     nonce: storedAtoken(row.nonce),
     withdrawalId: toWithdrawalId(row.withdrawal_id),
     status: storedStatus(row.status),
+    customerId: row.customer_id,
+    asset: row.asset,
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
     gasLimit: storedAtoken(row.gas_limit),

@@ -34,8 +34,6 @@ export function openSigner(parts: SignerParts): OpenedSigner {
   const { home, chainId, limits, totals, own, contractOf } = parts;
   const holder = openHolder(parts);
   const policy = new PolicyFile(policyPath(home));
-  // A signer that could not start would be noticed at the first payment only.
-  policy.read();
   const signer = new PolicySigner(holder, {
     chainId,
     limits,

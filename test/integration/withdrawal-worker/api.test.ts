@@ -21,13 +21,16 @@ import {
   registerWorkerFigures,
   registerWorkerHealth,
 } from "../../../withdrawal-worker/worker-metrics.js";
-import { ANY_REQUEST, freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let house: House;
 let server: HttpServer;
 
 const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
+
+const policy = { current: async () => house.files.policy };
 
 function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
   return createHttpServer({
@@ -39,9 +42,14 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
       accept: new AcceptQueue(house.database, {
         onAccepted: () => undefined,
         minimumAtoken,
+        policy,
+        isStopped: () => false,
         clock: systemClock,
       }),
       wallet: WALLET,
+      policy,
+      chainId: 6940n,
+      tokenContracts: [],
       onCancelled: () => undefined,
     }),
     access: singleKeyAccess("k3y"),
