@@ -4,7 +4,12 @@ import type { Hash32 } from "../../chain/hex.js";
 import type { NodeReceipt } from "../../rpc-client/transaction-codec.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
-import type { SignedPayment, Signer, SigningIntent } from "../../withdrawal-worker/signers/signer-port.js";
+import type {
+  SignedPayment,
+  Signer,
+  SigningIntent,
+  TransactionIntent,
+} from "../../withdrawal-worker/signers/signer-port.js";
 import type { PaymentEstimate, WalletView } from "../../withdrawal-worker/lane/wallet-node.js";
 import type { EstimateMeaning } from "../../withdrawal-worker/withdrawal-state.js";
 
@@ -38,9 +43,12 @@ const GREEDY_GAS = 380_000n;
 /** Most gas of a transaction; the node does not name it, so the worker finds out by refusals. */
 export const NODE_GAS_LIMIT = 400_000n;
 
+/** What a transaction of the model says. */
+type ModelIntent = Omit<TransactionIntent, "data">;
+
 /** A mined transaction. */
 export interface Mined {
-  readonly intent: SigningIntent;
+  readonly intent: ModelIntent;
   readonly hash: Hash32;
   readonly height: number;
   readonly isSuccess: boolean;
@@ -48,9 +56,9 @@ export interface Mined {
 
 /** Signs by counting: the model knows what each of its hashes means. */
 export function createModelSigner(address: Address): Signer & {
-  readonly intentOf: ReadonlyMap<string, SigningIntent & { readonly hash: Hash32 }>;
+  readonly intentOf: ReadonlyMap<string, ModelIntent & { readonly hash: Hash32 }>;
 } {
-  const intentOf = new Map<string, SigningIntent & { readonly hash: Hash32 }>();
+  const intentOf = new Map<string, ModelIntent & { readonly hash: Hash32 }>();
   const known = new Map<string, SignedPayment>();
   const signOne = (intent: SigningIntent): SignedPayment => {
     // The same intent is the same bytes, as with RFC 6979.
@@ -86,7 +94,7 @@ export class ModelChain {
   /** Receipts of newer blocks are not told yet: a node's indexes may lag. */
   toldHeight = Number.POSITIVE_INFINITY;
   readonly natures = new Map<Address, Nature>();
-  readonly #pool = new Map<bigint, SigningIntent & { readonly hash: Hash32 }>();
+  readonly #pool = new Map<bigint, ModelIntent & { readonly hash: Hash32 }>();
   readonly #receipts = new Map<Hash32, NodeReceipt>();
   readonly #seenGreedy = new Set<Address>();
 
@@ -124,7 +132,7 @@ export class ModelChain {
   }
 
   /** Takes bytes into the pool, or refuses them as a node does. */
-  submit(tx: SigningIntent & { readonly hash: Hash32 }): SendOutcome {
+  submit(tx: ModelIntent & { readonly hash: Hash32 }): SendOutcome {
     const refused = (nodeMessage: string): SendOutcome => ({
       outcome: "refused",
       error: new RpcError(nodeMessage, { rpcCode: -32_000, method: "eth_sendRawTransaction" }),
@@ -167,7 +175,7 @@ export class ModelChain {
     return `0x${height.toString(16).padStart(64, "b")}` as Hash32;
   }
 
-  #execute(tx: SigningIntent & { readonly hash: Hash32 }): void {
+  #execute(tx: ModelIntent & { readonly hash: Hash32 }): void {
     const isSuccess = this.natureOf(tx.to) !== "fails";
     const gasUsed = 21_000n;
     this.nonce += 1n;
