@@ -2,15 +2,19 @@
 import { existsSync } from "node:fs";
 import { errorMessage } from "../chain/errors.js";
 import { readKillSwitch } from "../ledger/policy/kill-switch.js";
-import { readKillSwitchFile, UNTOUCHED_SWITCH_TEXT } from "../ledger/policy/kill-switch-file.js";
+import { encodeKillSwitch, readKillSwitchFile } from "../ledger/policy/kill-switch-file.js";
 import { type KillSwitchState, stricter } from "../ledger/policy/kill-switch-level.js";
 import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { KillSwitch } from "./lane/lane-context.js";
 
-/** Makes the file where a home of an earlier version has none. Throws the system's fault. */
-export function ensureKillSwitchFile(file: string): void {
-  if (!existsSync(file)) createFileOnce(file, UNTOUCHED_SWITCH_TEXT, SECRET_MODE);
+/**
+ * Makes the file where a home has none, as the ledger says: a lost file lifts nothing.
+ * Throws the system's and the database's faults.
+ */
+export async function ensureKillSwitchFile(file: string, sql: Sql): Promise<void> {
+  if (existsSync(file)) return;
+  createFileOnce(file, encodeKillSwitch(await readKillSwitch(sql)), SECRET_MODE);
 }
 
 /** What the file says; one that cannot be read stops everything. */

@@ -38,7 +38,7 @@ import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
 import { createScreener } from "./lane/screening.js";
 import { createWalletNode } from "./lane/wallet-node.js";
-import { PolicyKeeper, type PolicyKeeperParts } from "./policy-keeper.js";
+import { PolicyKeeper } from "./policy-keeper.js";
 import { type OpenedSigner, openSigner } from "./signers/open-signer.js";
 import { SignerTotals } from "./signers/signer-totals.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
@@ -49,8 +49,6 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
-  const switchFile = killSwitchPath(home);
-  ensureKillSwitchFile(switchFile);
   const { signer, close: closeSigner } = openWalletSigner(home, config, settings);
   const apiKey = readSecretFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
@@ -67,7 +65,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   await checkLedger(home, database, log);
-  const policy = await openPolicy({ database, file: policyPath(home), log });
+  const switchFile = killSwitchPath(home);
+  const policy = await openRules(home, database, log);
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
   const screener = createScreener(log);
   const node = createWalletNode(rpc, identity);
@@ -111,12 +110,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   ];
 }
 
-/** The policy in force; a fault of the file ends the start. */
-async function openPolicy(parts: PolicyKeeperParts): Promise<PolicyKeeper> {
+/** The policy in force, and a file of the kill switch; a fault of either ends the start. */
+async function openRules(home: string, database: SqlDatabase, log: Logger): Promise<PolicyKeeper> {
   try {
-    return await PolicyKeeper.open(parts);
+    await ensureKillSwitchFile(killSwitchPath(home), database);
+    return await PolicyKeeper.open({ database, file: policyPath(home), log });
   } catch (error) {
-    await parts.database.close();
+    await database.close();
     throw error;
   }
 }
@@ -134,7 +134,11 @@ async function checkLedger(home: string, database: SqlDatabase, log: Logger): Pr
 }
 
 /** The hot wallet's signer, with rules of its own: of the ledger it knows nothing. */
-function openWalletSigner(home: string, config: WorkerConfig, settings: LaneSettings): OpenedSigner {
+function openWalletSigner(
+  home: string,
+  config: WorkerConfig,
+  settings: LaneSettings,
+): OpenedSigner {
   const wallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
   const tokens = loadTokenFile(home);
   const contracts = new Map(tokens.map(({ symbol, contractAddress }) => [symbol, contractAddress]));

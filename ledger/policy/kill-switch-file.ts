@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError, errorCode } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
-import { isKillSwitchLevel, type KillSwitchState, SWITCH_UNTOUCHED } from "./kill-switch-level.js";
+import { isKillSwitchLevel, type KillSwitchState } from "./kill-switch-level.js";
 
 /** The file cannot be read or says nothing that can be understood: as good as the highest level. */
 export class KillSwitchFileError extends AppError<"KILL_SWITCH_UNREADABLE"> {}
@@ -18,9 +18,6 @@ const MAX_FILE_CHARACTERS = 65_536;
 export function killSwitchPath(home: string): string {
   return join(home, "config", "kill-switch.json");
 }
-
-/** Text of the file of a new home. */
-export const UNTOUCHED_SWITCH_TEXT = encodeKillSwitch(SWITCH_UNTOUCHED);
 
 /**
  * What the file says now; it is read each time.
@@ -57,7 +54,8 @@ export async function writeKillSwitchFile(file: string, state: KillSwitchState):
   await replaceFile(file, encodeKillSwitch(state), SECRET_MODE);
 }
 
-function encodeKillSwitch({ level, reason, by, at }: KillSwitchState): string {
+/** The file's text. */
+export function encodeKillSwitch({ level, reason, by, at }: KillSwitchState): string {
   return `${JSON.stringify({ level, reason, by, at: at ?? null }, undefined, 2)}\n`;
 }
 

@@ -17,10 +17,7 @@ export interface ScreeningAnswer {
 }
 
 /** Keeps answers; the first about a withdrawal stays. */
-export async function recordVerdicts(
-  sql: Sql,
-  answers: readonly ScreeningAnswer[],
-): Promise<void> {
+export async function recordVerdicts(sql: Sql, answers: readonly ScreeningAnswer[]): Promise<void> {
   if (answers.length === 0) return;
   await sql.query(
     `INSERT INTO screening_verdict (withdrawal_id, verdict, reference)

@@ -71,11 +71,7 @@ export interface PlannedAttempt {
 }
 
 /** A slot's payment with this gas. */
-export function planPayment(
-  context: LaneContext,
-  slot: LiveSlot,
-  gas: AttemptGas,
-): PlannedAttempt {
+export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
   const { destination: to, amountUnits: valueAtoken } = slot;
   return plan(context, slot, { kind: "payment", to, valueAtoken, ...gas });
 }

@@ -255,7 +255,10 @@ async function screen(
   { ledger, policy, screener }: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-): Promise<{ readonly answered: readonly QueuedWithdrawal[]; readonly waiting: readonly Waiting[] }> {
+): Promise<{
+  readonly answered: readonly QueuedWithdrawal[];
+  readonly waiting: readonly Waiting[];
+}> {
   const { screening } = (await policy.current()).policy;
   if (screening === undefined) return { answered: requests, waiting: [] };
   const open = await ledger.withoutVerdict(requests.map(({ id }) => id));
@@ -306,7 +309,10 @@ async function withoutRefused(
   });
   if (forbidden.length > 0) {
     await storeEach(context, forbidden, (some) => context.ledger.endBeforeSlot("rejected", some));
-    context.log.warn({ count: forbidden.length }, "withdrawals to forbidden addresses are rejected");
+    context.log.warn(
+      { count: forbidden.length },
+      "withdrawals to forbidden addresses are rejected",
+    );
   }
   return kept;
 }

@@ -40,11 +40,11 @@ afterAll(async () => {
 
 const rules = {
   budget: {
-  balanceAtoken: 1_000n * TOKEN,
-  balanceHeight: 10,
-  maxLiveSlots: 100,
-  maxCodeGas: 4_000_000n,
-  feePerDayAtoken: TOKEN,
+    balanceAtoken: 1_000n * TOKEN,
+    balanceHeight: 10,
+    maxLiveSlots: 100,
+    maxCodeGas: 4_000_000n,
+    feePerDayAtoken: TOKEN,
   },
   policy: PERMISSIVE,
 };

@@ -169,13 +169,19 @@ describe("a signer's program", () => {
 
   it("that says nothing is ended, and the next one starts anew", async () => {
     const [outcome] = await program("silent", 100).sign([paymentOn(7n)], { signal });
-    expect(outcome).toMatchObject({ kind: "unanswered", reason: expect.stringContaining("100 ms") });
+    expect(outcome).toMatchObject({
+      kind: "unanswered",
+      reason: expect.stringContaining("100 ms"),
+    });
   });
 
   it("that is not there is no reason to end", async () => {
     const command = ["/nowhere/signer"];
     const signer = opened(createCommandSigner({ command, timeoutMs: 5_000, address: ADDRESS }));
     const [outcome] = await signer.sign([paymentOn(7n)], { signal });
-    expect(outcome).toMatchObject({ kind: "unanswered", reason: expect.stringContaining("ENOENT") });
+    expect(outcome).toMatchObject({
+      kind: "unanswered",
+      reason: expect.stringContaining("ENOENT"),
+    });
   });
 });
