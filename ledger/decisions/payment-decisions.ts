@@ -36,7 +36,8 @@ export async function linkPayment(
     status: string;
     fits: boolean;
   }>(
-    `SELECT customer_id, asset, fee_units::text, status, destination = $2 AND amount_units = $3::numeric AS fits
+    `SELECT customer_id, asset, fee_units::text, status,
+            destination = $2 AND amount_units = $3::numeric AS fits
        FROM withdrawal WHERE id = $1 FOR UPDATE`,
     [id, payment.destination ?? "", payment.amountUnits.toString()],
   );

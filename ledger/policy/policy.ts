@@ -51,7 +51,7 @@ export interface AssetRules {
 export interface AllowList {
   /** A destination that was not on the list before is paid only so long after it was listed. */
   readonly delayHours: number;
-  /** What customers without a list may be paid to: any destination, or none. */
+  /** Where customers without a list may be paid: to every destination, or nowhere. */
   readonly others: "any" | "none";
   readonly customers: ReadonlyMap<string, ReadonlySet<Address>>;
 }

@@ -121,8 +121,8 @@ export function recordInclusions(
 
 /**
  * Ends included withdrawals: `settled`; `failed` when the payment failed on the chain; `cancelled`,
- * `rejected` or `failed` when the cancelling transfer was mined. The last three give the hold back. The network
- * fee is expensed in any case. State, slot, postings and events are one commit.
+ * `rejected` or `failed` when the cancelling transfer was mined. The last three give the hold back.
+ * The network fee is expensed in any case. State, slot, postings and events are one commit.
  * @returns the withdrawals that ended
  */
 export function settleSlots(

@@ -21,6 +21,7 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { hashRequest, type WithdrawalRequest } from "./withdrawal-request.js";
 import { isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
 
+/** What a client asks for. */
 export type { WithdrawalRequest } from "./withdrawal-request.js";
 
 /** Rules that only new requests are held against: a repeat of an accepted one is answered. */
@@ -316,8 +317,8 @@ interface WithdrawalRow {
 /** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
 const SELECT_WITHDRAWAL = `
   SELECT w.id, w.position::text, w.customer_id, w.asset, w.wallet, w.destination,
-         w.destination_text, w.amount_units::text, w.fee_units::text, w.status, w.reason, w.expires_at, slot.nonce::text,
-         slot.mined_hash, slot.block_number::text,
+         w.destination_text, w.amount_units::text, w.fee_units::text, w.status, w.reason,
+         w.expires_at, slot.nonce::text, slot.mined_hash, slot.block_number::text,
          (SELECT array_agg(a.hash ORDER BY s.nonce, a.n)
             FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
            WHERE s.withdrawal_id = w.id) AS hashes,

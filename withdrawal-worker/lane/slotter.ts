@@ -187,7 +187,7 @@ function sortOne(
     readonly sorted: Sorted;
   },
 ): void {
-  const { id, amountUnits } = entry.request;
+  const { id } = entry.request;
   const { meaning, price, isShort, sorted } = entry;
   const gas = gasOf(context, round);
   switch (meaning.kind) {

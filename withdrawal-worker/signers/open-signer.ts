@@ -48,21 +48,19 @@ export function openSigner(parts: SignerParts): OpenedSigner {
 
 function openHolder({ home, settings, wallet: address }: SignerParts): KeyHolder {
   const timeoutMs = settings["timeout-ms"];
-  switch (settings.kind) {
-    case "keystore":
-      return openKeystore({
-        keystore: join(home, "config", "hot-wallet.json"),
-        passphrase: join(home, "config", "hot-wallet.passphrase"),
-      });
-    case "web3signer":
-      if (settings.url === "") throw missing(home, "signer.url", "the URL of Web3Signer");
-      return createWeb3Signer({ url: settings.url, timeoutMs, address });
-    case "command":
-      if (settings.command.length === 0) {
-        throw missing(home, "signer.command", "a program and its arguments");
-      }
-      return createCommandSigner({ command: settings.command, timeoutMs, address });
+  const { kind, url, command } = settings;
+  if (kind === "web3signer") {
+    if (url === "") throw missing(home, "signer.url", "the URL of Web3Signer");
+    return createWeb3Signer({ url, timeoutMs, address });
   }
+  if (kind === "command") {
+    if (command.length === 0) throw missing(home, "signer.command", "a program and its arguments");
+    return createCommandSigner({ command, timeoutMs, address });
+  }
+  return openKeystore({
+    keystore: join(home, "config", "hot-wallet.json"),
+    passphrase: join(home, "config", "hot-wallet.passphrase"),
+  });
 }
 
 function missing(home: string, key: string, allowed: string): ConfigError {

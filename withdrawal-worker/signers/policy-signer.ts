@@ -95,7 +95,7 @@ export class PolicySigner implements Signer {
       signal.throwIfAborted();
       const part = intents.slice(start, start + parallel);
       const answers = await Promise.all(
-        part.map((intent, index) => decided[start + index] ?? this.#ask(intent, signal)),
+        part.map(async (intent, index) => decided[start + index] ?? this.#ask(intent, signal)),
       );
       outcomes.push(...answers);
       const bad = answers.find(({ kind }) => kind === "unanswered" || kind === "wrong");

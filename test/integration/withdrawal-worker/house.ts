@@ -112,6 +112,11 @@ export class House {
     return new Lane(this.context(settings, timeoutMs), randomUUID());
   }
 
+  /** A lane with keys and rules of its own. */
+  laneWith(rules: Partial<LaneContext>): Lane {
+    return new Lane({ ...this.context(), ...rules }, randomUUID());
+  }
+
   context(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });

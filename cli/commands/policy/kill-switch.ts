@@ -2,24 +2,24 @@
  * `causeway killswitch show|set|lift`: what stops payments, in two places. The home's file is what the
  * signer obeys, with or without a database; the ledger's rows are what every process sees.
  */
-import { errorMessage } from "../../chain/errors.js";
-import { readKillSwitch, setKillSwitch } from "../../ledger/policy/kill-switch.js";
+import { errorMessage } from "../../../chain/errors.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import {
   killSwitchPath,
   readKillSwitchFile,
   writeKillSwitchFile,
-} from "../../ledger/policy/kill-switch-file.js";
+} from "../../../ledger/policy/kill-switch-file.js";
 import {
   isKillSwitchLevel,
   KILL_SWITCH_LEVELS,
   type KillSwitchLevel,
   type KillSwitchState,
   stricter,
-} from "../../ledger/policy/kill-switch-level.js";
-import { cannotWrite, CliError } from "../errors.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { operatorName } from "./ledger-decisions.js";
-import { type LedgerCommand, toJson } from "./ledger-tools.js";
+} from "../../../ledger/policy/kill-switch-level.js";
+import { cannotWrite, CliError } from "../../errors.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { operatorName } from "../ledger-decisions.js";
+import { type LedgerCommand, toJson } from "../ledger-tools.js";
 
 /** Flags of `killswitch set` and `lift`, as typed. */
 export interface SetSwitchOptions {

@@ -1,23 +1,23 @@
 /** `causeway withdrawals approve|reject`: a person's word about a withdrawal that waits for it. */
 import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Address } from "../../chain/address.js";
-import { atokenToToken } from "../../chain/units.js";
+import type { Address } from "../../../chain/address.js";
+import { atokenToToken } from "../../../chain/units.js";
 import {
   type ApprovalDecision,
   approvalDigest,
   type ApprovalSignature,
   type ApprovedTerms,
-} from "../../ledger/policy/approval-digest.js";
-import { countingApprovals } from "../../ledger/policy/approval-rows.js";
-import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
-import { loadPolicyFile, policyPath } from "../../ledger/policy/policy-file.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
-import { findWithdrawal } from "../../ledger/withdrawals/withdrawals.js";
-import { CliError, fileCause } from "../errors.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { operatorName } from "./ledger-decisions.js";
-import { type LedgerCommand, toJson } from "./ledger-tools.js";
+} from "../../../ledger/policy/approval-digest.js";
+import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
+import { type ApprovalOutcome, decideWithdrawal } from "../../../ledger/policy/approvals.js";
+import { loadPolicyFile, policyPath } from "../../../ledger/policy/policy-file.js";
+import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import { CliError, fileCause } from "../../errors.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { operatorName } from "../ledger-decisions.js";
+import { type LedgerCommand, toJson } from "../ledger-tools.js";
 
 /** Flags, as typed. */
 export interface ApprovalOptions {
