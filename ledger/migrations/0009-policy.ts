@@ -82,6 +82,11 @@ const WITHDRAWAL = `
     ADD COLUMN approval_policy text REFERENCES policy_version (hash),
     ADD CONSTRAINT withdrawal_approvals_whole
       CHECK (approvals_needed = 0 OR approval_policy IS NOT NULL);
+  -- What waits for persons may be too late, too.
+  DROP INDEX withdrawal_deadline;
+  CREATE INDEX withdrawal_deadline ON withdrawal (expires_at, position)
+    WHERE expires_at IS NOT NULL
+      AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast');
   CREATE INDEX withdrawal_by_customer_time ON withdrawal (customer_id, created_at);
   CREATE INDEX withdrawal_by_destination_time ON withdrawal (destination, created_at);
   CREATE INDEX withdrawal_by_time ON withdrawal (created_at);

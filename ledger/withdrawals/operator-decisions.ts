@@ -8,6 +8,7 @@ import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slo
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import { lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
+import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -211,13 +212,14 @@ export function skipForeignNonces(
       `SELECT DISTINCT ON (w.id) w.id, paid.hash
          FROM unnest($2::text[], $3::numeric[], $4::text[]) AS paid (destination, amount, hash)
          JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
-        WHERE w.wallet = $1 AND w.status = 'accepted'
+        WHERE w.wallet = $1 AND w.status = ANY ($5::text[])
         ORDER BY w.id, paid.hash`,
       [
         options.wallet,
         options.foreign.map(({ to }) => to ?? ""),
         options.foreign.map(({ valueAtoken }) => valueAtoken.toString()),
         options.foreign.map(({ hash }) => hash),
+        WAITING_STATUSES,
       ],
     );
     await tx.query(
@@ -231,7 +233,7 @@ export function skipForeignNonces(
         id: toWithdrawalId(id),
         reason: `transaction ${hash}, unknown to the ledger, paid the same amount to this address`,
       })),
-      ["accepted"],
+      WAITING_STATUSES,
     );
     await appendEvents(tx, events);
     return new Set(moved.keys());

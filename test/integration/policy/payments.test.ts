@@ -2,6 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
@@ -57,8 +58,10 @@ describe("the service fee", () => {
     house.files.policy = policyOf({ feeUnits: TOKEN });
     const lane = house.lane();
     const paid = await house.accept();
+    expect((await readBooks(house.database)).internalBreaks).toEqual([]);
     await pass(lane);
     expect(await statusOf(paid)).toBe("settled");
+    expect((await readBooks(house.database)).internalBreaks).toEqual([]);
     expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
     const [refused, failing] = [freshAddress(), freshAddress()];
