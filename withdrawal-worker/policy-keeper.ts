@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { errorMessage } from "../chain/errors.js";
+import { LedgerError } from "../ledger/errors.js";
 import { PolicyFile } from "../ledger/policy/policy-file.js";
 import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
 import { activatePolicy, activePolicyHash } from "../ledger/policy/policy-store.js";
@@ -27,6 +28,8 @@ export class PolicyKeeper implements PolicySource {
   readonly #file: PolicyFile;
   /** In force by this process' doing, or known to be. */
   #active: string | undefined;
+  /** What waited for persons under another policy was judged by this one. */
+  #isRejudged = false;
   #trouble: string | undefined;
 
   private constructor(parts: PolicyKeeperParts) {
@@ -61,15 +64,26 @@ export class PolicyKeeper implements PolicySource {
 
   async current(): Promise<HashedPolicy> {
     const policy = this.#read();
+    const { database, log } = this.#parts;
     if (policy.hash !== this.#active) {
-      const { database, log } = this.#parts;
+      this.#isRejudged = false;
       if (await activatePolicy(database, policy)) {
         log.info({ hash: policy.hash }, "a policy came into force");
-        await rejudgePending(database, policy);
       }
       this.#active = policy.hash;
     }
+    if (!this.#isRejudged) await this.#rejudge(policy);
     return policy;
+  }
+
+  async #rejudge(policy: HashedPolicy): Promise<void> {
+    try {
+      await rejudgePending(this.#parts.database, policy);
+      this.#isRejudged = true;
+    } catch (error) {
+      // A ledger that is being recovered decides nothing; it is judged when it is open again.
+      if (!(error instanceof LedgerError && error.code === "RECOVERY")) throw error;
+    }
   }
 
   #read(): HashedPolicy {

@@ -92,16 +92,14 @@ const WITHDRAWAL = `
   CREATE INDEX withdrawal_by_time ON withdrawal (created_at);
   CREATE INDEX nonce_slot_by_time ON nonce_slot (wallet, taken_at);
 
-  CREATE FUNCTION withdrawal_charges_are_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+  CREATE FUNCTION refuse_other_charges() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
-    IF (OLD.fee_units, OLD.requested_by) IS DISTINCT FROM (NEW.fee_units, NEW.requested_by) THEN
-      RAISE EXCEPTION 'withdrawal % cannot change its terms', OLD.id
-        USING ERRCODE = 'restrict_violation';
-    END IF;
-    RETURN NEW;
+    RAISE EXCEPTION 'withdrawal % cannot change its terms', OLD.id
+      USING ERRCODE = 'restrict_violation';
   END $$;
-  CREATE TRIGGER withdrawal_charges_fixed BEFORE UPDATE ON withdrawal
-    FOR EACH ROW EXECUTE FUNCTION withdrawal_charges_are_fixed();
+  CREATE TRIGGER withdrawal_charges_fixed BEFORE UPDATE ON withdrawal FOR EACH ROW
+    WHEN ((OLD.fee_units, OLD.requested_by) IS DISTINCT FROM (NEW.fee_units, NEW.requested_by))
+    EXECUTE FUNCTION refuse_other_charges();
 
   -- As for what was accepted: it may be a payment that only the chain remembered.
   CREATE TRIGGER withdrawal_pending_end_not_recovered BEFORE UPDATE OF status ON withdrawal
@@ -151,26 +149,30 @@ const APPROVALS = `
   $$;
 
   -- The last word on approvals and on the kill switch, whichever way a nonce is asked for.
-  CREATE FUNCTION refuse_unapproved_slot() RETURNS trigger LANGUAGE plpgsql AS $$
+  CREATE FUNCTION refuse_unapproved_slots() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE
+    stopped boolean := coalesce((SELECT level IN ('stop-sign', 'stop-broadcast')
+                                   FROM kill_switch ORDER BY id DESC LIMIT 1), false);
+    refused text;
   BEGIN
-    -- A payment that the chain shows is only written down.
-    IF EXISTS (SELECT 1 FROM recovered_payment
-                WHERE wallet = NEW.wallet AND nonce = NEW.nonce
-                  AND withdrawal_id = NEW.withdrawal_id) THEN
-      RETURN NEW;
-    END IF;
-    IF NOT has_approvals(NEW.withdrawal_id) THEN
-      RAISE EXCEPTION 'withdrawal % lacks approvals', NEW.withdrawal_id
+    SELECT s.withdrawal_id INTO refused FROM new_slot s
+      JOIN withdrawal w ON w.id = s.withdrawal_id
+     WHERE (stopped OR w.approvals_needed > 0 AND NOT has_approvals(w.id))
+       -- A payment that the chain shows is only written down.
+       AND NOT EXISTS (SELECT 1 FROM recovered_payment r
+                        WHERE r.wallet = s.wallet AND r.nonce = s.nonce
+                          AND r.withdrawal_id = s.withdrawal_id)
+     LIMIT 1;
+    IF refused IS NOT NULL THEN
+      RAISE EXCEPTION 'withdrawal % %', refused,
+        CASE WHEN stopped THEN 'is stopped by the kill switch' ELSE 'lacks approvals' END
         USING ERRCODE = 'restrict_violation';
     END IF;
-    IF (SELECT level FROM kill_switch ORDER BY id DESC LIMIT 1)
-       IN ('stop-sign', 'stop-broadcast') THEN
-      RAISE EXCEPTION 'the kill switch stops payments' USING ERRCODE = 'restrict_violation';
-    END IF;
-    RETURN NEW;
+    RETURN NULL;
   END $$;
-  CREATE TRIGGER nonce_slot_approved BEFORE INSERT ON nonce_slot
-    FOR EACH ROW EXECUTE FUNCTION refuse_unapproved_slot();
+  CREATE TRIGGER nonce_slot_approved AFTER INSERT ON nonce_slot
+    REFERENCING NEW TABLE AS new_slot
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_unapproved_slots();
 
   CREATE FUNCTION refuse_unapproved_step() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN

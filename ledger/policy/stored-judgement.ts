@@ -28,6 +28,8 @@ interface Stored extends JudgedRequest {
   /** It was judged by this very policy before. */
   readonly isJudged: boolean;
   readonly verdict: string | null;
+  /** What the database holds its nonce against. */
+  readonly needs: string;
   /** Approvals under this policy: all, and signed ones. */
   readonly approvals: number;
   readonly signedApprovals: number;
@@ -79,7 +81,7 @@ export async function judgeAtSlot(
 const REJUDGED_AT_ONCE = 200;
 
 /**
- * Judges what waits for persons by a policy that has just come into force: other approvals, none, or
+ * Judges what waits for persons under another policy than this one: other approvals, none, or
  * rejection.
  * @throws RECOVERY
  */
@@ -89,8 +91,9 @@ export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy
       const rows = await tx.query<{ id: string; position: string }>(
         `SELECT id, position::text FROM withdrawal
           WHERE status = 'pending_approval' AND position > $1
+            AND approval_policy IS DISTINCT FROM $3
           ORDER BY position LIMIT $2 FOR UPDATE`,
-        [after, REJUDGED_AT_ONCE],
+        [after, REJUDGED_AT_ONCE, policy.hash],
       );
       const ids = rows.map(({ id }) => toWithdrawalId(id));
       const judgements = await judge(tx, policy, await readStored(tx, policy, ids));
@@ -215,16 +218,18 @@ async function apply(
 async function writeNeeds(
   tx: Sql,
   policy: HashedPolicy,
-  judgements: readonly Judgement[],
+  judged: readonly Judgement[],
 ): Promise<void> {
+  const judgements = judged.filter(
+    ({ stored, needed, signed }) => stored.needs !== needsOf(needed, signed, policy.hash),
+  );
+  if (judgements.length === 0) return;
   await tx.query(
     `UPDATE withdrawal w
         SET approvals_needed = input.needed, approvals_signed = input.signed,
             approval_policy = CASE WHEN input.needed > 0 THEN $4 END
        FROM unnest($1::text[], $2::integer[], $3::boolean[]) AS input (id, needed, signed)
-      WHERE w.id = input.id
-        AND (w.approvals_needed, w.approvals_signed, w.approval_policy) IS DISTINCT FROM
-            (input.needed, input.signed, CASE WHEN input.needed > 0 THEN $4 END)`,
+      WHERE w.id = input.id`,
     [
       judgements.map(({ stored }) => stored.id),
       judgements.map(({ needed }) => needed),
@@ -232,6 +237,10 @@ async function writeNeeds(
       policy.hash,
     ],
   );
+}
+
+function needsOf(needed: number, signed: boolean, policyHash: string | null): string {
+  return needed === 0 ? "none" : `${needed} ${signed} ${policyHash}`;
 }
 
 function having(judgements: readonly Judgement[], outcome: DecisionOutcome): readonly Judgement[] {
@@ -249,12 +258,16 @@ async function readStored(
       readonly verdict: string | null;
       readonly approvals: number;
       readonly signed: number;
+      readonly approvals_needed: number;
+      readonly approvals_signed: boolean;
+      readonly approval_policy: string | null;
     }
   >(
     `SELECT w.id, w.status, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
             EXISTS (SELECT 1 FROM policy_decision d WHERE d.withdrawal_id = w.id
                        AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve')) AS is_judged,
-            v.verdict, given.approvals, given.signed
+            v.verdict, given.approvals, given.signed, w.approvals_needed, w.approvals_signed,
+            w.approval_policy
        FROM withdrawal w
        LEFT JOIN screening_verdict v ON v.withdrawal_id = w.id
        CROSS JOIN LATERAL (
@@ -273,6 +286,7 @@ async function readStored(
     amountUnits: storedAtoken(row.units),
     isJudged: row.is_judged,
     verdict: row.verdict,
+    needs: needsOf(row.approvals_needed, row.approvals_signed, row.approval_policy),
     approvals: row.approvals,
     signedApprovals: row.signed,
   }));

@@ -7,11 +7,13 @@ import {
   type NewApproval,
 } from "../../../ledger/policy/approvals.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
+import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { freshAddress, House } from "../withdrawal-worker/house.js";
+import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 const TWO = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: false }] });
@@ -187,7 +189,20 @@ describe("the database itself", () => {
         [asked.id, TWO.hash, "0".repeat(64)],
       ),
     ).rejects.toThrow("was asked for with this key");
-    await owner.query(`UPDATE withdrawal SET fee_units = 0 WHERE id = $1`, [asked.id]);
+    await createHotWallet(owner, { wallet: WALLET, firstNonce: 0n });
+    const slot = (id: string) =>
+      owner.query(
+        `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+           reserved_atoken) VALUES ($1, 0, $2, 21000, 1, 0)`,
+        [WALLET, id],
+      );
+    await expect(slot(asked.id)).rejects.toThrow("lacks approvals");
+    const free = await pending(TWO, 1n);
+    const drill = { reason: "drill", by: "tests" };
+    await setKillSwitch(owner, { level: "stop-sign", ...drill });
+    await expect(slot(free.id)).rejects.toThrow("is stopped by the kill switch");
+    await setKillSwitch(owner, { level: "none", ...drill });
+    await slot(free.id);
     await expect(
       owner.query(`UPDATE withdrawal SET fee_units = 1 WHERE id = $1`, [asked.id]),
     ).rejects.toThrow("cannot change its terms");
