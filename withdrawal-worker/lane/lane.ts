@@ -256,13 +256,18 @@ export class Lane {
     this.#isFrozen = freeze.frozen;
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
-      : (this.#switchReason() ?? signer.trouble() ?? this.#stallReason());
+      : (this.#switchReason() ?? this.#signerReason(count) ?? this.#stallReason());
   }
 
   /** The home's copy of the kill switch stops, also where the ledger's does not. */
   #switchReason(): string | undefined {
     const { level, reason } = this.#killSwitch;
     return stops(level, "stop-sign") ? `kill switch ${level}: ${reason}` : undefined;
+  }
+
+  /** Why the signer does not sign, while something waits for it. */
+  #signerReason(openSlots: number): string | undefined {
+    return openSlots > 0 ? this.#context.signer.trouble() : undefined;
   }
 
   /** A round that does not end: what it waits for has no time-out of its own, or many. */
