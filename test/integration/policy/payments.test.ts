@@ -5,6 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { readBooks } from "../../../ledger/books/reconcile-books.js";
 import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
+import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
 import { releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
@@ -13,7 +15,7 @@ import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createWeb3Signer } from "../../../withdrawal-worker/signers/web3signer.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { bytesToHex } from "../../../chain/hex.js";
-import { laneRules } from "../../helpers/signing.js";
+import { laneRules, PERMISSIVE } from "../../helpers/signing.js";
 import { Web3SignerStub } from "../../helpers/web3signer-stub.js";
 import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
@@ -181,6 +183,52 @@ describe("the kill switch", () => {
     expect(await statusOf({ id })).toBe("settled");
     await set("none");
     expect(house.chain.balances.get(WALLET)).toBe(999n * TOKEN - 21_000n * 25_000_000n);
+  });
+
+  it("signs and sends nothing for any state before the chain's, and every one ends once lifted", async () => {
+    let isSilent = true;
+    const { signer } = house.context();
+    const mute: typeof signer = {
+      address: signer.address,
+      review: (payments) => signer.review(payments),
+      trouble: () => (isSilent ? "signer: silent" : signer.trouble()),
+      sign: async (intents, options) =>
+        isSilent
+          ? intents.map(() => ({ kind: "unanswered", reason: "silent" }) as const)
+          : signer.sign(intents, options),
+    };
+    const lane = house.laneWith({ signer: mute });
+    const slotted = await house.accept();
+    const cancelling = await house.accept();
+    await lane.runRound(house.signal);
+    expect(lane.status().blockedReason).toBe("signer: silent");
+    expect(await cancelWithdrawal(house.database, cancelling.id, "drill")).toBe("done");
+    const accepted = await house.accept();
+    house.files.policy = policyOf({ approvals: [{ aboveUnits: 0n, needed: 1, signed: false }] });
+    const pending = await house.accept();
+    house.files.policy = PERMISSIVE;
+    const all = [slotted, cancelling, accepted, pending];
+    const states = ["slotted", "cancelling", "accepted", "pending_approval"];
+    isSilent = false;
+    for (const level of ["stop-sign", "stop-broadcast"] as const) {
+      await set(level);
+      await pass(lane);
+      expect(await Promise.all(all.map(statusOf))).toEqual(states);
+    }
+    expect(house.chain.arrived).toEqual([]);
+    expect(await house.database.query(`SELECT 1 FROM withdrawal_attempt`)).toEqual([]);
+    // A person's word counts meanwhile; it pays nothing.
+    await rejudgePending(house.database, house.files.policy);
+    expect(await statusOf(pending)).toBe("accepted");
+    await set("none");
+    await pass(lane, 3);
+    expect(await Promise.all(all.map(statusOf))).toEqual([
+      "settled",
+      "cancelled",
+      "settled",
+      "settled",
+    ]);
+    expect(await house.balance("alice")).toEqual({ available: 97n * TOKEN, held: 0n });
   });
 
   it("in the signer's own file stops signing though the ledger knows nothing of it", async () => {
