@@ -29,6 +29,14 @@ export const ERC20_TOPICS = {
   withdrawal: "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65",
 } as const satisfies Record<string, Hex>;
 
+/** The same for ERC-1155, whose transfers tell of other tokens at the same addresses. */
+export const ERC1155_TOPICS = {
+  /** `TransferSingle(address,address,address,uint256,uint256)` */
+  transferSingle: "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62",
+  /** `TransferBatch(address,address,address,uint256[],uint256[])` */
+  transferBatch: "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb",
+} as const satisfies Record<string, Hex>;
+
 /** Bytes of a selector, and of one word. */
 const SELECTOR_BYTES = 4;
 const WORD_BYTES = 32;

@@ -4,6 +4,7 @@
  */
 import { type Address, parseStrictAddress, toChecksumAddress } from "./address.js";
 import { AppError, errorMessage } from "./errors.js";
+import { type Hash32, parseHash32 } from "./hex.js";
 import { TOKEN_SYMBOL } from "./units.js";
 
 /** One ERC-20 of the registry. */
@@ -12,6 +13,8 @@ export interface TokenEntry {
   readonly symbol: string;
   /** 0 to 255, as in ERC-20. */
   readonly decimals: number;
+  /** Keccak-256 of the code that is trusted; absent: the first code that is seen. */
+  readonly codeHash?: Hash32 | undefined;
 }
 
 /** One thing that is wrong with a list. */
@@ -39,6 +42,7 @@ export class TokenListError extends AppError<"INVALID_TOKEN_LIST"> {
 export const MAX_TOKENS = 1_000;
 
 const FIELDS = ["contractAddress", "symbol", "decimals"];
+const OPTIONAL_FIELDS = ["codeHash"];
 const SYMBOL_PATTERN = /^[\x21-\x7e]{1,32}$/;
 const MAX_SHOWN_VALUE = 80;
 
@@ -65,8 +69,14 @@ export function parseTokenList(text: string): TokenEntry[] {
 /** The file's text: one entry a line, addresses checksummed. */
 export function encodeTokenList(entries: readonly TokenEntry[]): string {
   if (entries.length === 0) return "[]\n";
-  const lines = entries.map(({ contractAddress, symbol, decimals }) => {
-    return `  ${JSON.stringify({ contractAddress: toChecksumAddress(contractAddress), symbol, decimals })}`;
+  const lines = entries.map(({ contractAddress, symbol, decimals, codeHash }) => {
+    const entry = {
+      contractAddress: toChecksumAddress(contractAddress),
+      symbol,
+      decimals,
+      codeHash,
+    };
+    return `  ${JSON.stringify(entry)}`;
   });
   return `[\n${lines.join(",\n")}\n]\n`;
 }
@@ -93,7 +103,7 @@ function readEntry(item: unknown, at: string, faults: TokenListFault[]): TokenEn
     return undefined;
   }
   const fields = item as Readonly<Record<string, unknown>>;
-  for (const key of Object.keys(fields).filter((name) => !FIELDS.includes(name))) {
+  for (const key of Object.keys(fields).filter(isUnknownField)) {
     faults.push({ key: `${at}.${key}`, value: show(fields[key]), allowed: "no such field" });
   }
   const { symbol, decimals } = fields;
@@ -107,8 +117,25 @@ function readEntry(item: unknown, at: string, faults: TokenListFault[]): TokenEn
   if (!isDecimals || decimals < 0 || decimals > 255) {
     faults.push({ key: `${at}.decimals`, value: show(decimals), allowed: "a whole number, 0-255" });
   }
+  const codeHash = readCodeHash(fields["codeHash"], `${at}.codeHash`, faults);
   if (contractAddress === undefined || typeof symbol !== "string") return undefined;
-  return typeof decimals === "number" ? { contractAddress, symbol, decimals } : undefined;
+  if (typeof decimals !== "number") return undefined;
+  const entry = { contractAddress, symbol, decimals };
+  return codeHash === undefined ? entry : { ...entry, codeHash };
+}
+
+function isUnknownField(name: string): boolean {
+  return !FIELDS.includes(name) && !OPTIONAL_FIELDS.includes(name);
+}
+
+function readCodeHash(value: unknown, key: string, faults: TokenListFault[]): Hash32 | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return parseHash32(value);
+  } catch {
+    faults.push({ key, value: show(value), allowed: "0x and 64 lower-case hex digits" });
+    return undefined;
+  }
 }
 
 function readAddress(value: unknown, key: string, faults: TokenListFault[]): Address | undefined {

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext } from "./command-context.js";
 import type { DecisionOptions } from "./commands/ledger-decisions.js";
 import type { StoredTerms } from "../ledger/decisions/decision.js";
+import { CliError } from "./errors.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 type Flags = SharedOptions & DecisionOptions;
@@ -75,6 +76,14 @@ function addBookDecisions(ledger: Command, run: Runner): void {
     .action((depositId: string, own: Flags & CustomerFlag) =>
       decide(run, own, () => ({ action: "assign-deposit", depositId, customerId: own.customer })),
     );
+  addDecision(ledger.command("decide-transfer"))
+    .description("a token's payment that was mined without its transfer: it paid, or it did not")
+    .argument("<id>", "id of the frozen withdrawal")
+    .option("--paid", "the destination has it: the withdrawal is settled")
+    .option("--not-paid", "nothing moved: the withdrawal fails and its hold goes back")
+    .action((withdrawalId: string, own: Flags & { paid?: boolean; notPaid?: boolean }) =>
+      decide(run, own, () => transferTerms(withdrawalId, own)),
+    );
   addDecision(ledger.command("accept-outflow"))
     .description("coins that left one of our addresses unasked: a break, a sweep, a rotation")
     .argument("<hash>", "the transaction that reconcile names")
@@ -87,7 +96,8 @@ function addBookDecisions(ledger: Command, run: Runner): void {
     .requiredOption("--key <key>", "natural key: the same correction is booked once")
     .requiredOption("--debit <code>", "account that gets more")
     .requiredOption("--credit <code>", "account that gives")
-    .requiredOption("--amount-atoken <n>", "whole atoken")
+    .requiredOption("--amount-atoken <n>", "whole atoken, or units of the token")
+    .option("--asset <symbol>", "a token; coins without it")
     .option("--tx <hash>", "transaction that proves it")
     .option("--block <n>", "block from which on it counts")
     .option("--address <address>", "deposit address that is meant")
@@ -149,10 +159,19 @@ function linkTerms(hash: string, own: LinkFlags): StoredTerms {
     : { action: "link-payment", hash, withdrawalId: withdrawal };
 }
 
+function transferTerms(
+  withdrawalId: string,
+  { paid = false, notPaid = false }: { readonly paid?: boolean; readonly notPaid?: boolean },
+): StoredTerms {
+  if (paid === notPaid) throw new CliError("USAGE", "say --paid or --not-paid.");
+  return { action: "decide-transfer", withdrawalId, isPaid: paid };
+}
+
 interface AdjustFlags {
   readonly key: string;
   readonly debit: string;
   readonly credit: string;
+  readonly asset?: string;
   readonly amountAtoken: string;
   readonly tx?: string;
   readonly block?: string;
@@ -160,7 +179,7 @@ interface AdjustFlags {
 }
 
 function adjustTerms(own: AdjustFlags): StoredTerms {
-  const { key, debit, credit, amountAtoken, tx: hash, block, address } = own;
+  const { key, debit, credit, asset, amountAtoken, tx: hash, block, address } = own;
   const height = block === undefined ? undefined : Number(block);
-  return { action: "adjust", key, debit, credit, amountAtoken, hash, height, address };
+  return { action: "adjust", key, debit, credit, asset, amountAtoken, hash, height, address };
 }

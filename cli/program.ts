@@ -17,7 +17,8 @@ import type { InitFlags } from "./commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
 import type { RecoverOptions } from "./commands/recover.js";
 import type { TestnetFlags } from "./commands/testnet.js";
-import type { AddTokenOptions } from "./commands/tokens.js";
+import type { AcceptCodeOptions } from "./commands/tokens/state.js";
+import type { AddTokenOptions } from "./commands/tokens/list.js";
 import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
 import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
@@ -200,17 +201,34 @@ function addTokenCommands(program: Command, run: Runner): void {
     .requiredOption("--decimals <n>", "0 to 255, as the contract has them")
     .action(
       run<SharedOptions & AddTokenOptions>(async (context, { address, symbol, decimals }) => {
-        const { runAddToken } = await import("./commands/tokens.js");
+        const { runAddToken } = await import("./commands/tokens/list.js");
         return runAddToken(context, { address, symbol, decimals });
       }),
     );
   addShared(tokens.command("list"))
     .description("the pinned tokens")
-    .action(run(async (context) => (await import("./commands/tokens.js")).runListTokens(context)));
+    .action(
+      run(async (context) => (await import("./commands/tokens/list.js")).runListTokens(context)),
+    );
   addShared(tokens.command("check"))
     .description("hold the list against the contracts and the sidecar; exit 1 when a token fails")
     .action(
-      run(async (context) => (await import("./commands/token-check.js")).runCheckTokens(context)),
+      run(async (context) => (await import("./commands/tokens/check.js")).runCheckTokens(context)),
+    );
+  addShared(tokens.command("state"))
+    .description("the ledger's tokens and their accepted code; exit 1 when one stands still")
+    .action(
+      run(async (context) => (await import("./commands/tokens/state.js")).runTokenStates(context)),
+    );
+  addShared(tokens.command("accept-code"))
+    .description("let a token go on with the code that its contract runs now; look at it first")
+    .argument("<symbol>", "the token that stands still")
+    .option("--operator <name>", "who decides, for the record (else the user)")
+    .action((symbol: string, own: SharedOptions & AcceptCodeOptions) =>
+      run<SharedOptions & AcceptCodeOptions>(async (context, { operator }) => {
+        const { runAcceptCode } = await import("./commands/tokens/state.js");
+        return runAcceptCode(context, symbol, { operator });
+      })(own),
     );
 }
 

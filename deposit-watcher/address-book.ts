@@ -18,7 +18,11 @@ export class AddressBook implements Watched {
   #nextIndex = 0;
   #lastAssignment = 0;
 
-  constructor(readonly hotWallet: Address) {}
+  /** @param assets listed tokens by their contracts */
+  constructor(
+    readonly hotWallet: Address,
+    private readonly assets: ReadonlyMap<Address, string> = new Map(),
+  ) {}
 
   /** Index of the next address that this book does not know. */
   get nextIndex(): number {
@@ -28,6 +32,11 @@ export class AddressBook implements Watched {
   /** See `Watched`. */
   customerOf(address: Address): CustomerId | undefined {
     return this.#customers.get(address);
+  }
+
+  /** See `Watched`. */
+  assetOf(contract: Address): string | undefined {
+    return this.assets.get(contract);
   }
 
   /** True for a deposit address and for the hot wallet. */

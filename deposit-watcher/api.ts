@@ -1,8 +1,12 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import { type Height, parseHash32 } from "../chain/hex.js";
+import { TOKEN_DECIMALS } from "../chain/units.js";
 import { NATIVE_ASSET, parseCustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
 import { amountFields } from "../ledger/books/amount-fields.js";
+import type { TokenAsset } from "../ledger/assets/asset-registry.js";
+import { listSightings, type StoredSighting } from "../ledger/assets/token-sightings.js";
+import { readTokenStates } from "../ledger/assets/token-state.js";
 import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
 import {
   type CustomerBalance,
@@ -31,6 +35,8 @@ export interface DepositApiParts {
   /** The chain, asked anew where somebody wants evidence. */
   readonly chain: Pick<ExplanationParts, "node" | "source" | "watched"> &
     Pick<EvidenceParts, "node">;
+  /** Tokens that are followed. */
+  readonly tokens: readonly TokenAsset[];
   readonly guard: LedgerGuard;
   /** Head as the watcher saw it last; undefined before the node answered. */
   readonly headHeight: () => Height | undefined;
@@ -59,6 +65,8 @@ export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[
       scope: "audit:read",
       handler: (request) => getEvidence(parts, request),
     },
+    reading("/v1/assets", () => getAssets(parts)),
+    reading("/v1/token-sightings", (request) => getSightings(parts, request)),
     reading("/v1/customers/{id}/balances", (request) => getBalances(parts, request)),
     reading("/v1/events", (request) => getEvents(parts, request)),
   ];
@@ -128,11 +136,14 @@ async function getEvidence(parts: DepositApiParts, request: HttpRequest): Promis
   const deposit = await findDeposit(parts.database, request.params["id"] ?? "");
   if (deposit === undefined) throw new DepositError("NOT_FOUND", "no deposit has this id");
   const { database, chain } = parts;
-  const evidence = await collectEvidence({ database, ...chain }, deposit, request);
+  const contractOf = (asset: string) =>
+    parts.tokens.find(({ symbol }) => symbol === asset)?.contract;
+  const evidence = await collectEvidence({ database, contractOf, ...chain }, deposit, request);
   return {
     body: {
       deposit: encodeDeposit(deposit, parts.headHeight()),
-      chain: evidence.chain === undefined ? null : encodeChainEvidence(evidence.chain),
+      chain:
+        evidence.chain === undefined ? null : encodeChainEvidence(evidence.chain, deposit.asset),
       chainFault: evidence.chainFault ?? null,
       journal: evidence.entries.map((entry) => ({
         kind: entry.kind,
@@ -144,13 +155,31 @@ async function getEvidence(parts: DepositApiParts, request: HttpRequest): Promis
           ...amountFields(posting.asset, amountUnits),
         })),
       })),
-      balanceProof: `causeway audit balance ${toChecksumAddress(deposit.address)} --height ${deposit.height}`,
+      balanceProof:
+        deposit.asset === NATIVE_ASSET
+          ? `causeway audit balance ${toChecksumAddress(deposit.address)} --height ${deposit.height}`
+          : null,
     },
   };
 }
 
-function encodeChainEvidence(chain: ChainEvidence) {
+function encodeChainEvidence(chain: ChainEvidence, asset: string) {
   const { operation } = chain;
+  const [before, after, operations] = [
+    chain.balanceBeforeUnits,
+    chain.balanceAfterUnits,
+    chain.operationsUnits,
+  ].map(String);
+  const units = {
+    balanceBeforeUnits: before,
+    balanceAfterUnits: after,
+    operationsUnits: operations,
+  };
+  const atoken = {
+    balanceBeforeAtoken: before,
+    balanceAfterAtoken: after,
+    operationsAtoken: operations,
+  };
   return {
     blockHash: chain.blockHash,
     parentHash: chain.parentHash,
@@ -162,12 +191,11 @@ function encodeChainEvidence(chain: ChainEvidence) {
             type: operation.type,
             status: operation.status,
             address: toChecksumAddress(operation.address),
-            amountAtoken: operation.amountAtoken.toString(),
+            ...amountFields(asset, operation.amountAtoken),
             relatedIndexes: operation.relatedIndexes,
           },
-    balanceBeforeAtoken: chain.balanceBeforeAtoken.toString(),
-    balanceAfterAtoken: chain.balanceAfterAtoken.toString(),
-    operationsAtoken: chain.operationsAtoken.toString(),
+    ...units,
+    ...(asset === NATIVE_ASSET ? atoken : {}),
     agrees: chain.agrees,
   };
 }
@@ -199,6 +227,66 @@ async function getBalances(parts: DepositApiParts, request: HttpRequest): Promis
       customerId: id,
       balances: balances.map(encodeBalance),
     },
+  };
+}
+
+async function getAssets({ database, tokens }: DepositApiParts): Promise<HttpReply> {
+  const states = await readTokenStates(database);
+  const native = { asset: NATIVE_ASSET, contractAddress: null, decimals: TOKEN_DECIMALS };
+  return {
+    body: {
+      assets: [
+        { ...native, paused: false, reason: null, codeHash: null, implementation: null },
+        ...tokens.map(({ symbol, contract, decimals }) => {
+          const state = states.get(symbol);
+          return {
+            asset: symbol,
+            contractAddress: toChecksumAddress(contract),
+            decimals,
+            paused: state?.isPaused ?? false,
+            reason: state?.isPaused === true ? state.reason : null,
+            codeHash: state?.codeHash ?? null,
+            implementation: state?.implementation ?? null,
+          };
+        }),
+      ],
+    },
+  };
+}
+
+async function getSightings(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
+  const { address } = request.query;
+  const limit = readLimit(request.query);
+  const found = await listSightings(parts.database, {
+    address: address === undefined ? undefined : readAddress(address),
+    afterId: readAfter(request.query),
+    limit: limit + 1,
+  });
+  const rows = found.map((row) => ({ ...row, seq: row.id }));
+  return {
+    body: {
+      sightings: rows.slice(0, limit).map(encodeSighting),
+      next: nextCursor(rows, limit),
+    },
+  };
+}
+
+function encodeSighting(sighting: StoredSighting) {
+  const { height: blockNumber, contract, address, sender, claimed, ...row } = sighting;
+  const { id, blockHash, txHash, txIndex, opIndex, standard, reason } = row;
+  return {
+    id,
+    address: toChecksumAddress(address),
+    contractAddress: toChecksumAddress(contract),
+    standard,
+    reason,
+    from: sender === undefined ? null : toChecksumAddress(sender),
+    claimed: claimed?.toString() ?? null,
+    blockNumber,
+    blockHash,
+    txHash,
+    txIndex,
+    opIndex,
   };
 }
 

@@ -3,6 +3,8 @@
  * customer go to suspense, one deposit row per operation, proven against the balance.
  */
 import { NATIVE_ASSET } from "../ledger/books/accounts.js";
+import type { TokenAsset } from "../ledger/assets/asset-registry.js";
+import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
@@ -22,7 +24,9 @@ const MAX_PAST_ENTRIES = 500_000;
 /** What the backfill needs. */
 export interface BackfillParts {
   readonly database: SqlDatabase;
-  readonly node: Pick<EvmClient, "accountJournal" | "getBalance">;
+  readonly node: Pick<EvmClient, "accountJournal" | "getBalance" | "tokenBalances">;
+  /** Tokens that are followed. */
+  readonly tokens: readonly TokenAsset[];
 }
 
 /**
@@ -55,6 +59,7 @@ export async function runBackfill(
 interface Past {
   readonly inflows: readonly NewDeposit[];
   readonly outflows: readonly PastOutflow[];
+  readonly tokens: readonly TokenBalance[];
 }
 
 async function readPast(
@@ -86,10 +91,33 @@ async function readPast(
       height: lastHeight,
     });
   }
-  return splitPast(address, effective);
+  const tokens = await readTokens(parts, address, options);
+  return { ...splitPast(address, effective), tokens };
 }
 
-function splitPast(address: DepositAddress, entries: readonly AccountJournalEntry[]): Past {
+/** Tokens as sums: which transfers they came by is not asked of a whole chain. */
+async function readTokens(
+  { node, tokens }: BackfillParts,
+  { address, fromHeight }: DepositAddress,
+  options: { readonly signal: AbortSignal },
+): Promise<TokenBalance[]> {
+  // Younger tokens are opened with what this address holds by then.
+  const followed = tokens.filter((token) => token.fromHeight <= fromHeight);
+  if (followed.length === 0) return [];
+  const queries = followed.map(({ contract: token }) => {
+    return { token, account: address, at: fromHeight - 1 };
+  });
+  const balances = await node.tokenBalances(queries, options);
+  return followed.flatMap(({ symbol: asset }, index) => {
+    const amountUnits = balances[index] ?? 0n;
+    return amountUnits === 0n ? [] : [{ asset, amountUnits }];
+  });
+}
+
+function splitPast(
+  address: DepositAddress,
+  entries: readonly AccountJournalEntry[],
+): Pick<Past, "inflows" | "outflows"> {
   const inflows: NewDeposit[] = [];
   const outflows: PastOutflow[] = [];
   for (const entry of entries) {

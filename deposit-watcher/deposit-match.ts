@@ -1,12 +1,14 @@
 /**
  * Pure: operations of blocks and the addresses we watch -> deposits with their natural keys, flows
- * of the hot wallet, and per address and block the sum that the chain's balances must confirm.
+ * of the hot wallet, and per address and block the sum that the chain's balances must confirm; of
+ * tokens the sides of transfers, which are claims of contracts until `tokens/` has judged them.
  */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import { type CustomerId, NATIVE_ASSET, UNASSIGNED } from "../ledger/books/accounts.js";
 import type { NewDeposit } from "../ledger/deposits/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
+import type { TokenSide } from "./tokens/token-side.js";
 
 /** One operation, as far as matching needs it. */
 export interface MatchOperation {
@@ -16,6 +18,8 @@ export interface MatchOperation {
   readonly address: Address;
   /** False for tokens, and for coins that the address does not hold itself. */
   readonly isNative: boolean;
+  /** Contract of a token; undefined for coins, and for what is neither. */
+  readonly contract?: Address | undefined;
   /** Signed. */
   readonly amountAtoken: bigint;
   readonly relatedIndexes: readonly number[];
@@ -39,6 +43,8 @@ export interface MatchBlock {
 export interface Watched {
   /** The customer of a deposit address; undefined for any other address. */
   customerOf(address: Address): CustomerId | undefined;
+  /** The asset of a token's contract; undefined for contracts that nobody listed. */
+  assetOf(contract: Address): string | undefined;
   readonly hotWallet: Address;
 }
 
@@ -56,6 +62,7 @@ export interface MatchResult {
   readonly walletInflows: readonly WalletInflow[];
   readonly outflows: readonly Outflow[];
   readonly touches: readonly Touch[];
+  readonly tokenSides: readonly TokenSide[];
 }
 
 /**
@@ -71,6 +78,7 @@ export function matchBlocks(blocks: readonly MatchBlock[], watched: Watched): Ma
     walletInflows: [] as WalletInflow[],
     outflows: [] as Outflow[],
     touches: [] as Touch[],
+    tokenSides: [] as TokenSide[],
   };
   for (const block of blocks) {
     const deltas = new Map<Address, bigint>();
@@ -92,6 +100,7 @@ interface Matching {
     readonly deposits: NewDeposit[];
     readonly walletInflows: WalletInflow[];
     readonly outflows: Outflow[];
+    readonly tokenSides: TokenSide[];
   };
   readonly deltas: Map<Address, bigint>;
 }
@@ -107,7 +116,11 @@ function matchTransaction(matching: Matching): void {
     const deltaAtoken = operation.isNative ? amountAtoken : 0n;
     // Other currencies leave the balance alone, and the chain is asked whether that is true.
     deltas.set(address, (deltas.get(address) ?? 0n) + deltaAtoken);
-    if (!operation.isNative || isSelfPaid(operation, transaction)) continue;
+    if (isSelfPaid(operation, transaction)) continue;
+    if (!operation.isNative) {
+      addTokenSide(matching, operation);
+      continue;
+    }
     if (amountAtoken > 0n) {
       addInflow(matching, operation, customerId);
     } else {
@@ -119,6 +132,7 @@ function matchTransaction(matching: Matching): void {
   }
   for (const [wallet, sum] of spent) {
     matching.result.outflows.push({
+      asset: NATIVE_ASSET,
       wallet,
       role: wallet === watched.hotWallet ? "hot-wallet" : "deposit-address",
       txHash: transaction.hash,
@@ -128,6 +142,29 @@ function matchTransaction(matching: Matching): void {
   }
 }
 
+function addTokenSide(matching: Matching, operation: MatchOperation): void {
+  const { block, transaction, watched, result } = matching;
+  const { contract, address, amountAtoken: units, index: opIndex } = operation;
+  const asset = contract === undefined ? undefined : watched.assetOf(contract);
+  if (contract === undefined || asset === undefined) return;
+  const others = transaction.operations.filter(
+    ({ index, relatedIndexes }) =>
+      operation.relatedIndexes.includes(index) || relatedIndexes.includes(opIndex),
+  );
+  result.tokenSides.push({
+    asset,
+    contract,
+    address,
+    units,
+    counterparty: others[0]?.address,
+    height: block.height,
+    blockHash: block.hash,
+    txHash: transaction.hash,
+    txIndex: transaction.index,
+    opIndex,
+  });
+}
+
 function addInflow(
   matching: Matching,
   operation: MatchOperation,
@@ -135,6 +172,7 @@ function addInflow(
 ): void {
   const { block, transaction, watched, result } = matching;
   const place = {
+    asset: NATIVE_ASSET,
     amountUnits: operation.amountAtoken,
     height: block.height,
     txHash: transaction.hash,
@@ -146,7 +184,6 @@ function addInflow(
   } else if (customerId !== undefined) {
     result.deposits.push({
       ...place,
-      asset: NATIVE_ASSET,
       address: operation.address,
       customerId,
       blockHash: block.hash,
@@ -167,7 +204,8 @@ function isSelfPaid(operation: MatchOperation, transaction: MatchTransaction): b
     other !== undefined &&
     other.address === operation.address &&
     other.amountAtoken === -operation.amountAtoken &&
-    other.isNative &&
+    other.isNative === operation.isNative &&
+    other.contract === operation.contract &&
     isEffective(other);
   if (operation.relatedIndexes.some((index) => opposes(transaction.operations[index]))) return true;
   return transaction.operations.some(

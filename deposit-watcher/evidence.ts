@@ -2,20 +2,33 @@
  * Why a deposit is what it is: the operation on the chain, the block it stands in, the balance that
  * it changed, and the entries in the books. What the chain says is asked anew, not remembered.
  */
+import type { Address } from "../chain/address.js";
 import { AppError, present } from "../chain/errors.js";
 import { entriesOfDeposit, type PostedEntry } from "../ledger/deposits/deposit-evidence.js";
 import type { StoredDeposit } from "../ledger/deposits/deposit-queries.js";
-import type { DataOperation } from "../rpc-client/data-api-client.js";
+import type { DataBlock, DataOperation } from "../rpc-client/data-api-client.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import type { BlockSource } from "./block-reader.js";
+import { LOG_INDEX_BASE, opIndexOfLog } from "./tokens/token-side.js";
 
 /** Where evidence comes from. */
 export interface EvidenceParts {
   readonly database: SqlDatabase;
-  readonly node: Pick<EvmClient, "getBlockHeader" | "getBalances">;
+  readonly node: Pick<
+    EvmClient,
+    "getBlockHeader" | "getBalances" | "tokenBalances" | "transferLogs"
+  >;
   readonly source: BlockSource;
+  /** Contract of a token; undefined for the native coin. */
+  readonly contractOf: (asset: string) => Address | undefined;
 }
+
+/** What raised the balance; of a token that the Data API leaves out, its log. */
+export type DepositOperation = Pick<
+  DataOperation,
+  "type" | "status" | "address" | "amountAtoken" | "relatedIndexes"
+>;
 
 /** What the chain says now about a deposit. */
 export interface ChainEvidence {
@@ -23,12 +36,12 @@ export interface ChainEvidence {
   readonly blockHash: string;
   readonly parentHash: string;
   readonly timestampSeconds: number;
-  /** Undefined where the Data API has no such operation (any more). */
-  readonly operation: DataOperation | undefined;
+  /** Undefined where neither the Data API nor a log has it (any more). */
+  readonly operation: DepositOperation | undefined;
   /** Of the address, before and after the block, and what its operations there come to. */
-  readonly balanceBeforeAtoken: bigint;
-  readonly balanceAfterAtoken: bigint;
-  readonly operationsAtoken: bigint;
+  readonly balanceBeforeUnits: bigint;
+  readonly balanceAfterUnits: bigint;
+  readonly operationsUnits: bigint;
   /** True when hash, operation and balances all say what the books say. */
   readonly agrees: boolean;
 }
@@ -59,42 +72,110 @@ export async function collectEvidence(
 }
 
 async function askChain(
-  { node, source }: EvidenceParts,
+  parts: EvidenceParts,
   deposit: StoredDeposit,
   options: { readonly signal: AbortSignal },
 ): Promise<ChainEvidence> {
-  const { address, height, txIndex, opIndex } = deposit;
-  const before = { address, at: Math.max(0, height - 1) };
-  const [header, block, balances] = await Promise.all([
+  const { node, source } = parts;
+  const { height } = deposit;
+  const contract = parts.contractOf(deposit.asset);
+  const [header, block, balances, told] = await Promise.all([
     node.getBlockHeader(height, options),
     source.block(height, options),
-    node.getBalances([before, { address, at: height }], options),
+    readBalances(node, deposit, { contract, ...options }),
+    contract === undefined || deposit.opIndex < LOG_INDEX_BASE
+      ? undefined
+      : operationsOfLogs(node, deposit, { contract, ...options }),
   ]);
-  const transactions = block?.transactions((one) => one === address) ?? [];
-  const transaction = transactions.find(({ hash, index }) => {
-    return index === txIndex && hash === deposit.txHash;
-  });
-  const operation = transaction?.operations.find(({ index }) => index === opIndex);
-  const operationsAtoken = transactions
-    .flatMap(({ operations }) => operations)
-    .filter((one) => one.address === address && one.isNative && one.status === "SUCCESS")
-    .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  const { operation, sumUnits } = told ?? operationsOf(block, deposit, contract);
   const { hash, parentHash, timestampSeconds } = present(header, "the deposit's block");
-  const balanceBeforeAtoken = height === 0 ? 0n : present(balances[0], "balance before");
-  const balanceAfterAtoken = present(balances[1], "balance after");
+  const [balanceBeforeUnits, balanceAfterUnits] = balances;
+  const changeUnits = balanceAfterUnits - balanceBeforeUnits;
+  const claimedUnits = operation?.amountAtoken ?? 0n;
   return {
     blockHash: hash,
     parentHash,
     timestampSeconds,
     operation,
-    balanceBeforeAtoken,
-    balanceAfterAtoken,
-    operationsAtoken,
+    balanceBeforeUnits,
+    balanceAfterUnits,
+    operationsUnits: sumUnits,
     agrees:
       hash === deposit.blockHash &&
       block?.hash === hash &&
-      operation?.address === address &&
-      operation.amountAtoken === deposit.amountUnits &&
-      balanceAfterAtoken - balanceBeforeAtoken === operationsAtoken,
+      operation?.address === deposit.address &&
+      (contract === undefined
+        ? claimedUnits === deposit.amountUnits && changeUnits === sumUnits
+        : // Of a token only what arrived was booked, which may be less than it claims.
+          claimedUnits >= deposit.amountUnits && changeUnits <= sumUnits),
+  };
+}
+
+async function readBalances(
+  node: EvidenceParts["node"],
+  { address, height }: StoredDeposit,
+  options: { readonly contract: Address | undefined; readonly signal: AbortSignal },
+): Promise<readonly [bigint, bigint]> {
+  const heights = [Math.max(0, height - 1), height];
+  const { contract: token } = options;
+  const [before, after] =
+    token === undefined
+      ? await node.getBalances(
+          heights.map((at) => ({ address, at })),
+          options,
+        )
+      : await node.tokenBalances(
+          heights.map((at) => ({ token, account: address, at })),
+          options,
+        );
+  const hasNoBefore = height === 0 || token !== undefined;
+  return [
+    hasNoBefore && (height === 0 || before === undefined) ? 0n : present(before, "balance before"),
+    present(after, "balance after"),
+  ];
+}
+
+interface ToldOperations {
+  readonly operation: DepositOperation | undefined;
+  /** Of all that moved the asset at the address in this block. */
+  readonly sumUnits: bigint;
+}
+
+function operationsOf(
+  block: DataBlock | undefined,
+  { address, txHash, txIndex, opIndex }: StoredDeposit,
+  contract: Address | undefined,
+): ToldOperations {
+  const transactions = block?.transactions((one) => one === address) ?? [];
+  const transaction = transactions.find(({ hash, index }) => {
+    return index === txIndex && hash === txHash;
+  });
+  const sumUnits = transactions
+    .flatMap(({ operations }) => operations)
+    .filter((one) => one.address === address && one.status === "SUCCESS")
+    .filter((one) => (contract === undefined ? one.isNative : one.contract === contract))
+    .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  return { operation: transaction?.operations.find(({ index }) => index === opIndex), sumUnits };
+}
+
+async function operationsOfLogs(
+  node: EvidenceParts["node"],
+  { address, height, opIndex }: StoredDeposit,
+  { contract, signal }: { readonly contract: Address; readonly signal: AbortSignal },
+): Promise<ToldOperations> {
+  const range = { from: height, to: height };
+  const logs = await node.transferLogs(range, { signal, contracts: [contract], account: address });
+  const own = logs.find((log) => opIndexOfLog(log) === opIndex && log.to === address);
+  return {
+    operation: own && {
+      type: "ERC20_TRANSFER",
+      status: "SUCCESS",
+      address,
+      amountAtoken: own.value ?? 0n,
+      relatedIndexes: [],
+    },
+    sumUnits: logs.reduce((sum, { to, from, value = 0n }) => {
+      return sum + (to === address ? value : 0n) - (from === address ? value : 0n);
+    }, 0n),
   };
 }

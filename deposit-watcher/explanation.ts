@@ -5,6 +5,8 @@
 import type { Address } from "../chain/address.js";
 import { CREDIT_CONFIRMATIONS } from "../chain/confirmations.js";
 import type { Hash32, Height } from "../chain/hex.js";
+import { listSightings, type StoredSighting } from "../ledger/assets/token-sightings.js";
+import { readTokenStates } from "../ledger/assets/token-state.js";
 import { depositIdsOfTransaction } from "../ledger/deposits/deposit-evidence.js";
 import { findDeposit, type StoredDeposit } from "../ledger/deposits/deposit-queries.js";
 import { readCursor } from "../ledger/deposits/watch-cursor.js";
@@ -20,7 +22,8 @@ import type { Watched } from "./deposit-match.js";
  * was one, and the chain came back without its block. PENDING, QUEUED, REPLACED, DROPPED and
  * UNKNOWN_TRANSACTION: it is in no block. FAILED: it is, and was reverted. NOT_READ_YET: the
  * watcher is below its block. HALTED: crediting stands still. TOKEN_NOT_CREDITED: it brought one of
- * our addresses tokens, no coins. NOTHING_ARRIVED: it touched our addresses and left them no
+ * our addresses tokens or NFTs that nobody listed. TOKEN_NOT_ARRIVED: a listed token claimed more
+ * than came. NOTHING_ARRIVED: it touched our addresses and left them no
  * richer. NOT_OURS: it touched none.
  */
 export const EXPLANATION_CODES = [
@@ -38,6 +41,7 @@ export const EXPLANATION_CODES = [
   "NOT_READ_YET",
   "HALTED",
   "TOKEN_NOT_CREDITED",
+  "TOKEN_NOT_ARRIVED",
   "NOTHING_ARRIVED",
   "NOT_OURS",
 ] as const;
@@ -124,8 +128,7 @@ async function ofDeposits(
     const due = first.height + CREDIT_CONFIRMATIONS - 1;
     return found("CONFIRMING", `It is credited when block ${due} is there.`);
   }
-  if (states.has("held"))
-    return found("HELD", "The deposit is held; an operator decides about it.");
+  if (states.has("held")) return found("HELD", await heldText(parts.database, first.asset));
   if (states.has("suspense")) {
     return found(
       "SUSPENSE",
@@ -157,10 +160,39 @@ async function ofIncluded(
     const message = `The watcher has read the blocks up to ${cursor.height}; this is in ${height}.`;
     return answer("NOT_READ_YET", message, height);
   }
+  const [sighting] = await listSightings(database, { txHash: hash, afterId: 0, limit: 1 });
+  if (sighting !== undefined) return answer(...ofSighting(sighting), height);
   const isOurs = (address: Address) => watched.customerOf(address) !== undefined;
   const block = await source.block(height, options);
   const transaction = block?.transactions(isOurs).find((one) => one.index === index);
   return answer(...ofOperations(transaction, isOurs), height);
+}
+
+/** What tokens did that are not credited, in words. */
+function ofSighting(sighting: StoredSighting): [ExplanationCode, string] {
+  const { contract, claimed, reason } = sighting;
+  switch (reason) {
+    case "UNKNOWN_TOKEN":
+    case "MALFORMED":
+      return [
+        "TOKEN_NOT_CREDITED",
+        `It brought a token of ${contract}, which is not listed here: it is recorded, not credited.`,
+      ];
+    case "NFT":
+      return ["TOKEN_NOT_CREDITED", "It brought an NFT: it is recorded, not credited."];
+    case "UNREADABLE":
+      return [
+        "TOKEN_NOT_ARRIVED",
+        "The token does not tell the balance of the address: nothing proves that anything came.",
+      ];
+    case "NOT_ARRIVED":
+    case "SHORTFALL":
+      return [
+        "TOKEN_NOT_ARRIVED",
+        `The token claims ${claimed ?? 0n} units that the balance of the address did not rise by.`,
+      ];
+  }
+  return reason satisfies never;
 }
 
 /** Why a successful transaction of a block that was read made no deposit. */
@@ -183,6 +215,14 @@ function ofOperations(
     "NOTHING_ARRIVED",
     "It left the deposit address no richer: of value 0, undone inside, or paid to itself.",
   ];
+}
+
+/** A token that stands still says why. */
+async function heldText(database: SqlDatabase, asset: string): Promise<string> {
+  const state = (await readTokenStates(database)).get(asset);
+  if (state?.isPaused === true)
+    return `The deposit is held: ${asset} stands still: ${state.reason}.`;
+  return "The deposit is held; an operator decides about it.";
 }
 
 function haltText(message: string): string {

@@ -16,6 +16,7 @@ import { systemClock } from "../runtime/process/clock.js";
 import { createMetrics, type Metrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl } from "../runtime/config/service-urls.js";
+import { loadExchangeTokens } from "../ledger/assets/asset-registry.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AddressBook } from "./address-book.js";
@@ -31,6 +32,7 @@ import { readinessOf } from "./readiness.js";
 import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { beginWatch, type WatchStart } from "./watch-start.js";
+import { TokenBook } from "./tokens/token-book.js";
 import { Watcher } from "./watcher.js";
 import { STALE_HEADS_ALLOWED } from "./chain-check.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
@@ -43,6 +45,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const derivation = createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
   const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
   const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const entries = loadExchangeTokens(home);
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
@@ -67,14 +70,21 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     await database.close();
     throw error;
   });
+  const tokens = await TokenBook.open({ database, node, hotWallet, log }, entries, {
+    signal,
+  }).catch(async (error: unknown) => {
+    await database.close();
+    throw error;
+  });
   const metrics = createMetrics();
-  const book = new AddressBook(hotWallet);
+  const book = new AddressBook(hotWallet, tokens.assets());
   const watcher = new Watcher({
     database,
     guard,
     node,
     source,
     book,
+    tokens,
     identity,
     log,
     metrics: createWatcherMetrics(metrics),
@@ -85,7 +95,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     },
   });
   const chain = { node, source, watched: book };
-  const parts = { config, database, guard, derivation, chain, watcher, apiKey, metrics, context };
+  const opened = { database, guard, derivation, chain, tokens, watcher };
+  const parts = { config, ...opened, apiKey, metrics, context };
   const server = createServer(parts);
   try {
     await server.start();
@@ -124,6 +135,7 @@ interface RunningParts {
   readonly guard: LedgerGuard;
   readonly derivation: AddressDerivation;
   readonly chain: DepositApiParts["chain"];
+  readonly tokens: TokenBook;
   readonly watcher: Watcher;
   readonly apiKey: string;
   readonly metrics: Metrics;
@@ -131,7 +143,8 @@ interface RunningParts {
 }
 
 function createServer(parts: RunningParts): HttpServer {
-  const { config, database, guard, derivation, chain, watcher, apiKey, metrics, context } = parts;
+  const { config, database, guard, derivation, chain, tokens, watcher } = parts;
+  const { apiKey, metrics, context } = parts;
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
@@ -140,6 +153,7 @@ function createServer(parts: RunningParts): HttpServer {
       database,
       derivation,
       chain,
+      tokens: tokens.tokens,
       guard,
       headHeight: () => watcher.status.headHeight,
       onRegistered: () => watcher.wakeBackfill(),

@@ -10,6 +10,9 @@ export interface WatcherMetrics {
   backfilled(count: number): void;
   halted(isHalted: boolean): void;
   foreignOutflows(count: number): void;
+  /** Tokens that came and are not credited. */
+  tokenSightings(count: number): void;
+  tokensPaused(count: number): void;
   fault(): void;
 }
 
@@ -27,6 +30,14 @@ export function createWatcherMetrics(metrics: Metrics): WatcherMetrics {
   const credited = metrics.counter(name("deposits_credited_total"), "Deposits credited.");
   const backfilled = metrics.counter(name("backfills_total"), "Addresses whose past is booked.");
   const foreign = metrics.counter(name("foreign_outflows_total"), "Outflows nobody asked for.");
+  const sightings = metrics.counter(
+    name("token_sightings_total"),
+    "Tokens and NFTs that came and are not credited.",
+  );
+  const paused = metrics.counter(
+    name("tokens_paused_total"),
+    "Times that a token was stopped because it runs other code than was accepted.",
+  );
   const faults = metrics.counter(name("faults_total"), "Rounds that ended with a fault.");
   let headHeight = 0;
   let cursorHeight = 0;
@@ -47,6 +58,8 @@ export function createWatcherMetrics(metrics: Metrics): WatcherMetrics {
     backfilled: (count) => backfilled.inc(count),
     halted: (isHalted) => halted.set(isHalted ? 1 : 0),
     foreignOutflows: (count) => foreign.inc(count),
+    tokenSightings: (count) => sightings.inc(count),
+    tokensPaused: (count) => paused.inc(count),
     fault: () => faults.inc(),
   };
 }

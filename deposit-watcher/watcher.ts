@@ -7,7 +7,11 @@ import assert from "node:assert/strict";
 import { AppError, errorCode, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
-import { type BlockStepResult, commitBlockStep } from "../ledger/deposits/deposits.js";
+import {
+  type BlockStepResult,
+  commitBlockStep,
+  type NewDeposit,
+} from "../ledger/deposits/deposits.js";
 import { LedgerError } from "../ledger/errors.js";
 import {
   type Incident,
@@ -30,6 +34,8 @@ import { ownParts, touchTest } from "./block-parts.js";
 import { assertTrustworthy, type CheckedNode, readHead, verifyTouches } from "./chain-check.js";
 import { type MatchBlock, matchBlocks, type MatchResult } from "./deposit-match.js";
 import { IncidentFound } from "./errors.js";
+import type { TokenBook } from "./tokens/token-book.js";
+import { readTokenRun, type TokenNode, type TokenRun } from "./tokens/token-run.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
 /**
@@ -67,9 +73,11 @@ interface Doubt {
 export interface WatcherParts {
   readonly database: SqlDatabase;
   readonly guard: LedgerGuard;
-  readonly node: CheckedNode & Pick<EvmClient, "accountJournal" | "getBalance">;
+  readonly node: CheckedNode & TokenNode & Pick<EvmClient, "accountJournal" | "getBalance">;
   readonly source: BlockSource;
   readonly book: AddressBook;
+  /** Tokens that are followed. */
+  readonly tokens: Pick<TokenBook, "checkCodes" | "tokens">;
   readonly identity: ChainIdentity;
   readonly log: Logger;
   readonly metrics: WatcherMetrics;
@@ -99,7 +107,8 @@ interface PreparedRun {
   /** What concerns us of those blocks of the run that could be read; never none. */
   readonly own: readonly MatchBlock[];
   readonly last: MatchBlock;
-  readonly matched: Omit<MatchResult, "touches">;
+  readonly matched: Omit<MatchResult, "touches" | "tokenSides">;
+  readonly tokens: Promise<TokenRun>;
   readonly verified: Promise<void>;
   /** Why the run's next block could not be read. */
   readonly fault: unknown;
@@ -155,13 +164,18 @@ export class Watcher {
     while (!signal.aborted) {
       const timeoutMs = await this.#guarded(signal, this.#pastDoubt, async () => {
         if (this.#isTrusted && this.#status.incident === undefined) {
-          this.#parts.metrics.backfilled(await runBackfill(this.#parts, { signal }));
+          this.#parts.metrics.backfilled(await runBackfill(this.#backfillParts(), { signal }));
           return this.#parts.options.pollIntervalMs;
         }
         return LAG_RETRY_MS;
       });
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
     }
+  }
+
+  #backfillParts() {
+    const { database, node, tokens } = this.#parts;
+    return { database, node, tokens: tokens.tokens };
   }
 
   /** Runs one round; waits out what can pass, writes down incidents, throws the rest. */
@@ -202,7 +216,7 @@ export class Watcher {
 
   /** @returns how long to wait before the next round, milliseconds */
   async #round(signal: AbortSignal): Promise<number> {
-    const { database, guard, node, identity, book, metrics, options } = this.#parts;
+    const { database, guard, node, identity, book, tokens, metrics, options } = this.#parts;
     await guard.keep();
     const incident = await openIncident(database);
     let cursor = await readCursor(database);
@@ -233,6 +247,7 @@ export class Watcher {
       signal,
     };
     cursor = await this.#bookRuns(cursor, range);
+    this.#reportPaused(await tokens.checkCodes(cursor.height, { signal }));
     this.#update({ problem: undefined });
     const isBehind = cursor.height < headHeight;
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
@@ -264,11 +279,15 @@ export class Watcher {
     const { own, fault } = ownParts(run, book);
     const last = own.at(-1);
     if (last === undefined) throw fault;
-    const { touches, ...matched } = matchBlocks(own, book);
+    const { touches, tokenSides, ...matched } = matchBlocks(own, book);
     const verified = verifyTouches(node, { last, touches }, { signal });
     // Awaited when its turn to be booked comes.
     verified.catch(() => undefined);
-    return { run, own, last, matched, verified, fault, nextAddressIndex: book.nextIndex };
+    const input = { run: run.slice(0, own.length), sides: tokenSides };
+    const tokens = readTokenRun(node, book, input, { signal });
+    tokens.catch(() => undefined);
+    const nextAddressIndex = book.nextIndex;
+    return { run, own, last, matched, tokens, verified, fault, nextAddressIndex };
   }
 
   /** Commits a run; matches it again if an address registered meanwhile is touched by it. */
@@ -280,6 +299,7 @@ export class Watcher {
       assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
       const isTouched = touchTest(run.slice(0, own.length));
       await step.verified;
+      const { deposits, walletInflows, outflows, receivers, ...tokens } = await step.tokens;
       failpoint("watcher.after-verify");
       const result = await commitBlockStep(
         database,
@@ -287,13 +307,17 @@ export class Watcher {
           from: { ...from, nextAddressIndex },
           height: last.height,
           blockHash: last.hash,
-          ...matched,
+          deposits: inChainOrder([...matched.deposits, ...deposits]),
+          walletInflows: [...matched.walletInflows, ...walletInflows],
+          outflows: [...matched.outflows, ...outflows],
+          tokens,
         },
-        ({ address }) => isTouched(address),
+        ({ address }) => isTouched(address) || receivers.has(address),
       );
       book.add(result.newAddresses);
       if (result.outcome === "committed") {
         this.#report(result, last.height);
+        metrics.tokenSightings(tokens.sightings.length);
         this.#update({ cursorHeight: last.height, problem: undefined });
         metrics.cursor(last.height);
         if (step.fault !== undefined) throw step.fault;
@@ -314,6 +338,7 @@ export class Watcher {
     if (result.credited > 0) {
       log.debug({ count: result.credited, height }, "deposits credited");
     }
+    this.#reportPaused(result.pausedTokens);
     for (const outflow of result.foreignOutflows) {
       const fields = {
         ...outflow,
@@ -322,6 +347,12 @@ export class Watcher {
       };
       log.error(fields, "coins left one of our addresses and nobody asked for it");
     }
+  }
+
+  #reportPaused(reasons: readonly string[]): void {
+    const { log, metrics } = this.#parts;
+    metrics.tokensPaused(reasons.length);
+    for (const reason of reasons) log.error({ reason }, "a token stands still");
   }
 
   async #halt(incident: NewIncident): Promise<void> {
@@ -365,6 +396,14 @@ export class Watcher {
   #update(change: Partial<WatcherStatus>): void {
     this.#status = { ...this.#status, ...change };
   }
+}
+
+/** Positions of lists follow the chain, whichever asset a deposit is of. */
+function inChainOrder(deposits: readonly NewDeposit[]): NewDeposit[] {
+  return deposits.toSorted(
+    (left, right) =>
+      left.height - right.height || left.txIndex - right.txIndex || left.opIndex - right.opIndex,
+  );
 }
 
 function previousBlock(cursor: WatchCursor) {

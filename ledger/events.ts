@@ -8,7 +8,7 @@ import { refuseInRecovery } from "./recovery/ledger-guard.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events; `withdrawal.<status>` are written by the withdrawal side. */
-export type EventType = `deposit.${string}` | `withdrawal.${string}`;
+export type EventType = `deposit.${string}` | `withdrawal.${string}` | `token.${string}`;
 
 /** An event to append; `data` names the deposit or withdrawal and what integrators need. */
 export interface NewEvent {

@@ -42,6 +42,10 @@ const WATCHER: Writes = {
     "signing_freeze",
     "api_call",
     "remembered_ledger",
+    "asset",
+    "token_state",
+    "token_state_change",
+    "token_sighting",
   ],
   update: [
     "customer_balance",
@@ -51,6 +55,7 @@ const WATCHER: Writes = {
     "deposit",
     "incident",
     "signing_freeze",
+    "token_state",
   ],
   draw: [],
 };

@@ -33,6 +33,8 @@ export interface DataOperation {
    * else, and no sub-account is named. A token contract may call itself TOKEN as well.
    */
   readonly isNative: boolean;
+  /** Contract of the token whose units the address itself holds; undefined for all else. */
+  readonly contract: Address | undefined;
   /** Signed; atoken only where the operation is native. */
   readonly amountAtoken: bigint;
   readonly relatedIndexes: readonly number[];
@@ -56,6 +58,8 @@ export interface DataBlock {
   readonly transactionCount: number;
   /** Operations, as far as they name an account. */
   readonly operationCount: number;
+  /** Contracts of tokens whose operations this block leaves out, because they contradict their logs. */
+  readonly leftOut: readonly Address[];
   /**
    * The transactions with an operation of an account for which `concerns` is true, each whole and
    * fully checked; a few others may be among them. May be asked again with another question.
@@ -213,6 +217,7 @@ function parseBlock(reply: ScannedReply): DataBlock {
     ...identifier,
     parentHash: parent.hash,
     timestampMs: readCount(block["timestamp"], "timestamp"),
+    leftOut: readLeftOut(block["metadata"]),
     transactionCount: reply.transactionCount,
     operationCount: reply.accountCount,
     transactions: (concerns) =>
@@ -220,6 +225,13 @@ function parseBlock(reply: ScannedReply): DataBlock {
         .concerning(concerns)
         .map((position) => parseTransaction(parseJson(reply.transactionText(position)), position)),
   };
+}
+
+/** Other servers' metadata may be anything. */
+function readLeftOut(value: unknown): Address[] {
+  const metadata = readOptional(value, "block metadata", readObject);
+  const listed = readOptional(metadata?.["quarantined"], "quarantined", readList) ?? [];
+  return listed.map((entry) => readAddress(entry, "quarantined contract"));
 }
 
 function parseTransaction(value: unknown, index: number): DataTransaction {
@@ -240,13 +252,16 @@ function parseOperation(value: unknown, position: number): DataOperation {
   const account = readObject(operation["account"], "account");
   const amount = readObject(operation["amount"], "amount");
   const related = readOptional(operation["related_operations"], "related_operations", readList);
+  // A sub-account holds other coins than the address itself, for example staked ones.
+  const isOwn = isAbsent(account["sub_account"]);
+  const currency = readObject(amount["currency"], "currency");
   return {
     index,
     type: readType(operation["type"]),
     status: readStatus(operation["status"]),
     address: readAddress(account["address"], "account address"),
-    // A sub-account holds other coins than the address itself, for example staked ones.
-    isNative: readIsNative(amount["currency"]) && isAbsent(account["sub_account"]),
+    isNative: isOwn && readIsNative(currency),
+    contract: isOwn ? readContract(currency) : undefined,
     amountAtoken: readDecimal(amount["value"], "amount value"),
     relatedIndexes: (related ?? []).map((entry) =>
       readCount(readObject(entry, "related operation")["index"], "related index"),
@@ -255,11 +270,19 @@ function parseOperation(value: unknown, position: number): DataOperation {
 }
 
 /** Identity of a currency is its whole object, so metadata of any kind makes it another one. */
-function readIsNative(value: unknown): boolean {
-  const currency = readObject(value, "currency");
+function readIsNative(currency: AnswerObject): boolean {
   const symbol = readString(currency["symbol"], "currency symbol");
   const decimals = readCount(currency["decimals"], "currency decimals");
   return symbol === TOKEN_SYMBOL && decimals === TOKEN_DECIMALS && isAbsent(currency["metadata"]);
+}
+
+/** Tokens are told apart by their contract alone; other metadata means another kind of coin. */
+function readContract(currency: AnswerObject): Address | undefined {
+  const metadata = readOptional(currency["metadata"], "currency metadata", readObject);
+  if (metadata === undefined || Object.keys(metadata).join() !== "contractAddress") {
+    return undefined;
+  }
+  return readAddress(metadata["contractAddress"], "contractAddress");
 }
 
 function isAbsent(value: unknown): boolean {

@@ -26,6 +26,8 @@ import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./j
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
 import { type TokenCalls, tokenCalls } from "./token-balances.js";
+import { type TokenCodeCalls, tokenCodeCalls } from "./token-codes.js";
+import { type TransferLogCalls, transferLogCalls } from "./transfer-logs.js";
 import {
   type NodeReceipt,
   type NodeTransactionStatus,
@@ -65,7 +67,9 @@ export interface EvmClient
     AccountStateCalls,
     ForwardedCalls,
     PoolCalls,
-    TokenCalls {
+    TokenCalls,
+    TokenCodeCalls,
+    TransferLogCalls {
   chainId(options: RpcOptions): Promise<bigint>;
   blockNumber(options: RpcOptions): Promise<Height>;
   /** True while the node knows that it is behind. */
@@ -134,6 +138,8 @@ export function createEvmClient(rpc: JsonRpcClient): EvmClient {
     ...accountStateCalls(rpc),
     ...poolCalls(rpc),
     ...tokenCalls(rpc),
+    ...tokenCodeCalls(rpc),
+    ...transferLogCalls(rpc),
   };
 }
 

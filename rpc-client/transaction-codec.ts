@@ -1,10 +1,13 @@
 /** What a node says about one transaction (receipt, status) as JSON, to types. */
 import type { Address } from "../chain/address.js";
+import { ERC20_TOPICS } from "../chain/erc20.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height } from "../chain/hex.js";
 import {
   readAddress,
   readHash,
+  readHex,
+  readList,
   readObject,
   readOptional,
   readQuantity,
@@ -12,6 +15,7 @@ import {
   readString,
 } from "./answer-fields.js";
 import { badAnswer, MAX_NODE_TEXT_CHARACTERS } from "./errors.js";
+import { transferOf } from "./transfer-logs.js";
 
 /** A mined transaction's outcome. */
 export interface NodeReceipt {
@@ -27,6 +31,18 @@ export interface NodeReceipt {
   readonly gasUsed: bigint;
   /** Price really paid, atoken per gas; the fee is this times `gasUsed`. */
   readonly effectiveGasPriceAtoken: bigint;
+  /** Well-formed ERC-20 transfers among its logs, in order: what contracts say that they moved. */
+  readonly transfers: readonly ReceiptTransfer[];
+}
+
+/** An ERC-20 transfer of a receipt. */
+export interface ReceiptTransfer {
+  readonly contract: Address;
+  /** Undefined for a mint. */
+  readonly from: Address | undefined;
+  /** Undefined for a burn. */
+  readonly to: Address | undefined;
+  readonly units: bigint;
 }
 
 /** What became of a transaction hash. */
@@ -60,8 +76,27 @@ export function parseNodeReceipt(value: unknown): NodeReceipt {
     status,
     gasUsed,
     effectiveGasPriceAtoken,
+    transfers: (readOptional(receipt["logs"], "logs", readList) ?? []).flatMap(readTransfer),
   };
 }
+
+/** Logs of other events and standards say nothing here. */
+function readTransfer(value: unknown): ReceiptTransfer[] {
+  const log = readObject(value, "log");
+  const topics = readList(log["topics"], "topics").map((topic) => readHash(topic, "topic"));
+  if (topics[0] !== TRANSFER_TOPIC) return [];
+  const {
+    standard,
+    isStandard,
+    from,
+    to,
+    value: units,
+  } = transferOf(topics, readHex(log["data"], "data"));
+  if (standard !== "erc20" || !isStandard || units === undefined) return [];
+  return [{ contract: readAddress(log["address"], "address"), from, to, units }];
+}
+
+const TRANSFER_TOPIC: string = ERC20_TOPICS.transfer;
 
 /** Untrusted answer of `causeway_getTransactionStatus`. Throws BAD_ANSWER. */
 export function parseTransactionStatus(value: unknown): NodeTransactionStatus {

@@ -4,8 +4,10 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Address } from "../chain/address.js";
+import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
+import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-registry.js";
 import { findIdentity } from "../ledger/find-identity.js";
 import { killSwitchPath } from "../ledger/policy/kill-switch-file.js";
 import { stops } from "../ledger/policy/kill-switch-level.js";
@@ -14,7 +16,6 @@ import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
-import { loadTokenFile } from "../runtime/config/token-file.js";
 import { systemClock } from "../runtime/process/clock.js";
 import { loadConfig } from "../runtime/config/config.js";
 import { createHttpServer, type HttpServer, type Readiness } from "../runtime/http/http-server.js";
@@ -26,7 +27,7 @@ import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { TaskGroup } from "../runtime/process/task.js";
 import { AcceptQueue } from "./api/accept-queue.js";
-import { createWithdrawalRoutes } from "./api/routes.js";
+import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
@@ -49,8 +50,10 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
-  const { signer, close: closeSigner } = openWalletSigner(home, config, settings);
   const apiKey = readSecretFile(join(home, "config", "api.key"));
+  const entries = loadExchangeTokens(home);
+  const keys = openWalletSigner({ home, config, settings, entries });
+  const { signer, close: closeSigner } = keys;
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
@@ -64,7 +67,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
-  await checkLedger(home, database, log);
+  await checkLedger(home, { database, entries, log });
+  const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const switchFile = killSwitchPath(home);
   const policy = await openRules(home, database, log);
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
@@ -88,7 +92,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   });
   const wallet = signer.address;
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const api = { wallet, policy, isStopped, chainId, apiKey };
+  const api = { wallet, policy, isStopped, chainId, tokens, apiKey };
   const server = createServer({ config, database, api, lane, queue, context });
   try {
     await server.start();
@@ -122,8 +126,17 @@ async function openRules(home: string, database: SqlDatabase, log: Logger): Prom
 }
 
 /** A ledger that is not what the home remembers is closed before anything is signed by it. */
-async function checkLedger(home: string, database: SqlDatabase, log: Logger): Promise<void> {
+async function checkLedger(
+  home: string,
+  parts: {
+    readonly database: SqlDatabase;
+    readonly entries: readonly TokenEntry[];
+    readonly log: Logger;
+  },
+): Promise<void> {
+  const { database, entries, log } = parts;
   try {
+    await readAgreedTokens(database, entries);
     const guard = await LedgerGuard.open({ database, home, reporter: "withdrawal-worker" });
     const reason = await guard.check();
     if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
@@ -134,14 +147,17 @@ async function checkLedger(home: string, database: SqlDatabase, log: Logger): Pr
 }
 
 /** The hot wallet's signer, with rules of its own: of the ledger it knows nothing. */
-function openWalletSigner(
-  home: string,
-  config: WorkerConfig,
-  settings: LaneSettings,
-): OpenedSigner {
+function openWalletSigner(parts: {
+  readonly home: string;
+  readonly config: WorkerConfig;
+  readonly settings: LaneSettings;
+  readonly entries: readonly TokenEntry[];
+}): OpenedSigner {
+  const { home, config, settings, entries } = parts;
   const wallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
-  const tokens = loadTokenFile(home);
-  const contracts = new Map(tokens.map(({ symbol, contractAddress }) => [symbol, contractAddress]));
+  const contracts = new Map(
+    entries.map(({ symbol, contractAddress }) => [symbol, contractAddress]),
+  );
   return openSigner({
     home,
     settings: config.signer,
@@ -197,6 +213,7 @@ function createServer(parts: {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
     readonly chainId: bigint;
+    readonly tokens: WithdrawalApiParts["tokens"];
     readonly apiKey: string;
   };
   readonly lane: Lane;
@@ -204,7 +221,7 @@ function createServer(parts: {
   readonly context: ProcessContext;
 }): HttpServer {
   const { config, database, api, lane, queue, context } = parts;
-  const { wallet, policy, isStopped, chainId, apiKey } = api;
+  const { wallet, policy, isStopped, chainId, tokens, apiKey } = api;
   const metrics = createMetrics();
   registerWorkerHealth(metrics, {
     laneStatus: () => lane.status(),
@@ -228,7 +245,7 @@ function createServer(parts: {
       wallet,
       policy,
       chainId,
-      tokenContracts: loadTokenFile(context.home).map(({ contractAddress }) => contractAddress),
+      tokens,
       onCancelled: () => queue.wake(),
     }),
     access: new KeyRing({

@@ -1,9 +1,10 @@
 /** `causeway deposits list|status|resume`: what came, how far it is booked, what halts it. */
 import { parseAddress } from "../../chain/address.js";
-import { atokenToToken } from "../../chain/units.js";
+import { amountFields } from "../../ledger/books/amount-fields.js";
 import { type Incident, openIncident, resumeCrediting } from "../../ledger/incidents.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import type { CommandContext } from "../command-context.js";
 import { homePaths } from "../home/home.js";
@@ -22,13 +23,16 @@ export async function runListDeposits(
   const client = createExchangeClient({ depositUrl, withdrawalUrl, apiKey });
   const deposits = await client.depositsTo(parseAddress(options.address), context.signal);
   if (context.json) {
-    const rows = deposits.map((row) => ({ ...row, amountAtoken: row.amountAtoken.toString() }));
+    const rows = deposits.map(({ amountUnits, ...row }) => ({
+      ...row,
+      ...amountFields(row.asset, amountUnits),
+    }));
     context.print(JSON.stringify({ schemaVersion: 1, deposits: rows }));
     return 0;
   }
-  for (const { blockNumber, txHash, amountAtoken, status } of deposits) {
-    const amount = atokenToToken(amountAtoken);
-    context.print(`  block ${blockNumber}  ${txHash}  ${amount} TOKEN  ${status}`);
+  for (const { blockNumber, txHash, asset, amountUnits, status } of deposits) {
+    const amount = amountText(asset, amountUnits);
+    context.print(`  block ${blockNumber}  ${txHash}  ${amount}  ${status}`);
   }
   if (deposits.length === 0) context.print("No deposit to this address is known.");
   return 0;

@@ -16,6 +16,8 @@ import {
 import type { StoredTerms } from "../../ledger/decisions/decision.js";
 import { type OpenMatters, readOpenMatters } from "../../ledger/decisions/open-matters.js";
 import { loadConfig } from "../../runtime/config/config.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import { withLedgerAlone } from "./ledger-alone.js";
 import { type LedgerCommand, toJson } from "./ledger-tools.js";
@@ -121,22 +123,23 @@ function decisionLine(decision: Decision): string {
 
 function openLines(open: OpenMatters): string[] {
   return [
-    ...open.payments.map(({ hash, height, destination, amountUnits }) => {
+    ...open.payments.map(({ hash, height, destination, contract, amountUnits }) => {
       const to = destination === undefined ? "a new contract" : toChecksumAddress(destination);
+      const amount = amountText(contract ?? NATIVE_ASSET, amountUnits);
       return (
-        `recovered payment ${hash} of block ${height}: ${atokenToToken(amountUnits)} TOKEN to ` +
-        `${to}: link-payment or write-off-payment`
+        `recovered payment ${hash} of block ${height}: ${amount} to ${to}: link-payment or ` +
+        "write-off-payment"
       );
     }),
     ...open.addresses.map(
-      ({ index, address, suspenseAtoken }) =>
+      ({ index, address, asset, suspenseUnits }) =>
         `address ${toChecksumAddress(address)} (index ${index}) has no customer, ` +
-        `${atokenToToken(suspenseAtoken)} TOKEN of it in suspense: assign-address`,
+        `${amountText(asset, suspenseUnits)} of it in suspense: assign-address`,
     ),
     ...open.frozen.map(({ id, reason }) => `withdrawal ${id} is frozen: ${reason}`),
     ...open.outflows.map(
-      ({ hash, amountUnits, feeAtoken, height }) =>
-        `outflow ${hash} of block ${height} (${atokenToToken(amountUnits)} TOKEN, fee ` +
+      ({ hash, asset, amountUnits, feeAtoken, height }) =>
+        `outflow ${hash} of block ${height} (${amountText(asset, amountUnits)}, fee ` +
         `${atokenToToken(feeAtoken)}) was asked for by nobody: accept-outflow`,
     ),
     ...open.proposals.map(decisionLine),

@@ -1,18 +1,11 @@
 /** `causeway reconcile`: the ledger against the chain at one height, tolerance 0. */
-import { toChecksumAddress } from "../../chain/address.js";
-import { atokenToToken } from "../../chain/units.js";
 import { openIncident } from "../../ledger/incidents.js";
-import {
-  type AccountLine,
-  type AddressBreak,
-  reconcile,
-  type ReconcileChain,
-  type ReconcileReport,
-} from "../../ledger/books/reconcile.js";
+import { reconcile, type ReconcileChain } from "../../ledger/books/reconcile.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
+import { encodeReport, renderReport } from "./reconcile-report.js";
 
 /** Exit code of a clean reconciliation. */
 const EXIT_CLEAN = 0;
@@ -22,6 +15,9 @@ const EXIT_BREAK = 1;
 
 /** Polls of the watcher that the command waits for, so that what is mined now is looked at too. */
 const WAIT_POLLS = 5;
+
+/** Blocks whose logs are asked for at once: what this chain's nodes take of one question. */
+const LOG_BLOCKS = 10_000;
 
 /** Pause between two looks at the cursor. */
 const CURSOR_LOOK_MS = 50;
@@ -37,7 +33,9 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
     const chain = createReconcileChain(opened.node, command.signal);
     const report = await reconcile(opened.database, chain, opened.hotWallet);
     command.print(
-      command.json ? toJson({ ...report, behindBlocks }) : renderReport(report, behindBlocks),
+      command.json
+        ? toJson({ ...encodeReport(report), behindBlocks })
+        : renderReport(report, behindBlocks),
     );
     return report.clean ? EXIT_CLEAN : EXIT_BREAK;
   });
@@ -69,13 +67,21 @@ async function waitForWatcher(opened: OpenedLedger, signal: AbortSignal): Promis
 
 /** The node as the reconciliation's port. */
 export function createReconcileChain(
-  node: Pick<EvmClient, "getBalances" | "getTransactionReceipts" | "accountJournal">,
+  node: Pick<
+    EvmClient,
+    "getBalances" | "getTransactionReceipts" | "accountJournal" | "tokenBalances" | "transferLogs"
+  >,
   signal: AbortSignal,
 ): ReconcileChain {
   return {
     balances: (queries) =>
       node.getBalances(
         queries.map(({ address, height }) => ({ address, at: height })),
+        { signal },
+      ),
+    tokenBalances: (token, queries) =>
+      node.tokenBalances(
+        queries.map(({ address: account, height: at }) => ({ token, account, at })),
         { signal },
       ),
     async minedCosts(hashes) {
@@ -87,6 +93,7 @@ export function createReconcileChain(
               height: receipt.height,
               isSuccess: receipt.status === 1,
               feeAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
+              transfers: receipt.transfers,
             },
       );
     },
@@ -97,115 +104,23 @@ export function createReconcileChain(
         const page = await node.accountJournal(address, range, { signal });
         for (const entry of page.entries) {
           if (!entry.change.effective || entry.deltaAtoken === 0n) continue;
-          const { height, deltaAtoken } = entry;
-          yield { height, deltaAtoken, txHash: entry.transactionHash ?? entry.blockHash };
+          const { height, deltaAtoken: deltaUnits } = entry;
+          yield { height, deltaUnits, txHash: entry.transactionHash ?? entry.blockHash };
         }
         from = page.next;
       }
     },
+    async *tokenMovements(contract, account, range) {
+      for (let from = range.from; from <= range.to; from += LOG_BLOCKS) {
+        const to = Math.min(from + LOG_BLOCKS - 1, range.to);
+        const wanted = { signal, contracts: [contract], account };
+        for (const log of await node.transferLogs({ from, to }, wanted)) {
+          const { height, txHash, value = 0n } = log;
+          // A transfer to itself moved nothing.
+          if (log.from === log.to || value === 0n) continue;
+          yield { height, txHash, deltaUnits: log.to === account ? value : -value };
+        }
+      }
+    },
   };
-}
-
-/** The report as text: a line per account, what is in flight, and every break with its cause. */
-export function renderReport(report: ReconcileReport, behindBlocks: number): string {
-  if (report.blockHash === undefined) {
-    return "The watcher has not booked a block yet; there is nothing to compare.";
-  }
-  const rows = [
-    ["account", "ledger", "in flight", "chain", "difference"],
-    ...report.lines.map((line) => [
-      line.account,
-      token(line.ledgerAtoken),
-      token(line.inFlight.reduce((sum, item) => sum + item.amountAtoken, 0n)),
-      token(line.chainAtoken),
-      token(line.differenceAtoken),
-    ]),
-  ];
-  const notes = [
-    ...(behindBlocks > 0
-      ? [`Blocks below the head that the watcher has not booked: ${behindBlocks}.`]
-      : []),
-    ...(report.halted === undefined ? [] : [`Crediting is halted by ${report.halted}.`]),
-  ];
-  return [
-    `Ledger and chain at height ${report.height} (${report.blockHash}), in TOKEN:`,
-    ...alignColumns(rows),
-    `customers can withdraw ${token(report.availableAtoken)}, ` +
-      `held for withdrawals ${token(report.heldAtoken)}`,
-    ...report.lines.flatMap(renderInFlight),
-    ...renderDecided(report),
-    ...report.lines.flatMap(renderBreaks),
-    ...report.internalBreaks.map(
-      (found) =>
-        `BREAK inside the ledger: ${found.what}: expected ${found.expectedAtoken} atoken, ` +
-        `found ${found.foundAtoken} atoken`,
-    ),
-    ...notes,
-    report.clean
-      ? "Clean: every account matches to the last atoken."
-      : "BREAK: ledger and chain do not match.",
-  ].join("\n");
-}
-
-function renderInFlight(line: AccountLine): string[] {
-  return line.inFlight.map((item) => `in flight: ${item.what}: ${token(item.amountAtoken)}`);
-}
-
-/** What persons said about coins on the chain. */
-function renderDecided({ decided, recoveredPayments }: ReconcileReport): string[] {
-  const { count, amountAtoken } = recoveredPayments;
-  return [
-    ...decided.map(
-      (entry) =>
-        `decided (${entry.decision}): ${entry.txHash} in block ${entry.height}: ` +
-        `${token(entry.amountAtoken)} from ${entry.credit} to ${entry.debit}, ` +
-        `by ${entry.operators.join(" and ")}: ${entry.reason}`,
-    ),
-    ...(count === 0
-      ? []
-      : [
-          `recovered payments that nobody has decided about: ${count}, ${token(amountAtoken)}; ` +
-            "see causeway ledger open",
-        ]),
-  ];
-}
-
-function renderBreaks(line: AccountLine): string[] {
-  return [
-    ...line.breaks.flatMap((found) => renderBreak(line.account, found)),
-    ...(line.moreBreaks > 0 ? [`BREAK ${line.account}: ${line.moreBreaks} more addresses`] : []),
-  ];
-}
-
-function renderBreak(account: string, found: AddressBreak): string[] {
-  return [
-    `BREAK ${account} ${toChecksumAddress(found.address)}: chain ${found.chainAtoken} atoken, ` +
-      `ledger ${found.ledgerAtoken} atoken, difference ${found.differenceAtoken} atoken`,
-    ...found.causes.map(
-      (cause) =>
-        `  ${cause.txHash} ` +
-        (cause.height === undefined ? "is not on the chain" : `in block ${cause.height}`) +
-        `: chain ${cause.chainAtoken} atoken, ledger ${cause.ledgerAtoken} atoken`,
-    ),
-    ...(found.moreCauses > 0 ? [`  and ${found.moreCauses} more transactions`] : []),
-  ];
-}
-
-/** Exact: all 18 decimals where they are not zero. */
-function token(amountAtoken: bigint): string {
-  return atokenToToken(amountAtoken);
-}
-
-/** First column to the left, the others to the right. */
-function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? "").length)),
-  );
-  return rows.map((row) =>
-    row
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join("  "),
-  );
 }

@@ -1,5 +1,4 @@
 /** The part of `causeway recover` for a chain that came back without blocks that are booked. */
-import { atokenToToken } from "../../chain/units.js";
 import {
   planRewind,
   type RewindChain,
@@ -115,8 +114,8 @@ function rewindLines(
         `missing inflow of the hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
     ),
     ...payments.map(
-      ({ withdrawalId, nonce, amountUnits, hash, raw }) =>
-        `missing payment ${hash} (nonce ${nonce}): ${atokenToToken(amountUnits)} TOKEN of ` +
+      ({ withdrawalId, nonce, asset, amountUnits, hash, raw }) =>
+        `missing payment ${hash} (nonce ${nonce}): ${amountText(asset, amountUnits)} of ` +
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
     ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),

@@ -1,5 +1,6 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
 import type { Address } from "../../chain/address.js";
+import { decodeTransfer } from "../../chain/erc20.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { MinedPayment } from "../../ledger/recovery/recovery-plan.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
@@ -56,6 +57,7 @@ function toMinedPayment(
   { hash: blockHash, height }: JournaledBlock,
 ): MinedPayment {
   const value = tx.changes.find(({ tracePath, effective }) => tracePath === "" && effective);
+  const valueAtoken = value?.amountAtoken ?? 0n;
   return {
     hash: tx.hash,
     height,
@@ -63,7 +65,8 @@ function toMinedPayment(
     nonce: tx.nonce,
     to: tx.to,
     isSuccess: tx.status === 1,
-    valueAtoken: value?.amountAtoken ?? 0n,
+    valueAtoken,
+    transfer: valueAtoken === 0n && tx.to !== undefined ? decodeTransfer(tx.input) : undefined,
     gasUsed: tx.gasUsed,
     gasPriceAtoken: tx.gasPriceAtoken,
   };

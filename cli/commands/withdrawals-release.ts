@@ -18,6 +18,7 @@ import {
   releaseWithdrawal,
   type WalletChain,
 } from "../../ledger/withdrawals/release.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { refuseInRecovery } from "../../ledger/recovery/ledger-guard.js";
 import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
 import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
@@ -170,11 +171,18 @@ function obstacleLines(left: ReleaseObstacle): string[] {
 }
 
 function describeForeign(transaction: WalletTransaction | ForeignOutflow): string {
-  const { hash, height, valueAtoken } = transaction;
+  const { hash, height } = transaction;
   if (!("nonce" in transaction)) {
-    const { feeAtoken } = transaction;
-    return `${hash} (block ${height}) took ${valueAtoken} atoken and a fee of ${feeAtoken} atoken`;
+    const { asset, amountUnits, feeAtoken } = transaction;
+    const took =
+      asset === NATIVE_ASSET ? `${amountUnits} atoken` : `${amountUnits} units of ${asset}`;
+    return `${hash} (block ${height}) took ${took} and a fee of ${feeAtoken} atoken`;
   }
+  const { valueAtoken, transfer } = transaction;
   const target = transaction.to ?? "a new contract";
-  return `${hash} (block ${height}, nonce ${transaction.nonce}) sent ${valueAtoken} atoken to ${target}`;
+  const place = `${hash} (block ${height}, nonce ${transaction.nonce})`;
+  if (transfer !== undefined) {
+    return `${place} sent ${transfer.amountUnits} units of ${target} to ${transfer.to}`;
+  }
+  return `${place} sent ${valueAtoken} atoken to ${target}`;
 }

@@ -17,7 +17,8 @@ const addressAnswer = z.object({ address, bech32: z.string(), customerId: z.stri
 const deposit = z.object({
   id: z.union([z.string(), z.number()]).transform(String),
   address,
-  amountAtoken: units,
+  asset: z.string(),
+  amountUnits: units,
   status: z.enum(["detected", "credited", "held", "suspense"]),
   blockNumber: z.number(),
   blockHash: hash,
@@ -30,7 +31,7 @@ const depositPage = z.object({ deposits: z.array(deposit) });
 const withdrawal = z.object({
   id: z.union([z.string(), z.number()]).transform(String),
   status: z.string(),
-  amountAtoken: units,
+  amountUnits: units,
   nonce: z.union([z.number(), z.string()]).nullish(),
   txHash: hash.nullish(),
   blockNumber: z.number().nullish(),

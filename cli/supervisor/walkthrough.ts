@@ -114,7 +114,7 @@ export async function verifyWalkthrough(
     height: withdrawal.blockNumber,
     what: "the withdrawal",
   });
-  check(deposit.amountAtoken === DEMO_DEPOSIT_ATOKEN, "the deposit has another amount");
+  check(deposit.amountUnits === DEMO_DEPOSIT_ATOKEN, "the deposit has another amount");
   const paid = await evm.getBalance(result.destination, "latest", { signal });
   check(paid === DEMO_WITHDRAWAL_ATOKEN, `the destination holds ${paid} atoken`);
   const received = await evm.getBalance(result.depositAddress, deposit.blockNumber, { signal });
@@ -217,7 +217,7 @@ async function followDeposit(
     if (deposit.status !== "credited") {
       throw new CliError("STEP_FAILED", `The deposit is "${deposit.status}", not credited.`);
     }
-    const amount = atokenToToken(deposit.amountAtoken);
+    const amount = atokenToToken(deposit.amountUnits);
     print(row("credited", `${amount} TOKEN to the customer's balance in the ledger`));
     return deposit;
   });

@@ -3,6 +3,9 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { DEPOSIT_ADDRESSES, HOT_WALLET, NATIVE_ASSET } from "./accounts.js";
+import { readTokenAssets } from "../assets/asset-registry.js";
+import { TOKEN_OPENING } from "../assets/token-opening.js";
+import { readTokenStates } from "../assets/token-state.js";
 import { type Incident, openIncident } from "../incidents.js";
 import {
   storedAddress,
@@ -23,7 +26,7 @@ export interface BookedAddress {
   /** False while coins from before the registration are not booked. */
   readonly backfilled: boolean;
   /** Deposits of every status minus what left before the registration. */
-  readonly bookedAtoken: bigint;
+  readonly bookedUnits: bigint;
 }
 
 /** A signed transaction of a withdrawal that is not settled. */
@@ -31,7 +34,7 @@ export interface UnsettledAttempt {
   readonly hash: Hash32;
   readonly withdrawalId: string;
   /** What it sends away when it is mined: zero for a cancelling transfer. */
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
 }
 
 /** An operator's posting that explains coins on the chain. */
@@ -40,7 +43,7 @@ export interface DecidedEntry {
   readonly decision: number;
   readonly debit: string;
   readonly credit: string;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly txHash: Hash32;
   readonly height: Height;
   readonly reason: string;
@@ -51,8 +54,8 @@ export interface DecidedEntry {
 /** A contradiction inside the ledger. */
 export interface InternalBreak {
   readonly what: string;
-  readonly expectedAtoken: bigint;
-  readonly foundAtoken: bigint;
+  readonly expectedUnits: bigint;
+  readonly foundUnits: bigint;
 }
 
 /** The books as of one moment; asset accounts hold what is effective up to the cursor. */
@@ -61,19 +64,29 @@ export interface Books {
   /** First block that is watched: what was before is in the opening capital. */
   readonly watchedFrom: Height;
   readonly incident: Incident | undefined;
-  readonly hotWalletAtoken: bigint;
-  readonly depositAddressesAtoken: bigint;
+  readonly native: AssetBooks;
+  /** Tokens in the order of their symbols; none that is not opened yet. */
+  readonly tokens: readonly (AssetBooks & { readonly contract: Address })[];
+  /** Payments that a recovery booked and nobody has decided about; the amount is that of coins. */
+  readonly recoveredPayments: { readonly count: number; readonly amountUnits: bigint };
+}
+
+/** The books of one asset, in its smallest unit. */
+export interface AssetBooks {
+  readonly asset: string;
+  /** First block whose movements are booked one by one. */
+  readonly fromHeight: Height;
+  readonly hotWalletUnits: bigint;
+  readonly depositAddressesUnits: bigint;
   /** Deposits that are detected or held: on the chain, not posted yet. */
-  readonly unpostedDepositsAtoken: bigint;
+  readonly unpostedDepositsUnits: bigint;
   readonly addresses: readonly BookedAddress[];
   readonly unsettled: readonly UnsettledAttempt[];
   /** Operators' entries about coins on the chain, newest first, at most `MAX_LISTED`. */
   readonly decided: readonly DecidedEntry[];
-  /** Payments that a recovery booked and nobody has decided about. */
-  readonly recoveredPayments: { readonly count: number; readonly amountAtoken: bigint };
   /** Σ of what customers can withdraw and what is held for them. */
-  readonly availableAtoken: bigint;
-  readonly heldAtoken: bigint;
+  readonly availableUnits: bigint;
+  readonly heldUnits: bigint;
   readonly internalBreaks: readonly InternalBreak[];
 }
 
@@ -82,26 +95,51 @@ export async function readBooks(database: SqlDatabase): Promise<Books> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const cursor = await readCursor(tx);
-    const assets = await readAssets(tx, cursor.height);
-    const totals = await readTotals(tx);
+    const watchedFrom = await watchedFromHeight(tx);
+    const native = { asset: NATIVE_ASSET, fromHeight: watchedFrom, height: cursor.height };
+    const states = await readTokenStates(tx);
+    const tokens: Books["tokens"][number][] = [];
+    for (const { symbol, contract, fromHeight } of await readTokenAssets(tx)) {
+      if (states.get(symbol)?.isOpened !== true) continue;
+      const scope = { asset: symbol, fromHeight, height: cursor.height };
+      tokens.push({ ...(await readAssetBooks(tx, scope)), contract });
+    }
     return {
       cursor,
-      watchedFrom: await watchedFromHeight(tx),
+      watchedFrom,
       incident: await openIncident(tx),
-      ...assets,
-      unpostedDepositsAtoken: await readUnposted(tx),
-      addresses: await readAddresses(tx, cursor.height),
-      decided: await readDecidedEntries(tx, cursor.height),
+      native: await readAssetBooks(tx, native),
+      tokens,
       recoveredPayments: await readUndecided(tx),
-      unsettled: await readUnsettled(tx),
-      availableAtoken: totals.availableAtoken,
-      heldAtoken: totals.heldAtoken,
-      internalBreaks: [...totals.breaks, ...(await readCustomerBreaks(tx))],
     };
   });
 }
 
-async function readAssets(tx: Sql, height: Height) {
+/** Which rows are meant. */
+interface Scope {
+  readonly asset: string;
+  readonly fromHeight: Height;
+  /** The cursor's. */
+  readonly height: Height;
+}
+
+async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
+  const totals = await readTotals(tx, scope);
+  return {
+    asset: scope.asset,
+    fromHeight: scope.fromHeight,
+    ...(await readAssets(tx, scope)),
+    unpostedDepositsUnits: await readUnposted(tx, scope),
+    addresses: await readAddresses(tx, scope),
+    decided: await readDecidedEntries(tx, scope),
+    unsettled: await readUnsettled(tx, scope),
+    availableUnits: totals.availableUnits,
+    heldUnits: totals.heldUnits,
+    internalBreaks: [...totals.breaks, ...(await readCustomerBreaks(tx, scope))],
+  };
+}
+
+async function readAssets(tx: Sql, { asset, height }: Scope) {
   const rows = await tx.query<{ account: string; balance: string }>(
     `SELECT account, sum(amount) AS balance
        FROM (
@@ -114,25 +152,25 @@ async function readAssets(tx: Sql, height: Height) {
        JOIN journal_entry entry ON entry.id = side.journal_id
       WHERE entry.effective_height IS NULL OR entry.effective_height <= $2
       GROUP BY account`,
-    [[HOT_WALLET, DEPOSIT_ADDRESSES], height, NATIVE_ASSET],
+    [[HOT_WALLET, DEPOSIT_ADDRESSES], height, asset],
   );
   const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
   return {
-    hotWalletAtoken: balances.get(HOT_WALLET) ?? 0n,
-    depositAddressesAtoken: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
+    hotWalletUnits: balances.get(HOT_WALLET) ?? 0n,
+    depositAddressesUnits: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
   };
 }
 
-async function readUnposted(tx: Sql): Promise<bigint> {
+async function readUnposted(tx: Sql, { asset }: Scope): Promise<bigint> {
   const rows = await tx.query<{ amount: string }>(
     `SELECT coalesce(sum(amount_units), 0) AS amount FROM deposit
       WHERE asset = $1 AND status IN ('detected', 'held')`,
-    [NATIVE_ASSET],
+    [asset],
   );
   return storedAtoken(rows[0]?.amount);
 }
 
-async function readAddresses(tx: Sql, height: Height): Promise<BookedAddress[]> {
+async function readAddresses(tx: Sql, { asset, height }: Scope): Promise<BookedAddress[]> {
   const rows = await tx.query<{
     address: string;
     from_height: string;
@@ -149,30 +187,31 @@ async function readAddresses(tx: Sql, height: Height): Promise<BookedAddress[]> 
                    WHERE asset = $3 AND effective_height <= $2 GROUP BY address)
               AS other ON other.address = registered.address
       ORDER BY registered.index`,
-    [DEPOSIT_ADDRESSES, height, NATIVE_ASSET],
+    [DEPOSIT_ADDRESSES, height, asset],
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
     fromHeight: storedHeight(row.from_height),
     backfilled: row.backfilled,
-    bookedAtoken: storedAtoken(row.booked),
+    bookedUnits: storedAtoken(row.booked),
   }));
 }
 
 /**
- * What moved the coins of single deposit addresses beside their deposits: their past, and operators'
- * decisions. The memo names transaction and address.
+ * What moved the units of single deposit addresses beside their deposits: their past, what came
+ * unsaid, and operators' decisions. The memo names transaction and address.
  */
 const ADDRESS_ENTRIES = `
   SELECT split_part(entry.memo, ' ', 2) AS address, split_part(entry.memo, ' ', 1) AS tx_hash,
          coalesce(entry.effective_height, 0) AS effective_height, posting.asset,
          CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta
     FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
-   WHERE entry.kind IN ('deposit.past_outflow', 'ledger.outflow', 'ledger.adjustment')
+   WHERE entry.kind IN ('deposit.past_outflow', 'deposit.surplus', '${TOKEN_OPENING}',
+                        'wallet.reversal', 'ledger.outflow', 'ledger.adjustment')
      AND (posting.debit = $1 OR posting.credit = $1)`;
 
 /** Entries of operators that explain coins on the chain, the newest ones. */
-async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry[]> {
+async function readDecidedEntries(tx: Sql, { asset, height }: Scope): Promise<DecidedEntry[]> {
   const rows = await tx.query<{
     debit: string;
     credit: string;
@@ -199,13 +238,13 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
         AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
         AND posting.asset = $3
       ORDER BY entry.id DESC, posting.place LIMIT ${MAX_LISTED}`,
-    [[HOT_WALLET, DEPOSIT_ADDRESSES], height, NATIVE_ASSET],
+    [[HOT_WALLET, DEPOSIT_ADDRESSES], height, asset],
   );
   return rows.map((row) => ({
     decision: storedInteger(row.decision),
     debit: row.debit,
     credit: row.credit,
-    amountAtoken: storedAtoken(row.amount),
+    amountUnits: storedAtoken(row.amount),
     txHash: storedHash(row.memo.split(" ")[0]),
     height: storedHeight(row.height),
     reason: row.reason,
@@ -215,16 +254,18 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
 
 async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
   const rows = await tx.query<{ count: string; amount: string }>(
-    `SELECT count(*) AS count, coalesce(sum(amount_units), 0) AS amount FROM recovered_payment
-      WHERE decision IS NULL`,
+    `SELECT count(*) AS count,
+            coalesce(sum(amount_units) FILTER (WHERE contract IS NULL), 0) AS amount
+       FROM recovered_payment WHERE decision IS NULL`,
   );
   return {
     count: storedInteger(rows[0]?.count),
-    amountAtoken: storedAtoken(rows[0]?.amount),
+    amountUnits: storedAtoken(rows[0]?.amount),
   };
 }
 
-async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
+/** A payment of a token costs coins for its fee: it is in both assets' books. */
+async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttempt[]> {
   const rows = await tx.query<{ hash: string; withdrawal_id: string; amount_units: string }>(
     `SELECT attempt.hash, slot.withdrawal_id,
             CASE WHEN attempt.kind = 'cancel' OR withdrawal.asset <> $1 THEN 0
@@ -233,19 +274,19 @@ async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
        FROM nonce_slot slot
        JOIN withdrawal_attempt attempt ON attempt.slot_id = slot.id
        JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
-      WHERE slot.outcome IS NULL
+      WHERE slot.outcome IS NULL AND (withdrawal.asset = $1 OR $1 = $2)
       ORDER BY slot.nonce, attempt.n`,
-    [NATIVE_ASSET],
+    [asset, NATIVE_ASSET],
   );
   return rows.map((row) => ({
     hash: storedHash(row.hash),
     withdrawalId: row.withdrawal_id,
-    amountAtoken: storedAtoken(row.amount_units),
+    amountUnits: storedAtoken(row.amount_units),
   }));
 }
 
 /** Totals of the customers' rows, of their accounts, and the trial balance. */
-async function readTotals(tx: Sql) {
+async function readTotals(tx: Sql, { asset }: Scope) {
   const rows = await tx.query<Record<string, string>>(
     `SELECT
        (SELECT coalesce(sum(available_units), 0) FROM customer_balance
@@ -263,7 +304,7 @@ async function readTotals(tx: Sql) {
           FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
                 UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
          AS credit_side`,
-    [NATIVE_ASSET],
+    [asset],
   );
   const amount = (name: string) => storedAtoken(rows[0]?.[name]);
   const pairs: readonly (readonly [string, string, string])[] = [
@@ -271,18 +312,18 @@ async function readTotals(tx: Sql) {
     ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
   ];
   return {
-    availableAtoken: amount("available"),
-    heldAtoken: amount("held"),
+    availableUnits: amount("available"),
+    heldUnits: amount("held"),
     breaks: pairs.flatMap(([what, expected, found]) =>
       amount(expected) === amount(found)
         ? []
-        : [{ what, expectedAtoken: amount(expected), foundAtoken: amount(found) }],
+        : [{ what, expectedUnits: amount(expected), foundUnits: amount(found) }],
     ),
   };
 }
 
 /** Customers whose balance row is not what their postings add up to. */
-async function readCustomerBreaks(tx: Sql): Promise<InternalBreak[]> {
+async function readCustomerBreaks(tx: Sql, { asset }: Scope): Promise<InternalBreak[]> {
   const rows = await tx.query<{ account: string; expected: string; found: string }>(
     `WITH posted AS (
        SELECT account, sum(amount) AS amount
@@ -300,26 +341,30 @@ async function readCustomerBreaks(tx: Sql): Promise<InternalBreak[]> {
        FROM posted FULL JOIN kept USING (account)
       WHERE coalesce(posted.amount, 0) <> coalesce(kept.amount, 0)
       ORDER BY account LIMIT ${MAX_LISTED}`,
-    [NATIVE_ASSET],
+    [asset],
   );
   return rows.map((row) => ({
     what: `balance row of ${row.account} = its postings`,
-    expectedAtoken: storedAtoken(row.expected),
-    foundAtoken: storedAtoken(row.found),
+    expectedUnits: storedAtoken(row.expected),
+    foundUnits: storedAtoken(row.found),
   }));
 }
 
-/** Net movement of an address per transaction, as the books have it. */
+/** Net movement of an asset at an address per transaction, as the books have it. */
 export async function bookedByTransaction(
   sql: Sql,
-  account: { readonly address: Address; readonly isHotWallet: boolean },
+  account: {
+    readonly address: Address;
+    readonly isHotWallet: boolean;
+    readonly asset: string;
+  },
   upToHeight: Height,
 ): Promise<ReadonlyMap<Hash32, bigint>> {
   const rows = await sql.query<{ tx_hash: string; delta: string }>(
     account.isHotWallet ? HOT_WALLET_BY_TRANSACTION : DEPOSIT_ADDRESS_BY_TRANSACTION,
     account.isHotWallet
-      ? [HOT_WALLET, upToHeight, NATIVE_ASSET]
-      : [DEPOSIT_ADDRESSES, account.address, upToHeight, NATIVE_ASSET],
+      ? [HOT_WALLET, upToHeight, account.asset]
+      : [DEPOSIT_ADDRESSES, account.address, upToHeight, account.asset],
   );
   return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
 }
@@ -346,4 +391,4 @@ const DEPOSIT_ADDRESS_BY_TRANSACTION = `
     SELECT tx_hash, delta FROM (${ADDRESS_ENTRIES}) AS entries
      WHERE address = $2 AND effective_height <= $3 AND asset = $4
   ) AS movement
-  GROUP BY tx_hash`;
+  WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;

@@ -7,14 +7,17 @@ import { present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { LoggedTransfer } from "../withdrawals/slot-outcomes.js";
 import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
 import {
   bookedByTransaction,
+  type AssetBooks,
   type Books,
   type DecidedEntry,
   type InternalBreak,
   MAX_LISTED,
   readBooks,
+  type UnsettledAttempt,
 } from "./reconcile-books.js";
 
 /** The chain as the reconciliation asks it. */
@@ -23,10 +26,21 @@ export interface ReconcileChain {
   balances(
     queries: readonly { readonly address: Address; readonly height: Height }[],
   ): Promise<readonly bigint[]>;
+  /** The same of a token; undefined where its contract does not tell. */
+  tokenBalances(
+    contract: Address,
+    queries: readonly { readonly address: Address; readonly height: Height }[],
+  ): Promise<readonly (bigint | undefined)[]>;
   /** What a mined transaction took from its sender; undefined while it is not mined. */
   minedCosts(hashes: readonly Hash32[]): Promise<readonly (MinedCost | undefined)[]>;
   /** Effective balance changes of an address up to a height, in chain order. */
   movements(address: Address, upToHeight: Height): AsyncIterable<ChainMovement>;
+  /** Logged transfers of a token from and to an address, in chain order. */
+  tokenMovements(
+    contract: Address,
+    address: Address,
+    range: { readonly from: Height; readonly to: Height },
+  ): AsyncIterable<ChainMovement>;
 }
 
 /** A mined transaction's cost to its sender. */
@@ -35,6 +49,7 @@ export interface MinedCost {
   /** False when it failed: then only the fee left. */
   readonly isSuccess: boolean;
   readonly feeAtoken: bigint;
+  readonly transfers: readonly LoggedTransfer[];
 }
 
 /** One effective change of one address. */
@@ -42,14 +57,14 @@ export interface ChainMovement {
   readonly txHash: Hash32;
   readonly height: Height;
   /** Signed. */
-  readonly deltaAtoken: bigint;
+  readonly deltaUnits: bigint;
 }
 
 /** Something on its way, explained exactly. */
 export interface InFlightItem {
   readonly what: string;
   /** Signed: what the chain has more than the ledger's account because of it. */
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
 }
 
 /** A transaction whose effect on the chain and in the books differ. */
@@ -57,17 +72,17 @@ export interface BreakCause {
   readonly txHash: Hash32;
   /** Undefined for one that the books have and the chain does not. */
   readonly height: Height | undefined;
-  readonly chainAtoken: bigint;
-  readonly ledgerAtoken: bigint;
+  readonly chainUnits: bigint;
+  readonly ledgerUnits: bigint;
 }
 
 /** An address whose balance the books do not explain. */
 export interface AddressBreak {
   readonly address: Address;
-  readonly ledgerAtoken: bigint;
-  readonly chainAtoken: bigint;
+  readonly ledgerUnits: bigint;
+  readonly chainUnits: bigint;
   /** chain - ledger. */
-  readonly differenceAtoken: bigint;
+  readonly differenceUnits: bigint;
   readonly causes: readonly BreakCause[];
   /** Causes beyond those listed. */
   readonly moreCauses: number;
@@ -76,11 +91,11 @@ export interface AddressBreak {
 /** One asset account against the chain. */
 export interface AccountLine {
   readonly account: string;
-  readonly ledgerAtoken: bigint;
+  readonly ledgerUnits: bigint;
   readonly inFlight: readonly InFlightItem[];
-  readonly chainAtoken: bigint;
+  readonly chainUnits: bigint;
   /** chain - (ledger + in flight); zero when reconciled. */
-  readonly differenceAtoken: bigint;
+  readonly differenceUnits: bigint;
   readonly breaks: readonly AddressBreak[];
   /** Addresses that differ beyond those listed. */
   readonly moreBreaks: number;
@@ -93,15 +108,28 @@ export interface ReconcileReport {
   readonly clean: boolean;
   readonly lines: readonly AccountLine[];
   readonly internalBreaks: readonly InternalBreak[];
+  /** The same of each token, in its smallest unit. */
+  readonly tokens: readonly TokenReport[];
   /** Σ that customers can withdraw, and that is held for their withdrawals. */
-  readonly availableAtoken: bigint;
-  readonly heldAtoken: bigint;
+  readonly availableUnits: bigint;
+  readonly heldUnits: bigint;
   /** Operators' entries that explain coins on the chain, newest first. */
   readonly decided: readonly DecidedEntry[];
   /** Payments that a recovery booked and nobody has decided about. */
   readonly recoveredPayments: Books["recoveredPayments"];
   /** The incident that halts crediting, in words; undefined when there is none. */
   readonly halted: string | undefined;
+}
+
+/** One token against the chain. */
+export interface TokenReport {
+  readonly asset: string;
+  readonly contract: Address;
+  readonly lines: readonly AccountLine[];
+  readonly internalBreaks: readonly InternalBreak[];
+  readonly availableUnits: bigint;
+  readonly heldUnits: bigint;
+  readonly decided: readonly DecidedEntry[];
 }
 
 /** Balances asked at a time. */
@@ -115,79 +143,140 @@ export async function reconcile(
 ): Promise<ReconcileReport> {
   const books = await readBooks(database);
   const { height, blockHash } = books.cursor;
-  const lines =
-    blockHash === undefined
-      ? []
-      : [
-          await hotWalletLine({ database, chain, books }, hotWallet),
-          await depositLine({ database, chain, books }),
-        ];
-  const isEven = lines.every(
-    (line) => line.differenceAtoken === 0n && line.breaks.length === 0 && line.moreBreaks === 0,
-  );
+  const tokens: TokenReport[] = [];
+  for (const token of books.tokens) {
+    const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
+    const sides = { database, books: token, height, chain: tokenSide(chain, contract, hotWallet) };
+    const lines = blockHash === undefined ? [] : await linesOf(sides, hotWallet);
+    const totals = { availableUnits, heldUnits, decided };
+    tokens.push({ asset, contract, lines, internalBreaks, ...totals });
+  }
+  const sides = { database, books: books.native, height, chain: nativeSide(chain) };
+  const lines = blockHash === undefined ? [] : await linesOf(sides, hotWallet);
   const { incident } = books;
+  const { availableUnits, heldUnits, decided, internalBreaks } = books.native;
   return {
     height,
     blockHash,
-    clean: isEven && books.internalBreaks.length === 0,
+    clean: [{ lines, internalBreaks }, ...tokens].every(isEven),
     lines,
-    internalBreaks: books.internalBreaks,
-    availableAtoken: books.availableAtoken,
-    heldAtoken: books.heldAtoken,
-    decided: books.decided,
+    internalBreaks,
+    tokens,
+    availableUnits,
+    heldUnits,
+    decided,
     recoveredPayments: books.recoveredPayments,
     halted: incident === undefined ? undefined : `${incident.kind}: ${incident.message}`,
   };
 }
 
+function isEven(part: Pick<TokenReport, "lines" | "internalBreaks">): boolean {
+  return (
+    part.internalBreaks.length === 0 &&
+    part.lines.every(
+      (line) => line.differenceUnits === 0n && line.breaks.length === 0 && line.moreBreaks === 0,
+    )
+  );
+}
+
+/** The chain's side of one asset. */
+interface AssetSide {
+  balances(
+    queries: readonly { readonly address: Address; readonly height: Height }[],
+  ): Promise<readonly bigint[]>;
+  /** What a mined attempt took of the asset from the wallet. */
+  taken(cost: MinedCost, attempt: UnsettledAttempt): bigint;
+  movements(
+    address: Address,
+    range: { readonly from: Height; readonly to: Height },
+  ): AsyncIterable<ChainMovement>;
+  readonly minedCosts: ReconcileChain["minedCosts"];
+}
+
+function nativeSide(chain: ReconcileChain): AssetSide {
+  return {
+    balances: (queries) => chain.balances(queries),
+    taken: (cost, attempt) => cost.feeAtoken + (cost.isSuccess ? attempt.amountUnits : 0n),
+    movements: (address, { to }) => chain.movements(address, to),
+    minedCosts: (hashes) => chain.minedCosts(hashes),
+  };
+}
+
+/** What left is what the contract logged: success alone says nothing of tokens. */
+function tokenSide(chain: ReconcileChain, contract: Address, wallet: Address): AssetSide {
+  return {
+    async balances(queries) {
+      const balances = await chain.tokenBalances(contract, queries);
+      // A contract that does not tell has nothing of ours: with books of it, that is a break.
+      return balances.map((units) => units ?? 0n);
+    },
+    taken: ({ transfers }) =>
+      transfers
+        .filter((one) => one.contract === contract)
+        .reduce((sum, { from, to, units }) => {
+          return sum + (from === wallet ? units : 0n) - (to === wallet ? units : 0n);
+        }, 0n),
+    movements: (address, range) => chain.tokenMovements(contract, address, range),
+    minedCosts: (hashes) => chain.minedCosts(hashes),
+  };
+}
+
 interface Sides {
   readonly database: SqlDatabase;
-  readonly chain: ReconcileChain;
-  readonly books: Books;
+  readonly chain: AssetSide;
+  readonly books: AssetBooks;
+  /** The cursor's. */
+  readonly height: Height;
+}
+
+async function linesOf(sides: Sides, hotWallet: Address): Promise<AccountLine[]> {
+  return [await hotWalletLine(sides, hotWallet), await depositLine(sides)];
 }
 
 async function hotWalletLine(sides: Sides, hotWallet: Address): Promise<AccountLine> {
-  const { chain, books } = sides;
-  const { height } = books.cursor;
-  const [chainAtoken = 0n] = await chain.balances([{ address: hotWallet, height }]);
+  const { chain, books, height } = sides;
+  const [chainUnits = 0n] = await chain.balances([{ address: hotWallet, height }]);
   const { items, byTransaction } = await minedButUnsettled(sides);
-  const line = accountLine(HOT_WALLET, books.hotWalletAtoken, items, chainAtoken);
-  if (line.differenceAtoken === 0n) return line;
+  const line = accountLine(HOT_WALLET, books.hotWalletUnits, items, chainUnits);
+  if (line.differenceUnits === 0n) return line;
   const account = { address: hotWallet, isHotWallet: true };
-  const expectedAtoken = line.chainAtoken - line.differenceAtoken;
-  const fromHeight = books.watchedFrom;
-  const amounts = { expectedAtoken, chainAtoken, byTransaction, fromHeight };
+  const expectedUnits = line.chainUnits - line.differenceUnits;
+  const { fromHeight } = books;
+  const amounts = { expectedUnits, chainUnits, byTransaction, fromHeight };
   const found = await explainBreak(sides, account, amounts);
   return { ...line, breaks: [found] };
 }
 
 /** Withdrawals that are mined up to the height and not booked yet, from their receipts. */
-async function minedButUnsettled({ chain, books }: Sides) {
+async function minedButUnsettled({ chain, books, height }: Sides) {
   const items: InFlightItem[] = [];
   const byTransaction = new Map<Hash32, bigint>();
   const costs = await chain.minedCosts(books.unsettled.map((attempt) => attempt.hash));
   books.unsettled.forEach((attempt, index) => {
     const cost = costs[index];
-    if (cost === undefined || cost.height > books.cursor.height) return;
-    const amountAtoken = -cost.feeAtoken - (cost.isSuccess ? attempt.amountAtoken : 0n);
-    byTransaction.set(attempt.hash, amountAtoken);
+    if (cost === undefined || cost.height > height) return;
+    const amountUnits = -chain.taken(cost, attempt);
+    if (amountUnits === 0n) return;
+    byTransaction.set(attempt.hash, amountUnits);
     items.push({
       what: `withdrawal ${attempt.withdrawalId} mined in block ${cost.height}, not settled yet`,
-      amountAtoken,
+      amountUnits,
     });
   });
   return { items, byTransaction };
 }
 
 async function depositLine(sides: Sides): Promise<AccountLine> {
-  const { chain, books } = sides;
-  const { height } = books.cursor;
+  const { chain, books, height } = sides;
   const items: InFlightItem[] = [];
-  if (books.unpostedDepositsAtoken > 0n) {
-    const amountAtoken = books.unpostedDepositsAtoken;
-    items.push({ what: "deposits detected, not credited yet", amountAtoken });
+  if (books.unpostedDepositsUnits > 0n) {
+    const amountUnits = books.unpostedDepositsUnits;
+    items.push({ what: "deposits detected, not credited yet", amountUnits });
   }
-  const waiting = books.addresses.filter((entry) => !entry.backfilled);
+  // What an address held of a token before the token itself counted is booked with the token.
+  const waiting = books.addresses.filter(
+    (entry) => !entry.backfilled && entry.fromHeight >= books.fromHeight,
+  );
   const past = await askBalances(
     chain,
     waiting.map((entry) => ({ address: entry.address, height: entry.fromHeight - 1 })),
@@ -195,20 +284,20 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
   const pastOf = new Map(
     waiting.map((entry, index) => [entry.address, present(past[index], "past balance")]),
   );
-  for (const [address, amountAtoken] of pastOf) {
-    if (amountAtoken === 0n) continue;
-    items.push({ what: `coins of ${address} from before its registration`, amountAtoken });
+  for (const [address, amountUnits] of pastOf) {
+    if (amountUnits === 0n) continue;
+    items.push({ what: `coins of ${address} from before its registration`, amountUnits });
   }
   const balances = await askBalances(
     chain,
     books.addresses.map(({ address }) => ({ address, height })),
   );
-  const chainAtoken = balances.reduce((sum, balance) => sum + balance, 0n);
-  const line = accountLine(DEPOSIT_ADDRESSES, books.depositAddressesAtoken, items, chainAtoken);
+  const chainUnits = balances.reduce((sum, balance) => sum + balance, 0n);
+  const line = accountLine(DEPOSIT_ADDRESSES, books.depositAddressesUnits, items, chainUnits);
   const uneven = books.addresses.flatMap((entry, index) => {
-    const expectedAtoken = entry.bookedAtoken + (pastOf.get(entry.address) ?? 0n);
+    const expectedUnits = entry.bookedUnits + (pastOf.get(entry.address) ?? 0n);
     const balance = present(balances[index], "balance of a deposit address");
-    return balance === expectedAtoken ? [] : [{ entry, expectedAtoken, chainAtoken: balance }];
+    return balance === expectedUnits ? [] : [{ entry, expectedUnits, chainUnits: balance }];
   });
   const breaks: AddressBreak[] = [];
   for (const { entry, ...amounts } of uneven.slice(0, MAX_LISTED)) {
@@ -223,25 +312,25 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
 
 function accountLine(
   account: string,
-  ledgerAtoken: bigint,
+  ledgerUnits: bigint,
   inFlight: readonly InFlightItem[],
-  chainAtoken: bigint,
+  chainUnits: bigint,
 ): AccountLine {
-  const expectedAtoken = inFlight.reduce((sum, item) => sum + item.amountAtoken, ledgerAtoken);
-  const differenceAtoken = chainAtoken - expectedAtoken;
+  const expectedUnits = inFlight.reduce((sum, item) => sum + item.amountUnits, ledgerUnits);
+  const differenceUnits = chainUnits - expectedUnits;
   return {
     account,
-    ledgerAtoken,
+    ledgerUnits,
     inFlight,
-    chainAtoken,
-    differenceAtoken,
+    chainUnits,
+    differenceUnits,
     breaks: [],
     moreBreaks: 0,
   };
 }
 
 async function askBalances(
-  chain: ReconcileChain,
+  chain: AssetSide,
   queries: readonly { readonly address: Address; readonly height: Height }[],
 ): Promise<bigint[]> {
   const balances: bigint[] = [];
@@ -256,44 +345,45 @@ async function askBalances(
 
 /** Finds the transactions whose effect differs between the chain and the books. */
 async function explainBreak(
-  { database, chain, books }: Sides,
+  { database, chain, books, height }: Sides,
   account: { readonly address: Address; readonly isHotWallet: boolean },
   found: {
-    readonly expectedAtoken: bigint;
-    readonly chainAtoken: bigint;
+    readonly expectedUnits: bigint;
+    readonly chainUnits: bigint;
     /** In-flight effects that count as booked. */
     readonly byTransaction: ReadonlyMap<Hash32, bigint>;
     readonly fromHeight?: Height;
   },
 ): Promise<AddressBreak> {
-  const { height } = books.cursor;
-  const booked = new Map(await bookedByTransaction(database, account, height));
-  for (const [hash, deltaAtoken] of found.byTransaction) {
+  const { asset } = books;
+  const booked = new Map(await bookedByTransaction(database, { ...account, asset }, height));
+  for (const [hash, deltaUnits] of found.byTransaction) {
     // Settled between the snapshot and now: the books have it already.
-    if (!booked.has(hash)) booked.set(hash, deltaAtoken);
+    if (!booked.has(hash)) booked.set(hash, deltaUnits);
   }
-  const onChain = new Map<Hash32, { height: Height; deltaAtoken: bigint }>();
-  for await (const movement of chain.movements(account.address, height)) {
+  const onChain = new Map<Hash32, { height: Height; deltaUnits: bigint }>();
+  const range = { from: Math.max(books.fromHeight, found.fromHeight ?? 0), to: height };
+  for await (const movement of chain.movements(account.address, range)) {
     if (movement.height < (found.fromHeight ?? 0)) continue;
-    const sum = onChain.get(movement.txHash)?.deltaAtoken ?? 0n;
-    const deltaAtoken = sum + movement.deltaAtoken;
-    onChain.set(movement.txHash, { height: movement.height, deltaAtoken });
+    const sum = onChain.get(movement.txHash)?.deltaUnits ?? 0n;
+    const deltaUnits = sum + movement.deltaUnits;
+    onChain.set(movement.txHash, { height: movement.height, deltaUnits });
   }
   const causes: BreakCause[] = [];
-  for (const [txHash, { height: at, deltaAtoken }] of onChain) {
-    const ledgerAtoken = booked.get(txHash) ?? 0n;
-    if (deltaAtoken === ledgerAtoken) continue;
-    causes.push({ txHash, height: at, chainAtoken: deltaAtoken, ledgerAtoken });
+  for (const [txHash, { height: at, deltaUnits }] of onChain) {
+    const ledgerUnits = booked.get(txHash) ?? 0n;
+    if (deltaUnits === ledgerUnits) continue;
+    causes.push({ txHash, height: at, chainUnits: deltaUnits, ledgerUnits });
   }
-  for (const [txHash, ledgerAtoken] of booked) {
-    if (onChain.has(txHash) || ledgerAtoken === 0n) continue;
-    causes.push({ txHash, height: undefined, chainAtoken: 0n, ledgerAtoken });
+  for (const [txHash, ledgerUnits] of booked) {
+    if (onChain.has(txHash) || ledgerUnits === 0n) continue;
+    causes.push({ txHash, height: undefined, chainUnits: 0n, ledgerUnits });
   }
   return {
     address: account.address,
-    ledgerAtoken: found.expectedAtoken,
-    chainAtoken: found.chainAtoken,
-    differenceAtoken: found.chainAtoken - found.expectedAtoken,
+    ledgerUnits: found.expectedUnits,
+    chainUnits: found.chainUnits,
+    differenceUnits: found.chainUnits - found.expectedUnits,
     causes: causes.slice(0, MAX_LISTED),
     moreCauses: Math.max(0, causes.length - MAX_LISTED),
   };

@@ -9,7 +9,8 @@ import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
 /** One operation that raised the hot wallet's balance. */
 export interface WalletInflow {
-  /** Greater than zero. */
+  readonly asset: string;
+  /** In the asset's smallest unit, greater than zero. */
   readonly amountUnits: bigint;
   /** 0 means the local genesis: opening capital instead of suspense. */
   readonly height: Height;
@@ -20,12 +21,14 @@ export interface WalletInflow {
 
 /** What one transaction took from one of our addresses. */
 export interface Outflow {
+  readonly asset: string;
   readonly wallet: Address;
   readonly role: "hot-wallet" | "deposit-address";
   readonly txHash: Hash32;
   readonly height: Height;
-  /** Value sent, without the fee; zero for a failed transaction. */
+  /** Sent, without the fee, in the asset's smallest unit; zero for a failed transaction. */
   readonly amountUnits: bigint;
+  /** Zero for tokens: the fee stands with the coins of the transaction. */
   readonly feeAtoken: bigint;
 }
 
@@ -53,7 +56,7 @@ export async function bookWalletFlows(
       memo: inflow.txHash,
       postings: [
         {
-          asset: NATIVE_ASSET,
+          asset: inflow.asset,
           debit: HOT_WALLET,
           credit: inflow.height === 0 ? OPENING_CAPITAL : SUSPENSE,
           amountUnits: inflow.amountUnits,
@@ -89,23 +92,29 @@ async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<
 async function recordForeignOutflows(tx: Sql, outflows: readonly Outflow[]): Promise<void> {
   if (outflows.length === 0) return;
   await tx.query(
-    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height)
-     SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[], $5::bigint[])
-     ON CONFLICT (tx_hash, wallet) DO NOTHING`,
+    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height, asset)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[], $5::bigint[],
+                          $6::text[])
+     ON CONFLICT (tx_hash, wallet, asset) DO NOTHING`,
     [
       outflows.map((outflow) => outflow.wallet),
       outflows.map((outflow) => outflow.txHash),
       outflows.map((outflow) => outflow.amountUnits.toString()),
       outflows.map((outflow) => outflow.feeAtoken.toString()),
       outflows.map((outflow) => outflow.height),
+      outflows.map((outflow) => outflow.asset),
     ],
   );
 }
 
 function freezeReason(outflow: Outflow): string {
+  const { asset, txHash, height, amountUnits, feeAtoken } = outflow;
+  const took =
+    asset === NATIVE_ASSET
+      ? `${amountUnits} atoken and a fee of ${feeAtoken} atoken`
+      : `${amountUnits} units of ${asset}`;
   return (
-    `transaction ${outflow.txHash} in block ${outflow.height} took ${outflow.amountUnits} ` +
-    `atoken and a fee of ${outflow.feeAtoken} atoken from the hot wallet, and no withdrawal ` +
-    "asked for it"
+    `transaction ${txHash} in block ${height} took ${took} from the hot wallet, and no ` +
+    "withdrawal asked for it"
   );
 }

@@ -16,6 +16,7 @@ import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
+import { decideTransfer } from "../withdrawals/slot-outcomes.js";
 import { lockExplanation } from "../withdrawals/foreign-transactions.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import type { DecisionTerms } from "./decision.js";
@@ -42,6 +43,8 @@ export async function carryOut(tx: Sql, terms: DecisionTerms): Promise<readonly 
       return assignAddress(tx, terms);
     case "assign-deposit":
       return assignDeposits(tx, terms.customerId, { id: terms.depositId });
+    case "decide-transfer":
+      return decideTransfer(tx, terms);
     case "accept-outflow":
       return acceptOutflow(tx, terms);
     case "adjust":
@@ -128,14 +131,15 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
   const { hash, account } = terms;
   const rows = await tx.query<{
     wallet: string;
+    asset: string;
     amount_units: string;
     fee_atoken: string;
     height: string;
     is_deposit: boolean;
   }>(
-    `SELECT wallet, amount_units::text, fee_atoken::text, height::text,
+    `SELECT wallet, asset, amount_units::text, fee_atoken::text, height::text,
             EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = f.wallet) AS is_deposit
-       FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet`,
+       FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet, asset`,
     [hash],
   );
   const explained = await Promise.all(
@@ -147,19 +151,25 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
       `${hash} is no outflow that nobody asked for and that is not booked`,
     );
   }
-  for (const row of rows) {
-    const from: AccountCode = row.is_deposit ? DEPOSIT_ADDRESSES : HOT_WALLET;
+  // One entry for each wallet: its key is what explains the transaction, whichever assets left.
+  for (const wallet of new Set(rows.map((row) => row.wallet))) {
+    const own = rows.filter((row) => row.wallet === wallet);
+    const from: AccountCode = own[0]?.is_deposit === true ? DEPOSIT_ADDRESSES : HOT_WALLET;
     if (account === from) throw new LedgerError("INVALID_DECISION", `it left ${from} itself`);
-    const asset = NATIVE_ASSET;
-    const sides: Posting[] = [
-      { asset, debit: account, credit: from, amountUnits: storedAtoken(row.amount_units) },
-      { asset, debit: NETWORK_FEE, credit: from, amountUnits: storedAtoken(row.fee_atoken) },
-    ];
+    const sides = own.flatMap(({ asset, amount_units, fee_atoken }): Posting[] => [
+      { asset, debit: account, credit: from, amountUnits: storedAtoken(amount_units) },
+      {
+        asset: NATIVE_ASSET,
+        debit: NETWORK_FEE,
+        credit: from,
+        amountUnits: storedAtoken(fee_atoken),
+      },
+    ]);
     await postJournal(tx, {
       kind: "ledger.outflow",
-      idemKey: `outflow:${hash}:${row.wallet}`,
-      effectiveHeight: storedHeight(row.height),
-      memo: evidence(hash, row.wallet),
+      idemKey: `outflow:${hash}:${wallet}`,
+      effectiveHeight: storedHeight(own[0]?.height),
+      memo: evidence(hash, wallet),
       postings: sides.filter(({ amountUnits }) => amountUnits > 0n),
     });
   }
@@ -167,7 +177,8 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
 }
 
 async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
-  const { key, debit, credit, amountAtoken, hash, height, address } = terms;
+  const { key, debit, credit, amountAtoken: amountUnits, hash, height, address } = terms;
+  const { asset = NATIVE_ASSET } = terms;
   if (address !== undefined) {
     const known = await tx.query(`SELECT 1 FROM deposit_address WHERE address = $1`, [address]);
     if (known.length === 0) {
@@ -179,7 +190,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     idemKey: `adjustment:${key}`,
     effectiveHeight: height ?? null,
     memo: hash === undefined ? undefined : evidence(hash, address),
-    postings: [{ asset: NATIVE_ASSET, debit, credit, amountUnits: amountAtoken }],
+    postings: [{ asset, debit, credit, amountUnits }],
   });
 }
 

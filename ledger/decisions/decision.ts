@@ -76,6 +76,8 @@ export const decisionTerms = z.discriminatedUnion("action", [
     depositId: z.string().min(1).max(100),
     customerId,
   }),
+  /** Whether a token's payment that was mined without its transfer paid. */
+  z.strictObject({ action: z.literal("decide-transfer"), withdrawalId, isPaid: z.boolean() }),
   /** Coins that left one of our addresses unasked are explained by this account. */
   z.strictObject({ action: z.literal("accept-outflow"), hash, account }),
   /** Any other correction, with its evidence. */
@@ -84,6 +86,12 @@ export const decisionTerms = z.discriminatedUnion("action", [
     key: z.string().regex(/^[A-Za-z0-9_.:-]{1,100}$/),
     debit: account,
     credit: account,
+    /** TOKEN where absent. */
+    asset: z
+      .string()
+      .regex(/^[A-Za-z0-9_.:-]{1,32}$/)
+      .optional(),
+    /** In the asset's smallest unit; named for the coin, which was the only one. */
     amountAtoken,
     /** Transaction that proves it. */
     hash: hash.optional(),
@@ -151,6 +159,8 @@ export function subjectOf(
       return { kind: "address", key: terms.address };
     case "assign-deposit":
       return { kind: "deposit", key: terms.depositId };
+    case "decide-transfer":
+      return { kind: "transfer", key: terms.withdrawalId };
     case "accept-outflow":
       return { kind: "outflow", key: terms.hash };
     case "adjust":

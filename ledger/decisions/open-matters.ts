@@ -20,12 +20,14 @@ export interface OpenMatters {
   readonly addresses: readonly {
     readonly index: number;
     readonly address: Address;
-    readonly suspenseAtoken: bigint;
+    readonly asset: string;
+    readonly suspenseUnits: bigint;
   }[];
   readonly frozen: readonly { readonly id: string; readonly reason: string }[];
   readonly outflows: readonly {
     readonly hash: Hash32;
     readonly wallet: Address;
+    readonly asset: string;
     readonly amountUnits: bigint;
     readonly feeAtoken: bigint;
     readonly height: Height;
@@ -35,11 +37,11 @@ export interface OpenMatters {
 
 /** Reads at most `limit` rows of each kind. */
 export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatters> {
-  const addresses = await sql.query<{ index: string; address: string; amount: string }>(
-    `SELECT a.index::text, a.address, sum(d.amount_units)::text AS amount
+  const addresses = await sql.query<Record<"index" | "address" | "asset" | "amount", string>>(
+    `SELECT a.index::text, a.address, d.asset, sum(d.amount_units)::text AS amount
        FROM deposit_address a JOIN deposit d ON d.address = a.address
       WHERE a.customer_id = $1 AND d.customer_id = $1 AND d.status = 'suspense'
-      GROUP BY a.index, a.address ORDER BY a.index LIMIT $2`,
+      GROUP BY a.index, a.address, d.asset ORDER BY a.index, d.asset LIMIT $2`,
     [UNASSIGNED, limit],
   );
   const frozen = await sql.query<{ id: string; reason: string | null }>(
@@ -49,11 +51,12 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
   const outflows = await sql.query<{
     tx_hash: string;
     wallet: string;
+    asset: string;
     amount_units: string;
     fee_atoken: string;
     height: string;
   }>(
-    `SELECT tx_hash, wallet, amount_units::text, fee_atoken::text, height::text
+    `SELECT tx_hash, wallet, asset, amount_units::text, fee_atoken::text, height::text
        FROM foreign_outflow f
       WHERE explanation_of(f.wallet, f.tx_hash) IS NULL
       ORDER BY id LIMIT $1`,
@@ -64,12 +67,14 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
     addresses: addresses.map((row) => ({
       index: storedInteger(row.index),
       address: storedAddress(row.address),
-      suspenseAtoken: storedAtoken(row.amount),
+      asset: row.asset,
+      suspenseUnits: storedAtoken(row.amount),
     })),
     frozen: frozen.map(({ id, reason }) => ({ id, reason: reason ?? "" })),
     outflows: outflows.map((row) => ({
       hash: storedHash(row.tx_hash),
       wallet: storedAddress(row.wallet),
+      asset: row.asset,
       amountUnits: storedAtoken(row.amount_units),
       feeAtoken: storedAtoken(row.fee_atoken),
       height: storedHeight(row.height),

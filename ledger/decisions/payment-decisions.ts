@@ -11,6 +11,7 @@ import {
   WRITE_OFF,
 } from "../books/accounts.js";
 import { postJournal } from "../books/journal.js";
+import { readTokenAssets } from "../assets/asset-registry.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
 import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
@@ -36,10 +37,11 @@ export async function linkPayment(
     status: string;
     fits: boolean;
   }>(
-    `SELECT customer_id, asset, fee_units::text, status,
-            destination = $2 AND amount_units = $3::numeric AS fits
-       FROM withdrawal WHERE id = $1 FOR UPDATE`,
-    [id, payment.destination ?? "", payment.amountUnits.toString()],
+    `SELECT w.customer_id, w.asset, w.fee_units::text, w.status,
+            w.destination = $2 AND w.amount_units = $3::numeric
+              AND a.contract IS NOT DISTINCT FROM $4 AS fits
+       FROM withdrawal w JOIN asset a ON a.symbol = w.asset WHERE w.id = $1 FOR UPDATE OF w`,
+    [id, payment.destination ?? "", payment.amountUnits.toString(), payment.contract ?? null],
   );
   const row = rows[0];
   if (row === undefined) throw refused(`no withdrawal has the id ${id}`);
@@ -65,7 +67,7 @@ export async function linkPayment(
     memo: hash,
     postings: [
       {
-        asset: NATIVE_ASSET,
+        asset: row.asset,
         debit: heldAccount(parseCustomerId(row.customer_id)),
         credit: RECOVERED_PAYMENTS,
         amountUnits: payment.amountUnits,
@@ -92,9 +94,9 @@ async function closeSlot(tx: Sql, payment: RecoveredPayment, id: WithdrawalId): 
   const slots = await tx.query<{ id: string }>(
     `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
        reserved_atoken, outcome, mined_hash, block_number, block_hash, gas_used,
-       effective_gas_price_atoken)
+       effective_gas_price_atoken, paid_proof)
      VALUES ($1, $2::numeric, $3, $4::numeric, $5::numeric, 0, 'paid', $6, $7, $8, $4::numeric,
-             $5::numeric) RETURNING id::text`,
+             $5::numeric, 'decision') RETURNING id::text`,
     [
       wallet,
       nonce.toString(),
@@ -143,7 +145,7 @@ export async function claimPayment(
       {
         idempotencyKey: claim.idempotencyKey,
         customerId: claim.customerId,
-        asset: NATIVE_ASSET,
+        asset: await assetOf(tx, payment),
         destination,
         destinationText: toChecksumAddress(destination),
         amountUnits,
@@ -160,7 +162,9 @@ export async function claimPayment(
 
 /** Nobody's payment: the exchange bears it. */
 export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]> {
-  const { amountUnits } = await lockUndecided(tx, hash);
+  const payment = await lockUndecided(tx, hash);
+  const { amountUnits } = payment;
+  const asset = await assetOf(tx, payment);
   await tx.query(`UPDATE recovered_payment SET decision = 'written-off' WHERE tx_hash = $1`, [
     hash,
   ]);
@@ -169,7 +173,7 @@ export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]
     idemKey: `recovered-payment:${hash}:write-off`,
     effectiveHeight: null,
     memo: hash,
-    postings: [{ asset: NATIVE_ASSET, debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountUnits }],
+    postings: [{ asset, debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountUnits }],
   });
   return [];
 }
@@ -192,6 +196,14 @@ export async function payWithdrawal(tx: Sql, id: WithdrawalId): Promise<NewEvent
   );
   const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
   return [...events];
+}
+
+/** The asset that was paid; tokens that the ledger does not keep books of are in none of them. */
+async function assetOf(tx: Sql, { hash, contract }: RecoveredPayment): Promise<string> {
+  if (contract === undefined) return NATIVE_ASSET;
+  const asset = (await readTokenAssets(tx)).find((one) => one.contract === contract);
+  if (asset === undefined) throw refused(`${hash} paid a token that is not listed: ${contract}`);
+  return asset.symbol;
 }
 
 async function lockUndecided(tx: Sql, hash: Hash32): Promise<RecoveredPayment> {

@@ -1,4 +1,12 @@
 /** Use cases of deposits: book a run of blocks, and book the past of an address. */
+import { openingEntry, type TokenBalance } from "../assets/token-opening.js";
+import { type NewSighting, recordSightings } from "../assets/token-sightings.js";
+import {
+  HELD_FOR_TOKEN,
+  type ObservedCode,
+  observeCodes,
+  pausedAssets,
+} from "../assets/token-state.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
@@ -9,6 +17,7 @@ import {
   customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
+  HOT_WALLET,
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
@@ -54,6 +63,28 @@ export interface BlockStep {
   readonly deposits: readonly NewDeposit[];
   readonly walletInflows: readonly WalletInflow[];
   readonly outflows: readonly Outflow[];
+  /** Absent where no token is looked for. */
+  readonly tokens?: TokenFindings | undefined;
+}
+
+/** What blocks did to tokens beside deposits and flows. */
+export interface TokenFindings {
+  /** Code of the tokens that the blocks moved. */
+  readonly codes: readonly ObservedCode[];
+  readonly sightings: readonly NewSighting[];
+  readonly surpluses: readonly TokenSurplus[];
+}
+
+/** Units that came to one of our addresses and that no log explains. */
+export interface TokenSurplus {
+  readonly asset: string;
+  readonly address: Address;
+  readonly isHotWallet: boolean;
+  /** Greater than zero. */
+  readonly amountUnits: bigint;
+  readonly height: Height;
+  /** A transaction of the block that moved the token at this address. */
+  readonly txHash: Hash32;
 }
 
 /** What became of a block step. */
@@ -64,6 +95,8 @@ export type BlockStepResult =
       readonly detected: number;
       readonly credited: number;
       readonly foreignOutflows: readonly Outflow[];
+      /** Why tokens were stopped by this step, one sentence each. */
+      readonly pausedTokens: readonly string[];
     }
   /** An address registered meanwhile is touched by these blocks: match and verify again. */
   | { readonly outcome: "match-again"; readonly newAddresses: readonly DepositAddress[] };
@@ -103,11 +136,13 @@ export async function commitBlockStep(
     await advanceCursor(tx, step);
     failpoint("watcher.in-block-commit");
     const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
+    const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
+    const paused = await pausedAssets(tx);
     const dueHeight = step.height - CREDIT_CONFIRMATIONS + 1;
     const waited = await takeDueCredits(tx, dueHeight);
     const rows = step.deposits.map((deposit) => ({
       deposit,
-      status: firstStatus(deposit, dueHeight),
+      status: firstStatus(deposit, { dueHeight, paused }),
     }));
     await insertDeposits(tx, rows);
     const due = rows.filter(({ status }) => status === "credited");
@@ -115,9 +150,13 @@ export async function commitBlockStep(
     const strayed = step.deposits.filter((deposit) => !deposit.creditable);
     await postJournals(tx, [...strayed.map(suspenseEntry), ...credited.map(creditEntry)]);
     const detected = step.deposits.filter((deposit) => deposit.creditable);
+    const isHeld = new Set(rows.flatMap((row) => (row.status === "held" ? [row.deposit] : [])));
     await appendEvents(tx, [
+      ...tokenEvents,
       ...strayed.map((deposit) => depositEvent("deposit.suspense", deposit)),
-      ...detected.map((deposit) => depositEvent("deposit.detected", deposit)),
+      ...detected.map((deposit) =>
+        depositEvent(isHeld.has(deposit) ? "deposit.held" : "deposit.detected", deposit),
+      ),
       ...credited.map((deposit) => depositEvent("deposit.credited", deposit)),
     ]);
     failpoint("watcher.before-block-commit");
@@ -127,6 +166,7 @@ export async function commitBlockStep(
       detected: detected.length,
       credited: credited.length,
       foreignOutflows,
+      pausedTokens: tokenEvents.map(({ data }) => String(data["reason"])),
     };
   });
   if (result.outcome === "committed") failpoint("watcher.after-block-commit");
@@ -156,9 +196,43 @@ async function readNewAddresses(
 }
 
 /** When catching up, a deposit may have its confirmations already when it is first seen. */
-function firstStatus(deposit: NewDeposit, dueHeight: Height): DepositStatus {
+function firstStatus(
+  deposit: NewDeposit,
+  { dueHeight, paused }: { readonly dueHeight: Height; readonly paused: ReadonlySet<string> },
+): DepositStatus {
   if (!deposit.creditable) return "suspense";
+  if (paused.has(deposit.asset)) return "held";
   return deposit.height <= dueHeight ? "credited" : "detected";
+}
+
+/** Code first: it decides about the deposits of the same blocks. @returns events to append last */
+async function bookTokens(
+  tx: Sql,
+  tokens: TokenFindings | undefined,
+  rewinds: number,
+): Promise<readonly NewEvent[]> {
+  if (tokens === undefined) return [];
+  const events = await observeCodes(tx, tokens.codes);
+  await recordSightings(tx, tokens.sightings, rewinds);
+  const suffix = rewinds === 0 ? "" : `-r${rewinds}`;
+  await postJournals(
+    tx,
+    tokens.surpluses.map(({ asset, address, isHotWallet, amountUnits, height, txHash }) => ({
+      kind: isHotWallet ? "wallet.inflow" : "deposit.surplus",
+      idemKey: `surplus:${height}:${asset}:${address}${suffix}`,
+      effectiveHeight: height,
+      memo: `${txHash} ${address}`,
+      postings: [
+        {
+          asset,
+          debit: isHotWallet ? HOT_WALLET : DEPOSIT_ADDRESSES,
+          credit: SUSPENSE,
+          amountUnits,
+        },
+      ],
+    })),
+  );
+  return events;
 }
 
 async function insertDeposits(
@@ -170,9 +244,9 @@ async function insertDeposits(
   try {
     await tx.query(
       `INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height,
-                            block_hash, tx_hash, tx_index, op_index, rewind)
+                            block_hash, tx_hash, tx_index, op_index, rewind, held_for)
        SELECT id, address, customer_id, asset, amount_units, status, height, block_hash, tx_hash,
-              tx_index, op_index, rewind
+              tx_index, op_index, rewind, CASE WHEN status = 'held' THEN '${HELD_FOR_TOKEN}' END
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
                      $8::text[], $9::text[], $10::integer[], $11::integer[], $12::integer[])
               AS input (id, address, customer_id, asset, amount_units, status, height,
@@ -217,11 +291,15 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
     rewind: number;
   }>(
     `WITH due AS (
-       UPDATE deposit SET status = 'credited' WHERE status = 'detected' AND height <= $1
+       UPDATE deposit SET status = 'credited' WHERE seq IN (
+         SELECT seq FROM deposit WHERE status = 'detected' AND height <= $1
+          UNION ALL
+         SELECT seq FROM deposit d WHERE status = 'held' AND height <= $1 AND held_for = $2
+            AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = d.asset AND t.paused))
        RETURNING seq, address, customer_id, asset, amount_units, height, block_hash, tx_hash,
                  tx_index, op_index, rewind
      ) SELECT * FROM due ORDER BY seq`,
-    [upToHeight],
+    [upToHeight, HELD_FOR_TOKEN],
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
@@ -305,6 +383,7 @@ export async function commitBackfill(
     readonly address: DepositAddress;
     readonly inflows: readonly NewDeposit[];
     readonly outflows: readonly PastOutflow[];
+    readonly tokens: readonly TokenBalance[];
   },
 ): Promise<boolean> {
   const done = await database.transaction(async (tx) => {
@@ -327,6 +406,7 @@ export async function commitBackfill(
     );
     await postJournals(tx, [
       ...strayed.map(suspenseEntry),
+      ...past.tokens.map((balance) => openingEntry(past.address, balance)),
       ...past.outflows.map((outflow) => ({
         kind: "deposit.past_outflow",
         idemKey: `past-outflow:${depositId(outflow)}`,

@@ -17,6 +17,8 @@ export interface VanishedPayment {
   readonly nonce: bigint;
   readonly hash: Hash32;
   readonly height: Height;
+  /** `TOKEN`, a symbol, or the contract of a token that is not listed. */
+  readonly asset: string;
   readonly amountUnits: bigint;
   /** The signed bytes; undefined for a transaction that this ledger did not sign. */
   readonly raw: Hex | undefined;
@@ -33,9 +35,11 @@ export interface VanishedDeposit {
   readonly status: string;
 }
 
-/** A journal entry about coins of the hot wallet that came in a block that is gone. */
+/** A journal entry about what came in a block that is gone, beside deposits. */
 export interface VanishedInflow {
   readonly idemKey: string;
+  /** The transaction, and the address where one is named. */
+  readonly memo: string;
   readonly txHash: Hash32;
   readonly height: Height;
 }
@@ -179,17 +183,22 @@ async function readPayments(
     nonce: string;
     hash: string;
     height: string;
+    asset: string;
     amount: string;
     raw: string | null;
   }>(
-    `SELECT withdrawal_id, nonce::text, hash, height::text, amount::text, raw FROM (
+    `SELECT withdrawal_id, nonce::text, hash, height::text, asset, amount::text, raw FROM (
        SELECT s.wallet, s.withdrawal_id, s.nonce, s.mined_hash AS hash, s.block_number AS height,
-              w.amount_units AS amount, a.raw
+              w.asset, w.amount_units AS amount, a.raw
          FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
          LEFT JOIN withdrawal_attempt a ON a.slot_id = s.id AND a.hash = s.mined_hash
         WHERE s.mined_hash IS NOT NULL AND s.outcome IS DISTINCT FROM 'foreign'
        UNION ALL
-       SELECT wallet, NULL, nonce, tx_hash, height, amount_units, NULL FROM recovered_payment
+       SELECT wallet, NULL, nonce, tx_hash, height,
+              coalesce((SELECT symbol FROM asset a WHERE a.contract = p.contract), p.contract,
+                       'TOKEN'),
+              amount_units, NULL
+         FROM recovered_payment p
         WHERE withdrawal_id IS NULL
      ) AS mined WHERE wallet = $1 AND ${condition} ORDER BY mined.nonce LIMIT $3`,
     parameters,
@@ -199,6 +208,7 @@ async function readPayments(
     nonce: storedAtoken(row.nonce),
     hash: storedHash(row.hash),
     height: storedHeight(row.height),
+    asset: row.asset,
     amountUnits: storedAtoken(row.amount),
     raw: row.raw === null ? undefined : parseHex(row.raw),
   }));
@@ -233,14 +243,15 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
 async function readInflows(sql: Sql, above: Height, limit: number): Promise<VanishedInflow[]> {
   const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
     `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
-      WHERE e.kind = 'wallet.inflow' AND e.effective_height > $1
+      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus') AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id LIMIT $2`,
     [above, limit],
   );
   return rows.map((row) => ({
     idemKey: row.idem_key,
-    txHash: storedHash(row.memo),
+    memo: row.memo,
+    txHash: storedHash(row.memo.split(" ")[0]),
     height: storedHeight(row.height),
   }));
 }

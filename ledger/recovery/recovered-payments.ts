@@ -20,6 +20,8 @@ export interface RecoveredPayment {
   readonly blockHash: Hash32;
   /** Undefined created a contract. */
   readonly destination: Address | undefined;
+  /** Contract of the token that was paid; undefined for coins. */
+  readonly contract: Address | undefined;
   readonly amountUnits: bigint;
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: bigint;
@@ -35,6 +37,7 @@ interface PaymentRow {
   readonly height: string;
   readonly block_hash: string;
   readonly destination: string | null;
+  readonly contract: string | null;
   readonly amount_units: string;
   readonly gas_used: string;
   readonly gas_price_atoken: string;
@@ -43,7 +46,8 @@ interface PaymentRow {
 }
 
 const SELECT_PAYMENT = `
-  SELECT tx_hash, wallet, nonce::text, height::text, block_hash, destination, amount_units::text,
+  SELECT tx_hash, wallet, nonce::text, height::text, block_hash, destination, contract,
+         amount_units::text,
          gas_used::text, gas_price_atoken::text, decision, withdrawal_id FROM recovered_payment`;
 
 /** Payments that nobody has decided about, in the order of their nonces. */
@@ -65,18 +69,23 @@ export async function lockPayment(tx: Sql, hash: Hash32): Promise<RecoveredPayme
 
 /** Those of the requests that a recovered payment may have paid that nobody has decided about. */
 export async function matchRecovered<
-  Request extends { readonly destination: Address; readonly amountUnits: bigint },
+  Request extends {
+    readonly asset: string;
+    readonly destination: Address;
+    readonly amountUnits: bigint;
+  },
 >(sql: Sql, requests: readonly Request[]): Promise<readonly Request[]> {
   if (requests.length === 0) return [];
   const rows = await sql.query<{ place: string }>(
-    `SELECT place::text FROM unnest($1::text[], $2::numeric[]) WITH ORDINALITY
-         AS asked (destination, amount, place)
-      WHERE EXISTS (SELECT 1 FROM recovered_payment paid
+    `SELECT place::text FROM unnest($1::text[], $2::numeric[], $3::text[]) WITH ORDINALITY
+         AS asked (destination, amount, asset, place)
+      WHERE EXISTS (SELECT 1 FROM recovered_payment paid JOIN asset a ON a.symbol = asked.asset
         WHERE paid.decision IS NULL AND paid.destination = asked.destination
-          AND paid.amount_units = asked.amount)`,
+          AND paid.amount_units = asked.amount AND paid.contract IS NOT DISTINCT FROM a.contract)`,
     [
       requests.map(({ destination }) => destination),
       requests.map(({ amountUnits }) => amountUnits.toString()),
+      requests.map(({ asset }) => asset),
     ],
   );
   const places = new Set(rows.map(({ place }) => Number(place)));
@@ -121,6 +130,7 @@ function toPayment(row: PaymentRow): RecoveredPayment {
     height: storedHeight(row.height),
     blockHash: storedHash(row.block_hash),
     destination: row.destination === null ? undefined : storedAddress(row.destination),
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
     amountUnits: storedAtoken(row.amount_units),
     gasUsed: storedAtoken(row.gas_used),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),

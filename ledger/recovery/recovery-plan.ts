@@ -15,6 +15,7 @@ import {
   useOfSlot,
   type WalletTransaction,
 } from "../withdrawals/operator-decisions.js";
+import { isSamePayment, termsOf } from "../withdrawals/payment-terms.js";
 import { readHotWallet } from "../withdrawals/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "./ledger-guard.js";
@@ -206,6 +207,7 @@ interface OpenSlot {
   readonly withdrawalId: WithdrawalId;
   readonly nonce: bigint;
   readonly destination: Address;
+  readonly contract: Address | undefined;
   readonly amountUnits: bigint;
   readonly hashes: readonly string[];
 }
@@ -216,10 +218,12 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
     withdrawal_id: string;
     nonce: string;
     destination: string;
+    contract: string | null;
     amount: string;
     hashes: readonly string[] | null;
   }>(
     `SELECT s.id::text, s.withdrawal_id, s.nonce::text, w.destination,
+            (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
             w.amount_units::text AS amount,
             (SELECT array_agg(a.hash) FROM withdrawal_attempt a WHERE a.slot_id = s.id) AS hashes
        FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
@@ -231,6 +235,7 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
     withdrawalId: toWithdrawalId(row.withdrawal_id),
     nonce: storedAtoken(row.nonce),
     destination: storedAddress(row.destination),
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
     amountUnits: storedAtoken(row.amount),
     hashes: row.hashes ?? [],
   }));
@@ -256,10 +261,10 @@ function matchSlots({
   return slots.flatMap((slot) => {
     const payment = byNonce.get(slot.nonce);
     if (payment === undefined || slot.hashes.includes(payment.hash)) return [];
-    const { slotId, withdrawalId, destination, amountUnits } = slot;
-    const use = useOfSlot({ wallet, destination, amountUnits }, payment);
+    const { slotId, withdrawalId } = slot;
+    const use = useOfSlot({ ...slot, wallet }, payment);
     const isPaidElsewhere = payments.some(
-      ({ to, valueAtoken }) => to === destination && valueAtoken === amountUnits,
+      (other) => other.isSuccess && isSamePayment(slot, termsOf(other)),
     );
     if (use === undefined || (use !== "paid" && isPaidElsewhere)) return [];
     return [{ slotId, withdrawalId, use, payment }];

@@ -8,11 +8,13 @@ import {
   UNASSIGNED,
 } from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
+import { readTokenAssets } from "../assets/asset-registry.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedAtoken } from "../stored-values.js";
+import { termsOf } from "../withdrawals/payment-terms.js";
 import { takeOver } from "../withdrawals/operator-decisions.js";
 import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
@@ -126,16 +128,18 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
   for (let start = 0; start < payments.length; start += CHUNK) {
     const part = payments.slice(start, start + CHUNK);
     const booked = await readBooked(tx, wallet, part);
+    const assets = await readTokenAssets(tx);
+    const symbols = new Map(assets.map(({ contract, symbol }) => [contract, symbol]));
     const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
     await tx.query(
       `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
-         amount_units, gas_used, gas_price_atoken, epoch, decision)
-       SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2,
+         amount_units, gas_used, gas_price_atoken, epoch, contract, decision)
+       SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2, contract,
               CASE WHEN hash = ANY ($11::text[]) THEN 'booked-before'
                    WHEN amount = 0 THEN 'nothing-paid' END
          FROM unnest($3::text[], $4::numeric[], $5::bigint[], $6::text[], $7::text[], $8::numeric[],
-                     $9::numeric[], $10::numeric[])
-              AS t (hash, nonce, height, block_hash, destination, amount, gas, price)`,
+                     $9::numeric[], $10::numeric[], $12::text[])
+              AS t (hash, nonce, height, block_hash, destination, amount, gas, price, contract)`,
       [
         wallet,
         epoch,
@@ -143,11 +147,12 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
         column(({ nonce }) => nonce.toString()),
         column(({ height }) => height),
         column(({ blockHash }) => blockHash),
-        column(({ to }) => to ?? null),
-        column(({ valueAtoken }) => valueAtoken.toString()),
+        column((payment) => termsOf(payment)?.destination ?? null),
+        column((payment) => paidUnits(payment).toString()),
         column(({ gasUsed }) => gasUsed.toString()),
         column(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
         [...booked],
+        column((payment) => termsOf(payment)?.contract ?? null),
       ],
     );
     const unbooked = part.filter(({ hash }) => !booked.has(hash));
@@ -158,7 +163,7 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
         idemKey: `recovered-payment:${payment.hash}`,
         effectiveHeight: payment.height,
         memo: payment.hash,
-        postings: postingsOf(payment),
+        postings: postingsOf(payment, symbols),
       })),
     );
   }
@@ -178,12 +183,22 @@ async function readBooked(
   return new Set(rows.map(({ hash }) => hash));
 }
 
-function postingsOf({ valueAtoken, gasUsed, gasPriceAtoken }: MinedPayment): Posting[] {
+/** What it paid; a failed one and the creation of a contract paid nothing. */
+function paidUnits(payment: MinedPayment): bigint {
+  return payment.isSuccess ? (termsOf(payment)?.amountUnits ?? payment.valueAtoken) : 0n;
+}
+
+/** @param symbols of the tokens that the ledger keeps books of; what others paid is not in them */
+function postingsOf(payment: MinedPayment, symbols: ReadonlyMap<Address, string>): Posting[] {
+  const contract = termsOf(payment)?.contract;
+  const asset = contract === undefined ? NATIVE_ASSET : symbols.get(contract);
+  const feeAtoken = payment.gasUsed * payment.gasPriceAtoken;
+  const paid = { debit: RECOVERED_PAYMENTS, amountUnits: paidUnits(payment) };
   const sides = [
-    { debit: RECOVERED_PAYMENTS, amountUnits: valueAtoken },
-    { debit: NETWORK_FEE, amountUnits: gasUsed * gasPriceAtoken },
+    ...(asset === undefined ? [] : [{ ...paid, asset }]),
+    { debit: NETWORK_FEE, amountUnits: feeAtoken, asset: NATIVE_ASSET },
   ];
   return sides
     .filter(({ amountUnits }) => amountUnits > 0n)
-    .map((side) => ({ ...side, asset: NATIVE_ASSET, credit: HOT_WALLET }));
+    .map((side) => ({ ...side, credit: HOT_WALLET }));
 }

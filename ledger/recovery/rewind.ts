@@ -157,7 +157,7 @@ async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
     kind: "wallet.reversal",
     idemKey: `reversal:${inflow.idemKey}`,
     effectiveHeight: inflow.height,
-    memo: inflow.txHash,
+    memo: inflow.memo,
     postings: rows.map(
       (row): Posting => ({
         asset: row.asset,

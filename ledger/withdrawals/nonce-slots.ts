@@ -9,6 +9,8 @@ import { appendEvents, type NewEvent } from "../events.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { judgeAtSlot, type SlotJudgement } from "../policy/stored-judgement.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
+import { NATIVE_ASSET } from "../books/accounts.js";
+import { valueOf } from "./payment-terms.js";
 import { lockFreeze } from "./signing-freeze.js";
 import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
 import {
@@ -156,7 +158,14 @@ export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots
        FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL`,
     [wallet],
   );
+  const tokens = await sql.query<{ asset: string; units: string }>(
+    `SELECT w.asset, sum(w.amount_units)::text AS units
+       FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
+      WHERE s.wallet = $1 AND s.outcome IS NULL AND w.asset <> $2 GROUP BY w.asset`,
+    [wallet, NATIVE_ASSET],
+  );
   return {
+    tokenUnits: new Map(tokens.map(({ asset, units }) => [asset, storedAtoken(units)])),
     count: storedInteger(rows[0]?.count),
     reservedAtoken: storedAtoken(rows[0]?.reserved),
     feesAtoken: storedAtoken(rows[0]?.fees),
@@ -169,12 +178,15 @@ export interface QueuedWithdrawal {
   readonly id: WithdrawalId;
   readonly customerId: string;
   readonly asset: string;
+  /** Contract of the token; undefined for coins. */
+  readonly contract: Address | undefined;
   readonly destination: Address;
   readonly amountUnits: bigint;
 }
 
 /**
- * Accepted withdrawals of a wallet that are due for a slot, those first that have waited longest
+ * Accepted withdrawals of a wallet that are due for a slot, without those of tokens that stand still;
+ * those first that have waited longest
  * since they were last put off: what is tried again and again hides nothing that never was.
  */
 export async function readSlotQueue(
@@ -182,10 +194,15 @@ export async function readSlotQueue(
   options: { readonly wallet: Address; readonly limit: number },
 ): Promise<QueuedWithdrawal[]> {
   const rows = await sql.query<
-    Record<"id" | "customer_id" | "asset" | "destination" | "amount_units", string>
+    Record<"id" | "customer_id" | "asset" | "destination" | "amount_units", string> & {
+      readonly contract: string | null;
+    }
   >(
-    `SELECT id, customer_id, asset, destination, amount_units::text FROM withdrawal
+    `SELECT id, customer_id, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
+            destination, amount_units::text
+       FROM withdrawal w
       WHERE wallet = $1 AND status = 'accepted' AND next_try_at <= now()
+        AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = w.asset AND t.paused)
       ORDER BY next_try_at, position LIMIT $2`,
     [options.wallet, options.limit],
   );
@@ -193,6 +210,7 @@ export async function readSlotQueue(
     id: toWithdrawalId(row.id),
     customerId: row.customer_id,
     asset: row.asset,
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
   }));
@@ -211,6 +229,7 @@ async function lockAccepted(
     `SELECT id FROM withdrawal
       WHERE id = ANY ($1::text[]) AND status = 'accepted'
         AND (expires_at IS NULL OR expires_at > now())
+        AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = withdrawal.asset AND t.paused)
       ORDER BY position FOR UPDATE`,
     [candidates.map(({ id }) => id)],
   );
@@ -245,7 +264,7 @@ async function writeSlots(
       chosen.map(({ id }) => id),
       chosen.map(({ gasLimit }) => gasLimit.toString()),
       chosen.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
-      chosen.map((candidate) => (candidate.amountUnits + feeOf(candidate)).toString()),
+      chosen.map((candidate) => (valueOf(candidate) + feeOf(candidate)).toString()),
       chosen.map((candidate) => feeOf(candidate).toString()),
       chosen.map(({ entersCode }) => entersCode),
     ],

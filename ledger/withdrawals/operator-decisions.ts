@@ -1,5 +1,6 @@
 /** What an operator decides about frozen withdrawals, each decision with its proof in one commit. */
 import type { Address } from "../../chain/address.js";
+import type { TokenTransfer } from "../../chain/erc20.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
@@ -8,6 +9,7 @@ import { type LiveSlot, SELECT_LIVE_SLOT, type SlotRow, toLiveSlot } from "./slo
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import { lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
+import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
 import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
@@ -16,6 +18,9 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 export interface FrozenWithdrawal {
   readonly id: WithdrawalId;
   readonly destination: Address;
+  readonly asset: string;
+  /** Contract of the token; undefined for coins. */
+  readonly contract: Address | undefined;
   readonly amountUnits: bigint;
   readonly reason: string;
   /** Its open slot; undefined when it froze before it had one. */
@@ -33,6 +38,8 @@ export interface WalletTransaction {
   readonly isSuccess: boolean;
   /** Value of the transaction itself; 0 when it failed. */
   readonly valueAtoken: bigint;
+  /** The token's transfer that its calldata is, called without value; whether it succeeded or not. */
+  readonly transfer: TokenTransfer | undefined;
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: bigint;
 }
@@ -45,11 +52,16 @@ export type SlotUse = "paid" | "failed" | "cancelled";
  * ledger that lost it signed it for this slot. Undefined for one that was meant for something else.
  */
 export function useOfSlot(
-  slot: { readonly wallet: Address; readonly destination: Address; readonly amountUnits: bigint },
-  { to, isSuccess, valueAtoken }: WalletTransaction,
+  slot: PaidTerms & { readonly wallet: Address },
+  transaction: WalletTransaction,
 ): SlotUse | undefined {
-  if (to === slot.destination && !isSuccess) return "failed";
-  if (to === slot.destination && valueAtoken === slot.amountUnits) return "paid";
+  const { to, isSuccess, valueAtoken } = transaction;
+  if (slot.contract !== undefined) {
+    if (isSamePayment(slot, termsOf(transaction))) return isSuccess ? "paid" : "failed";
+  } else {
+    if (to === slot.destination && !isSuccess) return "failed";
+    if (to === slot.destination && valueAtoken === slot.amountUnits) return "paid";
+  }
   return to === slot.wallet && isSuccess && valueAtoken === 0n ? "cancelled" : undefined;
 }
 
@@ -117,7 +129,7 @@ export async function findUnclaimed(
   transactions: readonly WalletTransaction[],
 ): Promise<Hash32 | undefined> {
   const equal = transactions.filter(
-    ({ to, valueAtoken }) => to === frozen.destination && valueAtoken === frozen.amountUnits,
+    (transaction) => transaction.isSuccess && isSamePayment(frozen, termsOf(transaction)),
   );
   const rows = await sql.query<{ hash: string }>(
     `SELECT hash FROM withdrawal w, unnest($2::text[]) AS mined (hash)
@@ -136,10 +148,14 @@ export async function readFrozenWithdrawals(
   const rows = await sql.query<{
     id: string;
     destination: string;
+    asset: string;
+    contract: string | null;
     amount_units: string;
     reason: string | null;
   }>(
-    `SELECT id, destination, amount_units::text, reason FROM withdrawal
+    `SELECT id, destination, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
+            amount_units::text, reason
+       FROM withdrawal w
       WHERE wallet = $1 AND status = 'frozen' ORDER BY position`,
     [wallet],
   );
@@ -151,6 +167,8 @@ export async function readFrozenWithdrawals(
   return rows.map((row) => ({
     id: toWithdrawalId(row.id),
     destination: storedAddress(row.destination),
+    asset: row.asset,
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
     amountUnits: storedAtoken(row.amount_units),
     reason: row.reason ?? "",
     slot: slotOf.get(toWithdrawalId(row.id)),
@@ -208,17 +226,21 @@ export function skipForeignNonces(
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT wallet FROM hot_wallet WHERE wallet = $1 FOR UPDATE`, [options.wallet]);
+    const paid = options.foreign.map((mined) => ({ hash: mined.hash, terms: termsOf(mined) }));
     const matches = await tx.query<{ id: string; hash: string }>(
       `SELECT DISTINCT ON (w.id) w.id, paid.hash
-         FROM unnest($2::text[], $3::numeric[], $4::text[]) AS paid (destination, amount, hash)
+         FROM unnest($2::text[], $3::numeric[], $4::text[], $5::text[])
+              AS paid (destination, amount, hash, contract)
          JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
-        WHERE w.wallet = $1 AND w.status = ANY ($5::text[])
+         JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
+        WHERE w.wallet = $1 AND w.status = ANY ($6::text[])
         ORDER BY w.id, paid.hash`,
       [
         options.wallet,
-        options.foreign.map(({ to }) => to ?? ""),
-        options.foreign.map(({ valueAtoken }) => valueAtoken.toString()),
-        options.foreign.map(({ hash }) => hash),
+        paid.map(({ terms }) => terms?.destination ?? ""),
+        paid.map(({ terms }) => (terms?.amountUnits ?? 0n).toString()),
+        paid.map(({ hash }) => hash),
+        paid.map(({ terms }) => terms?.contract ?? null),
         WAITING_STATUSES,
       ],
     );
@@ -256,12 +278,20 @@ export function adoptPayment(
   },
 ): Promise<boolean> {
   const { wallet, id, payment } = options;
+  const terms = termsOf(payment);
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string }>(
-      `SELECT id FROM withdrawal
-        WHERE id = $1 AND wallet = $2 AND status = 'frozen' AND destination = $3
-          AND amount_units = $4::numeric FOR UPDATE`,
-      [id, wallet, payment.to ?? "", payment.valueAtoken.toString()],
+      `SELECT w.id FROM withdrawal w JOIN asset a ON a.symbol = w.asset
+        WHERE w.id = $1 AND w.wallet = $2 AND w.status = 'frozen' AND w.destination = $3
+          AND w.amount_units = $4::numeric AND a.contract IS NOT DISTINCT FROM $5
+        FOR UPDATE OF w`,
+      [
+        id,
+        wallet,
+        terms?.destination ?? "",
+        (terms?.amountUnits ?? 0n).toString(),
+        terms?.contract ?? null,
+      ],
     );
     if (rows.length === 0) return false;
     await refuseBooked(tx, wallet, payment.hash);

@@ -1,10 +1,17 @@
 /** Pure: which waiting withdrawals get a nonce now, within the wallet's balance, window and fees. */
+import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
+import { valueOf } from "./payment-terms.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
 
 /** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
 export interface SlotCandidate {
   readonly id: WithdrawalId;
+  /** Of a token; coins where absent. */
+  readonly asset?: string;
+  /** The token's contract; undefined for coins. */
+  readonly contract?: Address | undefined;
+  /** In the asset's smallest unit. */
   readonly amountUnits: bigint;
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: bigint;
@@ -18,6 +25,8 @@ export interface SlotBudget {
   readonly balanceAtoken: bigint;
   /** ... after this block. */
   readonly balanceHeight: Height;
+  /** The wallet's balances of the candidates' tokens after it; none of one that is missing. */
+  readonly tokenUnits?: ReadonlyMap<string, bigint>;
   /** Most slots that may be open at once. */
   readonly maxLiveSlots: number;
   /** Gas limits of open slots that run code, summed; a single one may be above it alone. */
@@ -31,6 +40,8 @@ export interface OpenSlots {
   readonly count: number;
   /** What they may still take from the wallet. */
   readonly reservedAtoken: bigint;
+  /** The same of tokens. */
+  readonly tokenUnits?: ReadonlyMap<string, bigint>;
   /** Of it, the fees of their dearest attempts. */
   readonly feesAtoken: bigint;
   /** Gas limits of those that run code. */
@@ -77,6 +88,7 @@ export function chooseSlots(
   let freeAtoken = budget.balanceAtoken - open.reservedAtoken;
   let feesAtoken = paidFeesAtoken + open.feesAtoken;
   let codeGas = open.codeGas;
+  const tokens = new FreeTokens(open, budget);
   const ordered = [
     ...candidates.filter(({ entersCode }) => !entersCode),
     ...candidates.filter(({ entersCode }) => entersCode),
@@ -90,15 +102,35 @@ export function chooseSlots(
     }
     const feeAtoken = feeOf(candidate);
     if (feesAtoken + feeAtoken > budget.feePerDayAtoken) return waiting("fee-budget");
-    const neededAtoken = candidate.amountUnits + feeAtoken;
-    if (neededAtoken > freeAtoken) {
+    const neededAtoken = valueOf(candidate) + feeAtoken;
+    if (neededAtoken > freeAtoken || !tokens.covers(candidate)) {
       uncovered.push(id);
       continue;
     }
     freeAtoken -= neededAtoken;
+    tokens.take(candidate);
     feesAtoken += feeAtoken;
     if (entersCode) codeGas += gasLimit;
     chosen.push(candidate);
   }
   return waiting(uncovered.length > 0 ? "reserve" : undefined);
+}
+
+/** What is left of the wallet's tokens while candidates are chosen. */
+class FreeTokens {
+  readonly #left: Map<string, bigint>;
+
+  constructor({ tokenUnits: open }: OpenSlots, { tokenUnits: balances = new Map() }: SlotBudget) {
+    this.#left = new Map(
+      [...balances].map(([asset, units]) => [asset, units - (open?.get(asset) ?? 0n)]),
+    );
+  }
+
+  covers({ asset = "", contract, amountUnits }: SlotCandidate): boolean {
+    return contract === undefined || amountUnits <= (this.#left.get(asset) ?? 0n);
+  }
+
+  take({ asset = "", contract, amountUnits }: SlotCandidate): void {
+    if (contract !== undefined) this.#left.set(asset, (this.#left.get(asset) ?? 0n) - amountUnits);
+  }
 }

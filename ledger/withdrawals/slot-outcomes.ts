@@ -12,9 +12,17 @@ import {
   NETWORK_FEE,
   parseCustomerId,
 } from "../books/accounts.js";
+import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
-import type { Inclusion, LiveSlot } from "./slot-rows.js";
+import type { PaidTerms } from "./payment-terms.js";
+import {
+  type Inclusion,
+  type LiveSlot,
+  SELECT_LIVE_SLOT,
+  type SlotRow,
+  toLiveSlot,
+} from "./slot-rows.js";
 import { endIfCancelled } from "./endings.js";
 import { earnedFeePostings, releasedFeePostings } from "./holds.js";
 import { type MovedWithdrawal, type Step, stepWithdrawals } from "./withdrawal-steps.js";
@@ -27,6 +35,11 @@ export interface SlotReceipt extends Inclusion {
   readonly withdrawalId: WithdrawalId;
   /** False when the transaction was mined but failed: the nonce and the fee are gone. */
   readonly isSuccess: boolean;
+  /**
+   * False for a token's payment that was mined and succeeded without logging exactly its transfer:
+   * nobody but a person can tell whether it paid.
+   */
+  readonly isProven: boolean;
   /** Set when it is the cancelling transfer that was mined: the payment never will be. */
   readonly cancelled: LiveSlot["cancel"];
 }
@@ -48,6 +61,31 @@ export interface MinedReceipt {
   readonly gasUsed: bigint;
   /** Price really paid, atoken per gas. */
   readonly effectiveGasPriceAtoken: bigint;
+  /** Well-formed ERC-20 transfers that it logged, in order. */
+  readonly transfers: readonly LoggedTransfer[];
+}
+
+/** A transfer as a contract logged it. */
+export interface LoggedTransfer {
+  readonly contract: Address;
+  /** Undefined for a mint. */
+  readonly from: Address | undefined;
+  /** Undefined for a burn. */
+  readonly to: Address | undefined;
+  readonly units: bigint;
+}
+
+/**
+ * Pure: whether a mined payment of a token did what it was to do, and took nothing else of it: one
+ * transfer of the contract from the wallet, and that is the withdrawal's.
+ */
+export function isTransferLogged(
+  { wallet, contract, destination, amountUnits }: PaidTerms & { readonly wallet: Address },
+  transfers: readonly LoggedTransfer[],
+): boolean {
+  const taken = transfers.filter((one) => one.contract === contract && one.from === wallet);
+  const [only] = taken;
+  return taken.length === 1 && only?.to === destination && only.units === amountUnits;
 }
 
 /** Proof that another transaction consumed a slot's nonce: none of its attempts can ever pay. */
@@ -66,10 +104,13 @@ export function receiptOfSlot(
   for (const { hash, kind } of slot.attempts) {
     const receipt = byHash.get(hash);
     if (receipt === undefined || receipt.from !== slot.wallet) continue;
+    const isPayment = kind === "payment" && receipt.status === 1;
     return {
       slotId: slot.slotId,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
+      isProven:
+        !isPayment || slot.contract === undefined || isTransferLogged(slot, receipt.transfers),
       // Without its cause a mined cancellation would count as the payment.
       cancelled: kind === "cancel" ? present(slot.cancel, "cause of a cancellation") : undefined,
       hash,
@@ -131,27 +172,68 @@ export function settleSlots(
   rules: FailureRules,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
-    const moved = new Map<WithdrawalId, MovedWithdrawal>();
-    const events: NewEvent[] = [];
-    for (const end of ["settled", "failed", "rejected", "cancelled"] as const) {
-      const steps = receipts.filter((receipt) => endOf(receipt) === end).map(toEndStep);
-      const result = await stepWithdrawals(tx, end, steps, ["included"]);
-      for (const [id, withdrawal] of result.moved) moved.set(id, withdrawal);
-      events.push(...result.events);
-    }
-    const ended = receipts.filter(({ withdrawalId }) => moved.has(withdrawalId));
-    await closeSlots(tx, ended);
-    await recordFailures(tx, ended, moved);
-    await postJournals(
-      tx,
-      ended.flatMap((receipt) => {
-        const withdrawal = moved.get(receipt.withdrawalId);
-        return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal, rules)];
-      }),
-    );
+    const proven = receipts.filter(({ isProven }) => isProven);
+    const { ended, events } = await settleInside(tx, proven, rules);
     await appendEvents(tx, events);
-    return new Set(moved.keys());
+    return ended;
   });
+}
+
+/**
+ * A person's word about a token's payment that was mined without logging its transfer: it is settled,
+ * or fails and gives the hold back. The caller appends the events last.
+ * @throws INVALID_DECISION when the withdrawal is not frozen over such a payment
+ */
+export async function decideTransfer(
+  tx: Sql,
+  { withdrawalId: id, isPaid }: { readonly withdrawalId: WithdrawalId; readonly isPaid: boolean },
+): Promise<readonly NewEvent[]> {
+  const [row] = await tx.query<SlotRow>(
+    `${SELECT_LIVE_SLOT} WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND w.status = 'frozen'
+        FOR UPDATE OF w`,
+    [id],
+  );
+  const slot = row === undefined ? undefined : toLiveSlot(row);
+  const mined = slot?.attempts.find(({ hash }) => hash === slot.inclusion?.hash);
+  if (slot?.inclusion === undefined || slot.contract === undefined || mined?.kind !== "payment") {
+    throw new LedgerError(
+      "INVALID_DECISION",
+      `${id} is not frozen over a token's payment that was mined without its transfer`,
+    );
+  }
+  const { slotId, inclusion } = slot;
+  const data = { txHash: inclusion.hash, blockNumber: inclusion.blockNumber, decided: true };
+  const again = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
+  const common = { ...inclusion, slotId, withdrawalId: id, cancelled: undefined };
+  const receipt = { ...common, isSuccess: isPaid, isProven: false };
+  const { events } = await settleInside(tx, [receipt], { failureFeeAtoken: 0n });
+  return [...again.events, ...events];
+}
+
+async function settleInside(
+  tx: Sql,
+  receipts: readonly SlotReceipt[],
+  rules: FailureRules,
+): Promise<{ readonly ended: ReadonlySet<WithdrawalId>; readonly events: readonly NewEvent[] }> {
+  const moved = new Map<WithdrawalId, MovedWithdrawal>();
+  const events: NewEvent[] = [];
+  for (const end of ["settled", "failed", "rejected", "cancelled"] as const) {
+    const steps = receipts.filter((receipt) => endOf(receipt) === end).map(toEndStep);
+    const result = await stepWithdrawals(tx, end, steps, ["included"]);
+    for (const [id, withdrawal] of result.moved) moved.set(id, withdrawal);
+    events.push(...result.events);
+  }
+  const ended = receipts.filter(({ withdrawalId }) => moved.has(withdrawalId));
+  await closeSlots(tx, ended, moved);
+  await recordFailures(tx, ended, moved);
+  await postJournals(
+    tx,
+    ended.flatMap((receipt) => {
+      const withdrawal = moved.get(receipt.withdrawalId);
+      return withdrawal === undefined ? [] : [endingEntry(receipt, withdrawal, rules)];
+    }),
+  );
+  return { ended: new Set(moved.keys()), events };
 }
 
 /** Which of these customers have had at least `count` failed payouts since a while ago. */
@@ -244,9 +326,11 @@ async function recordFailures(
   ended: readonly SlotReceipt[],
   moved: ReadonlyMap<WithdrawalId, MovedWithdrawal>,
 ): Promise<void> {
-  const failed = ended.filter(({ cancelled, isSuccess }) =>
-    cancelled === undefined ? !isSuccess : cancelled.cause === "refused",
-  );
+  const failed = ended.filter(({ withdrawalId, cancelled, isSuccess }) => {
+    // What a token's contract did is no doing of the destination's.
+    if (moved.get(withdrawalId)?.asset !== NATIVE_ASSET) return false;
+    return cancelled === undefined ? !isSuccess : cancelled.cause === "refused";
+  });
   if (failed.length === 0) return;
   await tx.query(
     `INSERT INTO payout_failure (withdrawal_id, customer_id)
@@ -258,17 +342,27 @@ async function recordFailures(
   );
 }
 
-async function closeSlots(tx: Sql, ended: readonly SlotReceipt[]): Promise<void> {
+async function closeSlots(
+  tx: Sql,
+  ended: readonly SlotReceipt[],
+  moved: ReadonlyMap<WithdrawalId, MovedWithdrawal>,
+): Promise<void> {
   if (ended.length === 0) return;
   await tx.query(
-    `UPDATE nonce_slot s SET outcome = input.outcome
-       FROM unnest($1::bigint[], $2::text[]) AS input (id, outcome)
+    `UPDATE nonce_slot s
+        SET outcome = input.outcome,
+            paid_proof = CASE WHEN input.outcome = 'paid' THEN input.proof END
+       FROM unnest($1::bigint[], $2::text[], $3::text[]) AS input (id, outcome, proof)
       WHERE s.id = input.id`,
     [
       ended.map(({ slotId }) => slotId),
       ended.map(({ cancelled, isSuccess }) => {
         if (cancelled !== undefined) return "cancelled";
         return isSuccess ? "paid" : "reverted";
+      }),
+      ended.map(({ withdrawalId, isProven }) => {
+        if (moved.get(withdrawalId)?.asset === NATIVE_ASSET) return "receipt";
+        return isProven ? "transfer" : "decision";
       }),
     ],
   );
@@ -300,7 +394,8 @@ function endingEntry(
   const debit = heldAccount(customerId);
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
-  const askedAtoken = hasFailed ? failureFeeAtoken : 0n;
+  // The fee is told in atoken: who asked for a token has none of these held.
+  const askedAtoken = hasFailed && asset === NATIVE_ASSET ? failureFeeAtoken : 0n;
   const chargedUnits = askedAtoken < amountUnits ? askedAtoken : amountUnits;
   const principal: Posting = {
     asset,

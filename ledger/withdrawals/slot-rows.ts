@@ -38,6 +38,8 @@ export interface LiveSlot {
   readonly status: WithdrawalStatus;
   readonly customerId: string;
   readonly asset: string;
+  /** Contract of the token; undefined for coins. */
+  readonly contract: Address | undefined;
   readonly destination: Address;
   readonly amountUnits: bigint;
   /** Gas that the first attempt is signed with. */
@@ -60,6 +62,7 @@ export interface SlotRow {
   readonly status: string;
   readonly customer_id: string;
   readonly asset: string;
+  readonly contract: string | null;
   readonly destination: string;
   readonly amount_units: string;
   readonly gas_limit: string;
@@ -86,7 +89,7 @@ interface AttemptRow {
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
   SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.customer_id,
-         w.asset, w.destination,
+         w.asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract, w.destination,
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
@@ -106,6 +109,7 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     status: storedStatus(row.status),
     customerId: row.customer_id,
     asset: row.asset,
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
     gasLimit: storedAtoken(row.gas_limit),

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { NATIVE_ASSET } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
 import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/accept-judge.js";
 import { type ApprovalRow, type ApprovalState, toApproval } from "../policy/approval-rows.js";
@@ -26,7 +27,7 @@ export type { WithdrawalRequest } from "./withdrawal-request.js";
 
 /** Rules that only new requests are held against: a repeat of an accepted one is answered. */
 export interface AcceptRules {
-  /** Smallest amount; 0 takes any. */
+  /** Smallest amount of the coin; 0 takes any. */
   readonly minimumAtoken: bigint;
   /** Now, milliseconds since 1970 UTC: a deadline before it is refused. */
   readonly nowMs: number;
@@ -257,7 +258,7 @@ function decide(
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
-  if (request.amountUnits < rules.minimumAtoken) {
+  if (request.asset === NATIVE_ASSET && request.amountUnits < rules.minimumAtoken) {
     return { kind: "refused", refusal: "BELOW_MINIMUM" };
   }
   const refused = isLate(request, rules) ? DEADLINE_PASSED : judge.refusalOf(request);

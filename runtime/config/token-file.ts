@@ -5,12 +5,17 @@ import { errorCode } from "../../chain/errors.js";
 import { parseTokenList, type TokenEntry, TokenListError } from "../../chain/token-list.js";
 import { ConfigError } from "./config.js";
 
+/** Path of the list. */
+export function tokenFile(home: string): string {
+  return join(home, "config", "tokens.json");
+}
+
 /**
  * The tokens in the order of the file; a home without the file has none.
  * @throws ConfigError with every fault of the list
  */
 export function loadTokenFile(home: string): TokenEntry[] {
-  const file = join(home, "config", "tokens.json");
+  const file = tokenFile(home);
   try {
     return parseTokenList(readFileSync(file, "utf8"));
   } catch (error) {

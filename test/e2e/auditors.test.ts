@@ -7,7 +7,7 @@ import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { getCreateAddress, Wallet } from "ethers";
+import { Contract, getCreateAddress, Wallet } from "ethers";
 import { ExchangeChain, Sender, type TestReceipt } from "../helpers/exchange/chain.js";
 import {
   type GuideRun,
@@ -20,7 +20,8 @@ import {
 } from "../helpers/guide.js";
 import { callApi, kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
 import { compiledFolder } from "../helpers/services/services.js";
-import { compileFixture } from "../helpers/solidity.js";
+import { type CompiledContract, compileFixture } from "../helpers/solidity.js";
+import { until } from "../helpers/until.js";
 import { type FaultProxy, type ProxyOperation, startFaultProxy } from "../mesh/fault-proxy.js";
 import {
   callRequest,
@@ -54,8 +55,11 @@ const folders = temporaryFolders();
 let kit: RunningKit;
 let chain: ExchangeChain;
 let faucet: Sender;
+let issuer: Sender;
 let folder: string;
 let proxy: FaultProxy;
+/** The honest token's interface, compiled once. */
+let honestToken: CompiledContract | undefined;
 let deposits: { readonly receipts: readonly TestReceipt[]; readonly expected: Printed[] };
 
 beforeAll(async () => {
@@ -96,10 +100,11 @@ async function openFolder(): Promise<string> {
 /** Everything that an address can be given, and everything that only looks like it. */
 async function play() {
   await fundWallets({ chain, faucet }, [ISSUER], 10n * TOKEN);
-  const issuer = new Sender(ISSUER, chain);
+  issuer = new Sender(ISSUER, chain);
   const customer = new Sender(CUSTOMER, chain);
   const sources = { ...compileContracts("Tokens.sol"), ...compileFixture("Payments.sol") };
   const { HonestToken, FeeOnTransferToken, Payer } = sources;
+  honestToken = HonestToken;
   const to = CUSTOMER.address;
   const pay = (name: string, args: readonly unknown[], valueAtoken: bigint) =>
     callRequest(Payer, PAYER, { name, args, valueAtoken });
@@ -302,6 +307,66 @@ describe("the auditors' guide", () => {
     await program(["evidence.mjs", String(address), String(height)]);
     const proven = JSON.parse(await program(["verify.mjs", blockHash]));
     expect(proven).toEqual({ address, block: blockHash, proven: (3n * TOKEN).toString() });
+  });
+});
+
+describe("the exchange beside them", () => {
+  /** Waits for an answer of an API that says so. */
+  async function answered(
+    name: "depositApi" | "withdrawalApi",
+    apiPath: string,
+    isThere: (body: Record<string, unknown>) => boolean,
+  ) {
+    let last: Record<string, unknown> = {};
+    await until(
+      async () => {
+        last = (await callApi(kit, name, { path: apiPath })).body;
+        return isThere(last);
+      },
+      { timeoutMs: 60_000, what: `${apiPath} is as it should be: ${JSON.stringify(last)}` },
+    );
+    return last;
+  }
+
+  it("takes a listed token in and pays it out, and its books stay even", async () => {
+    const body = { customerId: "goldsmith" };
+    const { address } = (await callApi(kit, "depositApi", { path: "/v1/addresses", body })).body;
+    const hot = `0x${JSON.parse(kit.key("hot-wallet.json")).address.replace(/^0x/, "")}`;
+    const mint = (to: unknown, units: bigint) =>
+      callRequest(honestToken, HONEST, { name: "mint", args: [to, units] });
+    await chain.mined(await issuer.send([mint(address, 500n), mint(hot, 300n)]));
+    const balances = "/v1/customers/goldsmith/balances";
+    await answered("depositApi", balances, ({ balances: all }) =>
+      (all as { asset: string; availableUnits: string }[]).some(
+        ({ asset, availableUnits }) => asset === "HON" && availableUnits === "500",
+      ),
+    );
+    const to = NOBODY.address;
+    const asked = { customerId: "goldsmith", asset: "HON", to, amountUnits: "200" };
+    const accepted = await callApi(kit, "withdrawalApi", {
+      path: "/v1/withdrawals",
+      body: asked,
+      headers: { "Idempotency-Key": "gold-1" },
+    });
+    expect(accepted).toMatchObject({ status: 201, body: { asset: "HON", amountUnits: "200" } });
+    expect(accepted.body["amountAtoken"]).toBeUndefined();
+    const one = `/v1/withdrawals/${String(accepted.body["id"])}`;
+    await answered("withdrawalApi", one, ({ status }) => status === "settled");
+    const abi = ["function balanceOf(address) view returns (uint256)"];
+    const balanceOf = new Contract(HONEST, abi, chain.provider).getFunction("balanceOf");
+    expect(await balanceOf(to)).toBe(200n);
+    expect(await shell("reconcile.sh")).toMatchObject({ code: 0 });
+    const { tokens } = read("reconcile.json");
+    const gold = tokens.find(({ asset }: { asset: string }) => asset === "HON");
+    const sums = gold.lines.map((line: Record<string, string>) => [
+      line["account"],
+      line["chainUnits"],
+      line["differenceUnits"],
+    ]);
+    expect(sums).toEqual([
+      ["asset:hot_wallet", "100", "0"],
+      ["asset:deposit_addresses", "500", "0"],
+    ]);
   });
 });
 

@@ -62,12 +62,18 @@ export function laneRules(parts: {
   readonly sql: Sql;
   readonly files?: RuleFiles;
   readonly holder?: KeyHolder;
+  /** Contracts of tokens, by symbol. */
+  readonly contractOf?: SignerRules["contractOf"];
 }): Pick<LaneContext, "signer" | "policy" | "killSwitch" | "screener"> {
   const { privateKey, chainId, limits, sql } = parts;
   const files = parts.files ?? { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
   const holder = parts.holder ?? createKeyHolder(privateKey);
   return {
-    signer: signerOver(holder, { chainId, limits }, files),
+    signer: signerOver(
+      holder,
+      { chainId, limits, ...(parts.contractOf && { contractOf: parts.contractOf }) },
+      files,
+    ),
     policy: { current: async () => files.policy },
     killSwitch: { read: () => readKillSwitch(sql) },
     screener: createScreener(createLogger({ component: "test", level: "silent" })),

@@ -61,6 +61,9 @@ interface Slot {
   isOpen: boolean;
 }
 
+/** The model pays coins alone. */
+const COINS = { asset: "TOKEN", contract: undefined };
+
 /** The tables. Every method is one commit: it runs in one piece. */
 export class ModelLedger {
   readonly rows = new Map<WithdrawalId, Row>();
@@ -138,7 +141,7 @@ export class ModelLedger {
         [...this.rows.values()]
           .filter((row) => row.status === "accepted" && row.waitsUntilMs <= this.nowMs())
           .slice(0, limit)
-          .map((row) => ({ ...row, customerId: "alice", asset: "TOKEN" })),
+          .map((row) => ({ ...row, ...COINS, customerId: "alice" })),
       takeSlots: async (lease, candidates, budget) => this.#takeSlots(lease, candidates, budget),
       readLiveSlots: async (query) =>
         this.slots
@@ -328,7 +331,7 @@ export class ModelLedger {
     const { slotId, nonce, row, gasLimit, gasPriceAtoken, inclusion } = slot;
     const { id: withdrawalId, status, destination, amountUnits, cancel } = row;
     const gas = { gasLimit, gasPriceAtoken };
-    const asked = { customerId: "alice", asset: "TOKEN", destination, amountUnits };
+    const asked = { ...COINS, customerId: "alice", destination, amountUnits };
     const terms = { withdrawalId, status, ...asked, cancel };
     const attempts = [...slot.attempts];
     return { slotId, wallet: this.chain.wallet, nonce, ...terms, ...gas, attempts, inclusion };

@@ -282,6 +282,7 @@ class Model {
         ),
       estimate: (_wallet, payments) =>
         faulty(() => payments.map((payment) => chain.estimate(payment))),
+      tokenBalances: async (_wallet, tokens) => tokens.map(() => 0n),
       send: (raws) =>
         faulty(() =>
           raws.map((raw) => {

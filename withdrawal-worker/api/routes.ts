@@ -1,6 +1,7 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
 import { type Address, parseStrictAddress } from "../../chain/address.js";
 import { parseAtoken } from "../../chain/units.js";
+import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
 import { isForbiddenDestination } from "../../ledger/policy/destinations.js";
@@ -32,11 +33,12 @@ export interface WithdrawalApiParts {
   readonly accept: AcceptQueue;
   /** The hot wallet that pays. */
   readonly wallet: Address;
+  /** Tokens that can be withdrawn, and that never receive. */
+  readonly tokens: readonly Pick<TokenAsset, "symbol" | "contract">[];
   /** Told after a withdrawal was cancelled, is to be, or has its approvals. */
   readonly onCancelled: () => void;
   readonly policy: PolicySource;
   readonly chainId: bigint;
-  readonly tokenContracts: readonly Address[];
 }
 
 /** Rows on a page without `limit`, as in the API file. */
@@ -114,7 +116,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  */
 export function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body" | "caller">,
-  { wallet, tokenContracts }: Pick<WithdrawalApiParts, "wallet" | "tokenContracts">,
+  { wallet, tokens }: Pick<WithdrawalApiParts, "wallet" | "tokens">,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
   if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
@@ -126,12 +128,9 @@ export function parseWithdrawalRequest(
   }
   const body = typeof request.body === "object" && request.body !== null ? request.body : {};
   const read = (name: string): unknown => Reflect.get(body, name);
-  const asset = read("asset");
-  if (typeof asset !== "string") throw invalidField("asset", "expected text");
-  if (asset !== NATIVE_ASSET) {
-    throw new ApiError(422, "UNKNOWN_ASSET", `asset must be ${NATIVE_ASSET}`, { field: "asset" });
-  }
+  const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
+  const tokenContracts = tokens.map(({ contract }) => contract);
   if (isForbiddenDestination(destination, { wallets: [wallet], tokenContracts })) {
     throw new ApiError(
       422,
@@ -147,7 +146,7 @@ export function parseWithdrawalRequest(
     asset,
     destination,
     destinationText: String(read("to")),
-    amountUnits: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
+    amountUnits: readAmount(asset, read),
     wallet,
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
     requestedBy: request.caller?.keyId,
@@ -228,6 +227,28 @@ async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise
       next: hasMore ? String(last.position) : null,
     },
   };
+}
+
+function readAsset(asset: unknown, tokens: WithdrawalApiParts["tokens"]): string {
+  if (typeof asset !== "string") throw invalidField("asset", "expected text");
+  if (asset === NATIVE_ASSET || tokens.some(({ symbol }) => symbol === asset)) return asset;
+  const message = `asset must be ${NATIVE_ASSET} or a token of this exchange`;
+  throw new ApiError(422, "UNKNOWN_ASSET", message, { field: "asset" });
+}
+
+/** Units on every asset; atoken says the same, of the coin alone. */
+function readAmount(asset: string, read: (name: string) => unknown): bigint {
+  const [units, atoken] = [read("amountUnits"), read("amountAtoken")];
+  if (asset !== NATIVE_ASSET && atoken !== undefined) {
+    throw invalidField("amountAtoken", `an amount of ${asset} is told in amountUnits`);
+  }
+  const name = units === undefined && asset === NATIVE_ASSET ? "amountAtoken" : "amountUnits";
+  const amountUnits = parseField(name, () => parseAtoken(read(name)));
+  if (units !== undefined && atoken !== undefined) {
+    const same = parseField("amountAtoken", () => parseAtoken(atoken));
+    if (same !== amountUnits) throw invalidField("amountAtoken", "amountUnits says otherwise");
+  }
+  return amountUnits;
 }
 
 function readCustomerId(value: unknown): CustomerId {

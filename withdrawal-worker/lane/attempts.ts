@@ -2,11 +2,13 @@
  * Signing: the first attempt of each slot, and those that replace it on the same nonce. Who signs may
  * refuse by rules of its own, say nothing, or say what was not asked for.
  */
+import { hexToBytes } from "../../chain/hex.js";
 import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import type { SigningIntent, SigningOutcome } from "../signers/signer-port.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
+import { calldataOf, paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
@@ -72,8 +74,10 @@ export interface PlannedAttempt {
 
 /** A slot's payment with this gas. */
 export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
-  const { destination: to, amountUnits: valueAtoken } = slot;
-  return plan(context, slot, { kind: "payment", to, valueAtoken, ...gas });
+  const terms = paymentTerms(slot);
+  const { to, valueAtoken } = terms;
+  const data = hexToBytes(calldataOf(terms));
+  return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas });
 }
 
 /** A transfer of nothing to the wallet itself on a slot's nonce. */
@@ -82,6 +86,7 @@ export function planCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas
     kind: "cancel",
     to: context.signer.address,
     valueAtoken: 0n,
+    data: NO_DATA,
     ...gas,
   });
 }
@@ -203,11 +208,14 @@ export class FeeRoom {
 function plan(
   { chainId }: LaneContext,
   slot: LiveSlot,
-  wanted: Pick<SigningIntent, "kind" | "to" | "valueAtoken" | "gasLimit" | "gasPriceAtoken">,
+  wanted: Pick<
+    SigningIntent,
+    "kind" | "to" | "valueAtoken" | "data" | "gasLimit" | "gasPriceAtoken"
+  >,
 ): PlannedAttempt {
   const { nonce, withdrawalId, customerId, asset, amountUnits, destination } = slot;
   const terms = { withdrawalId, customerId, asset, amountUnits, destination };
-  return { slot, intent: { ...wanted, ...terms, chainId, nonce, data: NO_DATA } };
+  return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
 }
 
 const NO_DATA = new Uint8Array(0);

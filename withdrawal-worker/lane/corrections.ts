@@ -1,4 +1,5 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
+import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {
   FeeRoom,
@@ -82,8 +83,7 @@ async function correctPayments(
   const estimates = await context.node.estimate(
     context.signer.address,
     refused.map(({ slot }) => ({
-      to: slot.destination,
-      valueAtoken: slot.amountUnits,
+      ...paymentTerms(slot),
       gasPriceAtoken: (slot.attempts.at(-1) ?? slot).gasPriceAtoken,
       gasMax: estimateCeiling(gasOf(context, round)),
     })),

@@ -76,6 +76,8 @@ export interface LaneContext {
 export interface Round {
   readonly lease: WalletLease;
   readonly view: WalletView;
+  /** Balances of tokens at the view's height, by asset, where a step has read them. */
+  readonly tokenUnits?: ReadonlyMap<string, bigint>;
   readonly signal: AbortSignal;
 }
 

@@ -3,6 +3,7 @@
  * is older than the chain. Nothing new is signed over either.
  */
 import type { Address } from "../../chain/address.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { openIncident } from "../../ledger/incidents.js";
 import { paymentsFrom } from "../../ledger/recovery/older-chain.js";
 import { freezeSigning } from "../../ledger/withdrawals/signing-freeze.js";
@@ -37,9 +38,9 @@ export function createLaneGuard(parts: {
       const missing = await paymentsFrom(database, { wallet, nonce, limit: MAX_NAMED + 1 });
       looks = missing.length === 0 ? 0 : looks + 1;
       if (looks < AGREEING_LOOKS) return missing.length === 0;
-      const named = missing
-        .slice(0, MAX_NAMED)
-        .map(({ hash, amountUnits }) => `${hash} (${amountUnits} atoken)`);
+      const named = missing.slice(0, MAX_NAMED).map(({ hash, asset, amountUnits }) => {
+        return `${hash} (${amountUnits} ${asset === NATIVE_ASSET ? "atoken" : asset})`;
+      });
       const reason =
         `the chain shows nonce ${nonce}, and these payments were mined at or above it: ` +
         `${named.join(", ")}${missing.length > MAX_NAMED ? " and more" : ""}: the chain is older ` +

@@ -129,10 +129,27 @@ export class Settler {
       if (isSame && receipts.height >= receipt.blockNumber) confirmed.push(receipt);
     }
     if (changed.length > 0) await this.#freezeChanged(changed);
-    if (confirmed.length === 0) return false;
+    const unproven = confirmed.filter(({ isProven }) => !isProven);
+    if (unproven.length > 0) await this.#freezeUnproven(unproven);
+    if (confirmed.length === unproven.length) return false;
     await ledger.settleSlots(confirmed, settings.failures);
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
     return slots.length === settings.batchSize;
+  }
+
+  /** Paid again, it could be paid twice; given back, it could have been paid. */
+  async #freezeUnproven(receipts: readonly SlotReceipt[]): Promise<void> {
+    const { ledger, log } = this.#context;
+    const ids = receipts.map(({ withdrawalId }) => withdrawalId);
+    await ledger.freezeWithdrawals(
+      receipts.map(({ withdrawalId: id, hash }) => ({
+        id,
+        reason:
+          `${hash} was mined and succeeded, and the token did not log exactly this transfer: look ` +
+          `at it, then causeway ledger decide-transfer ${id}`,
+      })),
+    );
+    log.error({ ids }, "a token's payment was mined without its transfer");
   }
 
   /** One answer may come from another node behind a balancer: the next look has to agree. */

@@ -5,6 +5,7 @@
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
+import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
@@ -75,14 +76,34 @@ export async function fillSlots(context: LaneContext, round: Round): Promise<Fil
     limit: settings.batchSize,
   });
   if (requests.length === 0) return none;
-  const destinations = requests.map(({ destination }) => destination);
+  const coins = requests.filter(({ contract }) => contract === undefined);
+  const tokens = requests.filter(({ contract }) => contract !== undefined);
+  const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
-  const plain = requests.filter((_, index) => haveCode[index] !== true);
-  const toCode = requests.filter((_, index) => haveCode[index] === true);
+  const plain = coins.filter((_, index) => haveCode[index] !== true);
+  const toCode = coins.filter((_, index) => haveCode[index] === true);
   // None of these runs code, so none can take long.
-  const limit = await fillFor(context, round, plain, { perCall: settings.batchSize });
+  const plainLimit = await fillFor(context, round, plain, { perCall: settings.batchSize });
+  const withTokens = { ...round, tokenUnits: await readTokenUnits(context, round, tokens) };
+  const limit = (await fillFor(context, withTokens, tokens, {})) ?? plainLimit;
   const hasMore = requests.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
+}
+
+/** The wallet's balances of the requests' tokens at the round's height, by asset. */
+async function readTokenUnits(
+  { node, signer }: LaneContext,
+  { view, signal }: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const contracts = new Map(
+    requests.flatMap(({ asset, contract }) => (contract === undefined ? [] : [[asset, contract]])),
+  );
+  if (contracts.size === 0) return new Map();
+  const tokens = [...contracts.values()];
+  const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
+  // A token that does not tell covers nothing.
+  return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
 }
 
 /**
@@ -141,12 +162,17 @@ async function sortRequests(
   const ceiling = estimateCeiling(gasOf(context, round));
   const asked: { request: QueuedWithdrawal; payment: PaymentEstimate }[] = [];
   for (const request of requests) {
-    const { id, destination: to, amountUnits: valueAtoken } = request;
+    const { id, asset, contract, amountUnits } = request;
+    const { to, valueAtoken, transfer } = paymentTerms(request);
+    if (contract !== undefined && amountUnits > (round.tokenUnits?.get(asset) ?? 0n)) {
+      sorted.waiting.push({ id, reason: UNCOVERED });
+      continue;
+    }
     const affordable = affordableGas(round.view.balanceAtoken - valueAtoken, price, ceiling);
     // An estimate says something about the destination only if the wallet could pay at all.
     if (affordable < TRANSFER_GAS) sorted.waiting.push({ id, reason: UNCOVERED });
     else {
-      const payment = { to, valueAtoken, gasPriceAtoken: price, gasMax: affordable };
+      const payment = { to, valueAtoken, transfer, gasPriceAtoken: price, gasMax: affordable };
       asked.push({ request, payment });
     }
   }
@@ -187,7 +213,7 @@ function sortOne(
     readonly sorted: Sorted;
   },
 ): void {
-  const { id } = entry.request;
+  const { id, contract } = entry.request;
   const { meaning, price, isShort, sorted } = entry;
   const gas = gasOf(context, round);
   switch (meaning.kind) {
@@ -221,7 +247,8 @@ function sortOne(
         });
         return;
       }
-      const entersCode = meaning.gas > TRANSFER_GAS;
+      // A listed token's code is known: it takes no share of what strangers' code may take.
+      const entersCode = contract === undefined && meaning.gas > TRANSFER_GAS;
       const terms = entry.request;
       sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
@@ -328,6 +355,7 @@ async function takeFor(
   const budget = {
     balanceAtoken: round.view.balanceAtoken,
     balanceHeight: round.view.height,
+    tokenUnits: round.tokenUnits,
     maxLiveSlots,
     maxCodeGas: gas.codeGasInFlight,
     feePerDayAtoken: gas.feePerDayAtoken,

@@ -1,6 +1,8 @@
 /** The node as the worker needs it: consistent views, and answers that carry their height. */
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, toQuantity } from "../../chain/hex.js";
+import { decodeUnits } from "../../chain/erc20.js";
+import { calldataOf, type PaymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { ChainIdentity } from "../../ledger/database.js";
 import { readHex, readQuantity, readSafeQuantity } from "../../rpc-client/answer-fields.js";
 import { badAnswer, NodeFault } from "../../rpc-client/errors.js";
@@ -41,9 +43,7 @@ export interface WalletView {
 }
 
 /** A payment to estimate. */
-export interface PaymentEstimate {
-  readonly to: Address;
-  readonly valueAtoken: bigint;
+export interface PaymentEstimate extends PaymentTerms {
   /** Price that it will be signed with: code can see it, and may do otherwise at another one. */
   readonly gasPriceAtoken: bigint;
   /** An estimate above it is answered as a refusal by the destination. */
@@ -66,6 +66,16 @@ export interface WalletNode {
     payments: readonly PaymentEstimate[],
     options: RpcOptions & { readonly perCall?: number },
   ): Promise<(EstimateMeaning | undefined)[]>;
+  /**
+   * The wallet's balances of tokens after a block, in the order of their contracts; undefined where a
+   * contract does not tell.
+   */
+  tokenBalances(
+    wallet: Address,
+    tokens: readonly Address[],
+    height: Height,
+    options: RpcOptions,
+  ): Promise<(bigint | undefined)[]>;
   send(raws: readonly Hex[], options: RpcOptions): Promise<SendOutcome[]>;
   /** Receipts and the height of the node that gave them, read in one exchange. */
   receipts(hashes: readonly Hash32[], options: RpcOptions): Promise<ReceiptsAtHeight>;
@@ -173,23 +183,93 @@ export function createWalletNode(
       const outcomes = await rpc.batch(calls, { signal });
       return outcomes.map((outcome) => readHex(resultOf(outcome), "code") !== "0x");
     },
-    estimate(wallet, payments, { signal, perCall = ESTIMATES_PER_CALL }) {
-      const calls = payments.map(({ to, valueAtoken, gasPriceAtoken, gasMax }) => ({
+    async estimate(wallet, payments, { signal, perCall = ESTIMATES_PER_CALL }) {
+      const calls = payments.map((payment) => ({
         method: "eth_estimateGas",
-        params: [
-          {
-            ...encodeEstimate({ from: wallet, to, valueAtoken }),
-            gas: toQuantity(gasMax),
-            gasPrice: toQuantity(gasPriceAtoken),
-          },
-        ],
+        params: [messageOf(wallet, payment)],
       }));
-      return estimateInParts(rpc, calls, { signal, perCall, budgetMs });
+      const meanings = await estimateInParts(rpc, calls, { signal, perCall, budgetMs });
+      return withoutRefusedTransfers(rpc, { wallet, payments, meanings, signal, budgetMs });
     },
+    tokenBalances: (account, tokens, at, { signal }) =>
+      evm.tokenBalances(
+        tokens.map((token) => ({ token, account, at })),
+        { signal },
+      ),
     send: (raws, { signal }) => evm.sendRawTransactions(raws, { signal }),
     receipts: (hashes, { signal }) => readReceipts(rpc, hashes, signal),
     headers: (heights, { signal }) => evm.getBlockHeaders(heights, { signal }),
   };
+}
+
+/** The message that a payment's transaction will be. */
+function messageOf(wallet: Address, payment: PaymentEstimate): Readonly<Record<string, string>> {
+  const { to, valueAtoken, gasPriceAtoken, gasMax } = payment;
+  return {
+    ...encodeEstimate({ from: wallet, to, valueAtoken, data: calldataOf(payment) }),
+    gas: toQuantity(gasMax),
+    gasPrice: toQuantity(gasPriceAtoken),
+  };
+}
+
+/**
+ * Tokens may answer that they did not transfer instead of reverting, which an estimate does not show.
+ * What the contract answers is asked for, and believed where it is a refusal.
+ */
+async function withoutRefusedTransfers(
+  rpc: JsonRpcClient,
+  asked: {
+    readonly wallet: Address;
+    readonly payments: readonly PaymentEstimate[];
+    readonly meanings: readonly (EstimateMeaning | undefined)[];
+    readonly signal: AbortSignal;
+    readonly budgetMs: number;
+  },
+): Promise<(EstimateMeaning | undefined)[]> {
+  const { wallet, payments, meanings } = asked;
+  const transfers = payments.flatMap((payment, index) => {
+    const isPayable = payment.transfer !== undefined && meanings[index]?.kind === "payable";
+    return isPayable ? [{ payment, index }] : [];
+  });
+  if (transfers.length === 0) return [...meanings];
+  const calls = transfers.map(({ payment }) => ({
+    method: "eth_call",
+    params: [messageOf(wallet, payment), "latest"],
+  }));
+  const outcomes = await callInTime(rpc, calls, asked);
+  const checked = [...meanings];
+  transfers.forEach(({ index }, position) => {
+    const outcome = outcomes[position];
+    if (outcome?.ok !== true)
+      checked[index] = { kind: "unknown", reason: "its call gave no answer" };
+    else if (!isAgreement(readHex(outcome.result, "answer of a transfer"))) {
+      const reason = "the token answers that it does not transfer";
+      checked[index] = { kind: "refused-by-destination", reason };
+    }
+  });
+  return checked;
+}
+
+/** Outcomes of the calls; none where the node did not answer in time: code may take it long. */
+async function callInTime(
+  rpc: JsonRpcClient,
+  calls: readonly RpcCall[],
+  { signal, budgetMs }: { readonly signal: AbortSignal; readonly budgetMs: number },
+): Promise<readonly RpcOutcome[]> {
+  const limited = limitedSignal([signal], budgetMs);
+  try {
+    return await rpc.batch(calls, { signal: limited });
+  } catch (error) {
+    signal.throwIfAborted();
+    const isLate = error instanceof NodeFault && error.code === "NODE_TIMEOUT";
+    if (!isLate && !limited.aborted) throw error;
+    return [];
+  }
+}
+
+/** Older tokens answer nothing; the standard's answer is one word that is not zero. */
+function isAgreement(answer: Hex): boolean {
+  return answer === "0x" || (decodeUnits(answer) ?? 0n) !== 0n;
 }
 
 /** A call without parameters. */

@@ -2,6 +2,7 @@
  * The way out of the lowest open nonce, for which all later ones wait: a better price after a
  * while, then a transfer of nothing in its place; and those transfers themselves.
  */
+import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import type { WithdrawalStatus } from "../../ledger/withdrawals/withdrawal-status.js";
 import {
@@ -134,8 +135,7 @@ export class WayOut {
     const estimates = await node.estimate(
       signer.address,
       wanted.map(({ slot, price }) => ({
-        to: slot.destination,
-        valueAtoken: slot.amountUnits,
+        ...paymentTerms(slot),
         gasPriceAtoken: price,
         gasMax: estimateCeiling(gas),
       })),

@@ -36,6 +36,7 @@ export function fakeChainMethods(chain: FakeChain): Record<string, Method> {
     eth_estimateGas: ([message]) => estimate(chain, message as EstimateMessage),
     eth_sendRawTransaction: ([raw]) => chain.submit(String(raw)),
     eth_getTransactionReceipt: ([hash]) => receiptJson(chain, hash),
+    eth_getLogs: () => [],
     causeway_getAccountJournal: ([account, from, to]) =>
       accountJournal(chain, parseAddress(account), [from, to].map(heightOf)),
     causeway_getBlockJournal: ([hash]) => {

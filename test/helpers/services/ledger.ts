@@ -19,6 +19,8 @@ export interface TestLedger {
   /** Opened as its owner, or in the role of the service that was named. */
   readonly database: LedgerDatabase;
   readonly url: string;
+  /** URL of its owner. */
+  readonly ownerUrl: string;
   /** Opened as its owner, for what tests do behind a service's back. */
   readonly owner: LedgerDatabase;
   drop(): Promise<void>;
@@ -45,6 +47,7 @@ export async function openTestLedger(
   return {
     database,
     url,
+    ownerUrl,
     owner,
     async drop() {
       await Promise.all([database.close(), owner.close()]);

@@ -34,6 +34,9 @@ export const HOT = testAddress(0x407);
 /** Somebody outside with many coins. */
 export const STRANGER = testAddress(0x57a);
 
+/** A watcher that follows coins alone. */
+export const NO_TOKENS = { tokens: [], checkCodes: async () => [] };
+
 /** What genesis gives to the hot wallet. */
 export const OPENING_ATOKEN = 1_000_000n;
 
@@ -101,6 +104,7 @@ export class WatcherBench {
       node: this.node,
       source: this.source,
       book: new AddressBook(HOT),
+      tokens: NO_TOKENS,
       identity: { genesisHash: this.chain.genesisHash, chainId: 6940n },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),

@@ -38,6 +38,7 @@ beforeAll(async () => {
       derivation,
       chain: { node: bench.node, source: bench.source, watched: new AddressBook(HOT) },
       guard: bench.guard,
+      tokens: [],
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),
     }),

@@ -50,6 +50,7 @@ beforeAll(async () => {
       database: bench.ledger.database,
       derivation,
       guard: bench.guard,
+      tokens: [],
       chain,
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),
@@ -72,6 +73,8 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
   return {
     getBlockHeader: (at, options) => up(() => node.getBlockHeader(at, options)),
     getBalances: (queries, options) => up(() => node.getBalances(queries, options)),
+    tokenBalances: (queries, options) => up(() => node.tokenBalances(queries, options)),
+    transferLogs: (range, options) => up(() => node.transferLogs(range, options)),
     async transactionStatus(hash) {
       return up(() => {
         for (const { height, transactions } of chain.blocks) {
@@ -94,6 +97,7 @@ function nodeOf({ node, chain }: WatcherBench): DepositApiParts["chain"]["node"]
         status: 0,
         gasUsed: 1n,
         effectiveGasPriceAtoken: 1n,
+        transfers: [],
       };
     },
   };

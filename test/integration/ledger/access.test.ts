@@ -74,6 +74,7 @@ beforeAll(async () => {
       database: ledger.database,
       derivation,
       guard: await LedgerGuard.open({ database: ledger.database, home, reporter: "test" }),
+      tokens: [],
       chain: { node, source, watched: new AddressBook(HOT) },
       headHeight: () => 7,
       onRegistered: () => undefined,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createReconcileChain, renderReport } from "../../../cli/commands/reconcile.js";
+import { createReconcileChain } from "../../../cli/commands/reconcile.js";
+import { renderReport } from "../../../cli/commands/reconcile-report.js";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import {
@@ -139,10 +140,10 @@ describe("reconcile", () => {
     expect(report).toMatchObject({ clean: true, height: 3, internalBreaks: [] });
     expect(report.lines[1]).toMatchObject({
       account: "asset:deposit_addresses",
-      ledgerAtoken: 1_000n,
-      inFlight: [{ amountAtoken: 77n }],
-      chainAtoken: 1_077n,
-      differenceAtoken: 0n,
+      ledgerUnits: 1_000n,
+      inFlight: [{ amountUnits: 77n }],
+      chainUnits: 1_077n,
+      differenceUnits: 0n,
     });
     expect(renderReport(report, 0)).toContain("Clean");
   });
@@ -155,11 +156,11 @@ describe("reconcile", () => {
     const { height } = bench.chain.mine([payment]);
     await bench.caughtUp();
     const before = await run();
-    expect(before).toMatchObject({ clean: true, heldAtoken: 250n, availableAtoken: 750n });
-    expect(before.lines[0]?.inFlight).toMatchObject([{ amountAtoken: -271n }]);
+    expect(before).toMatchObject({ clean: true, heldUnits: 250n, availableUnits: 750n });
+    expect(before.lines[0]?.inFlight).toMatchObject([{ amountUnits: -271n }]);
     await settle("w1", 250n, payment.hash, height);
     const after = await run();
-    expect(after).toMatchObject({ clean: true, heldAtoken: 0n });
+    expect(after).toMatchObject({ clean: true, heldUnits: 0n });
     expect(after.lines[0]?.inFlight).toEqual([]);
     expect(await bench.ledger.owner.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
   });
@@ -172,8 +173,8 @@ describe("reconcile", () => {
     const { height } = bench.chain.mine([cancel]);
     await bench.caughtUp();
     const before = await run();
-    expect(before).toMatchObject({ clean: true, heldAtoken: 250n });
-    expect(before.lines[0]?.inFlight).toMatchObject([{ amountAtoken: -42n }]);
+    expect(before).toMatchObject({ clean: true, heldUnits: 250n });
+    expect(before.lines[0]?.inFlight).toMatchObject([{ amountUnits: -42n }]);
     const [slot] = await bench.ledger.owner.query<{ id: string }>(`SELECT id FROM nonce_slot`);
     await bench.ledger.owner.query(`UPDATE withdrawal SET status = 'included'`);
     const receipt = {
@@ -194,6 +195,7 @@ describe("reconcile", () => {
         {
           ...receipt,
           isSuccess: true,
+          isProven: true,
           cancelled: { cause: "request", reason: "asked" },
           gasUsed: 21n,
           effectiveGasPriceAtoken: 2n,
@@ -202,7 +204,7 @@ describe("reconcile", () => {
       { failureFeeAtoken: 0n },
     );
     const after = await run();
-    expect(after).toMatchObject({ clean: true, heldAtoken: 0n, availableAtoken: 1_000n });
+    expect(after).toMatchObject({ clean: true, heldUnits: 0n, availableUnits: 1_000n });
     expect(after.lines[0]?.inFlight).toEqual([]);
     expect(await bench.ledger.owner.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
     expect(await bench.ledger.owner.query(`SELECT * FROM deposit WHERE amount_units = 0`)).toEqual(
@@ -228,11 +230,11 @@ describe("reconcile", () => {
     const report = await run();
     expect(report.clean).toBe(false);
     expect(report.lines[0]).toMatchObject({
-      differenceAtoken: -5n,
+      differenceUnits: -5n,
       breaks: [
         {
           address: HOT,
-          causes: [{ txHash: theft.hash, height, chainAtoken: -5n, ledgerAtoken: 0n }],
+          causes: [{ txHash: theft.hash, height, chainUnits: -5n, ledgerUnits: 0n }],
         },
       ],
     });
@@ -251,7 +253,7 @@ describe("reconcile", () => {
     await settle("w1", 100n, payment.hash, height);
     const report = await run();
     expect(report.lines[0]?.breaks[0]?.causes).toMatchObject([
-      { txHash: payment.hash, chainAtoken: -111n, ledgerAtoken: -121n },
+      { txHash: payment.hash, chainUnits: -111n, ledgerUnits: -121n },
     ]);
   });
 
@@ -263,8 +265,8 @@ describe("reconcile", () => {
     const report = await run();
     expect(report.clean).toBe(false);
     expect(report.lines[1]).toMatchObject({
-      differenceAtoken: -421n,
-      breaks: [{ address, causes: [{ txHash: sweep.hash, chainAtoken: -421n }] }],
+      differenceUnits: -421n,
+      breaks: [{ address, causes: [{ txHash: sweep.hash, chainUnits: -421n }] }],
     });
   });
 
@@ -278,7 +280,7 @@ describe("reconcile", () => {
     await bench.register("bob");
     const before = await run();
     expect(before.clean).toBe(true);
-    expect(before.lines[1]?.inFlight).toMatchObject([{ amountAtoken: 60n }]);
+    expect(before.lines[1]?.inFlight).toMatchObject([{ amountUnits: 60n }]);
     bench.start();
     await bench.backfilled();
     const after = await run();
@@ -295,7 +297,7 @@ describe("reconcile", () => {
     });
     const report = await run();
     expect(report.clean).toBe(false);
-    expect(report.internalBreaks).toMatchObject([{ expectedAtoken: 1_000n, foundAtoken: 1_001n }]);
+    expect(report.internalBreaks).toMatchObject([{ expectedUnits: 1_000n, foundUnits: 1_001n }]);
   });
 
   it("ignores what is booked above the height it compares at", async () => {
@@ -307,6 +309,6 @@ describe("reconcile", () => {
     await settle("w1", 250n, payment.hash, height);
     const report = await run();
     expect(report).toMatchObject({ clean: true, height: 2 });
-    expect(report.lines[0]).toMatchObject({ ledgerAtoken: 1_000_000n, chainAtoken: 1_000_000n });
+    expect(report.lines[0]).toMatchObject({ ledgerUnits: 1_000_000n, chainUnits: 1_000_000n });
   });
 });

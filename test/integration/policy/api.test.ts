@@ -41,7 +41,7 @@ beforeAll(async () => {
       wallet: WALLET,
       policy,
       chainId: FAKE_CHAIN_ID,
-      tokenContracts: [],
+      tokens: [],
       onCancelled: () => undefined,
     }),
     access: new KeyRing({

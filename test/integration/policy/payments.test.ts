@@ -60,10 +60,10 @@ describe("the service fee", () => {
     house.files.policy = policyOf({ feeUnits: TOKEN });
     const lane = house.lane();
     const paid = await house.accept();
-    expect((await readBooks(house.database)).internalBreaks).toEqual([]);
+    expect((await readBooks(house.database)).native.internalBreaks).toEqual([]);
     await pass(lane);
     expect(await statusOf(paid)).toBe("settled");
-    expect((await readBooks(house.database)).internalBreaks).toEqual([]);
+    expect((await readBooks(house.database)).native.internalBreaks).toEqual([]);
     expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
     expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
     const [refused, failing] = [freshAddress(), freshAddress()];

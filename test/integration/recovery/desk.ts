@@ -47,6 +47,7 @@ import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
 import { roleUrl, silentLog, TEST_PASSWORDS } from "../../helpers/services/ledger.js";
 import { copyTestDatabase, createTestDatabase } from "../../helpers/services/postgres.js";
+import { NO_TOKENS } from "../../helpers/services/watcher.js";
 import { until } from "../../helpers/until.js";
 
 /** One TOKEN. */
@@ -230,6 +231,7 @@ export class Desk {
       node: createEvmClient(rpc),
       source,
       book: new AddressBook(WALLET),
+      tokens: NO_TOKENS,
       identity: { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),

@@ -46,7 +46,7 @@ describe("a deposit that was reversed", () => {
       database: desk.database,
       node: { transactionStatus: nobody, getTransactionReceipt: nobody },
       source: { block: nobody, close: () => undefined },
-      watched: { customerOf: () => undefined, hotWallet: WALLET },
+      watched: { customerOf: () => undefined, assetOf: () => undefined, hotWallet: WALLET },
     };
     const hash = parseHash32(row?.tx_hash);
     const { code, deposits } = await explainTransaction(parts, hash, { signal: desk.signal });

@@ -31,6 +31,8 @@ const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
 
 const policy = { current: async () => house.files.policy };
+/** Contract of a listed token, of which nobody has any. */
+const GOLD = freshAddress();
 
 function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
   return createHttpServer({
@@ -49,7 +51,7 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
       wallet: WALLET,
       policy,
       chainId: 6940n,
-      tokenContracts: [],
+      tokens: [{ symbol: "GOLD", contract: GOLD }],
       onCancelled: () => undefined,
     }),
     access: singleKeyAccess("k3y"),
@@ -131,6 +133,15 @@ describe("POST /v1/withdrawals", () => {
     expect(before.available - after.available).toBe(1_000n);
     const read = await request(base()).get(`/v1/withdrawals/${answer.body.id}`).set(bearer);
     expect(read.body).toEqual(answer.body);
+  });
+
+  it("takes units for atoken, and calls both the same request", async () => {
+    const [key, to] = [randomUUID(), freshAddress()];
+    const units = await post(bodyOf({ to, amountUnits: "7", amountAtoken: undefined }), key);
+    expect(units.body).toMatchObject({ amountUnits: "7", amountAtoken: "7" });
+    for (const amounts of [{ amountAtoken: "7" }, { amountAtoken: "7", amountUnits: "7" }]) {
+      expect((await post(bodyOf({ to, ...amounts }), key)).body).toEqual(units.body);
+    }
   });
 
   it("answers a repeat with the same id, also when the address is spelled otherwise", async () => {
@@ -242,6 +253,12 @@ describe("POST /v1/withdrawals", () => {
       [{ customerId: "a b" }, "INVALID_FIELD"],
       [{ customerId: "x".repeat(65) }, "INVALID_FIELD"],
       [{ amountAtoken: (2n ** 256n - 1n).toString() }, "INSUFFICIENT_BALANCE"],
+      [{ to: GOLD }, "FORBIDDEN_DESTINATION"],
+      [{ asset: "GOLD" }, "INVALID_FIELD"],
+      [{ asset: "GOLD", amountUnits: "1000" }, "INVALID_FIELD"],
+      [{ asset: "GOLD", amountUnits: "5", amountAtoken: undefined }, "INSUFFICIENT_BALANCE"],
+      [{ amountUnits: "1001" }, "INVALID_FIELD"],
+      [{ amountUnits: "0", amountAtoken: undefined }, "INVALID_FIELD"],
       [{ extra: true }, "INVALID_FIELD"],
       [{ to: undefined }, "INVALID_FIELD"],
     ];

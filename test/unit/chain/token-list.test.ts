@@ -38,6 +38,14 @@ describe("the token list", () => {
     expect(parseTokenList("[]")).toEqual([]);
   });
 
+  it("may pin the code that a contract runs, and writes it back", () => {
+    const codeHash = `0x${"c0".repeat(32)}`;
+    const [pinned] = parseTokenList(JSON.stringify([entry({ codeHash })]));
+    expect(pinned).toMatchObject({ codeHash });
+    expect(parseTokenList(encodeTokenList(pinned === undefined ? [] : [pinned]))).toEqual([pinned]);
+    expect(faultsOf(JSON.stringify([entry({ codeHash: "0x12" })]))).toEqual(["[0].codeHash"]);
+  });
+
   it("is written one token a line, checksummed, and reads back", () => {
     const entries = [
       { contractAddress: parseAddress(GOLD), symbol: 'G"LD', decimals: 0 },

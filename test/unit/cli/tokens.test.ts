@@ -98,15 +98,20 @@ describe("causeway tokens add", () => {
     expect(readFileSync(file(), "utf8")).toBe(before);
   });
 
-  it("says that two tokens have one name", async () => {
+  it("refuses a name that is taken, or that no asset can have", async () => {
     await add(GOLD_ADDRESS, "USD", "6");
-    await add(SILVER_ADDRESS, "USD", "6");
-    expect(printed.join("\n")).toContain("2 tokens are called USD");
+    const before = readFileSync(file(), "utf8");
+    for (const symbol of ["USD", "US$"]) {
+      await expect(add(SILVER_ADDRESS, symbol, "6")).rejects.toMatchObject({ code: "USAGE" });
+    }
+    expect(readFileSync(file(), "utf8")).toBe(before);
   });
 
   it("loses none of several that are added at once", async () => {
     const addresses = Array.from({ length: 6 }, (_, index) => `0x${`${index}`.repeat(40)}`);
-    const outcomes = await Promise.allSettled(addresses.map((address) => add(address, "X", "1")));
+    const outcomes = await Promise.allSettled(
+      addresses.map((address, index) => add(address, `X${index}`, "1")),
+    );
     const added = outcomes.filter(({ status }) => status === "fulfilled").length;
     expect(added).toBeGreaterThan(0);
     expect(listed()).toHaveLength(added);

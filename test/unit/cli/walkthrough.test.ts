@@ -64,7 +64,8 @@ async function startFakeKit(world: World): Promise<FakeKit> {
       const row = {
         id: "7",
         address: DEPOSIT_ADDRESS,
-        amountAtoken: "1000000000000000000",
+        asset: "TOKEN",
+        amountUnits: "1000000000000000000",
         status,
         blockNumber: 5,
         blockHash: hashOf("5"),
@@ -81,7 +82,7 @@ async function startFakeKit(world: World): Promise<FakeKit> {
       const row = {
         id: "w1",
         status,
-        amountAtoken: "250000000000000000",
+        amountUnits: "250000000000000000",
         nonce: status === "accepted" ? null : 0,
         txHash: isMined ? WITHDRAWAL_HASH : null,
         blockNumber: isMined ? 8 : null,

@@ -14,6 +14,7 @@ function block(height: number): DataBlock {
     timestampMs: 0,
     transactionCount: 0,
     operationCount: 0,
+    leftOut: [],
     transactions: () => [],
   };
 }

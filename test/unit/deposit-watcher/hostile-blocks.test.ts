@@ -151,6 +151,7 @@ function truthOf(journal: Record<string, unknown>): string[] {
 
 const watched = {
   hotWallet: hot,
+  assetOf: () => undefined,
   customerOf: (address: Address) =>
     ours.includes(address) ? parseCustomerId(`c-${address}`) : undefined,
 };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
+import { ERC20_TOPICS } from "../../../chain/erc20.js";
 import { parseHash32 } from "../../../chain/hex.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { NodeFault, RpcError } from "../../../rpc-client/errors.js";
@@ -107,6 +108,22 @@ describe("typed calls", () => {
       status: 1,
       gasUsed: 21_000n,
       effectiveGasPriceAtoken: 25_000_000n,
+      transfers: [],
+    });
+    const word = (tail: string) => `0x${tail.padStart(64, "0")}`;
+    const [signature, payer, payee] = [ERC20_TOPICS.transfer, word("a1"), word("b2")];
+    const log = { address: ADDRESS, topics: [signature, payer, payee], data: word("7") };
+    const nft = { ...log, topics: [...log.topics, word("9")], data: "0x" };
+    const logged = clientWith({ eth_getTransactionReceipt: { ...receipt, logs: [nft, log] } });
+    expect(await logged.client.getTransactionReceipt(HASH, { signal })).toMatchObject({
+      transfers: [
+        {
+          contract: ADDRESS,
+          from: `0x${"a1".padStart(40, "0")}`,
+          to: `0x${"b2".padStart(40, "0")}`,
+          units: 7n,
+        },
+      ],
     });
     const other = parseHash32(`0x${"ef".repeat(32)}`);
     await expect(client.getTransactionReceipt(other, { signal })).rejects.toBeInstanceOf(NodeFault);

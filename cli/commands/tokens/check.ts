@@ -1,14 +1,14 @@
 /** `causeway tokens check`: the pinned registry against the contracts and the running sidecar. */
-import { type Address, toChecksumAddress } from "../../chain/address.js";
-import type { TokenEntry } from "../../chain/token-list.js";
-import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
-import { loadConfig } from "../../runtime/config/config.js";
-import { sidecarConfig } from "../../sidecar/config.js";
-import type { CommandContext } from "../command-context.js";
-import { loadKitConfig } from "../home/kit-config.js";
-import { type ContractFacts, readContracts } from "../probe/token-contract.js";
-import { readTokenStandings, type TokenStanding } from "../probe/token-status.js";
-import { readTokens, toJson, toWire } from "./tokens.js";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import type { TokenEntry } from "../../../chain/token-list.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { loadConfig } from "../../../runtime/config/config.js";
+import { sidecarConfig } from "../../../sidecar/config.js";
+import type { CommandContext } from "../../command-context.js";
+import { loadKitConfig } from "../../home/kit-config.js";
+import { type ContractFacts, readContracts } from "../../probe/token-contract.js";
+import { readTokenStandings, type TokenStanding } from "../../probe/token-status.js";
+import { readTokens, toJson, toWire } from "./list.js";
 
 /** How a token stands; "fail" makes the command exit 1. */
 type Verdict = "ok" | "warn" | "fail";

@@ -4,19 +4,21 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { toChecksumAddress } from "../../chain/address.js";
+import { toChecksumAddress } from "../../../chain/address.js";
 import {
   encodeTokenList,
   parseTokenList,
   type TokenEntry,
   type TokenListFault,
   TokenListError,
-} from "../../chain/token-list.js";
-import type { CommandContext } from "../command-context.js";
-import { PLAIN_MODE, replaceFile } from "../home/home-file.js";
-import { CliError, systemCode } from "../errors.js";
-import { homePaths } from "../home/home.js";
-import { lockHome } from "../home/home-lock.js";
+} from "../../../chain/token-list.js";
+import { parseExchangeTokens } from "../../../ledger/assets/asset-registry.js";
+import { ConfigError } from "../../../runtime/config/config.js";
+import type { CommandContext } from "../../command-context.js";
+import { PLAIN_MODE, replaceFile } from "../../home/home-file.js";
+import { CliError, systemCode } from "../../errors.js";
+import { homePaths } from "../../home/home.js";
+import { lockHome } from "../../home/home-lock.js";
 
 /** What `tokens add` is given. */
 export interface AddTokenOptions {
@@ -32,12 +34,13 @@ const FLAGS: Readonly<Record<string, string>> = {
   "[0].decimals": "--decimals",
 };
 
-const RESTART = "Restart the kit for it to count: the sidecar reads the list at its start.";
+const RESTART = "Restart the kit for it to count: its parts read the list at their start.";
 
 /**
  * Adds a token at the end of the list; the contract need not exist yet.
  * @returns 0
- * @throws USAGE for wrong values and a contract that is listed, HOME_INCOMPLETE, HOME_UNUSABLE
+ * @throws USAGE for wrong values, and a contract or symbol that is listed; HOME_INCOMPLETE,
+ *   HOME_UNUSABLE
  */
 export async function runAddToken(
   context: CommandContext,
@@ -54,6 +57,7 @@ export async function runAddToken(
       const message = `${contract} is listed already, as ${symbol} with ${decimals} decimals.`;
       throw new CliError("USAGE", message);
     }
+    refuseUnusable([...listed, entry], paths.tokens);
     const text = encodeTokenList([...listed, entry]);
     const next = parseList(text, paths.tokens);
     await replaceFile(paths.tokens, text, PLAIN_MODE);
@@ -63,9 +67,7 @@ export async function runAddToken(
     context.print(toJson({ added: toWire(entry), tokens: tokens.map(toWire), restart: true }));
     return 0;
   }
-  const same = tokens.filter(({ symbol }) => symbol === entry.symbol).length;
   context.print(`Added ${entry.symbol} to ${paths.tokens}.`);
-  if (same > 1) context.print(`Note: ${same} tokens are called ${entry.symbol} now.`);
   context.print(RESTART);
   return 0;
 }
@@ -112,6 +114,19 @@ export function toWire({ contractAddress, symbol, decimals }: TokenEntry): objec
 /** One JSON document of these commands. */
 export function toJson(value: object): string {
   return JSON.stringify({ schemaVersion: 1, ...value });
+}
+
+/** A list that the exchange's services refuse would keep them from starting. */
+function refuseUnusable(entries: readonly TokenEntry[], file: string): void {
+  try {
+    parseExchangeTokens(entries, file);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const parts = error.faults.map(
+      ({ value, allowed }) => `--symbol is ${value}; allowed: ${allowed}`,
+    );
+    throw new CliError("USAGE", `${parts.join(". ")}.`, { cause: error });
+  }
 }
 
 function parseNewToken({ address, symbol, decimals }: AddTokenOptions): TokenEntry {

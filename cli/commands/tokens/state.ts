@@ -1,0 +1,64 @@
+/** `causeway tokens state` and `accept-code`: which tokens stand still, and a person's word about one. */
+import { userInfo } from "node:os";
+import { toChecksumAddress } from "../../../chain/address.js";
+import { readTokenAssets } from "../../../ledger/assets/asset-registry.js";
+import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
+import { CliError } from "../../errors.js";
+import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
+
+/** What `accept-code` is given. */
+export interface AcceptCodeOptions {
+  /** Who decides; the user where absent. */
+  readonly operator?: string | undefined;
+}
+
+/**
+ * Prints each token of the ledger with its accepted code and whether it stands still.
+ * @returns 0, or 1 when one stands still
+ */
+export async function runTokenStates(command: LedgerCommand): Promise<number> {
+  return withLedger(command, async ({ database }) => {
+    const tokens = await readTokenAssets(database);
+    const states = await readTokenStates(database);
+    const isPaused = [...states.values()].some((state) => state.isPaused);
+    if (command.json) {
+      const rows = tokens.map((token) => ({ ...token, state: states.get(token.symbol) ?? null }));
+      command.print(toJson({ tokens: rows }));
+      return isPaused ? 1 : 0;
+    }
+    for (const { symbol, contract } of tokens) {
+      const state = states.get(symbol);
+      const code = state?.codeHash ?? "no code seen yet";
+      const stands = state?.isPaused === true ? `STANDS STILL: ${state.reason}` : "goes on";
+      command.print(`  ${symbol}  ${toChecksumAddress(contract)}  ${code}  ${stands}`);
+    }
+    if (tokens.length === 0) command.print("The ledger keeps books of TOKEN alone.");
+    return isPaused ? 1 : 0;
+  });
+}
+
+/**
+ * Lets a token go on with the code that its contract runs at this moment.
+ * @returns 0
+ * @throws USAGE for an unknown token and one without code; INVALID_DECISION when it does not stand still
+ */
+export async function runAcceptCode(
+  command: LedgerCommand,
+  symbol: string,
+  { operator = userInfo().username }: AcceptCodeOptions,
+): Promise<number> {
+  return withLedger(command, async ({ database, node }) => {
+    const { signal } = command;
+    const token = (await readTokenAssets(database)).find((one) => one.symbol === symbol);
+    if (token === undefined) throw new CliError("USAGE", `no token is called ${symbol}.`);
+    const height = await node.blockNumber({ signal });
+    const [code] = await node.tokenCodes([{ contract: token.contract, at: height }], { signal });
+    if (code === undefined) {
+      throw new CliError("USAGE", `no contract is at ${toChecksumAddress(token.contract)}.`);
+    }
+    await acceptCode(database, { ...code, asset: symbol, height, by: operator });
+    if (command.json) command.print(toJson({ asset: symbol, accepted: code, height }));
+    else command.print(`${symbol} goes on with code ${code.codeHash}, as of block ${height}.`);
+    return 0;
+  });
+}

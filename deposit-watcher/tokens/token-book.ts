@@ -1,0 +1,150 @@
+/**
+ * The tokens that the watcher follows: stored in the ledger at the start, opened with what our
+ * addresses held before, and looked at from time to time for other code than was accepted.
+ */
+import type { Address } from "../../chain/address.js";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
+import type { TokenEntry } from "../../chain/token-list.js";
+import {
+  readAgreedTokens,
+  registerTokens,
+  type TokenAsset,
+} from "../../ledger/assets/asset-registry.js";
+import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
+import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
+import { addressesFrom } from "../../ledger/deposits/deposit-addresses.js";
+import { openIncident } from "../../ledger/incidents.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { retry } from "../../runtime/process/task.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { observedCodes } from "./token-run.js";
+
+/** Tokens whose code one round looks at; the next round goes on with the others. */
+const CODES_PER_ROUND = 25;
+
+/** Addresses asked at once when a token is opened. */
+const ADDRESS_PAGE = 1_000;
+
+/** Waits between two questions to a node that is down. */
+const MIN_DELAY_MS = 200;
+const MAX_DELAY_MS = 2_000;
+
+/** What opening needs. */
+export interface TokenBookParts {
+  readonly database: SqlDatabase;
+  readonly node: Pick<EvmClient, "tokenBalances" | "tokenCodes">;
+  readonly hotWallet: Address;
+  readonly log: Logger;
+}
+
+/** See the head of the file. */
+export class TokenBook {
+  readonly #parts: TokenBookParts;
+  #next = 0;
+  #checkedHeight = -1;
+
+  private constructor(
+    parts: TokenBookParts,
+    readonly tokens: readonly TokenAsset[],
+  ) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Stores new tokens of the list and books what was there before them; waits for a node that is down.
+   * In a recovery nothing is booked: new tokens wait for the next start.
+   * @throws ASSET_CONTRADICTED
+   */
+  static async open(
+    parts: TokenBookParts,
+    entries: readonly TokenEntry[],
+    options: { readonly signal: AbortSignal },
+  ): Promise<TokenBook> {
+    if ((await openIncident(parts.database))?.kind === "RECOVERY") {
+      return new TokenBook(parts, await readAgreedTokens(parts.database, entries));
+    }
+    const tokens = await registerTokens(parts.database, entries);
+    const states = await readTokenStates(parts.database);
+    for (const token of tokens) {
+      if (states.get(token.symbol)?.isOpened !== true) await openToken(parts, token, options);
+    }
+    return new TokenBook(parts, tokens);
+  }
+
+  /** Assets by their contracts. */
+  assets(): ReadonlyMap<Address, string> {
+    return new Map(this.tokens.map(({ contract, symbol }) => [contract, symbol]));
+  }
+
+  /**
+   * Looks at the code of some tokens after a booked block, once for each block.
+   * @returns why tokens were stopped, one sentence each
+   */
+  async checkCodes(
+    height: Height,
+    options: { readonly signal: AbortSignal },
+  ): Promise<readonly string[]> {
+    const { database, node } = this.#parts;
+    if (this.tokens.length === 0 || height <= this.#checkedHeight) return [];
+    const places = this.#nextTokens().map(({ symbol, contract }) => {
+      return { asset: symbol, contract, height };
+    });
+    const events = await observeCodesNow(database, await observedCodes(node, places, options));
+    this.#checkedHeight = height;
+    return events.map(({ data }) => String(data["reason"]));
+  }
+
+  #nextTokens(): readonly TokenAsset[] {
+    const from = this.#next;
+    const part = this.tokens.slice(from, from + CODES_PER_ROUND);
+    this.#next = from + CODES_PER_ROUND < this.tokens.length ? from + CODES_PER_ROUND : 0;
+    return part;
+  }
+}
+
+/** What our addresses held before the first block that counts. */
+async function openToken(
+  parts: TokenBookParts,
+  token: TokenAsset,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
+  const { database, node, hotWallet, log } = parts;
+  const at = token.fromHeight - 1;
+  const balances = await retry(
+    async () => {
+      const found: OpeningBalance[] = [];
+      let firstIndex = 0;
+      for (;;) {
+        const page = await addressesFrom(database, { firstIndex, limit: ADDRESS_PAGE });
+        const accounts = page.map(({ address }) => address);
+        if (firstIndex === 0) accounts.push(hotWallet);
+        const queries = accounts.map((account) => ({ token: token.contract, account, at }));
+        const answers = await node.tokenBalances(queries, { signal });
+        accounts.forEach((address, index) => {
+          const units = answers[index] ?? 0n;
+          const isHotWallet = address === hotWallet;
+          if (units > 0n)
+            found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
+        });
+        const last = page.at(-1);
+        if (page.length < ADDRESS_PAGE || last === undefined) return found;
+        firstIndex = last.index + 1;
+      }
+    },
+    {
+      signal,
+      minDelayMs: MIN_DELAY_MS,
+      maxDelayMs: MAX_DELAY_MS,
+      isRetriable: (error) => error instanceof AppError,
+      onRetry: (error) =>
+        log.warn({ asset: token.symbol, reason: errorMessage(error) }, "cannot open a token yet"),
+    },
+  );
+  await bookOpening(database, token, balances);
+  log.info(
+    { asset: token.symbol, contract: token.contract, height: token.fromHeight },
+    "a token is watched from this block on",
+  );
+}

@@ -1,0 +1,184 @@
+/**
+ * Tokens in a run of blocks: operations of the Data API, logs where it has none, and the balances and
+ * code that say how much of it is true. Logs are read of every contract, so that what nobody listed
+ * is recorded, too.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { ObservedCode } from "../../ledger/assets/token-state.js";
+import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
+import type { DataBlock } from "../../rpc-client/data-api-client.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { TransferLog } from "../../rpc-client/transfer-logs.js";
+import type { Watched } from "../deposit-match.js";
+import { IncidentFound } from "../errors.js";
+import { opIndexOfLog, sidesOfLog, type TokenSide } from "./token-side.js";
+import {
+  judgeTouch,
+  noVerdicts,
+  type TokenTouch,
+  type TokenVerdicts,
+  touchesOf,
+} from "./token-verdict.js";
+
+/** What is asked of the node. */
+export type TokenNode = Pick<EvmClient, "transferLogs" | "tokenBalances" | "tokenCodes">;
+
+/** A run of blocks of the Data API. */
+export interface TokenRunInput {
+  readonly run: readonly DataBlock[];
+  /** What the operations say of listed tokens at our addresses. */
+  readonly sides: readonly TokenSide[];
+}
+
+/** What the tokens of a run come to. */
+export interface TokenRun extends TokenVerdicts {
+  readonly codes: readonly ObservedCode[];
+  /** Every account that a transfer of the run names as its receiver. */
+  readonly receivers: ReadonlySet<Address>;
+}
+
+/** Reads and judges. Throws IncidentFound where the logs are of other blocks; the node's faults. */
+export async function readTokenRun(
+  node: TokenNode,
+  watched: Watched & { has(address: Address): boolean },
+  { run, sides }: TokenRunInput,
+  options: { readonly signal: AbortSignal },
+): Promise<TokenRun> {
+  const verdicts = noVerdicts();
+  const [first, last] = [run[0], run.at(-1)];
+  if (first === undefined || last === undefined) {
+    return { ...verdicts, codes: [], receivers: new Set() };
+  }
+  const range = { from: first.height, to: last.height };
+  const logs = await node.transferLogs(range, { ...options, lastHash: last.hash });
+  assertSameBlocks(run, logs);
+  const told = sidesBesideOperations(run, logs, watched);
+  verdicts.sightings.push(...told.sightings);
+  const touches = touchesOf([...sides, ...told.sides]);
+  const queries = touches.flatMap(({ contract: token, address: account, height }) => [
+    { token, account, at: Math.max(0, height - 1) },
+    { token, account, at: height },
+  ]);
+  const [balances, codes] = await Promise.all([
+    queries.length === 0 ? [] : node.tokenBalances(queries, options),
+    readCodes(node, touches, options),
+  ]);
+  const isNew = await madeInBlock(
+    node,
+    touches.filter((_, index) => balances[2 * index] === undefined),
+    options,
+  );
+  touches.forEach((touch, index) => {
+    const beforeUnits = isNew.has(touch) ? 0n : balances[2 * index];
+    judgeTouch(touch, { beforeUnits, afterUnits: balances[2 * index + 1] }, watched, verdicts);
+  });
+  const receivers = new Set(logs.flatMap(({ to }) => to ?? []));
+  return { ...verdicts, codes, receivers };
+}
+
+/** A contract that the block itself made has nothing of anybody before it. */
+async function madeInBlock(
+  node: Pick<TokenNode, "tokenCodes">,
+  touches: readonly TokenTouch[],
+  options: { readonly signal: AbortSignal },
+): Promise<ReadonlySet<TokenTouch>> {
+  if (touches.length === 0) return new Set();
+  const codes = await node.tokenCodes(
+    touches.map(({ contract, height }) => ({ contract, at: Math.max(0, height - 1) })),
+    options,
+  );
+  return new Set(touches.filter((_, index) => codes[index] === undefined));
+}
+
+/** Logs and operations are read from two servers: they must tell of the same blocks. */
+function assertSameBlocks(run: readonly DataBlock[], logs: readonly TransferLog[]): void {
+  const hashes = new Map<Height, Hash32>(run.map(({ height, hash }) => [height, hash]));
+  const other = logs.find(({ height, blockHash }) => hashes.get(height) !== blockHash);
+  if (other === undefined) return;
+  throw new IncidentFound({
+    kind: "NODES_DISAGREE",
+    height: other.height,
+    message: `node and Data API disagree about block ${other.height}`,
+    details: { nodeHash: other.blockHash, otherHash: hashes.get(other.height) },
+  });
+}
+
+/** What only the logs tell: tokens that the Data API leaves out, and what nobody listed. */
+function sidesBesideOperations(
+  run: readonly DataBlock[],
+  logs: readonly TransferLog[],
+  watched: Watched & { has(address: Address): boolean },
+): { readonly sides: readonly TokenSide[]; readonly sightings: readonly NewSighting[] } {
+  const sides: TokenSide[] = [];
+  const sightings: NewSighting[] = [];
+  const leftOut = new Map(run.map((block) => [block.height, new Set(block.leftOut)]));
+  const isOurs = (address: Address) => watched.has(address);
+  for (const log of logs) {
+    const asset = watched.assetOf(log.contract);
+    const isPlain = log.standard === "erc20" && log.isStandard;
+    if (asset !== undefined && isPlain) {
+      // Served ones are operations already.
+      if (leftOut.get(log.height)?.has(log.contract) !== true) continue;
+      sides.push(...sidesOfLog(log, asset, isOurs));
+    } else if (
+      log.to !== undefined &&
+      isOurs(log.to) &&
+      (log.value !== 0n || log.standard !== "erc20")
+    ) {
+      sightings.push(sightingOf(log, log.to, asset === undefined ? whyUnlisted(log) : "MALFORMED"));
+    }
+  }
+  return { sides, sightings };
+}
+
+function whyUnlisted({ standard, isStandard }: TransferLog): SightingReason {
+  if (standard !== "erc20") return "NFT";
+  return isStandard ? "UNKNOWN_TOKEN" : "MALFORMED";
+}
+
+function sightingOf(log: TransferLog, address: Address, reason: SightingReason): NewSighting {
+  const { height, blockHash, txHash, txIndex, contract, standard } = log;
+  const place = { height, blockHash, txHash, txIndex, opIndex: opIndexOfLog(log) };
+  return { ...place, contract, standard, address, sender: log.from, claimed: log.value, reason };
+}
+
+/** The code that each touched token ran after each block that touched it. */
+async function readCodes(
+  node: Pick<TokenNode, "tokenCodes">,
+  touches: readonly {
+    readonly asset: string;
+    readonly contract: Address;
+    readonly height: Height;
+  }[],
+  options: { readonly signal: AbortSignal },
+): Promise<ObservedCode[]> {
+  const places = new Map(
+    touches.map(({ asset, contract, height }) => [
+      `${contract} ${height}`,
+      { asset, contract, height },
+    ]),
+  );
+  return observedCodes(node, [...places.values()], options);
+}
+
+/** Code of tokens after blocks; those without any are left out. */
+export async function observedCodes(
+  node: Pick<TokenNode, "tokenCodes">,
+  places: readonly {
+    readonly asset: string;
+    readonly contract: Address;
+    readonly height: Height;
+  }[],
+  options: { readonly signal: AbortSignal },
+): Promise<ObservedCode[]> {
+  if (places.length === 0) return [];
+  const codes = await node.tokenCodes(
+    places.map(({ contract, height: at }) => ({ contract, at })),
+    options,
+  );
+  return places.flatMap(({ asset, height }, index) => {
+    const code = codes[index];
+    return code === undefined ? [] : [{ asset, height, ...code }];
+  });
+}

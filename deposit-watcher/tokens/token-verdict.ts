@@ -1,0 +1,150 @@
+/**
+ * Pure: what contracts claim against what the balances of our addresses did. Only what arrived is a
+ * deposit; what a contract claimed beyond it is recorded, and what came unsaid goes to suspense.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { NewSighting, SightingReason } from "../../ledger/assets/token-sightings.js";
+import { type CustomerId, UNASSIGNED } from "../../ledger/books/accounts.js";
+import type { Outflow, WalletInflow } from "../../ledger/books/wallet-flows.js";
+import type { NewDeposit, TokenSurplus } from "../../ledger/deposits/deposits.js";
+import type { TokenSide } from "./token-side.js";
+
+/** What one block did to one token at one of our addresses. */
+export interface TokenTouch {
+  readonly asset: string;
+  readonly contract: Address;
+  readonly address: Address;
+  readonly height: Height;
+  readonly blockHash: Hash32;
+  /** In the order of the block; not empty. */
+  readonly sides: readonly TokenSide[];
+}
+
+/** Balances around the block; undefined where the contract does not tell. */
+export interface TokenBalances {
+  readonly beforeUnits: bigint | undefined;
+  readonly afterUnits: bigint | undefined;
+}
+
+/** What is to be booked. */
+export interface TokenVerdicts {
+  readonly deposits: NewDeposit[];
+  readonly walletInflows: WalletInflow[];
+  readonly outflows: Outflow[];
+  readonly sightings: NewSighting[];
+  readonly surpluses: TokenSurplus[];
+}
+
+/** Which addresses are whose. */
+export interface TokenOwners {
+  customerOf(address: Address): CustomerId | undefined;
+  readonly hotWallet: Address;
+}
+
+/** Sides of blocks, taken together by block, token and address, in the order of the chain. */
+export function touchesOf(sides: readonly TokenSide[]): TokenTouch[] {
+  const touches = new Map<string, TokenTouch & { readonly sides: TokenSide[] }>();
+  for (const side of sides) {
+    const { asset, contract, address, height, blockHash } = side;
+    const key = `${height} ${contract} ${address}`;
+    const touch = touches.get(key);
+    if (touch === undefined) {
+      touches.set(key, { asset, contract, address, height, blockHash, sides: [side] });
+    } else {
+      touch.sides.push(side);
+    }
+  }
+  return [...touches.values()].toSorted((left, right) => left.height - right.height);
+}
+
+/** No verdicts yet. */
+export function noVerdicts(): TokenVerdicts {
+  return { deposits: [], walletInflows: [], outflows: [], sightings: [], surpluses: [] };
+}
+
+/**
+ * Adds what a touch comes to. Outgoing sides are taken at their word: what they took beyond it, or
+ * not, shows as too little or too much that arrived, or in the reconciliation.
+ */
+export function judgeTouch(
+  touch: TokenTouch,
+  { beforeUnits, afterUnits }: TokenBalances,
+  owners: TokenOwners,
+  verdicts: TokenVerdicts,
+): void {
+  const incoming = touch.sides.filter(({ units }) => units > 0n);
+  const outgoing = touch.sides.filter(({ units }) => units < 0n);
+  addOutflows(touch, outgoing, owners, verdicts);
+  if (beforeUnits === undefined || afterUnits === undefined) {
+    for (const side of incoming) verdicts.sightings.push(sightingOf(side, "UNREADABLE"));
+    return;
+  }
+  const spentUnits = outgoing.reduce((sum, { units }) => sum - units, 0n);
+  let leftUnits = afterUnits - beforeUnits + spentUnits;
+  for (const side of incoming) {
+    const arrivedUnits = leftUnits < 0n ? 0n : leftUnits < side.units ? leftUnits : side.units;
+    leftUnits -= arrivedUnits;
+    if (arrivedUnits > 0n) addInflow({ ...side, units: arrivedUnits }, owners, verdicts);
+    if (arrivedUnits === side.units) continue;
+    const missing = { ...side, units: side.units - arrivedUnits };
+    verdicts.sightings.push(sightingOf(missing, arrivedUnits > 0n ? "SHORTFALL" : "NOT_ARRIVED"));
+  }
+  const [first] = touch.sides;
+  if (leftUnits > 0n && first !== undefined) {
+    const { asset, address, height } = touch;
+    const isHotWallet = address === owners.hotWallet;
+    const { txHash } = first;
+    verdicts.surpluses.push({
+      asset,
+      address,
+      isHotWallet,
+      amountUnits: leftUnits,
+      height,
+      txHash,
+    });
+  }
+}
+
+function addInflow(side: TokenSide, owners: TokenOwners, verdicts: TokenVerdicts): void {
+  const { asset, address, units: amountUnits, height, blockHash, txHash, txIndex, opIndex } = side;
+  const place = { asset, amountUnits, height, txHash, txIndex, opIndex };
+  const customerId = owners.customerOf(address);
+  if (address === owners.hotWallet) {
+    verdicts.walletInflows.push(place);
+  } else if (customerId !== undefined) {
+    const creditable = height > 0 && customerId !== UNASSIGNED;
+    verdicts.deposits.push({ ...place, address, customerId, blockHash, creditable });
+  }
+}
+
+/** One outflow for each transaction, as with coins. */
+function addOutflows(
+  { asset, address: wallet, height }: TokenTouch,
+  outgoing: readonly TokenSide[],
+  owners: TokenOwners,
+  verdicts: TokenVerdicts,
+): void {
+  const byTransaction = new Map<Hash32, bigint>();
+  for (const { txHash, units } of outgoing) {
+    byTransaction.set(txHash, (byTransaction.get(txHash) ?? 0n) - units);
+  }
+  const role = wallet === owners.hotWallet ? "hot-wallet" : "deposit-address";
+  for (const [txHash, amountUnits] of byTransaction) {
+    verdicts.outflows.push({ asset, wallet, role, txHash, height, amountUnits, feeAtoken: 0n });
+  }
+}
+
+function sightingOf(side: TokenSide, reason: SightingReason): NewSighting {
+  const { height, blockHash, txHash, txIndex, opIndex, contract, address } = side;
+  const place = { height, blockHash, txHash, txIndex, opIndex };
+  return {
+    ...place,
+    contract,
+    standard: "erc20",
+    address,
+    sender: side.counterparty,
+    claimed: side.units,
+    reason,
+  };
+}

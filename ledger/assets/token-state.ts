@@ -1,0 +1,178 @@
+/**
+ * The code that a token was accepted with, and the switch that stops it: a contract that runs other
+ * code may do anything with balances. Its deposits are held and its withdrawals wait until a person
+ * accepts the new code; other assets go on.
+ */
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { lockCursor } from "../deposits/watch-cursor.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { storedHash, storedTime } from "../stored-values.js";
+
+/** What a contract runs. */
+export interface TokenCode {
+  /** Keccak-256 of its code. */
+  readonly codeHash: Hash32;
+  /** Word in EIP-1967's slot for the implementation; zeros where it is no such proxy. */
+  readonly implementation: Hash32;
+}
+
+/** Code as it was seen after a block. */
+export interface ObservedCode extends TokenCode {
+  readonly asset: string;
+  readonly height: Height;
+}
+
+/** A token's state. */
+export interface TokenState {
+  readonly asset: string;
+  /** Undefined before any code was seen or named. */
+  readonly codeHash: Hash32 | undefined;
+  /** Undefined likewise, and where only the list named the code. */
+  readonly implementation: Hash32 | undefined;
+  /** What was there before it was registered is booked. */
+  readonly isOpened: boolean;
+  readonly isPaused: boolean;
+  /** Why it stands still; empty while it does not. */
+  readonly reason: string;
+  readonly changedBy: string;
+  readonly changedAt: string;
+}
+
+/** Of `deposit.held_for`: deposits that wait for the token. */
+export const HELD_FOR_TOKEN = "token-paused";
+
+/** States of all tokens, by their symbols. */
+export async function readTokenStates(sql: Sql): Promise<ReadonlyMap<string, TokenState>> {
+  const rows = await sql.query<{
+    asset: string;
+    opened: boolean;
+    code_hash: string | null;
+    implementation: string | null;
+    paused: boolean;
+    reason: string;
+    changed_by: string;
+    changed_at: unknown;
+  }>(`SELECT * FROM token_state ORDER BY asset`);
+  return new Map(
+    rows.map((row) => [
+      row.asset,
+      {
+        asset: row.asset,
+        codeHash: row.code_hash === null ? undefined : storedHash(row.code_hash),
+        implementation: row.implementation === null ? undefined : storedHash(row.implementation),
+        isOpened: row.opened,
+        isPaused: row.paused,
+        reason: row.reason,
+        changedBy: row.changed_by,
+        changedAt: storedTime(row.changed_at),
+      },
+    ]),
+  );
+}
+
+/**
+ * Holds what was seen against what was accepted: the first code that is seen is pinned, another one
+ * stops the token and holds its deposits that are not credited yet. The caller appends the events
+ * last.
+ */
+export async function observeCodes(
+  tx: Sql,
+  observed: readonly ObservedCode[],
+): Promise<readonly NewEvent[]> {
+  const events: NewEvent[] = [];
+  for (const seen of observed) {
+    const states = await tx.query<{
+      code_hash: string | null;
+      implementation: string | null;
+      paused: boolean;
+    }>(`SELECT code_hash, implementation, paused FROM token_state WHERE asset = $1`, [seen.asset]);
+    const [state] = states;
+    if (state === undefined || state.paused) continue;
+    const isSame =
+      (state.code_hash ?? seen.codeHash) === seen.codeHash &&
+      (state.implementation ?? seen.implementation) === seen.implementation;
+    if (isSame) await pin(tx, seen, state);
+    else events.push(await pause(tx, seen));
+  }
+  return events;
+}
+
+/** Observations outside of blocks' commits, for tokens that nothing moves. */
+export function observeCodesNow(
+  database: SqlDatabase,
+  observed: readonly ObservedCode[],
+): Promise<readonly NewEvent[]> {
+  return database.transaction(async (tx) => {
+    const events = await observeCodes(tx, observed);
+    await appendEvents(tx, events);
+    return events;
+  });
+}
+
+async function pin(
+  tx: Sql,
+  { asset, codeHash, implementation }: ObservedCode,
+  state: { readonly code_hash: string | null; readonly implementation: string | null },
+): Promise<void> {
+  if (state.code_hash !== null && state.implementation !== null) return;
+  await tx.query(
+    `UPDATE token_state SET code_hash = $2, implementation = $3, changed_by = 'watcher',
+            changed_at = now() WHERE asset = $1`,
+    [asset, codeHash, implementation],
+  );
+}
+
+async function pause(tx: Sql, seen: ObservedCode): Promise<NewEvent> {
+  const { asset, height, codeHash, implementation } = seen;
+  const reason =
+    `its contract runs other code after block ${height} than was accepted (code ${codeHash}, ` +
+    `implementation ${implementation}): causeway tokens accept-code ${asset}`;
+  await tx.query(
+    `UPDATE token_state SET paused = true, reason = $2, changed_by = 'watcher', changed_at = now()
+      WHERE asset = $1`,
+    [asset, reason],
+  );
+  await tx.query(
+    `UPDATE deposit SET status = 'held', held_for = $2 WHERE asset = $1 AND status = 'detected'`,
+    [asset, HELD_FOR_TOKEN],
+  );
+  return { type: "token.paused", data: { asset, reason, blockNumber: height } };
+}
+
+/**
+ * A person's word that a token may go on with the code that it runs now. Held deposits are credited
+ * by the watcher's next commit, as far as their confirmations allow.
+ * @param accepted what the chain shows at this moment
+ * @throws INVALID_DECISION when it does not stand still
+ */
+export function acceptCode(
+  database: SqlDatabase,
+  accepted: ObservedCode & { readonly by: string },
+): Promise<void> {
+  const { asset, codeHash, implementation, by, height } = accepted;
+  return database.transaction(async (tx) => {
+    // The watcher writes states under the cursor's lock.
+    await lockCursor(tx);
+    const rows = await tx.query<{ changed: number }>(
+      `WITH changed AS (
+         UPDATE token_state SET paused = false, reason = '', code_hash = $2, implementation = $3,
+                changed_by = $4, changed_at = now()
+          WHERE asset = $1 AND paused RETURNING 1
+       ) SELECT count(*)::integer AS changed FROM changed`,
+      [asset, codeHash, implementation, by],
+    );
+    if (rows[0]?.changed !== 1) {
+      throw new LedgerError("INVALID_DECISION", `${asset} is no token that stands still`);
+    }
+    const data = { asset, codeHash, implementation, blockNumber: height };
+    await appendEvents(tx, [{ type: "token.resumed", data }]);
+  });
+}
+
+/** Which of these assets stand still. */
+export async function pausedAssets(sql: Sql): Promise<ReadonlySet<string>> {
+  const rows = await sql.query<{ asset: string }>(`SELECT asset FROM token_state WHERE paused`);
+  return new Set(rows.map(({ asset }) => asset));
+}

@@ -1,0 +1,253 @@
+/**
+ * Transfers of tokens as contracts log them, of any contract: ERC-20, ERC-721 and ERC-1155. A log is
+ * what a contract says, not what happened; nothing here judges it.
+ */
+import { type Address, bytesToAddress, ZERO_ADDRESS } from "../chain/address.js";
+import { ERC1155_TOPICS, ERC20_TOPICS } from "../chain/erc20.js";
+import { type Hash32, type Height, type Hex, hexToBytes, toQuantity } from "../chain/hex.js";
+import {
+  readAddress,
+  readHash,
+  readHex,
+  readList,
+  readObject,
+  readOptional,
+  readSafeQuantity,
+} from "./answer-fields.js";
+import { badAnswer, NodeFault, RpcError } from "./errors.js";
+import { encodeAt } from "./at.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
+
+/** One transfer that a contract logged. */
+export interface TransferLog {
+  readonly height: Height;
+  readonly blockHash: Hash32;
+  readonly txHash: Hash32;
+  readonly txIndex: number;
+  /** Position among the logs of the block. */
+  readonly logIndex: number;
+  readonly contract: Address;
+  readonly standard: "erc20" | "erc721" | "erc1155";
+  /** Undefined for a mint. */
+  readonly from: Address | undefined;
+  /** Undefined for a burn. */
+  readonly to: Address | undefined;
+  /** Units of an ERC-20, or the id of an NFT; undefined where the log names several or none. */
+  readonly value: bigint | undefined;
+  /** False where topics or data are not as the standard has them. */
+  readonly isStandard: boolean;
+}
+
+/** Reads of transfers. */
+export interface TransferLogCalls {
+  /** Transfers in blocks `from` to `to`, both included, in the order of the chain. */
+  transferLogs(
+    range: { readonly from: Height; readonly to: Height },
+    options: RpcOptions & {
+      /** Only those of these contracts. */
+      readonly contracts?: readonly Address[];
+      /** Only well-formed ERC-20 transfers from or to this account. */
+      readonly account?: Address;
+      /** Hash of block `to`: another node behind a balancer may not have it, and finds nothing. */
+      readonly lastHash?: Hash32;
+    },
+  ): Promise<TransferLog[]>;
+}
+
+/** Numbers with which nodes say that a range has too much: geth's, this node's, and others'. */
+const TOO_MUCH: ReadonlySet<number> = new Set([-32602, -32005, -32003, -32000]);
+
+/** The calls over a JSON-RPC client. */
+export function transferLogCalls(rpc: JsonRpcClient): TransferLogCalls {
+  return {
+    async transferLogs(range, options) {
+      const { contracts, account, lastHash } = options;
+      const filters = filtersFor(account).map((topics) => ({
+        topics,
+        ...(contracts === undefined ? {} : { address: contracts }),
+      }));
+      const logs: TransferLog[] = [];
+      for (const filter of filters) {
+        logs.push(...(await search(rpc, range, { filter, options, last: { ...range, lastHash } })));
+      }
+      if (filters.length === 1) return logs;
+      const unique = new Map(logs.map((log) => [`${log.height} ${log.logIndex}`, log]));
+      return [...unique.values()].toSorted(
+        (left, right) => left.height - right.height || left.logIndex - right.logIndex,
+      );
+    },
+  };
+}
+
+const SIGNATURES = [
+  ERC20_TOPICS.transfer,
+  ERC1155_TOPICS.transferSingle,
+  ERC1155_TOPICS.transferBatch,
+];
+
+type Topics = readonly (string | readonly string[] | null)[];
+
+function filtersFor(account: Address | undefined): readonly Topics[] {
+  if (account === undefined) return [[SIGNATURES]];
+  const word = `0x${"00".repeat(12)}${account.slice(2)}`;
+  return [
+    [ERC20_TOPICS.transfer, word],
+    [ERC20_TOPICS.transfer, null, word],
+  ];
+}
+
+interface Search {
+  readonly filter: { readonly topics: Topics; readonly address?: readonly Address[] };
+  readonly options: RpcOptions;
+  /** Block that whoever answers must have. */
+  readonly last: { readonly to: Height; readonly lastHash: Hash32 | undefined };
+}
+
+/** Halves a range that has too much; a single block is read by its receipts. */
+async function search(
+  rpc: JsonRpcClient,
+  { from, to }: { readonly from: Height; readonly to: Height },
+  wanted: Search,
+): Promise<TransferLog[]> {
+  try {
+    const bounds = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
+    // In one exchange: the same node says what it knows and what it found.
+    const [header, found] = await rpc.batch(
+      [
+        { method: "eth_getBlockByNumber", params: [encodeAt(wanted.last.to), false] },
+        { method: "eth_getLogs", params: [{ ...wanted.filter, ...bounds }] },
+      ],
+      wanted.options,
+    );
+    assertHas(resultOf(header), wanted.last);
+    return readLogs(resultOf(found), { from, to });
+  } catch (error) {
+    if (!isTooMuch(error)) throw error;
+    if (from === to) return searchBlock(rpc, from, wanted);
+    const middle = Math.floor((from + to) / 2);
+    const lower = await search(rpc, { from, to: middle }, wanted);
+    return [...lower, ...(await search(rpc, { from: middle + 1, to }, wanted))];
+  }
+}
+
+/** A node that is behind answers with no logs, as if there were none. */
+function assertHas(header: unknown, { to, lastHash }: Search["last"]): void {
+  const known = readOptional(header, "block", readObject);
+  if (known === undefined) throw badAnswer(`no block ${to} yet`);
+  if (lastHash !== undefined && readHash(known["hash"], "hash") !== lastHash) {
+    throw badAnswer(`another block ${to}`);
+  }
+}
+
+function isTooMuch(error: unknown): boolean {
+  if (error instanceof NodeFault) return error.code === "ANSWER_TOO_LARGE";
+  return error instanceof RpcError && TOO_MUCH.has(error.rpc.rpcCode);
+}
+
+async function searchBlock(
+  rpc: JsonRpcClient,
+  height: Height,
+  { filter, options }: Search,
+): Promise<TransferLog[]> {
+  const answer = await rpc.request("eth_getBlockReceipts", [toQuantity(height)], options);
+  const logs = readList(answer, "receipts").flatMap((receipt) =>
+    readList(readObject(receipt, "receipt")["logs"], "logs"),
+  );
+  const contracts = filter.address === undefined ? undefined : new Set<string>(filter.address);
+  const matching = logs.filter((value) => {
+    const log = readObject(value, "log");
+    const topics = readList(log["topics"], "topics");
+    const isOurs = contracts?.has(readAddress(log["address"], "address")) ?? true;
+    return isOurs && filter.topics.every((one, index) => matches(one, topics[index]));
+  });
+  return readLogs(matching, { from: height, to: height });
+}
+
+function matches(wanted: Topics[number], topic: unknown): boolean {
+  if (wanted === null) return topic !== undefined;
+  return typeof topic === "string" && (wanted === topic || wanted.includes(topic));
+}
+
+function readLogs(
+  answer: unknown,
+  range: { readonly from: Height; readonly to: Height },
+): TransferLog[] {
+  return readList(answer, "logs").map((value) => {
+    const log = parseTransferLog(value);
+    if (log.height < range.from || log.height > range.to) throw badAnswer("log of another block");
+    return log;
+  });
+}
+
+/** Untrusted log with one of the known signatures. Throws BAD_ANSWER. */
+export function parseTransferLog(value: unknown): TransferLog {
+  const log = readObject(value, "log");
+  const topics = readList(log["topics"], "topics").map((topic) => readHash(topic, "topic"));
+  const data = readHex(log["data"], "data");
+  const place = {
+    height: readSafeQuantity(log["blockNumber"], "blockNumber"),
+    blockHash: readHash(log["blockHash"], "blockHash"),
+    txHash: readHash(log["transactionHash"], "transactionHash"),
+    txIndex: readSafeQuantity(log["transactionIndex"], "transactionIndex"),
+    logIndex: readSafeQuantity(log["logIndex"], "logIndex"),
+    contract: readAddress(log["address"], "address"),
+  };
+  return { ...place, ...transferOf(topics, data) };
+}
+
+type Transfer = Pick<TransferLog, "standard" | "from" | "to" | "value" | "isStandard">;
+
+/** Characters of hex words with their prefix. */
+const ONE_WORD = 2 + 64;
+const TWO_WORDS = 2 + 2 * 64;
+const THREE_WORDS = 2 + 3 * 64;
+
+/** Pure: what the topics and data of a log say of a transfer. */
+export function transferOf(topics: readonly Hash32[], data: Hex): Transfer {
+  const [signature, first, second, third]: readonly (string | undefined)[] = topics;
+  if (signature === ERC1155_TOPICS.transferSingle || signature === ERC1155_TOPICS.transferBatch) {
+    const isSingle = signature === ERC1155_TOPICS.transferSingle;
+    const id = isSingle && data.length === TWO_WORDS ? wordAt(data, 0) : undefined;
+    const isStandard = third !== undefined && (!isSingle || id !== undefined);
+    return { standard: "erc1155", ...sides(second, third, isStandard), value: id };
+  }
+  if (third !== undefined) {
+    return {
+      standard: "erc721",
+      ...sides(first, second, data === "0x"),
+      value: BigInt(third),
+    };
+  }
+  if (first === undefined && data.length === THREE_WORDS) {
+    // Nothing is indexed: tokens older than the standard.
+    const [from, to] = [wordText(data, 0), wordText(data, 1)];
+    return { standard: "erc20", ...sides(from, to, false), value: wordAt(data, 2) };
+  }
+  const units = data.length === ONE_WORD ? wordAt(data, 0) : undefined;
+  const isStandard = second !== undefined && units !== undefined;
+  return { standard: "erc20", ...sides(first, second, isStandard), value: units };
+}
+
+function sides(
+  from: string | undefined,
+  to: string | undefined,
+  isStandard: boolean,
+): Pick<Transfer, "from" | "to" | "isStandard"> {
+  const isClean = [from, to].every((word) => word?.startsWith(`0x${"00".repeat(12)}`) ?? true);
+  return { from: accountOf(from), to: accountOf(to), isStandard: isStandard && isClean };
+}
+
+/** The zero address stands for nobody. */
+function accountOf(word: string | undefined): Address | undefined {
+  if (word === undefined) return undefined;
+  const address = bytesToAddress(hexToBytes(word).subarray(12));
+  return address === ZERO_ADDRESS ? undefined : address;
+}
+
+function wordText(data: Hex, index: number): string {
+  return `0x${data.slice(2 + 64 * index, 2 + 64 * (index + 1))}`;
+}
+
+function wordAt(data: Hex, index: number): bigint {
+  return BigInt(wordText(data, index));
+}

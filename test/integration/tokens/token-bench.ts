@@ -1,0 +1,251 @@
+/**
+ * An exchange on a real chain in one process: node, sidecar, watcher and lane over one ledger, and
+ * contracts that a test makes its blocks with.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getCreateAddress, HDNodeWallet, Interface, Mnemonic, Wallet } from "ethers";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import type { Hash32 } from "../../../chain/hex.js";
+import type { TokenEntry } from "../../../chain/token-list.js";
+import { createReconcileChain } from "../../../cli/commands/reconcile.js";
+import { AddressBook } from "../../../deposit-watcher/address-book.js";
+import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
+import { Watcher } from "../../../deposit-watcher/watcher.js";
+import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { reconcile } from "../../../ledger/books/reconcile.js";
+import { registerAddress } from "../../../ledger/deposits/deposit-addresses.js";
+import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
+import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
+import { createDataApiClient, type DataApiClient } from "../../../rpc-client/data-api-client.js";
+import { createEvmClient, type EvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import type { SqlDatabase } from "../../../runtime/sql/sql.js";
+import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
+import { ServedChain } from "../../helpers/chains/served-chain.js";
+import { openTestLedger, silentLog, type TestLedger } from "../../helpers/services/ledger.js";
+import { derivation } from "../../helpers/services/watcher.js";
+import { type CompiledContract, compileFixture } from "../../helpers/solidity.js";
+import { until } from "../../helpers/until.js";
+import { type Online, onlineServer } from "../../unit/sidecar/servers.js";
+import { WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+
+/** Pays for everything and owns every contract. */
+export const ISSUER = new Wallet(`0x${"11".repeat(32)}`);
+
+/** The hot wallet's key in an outsider's hands. */
+export const THIEF = new Wallet(`0x${Buffer.from(WALLET_KEY).toString("hex")}`);
+
+/** Contracts in the order of their creation by the issuer; the proxy's is the last. */
+const CONTRACTS = [
+  "PlainToken",
+  "FeeToken",
+  "MoodyToken",
+  "Forger",
+  "StrangeToken",
+  "SecondPlain",
+  "Payer",
+  "UpgradableProxy",
+] as const;
+
+/** One of the deployed contracts. */
+export type ContractName = (typeof CONTRACTS)[number];
+
+/** Address of a contract, known before it exists. */
+export function contractAt(name: ContractName): Address {
+  const nonce = CONTRACTS.indexOf(name);
+  return parseAddress(getCreateAddress({ from: ISSUER.address, nonce }).toLowerCase());
+}
+
+/** Everything that is listed. */
+export const TOKENS: readonly TokenEntry[] = [
+  { symbol: "PLAIN", contractAddress: contractAt("PlainToken"), decimals: 6 },
+  { symbol: "FEE", contractAddress: contractAt("FeeToken"), decimals: 18 },
+  { symbol: "MOODY", contractAddress: contractAt("MoodyToken"), decimals: 0 },
+  { symbol: "PROXY", contractAddress: contractAt("UpgradableProxy"), decimals: 18 },
+];
+
+const ABI = new Interface([
+  "function mint(address,uint256)",
+  "function transfer(address,uint256)",
+  "function transferMany(address[],uint256[])",
+  "function transferAndUndo(address,uint256)",
+  "function setMood(uint256)",
+  "function upgradeTo(address)",
+  "function fungible(address,address,uint256)",
+  "function nft(address,address,uint256)",
+  "function unindexed(address,address,uint256)",
+  "function single(address,address,uint256,uint256)",
+  "function batch(address,address,uint256[])",
+  "function forward(address[],uint256,uint256) payable",
+  "function payThenRevertInside(address,uint256) payable",
+  "function fail(address) payable",
+  "function destroyTo(address) payable",
+  "function create(bytes32,address) payable",
+]);
+
+/** A transaction to sign. */
+export interface Message {
+  readonly from?: Wallet | HDNodeWallet;
+  readonly to?: string;
+  readonly data?: string;
+  readonly value?: bigint;
+}
+
+/** A call of a contract. */
+export function callOf(
+  name: ContractName,
+  method: string,
+  args: readonly unknown[],
+  value = 0n,
+): Message {
+  return { to: contractAt(name), data: ABI.encodeFunctionData(method, args), value };
+}
+
+/** Key of the deposit address of an index. */
+export function depositKey(index: number): HDNodeWallet {
+  const phrase = Mnemonic.fromPhrase(`${"test ".repeat(11)}junk`);
+  return HDNodeWallet.fromMnemonic(phrase, `m/44'/60'/0'/0/${index}`);
+}
+
+/** The exchange; `close` ends all of it. */
+export class TokenBench {
+  readonly #nonces = new Map<string, number>();
+  readonly #stop = new AbortController();
+  #loops: Promise<void>[] = [];
+  readonly faults: unknown[] = [];
+
+  private constructor(
+    readonly chain: ServedChain,
+    readonly online: Online,
+    readonly ledger: TestLedger,
+    readonly rpc: JsonRpcClient,
+    readonly node: EvmClient,
+    readonly source: DataApiClient,
+    readonly home: string,
+  ) {}
+
+  /** A chain without blocks but genesis, its sidecar, and an empty ledger. */
+  static async open(): Promise<TokenBench> {
+    const chain = await ServedChain.open(testGenesis(ISSUER.address.toLowerCase()));
+    const online = onlineServer(chain.url, { registry: new TokenRegistry(TOKENS) });
+    await online.server.start();
+    const genesisHash = chain.chain.view.genesis().block.hash;
+    const ledger = await openTestLedger({ chainId: 6940n, genesisHash }, "watcher");
+    const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 30_000 });
+    const source = createDataApiClient({
+      url: `http://127.0.0.1:${online.server.port}`,
+      network: { blockchain: "token", network: "testnet" },
+      timeoutMs: 30_000,
+    });
+    const home = mkdtempSync(join(tmpdir(), "causeway-tokens-"));
+    return new TokenBench(chain, online, ledger, rpc, createEvmClient(rpc), source, home);
+  }
+
+  get database(): SqlDatabase {
+    return this.ledger.database;
+  }
+
+  /** Starts the watcher, which stores the tokens. */
+  async watch(): Promise<TokenBook> {
+    const { node, source, database } = this;
+    const signal = this.#stop.signal;
+    const parts = { database, node, hotWallet: WALLET, log: silentLog };
+    const tokens = await TokenBook.open(parts, TOKENS, { signal });
+    const guard = await LedgerGuard.open({ database, home: this.home, reporter: "test" });
+    const watcher = new Watcher({
+      database,
+      guard,
+      node,
+      source,
+      book: new AddressBook(WALLET, tokens.assets()),
+      tokens,
+      identity: { chainId: 6940n, genesisHash: this.chain.chain.view.genesis().block.hash },
+      log: silentLog,
+      metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
+      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+    });
+    const note = (error: unknown) => void this.faults.push(error);
+    this.#loops = [watcher.run(signal).catch(note), watcher.runBackfills(signal).catch(note)];
+    return tokens;
+  }
+
+  /** Registers an address as the API does. */
+  async register(customer: string): Promise<Address> {
+    const registered = await registerAddress(this.database, parseCustomerId(customer), {
+      deriveAddress: (index) => derivation.addressAt(index),
+      issuedBelow: 0,
+    });
+    return registered.address;
+  }
+
+  /** Creates all contracts, each by the issuer's nonce that its address says. */
+  async deploy(): Promise<void> {
+    const compiled = { ...compileFixture("DepositTokens.sol"), ...compileFixture("Payments.sol") };
+    const codeOf = (name: string): string => compiled[name]?.bytecode ?? "0x";
+    const sources: Readonly<Record<string, string>> = {
+      StrangeToken: codeOf("PlainToken"),
+      SecondPlain: codeOf("FeeToken"),
+      Payer: withAddress(compiled["Payer"], `0x${"0".repeat(40)}`),
+      UpgradableProxy: withAddress(compiled["UpgradableProxy"], contractAt("PlainToken")),
+    };
+    await this.mine(CONTRACTS.map((name) => ({ data: sources[name] ?? codeOf(name) })));
+  }
+
+  /** Mines one block with these transactions, and returns their hashes. */
+  async mine(messages: readonly Message[], raws: readonly string[] = []): Promise<Hash32[]> {
+    const signed: string[] = [...raws];
+    for (const { from = ISSUER, ...message } of messages) {
+      const nonce = this.#nonces.get(from.address) ?? 0;
+      this.#nonces.set(from.address, nonce + 1);
+      const common = { type: 0, chainId: 6940, gasPrice: 25_000_000n, gasLimit: 3_000_000n };
+      signed.push(await from.signTransaction({ ...common, nonce, ...message }));
+    }
+    const { committed } = await this.chain.mine(signed);
+    await this.online.indexed(committed.block.header.height);
+    return committed.block.transactions.map(({ tx }) => tx.hash);
+  }
+
+  /** The hot wallet's transactions are made by the lane, too. */
+  skipNonce(address: string, count: number): void {
+    this.#nonces.set(address, (this.#nonces.get(address) ?? 0) + count);
+  }
+
+  /** Waits until the watcher stands at the head. */
+  async caughtUp(): Promise<void> {
+    const { height } = this.chain.chain.view.head();
+    await until(
+      async () => {
+        if (this.faults.length > 0) throw this.faults[0];
+        return (await readCursor(this.database)).height >= height;
+      },
+      { timeoutMs: 30_000, what: `the cursor reaches ${height}` },
+    );
+  }
+
+  /** Ledger against chain, as the command does it. */
+  reconcile() {
+    return reconcile(this.ledger.owner, createReconcileChain(this.node, this.#stop.signal), WALLET);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#loops);
+    this.rpc.close();
+    this.source.close();
+    await this.online.server.stop();
+    await this.online.rpc.close();
+    await this.ledger.drop();
+    await this.chain.close();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Creation code of a contract whose constructor takes one address. */
+function withAddress(contract: CompiledContract | undefined, address: string): string {
+  return `${contract?.bytecode ?? "0x"}${"00".repeat(12)}${address.slice(2)}`;
+}

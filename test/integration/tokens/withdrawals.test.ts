@@ -1,0 +1,349 @@
+/**
+ * Tokens from deposit to settled payout on a real chain, the lane over the node's own pool and EVM;
+ * and payouts whose contract says one thing and does another.
+ */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Contract, JsonRpcProvider } from "ethers";
+import type { Address } from "../../../chain/address.js";
+import type { Hex } from "../../../chain/hex.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { propose } from "../../../ledger/decisions/decision-log.js";
+import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
+import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import {
+  acceptWithdrawals,
+  findWithdrawal,
+  type Withdrawal,
+} from "../../../ledger/withdrawals/withdrawals.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
+import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import { readWalletTransactions } from "../../../cli/commands/wallet-transactions.js";
+import { openLedger } from "../../../ledger/database.js";
+import { declareRecovery } from "../../../ledger/recovery/ledger-guard.js";
+import { freezeRecovered } from "../../../ledger/recovery/recovered-payments.js";
+import { applyRecovery } from "../../../ledger/recovery/recovery.js";
+import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
+import { copyTestDatabase } from "../../helpers/services/postgres.js";
+import { derivation } from "../../helpers/services/watcher.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
+import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
+
+const { signal } = new AbortController();
+
+let bench: TokenBench;
+let house: House;
+let lane: Lane;
+let provider: JsonRpcProvider;
+let alice: Address;
+/** What the lane sent since the last block. */
+let sent: Hex[] = [];
+
+beforeAll(async () => {
+  bench = await TokenBench.open();
+  house = await House.open();
+  alice = await bench.register("alice");
+  await bench.watch();
+  await bench.deploy();
+  await bench.mine([
+    callOf("PlainToken", "mint", [WALLET, 500n]),
+    callOf("MoodyToken", "mint", [WALLET, 1_000n]),
+    callOf("PlainToken", "mint", [alice, 1_000n]),
+    callOf("MoodyToken", "mint", [alice, 1_000n]),
+    { to: WALLET, value: 10n ** 18n },
+  ]);
+  await settleBlocks();
+  lane = openLane();
+  provider = new JsonRpcProvider(bench.chain.url, 6940, { staticNetwork: true });
+});
+
+afterAll(async () => {
+  provider.destroy();
+  await house.close();
+  await bench.close();
+});
+
+/** A lane of the bench's ledger and chain, with the settings of the lane's other tests. */
+function openLane(): Lane {
+  const context = house.context();
+  const database = bench.ledger.owner;
+  const genesisHash = bench.chain.chain.view.genesis().block.hash;
+  const node = createWalletNode(bench.rpc, { chainId: 6940n, genesisHash });
+  return new Lane(
+    {
+      ...context,
+      ...laneRules({
+        privateKey: WALLET_KEY,
+        chainId: 6940n,
+        limits: {
+          gasPriceCapAtoken: context.settings.gas.priceCapAtoken,
+          gasLimitMax: context.settings.gas.limitMax,
+        },
+        sql: database,
+        contractOf: (asset) => TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress,
+      }),
+      ledger: createLaneLedger(database),
+      guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
+      node: {
+        ...node,
+        send: (raws, options) => {
+          sent.push(...raws);
+          return node.send(raws, options);
+        },
+      },
+    },
+    "worker",
+  );
+}
+
+async function settleBlocks(): Promise<void> {
+  await bench.mine([]);
+  await bench.mine([]);
+  await bench.caughtUp();
+}
+
+async function accept(asset: string, amountUnits: bigint): Promise<Withdrawal> {
+  const destination = freshAddress();
+  const request = requestOf({ asset, amountUnits, destination, idempotencyKey: randomUUID() });
+  const [outcome] = await acceptWithdrawals(bench.ledger.owner, [request], ANY_REQUEST);
+  if (outcome?.outcome !== "accepted") throw new Error(JSON.stringify(outcome));
+  return outcome.withdrawal;
+}
+
+async function read({ id }: Withdrawal): Promise<Withdrawal> {
+  const found = await findWithdrawal(bench.database, id);
+  if (found === undefined) throw new Error("it is gone");
+  return found;
+}
+
+/** Rounds of the lane, each with a block of what it sent; requests that wait are due each time. */
+async function rounds(count: number): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    house.clock.ms += 3_000;
+    await bench.ledger.owner.query(
+      `UPDATE withdrawal SET next_try_at = now() WHERE status = 'accepted'`,
+    );
+    await lane.runRound(signal);
+    const raws = [...new Set(sent)];
+    sent = [];
+    await bench.mine([], raws);
+  }
+  await bench.caughtUp();
+}
+
+async function balanceOf(customer: string, asset: string) {
+  const balances = await customerBalances(bench.database, parseCustomerId(customer));
+  return balances?.find((each) => each.asset === asset);
+}
+
+/** As ethers reads it. */
+function held(name: "PlainToken" | "MoodyToken", account: string): Promise<bigint> {
+  const abi = ["function balanceOf(address) view returns (uint256)"];
+  return new Contract(contractAt(name), abi, provider).getFunction("balanceOf")(account);
+}
+
+describe("withdrawals of tokens", () => {
+  it("are paid from credited deposits, settled by their own log, and leave books even", async () => {
+    expect(await balanceOf("alice", "PLAIN")).toMatchObject({ availableUnits: 1_000n });
+    const paid = await accept("PLAIN", 300n);
+    expect(await balanceOf("alice", "PLAIN")).toMatchObject({
+      availableUnits: 700n,
+      heldUnits: 300n,
+    });
+    await rounds(4);
+    const settled = await read(paid);
+    expect(settled).toMatchObject({ status: "settled", asset: "PLAIN", amountUnits: 300n });
+    expect(await held("PlainToken", paid.destination)).toBe(300n);
+    expect(await held("PlainToken", WALLET)).toBe(200n);
+    expect(await balanceOf("alice", "PLAIN")).toMatchObject({
+      availableUnits: 700n,
+      heldUnits: 0n,
+    });
+    const [proof] = await bench.ledger.owner.query(
+      `SELECT paid_proof FROM nonce_slot WHERE withdrawal_id = $1`,
+      [paid.id],
+    );
+    expect(proof).toEqual({ paid_proof: "transfer" });
+    const report = await bench.reconcile();
+    expect([report.clean, report.tokens.flatMap(({ lines }) => lines)]).toMatchObject([true, {}]);
+  });
+
+  it("are not paid again out of a backup that lost them: the chain remembers the transfer", async () => {
+    const { url, drop } = await copyTestDatabase(bench.ledger.ownerUrl);
+    const paid = await accept("PLAIN", 77n);
+    await rounds(4);
+    expect((await read(paid)).status).toBe("settled");
+    const genesisHash = bench.chain.chain.view.genesis().block.hash;
+    const identity = { chainId: 6940n, genesisHash };
+    const restored = await openLedger({ url, log: silentLog, signal, identity });
+    await declareRecovery(restored, { reason: "a backup", operator: "test" });
+    const chain: RecoveryChain = {
+      headHeight: () => bench.node.blockNumber({ signal }),
+      nonceAt: (at) => bench.node.getTransactionCount(WALLET, at, { signal }),
+      transactions: (range) => readWalletTransactions(bench.node, WALLET, { ...range, signal }),
+      hasActivity: async () => false,
+      addressAt: (index) => derivation.addressAt(index),
+    };
+    const plan = await planRecovery({ database: restored, chain, wallet: WALLET });
+    if (plan === undefined) throw new Error("nothing to recover");
+    await applyRecovery(restored, plan, "test");
+    const [found] = await restored.query<{ hash: string }>(
+      `SELECT tx_hash AS hash, contract, destination, amount_units::text AS amount
+         FROM recovered_payment WHERE decision IS NULL`,
+    );
+    expect(found).toEqual({
+      hash: paid.hashes[0] ?? (await read(paid)).txHash,
+      contract: contractAt("PlainToken"),
+      destination: paid.destination,
+      amount: "77",
+    });
+    const same = { asset: "PLAIN", amountUnits: 77n, destination: paid.destination };
+    const outcomes = await acceptWithdrawals(
+      restored,
+      [requestOf({ ...same, asset: "MOODY" }), requestOf(same)],
+      ANY_REQUEST,
+    );
+    const [other, again] = outcomes.map((outcome) => {
+      if (outcome.outcome === "refused") throw new Error(outcome.refusal);
+      return outcome.withdrawal.id;
+    });
+    if (other === undefined || again === undefined) throw new Error("no request");
+    // As when a slot is asked for: of another token it is another payment.
+    const { frozen } = await restored.transaction((tx) => freezeRecovered(tx, [other, again]));
+    expect(frozen).toEqual([again]);
+    await propose(restored, {
+      terms: {
+        action: "link-payment",
+        hash: String(found?.hash),
+        withdrawalId: again,
+      },
+      reason: "it is this one",
+      operator: "test",
+      needsSecond: false,
+    });
+    expect((await findWithdrawal(restored, again))?.status).toBe("settled");
+    const [left] = await restored.query(
+      `SELECT sum(CASE WHEN debit = 'asset:recovered_payments' THEN amount_units
+                       ELSE -amount_units END)::text AS sum
+         FROM posting WHERE 'asset:recovered_payments' IN (debit, credit) AND asset = 'PLAIN'`,
+    );
+    expect(left).toEqual({ sum: "0" });
+    await restored.close();
+    await drop();
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 77n])]);
+    await settleBlocks();
+  });
+
+  it("wait while the wallet has too few of the token, and never share what it has", async () => {
+    const [first, second] = [await accept("PLAIN", 150n), await accept("PLAIN", 150n)];
+    await rounds(4);
+    const states = [await read(first), await read(second)].map(({ status }) => status);
+    expect(states.toSorted()).toEqual(["accepted", "settled"]);
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 100n])]);
+    await settleBlocks();
+    await rounds(4);
+    expect((await read(second)).status).toBe("settled");
+    expect((await bench.reconcile()).clean).toBe(true);
+  });
+
+  it("fail without a nonce where the token answers that it does not transfer", async () => {
+    await bench.mine([callOf("MoodyToken", "setMood", [1n])]);
+    const refused = await accept("MOODY", 100n);
+    await rounds(2);
+    const found = await read(refused);
+    expect(found).toMatchObject({ status: "failed", nonce: undefined });
+    expect(found.reason).toContain("does not transfer");
+    expect(await balanceOf("alice", "MOODY")).toMatchObject({ availableUnits: 1_000n });
+  });
+
+  it("freeze for a person where the token says yes and moves nothing, and are never paid again", async () => {
+    await bench.mine([callOf("MoodyToken", "setMood", [2n])]);
+    const silent = await accept("MOODY", 100n);
+    await rounds(5);
+    const frozen = await read(silent);
+    expect(frozen).toMatchObject({ status: "frozen" });
+    expect(frozen.reason).toContain(`causeway ledger decide-transfer ${silent.id}`);
+    expect(await balanceOf("alice", "MOODY")).toMatchObject({ heldUnits: 100n });
+    expect(frozen.hashes).toHaveLength(1);
+    // The database itself knows no way around the proof.
+    await expect(
+      bench.ledger.owner.query(
+        `UPDATE nonce_slot SET outcome = 'paid', paid_proof = 'receipt' WHERE withdrawal_id = $1`,
+        [silent.id],
+      ),
+    ).rejects.toThrow("nothing proves");
+    expect((await bench.reconcile()).clean).toBe(true);
+    await propose(bench.ledger.owner, {
+      terms: { action: "decide-transfer", withdrawalId: silent.id, isPaid: false },
+      reason: "the token's own balances show that nothing moved",
+      operator: "test",
+      needsSecond: false,
+    });
+    expect(await read(silent)).toMatchObject({ status: "failed" });
+    expect(await balanceOf("alice", "MOODY")).toMatchObject({
+      availableUnits: 1_000n,
+      heldUnits: 0n,
+    });
+    expect(await held("MoodyToken", silent.destination)).toBe(0n);
+    await bench.mine([callOf("MoodyToken", "setMood", [0n])]);
+    await settleBlocks();
+    expect((await bench.reconcile()).clean).toBe(true);
+  });
+
+  it("are not given out of a token that stands still, while others are", async () => {
+    await bench.ledger.owner.query(
+      `UPDATE token_state SET paused = true, reason = 'test', changed_by = 'test'
+        WHERE asset = 'MOODY'`,
+    );
+    const [waiting, other] = [await accept("MOODY", 5n), await accept("PLAIN", 5n)];
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 5n])]);
+    await settleBlocks();
+    await rounds(4);
+    expect((await read(waiting)).status).toBe("accepted");
+    expect((await read(other)).status).toBe("settled");
+    await bench.ledger.owner.query(
+      `UPDATE token_state SET paused = false, reason = '', changed_by = 'test'
+        WHERE asset = 'MOODY'`,
+    );
+    await rounds(4);
+    expect((await read(waiting)).status).toBe("settled");
+  });
+
+  it("stop when somebody else takes tokens from the wallet, and reconcile names the theft", async () => {
+    await bench.mine([callOf("PlainToken", "mint", [WALLET, 50n])]);
+    await settleBlocks();
+    const nonce = await provider.getTransactionCount(WALLET);
+    bench.skipNonce(THIEF.address, nonce);
+    const loot = { ...callOf("PlainToken", "transfer", [ISSUER.address, 40n]), from: THIEF };
+    const [theft] = await bench.mine([loot]);
+    await settleBlocks();
+    expect((await readFreeze(bench.database, WALLET)).frozen).toBe(true);
+    const outflows = await bench.database.query(
+      `SELECT asset, amount_units::text AS amount FROM foreign_outflow
+        WHERE tx_hash = $1 ORDER BY asset`,
+      [theft],
+    );
+    expect(outflows).toEqual([
+      { asset: "PLAIN", amount: "40" },
+      { asset: "TOKEN", amount: "0" },
+    ]);
+    const report = await bench.reconcile();
+    expect(report.clean).toBe(false);
+    const plain = report.tokens.find(({ asset }) => asset === "PLAIN");
+    expect(plain?.lines[0]).toMatchObject({
+      differenceUnits: -40n,
+      breaks: [{ causes: [{ txHash: theft, chainUnits: -40n, ledgerUnits: 0n }] }],
+    });
+    await propose(bench.ledger.owner, {
+      terms: { action: "accept-outflow", hash: String(theft), account: "asset:break" },
+      reason: "stolen",
+      operator: "test",
+      needsSecond: false,
+    });
+    expect((await bench.reconcile()).clean).toBe(true);
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Address } from "../../../chain/address.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
+import type { TokenSide } from "../../../deposit-watcher/tokens/token-side.js";
+import {
+  judgeTouch,
+  noVerdicts,
+  touchesOf,
+} from "../../../deposit-watcher/tokens/token-verdict.js";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { testAddress } from "../../helpers/chains/fake-chain.js";
+
+const alice = testAddress(1);
+const hotWallet = testAddress(2);
+const contract = testAddress(3);
+const hashOf = (text: string) => keccak256Hex(Buffer.from(text));
+const owners = {
+  hotWallet,
+  customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
+};
+
+let opIndex = 0;
+
+/** A side of a transfer at an address, each with an index of its own. */
+function side(units: bigint, address = alice, tx = "a"): TokenSide {
+  opIndex += 1;
+  return {
+    asset: "GOLD",
+    contract,
+    address,
+    units,
+    counterparty: testAddress(9),
+    height: 5,
+    blockHash: hashOf("block"),
+    txHash: hashOf(tx),
+    txIndex: 0,
+    opIndex,
+  };
+}
+
+/** What sides come to with these balances around the block. */
+function judge(sides: readonly TokenSide[], before: bigint | undefined, after: bigint | undefined) {
+  const verdicts = noVerdicts();
+  for (const touch of touchesOf(sides)) {
+    judgeTouch(touch, { beforeUnits: before, afterUnits: after }, owners, verdicts);
+  }
+  const { deposits, walletInflows, outflows, sightings, surpluses } = verdicts;
+  return {
+    deposits: deposits.map(({ amountUnits }) => amountUnits),
+    wallet: walletInflows.map(({ amountUnits }) => amountUnits),
+    outflows: outflows.map(({ amountUnits }) => amountUnits),
+    sightings: sightings.map(({ reason, claimed }) => `${reason} ${claimed}`),
+    surpluses: surpluses.map(({ amountUnits }) => amountUnits),
+  };
+}
+
+const nothing = { deposits: [], wallet: [], outflows: [], sightings: [], surpluses: [] };
+
+describe("what a token's balances say of its claims", () => {
+  it("is what arrived, where both agree", () => {
+    expect(judge([side(10n), side(5n)], 100n, 115n)).toEqual({ ...nothing, deposits: [10n, 5n] });
+  });
+
+  it("counts what left in the same block, sweeps included", () => {
+    expect(judge([side(10n), side(-60n, alice, "sweep")], 100n, 50n)).toEqual({
+      ...nothing,
+      deposits: [10n],
+      outflows: [60n],
+    });
+  });
+
+  it("is no more than the balance rose by, and the rest is recorded", () => {
+    expect(judge([side(100n), side(50n)], 0n, 120n)).toEqual({
+      ...nothing,
+      deposits: [100n, 20n],
+      sightings: ["SHORTFALL 30"],
+    });
+    expect(judge([side(100n)], 7n, 7n)).toEqual({ ...nothing, sightings: ["NOT_ARRIVED 100"] });
+    expect(judge([side(100n)], 7n, 3n)).toEqual({ ...nothing, sightings: ["NOT_ARRIVED 100"] });
+  });
+
+  it("is in suspense where it came unsaid", () => {
+    expect(judge([side(100n)], 0n, 130n)).toEqual({
+      ...nothing,
+      deposits: [100n],
+      surpluses: [30n],
+    });
+  });
+
+  it("is nothing where the contract does not tell", () => {
+    const unreadable = { ...nothing, sightings: ["UNREADABLE 100"] };
+    expect(judge([side(100n)], undefined, 100n)).toEqual(unreadable);
+    expect(judge([side(100n)], 0n, undefined)).toEqual(unreadable);
+  });
+
+  it("is the exchange's own at the hot wallet", () => {
+    expect(judge([side(8n, hotWallet)], 0n, 8n)).toEqual({ ...nothing, wallet: [8n] });
+  });
+});

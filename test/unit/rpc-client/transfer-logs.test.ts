@@ -1,0 +1,146 @@
+/** Logs as contracts write them, well and badly; known answers are encoded by ethers. */
+import { describe, expect, it } from "@jest/globals";
+import { AbiCoder, id, Interface, zeroPadValue } from "ethers";
+import type { Hash32, Hex } from "../../../chain/hex.js";
+import { RpcError } from "../../../rpc-client/errors.js";
+import type { RpcCall, RpcOutcome } from "../../../rpc-client/json-rpc.js";
+import { transferLogCalls, transferOf } from "../../../rpc-client/transfer-logs.js";
+
+const from = `0x${"a1".repeat(20)}`;
+const to = `0x${"b2".repeat(20)}`;
+const { signal } = new AbortController();
+
+const erc20 = new Interface(["event Transfer(address indexed,address indexed,uint256)"]);
+const erc721 = new Interface(["event Transfer(address indexed,address indexed,uint256 indexed)"]);
+const bare = new Interface(["event Transfer(address,address,uint256)"]);
+const erc1155 = new Interface([
+  "event TransferSingle(address indexed,address indexed,address indexed,uint256,uint256)",
+  "event TransferBatch(address indexed,address indexed,address indexed,uint256[],uint256[])",
+]);
+
+function read(abi: Interface, event: string, values: readonly unknown[]) {
+  const { topics, data } = abi.encodeEventLog(event, values);
+  return transferOf(topics as Hash32[], data as Hex);
+}
+
+describe("a transfer's log", () => {
+  it("is read by the standard that its topics are of", () => {
+    const sides = { from, to, isStandard: true };
+    expect(read(erc20, "Transfer", [from, to, 7n])).toEqual({
+      standard: "erc20",
+      value: 7n,
+      ...sides,
+    });
+    expect(read(erc721, "Transfer", [from, to, 9n])).toEqual({
+      standard: "erc721",
+      value: 9n,
+      ...sides,
+    });
+    expect(read(erc1155, "TransferSingle", [from, from, to, 3n, 4n])).toEqual({
+      standard: "erc1155",
+      value: 3n,
+      ...sides,
+    });
+    expect(read(erc1155, "TransferBatch", [from, from, to, [3n, 4n], [1n, 1n]])).toEqual({
+      standard: "erc1155",
+      value: undefined,
+      ...sides,
+    });
+    expect(read(erc20, "Transfer", [`0x${"00".repeat(20)}`, to, 7n])).toMatchObject({
+      from: undefined,
+      to,
+    });
+  });
+
+  it("is no standard one with fewer topics, more data or an account of more than 20 bytes", () => {
+    expect(read(bare, "Transfer", [from, to, 7n])).toEqual({
+      standard: "erc20",
+      from,
+      to,
+      value: 7n,
+      isStandard: false,
+    });
+    const signature = id("Transfer(address,address,uint256)") as Hash32;
+    const words = [from, to].map((account) => zeroPadValue(account, 32)) as Hash32[];
+    const data = AbiCoder.defaultAbiCoder().encode(["uint256", "uint256"], [7n, 8n]) as Hex;
+    expect(transferOf([signature, ...words], data)).toMatchObject({ to, isStandard: false });
+    const dirty = `0x${"ff".repeat(12)}${to.slice(2)}` as Hash32;
+    const word = data.slice(0, 66) as Hex;
+    expect(transferOf([signature, words[0] ?? dirty, dirty], word)).toMatchObject({
+      to,
+      isStandard: false,
+    });
+  });
+});
+
+/** A node whose `eth_getLogs` takes so many blocks at most, with a log in every block. */
+function nodeOf(blocksAtOnce: number, head: number) {
+  const asked: string[] = [];
+  const logAt = (height: number) => {
+    const { topics, data } = erc20.encodeEventLog("Transfer", [from, to, BigInt(height)]);
+    const number = `0x${height.toString(16)}`;
+    return {
+      address: `0x${"c3".repeat(20)}`,
+      topics,
+      data,
+      logIndex: "0x0",
+      blockNumber: number,
+      blockHash: id(number),
+      transactionHash: id(`tx ${number}`),
+      transactionIndex: "0x0",
+    };
+  };
+  const answer = ({ method, params }: RpcCall): unknown => {
+    const [first] = params;
+    asked.push(method);
+    if (method === "eth_getBlockByNumber") {
+      return Number(first) > head ? null : { hash: id(String(first)) };
+    }
+    if (method === "eth_getBlockReceipts") return [{ logs: [logAt(Number(first))] }];
+    const { fromBlock, toBlock } = Object(first) as Record<string, string>;
+    const [low, high] = [Number(fromBlock), Number(toBlock)];
+    if (high - low + 1 > blocksAtOnce) {
+      throw new RpcError("query returned more than 10000 results", { rpcCode: -32602, method });
+    }
+    return Array.from({ length: high - low + 1 }, (_, index) => logAt(low + index));
+  };
+  const outcomeOf = (call: RpcCall): RpcOutcome => {
+    try {
+      return { ok: true, result: answer(call) };
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      return { ok: false, error };
+    }
+  };
+  const calls = transferLogCalls({
+    request: async (method, params) => answer({ method, params }),
+    batch: async (list) => list.map(outcomeOf),
+    close: () => undefined,
+  });
+  return { asked, calls };
+}
+
+describe("transfers of a range", () => {
+  it("are all found where a node takes less at once, down to one block by its receipts", async () => {
+    for (const blocksAtOnce of [100, 3, 1, 0]) {
+      const { calls, asked } = nodeOf(blocksAtOnce, 50);
+      const logs = await calls.transferLogs({ from: 10, to: 20 }, { signal });
+      expect([blocksAtOnce, logs.map(({ value }) => Number(value))]).toEqual([
+        blocksAtOnce,
+        Array.from({ length: 11 }, (_, index) => 10 + index),
+      ]);
+      expect(asked.includes("eth_getBlockReceipts")).toBe(blocksAtOnce === 0);
+    }
+  });
+
+  it("are not none where the node is behind, or on another block", async () => {
+    const { calls } = nodeOf(100, 15);
+    await expect(calls.transferLogs({ from: 10, to: 20 }, { signal })).rejects.toMatchObject({
+      code: "BAD_ANSWER",
+    });
+    const lastHash = id("another") as Hash32;
+    await expect(
+      calls.transferLogs({ from: 10, to: 12 }, { signal, lastHash }),
+    ).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+});
