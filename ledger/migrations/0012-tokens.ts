@@ -51,11 +51,13 @@ const ASSETS = `
 
   CREATE FUNCTION guard_token_state() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
-    -- Other code is accepted only where the token stood still because of it.
+    -- Other code is accepted only where the token stood still because of it; a list may name the
+    -- code alone, and the implementation is then what is seen first.
     IF NEW.asset <> OLD.asset OR OLD.opened AND NOT NEW.opened
-       OR OLD.code_hash IS NOT NULL AND NOT OLD.paused
-          AND (NEW.code_hash, NEW.implementation)
-              IS DISTINCT FROM (OLD.code_hash, OLD.implementation) THEN
+       OR NOT OLD.paused
+          AND (OLD.code_hash IS DISTINCT FROM NEW.code_hash AND OLD.code_hash IS NOT NULL
+            OR OLD.implementation IS DISTINCT FROM NEW.implementation
+               AND OLD.implementation IS NOT NULL) THEN
       RAISE EXCEPTION 'the accepted code of % stands', OLD.asset
         USING ERRCODE = 'restrict_violation';
     END IF;

@@ -236,7 +236,7 @@ describe("deposits on a real chain", () => {
       recall: `${((100 * found) / due).toFixed(1)} %`,
       precision: `${((100 * found) / (found + wrong)).toFixed(1)} %`,
     }));
-    console.log(JSON.stringify(rows, undefined, 1));
+    console.table(rows);
     for (const { recall, precision } of rows)
       expect([recall, precision]).toEqual(["100.0 %", "100.0 %"]);
   });
@@ -331,6 +331,25 @@ describe("what lay at addresses before they counted", () => {
     await TokenBook.open(parts, entries, { signal });
     const found = (await bench.reconcile()).tokens.find(({ asset }) => asset === "LATE");
     expect(found?.lines[1]).toMatchObject({ ledgerUnits: 77n, chainUnits: 77n, breaks: [] });
+  });
+
+  it("counts only with the code that the list names, and stops at any other", async () => {
+    const contractAddress = contractAt("SecondPlain");
+    const at = { contract: contractAddress, at: 1 };
+    const [code] = await bench.node.tokenCodes([at], { signal: new AbortController().signal });
+    const pinned = { symbol: "PINNED", contractAddress, decimals: 0, codeHash: code?.codeHash };
+    const other = `0x${"0d".repeat(32)}` as Hash32;
+    const wrong = { ...pinned, symbol: "WRONG", contractAddress: contractAt("Forger") };
+    const late = { symbol: "LATE", contractAddress: contractAt("StrangeToken"), decimals: 0 };
+    const entries = [...TOKENS, late, pinned, { ...wrong, codeHash: other }];
+    const { signal } = new AbortController();
+    const parts = { database: bench.database, node: bench.node, hotWallet: WALLET, log: silentLog };
+    const book = await TokenBook.open(parts, entries, { signal });
+    const height = await bench.node.blockNumber({ signal });
+    const reasons = await book.checkCodes(height, { signal });
+    expect(reasons).toEqual([expect.stringContaining("accept-code WRONG")]);
+    const states = await readTokenStates(bench.database);
+    expect(["PINNED", "WRONG"].map((asset) => states.get(asset)?.isPaused)).toEqual([false, true]);
   });
 
   it("is never taken over by a list that says otherwise", async () => {

@@ -21,14 +21,14 @@ import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { readWalletTransactions } from "../../../cli/commands/wallet-transactions.js";
-import { openLedger } from "../../../ledger/database.js";
+import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { declareRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import { freezeRecovered } from "../../../ledger/recovery/recovered-payments.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
-import { silentLog } from "../../helpers/services/ledger.js";
+import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
 import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
@@ -37,6 +37,9 @@ const { signal } = new AbortController();
 
 let bench: TokenBench;
 let house: House;
+/** In the roles of the worker and of a person's commands. */
+let worker: LedgerDatabase;
+let operator: LedgerDatabase;
 let lane: Lane;
 let provider: JsonRpcProvider;
 let alice: Address;
@@ -57,20 +60,29 @@ beforeAll(async () => {
     { to: WALLET, value: 10n ** 18n },
   ]);
   await settleBlocks();
+  [worker, operator] = await Promise.all([openAs("worker"), openAs("operator")]);
   lane = openLane();
   provider = new JsonRpcProvider(bench.chain.url, 6940, { staticNetwork: true });
 });
 
 afterAll(async () => {
   provider.destroy();
+  await Promise.all([worker.close(), operator.close()]);
   await house.close();
   await bench.close();
 });
 
+function openAs(service: "worker" | "operator"): Promise<LedgerDatabase> {
+  const genesisHash = bench.chain.chain.view.genesis().block.hash;
+  const identity = { chainId: 6940n, genesisHash };
+  const url = roleUrl(bench.ledger.ownerUrl, service);
+  return openLedger({ url, log: silentLog, signal, identity });
+}
+
 /** A lane of the bench's ledger and chain, with the settings of the lane's other tests. */
 function openLane(): Lane {
   const context = house.context();
-  const database = bench.ledger.owner;
+  const database = worker;
   const genesisHash = bench.chain.chain.view.genesis().block.hash;
   const node = createWalletNode(bench.rpc, { chainId: 6940n, genesisHash });
   return new Lane(
@@ -109,7 +121,7 @@ async function settleBlocks(): Promise<void> {
 async function accept(asset: string, amountUnits: bigint): Promise<Withdrawal> {
   const destination = freshAddress();
   const request = requestOf({ asset, amountUnits, destination, idempotencyKey: randomUUID() });
-  const [outcome] = await acceptWithdrawals(bench.ledger.owner, [request], ANY_REQUEST);
+  const [outcome] = await acceptWithdrawals(worker, [request], ANY_REQUEST);
   if (outcome?.outcome !== "accepted") throw new Error(JSON.stringify(outcome));
   return outcome.withdrawal;
 }
@@ -277,7 +289,7 @@ describe("withdrawals of tokens", () => {
       ),
     ).rejects.toThrow("nothing proves");
     expect((await bench.reconcile()).clean).toBe(true);
-    await propose(bench.ledger.owner, {
+    await propose(operator, {
       terms: { action: "decide-transfer", withdrawalId: silent.id, isPaid: false },
       reason: "the token's own balances show that nothing moved",
       operator: "test",
@@ -338,7 +350,7 @@ describe("withdrawals of tokens", () => {
       differenceUnits: -40n,
       breaks: [{ causes: [{ txHash: theft, chainUnits: -40n, ledgerUnits: 0n }] }],
     });
-    await propose(bench.ledger.owner, {
+    await propose(operator, {
       terms: { action: "accept-outflow", hash: String(theft), account: "asset:break" },
       reason: "stolen",
       operator: "test",
