@@ -11,6 +11,7 @@ import { Recovery1760000000004 } from "./migrations/0004-recovery.js";
 import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { Units1760000000007 } from "./migrations/0007-units.js";
+import { Policy1760000000009 } from "./migrations/0009-policy.js";
 import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
@@ -31,6 +32,7 @@ export const LEDGER_MIGRATIONS = [
   Access1760000000005,
   DepositEvidence1760000000006,
   Units1760000000007,
+  Policy1760000000009,
   Webhooks1760000000010,
   TamperEvidence1760000000011,
   Tokens1760000000012,

@@ -3,11 +3,16 @@ import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Address } from "../chain/address.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-registry.js";
 import { findIdentity } from "../ledger/find-identity.js";
+import { killSwitchPath } from "../ledger/policy/kill-switch-file.js";
+import { stops } from "../ledger/policy/kill-switch-level.js";
+import { policyPath } from "../ledger/policy/policy-file.js";
+import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
@@ -26,14 +31,17 @@ import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
-import { decryptKeystore } from "../chain/keystore.js";
 import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
 import { createLaneGuard } from "./lane/lane-guard.js";
 import { createLaneLedger } from "./lane/lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
-import { createKeySigner, type Signer } from "./signer.js";
+import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
+import { createScreener } from "./lane/screening.js";
 import { createWalletNode } from "./lane/wallet-node.js";
+import { PolicyKeeper } from "./policy-keeper.js";
+import { type OpenedSigner, openSigner } from "./signers/open-signer.js";
+import { SignerTotals } from "./signers/signer-totals.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
 runProcess({ name: "withdrawal-worker", start });
@@ -42,9 +50,10 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
-  const signer = openSigner(home, settings);
   const apiKey = readSecretFile(join(home, "config", "api.key"));
   const entries = loadExchangeTokens(home);
+  const keys = openWalletSigner({ home, config, settings, entries });
+  const { signer, close: closeSigner } = keys;
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
@@ -60,13 +69,20 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const database = await openLedger({ url, log, signal, identity, applicationName });
   await checkLedger(home, { database, entries, log });
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
+  const switchFile = killSwitchPath(home);
+  const policy = await openRules(home, database, log);
+  const killSwitch = createKillSwitch({ sql: database, file: switchFile });
+  const screener = createScreener(log);
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
   const ledger = createLaneLedger(database);
   const guard = createLaneGuard({ database, wallet: signer.address, log });
-  const parts = { ledger, guard, node, signer, chainId, settings, clock, log };
-  const lane = new Lane(parts, randomUUID());
+  const rules = { signer, policy, killSwitch, screener };
+  const lane = new Lane(
+    { ledger, guard, node, ...rules, chainId, settings, clock, log },
+    randomUUID(),
+  );
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),
@@ -74,8 +90,10 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const serving = { config, database, signer, tokens, lane, queue, apiKey, context };
-  const server = createServer(serving);
+  const wallet = signer.address;
+  const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
+  const api = { wallet, policy, isStopped, chainId, tokens, apiKey };
+  const server = createServer({ config, database, api, lane, queue, context });
   try {
     await server.start();
   } catch (error) {
@@ -88,10 +106,23 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   return [
     { name: "ledger", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },
+    { name: "signer", stop: closeSigner },
+    { name: "screening", stop: async () => screener.close() },
     queue,
     { name: "lane", stop: () => tasks.stop() },
     server,
   ];
+}
+
+/** The policy in force, and a file of the kill switch; a fault of either ends the start. */
+async function openRules(home: string, database: SqlDatabase, log: Logger): Promise<PolicyKeeper> {
+  try {
+    await ensureKillSwitchFile(killSwitchPath(home), database);
+    return await PolicyKeeper.open({ database, file: policyPath(home), log });
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
 }
 
 /** A ledger that is not what the home remembers is closed before anything is signed by it. */
@@ -115,15 +146,30 @@ async function checkLedger(
   }
 }
 
-/** Decrypts the hot wallet's key, once; it stays in this process. */
-function openSigner(home: string, settings: LaneSettings): Signer {
-  const keystore = readSecretFile(join(home, "config", "hot-wallet.json"));
-  const passphrase = readSecretFile(join(home, "config", "hot-wallet.passphrase"));
-  const { privateKey } = decryptKeystore(keystore, passphrase);
-  return createKeySigner({
-    privateKey,
-    gasPriceCapAtoken: settings.gas.priceCapAtoken,
-    gasLimitMax: settings.gas.limitMax,
+/** The hot wallet's signer, with rules of its own: of the ledger it knows nothing. */
+function openWalletSigner(parts: {
+  readonly home: string;
+  readonly config: WorkerConfig;
+  readonly settings: LaneSettings;
+  readonly entries: readonly TokenEntry[];
+}): OpenedSigner {
+  const { home, config, settings, entries } = parts;
+  const wallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
+  const contracts = new Map(
+    entries.map(({ symbol, contractAddress }) => [symbol, contractAddress]),
+  );
+  return openSigner({
+    home,
+    settings: config.signer,
+    wallet,
+    chainId: NETWORKS[config.chain.network].evmChainId,
+    limits: {
+      gasPriceCapAtoken: settings.gas.priceCapAtoken,
+      gasLimitMax: settings.gas.limitMax,
+    },
+    totals: new SignerTotals(join(home, "data", "signer-totals"), systemClock),
+    own: { wallets: [wallet], tokenContracts: [...contracts.values()] },
+    contractOf: (asset) => contracts.get(asset),
   });
 }
 
@@ -162,16 +208,21 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly signer: Signer;
-  readonly tokens: WithdrawalApiParts["tokens"];
+  readonly api: {
+    readonly wallet: Address;
+    readonly policy: PolicyKeeper;
+    readonly isStopped: () => boolean;
+    readonly chainId: bigint;
+    readonly tokens: WithdrawalApiParts["tokens"];
+    readonly apiKey: string;
+  };
   readonly lane: Lane;
   readonly queue: WakeQueue;
-  readonly apiKey: string;
   readonly context: ProcessContext;
 }): HttpServer {
-  const { config, database, signer, tokens, lane, queue, apiKey, context } = parts;
+  const { config, database, api, lane, queue, context } = parts;
+  const { wallet, policy, isStopped, chainId, tokens, apiKey } = api;
   const metrics = createMetrics();
-  const wallet = signer.address;
   registerWorkerHealth(metrics, {
     laneStatus: () => lane.status(),
     isQueueOpen: () => queue.isOpen(),
@@ -187,9 +238,13 @@ function createServer(parts: {
       accept: new AcceptQueue(database, {
         onAccepted: () => queue.wake(),
         minimumAtoken: config.payouts["minimum-atoken"],
+        policy,
+        isStopped,
         clock: systemClock,
       }),
       wallet,
+      policy,
+      chainId,
       tokens,
       onCancelled: () => queue.wake(),
     }),
@@ -200,7 +255,7 @@ function createServer(parts: {
       clock: systemClock,
     }),
     mapError: mapWithdrawalError,
-    readiness: () => readinessOf(lane),
+    readiness: () => readinessOf(lane, policy),
     log: context.log,
     metrics,
     keyedMetrics,
@@ -209,8 +264,8 @@ function createServer(parts: {
 }
 
 /** `/ready`: frozen, behind or not connected, with the reason. */
-function readinessOf(lane: Lane): Readiness {
-  const { blockedReason } = lane.status();
+function readinessOf(lane: Lane, policy: PolicyKeeper): Readiness {
+  const blockedReason = policy.trouble() ?? lane.status().blockedReason;
   return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
 }
 

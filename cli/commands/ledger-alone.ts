@@ -9,7 +9,10 @@ import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
 import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */
-export type LedgerAlone = Pick<OpenedLedger, "database" | "hotWallet">;
+export interface LedgerAlone extends Pick<OpenedLedger, "database" | "hotWallet"> {
+  /** The chain that the ledger was made for. */
+  readonly chainId: bigint;
+}
 
 /**
  * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.
@@ -38,7 +41,7 @@ export async function withLedgerAlone<T>(
   }
   const database = await openLedger({ ...options, identity });
   try {
-    return await work({ database, hotWallet });
+    return await work({ database, hotWallet, chainId: identity.chainId });
   } finally {
     await database.close();
   }

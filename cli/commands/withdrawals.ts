@@ -129,7 +129,9 @@ export async function runFreezeWithdrawals(
 }
 
 /** One line about the switch. */
-export async function switchLine(opened: LedgerAlone): Promise<string> {
+export async function switchLine(
+  opened: Pick<LedgerAlone, "database" | "hotWallet">,
+): Promise<string> {
   const freeze = await readFreeze(opened.database, opened.hotWallet);
   const wallet = toChecksumAddress(opened.hotWallet);
   return freeze.frozen

@@ -6,6 +6,11 @@
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
 import {
+  type KillSwitchState,
+  stops,
+  SWITCH_UNTOUCHED,
+} from "../../ledger/policy/kill-switch-level.js";
+import {
   type HotWalletState,
   LeaseLostError,
   type WalletLease,
@@ -47,6 +52,7 @@ export class Lane {
   #lease: WalletLease | undefined;
   #lastHeight = 0;
   #pausedUntilMs = 0;
+  #killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
   #openSlots = 0;
@@ -134,10 +140,16 @@ export class Lane {
   async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
     if (!(await this.#context.guard.mayGoOn(round.view))) return false;
     await this.#checkForeignNonce(round.view, wallet);
-    const { ledger, settings, signer } = this.#context;
+    const { ledger, settings, signer, killSwitch } = this.#context;
     const hasMoreMined = await this.#settler.settle(round);
     const limit = settings.batchSize;
     const expired = await ledger.cancelExpired({ wallet: signer.address, limit });
+    this.#killSwitch = await killSwitch.read();
+    const { level } = this.#killSwitch;
+    if (stops(level, "stop-sign")) {
+      if (!stops(level, "stop-broadcast")) await this.#broadcaster.sendDue(round);
+      return hasMoreMined;
+    }
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
     const filled = await fillSlots(this.#context, round);
@@ -244,7 +256,18 @@ export class Lane {
     this.#isFrozen = freeze.frozen;
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
-      : this.#stallReason();
+      : (this.#switchReason() ?? this.#signerReason(count) ?? this.#stallReason());
+  }
+
+  /** The home's copy of the kill switch stops, also where the ledger's does not. */
+  #switchReason(): string | undefined {
+    const { level, reason } = this.#killSwitch;
+    return stops(level, "stop-sign") ? `kill switch ${level}: ${reason}` : undefined;
+  }
+
+  /** Why the signer does not sign, while something waits for it. */
+  #signerReason(openSlots: number): string | undefined {
+    return openSlots > 0 ? this.#context.signer.trouble() : undefined;
   }
 
   /** A round that does not end: what it waits for has no time-out of its own, or many. */
@@ -312,7 +335,7 @@ export class Lane {
 function isPassing(error: unknown): boolean {
   if (error instanceof NodeFault || error instanceof RpcError) return true;
   if (error instanceof WorkerError) {
-    return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND"].includes(error.code);
+    return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND", "POLICY_UNREADABLE"].includes(error.code);
   }
   // It was closed in the middle of a round: from the next one on the guard says so.
   if (error instanceof LedgerError && error.code === "RECOVERY") return true;

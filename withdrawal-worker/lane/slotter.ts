@@ -11,6 +11,7 @@ import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
+import { approvalsOf } from "./attempts.js";
 import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import type { PaymentEstimate } from "./wallet-node.js";
@@ -19,9 +20,12 @@ import type { EstimateMeaning } from "../withdrawal-state.js";
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;
 
+/** A candidate with what rules are about. */
+type Candidate = SlotCandidate & Omit<QueuedWithdrawal, "id" | "amountUnits">;
+
 /** What a batch of estimates makes of the requests. */
 interface Sorted {
-  readonly candidates: (SlotCandidate & Pick<QueuedWithdrawal, "customerId">)[];
+  readonly candidates: Candidate[];
   readonly failing: { id: WithdrawalId; reason: string }[];
   /** Wait for what the reason says. */
   readonly waiting: Waiting[];
@@ -127,7 +131,9 @@ async function fillFor(
   options: { readonly perCall?: number; readonly unansweredDelays?: number },
 ): Promise<SlotLimit | undefined> {
   if (requests.length === 0) return undefined;
-  const sorted = await sortRequests(context, round, requests, options);
+  const screened = await screen(context, round, requests);
+  const sorted = await sortRequests(context, round, screened.answered, options);
+  sorted.waiting.push(...screened.waiting);
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot("failed", steps),
@@ -138,7 +144,8 @@ async function fillFor(
       "withdrawals cannot be paid, holds released",
     );
   }
-  const candidates = await withoutRejected(context, sorted.candidates);
+  const trusted = await withoutRejected(context, sorted.candidates);
+  const candidates = await withoutRefused(context, trusted, sorted.waiting);
   const limit = await takeFor(context, round, { ...sorted, candidates });
   await postpone(context, sorted.waiting, options.unansweredDelays);
   return limit;
@@ -206,7 +213,7 @@ function sortOne(
     readonly sorted: Sorted;
   },
 ): void {
-  const { id, amountUnits, asset, contract, customerId } = entry.request;
+  const { id, contract } = entry.request;
   const { meaning, price, isShort, sorted } = entry;
   const gas = gasOf(context, round);
   switch (meaning.kind) {
@@ -242,7 +249,7 @@ function sortOne(
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.
       const entersCode = contract === undefined && meaning.gas > TRANSFER_GAS;
-      const terms = { id, customerId, asset, contract, amountUnits };
+      const terms = entry.request;
       sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
   }
@@ -270,23 +277,93 @@ async function withoutRejected(
   return candidates.filter((candidate) => !rejected.includes(candidate));
 }
 
+/** Requests that may be judged: screening, where the policy wants it, has answered about them. */
+async function screen(
+  { ledger, policy, screener }: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<{
+  readonly answered: readonly QueuedWithdrawal[];
+  readonly waiting: readonly Waiting[];
+}> {
+  const { screening } = (await policy.current()).policy;
+  if (screening === undefined) return { answered: requests, waiting: [] };
+  const open = await ledger.withoutVerdict(requests.map(({ id }) => id));
+  const asked = requests.filter(({ id }) => open.has(id));
+  const answers = await screener.ask(screening, asked, { signal: round.signal });
+  await ledger.recordVerdicts(answers);
+  const silent = new Set<string>(open);
+  for (const { withdrawalId } of answers) silent.delete(withdrawalId);
+  const reason = "waits: screening has not answered";
+  return {
+    answered: requests.filter(({ id }) => !silent.has(id)),
+    waiting: requests.flatMap(({ id }) => (silent.has(id) ? [{ id, reason }] : [])),
+  };
+}
+
+/**
+ * Spares a nonce where the signer would refuse it: what nobody is ever paid is rejected, what its day
+ * does not cover waits. What persons or the policy decide is the ledger's to judge.
+ */
+async function withoutRefused(
+  context: LaneContext,
+  candidates: readonly Candidate[],
+  waiting: Waiting[],
+): Promise<readonly Candidate[]> {
+  const approvals = await approvalsOf(
+    context,
+    candidates.map(({ id }) => id),
+  );
+  const refusals = context.signer.review(
+    candidates.map(({ id, customerId, asset, amountUnits, destination }) => ({
+      withdrawalId: id,
+      customerId,
+      asset,
+      amountUnits,
+      destination,
+      approvals: approvals.get(id) ?? [],
+    })),
+  );
+  const forbidden: { id: WithdrawalId; reason: string; data: { rule: string } }[] = [];
+  const kept = candidates.filter(({ id }, index) => {
+    const refusal = refusals[index];
+    if (refusal === undefined) return true;
+    const { code, reason, isLasting } = refusal;
+    if (code === "FORBIDDEN_DESTINATION") {
+      forbidden.push({ id, reason: `rule ${code}: ${reason}`, data: { rule: code } });
+    } else if (!isLasting) waiting.push({ id, reason: `waits: the signer refuses (${reason})` });
+    return isLasting && code !== "FORBIDDEN_DESTINATION";
+  });
+  if (forbidden.length > 0) {
+    await storeEach(context, forbidden, (some) => context.ledger.endBeforeSlot("rejected", some));
+    context.log.warn(
+      { count: forbidden.length },
+      "withdrawals to forbidden addresses are rejected",
+    );
+  }
+  return kept;
+}
+
 /** Takes slots and adds who has to wait for funds, fees or the share of code. */
 async function takeFor(
   context: LaneContext,
   round: Round,
-  { candidates, waiting }: Sorted,
+  { candidates, waiting }: Pick<Sorted, "waiting"> & { candidates: readonly Candidate[] },
 ): Promise<SlotLimit | undefined> {
   if (candidates.length === 0) return undefined;
   const { gas, maxLiveSlots } = context.settings;
-  const result = await context.ledger.takeSlots(round.lease, candidates, {
+  const budget = {
     balanceAtoken: round.view.balanceAtoken,
     balanceHeight: round.view.height,
     tokenUnits: round.tokenUnits,
     maxLiveSlots,
     maxCodeGas: gas.codeGasInFlight,
     feePerDayAtoken: gas.feePerDayAtoken,
-  });
+  };
+  const policy = await context.policy.current();
+  const result = await context.ledger.takeSlots(round.lease, candidates, { budget, policy });
   if (result.taken.length > 0) failpoint(WORKER_FAILPOINTS.afterSlotCommit);
+  waiting.push(...result.held);
   for (const id of result.uncovered) waiting.push({ id, reason: UNCOVERED });
   for (const id of result.behindCode) {
     waiting.push({ id, reason: "waits: other payouts to contracts are on their way" });

@@ -42,7 +42,7 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
-import { createKeySigner } from "../../../withdrawal-worker/signer.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
 import { roleUrl, silentLog, TEST_PASSWORDS } from "../../helpers/services/ledger.js";
@@ -274,10 +274,11 @@ export class Desk {
           chainId: FAKE_CHAIN_ID,
           genesisHash: this.chain.genesisHash,
         }),
-        signer: createKeySigner({
+        ...laneRules({
           privateKey: KEY,
-          gasPriceCapAtoken: GAS.priceCapAtoken,
-          gasLimitMax: GAS.limitMax,
+          chainId: FAKE_CHAIN_ID,
+          limits: { gasPriceCapAtoken: GAS.priceCapAtoken, gasLimitMax: GAS.limitMax },
+          sql: database,
         }),
         chainId: FAKE_CHAIN_ID,
         settings: LANE,
@@ -317,7 +318,7 @@ export class Desk {
           wallet: WALLET,
         },
       ],
-      { minimumAtoken: 0n, nowMs: 0 },
+      ANY_REQUEST,
     );
     if (outcome === undefined || outcome.outcome === "refused") {
       throw new Error(`refused: ${outcome?.refusal}`);

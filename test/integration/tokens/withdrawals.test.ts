@@ -29,8 +29,9 @@ import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recov
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
-import { ANY_REQUEST, freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
-import { callOf, contractAt, ISSUER, THIEF, TokenBench } from "./token-bench.js";
+import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
+import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
 
 const { signal } = new AbortController();
 
@@ -87,6 +88,16 @@ function openLane(): Lane {
   return new Lane(
     {
       ...context,
+      ...laneRules({
+        privateKey: WALLET_KEY,
+        chainId: 6940n,
+        limits: {
+          gasPriceCapAtoken: context.settings.gas.priceCapAtoken,
+          gasLimitMax: context.settings.gas.limitMax,
+        },
+        sql: database,
+        contractOf: (asset) => TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress,
+      }),
       ledger: createLaneLedger(database),
       guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
       node: {

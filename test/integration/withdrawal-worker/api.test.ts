@@ -21,7 +21,8 @@ import {
   registerWorkerFigures,
   registerWorkerHealth,
 } from "../../../withdrawal-worker/worker-metrics.js";
-import { ANY_REQUEST, freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let house: House;
 let server: HttpServer;
@@ -29,6 +30,7 @@ let server: HttpServer;
 const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
 
+const policy = { current: async () => house.files.policy };
 /** Contract of a listed token, of which nobody has any. */
 const GOLD = freshAddress();
 
@@ -42,9 +44,13 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
       accept: new AcceptQueue(house.database, {
         onAccepted: () => undefined,
         minimumAtoken,
+        policy,
+        isStopped: () => false,
         clock: systemClock,
       }),
       wallet: WALLET,
+      policy,
+      chainId: 6940n,
       tokens: [{ symbol: "GOLD", contract: GOLD }],
       onCancelled: () => undefined,
     }),
@@ -112,6 +118,11 @@ describe("POST /v1/withdrawals", () => {
       reason: null,
       expiresAt: null,
       nonce: null,
+      feeUnits: "0",
+      approvalsNeeded: 0,
+      approvalsGiven: 0,
+      policyHash: null,
+      approvals: [],
       hashes: [],
       txHash: null,
       blockNumber: null,
