@@ -38,7 +38,7 @@ export interface Strike {
   readonly name: string;
   /** True where it needs a Redis. */
   readonly isOfRedis?: boolean;
-  run(lab: LabExchange): Promise<void>;
+  readonly run: (lab: LabExchange) => Promise<void>;
 }
 
 /** All of them. */

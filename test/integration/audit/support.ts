@@ -1,4 +1,5 @@
 /** What several tests of audits set up alike. */
+import { ANY_REQUEST } from "../../helpers/signing.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
@@ -19,7 +20,7 @@ export async function acceptOne(
     amountUnits,
     wallet: HOT,
   };
-  const rules = { minimumAtoken: 0n, nowMs: Date.now() };
+  const rules = { ...ANY_REQUEST, nowMs: Date.now() };
   const [outcome] = await acceptWithdrawals(database, [request], rules);
   if (outcome?.outcome !== "accepted") throw new Error("the ledger did not take the request");
 }

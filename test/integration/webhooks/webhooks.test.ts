@@ -451,10 +451,10 @@ describe("causeway webhooks", () => {
   });
 
   it("refuses what cannot be", async () => {
-    const add = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
-    await expect(add("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
-    await expect(add("https://10.0.0.1/")).rejects.toMatchObject({ code: "FORBIDDEN_TARGET" });
-    await expect(add("https://hooks.example.com/", "coins")).rejects.toMatchObject({
+    const register = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
+    await expect(register("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
+    await expect(register("https://10.0.0.1/")).rejects.toMatchObject({ code: "FORBIDDEN_TARGET" });
+    await expect(register("https://hooks.example.com/", "coins")).rejects.toMatchObject({
       code: "INVALID_WEBHOOK",
     });
     await expect(runRedeliver(command(true), "nobodyhasit0", "1")).rejects.toMatchObject({
