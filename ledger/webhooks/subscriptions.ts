@@ -63,7 +63,7 @@ export const MAX_WEBHOOKS = 64;
 
 /** Filters of one webhook: there are fewer types of events. */
 const MAX_FILTERS = 50;
-const FILTER = /^(\*|(deposit|withdrawal|webhook)\.(\*|[a-z_]{1,40}))$/;
+const FILTER = /^(\*|(deposit|withdrawal|token|webhook)\.(\*|[a-z_]{1,40}))$/;
 
 const SECRET_BYTES = 32;
 

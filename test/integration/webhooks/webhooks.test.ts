@@ -26,7 +26,12 @@ import { createWebhookMetrics } from "../../../deposit-watcher/webhooks/webhook-
 import { LedgerError } from "../../../ledger/errors.js";
 import { appendEvents, listEvents, type NewEvent } from "../../../ledger/events.js";
 import { holdLease } from "../../../ledger/task-lease.js";
-import { DEAD_UNTIL_DISABLED } from "../../../ledger/webhooks/deliveries.js";
+import {
+  claimDeliveries,
+  DEAD_UNTIL_DISABLED,
+  fillDeliveries,
+  recordOutcome,
+} from "../../../ledger/webhooks/deliveries.js";
 import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
 import { systemClock } from "../../../runtime/process/clock.js";
@@ -364,6 +369,22 @@ describe("the tables of webhooks", () => {
     await ledger.owner.query(`UPDATE task_lease SET expires_at = now() - interval '1 second'`);
   });
 
+  it("count an answer to the last claim only", async () => {
+    const { id } = await add("/late");
+    await emit("deposit.credited");
+    await fillDeliveries(database, id);
+    const asked = { rooms: new Map([[id, 1]]), upToSeq: Number.MAX_SAFE_INTEGER, claimMs: 0 };
+    const [early] = await claimDeliveries(database, asked);
+    const [last] = await claimDeliveries(database, asked);
+    if (early === undefined || last === undefined) throw new Error("the delivery is due");
+    expect([early.attempts, last.attempts]).toEqual([1, 2]);
+    const lost = { kind: "dead", status: undefined, error: "late", delayMs: 0 } as const;
+    expect(await recordOutcome(database, early, lost)).toBe(false);
+    expect(await recordOutcome(database, last, { kind: "delivered", status: 204 })).toBe(true);
+    expect(await recordOutcome(database, last, lost)).toBe(false);
+    expect(await deliveriesOf(id)).toMatchObject([{ status: "delivered", lastError: null }]);
+  });
+
   it("keep what they must keep, and their secrets from the worker", async () => {
     const hook = await add("/tables");
     const worker = await openDatabase({
@@ -451,10 +472,12 @@ describe("causeway webhooks", () => {
   });
 
   it("refuses what cannot be", async () => {
-    const register = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
-    await expect(register("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
-    await expect(register("https://10.0.0.1/")).rejects.toMatchObject({ code: "FORBIDDEN_TARGET" });
-    await expect(register("https://hooks.example.com/", "coins")).rejects.toMatchObject({
+    const addByHand = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
+    await expect(addByHand("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
+    await expect(addByHand("https://10.0.0.1/")).rejects.toMatchObject({
+      code: "FORBIDDEN_TARGET",
+    });
+    await expect(addByHand("https://hooks.example.com/", "coins")).rejects.toMatchObject({
       code: "INVALID_WEBHOOK",
     });
     await expect(runRedeliver(command(true), "nobodyhasit0", "1")).rejects.toMatchObject({
