@@ -89,6 +89,7 @@ async function jest(words, environment) {
       join(ROOT, "node_modules", "jest", "bin", "jest.js"),
       "--json",
       `--outputFile=${output}`,
+      "--forceExit",
       ...words,
     ],
     { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },

@@ -96,9 +96,9 @@ async function runRound(lab: LabExchange, round: number, before: Tally): Promise
   const working = lab.work(1 + random.integer(2));
   working.catch(() => undefined);
   if (isRestore) await working;
-  for (const { run } of strikes) {
+  for (const strike of strikes) {
     await pause(random.integer(MAX_GAP_MS));
-    await run(lab);
+    await strike.run(lab);
   }
   await working;
   const fault = await prove(lab).then(

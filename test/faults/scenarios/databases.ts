@@ -52,6 +52,12 @@ export const DATABASES: readonly Scenario[] = [
       await postgres.start();
       await working;
       await lab.work();
+      // A limit is not quite a full disk: PostgreSQL gives 53100 for that, which is waited out, and
+      // an internal error for this, at which a process may end and come back.
+      for (const { process } of lab.members) {
+        const others = process.ownEnds.filter((end) => !end.includes("File too large"));
+        process.ownEnds.splice(0, Infinity, ...others);
+      }
     },
   },
   {
