@@ -101,7 +101,7 @@ export const LOG_BYTE_NS = 5;
 /** A byte of an exponent. */
 export const EXPONENT_BYTE_NS = 4_000;
 
-/** A byte of code that is made ready to run, once in a block. */
-export const CODE_BYTE_NS = 20;
+/** A byte of the code that a frame runs: read, and searched for places to jump to. */
+export const CODE_BYTE_NS = 4;
 /** A byte of code that is stored. */
 export const CODE_DEPOSIT_BYTE_NS = 30;

@@ -17,7 +17,6 @@ import {
   wordsOf,
 } from "./schedule.js";
 import {
-  CODE_BYTE_NS,
   COLD_ACCOUNT_NS,
   COPY_WORD_NS,
   HASH_WORD_NS,
@@ -151,7 +150,7 @@ function makeContract(frame: Frame, isSalted: boolean): void {
   if (size > MAX_INIT_CODE_BYTES) throw INIT_CODE_TOO_LARGE;
   const words = wordsOf(size);
   frame.charge(words * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
-  frame.spend(CODE_BYTE_NS * size + (isSalted ? HASH_WORD_NS * words : 0));
+  frame.spend(words * (COPY_WORD_NS + (isSalted ? HASH_WORD_NS : 0)));
   frame.reserve(offset, size);
   const input = frame.memory.copy(offset, size);
   const gas = allButOne64th(frame.gas);

@@ -1,5 +1,5 @@
 /**
- * Code made ready to run: analysed once, kept as long as its bytes are. Instructions between two
+ * Code made ready to run, block by block as it is come to. Instructions between two
  * places where control or gas can be seen form a block; its gas and its needs of the stack are
  * checked in one go when it is entered. That tells nothing a frame could see: within a block
  * nothing but a failure can happen, and every failure costs the frame all its gas.
@@ -15,15 +15,47 @@ const JUMPDEST = 0x5b;
 const PUSH1 = 0x60;
 const PUSH32 = 0x7f;
 
-const known = new WeakMap<Uint8Array, Code>();
+/**
+ * Instructions that are kept ready, with a place for every byte of their codes counted along; some
+ * 100 bytes each. Beyond it all are forgotten and made again where they run: whoever fills this
+ * pays for each of them by running it.
+ */
+const MAX_READY = 400_000;
 
-/** The code, ready to run. */
+/** Bytes of code whose places take as much room as one instruction. */
+const BYTES_PER_READY = 12;
+
+let known = new WeakMap<Uint8Array, Code>();
+let ready = 0;
+
+/** The code, ready to be entered; its instructions are made as they are come to. */
 export function prepareCode(bytes: Uint8Array): Code {
   const found = known.get(bytes);
   if (found !== undefined) return found;
-  const code = analyse(bytes);
+  const handlers: (Handler | undefined)[] = [];
+  // Of its final size at once: growing to far places would make a slow kind of array.
+  handlers.length = bytes.length;
+  const code = { bytes, handlers, jumpTable: jumpTableOf(bytes) };
+  remember(bytes.length / BYTES_PER_READY);
   known.set(bytes, code);
   return code;
+}
+
+function remember(count: number): void {
+  ready += count;
+  if (ready <= MAX_READY) return;
+  known = new WeakMap();
+  ready = 0;
+}
+
+function jumpTableOf(bytes: Uint8Array): Uint8Array {
+  const table = new Uint8Array(bytes.length);
+  for (let place = 0; place < bytes.length; place++) {
+    const opcode = bytes[place] ?? STOP;
+    if (opcode === JUMPDEST) table[place] = 1;
+    else if (opcode >= PUSH1 && opcode <= PUSH32) place += opcode - PUSH1 + 1;
+  }
+  return table;
 }
 
 interface Block {
@@ -39,30 +71,32 @@ interface Block {
   change: number;
 }
 
-function analyse(bytes: Uint8Array): Code {
-  const handlers: Handler[] = [];
-  const jumpTable = new Uint8Array(bytes.length);
-  let block: Block | undefined;
-  for (let place = 0; place < bytes.length; place++) {
+/**
+ * Makes the instructions from a place on ready, to the end of their block. A block is entered at its
+ * first one alone: behind a jump, behind an end of a block, or at a JUMPDEST.
+ */
+export function prepareBlock({ bytes, handlers }: Code, start: number): Handler {
+  const block: Block = { gas: 0, computeNs: 0, needs: 0, grows: 0, change: 0 };
+  let first: Handler | undefined;
+  let count = 0;
+  for (let place = start; place < bytes.length; place++) {
     const opcode = bytes[place] ?? STOP;
+    if (opcode === JUMPDEST && place > start) break;
     const instruction = INSTRUCTIONS[opcode] ?? INVALID_INSTRUCTION;
-    const isTarget = opcode === JUMPDEST;
-    if (isTarget) jumpTable[place] = 1;
     const pushed = opcode >= PUSH1 && opcode <= PUSH32 ? opcode - PUSH1 + 1 : 0;
     const handler = pushed > 0 ? pushHandler(bytes, place + 1, pushed) : instruction.run;
-    if (block === undefined || isTarget) {
-      block = { gas: 0, computeNs: 0, needs: 0, grows: 0, change: 0 };
-      handlers[place] = enter(block, handler);
-    } else {
-      handlers[place] = handler;
-    }
+    if (first === undefined) first = enter(block, handler);
+    else handlers[place] = handler;
     addTo(block, instruction);
     block.computeNs += opcodeNs(opcode);
-    if (instruction.endsBlock) block = undefined;
-    // Bytes that are pushed are never run: nothing jumps there.
-    for (let skipped = 0; skipped < pushed; skipped++) handlers[++place] = INVALID_INSTRUCTION.run;
+    count++;
+    place += pushed;
+    if (instruction.endsBlock) break;
   }
-  return { bytes, handlers, jumpTable };
+  if (first === undefined) throw new RangeError("there is no code at this place");
+  handlers[start] = first;
+  remember(count);
+  return first;
 }
 
 function addTo(block: Block, { gas, takes, gives }: Instruction): void {

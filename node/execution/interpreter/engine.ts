@@ -4,7 +4,6 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
-import type { Hash32 } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { BlockContext, EvmMessage } from "../evm/evm.js";
@@ -14,14 +13,10 @@ import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engi
 import type { Execution } from "./frame.js";
 import { Interpreter } from "./interpreter.js";
 import { Substate } from "./substate.js";
-import { CODE_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 
 /** One engine over the state of one block; it runs one message at a time. */
 export class Engine implements TransactionEngine {
   private readonly precompiles: ReadonlyMap<Address, Precompile>;
-  /** Codes that transactions of the block have had made ready: the next ones find them so. */
-  private readonly prepared = new Set<Hash32>();
-  private last: Substate | undefined;
 
   constructor(
     private readonly options: {
@@ -40,8 +35,7 @@ export class Engine implements TransactionEngine {
    */
   run(message: EvmMessage, block: BlockContext, { recorder, limitNs }: RunTerms): RunResult {
     const { state, chainId } = this.options;
-    const substate = new Substate(this.prepared);
-    this.last = substate;
+    const substate = new Substate();
     this.warmUp(substate, message, block);
     state.beginTransaction();
     const sender = state.accountNow(message.from) ?? EMPTY_ACCOUNT;
@@ -73,8 +67,6 @@ export class Engine implements TransactionEngine {
     if (!Number.isSafeInteger(gas)) throw new RangeError("no message has 2^53 gas");
     const created = to === undefined ? contractAddressOf(from, nonce) : undefined;
     if (created !== undefined) substate.warmAddress(created);
-    // Before the first step: what a creation brings is code of its own each time.
-    if (to === undefined) meter.leftNs -= CODE_BYTE_NS * input.length;
     const result = new Interpreter(execution, this.precompiles, recorder).run({
       kind: to === undefined ? "CREATE" : "CALL",
       caller: from,
@@ -100,10 +92,9 @@ export class Engine implements TransactionEngine {
     };
   }
 
-  finish(isIncluded: boolean): void {
-    if (isIncluded)
-      for (const codeHash of this.last?.newlyPrepared ?? []) this.prepared.add(codeHash);
-    this.last = undefined;
+  /** Nothing of a transaction is kept here: the state has its effects. */
+  finish(): void {
+    // Nothing.
   }
 
   /** EIP-2929, EIP-2930, EIP-3651: what is warm before the first instruction. */

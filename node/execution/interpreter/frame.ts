@@ -21,8 +21,8 @@ export type Handler = (frame: Frame) => void;
 /** What is executed. */
 export interface Code {
   readonly bytes: Uint8Array;
-  /** Handler by place; behind the last one the code stops. */
-  readonly handlers: readonly Handler[];
+  /** Handler by place; none yet where the code has not come to. */
+  readonly handlers: (Handler | undefined)[];
   /** 1 where a jump may land. */
   readonly jumpTable: Uint8Array;
 }

@@ -8,7 +8,7 @@ import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../store/account-record.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { Precompile } from "../precompiles/precompile.js";
-import { prepareCode } from "./code.js";
+import { prepareBlock, prepareCode } from "./code.js";
 import { type Child, type Execution, Frame, type Message } from "./frame.js";
 import {
   CODE_TOO_LARGE,
@@ -108,14 +108,15 @@ export class Interpreter {
     if (codeHash === EMPTY_CODE_HASH) {
       return this.close({ mark }, undefined, { gasLeft: gas, output: NO_BYTES });
     }
-    const code = state.codeNow(codeHash);
-    const frame = new Frame(this.execution, message, to, prepareCode(code));
-    // Made ready once in a block; a frame that cannot pay for it halts at its first step.
-    if (this.execution.substate.prepare(codeHash)) {
-      this.execution.meter.leftNs -= CODE_BYTE_NS * code.length;
-    }
+    const frame = this.openFrame(message, to, state.codeNow(codeHash));
     this.open.push({ message, mark, frame, created: undefined });
     return undefined;
+  }
+
+  /** A frame pays for its code by the byte, and halts at its first step where it cannot. */
+  private openFrame(message: Message, self: Address, bytes: Uint8Array): Frame {
+    this.execution.meter.leftNs -= CODE_BYTE_NS * bytes.length;
+    return new Frame(this.execution, message, self, prepareCode(bytes));
   }
 
   private answerPrecompile(
@@ -169,8 +170,7 @@ export class Interpreter {
     this.recorder?.created(created);
     state.putAccount(created, { ...there, nonce: 1n });
     if (valueAtoken > 0n) state.moveBalance(created, valueAtoken);
-    const code = prepareCode(input);
-    const frame = new Frame(this.execution, { ...message, input: NO_BYTES }, created, code);
+    const frame = this.openFrame({ ...message, input: NO_BYTES }, created, input);
     this.open.push({ message, mark, frame, created });
     return undefined;
   }
@@ -219,14 +219,17 @@ export class Interpreter {
 
 /** Runs instructions until the frame ends or waits for a child. @returns why it failed */
 function runUntilChild(frame: Frame): Halt | undefined {
-  const { handlers } = frame.code;
+  const { code } = frame;
+  const { handlers } = code;
   frame.child = undefined;
   try {
     while (frame.isRunning && frame.child === undefined) {
-      const handler = handlers[frame.place++];
-      // Behind the end of the code, also where its last instruction pushes bytes from there.
+      const place = frame.place++;
+      const handler = handlers[place];
       if (handler !== undefined) handler(frame);
+      else if (place < code.bytes.length) prepareBlock(code, place)(frame);
       else {
+        // Behind the end of the code, also where its last instruction pushes bytes from there.
         frame.spend(0);
         frame.end(NO_BYTES);
       }

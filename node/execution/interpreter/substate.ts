@@ -3,7 +3,6 @@
  * refunds, transient storage, contracts made and destroyed. A frame that fails undoes its part.
  */
 import type { Address } from "../../../chain/address.js";
-import type { Hash32 } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
 
 /** A point to go back to. */
@@ -22,15 +21,10 @@ export class Substate {
   /** Contracts made in this transaction: they alone can be destroyed (EIP-6780). */
   readonly created = new Set<Address>();
   readonly destroyed = new Set<Address>();
-  /** Codes that this transaction had made ready to run, and none before it in the block. */
-  readonly newlyPrepared = new Set<Hash32>();
   private readonly warmAddresses = new Set<Address>();
   private readonly warmSlots = new Map<Address, Set<bigint>>();
   private readonly transient = new Map<Address, Map<bigint, bigint>>();
   private readonly undo: (() => void)[] = [];
-
-  /** @param prepared codes that are ready: those of earlier transactions in the block */
-  constructor(private readonly prepared: ReadonlySet<Hash32>) {}
 
   /** Warms an address. @returns true when it was cold */
   warmAddress(address: Address): boolean {
@@ -45,13 +39,6 @@ export class Substate {
       this.warmSlots.set(address, slots);
     }
     return this.addTo(slots, slot);
-  }
-
-  /** Notes that this code was made ready to run. @returns true for the first time */
-  prepare(codeHash: Hash32): boolean {
-    if (this.prepared.has(codeHash) || this.newlyPrepared.has(codeHash)) return false;
-    this.newlyPrepared.add(codeHash);
-    return true;
   }
 
   markCreated(address: Address): void {
