@@ -1,6 +1,6 @@
 /**
  * Pure: operations of blocks and the addresses we watch -> deposits with their natural keys, flows
- * of the hot wallet, and per address and block the sum that the chain's balances must confirm.
+ * of the hot wallets, and per address and block the sum that the chain's balances must confirm.
  */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
@@ -39,7 +39,11 @@ export interface MatchBlock {
 export interface Watched {
   /** The customer of a deposit address; undefined for any other address. */
   customerOf(address: Address): CustomerId | undefined;
-  readonly hotWallet: Address;
+  /**
+   * First block whose operations of a hot wallet are booked as they come, retired wallets included;
+   * undefined for an address that is none.
+   */
+  walletFrom(address: Address): Height | undefined;
 }
 
 /** What a block did to one watched address, to be held against its balances. */
@@ -103,7 +107,7 @@ function matchTransaction(matching: Matching): void {
     if (!isEffective(operation)) continue;
     const { address, amountAtoken } = operation;
     const customerId = watched.customerOf(address);
-    if (customerId === undefined && address !== watched.hotWallet) continue;
+    if (customerId === undefined && !isWatchedWallet(matching, address)) continue;
     const deltaAtoken = operation.isNative ? amountAtoken : 0n;
     // Other currencies leave the balance alone, and the chain is asked whether that is true.
     deltas.set(address, (deltas.get(address) ?? 0n) + deltaAtoken);
@@ -120,7 +124,7 @@ function matchTransaction(matching: Matching): void {
   for (const [wallet, sum] of spent) {
     matching.result.outflows.push({
       wallet,
-      role: wallet === watched.hotWallet ? "hot-wallet" : "deposit-address",
+      role: watched.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet",
       txHash: transaction.hash,
       height: matching.block.height,
       ...sum,
@@ -141,8 +145,8 @@ function addInflow(
     txIndex: transaction.index,
     opIndex: operation.index,
   };
-  if (operation.address === watched.hotWallet) {
-    result.walletInflows.push(place);
+  if (watched.walletFrom(operation.address) !== undefined) {
+    result.walletInflows.push({ wallet: operation.address, ...place });
   } else if (customerId !== undefined) {
     result.deposits.push({
       ...place,
@@ -154,6 +158,12 @@ function addInflow(
         block.height > 0 && PAYMENT_TYPES.has(operation.type) && customerId !== UNASSIGNED,
     });
   }
+}
+
+/** What lay in a wallet before its first block is booked as one balance. */
+function isWatchedWallet({ block, watched }: Matching, address: Address): boolean {
+  const from = watched.walletFrom(address);
+  return from !== undefined && block.height >= from;
 }
 
 function isEffective(operation: MatchOperation): boolean {

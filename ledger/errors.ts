@@ -15,6 +15,8 @@ import { AppError } from "../chain/errors.js";
  * thing there is a decision; NO_PROPOSAL: nothing of this number waits for approval;
  * SECOND_PERSON_NEEDED: the proposer cannot approve; NOT_FROZEN: an operator decided about a
  * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's;
+ * UNKNOWN_WALLET: none of this ledger's; TOO_MANY_WALLETS: it takes no more; WALLET_NOT_EMPTY: what
+ * is to be retired has coins or open nonces;
  * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
  * CORRUPT_ROW: a stored value is not what its column says.
  */
@@ -38,6 +40,9 @@ export const LEDGER_ERROR_CODES = [
   "SECOND_PERSON_NEEDED",
   "NOT_FROZEN",
   "NO_WALLET_TRANSACTION",
+  "UNKNOWN_WALLET",
+  "TOO_MANY_WALLETS",
+  "WALLET_NOT_EMPTY",
   "INVALID_KEY",
   "KEY_UNKNOWN",
   "CORRUPT_ROW",

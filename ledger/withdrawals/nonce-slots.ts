@@ -19,6 +19,7 @@ import {
   type SlotLimit,
 } from "./slot-choice.js";
 import { lockWallet, type WalletLease } from "./wallet-lease.js";
+import { walletStatus } from "../wallets/wallet.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import {
   type AttemptKind,
@@ -78,6 +79,8 @@ export function takeSlots(
   return database.transaction(async (tx) => {
     const wallet = await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return noSlots("frozen");
+    // Behind the wallet's lock: who drains it holds that lock, too.
+    if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
     const open = await sumOpenSlots(tx, lease.wallet);
     const repeats = await freezeRecovered(
@@ -156,6 +159,10 @@ export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots
 
 /** An accepted withdrawal that is due for a slot. */
 export interface QueuedWithdrawal {
+  /** How long it has been due, milliseconds. */
+  readonly waitedMs: number;
+  /** Its destination has become a wallet of ours. */
+  readonly isToOwnWallet: boolean;
   readonly id: WithdrawalId;
   readonly customerId: string;
   readonly destination: Address;
@@ -163,22 +170,29 @@ export interface QueuedWithdrawal {
 }
 
 /**
- * Accepted withdrawals of a wallet that are due for a slot, those first that have waited longest
+ * Accepted withdrawals that are due for a slot of whichever wallet, those first that have waited longest
  * since they were last put off: what is tried again and again hides nothing that never was.
  */
 export async function readSlotQueue(
   sql: Sql,
-  options: { readonly wallet: Address; readonly limit: number },
+  options: { readonly limit: number },
 ): Promise<QueuedWithdrawal[]> {
   const rows = await sql.query<
-    Record<"id" | "customer_id" | "destination" | "amount_atoken", string>
+    Record<"id" | "customer_id" | "destination" | "amount_atoken" | "waited_ms", string> & {
+      readonly is_own: boolean;
+    }
   >(
-    `SELECT id, customer_id, destination, amount_atoken::text FROM withdrawal
-      WHERE wallet = $1 AND status = 'accepted' AND next_try_at <= now()
-      ORDER BY next_try_at, position LIMIT $2`,
-    [options.wallet, options.limit],
+    `SELECT id, customer_id, destination, amount_atoken::text,
+            (extract(epoch FROM now() - next_try_at) * 1000)::bigint::text AS waited_ms,
+            EXISTS (SELECT 1 FROM wallet WHERE address = destination) AS is_own
+       FROM withdrawal
+      WHERE status = 'accepted' AND next_try_at <= now()
+      ORDER BY next_try_at, position LIMIT $1`,
+    [options.limit],
   );
   return rows.map((row) => ({
+    waitedMs: storedInteger(row.waited_ms),
+    isToOwnWallet: row.is_own,
     id: toWithdrawalId(row.id),
     customerId: row.customer_id,
     destination: storedAddress(row.destination),

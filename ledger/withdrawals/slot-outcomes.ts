@@ -7,9 +7,9 @@ import {
   customerAccount,
   FAILED_PAYOUTS,
   heldAccount,
-  HOT_WALLET,
   NETWORK_FEE,
   parseCustomerId,
+  walletAccount,
 } from "../books/accounts.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
@@ -22,6 +22,8 @@ import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {
   readonly slotId: string;
+  /** Whose slot it is: this one paid. */
+  readonly wallet: Address;
   readonly withdrawalId: WithdrawalId;
   /** False when the transaction was mined but failed: the nonce and the fee are gone. */
   readonly isSuccess: boolean;
@@ -66,6 +68,7 @@ export function receiptOfSlot(
     if (receipt === undefined || receipt.from !== slot.wallet) continue;
     return {
       slotId: slot.slotId,
+      wallet: slot.wallet,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
       // Without its cause a mined cancellation would count as the payment.
@@ -296,13 +299,14 @@ function endingEntry(
   const customerId = parseCustomerId(withdrawal.customerId);
   const { amountAtoken } = withdrawal;
   const debit = heldAccount(customerId);
+  const paying = walletAccount(receipt.wallet);
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
   const askedAtoken = hasFailed ? failureFeeAtoken : 0n;
   const chargedAtoken = askedAtoken < amountAtoken ? askedAtoken : amountAtoken;
   const principal: Posting = {
     debit,
-    credit: end === "settled" ? HOT_WALLET : customerAccount(customerId),
+    credit: end === "settled" ? paying : customerAccount(customerId),
     amountAtoken: amountAtoken - chargedAtoken,
   };
   const postings: Posting[] = [
@@ -310,7 +314,7 @@ function endingEntry(
     { debit, credit: FAILED_PAYOUTS, amountAtoken: chargedAtoken },
     {
       debit: NETWORK_FEE,
-      credit: HOT_WALLET,
+      credit: paying,
       amountAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
     },
   ];

@@ -1,10 +1,5 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import {
-  type Address,
-  BURN_ADDRESS,
-  parseStrictAddress,
-  ZERO_ADDRESS,
-} from "../../chain/address.js";
+import { BURN_ADDRESS, parseStrictAddress, ZERO_ADDRESS } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { parseAtoken } from "../../chain/units.js";
@@ -32,8 +27,6 @@ import { ApiError, type ApiErrorCode } from "../errors.js";
 export interface WithdrawalApiParts {
   readonly database: SqlDatabase;
   readonly accept: AcceptQueue;
-  /** The hot wallet that pays. */
-  readonly wallet: Address;
   /** Told after a withdrawal was cancelled, or is to be. */
   readonly onCancelled: () => void;
 }
@@ -44,7 +37,10 @@ const DEFAULT_LIMIT = 100;
 /** Printable ASCII; HTTP itself takes the blanks around a header's value away. */
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,128}$/;
 
-const REFUSALS: Readonly<Record<AcceptRefusal, string>> = {
+const NEVER_PAID =
+  "the exchange's hot wallets, the zero address and the burn address are never paid";
+
+const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> = {
   UNKNOWN_CUSTOMER: "the ledger does not know this customer",
   INSUFFICIENT_BALANCE: "the customer's available balance is too small",
   IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
@@ -105,7 +101,6 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  */
 export function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body">,
-  wallet: Address,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
   if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
@@ -123,13 +118,8 @@ export function parseWithdrawalRequest(
     throw new ApiError(422, "UNKNOWN_ASSET", `asset must be ${NATIVE_ASSET}`, { field: "asset" });
   }
   const destination = parseField("to", () => parseStrictAddress(read("to")));
-  if ([wallet, ZERO_ADDRESS, BURN_ADDRESS].includes(destination)) {
-    throw new ApiError(
-      422,
-      "FORBIDDEN_DESTINATION",
-      "the hot wallet, the zero address and the burn address are never paid",
-      { field: "to" },
-    );
+  if ([ZERO_ADDRESS, BURN_ADDRESS].includes(destination)) {
+    throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
   }
   return {
     idempotencyKey,
@@ -138,7 +128,6 @@ export function parseWithdrawalRequest(
     destination,
     destinationText: String(read("to")),
     amountAtoken: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
-    wallet,
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
   };
 }
@@ -166,8 +155,11 @@ async function createWithdrawal(
   parts: WithdrawalApiParts,
   request: HttpRequest,
 ): Promise<HttpReply> {
-  const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts.wallet));
+  const outcome = await parts.accept.accept(parseWithdrawalRequest(request));
   if (outcome.outcome === "refused") {
+    if (outcome.refusal === "OWN_WALLET") {
+      throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
+    }
     throw new ApiError(422, outcome.refusal, REFUSALS[outcome.refusal]);
   }
   return { status: 201, body: encodeWithdrawal(outcome.withdrawal) };

@@ -13,13 +13,13 @@ import {
 import { LedgerError } from "../../ledger/errors.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
 import { Broadcaster } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
-import { whileHolding } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
 import { fillCodeSlots, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
@@ -122,25 +122,36 @@ export class Lane {
     }
     const lease = this.#lease;
     const { ledger, settings } = this.#context;
+    const { leaseMs } = settings;
     const hasMore = await whileHolding(
-      lease,
-      { ledger, leaseMs: settings.leaseMs, signal },
+      {
+        renew: () => ledger.renewLease(lease, { leaseMs }),
+        lost: () => new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"),
+        leaseMs,
+        signal,
+      },
       (heldSignal) => this.#work({ lease, view, signal: heldSignal }, wallet),
     );
     await this.#readStatus();
+    // Whoever has the key comes first: a lane without it only books, between the others' rounds.
+    if (!this.#context.hasKey()) await this.#giveLeaseBack();
     return hasMore;
   }
 
   async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
     if (!(await this.#context.guard.mayGoOn(round.view))) return false;
     await this.#checkForeignNonce(round.view, wallet);
-    const { ledger, settings, signer } = this.#context;
+    const { ledger, settings } = this.#context;
+    const { balanceAtoken, height } = round.view;
+    await ledger.showBalance(round.lease, { balanceAtoken, height });
     const hasMoreMined = await this.#settler.settle(round);
     const limit = settings.batchSize;
-    const expired = await ledger.cancelExpired({ wallet: signer.address, limit });
+    const expired = await ledger.cancelExpired({ limit });
+    if (wallet.status === "retired") return hasMoreMined;
+    if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
-    const filled = await fillSlots(this.#context, round);
+    const filled = await fillSlots(this.#context, round, wallet);
     if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
     const hasMoreToSign = await signSlots(this.#context, round);
     await signCancels(this.#context, round);
@@ -156,6 +167,12 @@ export class Lane {
     const hasMoreExpired = expired === limit;
     const hasMoreOpen = hasMoreToSign || hasMoreCode || report.refused.length > 0;
     return hasMoreMined || hasMoreExpired || filled.hasMore || hasMoreOpen;
+  }
+
+  /** What others have signed goes out all the same. */
+  async #sendStored(round: Round, hasMoreMined: boolean): Promise<boolean> {
+    await this.#broadcaster.sendDue(round);
+    return hasMoreMined;
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */

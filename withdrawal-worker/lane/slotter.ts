@@ -4,8 +4,10 @@
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
+import { choosePayers } from "../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -47,6 +49,9 @@ const MAX_CODE_PER_ROUND = 64;
  */
 const UNANSWERED_CODE_DELAYS = 10;
 
+/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
+const OVERDUE_SCANS = 3;
+
 /** What filling slots came to. */
 export interface Filled {
   /** More requests may be waiting that could get a slot now. */
@@ -61,15 +66,18 @@ export interface Filled {
  * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
  * fails without a nonce; one that cannot be judged or covered now waits.
  */
-export async function fillSlots(context: LaneContext, round: Round): Promise<Filled> {
+export async function fillSlots(
+  context: LaneContext,
+  round: Round,
+  { status }: Pick<HotWalletState, "status">,
+): Promise<Filled> {
   const { ledger, settings, signer, node } = context;
   const none: Filled = { hasMore: false, limit: undefined, toCode: [] };
+  if (status !== "active") return { ...none, limit: "not-active" };
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
   if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
-  const requests = await ledger.readSlotQueue({
-    wallet: signer.address,
-    limit: settings.batchSize,
-  });
+  const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
+  const requests = await sharedWithOthers(context, round, await withoutOwn(context, queued));
   if (requests.length === 0) return none;
   const destinations = requests.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
@@ -77,8 +85,42 @@ export async function fillSlots(context: LaneContext, round: Round): Promise<Fil
   const toCode = requests.filter((_, index) => haveCode[index] === true);
   // None of these runs code, so none can take long.
   const limit = await fillFor(context, round, plain, { perCall: settings.batchSize });
-  const hasMore = requests.length === settings.batchSize && limit === undefined;
+  const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
+}
+
+/** The requests that this wallet is to pay, and those that no wallet covers: they are put off. */
+async function sharedWithOthers(
+  { ledger, settings, signer }: LaneContext,
+  { view }: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  if (requests.length === 0) return requests;
+  const payers = await ledger.readPayers();
+  if (payers.every(({ wallet }) => wallet === signer.address)) return requests;
+  const price = choosePrice(view.suggestedPriceAtoken, settings.gas);
+  const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
+  const wanted = requests.map(({ amountAtoken, waitedMs }) => ({
+    neededAtoken: amountAtoken + TRANSFER_GAS * price,
+    isOverdue: waitedMs > overdueMs,
+  }));
+  const maxOpenSlots = settings.maxLiveSlots;
+  const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
+  return requests.filter((_, index) => (chosen[index] ?? signer.address) === signer.address);
+}
+
+/** Ends requests to an address that has become a wallet of ours since they were accepted. */
+async function withoutOwn(
+  context: LaneContext,
+  requests: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  const own = requests.filter(({ isToOwnWallet }) => isToOwnWallet);
+  if (own.length === 0) return requests;
+  const reason = "rule own-wallet: the destination is a hot wallet of the exchange";
+  const steps = own.map(({ id }) => ({ id, reason, data: { rule: "own-wallet" } }));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
+  context.log.warn({ count: own.length }, "withdrawals to wallets of ours are rejected");
+  return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
 }
 
 /**
