@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
+import { type AccountCode, DEPOSIT_ADDRESSES, HOT_WALLET, walletAccount } from "./accounts.js";
 import { type Incident, openIncident } from "../incidents.js";
 import {
   storedAddress,
@@ -11,6 +11,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
+import type { HotWallet } from "../wallets/wallet.js";
 import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 
 /** Mismatches of one kind that a report lists at most; the rest is counted. */
@@ -26,8 +27,16 @@ export interface BookedAddress {
   readonly bookedAtoken: bigint;
 }
 
+/** What the books say about one hot wallet. */
+export interface BookedWallet {
+  readonly wallet: HotWallet;
+  readonly account: AccountCode;
+  readonly balanceAtoken: bigint;
+}
+
 /** A signed transaction of a withdrawal that is not settled. */
 export interface UnsettledAttempt {
+  readonly wallet: Address;
   readonly hash: Hash32;
   readonly withdrawalId: string;
   /** What it sends away when it is mined: zero for a cancelling transfer. */
@@ -61,7 +70,8 @@ export interface Books {
   /** First block that is watched: what was before is in the opening capital. */
   readonly watchedFrom: Height;
   readonly incident: Incident | undefined;
-  readonly hotWalletAtoken: bigint;
+  /** The first registered first. */
+  readonly wallets: readonly BookedWallet[];
   readonly depositAddressesAtoken: bigint;
   /** Deposits that are detected or held: on the chain, not posted yet. */
   readonly unpostedDepositsAtoken: bigint;
@@ -77,12 +87,18 @@ export interface Books {
   readonly internalBreaks: readonly InternalBreak[];
 }
 
-/** Reads the books in one REPEATABLE READ snapshot. */
-export async function readBooks(database: SqlDatabase): Promise<Books> {
+/**
+ * Reads the books in one REPEATABLE READ snapshot.
+ * @param wallets all that there are, the first registered first
+ */
+export async function readBooks(
+  database: SqlDatabase,
+  wallets: readonly HotWallet[],
+): Promise<Books> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const cursor = await readCursor(tx);
-    const assets = await readAssets(tx, cursor.height);
+    const assets = await readAssets(tx, cursor.height, wallets);
     const totals = await readTotals(tx);
     return {
       cursor,
@@ -101,7 +117,13 @@ export async function readBooks(database: SqlDatabase): Promise<Books> {
   });
 }
 
-async function readAssets(tx: Sql, height: Height) {
+/** Accounts of a wallet: its own, and of the first one that of the time when there was only one. */
+function accountsOf(wallet: Address, isFirst: boolean): readonly AccountCode[] {
+  return isFirst ? [walletAccount(wallet), HOT_WALLET] : [walletAccount(wallet)];
+}
+
+async function readAssets(tx: Sql, height: Height, wallets: readonly HotWallet[]) {
+  const codes = wallets.flatMap(({ address }, index) => accountsOf(address, index === 0));
   const rows = await tx.query<{ account: string; balance: string }>(
     `SELECT account, sum(amount) AS balance
        FROM (
@@ -113,11 +135,18 @@ async function readAssets(tx: Sql, height: Height) {
        JOIN journal_entry entry ON entry.id = side.journal_id
       WHERE entry.effective_height IS NULL OR entry.effective_height <= $2
       GROUP BY account`,
-    [[HOT_WALLET, DEPOSIT_ADDRESSES], height],
+    [[...codes, DEPOSIT_ADDRESSES], height],
   );
   const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
   return {
-    hotWalletAtoken: balances.get(HOT_WALLET) ?? 0n,
+    wallets: wallets.map((wallet, index): BookedWallet => ({
+      wallet,
+      account: walletAccount(wallet.address),
+      balanceAtoken: accountsOf(wallet.address, index === 0).reduce(
+        (sum, code) => sum + (balances.get(code) ?? 0n),
+        0n,
+      ),
+    })),
     depositAddressesAtoken: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
   };
 }
@@ -194,7 +223,8 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
        JOIN journal_entry entry ON entry.idem_key = booked.idem_key
        JOIN posting ON posting.journal_id = entry.id
       WHERE decision.status = 'done' AND entry.effective_height <= $2
-        AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
+        AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[])
+             OR is_wallet_account(posting.debit) OR is_wallet_account(posting.credit))
       ORDER BY entry.id DESC, posting.place LIMIT ${MAX_LISTED}`,
     [[HOT_WALLET, DEPOSIT_ADDRESSES], height],
   );
@@ -222,17 +252,20 @@ async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
 }
 
 async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
-  const rows = await tx.query<{ hash: string; withdrawal_id: string; amount_atoken: string }>(
-    `SELECT attempt.hash, slot.withdrawal_id,
+  const rows = await tx.query<
+    Record<"wallet" | "hash" | "withdrawal_id" | "amount_atoken", string>
+  >(
+    `SELECT slot.wallet, attempt.hash, slot.withdrawal_id,
             CASE attempt.kind WHEN 'cancel' THEN 0 ELSE withdrawal.amount_atoken END
               AS amount_atoken
        FROM nonce_slot slot
        JOIN withdrawal_attempt attempt ON attempt.slot_id = slot.id
        JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
       WHERE slot.outcome IS NULL
-      ORDER BY slot.nonce, attempt.n`,
+      ORDER BY slot.wallet, slot.nonce, attempt.n`,
   );
   return rows.map((row) => ({
+    wallet: storedAddress(row.wallet),
     hash: storedHash(row.hash),
     withdrawalId: row.withdrawal_id,
     amountAtoken: storedAtoken(row.amount_atoken),
@@ -297,17 +330,24 @@ async function readCustomerBreaks(tx: Sql): Promise<InternalBreak[]> {
   }));
 }
 
+/** An address of ours whose transactions are compared. */
+export interface ReconciledAddress {
+  readonly address: Address;
+  readonly role: "first-wallet" | "wallet" | "deposit-address";
+}
+
 /** Net movement of an address per transaction, as the books have it. */
 export async function bookedByTransaction(
   sql: Sql,
-  account: { readonly address: Address; readonly isHotWallet: boolean },
+  account: ReconciledAddress,
   upToHeight: Height,
 ): Promise<ReadonlyMap<Hash32, bigint>> {
+  const { address, role } = account;
   const rows = await sql.query<{ tx_hash: string; delta: string }>(
-    account.isHotWallet ? HOT_WALLET_BY_TRANSACTION : DEPOSIT_ADDRESS_BY_TRANSACTION,
-    account.isHotWallet
-      ? [HOT_WALLET, upToHeight]
-      : [DEPOSIT_ADDRESSES, account.address, upToHeight],
+    role === "deposit-address" ? DEPOSIT_ADDRESS_BY_TRANSACTION : HOT_WALLET_BY_TRANSACTION,
+    role === "deposit-address"
+      ? [DEPOSIT_ADDRESSES, address, upToHeight]
+      : [accountsOf(address, role === "first-wallet"), upToHeight],
   );
   return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
 }
@@ -316,12 +356,14 @@ export async function bookedByTransaction(
 const HOT_WALLET_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
     SELECT coalesce(slot.mined_hash, split_part(entry.memo, ' ', 1)) AS tx_hash,
-           CASE WHEN posting.debit = $1 THEN amount_atoken ELSE -amount_atoken END AS delta
+           CASE WHEN posting.debit = ANY ($1::text[]) THEN amount_atoken
+                ELSE -amount_atoken END AS delta
       FROM posting
       JOIN journal_entry entry ON entry.id = posting.journal_id
       LEFT JOIN nonce_slot slot ON entry.idem_key = 'withdrawal:' || slot.withdrawal_id || ':end'
             AND slot.outcome IN ('paid', 'reverted', 'cancelled')
-     WHERE (posting.debit = $1 OR posting.credit = $1) AND entry.effective_height <= $2
+     WHERE (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
+       AND entry.effective_height <= $2
   ) AS movement
   WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;
 

@@ -7,14 +7,17 @@ import { present } from "../../chain/errors.js";
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
+import type { HotWallet } from "../wallets/wallet.js";
+import { DEPOSIT_ADDRESSES } from "./accounts.js";
 import {
   bookedByTransaction,
+  type BookedWallet,
   type Books,
   type DecidedEntry,
   type InternalBreak,
   MAX_LISTED,
   readBooks,
+  type ReconciledAddress,
 } from "./reconcile-books.js";
 
 /** The chain as the reconciliation asks it. */
@@ -107,19 +110,22 @@ export interface ReconcileReport {
 /** Balances asked at a time. */
 const BALANCE_CHUNK = 5_000;
 
-/** Compares books and chain at the height of the watcher's cursor. */
+/**
+ * Compares books and chain at the height of the watcher's cursor.
+ * @param wallets all hot wallets, retired ones included, the first registered first
+ */
 export async function reconcile(
   database: SqlDatabase,
   chain: ReconcileChain,
-  hotWallet: Address,
+  wallets: readonly HotWallet[],
 ): Promise<ReconcileReport> {
-  const books = await readBooks(database);
+  const books = await readBooks(database, wallets);
   const { height, blockHash } = books.cursor;
   const lines =
     blockHash === undefined
       ? []
       : [
-          await hotWalletLine({ database, chain, books }, hotWallet),
+          ...(await walletLines({ database, chain, books })),
           await depositLine({ database, chain, books }),
         ];
   const isEven = lines.every(
@@ -146,37 +152,72 @@ interface Sides {
   readonly books: Books;
 }
 
-async function hotWalletLine(sides: Sides, hotWallet: Address): Promise<AccountLine> {
+async function walletLines(sides: Sides): Promise<AccountLine[]> {
   const { chain, books } = sides;
   const { height } = books.cursor;
-  const [chainAtoken = 0n] = await chain.balances([{ address: hotWallet, height }]);
-  const { items, byTransaction } = await minedButUnsettled(sides);
-  const line = accountLine(HOT_WALLET, books.hotWalletAtoken, items, chainAtoken);
+  const balances = await askBalances(
+    chain,
+    books.wallets.map(({ wallet }) => ({ address: wallet.address, height })),
+  );
+  const unsettled = await minedButUnsettled(sides);
+  const lines: AccountLine[] = [];
+  for (const [index, booked] of books.wallets.entries()) {
+    const chainAtoken = present(balances[index], "balance of a hot wallet");
+    const account: ReconciledAddress = {
+      address: booked.wallet.address,
+      role: index === 0 ? "first-wallet" : "wallet",
+    };
+    const mined = unsettled.filter(({ wallet }) => wallet === account.address);
+    lines.push(await walletLine(sides, { account, booked, mined, chainAtoken }));
+  }
+  return lines;
+}
+
+async function walletLine(
+  sides: Sides,
+  found: {
+    readonly account: ReconciledAddress;
+    readonly booked: BookedWallet;
+    readonly mined: readonly MinedUnsettled[];
+    readonly chainAtoken: bigint;
+  },
+): Promise<AccountLine> {
+  const { account, booked, mined, chainAtoken } = found;
+  const { wallet } = booked;
+  const items: InFlightItem[] = mined.map(({ item }) => item);
+  if (!wallet.pastBooked) {
+    const past = [{ address: wallet.address, height: wallet.fromHeight - 1 }];
+    const [amountAtoken = 0n] = await askBalances(sides.chain, past);
+    if (amountAtoken > 0n) items.push({ what: "coins from before its registration", amountAtoken });
+  }
+  const line = accountLine(booked.account, booked.balanceAtoken, items, chainAtoken);
   if (line.differenceAtoken === 0n) return line;
-  const account = { address: hotWallet, isHotWallet: true };
   const expectedAtoken = line.chainAtoken - line.differenceAtoken;
-  const fromHeight = books.watchedFrom;
+  const fromHeight = Math.max(sides.books.watchedFrom, wallet.fromHeight);
+  const byTransaction = new Map(mined.map(({ hash, item }) => [hash, item.amountAtoken]));
   const amounts = { expectedAtoken, chainAtoken, byTransaction, fromHeight };
-  const found = await explainBreak(sides, account, amounts);
-  return { ...line, breaks: [found] };
+  return { ...line, breaks: [await explainBreak(sides, account, amounts)] };
+}
+
+/** A withdrawal's transaction that is mined and not booked yet. */
+interface MinedUnsettled {
+  readonly wallet: Address;
+  readonly hash: Hash32;
+  readonly item: InFlightItem;
 }
 
 /** Withdrawals that are mined up to the height and not booked yet, from their receipts. */
-async function minedButUnsettled({ chain, books }: Sides) {
-  const items: InFlightItem[] = [];
-  const byTransaction = new Map<Hash32, bigint>();
+async function minedButUnsettled({ chain, books }: Sides): Promise<MinedUnsettled[]> {
   const costs = await chain.minedCosts(books.unsettled.map((attempt) => attempt.hash));
-  books.unsettled.forEach((attempt, index) => {
+  return books.unsettled.flatMap(({ wallet, hash, withdrawalId, amountAtoken }, index) => {
     const cost = costs[index];
-    if (cost === undefined || cost.height > books.cursor.height) return;
-    const amountAtoken = -cost.feeAtoken - (cost.isSuccess ? attempt.amountAtoken : 0n);
-    byTransaction.set(attempt.hash, amountAtoken);
-    items.push({
-      what: `withdrawal ${attempt.withdrawalId} mined in block ${cost.height}, not settled yet`,
-      amountAtoken,
-    });
+    if (cost === undefined || cost.height > books.cursor.height) return [];
+    const item = {
+      what: `withdrawal ${withdrawalId} mined in block ${cost.height}, not settled yet`,
+      amountAtoken: -cost.feeAtoken - (cost.isSuccess ? amountAtoken : 0n),
+    };
+    return [{ wallet, hash, item }];
   });
-  return { items, byTransaction };
 }
 
 async function depositLine(sides: Sides): Promise<AccountLine> {
@@ -212,7 +253,7 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
   });
   const breaks: AddressBreak[] = [];
   for (const { entry, ...amounts } of uneven.slice(0, MAX_LISTED)) {
-    const account = { address: entry.address, isHotWallet: false };
+    const account: ReconciledAddress = { address: entry.address, role: "deposit-address" };
     // Before the backfill the past is in no book, and it is not what is missing.
     const fromHeight = entry.backfilled ? 0 : entry.fromHeight;
     const byTransaction = new Map<Hash32, bigint>();
@@ -257,7 +298,7 @@ async function askBalances(
 /** Finds the transactions whose effect differs between the chain and the books. */
 async function explainBreak(
   { database, chain, books }: Sides,
-  account: { readonly address: Address; readonly isHotWallet: boolean },
+  account: ReconciledAddress,
   found: {
     readonly expectedAtoken: bigint;
     readonly chainAtoken: bigint;

@@ -6,11 +6,11 @@ import {
   customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
-  HOT_WALLET,
   NATIVE_ASSET,
   NETWORK_FEE,
   SUSPENSE,
   UNASSIGNED,
+  walletAccount,
 } from "../books/accounts.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
@@ -143,8 +143,11 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
       `${hash} is no outflow that nobody asked for and that is not booked`,
     );
   }
+  await assertWallet(tx, account);
   for (const row of rows) {
-    const from: AccountCode = row.is_deposit ? DEPOSIT_ADDRESSES : HOT_WALLET;
+    const from: AccountCode = row.is_deposit
+      ? DEPOSIT_ADDRESSES
+      : walletAccount(storedAddress(row.wallet));
     if (account === from) throw new LedgerError("INVALID_DECISION", `it left ${from} itself`);
     const sides: Posting[] = [
       { debit: account, credit: from, amountAtoken: storedAtoken(row.amount_atoken) },
@@ -169,6 +172,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
       throw new LedgerError("INVALID_DECISION", `${address} is no deposit address of this ledger`);
     }
   }
+  for (const code of [debit, credit]) await assertWallet(tx, code);
   await postJournal(tx, {
     kind: "ledger.adjustment",
     idemKey: `adjustment:${key}`,
@@ -176,6 +180,18 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     memo: hash === undefined ? undefined : evidence(hash, address),
     postings: [{ debit, credit, amountAtoken }],
   });
+}
+
+/** An account of a wallet that nobody knows would hold coins that nobody looks for. */
+async function assertWallet(tx: Sql, code: AccountCode): Promise<void> {
+  const rows = await tx.query(
+    `SELECT 1 WHERE $1 LIKE 'asset:wallet:%'
+        AND NOT EXISTS (SELECT 1 FROM wallet WHERE 'asset:wallet:' || address = $1)`,
+    [code],
+  );
+  if (rows.length > 0) {
+    throw new LedgerError("INVALID_DECISION", `${code} is no account of a wallet of this ledger`);
+  }
 }
 
 /** Memo of an entry: the transaction that proves it, and the address that it is about. */

@@ -110,7 +110,7 @@ export async function claimPayment(
   },
 ): Promise<NewEvent[]> {
   const payment = await lockUndecided(tx, claim.hash);
-  const { destination, amountAtoken, wallet } = payment;
+  const { destination, amountAtoken } = payment;
   if (destination === undefined) throw refused(`${claim.hash} created a contract`);
   const inside = { transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx) };
   const [outcome] = await acceptWithdrawals(
@@ -123,7 +123,6 @@ export async function claimPayment(
         destination,
         destinationText: toChecksumAddress(destination),
         amountAtoken,
-        wallet,
       },
     ],
     LOST_REQUEST,

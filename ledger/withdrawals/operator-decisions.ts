@@ -11,7 +11,7 @@ import { endIfCancelled } from "./endings.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
-/** A withdrawal that only an operator lets go on. */
+/** A withdrawal that only an operator lets go on; without a slot it is no wallet's yet. */
 export interface FrozenWithdrawal {
   readonly id: WithdrawalId;
   readonly destination: Address;
@@ -112,22 +112,21 @@ export function takeOverFrozen(
  */
 export async function findUnclaimed(
   sql: Sql,
-  frozen: FrozenWithdrawal,
+  { wallet, frozen }: { readonly wallet: Address; readonly frozen: FrozenWithdrawal },
   transactions: readonly WalletTransaction[],
 ): Promise<Hash32 | undefined> {
   const equal = transactions.filter(
     ({ to, valueAtoken }) => to === frozen.destination && valueAtoken === frozen.amountAtoken,
   );
   const rows = await sql.query<{ hash: string }>(
-    `SELECT hash FROM withdrawal w, unnest($2::text[]) AS mined (hash)
-      WHERE w.id = $1 AND explanation_of(w.wallet, hash) IS NULL
+    `SELECT hash FROM unnest($3::text[]) AS mined (hash) WHERE explanation_of($2, hash) IS NULL
      UNION ALL SELECT tx_hash FROM undecided_payment_of($1) LIMIT 1`,
-    [frozen.id, equal.map(({ hash }) => hash)],
+    [frozen.id, wallet, equal.map(({ hash }) => hash)],
   );
   return rows[0] === undefined ? undefined : storedHash(rows[0].hash);
 }
 
-/** All frozen withdrawals of a wallet, oldest first. */
+/** Frozen withdrawals with an open slot of this wallet, and those without any, oldest first. */
 export async function readFrozenWithdrawals(
   sql: Sql,
   wallet: Address,
@@ -138,8 +137,11 @@ export async function readFrozenWithdrawals(
     amount_atoken: string;
     reason: string | null;
   }>(
-    `SELECT id, destination, amount_atoken::text, reason FROM withdrawal
-      WHERE wallet = $1 AND status = 'frozen' ORDER BY position`,
+    `SELECT id, destination, amount_atoken::text, reason FROM withdrawal w
+      WHERE status = 'frozen' AND NOT EXISTS (
+        SELECT 1 FROM nonce_slot s
+         WHERE s.withdrawal_id = w.id AND s.outcome IS NULL AND s.wallet <> $1)
+      ORDER BY position`,
     [wallet],
   );
   const slots = await sql.query<SlotRow>(
@@ -167,6 +169,15 @@ export async function heightBelowNonce(
     [options.wallet, options.nonce.toString()],
   );
   return storedInteger(rows[0]?.height);
+}
+
+/** The wallet whose nonce a withdrawal has that is not booked; undefined without one. */
+export async function walletOfOpenSlot(sql: Sql, id: WithdrawalId): Promise<Address | undefined> {
+  const rows = await sql.query<{ wallet: string }>(
+    `SELECT wallet FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS NULL`,
+    [id],
+  );
+  return rows[0] === undefined ? undefined : storedAddress(rows[0].wallet);
 }
 
 /** Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. */
@@ -209,12 +220,11 @@ export function skipForeignNonces(
     await tx.query(`SELECT wallet FROM hot_wallet WHERE wallet = $1 FOR UPDATE`, [options.wallet]);
     const matches = await tx.query<{ id: string; hash: string }>(
       `SELECT DISTINCT ON (w.id) w.id, paid.hash
-         FROM unnest($2::text[], $3::numeric[], $4::text[]) AS paid (destination, amount, hash)
+         FROM unnest($1::text[], $2::numeric[], $3::text[]) AS paid (destination, amount, hash)
          JOIN withdrawal w ON w.destination = paid.destination AND w.amount_atoken = paid.amount
-        WHERE w.wallet = $1 AND w.status = 'accepted'
+        WHERE w.status = 'accepted'
         ORDER BY w.id, paid.hash`,
       [
-        options.wallet,
         options.foreign.map(({ to }) => to ?? ""),
         options.foreign.map(({ valueAtoken }) => valueAtoken.toString()),
         options.foreign.map(({ hash }) => hash),
@@ -257,9 +267,9 @@ export function adoptPayment(
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal
-        WHERE id = $1 AND wallet = $2 AND status = 'frozen' AND destination = $3
-          AND amount_atoken = $4::numeric FOR UPDATE`,
-      [id, wallet, payment.to ?? "", payment.valueAtoken.toString()],
+        WHERE id = $1 AND status = 'frozen' AND destination = $2
+          AND amount_atoken = $3::numeric FOR UPDATE`,
+      [id, payment.to ?? "", payment.valueAtoken.toString()],
     );
     if (rows.length === 0) return false;
     await refuseBooked(tx, wallet, payment.hash);

@@ -14,6 +14,7 @@ import { createReconcileChain } from "../../cli/commands/reconcile.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
 import { listEvents } from "../../ledger/events.js";
+import { listWallets } from "../../ledger/wallets/wallet.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
 import { freePort } from "../helpers/ports.js";
 import { until } from "../helpers/until.js";
@@ -128,7 +129,7 @@ describe("a watcher killed with SIGKILL", () => {
     const report = await reconcile(
       bench.ledger.database,
       createReconcileChain(bench.node, signal),
-      HOT,
+      await listWallets(bench.ledger.database),
     );
     expect(report.clean).toBe(true);
   });

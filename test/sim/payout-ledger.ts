@@ -108,6 +108,7 @@ export class ModelLedger {
   port(): LaneLedger {
     return {
       readHotWallet: async () => ({
+        status: "active" as const,
         nextNonce: this.nextNonce,
         settledHeight: this.settledHeight,
         feesOfDayAtoken: this.feesOfDayAtoken,
@@ -123,6 +124,9 @@ export class ModelLedger {
       releaseLease: async ({ epoch }) => {
         if (epoch === this.#epoch) this.#owner = undefined;
       },
+      showBalance: async () => undefined,
+      // A single wallet pays everything.
+      readPayers: async () => [],
       readFreeze: async () => ({
         frozen: this.freeze !== undefined,
         reason: this.freeze ?? "",
@@ -138,7 +142,7 @@ export class ModelLedger {
         [...this.rows.values()]
           .filter((row) => row.status === "accepted" && row.waitsUntilMs <= this.nowMs())
           .slice(0, limit)
-          .map((row) => ({ ...row, customerId: "alice" })),
+          .map((row) => ({ ...row, customerId: "alice", waitedMs: 0, isToOwnWallet: false })),
       takeSlots: async (lease, candidates, budget) => this.#takeSlots(lease, candidates, budget),
       readLiveSlots: async (query) =>
         this.slots

@@ -227,6 +227,7 @@ class Model {
         guard: { mayGoOn: async () => true },
         node: this.#turns(this.#node(), enqueue),
         signer: this.#signer,
+        hasKey: () => true,
         chainId: 1n,
         settings: SETTINGS,
         clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },

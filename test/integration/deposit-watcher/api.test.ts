@@ -36,7 +36,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: bench.ledger.database,
       derivation,
-      chain: { node: bench.node, source: bench.source, watched: new AddressBook(HOT) },
+      chain: { node: bench.node, source: bench.source, watched: new AddressBook() },
       guard: bench.guard,
       headHeight: () => running.watcher.status.headHeight,
       onRegistered: () => running.watcher.wakeBackfill(),

@@ -74,7 +74,7 @@ beforeAll(async () => {
       database: ledger.database,
       derivation,
       guard: await LedgerGuard.open({ database: ledger.database, home, reporter: "test" }),
-      chain: { node, source, watched: new AddressBook(HOT) },
+      chain: { node, source, watched: new AddressBook() },
       headHeight: () => 7,
       onRegistered: () => undefined,
     }),

@@ -43,7 +43,6 @@ async function requestUntil(key: string, expiresAtMs: number): Promise<Withdrawa
         destination: destination(1),
         destinationText: destination(1),
         amountAtoken: 4n * TOKEN,
-        wallet: WALLET,
         expiresAtMs,
       },
     ],

@@ -27,6 +27,8 @@ import {
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";
+import { foundInHome, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
+import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
@@ -186,6 +188,8 @@ export class Desk {
     this.#database = owner;
     this.#watcher = await this.#open(roleUrl(url, "watcher"));
     this.#worker = await this.#open(roleUrl(url, "worker"));
+    const found = readHomeWallets(this.home).map((wallet) => foundInHome(wallet, "test"));
+    await registerWallets(this.#watcher, found);
   }
 
   async #open(url: string): Promise<LedgerDatabase> {
@@ -229,11 +233,18 @@ export class Desk {
       guard,
       node: createEvmClient(rpc),
       source,
-      book: new AddressBook(WALLET),
+      book: new AddressBook(),
       identity: { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
-      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+      options: {
+        pollIntervalMs: 20,
+        readsInFlight: 8,
+        staleHeadsAllowed: 3,
+        // A backup holds the lease of the watcher of then, as below.
+        leaseMs: 1_000,
+        owner: randomUUID(),
+      },
     });
     const controller = new AbortController();
     const faults: unknown[] = [];
@@ -277,6 +288,7 @@ export class Desk {
           gasPriceCapAtoken: GAS.priceCapAtoken,
           gasLimitMax: GAS.limitMax,
         }),
+        hasKey: () => true,
         chainId: FAKE_CHAIN_ID,
         settings: LANE,
         clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
@@ -312,7 +324,6 @@ export class Desk {
           destination: fields.to,
           destinationText: fields.to,
           amountAtoken: fields.amountAtoken,
-          wallet: WALLET,
         },
       ],
       { minimumAtoken: 0n, nowMs: 0 },

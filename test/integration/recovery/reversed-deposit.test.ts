@@ -33,11 +33,9 @@ describe("a deposit that was reversed", () => {
       areMined: (hashes: readonly string[]) => Promise.resolve(hashes.map(() => false)),
     };
     // More than a plan holds is refused, never cut: the cursor would go back over all of it.
-    const cut = planRewind(desk.database, chain, WALLET, { maxRows: 0 });
+    const cut = planRewind(desk.database, chain, { maxRows: 0 });
     await expect(cut).rejects.toMatchObject({ code: "RECOVERY" });
-    expect((await planRewind(desk.database, chain, WALLET, { maxRows: 1 }))?.deposits).toHaveLength(
-      1,
-    );
+    expect((await planRewind(desk.database, chain, { maxRows: 1 }))?.deposits).toHaveLength(1);
     await desk.causeway("recover", "--apply");
     await desk.watch();
     expect(await desk.availableAtoken("bob")).toBe(0n);
@@ -46,7 +44,7 @@ describe("a deposit that was reversed", () => {
       database: desk.database,
       node: { transactionStatus: nobody, getTransactionReceipt: nobody },
       source: { block: nobody, close: () => undefined },
-      watched: { customerOf: () => undefined, hotWallet: WALLET },
+      watched: { customerOf: () => undefined, walletFrom: () => undefined },
     };
     const hash = parseHash32(row?.tx_hash);
     const { code, deposits } = await explainTransaction(parts, hash, { signal: desk.signal });

@@ -41,7 +41,6 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
         minimumAtoken,
         clock: systemClock,
       }),
-      wallet: WALLET,
       onCancelled: () => undefined,
     }),
     access: singleKeyAccess("k3y"),
@@ -394,15 +393,16 @@ describe("the metrics", () => {
           ? Promise.reject(new SqlError("DATABASE_UNAVAILABLE", "gone", { retriable: true }))
           : house.database.query(text, values),
     };
-    registerWorkerFigures(metrics, { database, wallet: WALLET });
-    registerWorkerHealth(metrics, { laneStatus, isQueueOpen: () => false });
+    registerWorkerFigures(metrics, database);
+    const laneStatuses = () => [{ wallet: WALLET, hasKey: true, ...laneStatus() }];
+    registerWorkerHealth(metrics, { laneStatuses, isQueueOpen: () => false });
     const { body } = await post(bodyOf());
     const page = await metrics.page();
     expect(page).toMatch(/causeway_withdrawals\{status="accepted"\} [1-9]/);
     expect(page).toMatch(/causeway_withdrawals_oldest_open_age_seconds [0-9]/);
-    expect(page).toContain("causeway_withdrawals_in_flight 3");
-    expect(page).toContain("causeway_withdrawal_lane_stalled_seconds 4");
-    expect(page).toContain("causeway_signing_frozen 1");
+    expect(page).toContain(`causeway_withdrawals_in_flight{wallet="${WALLET}"} 3`);
+    expect(page).toContain(`causeway_withdrawal_lane_stalled_seconds{wallet="${WALLET}"} 4`);
+    expect(page).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
     expect(page).toContain("causeway_withdrawal_queue_open 0");
     expect(page).toContain('causeway_withdrawals_ended_total{status="cancelled"} 0');
     await cancelWithdrawal(house.database, body.id, "for the metrics");
@@ -413,12 +413,12 @@ describe("the metrics", () => {
     isDown = true;
     const later = await metrics.page();
     expect(later).not.toContain('status="accepted"');
-    expect(later).toContain("causeway_signing_frozen 1");
+    expect(later).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
   });
 
   it("tell their business to nobody without the key", async () => {
     const keyedMetrics = createMetrics({ processMetrics: false });
-    registerWorkerFigures(keyedMetrics, { database: house.database, wallet: WALLET });
+    registerWorkerFigures(keyedMetrics, house.database);
     const keyed = createServer(0n, keyedMetrics);
     await keyed.start();
     const ask = (headers: Record<string, string>) =>

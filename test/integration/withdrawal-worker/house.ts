@@ -5,9 +5,9 @@ import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import {
   customerAccount,
-  HOT_WALLET,
   NATIVE_ASSET,
   parseCustomerId,
+  walletAccount,
 } from "../../../ledger/books/accounts.js";
 import type { LedgerDatabase } from "../../../ledger/database.js";
 import { postJournal } from "../../../ledger/books/journal.js";
@@ -30,7 +30,7 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import { openTestLedger, registerTestWallets, type TestLedger } from "../../helpers/services/ledger.js";
 
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;
@@ -99,6 +99,7 @@ export class House {
     chain.mine();
     const identity = { chainId: FAKE_CHAIN_ID, genesisHash: chain.blockHash(0) };
     const ledger = await openTestLedger(identity, "worker");
+    await registerTestWallets(ledger.database, WALLET);
     await chain.start();
     return new House(chain, ledger);
   }
@@ -129,6 +130,7 @@ export class House {
         gasPriceCapAtoken: merged.gas.priceCapAtoken,
         gasLimitMax: merged.gas.limitMax,
       }),
+      hasKey: () => true,
       chainId: FAKE_CHAIN_ID,
       settings: merged,
       clock: this.clock,
@@ -146,7 +148,9 @@ export class House {
         kind: "test.fund",
         idemKey: `fund:${randomUUID()}`,
         effectiveHeight: 0,
-        postings: [{ debit: HOT_WALLET, credit: customerAccount(customerId), amountAtoken }],
+        postings: [
+          { debit: walletAccount(WALLET), credit: customerAccount(customerId), amountAtoken },
+        ],
       });
     });
   }
@@ -215,7 +219,6 @@ export function requestOf(fields: Partial<WithdrawalRequest> = {}): WithdrawalRe
     destination,
     destinationText: destination,
     amountAtoken: TOKEN,
-    wallet: WALLET,
     ...fields,
   };
 }
