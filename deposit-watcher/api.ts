@@ -1,9 +1,11 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import { type Height, parseHash32 } from "../chain/hex.js";
-import { parseCustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
+import { NATIVE_ASSET, parseCustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
+import { amountFields } from "../ledger/books/amount-fields.js";
 import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
 import {
+  type CustomerBalance,
   customerBalances,
   DEPOSIT_STATUSES,
   findDeposit,
@@ -137,9 +139,9 @@ async function getEvidence(parts: DepositApiParts, request: HttpRequest): Promis
         key: entry.idemKey,
         effectiveHeight: entry.effectiveHeight,
         postedAt: entry.postedAt.toISOString(),
-        postings: entry.postings.map(({ amountAtoken, ...posting }) => ({
+        postings: entry.postings.map(({ amountUnits, ...posting }) => ({
           ...posting,
-          amountAtoken: amountAtoken.toString(),
+          ...amountFields(posting.asset, amountUnits),
         })),
       })),
       balanceProof: `causeway audit balance ${toChecksumAddress(deposit.address)} --height ${deposit.height}`,
@@ -195,14 +197,23 @@ async function getBalances(parts: DepositApiParts, request: HttpRequest): Promis
   return {
     body: {
       customerId: id,
-      balances: balances.map((balance) => ({
-        asset: balance.asset,
-        availableAtoken: balance.availableAtoken.toString(),
-        heldAtoken: balance.heldAtoken.toString(),
-        pendingAtoken: balance.pendingAtoken.toString(),
-      })),
+      balances: balances.map(encodeBalance),
     },
   };
+}
+
+/** In units on every asset, in atoken beside it on the native one. */
+function encodeBalance({ asset, ...units }: CustomerBalance) {
+  const availableUnits = units.availableUnits.toString();
+  const heldUnits = units.heldUnits.toString();
+  const pendingUnits = units.pendingUnits.toString();
+  const native = {
+    availableAtoken: availableUnits,
+    heldAtoken: heldUnits,
+    pendingAtoken: pendingUnits,
+  };
+  const isNative = asset === NATIVE_ASSET;
+  return { asset, availableUnits, heldUnits, pendingUnits, ...(isNative ? native : {}) };
 }
 
 async function getEvents(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
@@ -225,7 +236,7 @@ function encodeDeposit(deposit: StoredDeposit, headHeight: Height | undefined) {
     address: toChecksumAddress(deposit.address),
     customerId: deposit.customerId,
     asset: deposit.asset,
-    amountAtoken: deposit.amountAtoken.toString(),
+    ...amountFields(deposit.asset, deposit.amountUnits),
     status: deposit.status,
     blockNumber: deposit.height,
     blockHash: deposit.blockHash,

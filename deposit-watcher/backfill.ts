@@ -3,6 +3,7 @@
  * customer go to suspense, one deposit row per operation, proven against the balance. And that of hot
  * wallets: what they held when they were registered, as one balance.
  */
+import { NATIVE_ASSET } from "../ledger/books/accounts.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
 import { bookWalletPast } from "../ledger/books/wallet-flows.js";
 import { proveWatchLease, type WatchLease } from "../ledger/deposits/watch-lease.js";
@@ -118,6 +119,7 @@ function splitPast(address: DepositAddress, entries: readonly AccountJournalEntr
     // A transfer to itself moved nothing.
     if (entry.change.from === entry.change.to) continue;
     const place = {
+      asset: NATIVE_ASSET,
       address: address.address,
       height: entry.height,
       txHash: entry.transactionHash ?? entry.blockHash,
@@ -128,12 +130,12 @@ function splitPast(address: DepositAddress, entries: readonly AccountJournalEntr
       inflows.push({
         ...place,
         customerId: address.customerId,
-        amountAtoken: entry.deltaAtoken,
+        amountUnits: entry.deltaAtoken,
         blockHash: entry.blockHash,
         creditable: false,
       });
     } else {
-      outflows.push({ ...place, amountAtoken: -entry.deltaAtoken });
+      outflows.push({ ...place, amountUnits: -entry.deltaAtoken });
     }
   }
   return { inflows, outflows };

@@ -4,7 +4,7 @@
  */
 import type { Address } from "../chain/address.js";
 import type { Hash32, Height } from "../chain/hex.js";
-import { type CustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
+import { type CustomerId, NATIVE_ASSET, UNASSIGNED } from "../ledger/books/accounts.js";
 import type { NewDeposit } from "../ledger/deposits/deposits.js";
 import type { Outflow, WalletInflow } from "../ledger/books/wallet-flows.js";
 
@@ -102,7 +102,7 @@ interface Matching {
 
 function matchTransaction(matching: Matching): void {
   const { transaction, watched, deltas } = matching;
-  const spent = new Map<Address, { amountAtoken: bigint; feeAtoken: bigint }>();
+  const spent = new Map<Address, { amountUnits: bigint; feeAtoken: bigint }>();
   for (const operation of transaction.operations) {
     if (!isEffective(operation)) continue;
     const { address, amountAtoken } = operation;
@@ -115,9 +115,9 @@ function matchTransaction(matching: Matching): void {
     if (amountAtoken > 0n) {
       addInflow(matching, operation, customerId);
     } else {
-      const sum = spent.get(address) ?? { amountAtoken: 0n, feeAtoken: 0n };
+      const sum = spent.get(address) ?? { amountUnits: 0n, feeAtoken: 0n };
       if (operation.type === "FEE") sum.feeAtoken -= amountAtoken;
-      else sum.amountAtoken -= amountAtoken;
+      else sum.amountUnits -= amountAtoken;
       spent.set(address, sum);
     }
   }
@@ -139,7 +139,7 @@ function addInflow(
 ): void {
   const { block, transaction, watched, result } = matching;
   const place = {
-    amountAtoken: operation.amountAtoken,
+    amountUnits: operation.amountAtoken,
     height: block.height,
     txHash: transaction.hash,
     txIndex: transaction.index,
@@ -150,6 +150,7 @@ function addInflow(
   } else if (customerId !== undefined) {
     result.deposits.push({
       ...place,
+      asset: NATIVE_ASSET,
       address: operation.address,
       customerId,
       blockHash: block.hash,

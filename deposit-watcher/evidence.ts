@@ -94,7 +94,7 @@ async function askChain(
       hash === deposit.blockHash &&
       block?.hash === hash &&
       operation?.address === address &&
-      operation.amountAtoken === deposit.amountAtoken &&
+      operation.amountAtoken === deposit.amountUnits &&
       balanceAfterAtoken - balanceBeforeAtoken === operationsAtoken,
   };
 }

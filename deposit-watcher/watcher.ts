@@ -351,13 +351,12 @@ export class Watcher {
     metrics.foreignOutflows(result.foreignOutflows.length);
     if (result.detected > 0) log.debug({ count: result.detected, height }, "deposits detected");
     if (result.credited > 0) {
-      const amountAtoken = result.creditedAtoken.toString();
-      log.debug({ count: result.credited, amountAtoken, height }, "deposits credited");
+      log.debug({ count: result.credited, height }, "deposits credited");
     }
     for (const outflow of result.foreignOutflows) {
       const fields = {
         ...outflow,
-        amountAtoken: outflow.amountAtoken.toString(),
+        amountUnits: outflow.amountUnits.toString(),
         feeAtoken: outflow.feeAtoken.toString(),
       };
       log.error(fields, "coins left one of our addresses and nobody asked for it");

@@ -10,6 +10,7 @@ import { PayoutExits1760000000003 } from "./migrations/0003-payout-exits.js";
 import { Recovery1760000000004 } from "./migrations/0004-recovery.js";
 import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
+import { Units1760000000007 } from "./migrations/0007-units.js";
 import { Wallets1760000000008 } from "./migrations/0008-wallets.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -27,6 +28,7 @@ export const LEDGER_MIGRATIONS = [
   Recovery1760000000004,
   Access1760000000005,
   DepositEvidence1760000000006,
+  Units1760000000007,
   Wallets1760000000008,
 ] as const;
 

@@ -121,10 +121,10 @@ function decisionLine(decision: Decision): string {
 
 function openLines(open: OpenMatters): string[] {
   return [
-    ...open.payments.map(({ hash, height, destination, amountAtoken }) => {
+    ...open.payments.map(({ hash, height, destination, amountUnits }) => {
       const to = destination === undefined ? "a new contract" : toChecksumAddress(destination);
       return (
-        `recovered payment ${hash} of block ${height}: ${atokenToToken(amountAtoken)} TOKEN to ` +
+        `recovered payment ${hash} of block ${height}: ${atokenToToken(amountUnits)} TOKEN to ` +
         `${to}: link-payment or write-off-payment`
       );
     }),
@@ -135,8 +135,8 @@ function openLines(open: OpenMatters): string[] {
     ),
     ...open.frozen.map(({ id, reason }) => `withdrawal ${id} is frozen: ${reason}`),
     ...open.outflows.map(
-      ({ hash, amountAtoken, feeAtoken, height }) =>
-        `outflow ${hash} of block ${height} (${atokenToToken(amountAtoken)} TOKEN, fee ` +
+      ({ hash, amountUnits, feeAtoken, height }) =>
+        `outflow ${hash} of block ${height} (${atokenToToken(amountUnits)} TOKEN, fee ` +
         `${atokenToToken(feeAtoken)}) was asked for by nobody: accept-outflow`,
     ),
     ...open.proposals.map(decisionLine),

@@ -6,6 +6,7 @@ import {
   type RewindPlan,
 } from "../../ledger/recovery/older-chain.js";
 import { applyRewind, type RewindResult } from "../../ledger/recovery/rewind.js";
+import { amountText } from "../amount-text.js";
 import { type LedgerCommand, type OpenedLedger, toJson } from "./ledger-tools.js";
 
 /** Raw transactions in one request. */
@@ -105,8 +106,8 @@ function rewindLines(
       ? [`${done ? "done" : "to do"}: the watcher goes back to block ${to.height}`]
       : ["The last booked block is there; the watcher stays."]),
     ...deposits.map(
-      ({ id, txHash, amountAtoken, customerId, status }) =>
-        `missing deposit ${id}: ${atokenToToken(amountAtoken)} TOKEN of ${customerId}, ${status}, ` +
+      ({ id, txHash, asset, amountUnits, customerId, status }) =>
+        `missing deposit ${id}: ${amountText(asset, amountUnits)} of ${customerId}, ${status}, ` +
         `${txHash}: ${done ? "reversed" : "will be reversed"}`,
     ),
     ...inflows.map(
@@ -114,17 +115,16 @@ function rewindLines(
         `missing inflow of a hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
     ),
     ...payments.map(
-      ({ withdrawalId, nonce, amountAtoken, hash, raw }) =>
-        `missing payment ${hash} (nonce ${nonce}): ${atokenToToken(amountAtoken)} TOKEN of ` +
+      ({ withdrawalId, nonce, amountUnits, hash, raw }) =>
+        `missing payment ${hash} (nonce ${nonce}): ${atokenToToken(amountUnits)} TOKEN of ` +
         `${withdrawalId ?? "a recovered payment"}${raw === undefined ? ": its bytes are not here" : ""}`,
     ),
     ...(resent ?? []).map(({ hash, outcome }) => `sent again: ${hash}: ${outcome}`),
-    ...(result !== undefined && result.shortAtoken > 0n
-      ? [
-          `customers have withdrawn ${atokenToToken(result.shortAtoken)} TOKEN of the reversed ` +
-            "deposits: booked to asset:break",
-        ]
-      : []),
+    ...(result?.short ?? []).map(
+      ({ asset, amountUnits }) =>
+        `customers have withdrawn ${amountText(asset, amountUnits)} of the reversed deposits: ` +
+        "booked to asset:break",
+    ),
     done
       ? "When the payments are mined again: causeway withdrawals release"
       : "Nothing was changed. If the newest blocks can come back, wait for them; " +

@@ -3,7 +3,7 @@
  * more, and the kill switch of signing.
  */
 import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
-import { atokenToToken } from "../../chain/units.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import {
@@ -21,6 +21,7 @@ import {
   listWithdrawals,
   type Withdrawal,
 } from "../../ledger/withdrawals/withdrawals.js";
+import { amountText } from "../amount-text.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { CliError } from "../errors.js";
 import { withLedgerAlone } from "./ledger-alone.js";
@@ -188,19 +189,19 @@ export function switchLine({ wallet, frozen, changedAt, reason }: WalletSwitch):
 }
 
 function rowOf(withdrawal: Withdrawal): string {
-  const { id, status, customerId, amountAtoken, destination, nonce, reason } = withdrawal;
+  const { id, status, customerId, asset, amountUnits, destination, nonce, reason } = withdrawal;
   const place = nonce === undefined ? "" : ` nonce ${nonce}`;
   const why = reason === undefined ? "" : ` (${reason})`;
-  const amount = `${atokenToToken(amountAtoken)} ${withdrawal.asset}`;
+  const amount = amountText(asset, amountUnits);
   return `${id} ${status} ${customerId} ${amount} -> ${toChecksumAddress(destination)}${place}${why}`;
 }
 
 function detailsOf(withdrawal: Withdrawal): string[] {
-  const { amountAtoken, hashes, txHash, blockNumber, history, expiresAt } = withdrawal;
+  const { asset, amountUnits, hashes, txHash, blockNumber, history, expiresAt } = withdrawal;
   const mined = blockNumber === undefined ? "not yet" : `${txHash} in block ${blockNumber}`;
   return [
     rowOf(withdrawal),
-    `  amount     ${amountAtoken} atoken`,
+    `  amount     ${amountUnits} ${asset === NATIVE_ASSET ? "atoken" : `units of ${asset}`}`,
     `  signed     ${hashes.length === 0 ? "nothing yet" : hashes.join(", ")}`,
     `  mined      ${mined}`,
     ...(expiresAt === undefined ? [] : [`  deadline   ${expiresAt}`]),

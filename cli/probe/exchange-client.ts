@@ -7,7 +7,7 @@ import { type HttpAnswer, httpRequest } from "./http-request.js";
 
 const address = z.string().transform((text): Address => parseAddress(text));
 const hash = z.string().transform((text): Hash32 => parseHash32(text));
-const atoken = z
+const units = z
   .string()
   .regex(/^(0|[1-9][0-9]{0,77})$/)
   .transform((text) => BigInt(text));
@@ -17,7 +17,7 @@ const addressAnswer = z.object({ address, bech32: z.string(), customerId: z.stri
 const deposit = z.object({
   id: z.union([z.string(), z.number()]).transform(String),
   address,
-  amountAtoken: atoken,
+  amountAtoken: units,
   status: z.enum(["detected", "credited", "held", "suspense"]),
   blockNumber: z.number(),
   blockHash: hash,
@@ -30,7 +30,7 @@ const depositPage = z.object({ deposits: z.array(deposit) });
 const withdrawal = z.object({
   id: z.union([z.string(), z.number()]).transform(String),
   status: z.string(),
-  amountAtoken: atoken,
+  amountAtoken: units,
   nonce: z.union([z.number(), z.string()]).nullish(),
   txHash: hash.nullish(),
   blockNumber: z.number().nullish(),
@@ -40,9 +40,9 @@ const balanceAnswer = z.object({
   balances: z.array(
     z.object({
       asset: z.string(),
-      availableAtoken: atoken,
-      heldAtoken: atoken,
-      pendingAtoken: atoken,
+      availableUnits: units,
+      heldUnits: units,
+      pendingUnits: units,
     }),
   ),
 });
@@ -53,7 +53,7 @@ export type DepositView = z.output<typeof deposit>;
 /** A withdrawal as the withdrawal API shows it; the fields that the kit reads. */
 export type WithdrawalView = z.output<typeof withdrawal>;
 
-/** One asset of a customer, in atoken. */
+/** One asset of a customer, in its smallest unit. */
 export type BalanceView = z.output<typeof balanceAnswer>["balances"][number];
 
 /** Where the APIs are, and the key that opens them. */

@@ -11,6 +11,7 @@ import { signLegacy } from "../../chain/transaction.js";
 import { ATOKEN_PER_TOKEN, atokenToToken } from "../../chain/units.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
+import { amountText } from "../amount-text.js";
 import { CliError } from "../errors.js";
 import type {
   BalanceView,
@@ -121,20 +122,20 @@ export async function verifyWalkthrough(
   const balances = (await exchange.balances(result.customerId, signal)) ?? [];
   const token = balances.find(({ asset }) => asset === "TOKEN");
   const left = DEMO_DEPOSIT_ATOKEN - DEMO_WITHDRAWAL_ATOKEN;
-  check(token?.availableAtoken === left, `the ledger says ${token?.availableAtoken} available`);
-  check(token?.heldAtoken === 0n, `the ledger says ${token?.heldAtoken} held`);
+  check(token?.availableUnits === left, `the ledger says ${token?.availableUnits} available`);
+  check(token?.heldUnits === 0n, `the ledger says ${token?.heldUnits} held`);
   return balances;
 }
 
-/** Lines with the balances of a customer, in TOKEN. */
+/** Lines with the balances of a customer, one for each asset. */
 export function describeBalances(customerId: string, balances: readonly BalanceView[]): string[] {
-  return balances.map(({ asset, availableAtoken, heldAtoken, pendingAtoken }) => {
+  return balances.map(({ asset, availableUnits, heldUnits, pendingUnits }) => {
     const parts = [
-      `available ${atokenToToken(availableAtoken)}`,
-      `held ${atokenToToken(heldAtoken)}`,
-      `pending ${atokenToToken(pendingAtoken)}`,
+      `available ${amountText(asset, availableUnits)}`,
+      `held ${amountText(asset, heldUnits)}`,
+      `pending ${amountText(asset, pendingUnits)}`,
     ];
-    return row("ledger", `${customerId}: ${parts.join(", ")} ${asset}`);
+    return row("ledger", `${customerId}: ${parts.join(", ")}`);
   });
 }
 

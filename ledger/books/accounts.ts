@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import { LedgerError } from "../errors.js";
 
-/** The only asset of this version; rows carry it so that tokens need no new tables. */
+/** The chain's own coin, counted in atoken. */
 export const NATIVE_ASSET = "TOKEN";
 
 /**

@@ -7,15 +7,17 @@ import { isDeepStrictEqual } from "node:util";
 import type { Height } from "../../chain/hex.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { type AccountCode, NATIVE_ASSET } from "./accounts.js";
+import type { AccountCode } from "./accounts.js";
 import { LedgerError } from "../errors.js";
 
 /** One movement between two accounts. */
 export interface Posting {
+  /** `TOKEN` or the symbol of a registered token: both sides are of it. */
+  readonly asset: string;
   readonly debit: AccountCode;
   readonly credit: AccountCode;
-  /** Greater than zero, below 2^256. */
-  readonly amountAtoken: bigint;
+  /** In the asset's smallest unit: greater than zero, below 2^256. */
+  readonly amountUnits: bigint;
 }
 
 /** Postings of one event, posted together or not at all. */
@@ -65,10 +67,10 @@ const INSERT_ENTRIES = `
     ON CONFLICT (idem_key) DO NOTHING
     RETURNING id, idem_key
   ), written AS (
-    INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
-    SELECT entry.id, leg.place, $5, leg.debit, leg.credit, leg.amount_atoken
-      FROM unnest($6::text[], $7::integer[], $8::text[], $9::text[], $10::numeric[])
-           AS leg (idem_key, place, debit, credit, amount_atoken)
+    INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
+    SELECT entry.id, leg.place, leg.asset, leg.debit, leg.credit, leg.amount_units
+      FROM unnest($5::text[], $6::integer[], $7::text[], $8::text[], $9::text[], $10::numeric[])
+           AS leg (idem_key, place, asset, debit, credit, amount_units)
       JOIN entry USING (idem_key)
      ORDER BY entry.id, leg.place
   )
@@ -84,12 +86,12 @@ async function insertEntries(tx: Sql, entries: readonly JournalEntry[]): Promise
       entries.map((entry) => entry.idemKey),
       entries.map((entry) => entry.effectiveHeight),
       entries.map((entry) => entry.memo ?? null),
-      NATIVE_ASSET,
       legs.map((leg) => leg.idemKey),
       legs.map((leg) => leg.place),
+      legs.map((leg) => leg.posting.asset),
       legs.map((leg) => leg.posting.debit),
       legs.map((leg) => leg.posting.credit),
-      legs.map((leg) => leg.posting.amountAtoken.toString()),
+      legs.map((leg) => leg.posting.amountUnits.toString()),
     ]);
     return rows.map((row) => row.idem_key);
   } catch (error) {
@@ -119,15 +121,16 @@ interface StoredEntryRow {
   readonly idem_key: string;
   readonly kind: string;
   readonly effective_height: string | null;
-  readonly legs: readonly { debit: string; credit: string; amount: string }[];
+  readonly legs: readonly { asset: string; debit: string; credit: string; amount: string }[];
 }
 
 /** A key that is used for something else would hide a movement, so it is a fault, not a repeat. */
 async function assertSameContent(tx: Sql, entries: readonly JournalEntry[]): Promise<void> {
   const rows = await tx.query<StoredEntryRow>(
     `SELECT entry.idem_key, entry.kind, entry.effective_height::text,
-            coalesce(jsonb_agg(jsonb_build_object('debit', posting.debit, 'credit', posting.credit,
-              'amount', posting.amount_atoken::text) ORDER BY posting.place)
+            coalesce(jsonb_agg(jsonb_build_object('asset', posting.asset, 'debit', posting.debit,
+              'credit', posting.credit, 'amount', posting.amount_units::text)
+              ORDER BY posting.place)
               FILTER (WHERE posting.id IS NOT NULL), '[]') AS legs
        FROM journal_entry entry LEFT JOIN posting ON posting.journal_id = entry.id
       WHERE entry.idem_key = ANY ($1::text[])
@@ -142,9 +145,10 @@ async function assertSameContent(tx: Sql, entries: readonly JournalEntry[]): Pro
       kind: entry.kind,
       effective_height: entry.effectiveHeight === null ? null : String(entry.effectiveHeight),
       legs: entry.postings.map((posting) => ({
+        asset: posting.asset,
         debit: posting.debit,
         credit: posting.credit,
-        amount: posting.amountAtoken.toString(),
+        amount: posting.amountUnits.toString(),
       })),
     };
     if (row === undefined || !isDeepStrictEqual({ ...row }, expected)) {

@@ -2,7 +2,13 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { type AccountCode, DEPOSIT_ADDRESSES, HOT_WALLET, walletAccount } from "./accounts.js";
+import {
+  type AccountCode,
+  DEPOSIT_ADDRESSES,
+  HOT_WALLET,
+  NATIVE_ASSET,
+  walletAccount,
+} from "./accounts.js";
 import { type Incident, openIncident } from "../incidents.js";
 import {
   storedAddress,
@@ -127,15 +133,16 @@ async function readAssets(tx: Sql, height: Height, wallets: readonly HotWallet[]
   const rows = await tx.query<{ account: string; balance: string }>(
     `SELECT account, sum(amount) AS balance
        FROM (
-         SELECT debit AS account, amount_atoken AS amount, journal_id FROM posting
-          WHERE debit = ANY ($1::text[])
+         SELECT debit AS account, amount_units AS amount, journal_id FROM posting
+          WHERE debit = ANY ($1::text[]) AND asset = $3
          UNION ALL
-         SELECT credit, -amount_atoken, journal_id FROM posting WHERE credit = ANY ($1::text[])
+         SELECT credit, -amount_units, journal_id FROM posting
+          WHERE credit = ANY ($1::text[]) AND asset = $3
        ) AS side
        JOIN journal_entry entry ON entry.id = side.journal_id
       WHERE entry.effective_height IS NULL OR entry.effective_height <= $2
       GROUP BY account`,
-    [[...codes, DEPOSIT_ADDRESSES], height],
+    [[...codes, DEPOSIT_ADDRESSES], height, NATIVE_ASSET],
   );
   const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
   return {
@@ -153,8 +160,9 @@ async function readAssets(tx: Sql, height: Height, wallets: readonly HotWallet[]
 
 async function readUnposted(tx: Sql): Promise<bigint> {
   const rows = await tx.query<{ amount: string }>(
-    `SELECT coalesce(sum(amount_atoken), 0) AS amount FROM deposit
-      WHERE status IN ('detected', 'held')`,
+    `SELECT coalesce(sum(amount_units), 0) AS amount FROM deposit
+      WHERE asset = $1 AND status IN ('detected', 'held')`,
+    [NATIVE_ASSET],
   );
   return storedAtoken(rows[0]?.amount);
 }
@@ -169,14 +177,14 @@ async function readAddresses(tx: Sql, height: Height): Promise<BookedAddress[]> 
     `SELECT registered.address, registered.from_height, registered.backfilled,
             coalesce(inflow.amount, 0) + coalesce(other.amount, 0) AS booked
        FROM deposit_address registered
-       LEFT JOIN (SELECT address, sum(amount_atoken) AS amount FROM deposit
-                   WHERE status <> 'reversed' GROUP BY address)
+       LEFT JOIN (SELECT address, sum(amount_units) AS amount FROM deposit
+                   WHERE asset = $3 AND status <> 'reversed' GROUP BY address)
               AS inflow ON inflow.address = registered.address
        LEFT JOIN (SELECT address, sum(delta) AS amount FROM (${ADDRESS_ENTRIES}) AS entries
-                   WHERE effective_height <= $2 GROUP BY address)
+                   WHERE asset = $3 AND effective_height <= $2 GROUP BY address)
               AS other ON other.address = registered.address
       ORDER BY registered.index`,
-    [DEPOSIT_ADDRESSES, height],
+    [DEPOSIT_ADDRESSES, height, NATIVE_ASSET],
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
@@ -192,8 +200,8 @@ async function readAddresses(tx: Sql, height: Height): Promise<BookedAddress[]> 
  */
 const ADDRESS_ENTRIES = `
   SELECT split_part(entry.memo, ' ', 2) AS address, split_part(entry.memo, ' ', 1) AS tx_hash,
-         coalesce(entry.effective_height, 0) AS effective_height,
-         CASE WHEN posting.debit = $1 THEN amount_atoken ELSE -amount_atoken END AS delta
+         coalesce(entry.effective_height, 0) AS effective_height, posting.asset,
+         CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta
     FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
    WHERE entry.kind IN ('deposit.past_outflow', 'ledger.outflow', 'ledger.adjustment')
      AND (posting.debit = $1 OR posting.credit = $1)`;
@@ -211,7 +219,7 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
     decided_by: string;
     decision: string;
   }>(
-    `SELECT posting.debit, posting.credit, posting.amount_atoken::text AS amount, entry.memo,
+    `SELECT posting.debit, posting.credit, posting.amount_units::text AS amount, entry.memo,
             entry.effective_height::text AS height, decision.reason, decision.proposed_by,
             decision.decided_by, decision.id::text AS decision
        FROM operator_decision decision
@@ -225,8 +233,9 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
       WHERE decision.status = 'done' AND entry.effective_height <= $2
         AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[])
              OR is_wallet_account(posting.debit) OR is_wallet_account(posting.credit))
+        AND posting.asset = $3
       ORDER BY entry.id DESC, posting.place LIMIT ${MAX_LISTED}`,
-    [[HOT_WALLET, DEPOSIT_ADDRESSES], height],
+    [[HOT_WALLET, DEPOSIT_ADDRESSES], height, NATIVE_ASSET],
   );
   return rows.map((row) => ({
     decision: storedInteger(row.decision),
@@ -242,7 +251,7 @@ async function readDecidedEntries(tx: Sql, height: Height): Promise<DecidedEntry
 
 async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
   const rows = await tx.query<{ count: string; amount: string }>(
-    `SELECT count(*) AS count, coalesce(sum(amount_atoken), 0) AS amount FROM recovered_payment
+    `SELECT count(*) AS count, coalesce(sum(amount_units), 0) AS amount FROM recovered_payment
       WHERE decision IS NULL`,
   );
   return {
@@ -253,22 +262,24 @@ async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
 
 async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
   const rows = await tx.query<
-    Record<"wallet" | "hash" | "withdrawal_id" | "amount_atoken", string>
+    Record<"wallet" | "hash" | "withdrawal_id" | "amount_units", string>
   >(
     `SELECT slot.wallet, attempt.hash, slot.withdrawal_id,
-            CASE attempt.kind WHEN 'cancel' THEN 0 ELSE withdrawal.amount_atoken END
-              AS amount_atoken
+            CASE WHEN attempt.kind = 'cancel' OR withdrawal.asset <> $1 THEN 0
+                 ELSE withdrawal.amount_units END
+              AS amount_units
        FROM nonce_slot slot
        JOIN withdrawal_attempt attempt ON attempt.slot_id = slot.id
        JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
       WHERE slot.outcome IS NULL
       ORDER BY slot.wallet, slot.nonce, attempt.n`,
+    [NATIVE_ASSET],
   );
   return rows.map((row) => ({
     wallet: storedAddress(row.wallet),
     hash: storedHash(row.hash),
     withdrawalId: row.withdrawal_id,
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountAtoken: storedAtoken(row.amount_units),
   }));
 }
 
@@ -276,16 +287,21 @@ async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
 async function readTotals(tx: Sql) {
   const rows = await tx.query<Record<string, string>>(
     `SELECT
-       (SELECT coalesce(sum(available_atoken), 0) FROM customer_balance) AS available,
-       (SELECT coalesce(sum(held_atoken), 0) FROM customer_balance) AS held,
-       (SELECT coalesce(sum(amount_atoken), 0) FROM withdrawal
-         WHERE status NOT IN ('settled', 'failed', 'rejected', 'cancelled')) AS open_withdrawals,
+       (SELECT coalesce(sum(available_units), 0) FROM customer_balance
+         WHERE asset = $1) AS available,
+       (SELECT coalesce(sum(held_units), 0) FROM customer_balance
+         WHERE asset = $1) AS held,
+       (SELECT coalesce(sum(amount_units), 0) FROM withdrawal
+         WHERE asset = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled')) AS open_withdrawals,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
-          FROM (SELECT debit AS account, amount_atoken AS amount FROM posting
-                UNION ALL SELECT credit, -amount_atoken FROM posting) AS side) AS debit_side,
+          FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
+                UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
+         AS debit_side,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN 0 ELSE -amount END), 0)
-          FROM (SELECT debit AS account, amount_atoken AS amount FROM posting
-                UNION ALL SELECT credit, -amount_atoken FROM posting) AS side) AS credit_side`,
+          FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
+                UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
+         AS credit_side`,
+    [NATIVE_ASSET],
   );
   const amount = (name: string) => storedAtoken(rows[0]?.[name]);
   const pairs: readonly (readonly [string, string, string])[] = [
@@ -308,20 +324,21 @@ async function readCustomerBreaks(tx: Sql): Promise<InternalBreak[]> {
   const rows = await tx.query<{ account: string; expected: string; found: string }>(
     `WITH posted AS (
        SELECT account, sum(amount) AS amount
-         FROM (SELECT credit AS account, amount_atoken AS amount FROM posting
-               UNION ALL SELECT debit, -amount_atoken FROM posting) AS side
+         FROM (SELECT credit AS account, amount_units AS amount FROM posting WHERE asset = $1
+               UNION ALL SELECT debit, -amount_units FROM posting WHERE asset = $1) AS side
         WHERE account ~ '^liability:(customer|held):' GROUP BY account
      ), kept AS (
-       SELECT 'liability:customer:' || customer_id AS account, sum(available_atoken) AS amount
-         FROM customer_balance GROUP BY customer_id
+       SELECT 'liability:customer:' || customer_id AS account, sum(available_units) AS amount
+         FROM customer_balance WHERE asset = $1 GROUP BY customer_id
        UNION ALL
-       SELECT 'liability:held:' || customer_id, sum(held_atoken)
-         FROM customer_balance GROUP BY customer_id
+       SELECT 'liability:held:' || customer_id, sum(held_units)
+         FROM customer_balance WHERE asset = $1 GROUP BY customer_id
      )
      SELECT account, coalesce(posted.amount, 0) AS expected, coalesce(kept.amount, 0) AS found
        FROM posted FULL JOIN kept USING (account)
       WHERE coalesce(posted.amount, 0) <> coalesce(kept.amount, 0)
       ORDER BY account LIMIT ${MAX_LISTED}`,
+    [NATIVE_ASSET],
   );
   return rows.map((row) => ({
     what: `balance row of ${row.account} = its postings`,
@@ -346,8 +363,8 @@ export async function bookedByTransaction(
   const rows = await sql.query<{ tx_hash: string; delta: string }>(
     role === "deposit-address" ? DEPOSIT_ADDRESS_BY_TRANSACTION : HOT_WALLET_BY_TRANSACTION,
     role === "deposit-address"
-      ? [DEPOSIT_ADDRESSES, address, upToHeight]
-      : [accountsOf(address, role === "first-wallet"), upToHeight],
+      ? [DEPOSIT_ADDRESSES, address, upToHeight, NATIVE_ASSET]
+      : [accountsOf(address, role === "first-wallet"), upToHeight, NATIVE_ASSET],
   );
   return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
 }
@@ -356,23 +373,24 @@ export async function bookedByTransaction(
 const HOT_WALLET_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
     SELECT coalesce(slot.mined_hash, split_part(entry.memo, ' ', 1)) AS tx_hash,
-           CASE WHEN posting.debit = ANY ($1::text[]) THEN amount_atoken
-                ELSE -amount_atoken END AS delta
+           CASE WHEN posting.debit = ANY ($1::text[]) THEN amount_units
+                ELSE -amount_units END AS delta
       FROM posting
       JOIN journal_entry entry ON entry.id = posting.journal_id
       LEFT JOIN nonce_slot slot ON entry.idem_key = 'withdrawal:' || slot.withdrawal_id || ':end'
             AND slot.outcome IN ('paid', 'reverted', 'cancelled')
      WHERE (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
        AND entry.effective_height <= $2
+       AND posting.asset = $3
   ) AS movement
   WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;
 
 const DEPOSIT_ADDRESS_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
-    SELECT tx_hash, amount_atoken AS delta FROM deposit
-     WHERE address = $2 AND height <= $3 AND status <> 'reversed'
+    SELECT tx_hash, amount_units AS delta FROM deposit
+     WHERE address = $2 AND height <= $3 AND status <> 'reversed' AND asset = $4
     UNION ALL
     SELECT tx_hash, delta FROM (${ADDRESS_ENTRIES}) AS entries
-     WHERE address = $2 AND effective_height <= $3
+     WHERE address = $2 AND effective_height <= $3 AND asset = $4
   ) AS movement
   GROUP BY tx_hash`;

@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
+import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
 import { postJournal, postJournals } from "./journal.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
@@ -11,7 +11,7 @@ import { freezeSigning } from "../withdrawals/signing-freeze.js";
 export interface WalletInflow {
   readonly wallet: Address;
   /** Greater than zero. */
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   /** 0 means the local genesis: opening capital instead of suspense. */
   readonly height: Height;
   readonly txHash: Hash32;
@@ -26,7 +26,7 @@ export interface Outflow {
   readonly txHash: Hash32;
   readonly height: Height;
   /** Value sent, without the fee; zero for a failed transaction. */
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly feeAtoken: bigint;
 }
 
@@ -55,9 +55,10 @@ export async function bookWalletFlows(
       memo: inflow.txHash,
       postings: [
         {
+          asset: NATIVE_ASSET,
           debit: walletAccount(inflow.wallet),
           credit: inflow.height === 0 ? OPENING_CAPITAL : SUSPENSE,
-          amountAtoken: inflow.amountAtoken,
+          amountUnits: inflow.amountUnits,
         },
       ],
     })),
@@ -95,7 +96,14 @@ export async function bookWalletPast(
     idemKey: `wallet-past:${wallet}`,
     effectiveHeight: height,
     memo: `balance after block ${height}`,
-    postings: [{ debit: walletAccount(wallet), credit: SUSPENSE, amountAtoken }],
+    postings: [
+      {
+        asset: NATIVE_ASSET,
+        debit: walletAccount(wallet),
+        credit: SUSPENSE,
+        amountUnits: amountAtoken,
+      },
+    ],
   });
   return true;
 }
@@ -118,13 +126,13 @@ async function withoutExplained(tx: Sql, outflows: readonly Outflow[]): Promise<
 async function recordForeignOutflows(tx: Sql, outflows: readonly Outflow[]): Promise<void> {
   if (outflows.length === 0) return;
   await tx.query(
-    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_atoken, fee_atoken, height)
+    `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height)
      SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[], $5::bigint[])
      ON CONFLICT (tx_hash, wallet) DO NOTHING`,
     [
       outflows.map((outflow) => outflow.wallet),
       outflows.map((outflow) => outflow.txHash),
-      outflows.map((outflow) => outflow.amountAtoken.toString()),
+      outflows.map((outflow) => outflow.amountUnits.toString()),
       outflows.map((outflow) => outflow.feeAtoken.toString()),
       outflows.map((outflow) => outflow.height),
     ],
@@ -133,7 +141,7 @@ async function recordForeignOutflows(tx: Sql, outflows: readonly Outflow[]): Pro
 
 function freezeReason(outflow: Outflow): string {
   return (
-    `transaction ${outflow.txHash} in block ${outflow.height} took ${outflow.amountAtoken} ` +
+    `transaction ${outflow.txHash} in block ${outflow.height} took ${outflow.amountUnits} ` +
     `atoken and a fee of ${outflow.feeAtoken} atoken from the hot wallet ${outflow.wallet}, and no ` +
     "withdrawal asked for it"
   );

@@ -12,6 +12,7 @@ import {
   UNASSIGNED,
   walletAccount,
 } from "../books/accounts.js";
+import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
@@ -78,7 +79,8 @@ async function assignDeposits(
   const rows = await tx.query<{
     id: string;
     address: string;
-    amount_atoken: string;
+    asset: string;
+    amount_units: string;
     height: string;
     tx_hash: string;
   }>(
@@ -86,8 +88,9 @@ async function assignDeposits(
        UPDATE deposit SET status = 'credited', customer_id = $1
         WHERE status = 'suspense'
           AND CASE WHEN $2::text IS NULL THEN address = $3 AND customer_id = $4 ELSE id = $2 END
-       RETURNING seq, id, address, amount_atoken, height, tx_hash)
-     SELECT id, address, amount_atoken::text, height::text, tx_hash FROM moved ORDER BY seq`,
+       RETURNING seq, id, address, asset, amount_units, height, tx_hash)
+     SELECT id, address, asset, amount_units::text, height::text, tx_hash FROM moved
+      ORDER BY seq`,
     [customerId, byId ? which.id : null, byId ? null : which.address, UNASSIGNED],
   );
   if (byId && rows.length === 0) {
@@ -95,13 +98,14 @@ async function assignDeposits(
   }
   const events: NewEvent[] = [];
   for (const row of rows) {
-    const amountAtoken = storedAtoken(row.amount_atoken);
+    const { asset } = row;
+    const amountUnits = storedAtoken(row.amount_units);
     await postJournal(tx, {
       kind: "ledger.suspense_release",
       idemKey: `suspense-release:${row.id}`,
       effectiveHeight: null,
       memo: row.tx_hash,
-      postings: [{ debit: SUSPENSE, credit: customerAccount(customerId), amountAtoken }],
+      postings: [{ asset, debit: SUSPENSE, credit: customerAccount(customerId), amountUnits }],
     });
     events.push({
       type: "deposit.credited",
@@ -109,8 +113,8 @@ async function assignDeposits(
         depositId: row.id,
         customerId,
         address: storedAddress(row.address),
-        asset: NATIVE_ASSET,
-        amountAtoken: row.amount_atoken,
+        asset,
+        ...amountFields(asset, amountUnits),
         blockNumber: storedHeight(row.height),
         txHash: row.tx_hash,
       },
@@ -124,12 +128,12 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
   const { hash, account } = terms;
   const rows = await tx.query<{
     wallet: string;
-    amount_atoken: string;
+    amount_units: string;
     fee_atoken: string;
     height: string;
     is_deposit: boolean;
   }>(
-    `SELECT wallet, amount_atoken::text, fee_atoken::text, height::text,
+    `SELECT wallet, amount_units::text, fee_atoken::text, height::text,
             EXISTS (SELECT 1 FROM deposit_address d WHERE d.address = f.wallet) AS is_deposit
        FROM foreign_outflow f WHERE tx_hash = $1 ORDER BY wallet`,
     [hash],
@@ -149,16 +153,17 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
       ? DEPOSIT_ADDRESSES
       : walletAccount(storedAddress(row.wallet));
     if (account === from) throw new LedgerError("INVALID_DECISION", `it left ${from} itself`);
+    const asset = NATIVE_ASSET;
     const sides: Posting[] = [
-      { debit: account, credit: from, amountAtoken: storedAtoken(row.amount_atoken) },
-      { debit: NETWORK_FEE, credit: from, amountAtoken: storedAtoken(row.fee_atoken) },
+      { asset, debit: account, credit: from, amountUnits: storedAtoken(row.amount_units) },
+      { asset, debit: NETWORK_FEE, credit: from, amountUnits: storedAtoken(row.fee_atoken) },
     ];
     await postJournal(tx, {
       kind: "ledger.outflow",
       idemKey: `outflow:${hash}:${row.wallet}`,
       effectiveHeight: storedHeight(row.height),
       memo: evidence(hash, row.wallet),
-      postings: sides.filter(({ amountAtoken }) => amountAtoken > 0n),
+      postings: sides.filter(({ amountUnits }) => amountUnits > 0n),
     });
   }
   return [];
@@ -178,7 +183,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     idemKey: `adjustment:${key}`,
     effectiveHeight: height ?? null,
     memo: hash === undefined ? undefined : evidence(hash, address),
-    postings: [{ debit, credit, amountAtoken }],
+    postings: [{ asset: NATIVE_ASSET, debit, credit, amountUnits: amountAtoken }],
   });
 }
 

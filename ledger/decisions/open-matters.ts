@@ -26,7 +26,7 @@ export interface OpenMatters {
   readonly outflows: readonly {
     readonly hash: Hash32;
     readonly wallet: Address;
-    readonly amountAtoken: bigint;
+    readonly amountUnits: bigint;
     readonly feeAtoken: bigint;
     readonly height: Height;
   }[];
@@ -36,7 +36,7 @@ export interface OpenMatters {
 /** Reads at most `limit` rows of each kind. */
 export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatters> {
   const addresses = await sql.query<{ index: string; address: string; amount: string }>(
-    `SELECT a.index::text, a.address, sum(d.amount_atoken)::text AS amount
+    `SELECT a.index::text, a.address, sum(d.amount_units)::text AS amount
        FROM deposit_address a JOIN deposit d ON d.address = a.address
       WHERE a.customer_id = $1 AND d.customer_id = $1 AND d.status = 'suspense'
       GROUP BY a.index, a.address ORDER BY a.index LIMIT $2`,
@@ -49,11 +49,11 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
   const outflows = await sql.query<{
     tx_hash: string;
     wallet: string;
-    amount_atoken: string;
+    amount_units: string;
     fee_atoken: string;
     height: string;
   }>(
-    `SELECT tx_hash, wallet, amount_atoken::text, fee_atoken::text, height::text
+    `SELECT tx_hash, wallet, amount_units::text, fee_atoken::text, height::text
        FROM foreign_outflow f
       WHERE explanation_of(f.wallet, f.tx_hash) IS NULL
       ORDER BY id LIMIT $1`,
@@ -70,7 +70,7 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
     outflows: outflows.map((row) => ({
       hash: storedHash(row.tx_hash),
       wallet: storedAddress(row.wallet),
-      amountAtoken: storedAtoken(row.amount_atoken),
+      amountUnits: storedAtoken(row.amount_units),
       feeAtoken: storedAtoken(row.fee_atoken),
       height: storedHeight(row.height),
     })),

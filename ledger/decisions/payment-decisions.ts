@@ -26,9 +26,9 @@ export async function linkPayment(
   const { hash, withdrawalId: id } = link;
   const payment = await lockUndecided(tx, hash);
   const rows = await tx.query<{ customer_id: string; status: string; fits: boolean }>(
-    `SELECT customer_id, status, destination = $2 AND amount_atoken = $3::numeric AS fits
+    `SELECT customer_id, status, destination = $2 AND amount_units = $3::numeric AS fits
        FROM withdrawal WHERE id = $1 FOR UPDATE`,
-    [id, payment.destination ?? "", payment.amountAtoken.toString()],
+    [id, payment.destination ?? "", payment.amountUnits.toString()],
   );
   const row = rows[0];
   if (row === undefined) throw refused(`no withdrawal has the id ${id}`);
@@ -53,9 +53,10 @@ export async function linkPayment(
     memo: hash,
     postings: [
       {
+        asset: NATIVE_ASSET,
         debit: heldAccount(parseCustomerId(row.customer_id)),
         credit: RECOVERED_PAYMENTS,
-        amountAtoken: payment.amountAtoken,
+        amountUnits: payment.amountUnits,
       },
     ],
   });
@@ -110,7 +111,7 @@ export async function claimPayment(
   },
 ): Promise<NewEvent[]> {
   const payment = await lockUndecided(tx, claim.hash);
-  const { destination, amountAtoken } = payment;
+  const { destination, amountUnits } = payment;
   if (destination === undefined) throw refused(`${claim.hash} created a contract`);
   const inside = { transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx) };
   const [outcome] = await acceptWithdrawals(
@@ -122,7 +123,7 @@ export async function claimPayment(
         asset: NATIVE_ASSET,
         destination,
         destinationText: toChecksumAddress(destination),
-        amountAtoken,
+        amountUnits,
       },
     ],
     LOST_REQUEST,
@@ -135,7 +136,7 @@ export async function claimPayment(
 
 /** Nobody's payment: the exchange bears it. */
 export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]> {
-  const { amountAtoken } = await lockUndecided(tx, hash);
+  const { amountUnits } = await lockUndecided(tx, hash);
   await tx.query(`UPDATE recovered_payment SET decision = 'written-off' WHERE tx_hash = $1`, [
     hash,
   ]);
@@ -144,7 +145,7 @@ export async function writeOffPayment(tx: Sql, hash: Hash32): Promise<NewEvent[]
     idemKey: `recovered-payment:${hash}:write-off`,
     effectiveHeight: null,
     memo: hash,
-    postings: [{ debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountAtoken }],
+    postings: [{ asset: NATIVE_ASSET, debit: WRITE_OFF, credit: RECOVERED_PAYMENTS, amountUnits }],
   });
   return [];
 }

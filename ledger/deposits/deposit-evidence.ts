@@ -14,7 +14,7 @@ export interface PostedEntry {
     readonly asset: string;
     readonly debit: string;
     readonly credit: string;
-    readonly amountAtoken: bigint;
+    readonly amountUnits: bigint;
   }[];
 }
 
@@ -38,7 +38,7 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
   }>(
     `SELECT entry.kind, entry.idem_key, entry.effective_height, entry.posted_at,
             (SELECT jsonb_agg(jsonb_build_object('asset', asset, 'debit', debit, 'credit', credit,
-                      'amount', amount_atoken::text) ORDER BY place)
+                      'amount', amount_units::text) ORDER BY place)
                FROM posting WHERE journal_id = entry.id) AS postings
        FROM journal_entry entry WHERE entry.idem_key = ANY ($1::text[])
       ORDER BY entry.id LIMIT ${MAX_ENTRIES}`,
@@ -53,7 +53,7 @@ export async function entriesOfDeposit(sql: Sql, id: string): Promise<readonly P
       asset,
       debit,
       credit,
-      amountAtoken: storedAtoken(amount),
+      amountUnits: storedAtoken(amount),
     })),
   }));
 }

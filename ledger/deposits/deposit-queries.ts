@@ -29,7 +29,7 @@ export interface StoredDeposit {
   readonly address: Address;
   readonly customerId: CustomerId;
   readonly asset: string;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly status: DepositStatus;
   readonly height: Height;
   readonly blockHash: Hash32;
@@ -51,11 +51,11 @@ export interface DepositFilter {
 /** What a customer has of one asset; all >= 0. */
 export interface CustomerBalance {
   readonly asset: string;
-  readonly availableAtoken: bigint;
+  readonly availableUnits: bigint;
   /** Reserved for withdrawals on their way. */
-  readonly heldAtoken: bigint;
+  readonly heldUnits: bigint;
   /** Detected deposits that are not credited yet. */
-  readonly pendingAtoken: bigint;
+  readonly pendingUnits: bigint;
 }
 
 interface DepositRow {
@@ -64,7 +64,7 @@ interface DepositRow {
   readonly address: string;
   readonly customer_id: string;
   readonly asset: string;
-  readonly amount_atoken: string;
+  readonly amount_units: string;
   readonly status: string;
   readonly height: string;
   readonly block_hash: string;
@@ -73,7 +73,7 @@ interface DepositRow {
   readonly op_index: number;
 }
 
-const COLUMNS = `seq, id, address, customer_id, asset, amount_atoken, status, height, block_hash,
+const COLUMNS = `seq, id, address, customer_id, asset, amount_units, status, height, block_hash,
   tx_hash, tx_index, op_index`;
 
 /** Deposits that match every given filter, oldest first, at most `limit`. */
@@ -115,8 +115,8 @@ export async function customerBalances(
     held: string | null;
     pending: string | null;
   }>(
-    `SELECT wanted.asset, balance.available_atoken AS available, balance.held_atoken AS held,
-            (SELECT sum(amount_atoken) FROM deposit
+    `SELECT wanted.asset, balance.available_units AS available, balance.held_units AS held,
+            (SELECT sum(amount_units) FROM deposit
               WHERE customer_id = $1 AND asset = wanted.asset AND status = 'detected') AS pending
        FROM customer
        CROSS JOIN LATERAL (
@@ -132,9 +132,9 @@ export async function customerBalances(
   if (rows.length === 0) return undefined;
   return rows.map((row) => ({
     asset: row.asset,
-    availableAtoken: storedAtoken(row.available ?? "0"),
-    heldAtoken: storedAtoken(row.held ?? "0"),
-    pendingAtoken: storedAtoken(row.pending ?? "0"),
+    availableUnits: storedAtoken(row.available ?? "0"),
+    heldUnits: storedAtoken(row.held ?? "0"),
+    pendingUnits: storedAtoken(row.pending ?? "0"),
   }));
 }
 
@@ -147,7 +147,7 @@ function parseRow(row: DepositRow): StoredDeposit {
     address: storedAddress(row.address),
     customerId: parseCustomerId(row.customer_id),
     asset: row.asset,
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
     status,
     height: storedHeight(row.height),
     blockHash: storedHash(row.block_hash),

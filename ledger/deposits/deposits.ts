@@ -9,7 +9,6 @@ import {
   customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
-  NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
@@ -17,6 +16,7 @@ import { addressesFrom, type DepositAddress } from "./deposit-addresses.js";
 import type { DepositStatus } from "./deposit-queries.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
+import { amountFields } from "../books/amount-fields.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
@@ -32,8 +32,9 @@ const ADDRESS_PAGE = 10_000;
 export interface NewDeposit {
   readonly address: Address;
   readonly customerId: CustomerId;
-  /** Greater than zero. */
-  readonly amountAtoken: bigint;
+  readonly asset: string;
+  /** Greater than zero, in the asset's smallest unit. */
+  readonly amountUnits: bigint;
   readonly height: Height;
   readonly blockHash: Hash32;
   readonly txHash: Hash32;
@@ -68,7 +69,6 @@ export type BlockStepResult =
       readonly newAddresses: readonly DepositAddress[];
       readonly detected: number;
       readonly credited: number;
-      readonly creditedAtoken: bigint;
       readonly foreignOutflows: readonly Outflow[];
       readonly hasNewWallets: false;
     }
@@ -145,7 +145,6 @@ export async function commitBlockStep(
       newAddresses,
       detected: detected.length,
       credited: credited.length,
-      creditedAtoken: credited.reduce((sum, deposit) => sum + deposit.amountAtoken, 0n),
       foreignOutflows,
       hasNewWallets: false,
     };
@@ -190,21 +189,21 @@ async function insertDeposits(
   const deposits = rows.map(({ deposit }) => deposit);
   try {
     await tx.query(
-      `INSERT INTO deposit (id, address, customer_id, asset, amount_atoken, status, height,
+      `INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height,
                             block_hash, tx_hash, tx_index, op_index, rewind)
-       SELECT id, address, customer_id, $1, amount_atoken, status, height, block_hash, tx_hash,
+       SELECT id, address, customer_id, asset, amount_units, status, height, block_hash, tx_hash,
               tx_index, op_index, rewind
-         FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
+         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::bigint[],
                      $8::text[], $9::text[], $10::integer[], $11::integer[], $12::integer[])
-              AS input (id, address, customer_id, amount_atoken, status, height, block_hash,
-                        tx_hash, tx_index, op_index, rewind)
+              AS input (id, address, customer_id, asset, amount_units, status, height,
+                        block_hash, tx_hash, tx_index, op_index, rewind)
         ORDER BY height, tx_index, op_index`,
       [
-        NATIVE_ASSET,
         deposits.map(depositId),
         deposits.map((deposit) => deposit.address),
         deposits.map((deposit) => deposit.customerId),
-        deposits.map((deposit) => deposit.amountAtoken.toString()),
+        deposits.map((deposit) => deposit.asset),
+        deposits.map((deposit) => deposit.amountUnits.toString()),
         rows.map(({ status }) => status),
         deposits.map((deposit) => deposit.height),
         deposits.map((deposit) => deposit.blockHash),
@@ -228,7 +227,8 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
   const rows = await tx.query<{
     address: string;
     customer_id: string;
-    amount_atoken: string;
+    asset: string;
+    amount_units: string;
     height: string;
     block_hash: string;
     tx_hash: string;
@@ -238,15 +238,16 @@ async function takeDueCredits(tx: Sql, upToHeight: Height): Promise<NewDeposit[]
   }>(
     `WITH due AS (
        UPDATE deposit SET status = 'credited' WHERE status = 'detected' AND height <= $1
-       RETURNING seq, address, customer_id, amount_atoken, height, block_hash, tx_hash, tx_index,
-                 op_index, rewind
+       RETURNING seq, address, customer_id, asset, amount_units, height, block_hash, tx_hash,
+                 tx_index, op_index, rewind
      ) SELECT * FROM due ORDER BY seq`,
     [upToHeight],
   );
   return rows.map((row) => ({
     address: storedAddress(row.address),
     customerId: parseCustomerId(row.customer_id),
-    amountAtoken: storedAtoken(row.amount_atoken),
+    asset: row.asset,
+    amountUnits: storedAtoken(row.amount_units),
     height: storedHeight(row.height),
     blockHash: storedHash(row.block_hash),
     txHash: storedHash(row.tx_hash),
@@ -265,21 +266,23 @@ function creditEntry(deposit: NewDeposit): JournalEntry {
     memo: deposit.txHash,
     postings: [
       {
+        asset: deposit.asset,
         debit: DEPOSIT_ADDRESSES,
         credit: customerAccount(deposit.customerId),
-        amountAtoken: deposit.amountAtoken,
+        amountUnits: deposit.amountUnits,
       },
     ],
   };
 }
 
 function suspenseEntry(deposit: NewDeposit): JournalEntry {
+  const { asset, amountUnits } = deposit;
   return {
     kind: "deposit.suspense",
     idemKey: `deposit:${depositId(deposit)}`,
     effectiveHeight: deposit.height,
     memo: deposit.txHash,
-    postings: [{ debit: DEPOSIT_ADDRESSES, credit: SUSPENSE, amountAtoken: deposit.amountAtoken }],
+    postings: [{ asset, debit: DEPOSIT_ADDRESSES, credit: SUSPENSE, amountUnits }],
   };
 }
 
@@ -290,8 +293,8 @@ function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
       depositId: depositId(deposit),
       customerId: deposit.customerId,
       address: deposit.address,
-      asset: NATIVE_ASSET,
-      amountAtoken: deposit.amountAtoken.toString(),
+      asset: deposit.asset,
+      ...amountFields(deposit.asset, deposit.amountUnits),
       blockNumber: deposit.height,
       txHash: deposit.txHash,
     },
@@ -301,8 +304,9 @@ function depositEvent(type: NewEvent["type"], deposit: NewDeposit): NewEvent {
 /** An outgoing operation of an address before it was registered. */
 export interface PastOutflow {
   readonly address: Address;
-  /** Greater than zero. */
-  readonly amountAtoken: bigint;
+  readonly asset: string;
+  /** Greater than zero, in the asset's smallest unit. */
+  readonly amountUnits: bigint;
   readonly height: Height;
   readonly txHash: Hash32;
   readonly txIndex: number;
@@ -352,7 +356,12 @@ export async function commitBackfill(
         // Both, because no other table says which address it was.
         memo: `${outflow.txHash} ${outflow.address}`,
         postings: [
-          { debit: SUSPENSE, credit: DEPOSIT_ADDRESSES, amountAtoken: outflow.amountAtoken },
+          {
+            asset: outflow.asset,
+            debit: SUSPENSE,
+            credit: DEPOSIT_ADDRESSES,
+            amountUnits: outflow.amountUnits,
+          },
         ],
       })),
     ]);

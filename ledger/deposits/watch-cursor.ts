@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { OPENING_CAPITAL, walletAccount } from "../books/accounts.js";
+import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../books/accounts.js";
 import { postJournals } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
@@ -87,12 +87,19 @@ export async function beginCursorBehind(
     const holding = block.wallets.filter(({ balanceAtoken }) => balanceAtoken > 0n);
     await postJournals(
       tx,
-      holding.map(({ address, balanceAtoken: amountAtoken }) => ({
+      holding.map(({ address, balanceAtoken: amountUnits }) => ({
         kind: "wallet.opening",
         idemKey: `wallet-opening:${address}`,
         effectiveHeight: block.height,
         memo: `balance after block ${block.height}`,
-        postings: [{ debit: walletAccount(address), credit: OPENING_CAPITAL, amountAtoken }],
+        postings: [
+          {
+            asset: NATIVE_ASSET,
+            debit: walletAccount(address),
+            credit: OPENING_CAPITAL,
+            amountUnits,
+          },
+        ],
       })),
     );
     return true;

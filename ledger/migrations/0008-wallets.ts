@@ -106,15 +106,15 @@ const ACCOUNTS = `
     VALUES ('wallet.account', 'former-wallet-account', 'each wallet has an account of its own')
     ON CONFLICT (idem_key) DO NOTHING RETURNING id INTO entry;
     IF entry IS NULL THEN RETURN; END IF;
-    INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
+    INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
     SELECT entry, row_number() OVER (ORDER BY address, asset) - 1, asset,
            CASE WHEN sum > 0 THEN 'asset:wallet:' || address ELSE 'asset:hot_wallet' END,
            CASE WHEN sum > 0 THEN 'asset:hot_wallet' ELSE 'asset:wallet:' || address END, abs(sum)
       FROM (
         SELECT coalesce(s.wallet, (SELECT address FROM wallet ORDER BY place LIMIT 1)) AS address,
                p.asset,
-               sum(CASE WHEN p.debit = 'asset:hot_wallet' THEN p.amount_atoken
-                        ELSE -p.amount_atoken END) AS sum
+               sum(CASE WHEN p.debit = 'asset:hot_wallet' THEN p.amount_units
+                        ELSE -p.amount_units END) AS sum
           FROM posting p JOIN journal_entry e ON e.id = p.journal_id
           LEFT JOIN nonce_slot s ON e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
                 AND s.outcome IN ('paid', 'reverted', 'cancelled')

@@ -17,7 +17,7 @@ export interface VanishedPayment {
   readonly nonce: bigint;
   readonly hash: Hash32;
   readonly height: Height;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   /** The signed bytes; undefined for a transaction that this ledger did not sign. */
   readonly raw: Hex | undefined;
 }
@@ -28,7 +28,8 @@ export interface VanishedDeposit {
   readonly txHash: Hash32;
   readonly height: Height;
   readonly customerId: string;
-  readonly amountAtoken: bigint;
+  readonly asset: string;
+  readonly amountUnits: bigint;
   readonly status: string;
 }
 
@@ -183,12 +184,12 @@ async function readPayments(
   }>(
     `SELECT withdrawal_id, nonce::text, hash, height::text, amount::text, raw FROM (
        SELECT s.wallet, s.withdrawal_id, s.nonce, s.mined_hash AS hash, s.block_number AS height,
-              w.amount_atoken AS amount, a.raw
+              w.amount_units AS amount, a.raw
          FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
          LEFT JOIN withdrawal_attempt a ON a.slot_id = s.id AND a.hash = s.mined_hash
         WHERE s.mined_hash IS NOT NULL AND s.outcome IS DISTINCT FROM 'foreign'
        UNION ALL
-       SELECT wallet, NULL, nonce, tx_hash, height, amount_atoken, NULL FROM recovered_payment
+       SELECT wallet, NULL, nonce, tx_hash, height, amount_units, NULL FROM recovered_payment
         WHERE withdrawal_id IS NULL
      ) AS mined WHERE ($1::text IS NULL OR wallet = $1) AND ${condition} ORDER BY mined.wallet, mined.nonce LIMIT $3`,
     parameters,
@@ -198,7 +199,7 @@ async function readPayments(
     nonce: storedAtoken(row.nonce),
     hash: storedHash(row.hash),
     height: storedHeight(row.height),
-    amountAtoken: storedAtoken(row.amount),
+    amountUnits: storedAtoken(row.amount),
     raw: row.raw === null ? undefined : parseHex(row.raw),
   }));
 }
@@ -209,10 +210,11 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
     tx_hash: string;
     height: string;
     customer_id: string;
+    asset: string;
     amount: string;
     status: string;
   }>(
-    `SELECT id, tx_hash, height::text, customer_id, amount_atoken::text AS amount, status
+    `SELECT id, tx_hash, height::text, customer_id, asset, amount_units::text AS amount, status
        FROM deposit WHERE height > $1 AND status <> 'reversed' ORDER BY seq LIMIT $2`,
     [above, limit],
   );
@@ -221,7 +223,8 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
     txHash: storedHash(row.tx_hash),
     height: storedHeight(row.height),
     customerId: row.customer_id,
-    amountAtoken: storedAtoken(row.amount),
+    asset: row.asset,
+    amountUnits: storedAtoken(row.amount),
     status: row.status,
   }));
 }

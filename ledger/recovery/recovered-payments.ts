@@ -19,7 +19,7 @@ export interface RecoveredPayment {
   readonly blockHash: Hash32;
   /** Undefined created a contract. */
   readonly destination: Address | undefined;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly gasUsed: bigint;
   readonly gasPriceAtoken: bigint;
   /** Undefined while nobody has decided about it. */
@@ -34,7 +34,7 @@ interface PaymentRow {
   readonly height: string;
   readonly block_hash: string;
   readonly destination: string | null;
-  readonly amount_atoken: string;
+  readonly amount_units: string;
   readonly gas_used: string;
   readonly gas_price_atoken: string;
   readonly decision: string | null;
@@ -42,7 +42,7 @@ interface PaymentRow {
 }
 
 const SELECT_PAYMENT = `
-  SELECT tx_hash, wallet, nonce::text, height::text, block_hash, destination, amount_atoken::text,
+  SELECT tx_hash, wallet, nonce::text, height::text, block_hash, destination, amount_units::text,
          gas_used::text, gas_price_atoken::text, decision, withdrawal_id FROM recovered_payment`;
 
 /** Payments that nobody has decided about, in the order of their nonces. */
@@ -64,7 +64,7 @@ export async function lockPayment(tx: Sql, hash: Hash32): Promise<RecoveredPayme
 
 /** Those of the requests that a recovered payment may have paid that nobody has decided about. */
 export async function matchRecovered<
-  Request extends { readonly destination: Address; readonly amountAtoken: bigint },
+  Request extends { readonly destination: Address; readonly amountUnits: bigint },
 >(sql: Sql, requests: readonly Request[]): Promise<readonly Request[]> {
   if (requests.length === 0) return [];
   const rows = await sql.query<{ place: string }>(
@@ -72,10 +72,10 @@ export async function matchRecovered<
          AS asked (destination, amount, place)
       WHERE EXISTS (SELECT 1 FROM recovered_payment paid
         WHERE paid.decision IS NULL AND paid.destination = asked.destination
-          AND paid.amount_atoken = asked.amount)`,
+          AND paid.amount_units = asked.amount)`,
     [
       requests.map(({ destination }) => destination),
-      requests.map(({ amountAtoken }) => amountAtoken.toString()),
+      requests.map(({ amountUnits }) => amountUnits.toString()),
     ],
   );
   const places = new Set(rows.map(({ place }) => Number(place)));
@@ -120,7 +120,7 @@ function toPayment(row: PaymentRow): RecoveredPayment {
     height: storedHeight(row.height),
     blockHash: storedHash(row.block_hash),
     destination: row.destination === null ? undefined : storedAddress(row.destination),
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
     gasUsed: storedAtoken(row.gas_used),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),
     decision: row.decision ?? undefined,

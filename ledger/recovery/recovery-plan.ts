@@ -244,7 +244,7 @@ interface OpenSlot {
   readonly withdrawalId: WithdrawalId;
   readonly nonce: bigint;
   readonly destination: Address;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly hashes: readonly string[];
 }
 
@@ -258,7 +258,7 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
     hashes: readonly string[] | null;
   }>(
     `SELECT s.id::text, s.withdrawal_id, s.nonce::text, w.destination,
-            w.amount_atoken::text AS amount,
+            w.amount_units::text AS amount,
             (SELECT array_agg(a.hash) FROM withdrawal_attempt a WHERE a.slot_id = s.id) AS hashes
        FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
       WHERE s.wallet = $1 AND s.outcome IS NULL ORDER BY s.nonce`,
@@ -269,7 +269,7 @@ async function readOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlot[]> {
     withdrawalId: toWithdrawalId(row.withdrawal_id),
     nonce: storedAtoken(row.nonce),
     destination: storedAddress(row.destination),
-    amountAtoken: storedAtoken(row.amount),
+    amountUnits: storedAtoken(row.amount),
     hashes: row.hashes ?? [],
   }));
 }
@@ -294,10 +294,10 @@ function matchSlots({
   return slots.flatMap((slot) => {
     const payment = byNonce.get(slot.nonce);
     if (payment === undefined || slot.hashes.includes(payment.hash)) return [];
-    const { slotId, withdrawalId, destination, amountAtoken } = slot;
-    const use = useOfSlot({ wallet, destination, amountAtoken }, payment);
+    const { slotId, withdrawalId, destination, amountUnits } = slot;
+    const use = useOfSlot({ wallet, destination, amountUnits }, payment);
     const isPaidElsewhere = payments.some(
-      ({ to, valueAtoken }) => to === destination && valueAtoken === amountAtoken,
+      ({ to, valueAtoken }) => to === destination && valueAtoken === amountUnits,
     );
     if (use === undefined || (use !== "paid" && isPaidElsewhere)) return [];
     return [{ slotId, withdrawalId, use, payment }];

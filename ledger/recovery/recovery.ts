@@ -1,6 +1,12 @@
 /** Carries out a recovery: one commit, after which the ledger is open again in a new epoch. */
 import type { Address } from "../../chain/address.js";
-import { NETWORK_FEE, RECOVERED_PAYMENTS, UNASSIGNED, walletAccount } from "../books/accounts.js";
+import {
+  NATIVE_ASSET,
+  NETWORK_FEE,
+  RECOVERED_PAYMENTS,
+  UNASSIGNED,
+  walletAccount,
+} from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -151,7 +157,7 @@ async function bookPayments(
     const column = (read: (payment: MinedPayment) => unknown) => part.map(read);
     await tx.query(
       `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
-         amount_atoken, gas_used, gas_price_atoken, epoch, decision)
+         amount_units, gas_used, gas_price_atoken, epoch, decision)
        SELECT hash, $1, nonce, height, block_hash, destination, amount, gas, price, $2,
               CASE WHEN hash = ANY ($11::text[]) THEN 'booked-before'
                    WHEN amount = 0 THEN 'nothing-paid' END
@@ -206,8 +212,10 @@ function postingsOf(
 ): Posting[] {
   const credit = walletAccount(wallet);
   const sides = [
-    { debit: RECOVERED_PAYMENTS, credit, amountAtoken: valueAtoken },
-    { debit: NETWORK_FEE, credit, amountAtoken: gasUsed * gasPriceAtoken },
+    { debit: RECOVERED_PAYMENTS, amountUnits: valueAtoken },
+    { debit: NETWORK_FEE, amountUnits: gasUsed * gasPriceAtoken },
   ];
-  return sides.filter(({ amountAtoken }) => amountAtoken > 0n);
+  return sides
+    .filter(({ amountUnits }) => amountUnits > 0n)
+    .map((side) => ({ ...side, asset: NATIVE_ASSET, credit }));
 }

@@ -5,10 +5,10 @@ import {
   BREAK,
   customerAccount,
   DEPOSIT_ADDRESSES,
-  NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
+import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
 import { lockCursor } from "../deposits/watch-cursor.js";
 import { LedgerError } from "../errors.js";
@@ -24,8 +24,11 @@ import {
 
 /** What a rewind came to. */
 export interface RewindResult {
-  /** Coins that customers have withdrawn already: nobody's debt is invented, they are a break. */
-  readonly shortAtoken: bigint;
+  /**
+   * Coins of each asset that customers have withdrawn already: nobody's debt is invented, they are a
+   * break.
+   */
+  readonly short: readonly { readonly asset: string; readonly amountUnits: bigint }[];
 }
 
 /**
@@ -66,12 +69,16 @@ export function applyRewind(
       plan.to.height,
       plan.to.hash ?? null,
     ]);
-    let shortAtoken = 0n;
-    for (const deposit of plan.deposits) shortAtoken += await reverseDeposit(tx, deposit);
+    const short = new Map<string, bigint>();
+    for (const deposit of plan.deposits) {
+      const missingUnits = await reverseDeposit(tx, deposit);
+      if (missingUnits === 0n) continue;
+      short.set(deposit.asset, (short.get(deposit.asset) ?? 0n) + missingUnits);
+    }
     for (const inflow of plan.inflows) await reverseEntry(tx, inflow);
     await resumeCrediting(tx, operator);
     await appendEvents(tx, plan.deposits.map(reversedEvent));
-    return { shortAtoken };
+    return { short: [...short].map(([asset, amountUnits]) => ({ asset, amountUnits })) };
   });
 }
 
@@ -91,7 +98,7 @@ async function assertPastBooked(tx: Sql, plan: RewindPlan): Promise<void> {
 function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
   return {
     headHeight,
-    deposits: deposits.map(({ id, txHash, amountAtoken }) => [id, txHash, `${amountAtoken}`]),
+    deposits: deposits.map(({ id, txHash, amountUnits }) => [id, txHash, `${amountUnits}`]),
     inflows: inflows.map(({ idemKey, txHash }) => [idemKey, txHash]),
     payments: payments.map(({ withdrawalId, hash }) => [withdrawalId ?? null, hash]),
   };
@@ -99,20 +106,20 @@ function evidenceOf({ headHeight, deposits, inflows, payments }: RewindPlan) {
 
 /** @returns what the customer no longer has */
 async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint> {
-  const { id, status, amountAtoken, height, txHash } = deposit;
+  const { id, status, amountUnits, height, txHash } = deposit;
   await tx.query(`UPDATE deposit SET status = 'reversed' WHERE id = $1 AND status = $2`, [
     id,
     status,
   ]);
   if (status !== "credited" && status !== "suspense") return 0n;
-  const parts: { debit: AccountCode; amountAtoken: bigint }[] = [];
-  if (status === "suspense") parts.push({ debit: SUSPENSE, amountAtoken });
+  const parts: { debit: AccountCode; amountUnits: bigint }[] = [];
+  if (status === "suspense") parts.push({ debit: SUSPENSE, amountUnits });
   else {
-    const available = await lockAvailable(tx, deposit.customerId);
-    const taken = available < amountAtoken ? available : amountAtoken;
+    const available = await lockAvailable(tx, deposit);
+    const taken = available < amountUnits ? available : amountUnits;
     const customer = customerAccount(parseCustomerId(deposit.customerId));
-    parts.push({ debit: customer, amountAtoken: taken });
-    parts.push({ debit: BREAK, amountAtoken: amountAtoken - taken });
+    parts.push({ debit: customer, amountUnits: taken });
+    parts.push({ debit: BREAK, amountUnits: amountUnits - taken });
   }
   await postJournal(tx, {
     kind: "deposit.reversal",
@@ -120,25 +127,28 @@ async function reverseDeposit(tx: Sql, deposit: VanishedDeposit): Promise<bigint
     effectiveHeight: height,
     memo: txHash,
     postings: parts
-      .filter((part) => part.amountAtoken > 0n)
-      .map((part) => ({ ...part, credit: DEPOSIT_ADDRESSES })),
+      .filter((part) => part.amountUnits > 0n)
+      .map((part) => ({ ...part, asset: deposit.asset, credit: DEPOSIT_ADDRESSES })),
   });
-  return parts.reduce((sum, part) => sum + (part.debit === BREAK ? part.amountAtoken : 0n), 0n);
+  return parts.reduce((sum, part) => sum + (part.debit === BREAK ? part.amountUnits : 0n), 0n);
 }
 
-async function lockAvailable(tx: Sql, customerId: string): Promise<bigint> {
+async function lockAvailable(
+  tx: Sql,
+  { customerId, asset }: Pick<VanishedDeposit, "customerId" | "asset">,
+): Promise<bigint> {
   const rows = await tx.query<{ available: string }>(
-    `SELECT available_atoken::text AS available FROM customer_balance
+    `SELECT available_units::text AS available FROM customer_balance
       WHERE customer_id = $1 AND asset = $2 FOR UPDATE`,
-    [customerId, NATIVE_ASSET],
+    [customerId, asset],
   );
   return rows[0] === undefined ? 0n : storedAtoken(rows[0].available);
 }
 
 /** The same postings with the sides changed, at the same height: together they are nothing. */
 async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
-  const rows = await tx.query<{ debit: string; credit: string; amount: string }>(
-    `SELECT p.debit, p.credit, p.amount_atoken::text AS amount
+  const rows = await tx.query<{ asset: string; debit: string; credit: string; amount: string }>(
+    `SELECT p.asset, p.debit, p.credit, p.amount_units::text AS amount
        FROM posting p JOIN journal_entry e ON e.id = p.journal_id
       WHERE e.idem_key = $1 ORDER BY p.place`,
     [inflow.idemKey],
@@ -150,23 +160,24 @@ async function reverseEntry(tx: Sql, inflow: VanishedInflow): Promise<void> {
     memo: inflow.txHash,
     postings: rows.map(
       (row): Posting => ({
+        asset: row.asset,
         debit: row.credit as AccountCode,
         credit: row.debit as AccountCode,
-        amountAtoken: storedAtoken(row.amount),
+        amountUnits: storedAtoken(row.amount),
       }),
     ),
   });
 }
 
 function reversedEvent(deposit: VanishedDeposit): NewEvent {
-  const { id, customerId, amountAtoken, height, txHash } = deposit;
+  const { id, customerId, asset, amountUnits, height, txHash } = deposit;
   return {
     type: "deposit.reversed",
     data: {
       depositId: id,
       customerId,
-      asset: NATIVE_ASSET,
-      amountAtoken: amountAtoken.toString(),
+      asset,
+      ...amountFields(asset, amountUnits),
       blockNumber: height,
       txHash,
     },

@@ -39,15 +39,16 @@ export async function endBeforeSlotInside(
   const { moved, events } = await stepWithdrawals(tx, to, steps, ["accepted"]);
   await postJournals(
     tx,
-    [...moved].map(([id, { customerId, amountAtoken }]) => ({
+    [...moved].map(([id, { customerId, asset, amountUnits }]) => ({
       kind: "withdrawal.release",
       idemKey: endingKey(id),
       effectiveHeight: null,
       postings: [
         {
+          asset,
           debit: heldAccount(parseCustomerId(customerId)),
           credit: customerAccount(parseCustomerId(customerId)),
-          amountAtoken,
+          amountUnits,
         },
       ],
     })),

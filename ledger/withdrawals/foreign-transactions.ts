@@ -49,10 +49,10 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
   const rows = await sql.query<{
     tx_hash: string;
     height: string;
-    amount_atoken: string;
+    amount_units: string;
     fee_atoken: string;
   }>(
-    `SELECT o.tx_hash, o.height, o.amount_atoken::text, o.fee_atoken::text
+    `SELECT o.tx_hash, o.height, o.amount_units::text, o.fee_atoken::text
        FROM foreign_outflow o
       WHERE o.wallet = $1 AND explanation_of(o.wallet, o.tx_hash) IS NULL AND NOT EXISTS (
         SELECT 1 FROM foreign_transaction_acknowledged a
@@ -63,7 +63,7 @@ export async function readUnacknowledged(sql: Sql, wallet: Address): Promise<For
   return rows.map((row) => ({
     hash: storedHash(row.tx_hash),
     height: storedHeight(row.height),
-    valueAtoken: storedAtoken(row.amount_atoken),
+    valueAtoken: storedAtoken(row.amount_units),
     feeAtoken: storedAtoken(row.fee_atoken),
   }));
 }

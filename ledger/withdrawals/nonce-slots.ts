@@ -166,7 +166,7 @@ export interface QueuedWithdrawal {
   readonly id: WithdrawalId;
   readonly customerId: string;
   readonly destination: Address;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
 }
 
 /**
@@ -178,11 +178,11 @@ export async function readSlotQueue(
   options: { readonly limit: number },
 ): Promise<QueuedWithdrawal[]> {
   const rows = await sql.query<
-    Record<"id" | "customer_id" | "destination" | "amount_atoken" | "waited_ms", string> & {
+    Record<"id" | "customer_id" | "destination" | "amount_units" | "waited_ms", string> & {
       readonly is_own: boolean;
     }
   >(
-    `SELECT id, customer_id, destination, amount_atoken::text,
+    `SELECT id, customer_id, destination, amount_units::text,
             (extract(epoch FROM now() - next_try_at) * 1000)::bigint::text AS waited_ms,
             EXISTS (SELECT 1 FROM wallet WHERE address = destination) AS is_own
        FROM withdrawal
@@ -196,7 +196,7 @@ export async function readSlotQueue(
     id: toWithdrawalId(row.id),
     customerId: row.customer_id,
     destination: storedAddress(row.destination),
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
   }));
 }
 
@@ -247,7 +247,7 @@ async function writeSlots(
       chosen.map(({ id }) => id),
       chosen.map(({ gasLimit }) => gasLimit.toString()),
       chosen.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
-      chosen.map((candidate) => (candidate.amountAtoken + feeOf(candidate)).toString()),
+      chosen.map((candidate) => (candidate.amountUnits + feeOf(candidate)).toString()),
       chosen.map((candidate) => feeOf(candidate).toString()),
       chosen.map(({ entersCode }) => entersCode),
     ],

@@ -15,7 +15,7 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 export interface FrozenWithdrawal {
   readonly id: WithdrawalId;
   readonly destination: Address;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly reason: string;
   /** Its open slot; undefined when it froze before it had one. */
   readonly slot: LiveSlot | undefined;
@@ -44,11 +44,11 @@ export type SlotUse = "paid" | "failed" | "cancelled";
  * ledger that lost it signed it for this slot. Undefined for one that was meant for something else.
  */
 export function useOfSlot(
-  slot: { readonly wallet: Address; readonly destination: Address; readonly amountAtoken: bigint },
+  slot: { readonly wallet: Address; readonly destination: Address; readonly amountUnits: bigint },
   { to, isSuccess, valueAtoken }: WalletTransaction,
 ): SlotUse | undefined {
   if (to === slot.destination && !isSuccess) return "failed";
-  if (to === slot.destination && valueAtoken === slot.amountAtoken) return "paid";
+  if (to === slot.destination && valueAtoken === slot.amountUnits) return "paid";
   return to === slot.wallet && isSuccess && valueAtoken === 0n ? "cancelled" : undefined;
 }
 
@@ -116,7 +116,7 @@ export async function findUnclaimed(
   transactions: readonly WalletTransaction[],
 ): Promise<Hash32 | undefined> {
   const equal = transactions.filter(
-    ({ to, valueAtoken }) => to === frozen.destination && valueAtoken === frozen.amountAtoken,
+    ({ to, valueAtoken }) => to === frozen.destination && valueAtoken === frozen.amountUnits,
   );
   const rows = await sql.query<{ hash: string }>(
     `SELECT hash FROM unnest($3::text[]) AS mined (hash) WHERE explanation_of($2, hash) IS NULL
@@ -134,10 +134,10 @@ export async function readFrozenWithdrawals(
   const rows = await sql.query<{
     id: string;
     destination: string;
-    amount_atoken: string;
+    amount_units: string;
     reason: string | null;
   }>(
-    `SELECT id, destination, amount_atoken::text, reason FROM withdrawal w
+    `SELECT id, destination, amount_units::text, reason FROM withdrawal w
       WHERE status = 'frozen' AND NOT EXISTS (
         SELECT 1 FROM nonce_slot s
          WHERE s.withdrawal_id = w.id AND s.outcome IS NULL AND s.wallet <> $1)
@@ -152,7 +152,7 @@ export async function readFrozenWithdrawals(
   return rows.map((row) => ({
     id: toWithdrawalId(row.id),
     destination: storedAddress(row.destination),
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
     reason: row.reason ?? "",
     slot: slotOf.get(toWithdrawalId(row.id)),
   }));
@@ -221,7 +221,7 @@ export function skipForeignNonces(
     const matches = await tx.query<{ id: string; hash: string }>(
       `SELECT DISTINCT ON (w.id) w.id, paid.hash
          FROM unnest($1::text[], $2::numeric[], $3::text[]) AS paid (destination, amount, hash)
-         JOIN withdrawal w ON w.destination = paid.destination AND w.amount_atoken = paid.amount
+         JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
         WHERE w.status = 'accepted'
         ORDER BY w.id, paid.hash`,
       [
@@ -268,7 +268,7 @@ export function adoptPayment(
     const rows = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal
         WHERE id = $1 AND status = 'frozen' AND destination = $2
-          AND amount_atoken = $3::numeric FOR UPDATE`,
+          AND amount_units = $3::numeric FOR UPDATE`,
       [id, payment.to ?? "", payment.valueAtoken.toString()],
     );
     if (rows.length === 0) return false;

@@ -5,7 +5,7 @@ import type { WithdrawalId } from "./withdrawal-id.js";
 /** A withdrawal that is ready for a nonce, with the gas it will be signed with. */
 export interface SlotCandidate {
   readonly id: WithdrawalId;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: bigint;
   /** The destination runs code: it is slotted behind plain payments, within a share of gas. */
@@ -97,7 +97,7 @@ export function chooseSlots(
     }
     const feeAtoken = feeOf(candidate);
     if (feesAtoken + feeAtoken > budget.feePerDayAtoken) return waiting("fee-budget");
-    const neededAtoken = candidate.amountAtoken + feeAtoken;
+    const neededAtoken = candidate.amountUnits + feeAtoken;
     if (neededAtoken > freeAtoken) {
       uncovered.push(id);
       continue;

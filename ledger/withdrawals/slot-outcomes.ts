@@ -7,6 +7,7 @@ import {
   customerAccount,
   FAILED_PAYOUTS,
   heldAccount,
+  NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
   walletAccount,
@@ -297,32 +298,34 @@ function endingEntry(
   { failureFeeAtoken }: FailureRules,
 ): JournalEntry {
   const customerId = parseCustomerId(withdrawal.customerId);
-  const { amountAtoken } = withdrawal;
+  const { asset, amountUnits } = withdrawal;
   const debit = heldAccount(customerId);
   const paying = walletAccount(receipt.wallet);
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
   const askedAtoken = hasFailed ? failureFeeAtoken : 0n;
-  const chargedAtoken = askedAtoken < amountAtoken ? askedAtoken : amountAtoken;
+  const chargedUnits = askedAtoken < amountUnits ? askedAtoken : amountUnits;
   const principal: Posting = {
+    asset,
     debit,
     credit: end === "settled" ? paying : customerAccount(customerId),
-    amountAtoken: amountAtoken - chargedAtoken,
+    amountUnits: amountUnits - chargedUnits,
   };
   const postings: Posting[] = [
     principal,
-    { debit, credit: FAILED_PAYOUTS, amountAtoken: chargedAtoken },
+    { asset, debit, credit: FAILED_PAYOUTS, amountUnits: chargedUnits },
     {
+      asset: NATIVE_ASSET,
       debit: NETWORK_FEE,
       credit: paying,
-      amountAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
+      amountUnits: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
     },
   ];
   return {
     kind: KIND_OF_END[end],
     idemKey: endingKey(receipt.withdrawalId),
     effectiveHeight: receipt.blockNumber,
-    postings: postings.filter((posting) => posting.amountAtoken > 0n),
+    postings: postings.filter((posting) => posting.amountUnits > 0n),
   };
 }
 

@@ -37,7 +37,7 @@ export interface LiveSlot {
   readonly withdrawalId: WithdrawalId;
   readonly status: WithdrawalStatus;
   readonly destination: Address;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   /** Gas that the first attempt is signed with. */
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: bigint;
@@ -57,7 +57,7 @@ export interface SlotRow {
   readonly withdrawal_id: string;
   readonly status: string;
   readonly destination: string;
-  readonly amount_atoken: string;
+  readonly amount_units: string;
   readonly gas_limit: string;
   readonly gas_price_atoken: string;
   readonly mined_hash: string | null;
@@ -82,7 +82,7 @@ interface AttemptRow {
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
   SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.destination,
-         w.amount_atoken::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
+         w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
          (SELECT jsonb_agg(jsonb_build_object('n', a.n, 'kind', a.kind, 'raw', a.raw,
@@ -100,7 +100,7 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     withdrawalId: toWithdrawalId(row.withdrawal_id),
     status: storedStatus(row.status),
     destination: storedAddress(row.destination),
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
     gasLimit: storedAtoken(row.gas_limit),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),
     attempts: (row.attempts ?? []).map((attempt) => ({

@@ -1,5 +1,6 @@
 /** Steps of withdrawals as compare-and-set on the former state, with history and event. */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { amountFields } from "../books/amount-fields.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type CancelCause, statusesBefore, type WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
@@ -24,7 +25,8 @@ export interface StepResult {
 /** Terms of a withdrawal that moved, for its postings. */
 export interface MovedWithdrawal {
   readonly customerId: string;
-  readonly amountAtoken: bigint;
+  readonly asset: string;
+  readonly amountUnits: bigint;
 }
 
 /**
@@ -49,12 +51,12 @@ export async function stepWithdrawals(
                 CASE WHEN input.cancel_cause IS NOT NULL THEN input.reason END)
          FROM unnest($2::text[], $3::text[], $5::text[]) AS input (id, reason, cancel_cause)
         WHERE w.id = input.id AND w.status = ANY ($4::text[])
-       RETURNING w.id, w.steps, w.customer_id, w.asset, w.destination_text, w.amount_atoken,
+       RETURNING w.id, w.steps, w.customer_id, w.asset, w.destination_text, w.amount_units,
                  w.position
      ), history AS (
        INSERT INTO withdrawal_history (withdrawal_id, seq, status) SELECT id, steps, $1 FROM moved
      )
-     SELECT id, customer_id, asset, destination_text, amount_atoken::text FROM moved
+     SELECT id, customer_id, asset, destination_text, amount_units::text FROM moved
       ORDER BY position`,
     [
       to,
@@ -69,15 +71,17 @@ export async function stepWithdrawals(
   const events = rows.map((row): NewEvent => {
     const id = toWithdrawalId(row.id);
     const step = stepById.get(id);
-    moved.set(id, { customerId: row.customer_id, amountAtoken: BigInt(row.amount_atoken) });
+    const { asset } = row;
+    const amountUnits = BigInt(row.amount_units);
+    moved.set(id, { customerId: row.customer_id, asset, amountUnits });
     return {
       type: `withdrawal.${to}`,
       data: {
         withdrawalId: id,
         customerId: row.customer_id,
-        asset: row.asset,
+        asset,
         to: row.destination_text,
-        amountAtoken: row.amount_atoken,
+        ...amountFields(asset, amountUnits),
         ...step?.data,
         ...(step?.reason === undefined ? {} : { reason: step.reason }),
       },
@@ -123,5 +127,5 @@ interface MovedRow {
   readonly customer_id: string;
   readonly asset: string;
   readonly destination_text: string;
-  readonly amount_atoken: string;
+  readonly amount_units: string;
 }

@@ -6,6 +6,7 @@ import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type CustomerId, customerAccount, heldAccount } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
+import { amountFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { ownWallets } from "../wallets/wallet.js";
@@ -30,7 +31,7 @@ export interface WithdrawalRequest {
   /** The destination as the client wrote it; shown in answers. */
   readonly destinationText: string;
   /** Greater than zero, below 2^256. */
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   /** Deadline, milliseconds since 1970 UTC: not paid by then, it is cancelled; none without it. */
   readonly expiresAtMs?: number | undefined;
 }
@@ -69,7 +70,7 @@ export interface Withdrawal {
   readonly wallet: Address | undefined;
   readonly destination: Address;
   readonly destinationText: string;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly status: WithdrawalStatus;
   /** Why it ended without payment, froze or waits; undefined on the usual way. */
   readonly reason: string | undefined;
@@ -219,8 +220,8 @@ async function lockBalances(
     `SELECT id FROM customer WHERE id = ANY ($1::text[])`,
     [customerIds],
   );
-  const rows = await tx.query<{ customer_id: string; asset: string; available_atoken: string }>(
-    `SELECT customer_id, asset, available_atoken::text FROM customer_balance
+  const rows = await tx.query<{ customer_id: string; asset: string; available_units: string }>(
+    `SELECT customer_id, asset, available_units::text FROM customer_balance
       WHERE customer_id = ANY ($1::text[]) ORDER BY customer_id, asset FOR UPDATE`,
     [customerIds],
   );
@@ -229,7 +230,7 @@ async function lockBalances(
     for (const { id } of known) available.set(balanceKey(id, asset), 0n);
   }
   for (const row of rows) {
-    available.set(balanceKey(row.customer_id, row.asset), storedAtoken(row.available_atoken));
+    available.set(balanceKey(row.customer_id, row.asset), storedAtoken(row.available_units));
   }
   return available;
 }
@@ -259,17 +260,17 @@ function decide(
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
-  if (request.amountAtoken < rules.minimumAtoken) {
+  if (request.amountUnits < rules.minimumAtoken) {
     return { kind: "refused", refusal: "BELOW_MINIMUM" };
   }
   if (isLate(request, rules) && !mayBePaid) {
     return { kind: "refused", refusal: "DEADLINE_PASSED" };
   }
-  if (availableAtoken < request.amountAtoken) {
+  if (availableAtoken < request.amountUnits) {
     return { kind: "refused", refusal: "INSUFFICIENT_BALANCE" };
   }
   const id = toWithdrawalId(`wd_${randomUUID()}`);
-  available.set(key, availableAtoken - request.amountAtoken);
+  available.set(key, availableAtoken - request.amountUnits);
   bound.set(request.idempotencyKey, { id, requestHash });
   return { kind: "new", id };
 }
@@ -280,8 +281,8 @@ function isLate({ expiresAtMs }: WithdrawalRequest, { nowMs }: AcceptRules): boo
 
 /** Hash of what the request means: another spelling of the same request is the same request. */
 function hashRequest(request: WithdrawalRequest): string {
-  const { customerId, asset, destination, amountAtoken, expiresAtMs } = request;
-  const terms = [customerId, asset, destination, amountAtoken.toString()];
+  const { customerId, asset, destination, amountUnits, expiresAtMs } = request;
+  const terms = [customerId, asset, destination, amountUnits.toString()];
   // Without a deadline the hash is what it was before there were any.
   const meaning = JSON.stringify(expiresAtMs === undefined ? terms : [...terms, expiresAtMs]);
   return bytesToHex(sha256(Buffer.from(meaning, "utf8")));
@@ -297,9 +298,10 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
       effectiveHeight: null,
       postings: [
         {
+          asset: request.asset,
           debit: customerAccount(request.customerId),
           credit: heldAccount(request.customerId),
-          amountAtoken: request.amountAtoken,
+          amountUnits: request.amountUnits,
         },
       ],
     })),
@@ -313,7 +315,7 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
         customerId: request.customerId,
         asset: request.asset,
         to: request.destinationText,
-        amountAtoken: request.amountAtoken.toString(),
+        ...amountFields(request.asset, request.amountUnits),
       },
     })),
   );
@@ -323,7 +325,7 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
   await tx.query(
     `WITH written AS (
        INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset,
-         destination, destination_text, amount_atoken, expires_at, status)
+         destination, destination_text, amount_units, expires_at, status)
        SELECT id, key, request_hash, customer_id, asset, destination, destination_text,
               amount, expires_at, 'accepted'
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
@@ -342,7 +344,7 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
       column(({ request }) => request.asset),
       column(({ request }) => request.destination),
       column(({ request }) => request.destinationText),
-      column(({ request }) => request.amountAtoken.toString()),
+      column(({ request }) => request.amountUnits.toString()),
       accepted.map(({ request: { expiresAtMs } }) =>
         expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
       ),
@@ -370,7 +372,7 @@ interface WithdrawalRow {
   readonly wallet: string | null;
   readonly destination: string;
   readonly destination_text: string;
-  readonly amount_atoken: string;
+  readonly amount_units: string;
   readonly status: string;
   readonly reason: string | null;
   readonly expires_at: unknown;
@@ -384,7 +386,7 @@ interface WithdrawalRow {
 /** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
 const SELECT_WITHDRAWAL = `
   SELECT w.id, w.position::text, w.customer_id, w.asset, slot.wallet, w.destination,
-         w.destination_text, w.amount_atoken::text, w.status, w.reason, w.expires_at, slot.nonce::text,
+         w.destination_text, w.amount_units::text, w.status, w.reason, w.expires_at, slot.nonce::text,
          slot.mined_hash, slot.block_number::text,
          (SELECT array_agg(a.hash ORDER BY s.id, a.n)
             FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
@@ -409,7 +411,7 @@ function toWithdrawal(row: WithdrawalRow): Withdrawal {
     wallet: row.wallet === null ? undefined : storedAddress(row.wallet),
     destination: storedAddress(row.destination),
     destinationText: row.destination_text,
-    amountAtoken: storedAtoken(row.amount_atoken),
+    amountUnits: storedAtoken(row.amount_units),
     status: storedStatus(row.status),
     reason: row.reason ?? undefined,
     expiresAt: row.expires_at === null ? undefined : storedTime(row.expires_at),

@@ -40,7 +40,7 @@ export class BrokenPromise extends Error {}
 interface Row {
   readonly id: WithdrawalId;
   readonly destination: Address;
-  readonly amountAtoken: bigint;
+  readonly amountUnits: bigint;
   readonly hasDeadline: boolean;
   status: WithdrawalStatus;
   cancel: LiveSlot["cancel"];
@@ -81,10 +81,10 @@ export class ModelLedger {
     readonly broken: BrokenRule | undefined,
   ) {}
 
-  request(destination: Address, amountAtoken: bigint, hasDeadline: boolean): WithdrawalId {
+  request(destination: Address, amountUnits: bigint, hasDeadline: boolean): WithdrawalId {
     const id = toWithdrawalId(`wd_${this.rows.size}`);
     const common = { status: "accepted" as const, cancel: undefined, slot: undefined };
-    const terms = { id, destination, amountAtoken, hasDeadline };
+    const terms = { id, destination, amountUnits, hasDeadline };
     this.rows.set(id, { ...terms, ...common, waitsUntilMs: 0, releases: 0 });
     return id;
   }
@@ -258,7 +258,7 @@ export class ModelLedger {
       }, feeOf(slot)),
     );
     const feesAtoken = fees.reduce((sum, fee) => sum + fee, 0n);
-    const valueAtoken = open.reduce((sum, { row }) => sum + row.amountAtoken, 0n);
+    const valueAtoken = open.reduce((sum, { row }) => sum + row.amountUnits, 0n);
     const code = open.filter(({ entersCode }) => entersCode);
     return {
       count: open.length,
@@ -327,9 +327,9 @@ export class ModelLedger {
 
   #live(slot: Slot): LiveSlot {
     const { slotId, nonce, row, gasLimit, gasPriceAtoken, inclusion } = slot;
-    const { id: withdrawalId, status, destination, amountAtoken, cancel } = row;
+    const { id: withdrawalId, status, destination, amountUnits, cancel } = row;
     const gas = { gasLimit, gasPriceAtoken };
-    const terms = { withdrawalId, status, destination, amountAtoken, cancel };
+    const terms = { withdrawalId, status, destination, amountUnits, cancel };
     const attempts = [...slot.attempts];
     return { slotId, wallet: this.chain.wallet, nonce, ...terms, ...gas, attempts, inclusion };
   }

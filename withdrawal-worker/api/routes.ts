@@ -4,6 +4,7 @@ import { errorMessage } from "../../chain/errors.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { parseAtoken } from "../../chain/units.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
+import { amountFields } from "../../ledger/books/amount-fields.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import {
   isWithdrawalStatus,
@@ -127,7 +128,7 @@ export function parseWithdrawalRequest(
     asset,
     destination,
     destinationText: String(read("to")),
-    amountAtoken: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
+    amountUnits: parseField("amountAtoken", () => parseAtoken(read("amountAtoken"))),
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
   };
 }
@@ -139,7 +140,7 @@ export function encodeWithdrawal(withdrawal: Withdrawal) {
     customerId: withdrawal.customerId,
     asset: withdrawal.asset,
     to: withdrawal.destinationText,
-    amountAtoken: withdrawal.amountAtoken.toString(),
+    ...amountFields(withdrawal.asset, withdrawal.amountUnits),
     status: withdrawal.status,
     reason: withdrawal.reason ?? null,
     expiresAt: withdrawal.expiresAt ?? null,

@@ -59,7 +59,7 @@ async function giveUp(context: LaneContext, slots: readonly LiveSlot[]): Promise
 
 /** Signs a slot's payment with this gas; the caller stores it before it leaves. */
 export function signPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
-  const { destination: to, amountAtoken: valueAtoken } = slot;
+  const { destination: to, amountUnits: valueAtoken } = slot;
   return sign(context, slot, { kind: "payment", to, valueAtoken, gas });
 }
 

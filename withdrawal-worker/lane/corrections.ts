@@ -83,7 +83,7 @@ async function correctPayments(
     context.signer.address,
     refused.map(({ slot }) => ({
       to: slot.destination,
-      valueAtoken: slot.amountAtoken,
+      valueAtoken: slot.amountUnits,
       gasPriceAtoken: (slot.attempts.at(-1) ?? slot).gasPriceAtoken,
       gasMax: estimateCeiling(gasOf(context, round)),
     })),

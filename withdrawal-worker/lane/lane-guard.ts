@@ -39,7 +39,7 @@ export function createLaneGuard(parts: {
       if (looks < AGREEING_LOOKS) return missing.length === 0;
       const named = missing
         .slice(0, MAX_NAMED)
-        .map(({ hash, amountAtoken }) => `${hash} (${amountAtoken} atoken)`);
+        .map(({ hash, amountUnits }) => `${hash} (${amountUnits} atoken)`);
       const reason =
         `the chain shows nonce ${nonce}, and these payments were mined at or above it: ` +
         `${named.join(", ")}${missing.length > MAX_NAMED ? " and more" : ""}: the chain is older ` +

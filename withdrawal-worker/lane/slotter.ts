@@ -100,8 +100,8 @@ async function sharedWithOthers(
   if (payers.every(({ wallet }) => wallet === signer.address)) return requests;
   const price = choosePrice(view.suggestedPriceAtoken, settings.gas);
   const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
-  const wanted = requests.map(({ amountAtoken, waitedMs }) => ({
-    neededAtoken: amountAtoken + TRANSFER_GAS * price,
+  const wanted = requests.map(({ amountUnits, waitedMs }) => ({
+    neededAtoken: amountUnits + TRANSFER_GAS * price,
     isOverdue: waitedMs > overdueMs,
   }));
   const maxOpenSlots = settings.maxLiveSlots;
@@ -176,7 +176,7 @@ async function sortRequests(
   const ceiling = estimateCeiling(gasOf(context, round));
   const asked: { request: QueuedWithdrawal; payment: PaymentEstimate }[] = [];
   for (const request of requests) {
-    const { id, destination: to, amountAtoken: valueAtoken } = request;
+    const { id, destination: to, amountUnits: valueAtoken } = request;
     const affordable = affordableGas(round.view.balanceAtoken - valueAtoken, price, ceiling);
     // An estimate says something about the destination only if the wallet could pay at all.
     if (affordable < TRANSFER_GAS) sorted.waiting.push({ id, reason: UNCOVERED });
@@ -222,7 +222,7 @@ function sortOne(
     readonly sorted: Sorted;
   },
 ): void {
-  const { id, amountAtoken, customerId } = entry.request;
+  const { id, amountUnits, customerId } = entry.request;
   const { meaning, price, isShort, sorted } = entry;
   const gas = gasOf(context, round);
   switch (meaning.kind) {
@@ -257,7 +257,7 @@ function sortOne(
         return;
       }
       const entersCode = meaning.gas > TRANSFER_GAS;
-      const terms = { id, customerId, amountAtoken };
+      const terms = { id, customerId, amountUnits };
       sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
   }

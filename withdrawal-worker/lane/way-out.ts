@@ -135,7 +135,7 @@ export class WayOut {
       signer.address,
       wanted.map(({ slot, price }) => ({
         to: slot.destination,
-        valueAtoken: slot.amountAtoken,
+        valueAtoken: slot.amountUnits,
         gasPriceAtoken: price,
         gasMax: estimateCeiling(gas),
       })),

@@ -16,6 +16,7 @@ export const depositSchema = z.strictObject({
   address: addressText,
   customerId: z.string(),
   asset: z.literal("TOKEN"),
+  amountUnits: atoken,
   amountAtoken: atoken,
   status: z.enum(["detected", "credited", "held", "suspense"]),
   blockNumber: z.int(),
@@ -55,6 +56,9 @@ const balancesSchema = z.strictObject({
   balances: z.tuple([
     z.strictObject({
       asset: z.literal("TOKEN"),
+      availableUnits: z.string(),
+      heldUnits: z.string(),
+      pendingUnits: z.string(),
       availableAtoken: z.string(),
       heldAtoken: z.string(),
       pendingAtoken: z.string(),

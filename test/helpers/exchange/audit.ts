@@ -110,8 +110,8 @@ export async function suspenseAtoken(kit: RunningKit): Promise<bigint> {
   await client.connect();
   try {
     const { rows } = await client.query<{ sum: string }>(
-      `SELECT coalesce(sum(CASE WHEN credit = 'liability:suspense' THEN amount_atoken
-                                ELSE -amount_atoken END), 0)::text AS sum
+      `SELECT coalesce(sum(CASE WHEN credit = 'liability:suspense' THEN amount_units
+                                ELSE -amount_units END), 0)::text AS sum
          FROM posting WHERE 'liability:suspense' IN (debit, credit)`,
     );
     return BigInt(rows[0]?.sum ?? "0");

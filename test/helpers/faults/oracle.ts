@@ -161,6 +161,9 @@ async function checkBalances(
     expect({ customerId, ...(await exchange.balance(customerId)) }).toEqual({
       customerId,
       asset: "TOKEN",
+      availableUnits: String(leftAtoken),
+      heldUnits: "0",
+      pendingUnits: "0",
       availableAtoken: String(leftAtoken),
       heldAtoken: "0",
       pendingAtoken: "0",

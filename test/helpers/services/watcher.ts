@@ -187,13 +187,13 @@ export class WatcherBench {
   /** Id, status and amount of all deposits, in the order of the list. */
   async deposits(): Promise<string[]> {
     const rows = await listDeposits(this.ledger.database, { afterSeq: 0, limit: 1_000 });
-    return rows.map((row) => `${row.id} ${row.customerId} ${row.status} ${row.amountAtoken}`);
+    return rows.map((row) => `${row.id} ${row.customerId} ${row.status} ${row.amountUnits}`);
   }
 
   /** Balance of an account: debits - credits. */
   async accountAtoken(code: string): Promise<bigint> {
     const [row] = await this.ledger.database.query<{ balance: string }>(
-      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE -amount_atoken END), 0)
+      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_units ELSE -amount_units END), 0)
               AS balance FROM posting WHERE debit = $1 OR credit = $1`,
       [code],
     );

@@ -199,6 +199,7 @@ describe("a deposit and its balances", () => {
       address: registered.address,
       customerId: "whale",
       asset: "TOKEN",
+      amountUnits: MAX,
       amountAtoken: MAX,
       status: "detected",
       blockNumber: height,
@@ -209,15 +210,23 @@ describe("a deposit and its balances", () => {
       confirmations: 1,
     });
     const balances = async () => (await get("/v1/customers/whale/balances")).body;
-    const asset = { asset: "TOKEN", availableAtoken: "0", heldAtoken: "0", pendingAtoken: "0" };
+    const balance = (availableUnits: string, pendingUnits: string) => ({
+      asset: "TOKEN",
+      availableUnits,
+      heldUnits: "0",
+      pendingUnits,
+      availableAtoken: availableUnits,
+      heldAtoken: "0",
+      pendingAtoken: pendingUnits,
+    });
     expect(await balances()).toEqual({
       customerId: "whale",
-      balances: [{ ...asset, pendingAtoken: MAX }],
+      balances: [balance("0", MAX)],
     });
     bench.chain.mine();
     await bench.caughtUp();
     const credited = await get(`/v1/deposits/${height}-0-3`);
     expect(credited.body).toMatchObject({ status: "credited", confirmations: 2 });
-    expect((await balances()).balances).toEqual([{ ...asset, availableAtoken: MAX }]);
+    expect((await balances()).balances).toEqual([balance(MAX, "0")]);
   });
 });

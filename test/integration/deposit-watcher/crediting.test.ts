@@ -249,10 +249,10 @@ describe("the hot wallet", () => {
     expect(freeze?.frozen).toBe(true);
     expect(freeze?.reason).toContain(theft.hash);
     const foreign = await bench.ledger.database.query(
-      `SELECT wallet, tx_hash, amount_atoken, fee_atoken, height FROM foreign_outflow`,
+      `SELECT wallet, tx_hash, amount_units, fee_atoken, height FROM foreign_outflow`,
     );
     expect(foreign).toEqual([
-      { wallet: HOT, tx_hash: theft.hash, amount_atoken: "1000", fee_atoken: "21", height: "1" },
+      { wallet: HOT, tx_hash: theft.hash, amount_units: "1000", fee_atoken: "21", height: "1" },
     ]);
     expect(await bench.deposits()).toEqual(["1-1-3 alice credited 4"]);
     expect(await bench.accountAtoken("asset:hot_wallet")).toBe(1_000_000n);

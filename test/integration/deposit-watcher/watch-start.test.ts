@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createReconcileChain } from "../../../cli/commands/reconcile.js";
 import { beginWatch } from "../../../deposit-watcher/watch-start.js";
-import { HOT_WALLET, SUSPENSE } from "../../../ledger/books/accounts.js";
+import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/books/accounts.js";
 import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
@@ -90,7 +90,7 @@ describe("a ledger that has seen no block", () => {
         idemKey: "invented",
         effectiveHeight: 4,
         memo: `0x${"ab".repeat(32)}`,
-        postings: [{ debit: HOT_WALLET, credit: SUSPENSE, amountAtoken: 3n }],
+        postings: [{ asset: NATIVE_ASSET, debit: HOT_WALLET, credit: SUSPENSE, amountUnits: 3n }],
       }),
     );
     const { clean, lines } = await report();

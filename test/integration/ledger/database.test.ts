@@ -71,7 +71,7 @@ describe("opening the ledger", () => {
     await former.query(`INSERT INTO hot_wallet (wallet, next_nonce) VALUES ($1, 7)`, [wallet]);
     await former.query(
       `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
-         destination, destination_text, amount_atoken, status)
+         destination, destination_text, amount_units, status)
        VALUES ('wd_1', 'k', 'h', 'alice', 'TOKEN', $1, $1, $1, 100, 'signed')`,
       [wallet],
     );

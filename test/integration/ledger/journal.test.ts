@@ -4,6 +4,7 @@ import {
   DEPOSIT_ADDRESSES,
   heldAccount,
   HOT_WALLET,
+  NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE,
 } from "../../../ledger/books/accounts.js";
@@ -36,9 +37,10 @@ function credit(idemKey: string, name: string, amountAtoken: bigint): JournalEnt
     effectiveHeight: 1,
     postings: [
       {
+        asset: NATIVE_ASSET,
         debit: DEPOSIT_ADDRESSES,
         credit: customerAccount(parseCustomerId(name)),
-        amountAtoken,
+        amountUnits: amountAtoken,
       },
     ],
   };
@@ -50,7 +52,14 @@ function hold(idemKey: string, name: string, amountAtoken: bigint): JournalEntry
     kind: "hold",
     idemKey,
     effectiveHeight: null,
-    postings: [{ debit: customerAccount(id), credit: heldAccount(id), amountAtoken }],
+    postings: [
+      {
+        asset: NATIVE_ASSET,
+        debit: customerAccount(id),
+        credit: heldAccount(id),
+        amountUnits: amountAtoken,
+      },
+    ],
   };
 }
 
@@ -60,7 +69,7 @@ describe("the journal", () => {
     await post(credit("big-1", id, MAX));
     await post(hold("big-2", id, MAX - 1n));
     expect(await customerBalances(ledger.database, id)).toEqual([
-      { asset: "TOKEN", availableAtoken: 1n, heldAtoken: MAX - 1n, pendingAtoken: 0n },
+      { asset: "TOKEN", availableUnits: 1n, heldUnits: MAX - 1n, pendingUnits: 0n },
     ]);
   });
 
@@ -75,7 +84,7 @@ describe("the journal", () => {
       code: "JOURNAL_CONFLICT",
     });
     const balances = await customerBalances(ledger.database, id);
-    expect(balances?.[0]?.availableAtoken).toBe(5n);
+    expect(balances?.[0]?.availableUnits).toBe(5n);
   });
 
   it("posts only the new ones of many entries, each with all its legs", async () => {
@@ -84,7 +93,7 @@ describe("the journal", () => {
       ...credit("many-3", id, 3n),
       postings: [
         ...credit("", id, 3n).postings,
-        { debit: HOT_WALLET, credit: SUSPENSE, amountAtoken: 7n },
+        { asset: NATIVE_ASSET, debit: HOT_WALLET, credit: SUSPENSE, amountUnits: 7n },
       ],
     };
     await post(credit("many-1", id, 1n));
@@ -92,7 +101,7 @@ describe("the journal", () => {
       postJournals(tx, [credit("many-2", id, 2n), fee, credit("many-1", id, 1n)]),
     );
     expect([...posted].toSorted()).toEqual(["many-2", "many-3"]);
-    expect((await customerBalances(ledger.database, id))?.[0]?.availableAtoken).toBe(6n);
+    expect((await customerBalances(ledger.database, id))?.[0]?.availableUnits).toBe(6n);
     const [legs] = await ledger.database.query<{ count: number }>(
       `SELECT count(*)::integer AS count FROM posting JOIN journal_entry e ON e.id = journal_id
         WHERE idem_key = 'many-3'`,
@@ -115,8 +124,8 @@ describe("the journal", () => {
       }),
     ).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
     expect((await customerBalances(ledger.database, id))?.[0]).toMatchObject({
-      availableAtoken: 10n,
-      heldAtoken: 0n,
+      availableUnits: 10n,
+      heldUnits: 0n,
     });
   });
 
@@ -134,8 +143,8 @@ describe("the journal", () => {
     );
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect((await customerBalances(ledger.database, id))?.[0]).toMatchObject({
-      availableAtoken: 40n,
-      heldAtoken: 60n,
+      availableUnits: 40n,
+      heldUnits: 60n,
     });
   });
 
@@ -152,20 +161,20 @@ describe("the journal", () => {
     );
     expect(counts.toSorted((a, b) => a - b)).toEqual([0, 0, 0, 20]);
     for (const id of [left, right]) {
-      expect((await customerBalances(ledger.database, id))?.[0]?.availableAtoken).toBe(10n);
+      expect((await customerBalances(ledger.database, id))?.[0]?.availableUnits).toBe(10n);
     }
   });
 });
 
 describe("the database itself", () => {
   const statements: readonly (readonly [string, string])[] = [
-    ["changing a posting", `UPDATE posting SET amount_atoken = 1`],
+    ["changing a posting", `UPDATE posting SET amount_units = 1`],
     ["deleting postings", `DELETE FROM posting`],
     ["emptying the journal", `TRUNCATE journal_entry CASCADE`],
     ["changing an entry", `UPDATE journal_entry SET memo = 'x'`],
     ["changing an event", `UPDATE event SET type = 'x'`],
     ["deleting events", `DELETE FROM event`],
-    ["writing a balance", `UPDATE customer_balance SET available_atoken = 10`],
+    ["writing a balance", `UPDATE customer_balance SET available_units = 10`],
     ["adding a balance", `INSERT INTO customer_balance VALUES ('poor', 'X', 1, 1)`],
     ["deleting a balance", `DELETE FROM customer_balance`],
     ["moving the cursor back", `UPDATE watch_cursor SET height = -2`],
@@ -173,22 +182,22 @@ describe("the database itself", () => {
     ["deleting the event counter", `DELETE FROM event_counter`],
     [
       "a posting of zero",
-      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
+      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
        SELECT min(id), 99, 'TOKEN', 'asset:hot_wallet', 'liability:suspense', 0 FROM journal_entry`,
     ],
     [
       "a posting on one account",
-      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
+      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
        SELECT min(id), 99, 'TOKEN', 'asset:hot_wallet', 'asset:hot_wallet', 1 FROM journal_entry`,
     ],
     [
       "a posting on an unknown account",
-      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
+      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
        SELECT min(id), 99, 'TOKEN', 'asset:pocket', 'liability:suspense', 1 FROM journal_entry`,
     ],
     [
       "a raw posting that takes more than a customer has",
-      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
+      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
        SELECT min(id), 99, 'TOKEN', 'liability:customer:poor', 'liability:suspense', 11
          FROM journal_entry`,
     ],
@@ -203,10 +212,10 @@ describe("the database itself", () => {
     const id = await customer("raw");
     await post(credit("raw-1", id, 10n));
     await ledger.database.query(
-      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_atoken)
+      `INSERT INTO posting (journal_id, place, asset, debit, credit, amount_units)
        SELECT id, 1, 'TOKEN', 'liability:customer:raw', 'liability:suspense', 4
          FROM journal_entry WHERE idem_key = 'raw-1'`,
     );
-    expect((await customerBalances(ledger.database, id))?.[0]?.availableAtoken).toBe(6n);
+    expect((await customerBalances(ledger.database, id))?.[0]?.availableUnits).toBe(6n);
   });
 });

@@ -6,6 +6,7 @@ import {
   customerAccount,
   heldAccount,
   HOT_WALLET,
+  NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
 } from "../../../ledger/books/accounts.js";
@@ -64,7 +65,7 @@ async function sign(
   await bench.ledger.owner.transaction(async (tx) => {
     await tx.query(
       `INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
-                               destination, destination_text, amount_atoken, status)
+                               destination, destination_text, amount_units, status)
        VALUES ($1, $1, '', 'alice', 'TOKEN', $2, $3, $3, $4, 'signed')`,
       [id, HOT, STRANGER, amountAtoken.toString()],
     );
@@ -95,7 +96,14 @@ async function sign(
       kind: "withdrawal.hold",
       idemKey: `withdrawal:${id}:hold`,
       effectiveHeight: null,
-      postings: [{ debit: customerAccount(alice), credit: heldAccount(alice), amountAtoken }],
+      postings: [
+        {
+          asset: NATIVE_ASSET,
+          debit: customerAccount(alice),
+          credit: heldAccount(alice),
+          amountUnits: amountAtoken,
+        },
+      ],
     });
   });
 }
@@ -113,8 +121,13 @@ async function settle(id: string, amountAtoken: bigint, hash: Hash32, height: nu
       idemKey: `withdrawal:${id}:end`,
       effectiveHeight: height,
       postings: [
-        { debit: heldAccount(alice), credit: HOT_WALLET, amountAtoken },
-        { debit: NETWORK_FEE, credit: HOT_WALLET, amountAtoken: 21n },
+        {
+          asset: NATIVE_ASSET,
+          debit: heldAccount(alice),
+          credit: HOT_WALLET,
+          amountUnits: amountAtoken,
+        },
+        { asset: NATIVE_ASSET, debit: NETWORK_FEE, credit: HOT_WALLET, amountUnits: 21n },
       ],
     });
   });
@@ -196,7 +209,7 @@ describe("reconcile", () => {
     expect(after).toMatchObject({ clean: true, heldAtoken: 0n, availableAtoken: 1_000n });
     expect(after.lines[0]?.inFlight).toEqual([]);
     expect(await bench.ledger.owner.query(`SELECT * FROM foreign_outflow`)).toEqual([]);
-    expect(await bench.ledger.owner.query(`SELECT * FROM deposit WHERE amount_atoken = 0`)).toEqual(
+    expect(await bench.ledger.owner.query(`SELECT * FROM deposit WHERE amount_units = 0`)).toEqual(
       [],
     );
     // Something else goes wrong: the transfer is not among the causes.
@@ -281,7 +294,7 @@ describe("reconcile", () => {
     await fund();
     await bench.ledger.owner.transaction(async (tx) => {
       await tx.query(`ALTER TABLE customer_balance DISABLE TRIGGER customer_balance_guard`);
-      await tx.query(`UPDATE customer_balance SET available_atoken = 1001`);
+      await tx.query(`UPDATE customer_balance SET available_units = 1001`);
       await tx.query(`ALTER TABLE customer_balance ENABLE TRIGGER customer_balance_guard`);
     });
     const report = await run();

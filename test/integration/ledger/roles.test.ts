@@ -114,7 +114,7 @@ describe("the roles of the services", () => {
       "CREATE TABLE mine (x int)",
       "CREATE TEMPORARY TABLE mine (x int)",
       "SET session_replication_role = replica",
-      "UPDATE posting SET amount_atoken = amount_atoken",
+      "UPDATE posting SET amount_units = amount_units",
       "UPDATE journal_entry SET memo = memo",
       "UPDATE meta SET value = value",
       "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE sql AS 'SELECT 1'",

@@ -42,7 +42,7 @@ async function requestUntil(key: string, expiresAtMs: number): Promise<Withdrawa
         asset: NATIVE_ASSET,
         destination: destination(1),
         destinationText: destination(1),
-        amountAtoken: 4n * TOKEN,
+        amountUnits: 4n * TOKEN,
         expiresAtMs,
       },
     ],

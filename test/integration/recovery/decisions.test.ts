@@ -26,7 +26,7 @@ async function reconcile() {
 
 async function totals(account: string): Promise<bigint> {
   const [row] = await desk.database.query<{ balance: string }>(
-    `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE -amount_atoken END), 0)
+    `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_units ELSE -amount_units END), 0)
             AS balance FROM posting WHERE debit = $1 OR credit = $1`,
     [account],
   );

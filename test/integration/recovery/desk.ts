@@ -323,7 +323,7 @@ export class Desk {
           asset: NATIVE_ASSET,
           destination: fields.to,
           destinationText: fields.to,
-          amountAtoken: fields.amountAtoken,
+          amountUnits: fields.amountAtoken,
         },
       ],
       { minimumAtoken: 0n, nowMs: 0 },
@@ -342,7 +342,7 @@ export class Desk {
 
   async availableAtoken(customer: string): Promise<bigint | undefined> {
     const balances = await customerBalances(this.database, parseCustomerId(customer));
-    return balances?.[0]?.availableAtoken;
+    return balances?.[0]?.availableUnits;
   }
 
   /** What somebody types: `causeway <words> --home ...`. */

@@ -11,7 +11,7 @@ afterEach(() => desk.close());
 
 const deposits = async () => {
   const rows = await desk.database.query<Record<string, string>>(
-    `SELECT id, customer_id, status, amount_atoken::text AS amount FROM deposit ORDER BY seq`,
+    `SELECT id, customer_id, status, amount_units::text AS amount FROM deposit ORDER BY seq`,
   );
   return rows.map((row) => `${row["id"]} ${row["customer_id"]} ${row["status"]} ${row["amount"]}`);
 };

@@ -101,6 +101,7 @@ describe("POST /v1/withdrawals", () => {
       customerId: "alice",
       asset: "TOKEN",
       to,
+      amountUnits: "1000",
       amountAtoken: "1000",
       status: "accepted",
       reason: null,
@@ -355,7 +356,7 @@ describe("requests in one commit", () => {
     await house.fund("frank", 10n);
     const customerId = parseCustomerId("frank");
     const wanted = (amountAtoken: bigint, idempotencyKey: string) =>
-      requestOf({ customerId, amountAtoken, idempotencyKey });
+      requestOf({ customerId, amountUnits: amountAtoken, idempotencyKey });
     const [first, second] = [randomUUID(), randomUUID()];
     const six = wanted(6n, first);
     const asked = [

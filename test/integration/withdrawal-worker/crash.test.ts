@@ -183,7 +183,7 @@ describe("a worker that is killed", () => {
     const settled = async () => {
       const rows = await house.database.query<{ count: string }>(
         `SELECT count(*)::text AS count FROM withdrawal
-          WHERE status = 'settled' AND amount_atoken = 1000`,
+          WHERE status = 'settled' AND amount_units = 1000`,
       );
       return rows[0]?.count === "20";
     };

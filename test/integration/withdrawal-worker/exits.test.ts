@@ -27,7 +27,11 @@ const statuses = ({ history }: Withdrawal) => history.map(({ status }) => status
 /** A withdrawal to an address of its own. */
 async function acceptTo(amountAtoken = TOKEN) {
   const to = freshAddress();
-  const { id } = await house.accept({ destination: to, destinationText: to, amountAtoken });
+  const { id } = await house.accept({
+    destination: to,
+    destinationText: to,
+    amountUnits: amountAtoken,
+  });
   return { id, to };
 }
 
@@ -340,7 +344,7 @@ describe("a request to cancel", () => {
       [
         {
           id: second.id,
-          amountAtoken: TOKEN,
+          amountUnits: TOKEN,
           gasLimit: 25_200n,
           gasPriceAtoken: 25_000_000n,
           entersCode: false,

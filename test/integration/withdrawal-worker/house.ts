@@ -149,7 +149,12 @@ export class House {
         idemKey: `fund:${randomUUID()}`,
         effectiveHeight: 0,
         postings: [
-          { debit: walletAccount(WALLET), credit: customerAccount(customerId), amountAtoken },
+          {
+            asset: NATIVE_ASSET,
+            debit: walletAccount(WALLET),
+            credit: customerAccount(customerId),
+            amountUnits: amountAtoken,
+          },
         ],
       });
     });
@@ -177,7 +182,7 @@ export class House {
   /** Available and held balance of a customer. */
   async balance(customer: string): Promise<{ available: bigint; held: bigint }> {
     const rows = await this.database.query<{ available: string; held: string }>(
-      `SELECT available_atoken::text AS available, held_atoken::text AS held
+      `SELECT available_units::text AS available, held_units::text AS held
          FROM customer_balance WHERE customer_id = $1`,
       [customer],
     );
@@ -187,8 +192,8 @@ export class House {
   /** Debits minus credits of an account. */
   async accountAtoken(account: string): Promise<bigint> {
     const rows = await this.database.query<{ sum: string }>(
-      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_atoken ELSE 0 END)
-                     - sum(CASE WHEN credit = $1 THEN amount_atoken ELSE 0 END), 0)::text AS sum
+      `SELECT coalesce(sum(CASE WHEN debit = $1 THEN amount_units ELSE 0 END)
+                     - sum(CASE WHEN credit = $1 THEN amount_units ELSE 0 END), 0)::text AS sum
          FROM posting WHERE debit = $1 OR credit = $1`,
       [account],
     );
@@ -218,7 +223,7 @@ export function requestOf(fields: Partial<WithdrawalRequest> = {}): WithdrawalRe
     asset: NATIVE_ASSET,
     destination,
     destinationText: destination,
-    amountAtoken: TOKEN,
+    amountUnits: TOKEN,
     ...fields,
   };
 }

@@ -126,10 +126,10 @@ describe("a withdrawal", () => {
     house.chain.balances.set(WALLET, 3n * TOKEN);
     house.chain.mine();
     const lane = house.lane();
-    const first = await house.accept({ amountAtoken: 2n * TOKEN });
+    const first = await house.accept({ amountUnits: 2n * TOKEN });
     await lane.runRound(house.signal);
     expect((await house.read(first.id)).status).toBe("broadcast");
-    const second = await house.accept({ amountAtoken: 2n * TOKEN });
+    const second = await house.accept({ amountUnits: 2n * TOKEN });
     await lane.runRound(house.signal);
     expect((await house.read(second.id)).status).toBe("accepted");
     house.chain.mine();
@@ -154,9 +154,9 @@ describe("a withdrawal", () => {
   it("waits for funds behind the reserve and lets a smaller one go first", async () => {
     house.chain.balances.set(WALLET, 3n * TOKEN);
     house.chain.mine();
-    const first = await house.accept({ amountAtoken: 2n * TOKEN });
-    const big = await house.accept({ amountAtoken: 2n * TOKEN });
-    const small = await house.accept({ amountAtoken: TOKEN / 2n });
+    const first = await house.accept({ amountUnits: 2n * TOKEN });
+    const big = await house.accept({ amountUnits: 2n * TOKEN });
+    const small = await house.accept({ amountUnits: TOKEN / 2n });
     const lane = house.lane();
     await lane.runRound(house.signal);
     expect((await house.read(first.id)).status).toBe("broadcast");
@@ -532,7 +532,7 @@ describe("many withdrawals", () => {
     const destinations = Array.from({ length: count }, () => freshAddress());
     await house.fund("bob", 1_000n * TOKEN);
     for (const destination of destinations) {
-      await house.accept({ destination, destinationText: destination, amountAtoken: TOKEN / 10n });
+      await house.accept({ destination, destinationText: destination, amountUnits: TOKEN / 10n });
     }
     const faults = ["reset-after", "reset-before", "http-503", "html", "wrong-id"] as const;
     house.chain.wireFault = () =>

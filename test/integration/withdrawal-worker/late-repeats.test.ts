@@ -31,7 +31,7 @@ async function recover(destination: string, amountAtoken: bigint): Promise<void>
   const hash = (name: string) => bytesToHex(keccak256(Buffer.from(name)));
   await house.ledger.owner.query(
     `INSERT INTO recovered_payment (tx_hash, wallet, nonce, height, block_hash, destination,
-       amount_atoken, gas_used, gas_price_atoken, epoch)
+       amount_units, gas_used, gas_price_atoken, epoch)
      VALUES ($1, $2, 0, 1, $3, $4, $5::numeric, 21000, 1, 1)`,
     [hash(destination), WALLET, hash("block"), destination, amountAtoken.toString()],
   );
@@ -54,7 +54,7 @@ describe("a request behind its deadline", () => {
     const frozen = { withdrawal: { status: "frozen" } };
     expect(await ask(request, EXPIRES_AT_MS)).toMatchObject({ outcome: "accepted", ...frozen });
     expect(await ask(request, EXPIRES_AT_MS)).toMatchObject({ outcome: "repeated", ...frozen });
-    const other = requestOf({ ...fields, amountAtoken: TOKEN + 1n });
+    const other = requestOf({ ...fields, amountUnits: TOKEN + 1n });
     expect(await ask(other, EXPIRES_AT_MS)).toMatchObject({ refusal: "DEADLINE_PASSED" });
     await house.lane().runRound(house.signal);
     expect(house.chain.arrived).toEqual([]);

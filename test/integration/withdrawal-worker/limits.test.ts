@@ -159,7 +159,7 @@ describe("a node that finds a payment's gas too high and then too low", () => {
     await house.database.query(`UPDATE hot_wallet SET lease_owner = NULL`);
     const lease = await ledger.acquireLease({ wallet: WALLET, owner: "other", leaseMs: 3_000 });
     if (lease === undefined) throw new Error("no lease");
-    const { slotId, withdrawalId, amountAtoken: valueAtoken } = slot;
+    const { slotId, withdrawalId, amountUnits: valueAtoken } = slot;
     const again = { ...first, raw: first.raw, n: 1, slotId, withdrawalId, valueAtoken };
     expect(await ledger.storeAttempts(lease, [again])).toBe(true);
     expect((await house.read(id)).hashes).toEqual([first.hash]);

@@ -271,7 +271,7 @@ describe("a theft", () => {
   /** What the watcher writes when coins left the hot wallet and nobody had asked for it. */
   async function steal(hash = theft): Promise<void> {
     await house.ledger.owner.query(
-      `INSERT INTO foreign_outflow (wallet, tx_hash, amount_atoken, fee_atoken, height)
+      `INSERT INTO foreign_outflow (wallet, tx_hash, amount_units, fee_atoken, height)
        VALUES ($1, $2, 123, 4, 1)`,
       [WALLET, hash],
     );
@@ -374,7 +374,7 @@ describe("the tables", () => {
       "UPDATE withdrawal_attempt SET raw = '0x00'",
       "UPDATE nonce_slot SET nonce = nonce + 1",
       "UPDATE hot_wallet SET next_nonce = next_nonce - 1",
-      "UPDATE withdrawal SET amount_atoken = amount_atoken * 2",
+      "UPDATE withdrawal SET amount_units = amount_units * 2",
       "UPDATE withdrawal SET destination = '0x' || repeat('1', 40)",
       "TRUNCATE nonce_slot CASCADE",
       `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,

@@ -46,8 +46,8 @@ const budget = {
 };
 
 async function candidate() {
-  const { id, amountAtoken } = await house.accept();
-  return { id, amountAtoken, gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
+  const { id, amountUnits } = await house.accept();
+  return { id, amountUnits, gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
 }
 
 const nextNonce = async () => (await readHotWallet(house.database, WALLET))?.nextNonce;

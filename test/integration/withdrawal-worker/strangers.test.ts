@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 async function acceptTo(to: Address, amountAtoken = TOKEN) {
-  return house.accept({ destination: to, destinationText: to, amountAtoken });
+  return house.accept({ destination: to, destinationText: to, amountUnits: amountAtoken });
 }
 
 async function work(lane: Lane, rounds = 3): Promise<void> {

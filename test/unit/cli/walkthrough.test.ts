@@ -29,14 +29,14 @@ interface World {
   readonly depositStatuses: readonly string[];
   readonly withdrawalStatuses: readonly string[];
   readonly paidAtoken: bigint;
-  readonly availableAtoken: string;
+  readonly availableUnits: string;
 }
 
 const HEALTHY: World = {
   depositStatuses: ["detected", "credited"],
   withdrawalStatuses: ["accepted", "slotted", "broadcast", "settled"],
   paidAtoken: 250_000_000_000_000_000n,
-  availableAtoken: "750000000000000000",
+  availableUnits: "750000000000000000",
 };
 
 interface FakeKit {
@@ -91,9 +91,9 @@ async function startFakeKit(world: World): Promise<FakeKit> {
     if (looks === 0) return [404, { code: "NOT_FOUND", message: "no such customer", details: {} }];
     const token = {
       asset: "TOKEN",
-      availableAtoken: world.availableAtoken,
-      heldAtoken: "0",
-      pendingAtoken: "0",
+      availableUnits: world.availableUnits,
+      heldUnits: "0",
+      pendingUnits: "0",
     };
     return [200, { customerId: "demo", balances: [token] }];
   };
@@ -199,7 +199,7 @@ describe("the walk-through", () => {
         "settled",
         "ledger",
       ]);
-      expect(lines.join("\n")).toContain("available 0.75, held 0, pending 0 TOKEN");
+      expect(lines.join("\n")).toContain("available 0.75 TOKEN, held 0 TOKEN, pending 0 TOKEN");
       const tx = decodeTransaction(kit.sent[0] ?? new Uint8Array());
       expect(tx).toMatchObject({ type: 0, chainId: 6940n, nonce: 4n, valueAtoken: 10n ** 18n });
       expect(tx.to).toBe(DEPOSIT_ADDRESS);
@@ -246,7 +246,7 @@ describe("the walk-through", () => {
   });
 
   it("finds out when the ledger says something else", async () => {
-    await withFakeKit({ availableAtoken: "750000000000000001" }, async (options) => {
+    await withFakeKit({ availableUnits: "750000000000000001" }, async (options) => {
       const result = await runWalkthrough(options);
       await expect(verifyWalkthrough(result, options)).rejects.toThrow("750000000000000001");
     });

@@ -46,7 +46,7 @@ function depositsOf(...blocks: readonly MatchBlock[]) {
   return matchBlocks(blocks, watched).deposits.map((deposit) => [
     `${deposit.height}-${deposit.txIndex}-${deposit.opIndex}`,
     deposit.customerId,
-    deposit.amountAtoken,
+    deposit.amountUnits,
     deposit.creditable,
   ]);
 }

@@ -184,11 +184,11 @@ async function readBack(height: number): Promise<string[]> {
   expect(matchBlocks([everything], watched).touches).toEqual(touches);
   return [
     ...deposits.map(
-      ({ txIndex, opIndex, address, amountAtoken, creditable }) =>
-        `${txIndex}/${opIndex} ${address} ${amountAtoken} ${creditable}`,
+      ({ txIndex, opIndex, address, amountUnits, creditable }) =>
+        `${txIndex}/${opIndex} ${address} ${amountUnits} ${creditable}`,
     ),
     ...walletInflows.map(
-      ({ txIndex, opIndex, amountAtoken }) => `${txIndex}/${opIndex} ${hot} ${amountAtoken}`,
+      ({ txIndex, opIndex, amountUnits }) => `${txIndex}/${opIndex} ${hot} ${amountUnits}`,
     ),
   ].toSorted();
 }
