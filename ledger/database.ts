@@ -15,7 +15,7 @@ import { Wallets1760000000008 } from "./migrations/0008-wallets.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
-export const LEDGER_FORMAT_VERSION = 2;
+export const LEDGER_FORMAT_VERSION = 3;
 
 /** Connections per process: enough for a loop, a backfill and several HTTP requests at once. */
 const POOL_SIZE = 10;

@@ -176,12 +176,15 @@ const WATCH_LEASE = `
   CREATE TRIGGER watch_lease_keep BEFORE DELETE OR TRUNCATE ON watch_lease
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`;
 
+/** A worker of the format before would pay from a draining wallet, and book on the former account. */
+const FORMAT = `UPDATE meta SET value = '3' WHERE key = 'format_version' AND value = '2'`;
+
 /** Several wallets, and leases; listed explicitly. */
 export class Wallets1760000000008 implements MigrationInterface {
   readonly name = "Wallets1760000000008";
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const part of [WALLET, KNOWN_WALLETS, ACCOUNTS, REQUESTS, WATCH_LEASE]) {
+    for (const part of [WALLET, KNOWN_WALLETS, ACCOUNTS, REQUESTS, WATCH_LEASE, FORMAT]) {
       await runner.query(part);
     }
   }

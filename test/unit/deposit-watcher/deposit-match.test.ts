@@ -137,7 +137,7 @@ describe("matching", () => {
       watched,
     );
     expect(result.deposits).toEqual([]);
-    expect(result.outflows).toMatchObject([{ wallet: alice, amountAtoken: 0n, feeAtoken: 21n }]);
+    expect(result.outflows).toMatchObject([{ wallet: alice, amountUnits: 0n, feeAtoken: 21n }]);
     expect(result.touches).toEqual([{ address: alice, height: 3, deltaAtoken: -21n }]);
   });
 
@@ -146,9 +146,9 @@ describe("matching", () => {
       [block(4, [fee(alice), change({ from: alice, to: bob, amountAtoken: 50n })])],
       watched,
     );
-    expect(result.deposits).toMatchObject([{ customerId: "bob", amountAtoken: 50n, opIndex: 3 }]);
+    expect(result.deposits).toMatchObject([{ customerId: "bob", amountUnits: 50n, opIndex: 3 }]);
     expect(result.outflows).toMatchObject([
-      { wallet: alice, role: "deposit-address", amountAtoken: 50n, feeAtoken: 21n },
+      { wallet: alice, role: "deposit-address", amountUnits: 50n, feeAtoken: 21n },
     ]);
   });
 
@@ -172,10 +172,10 @@ describe("matching", () => {
     const refilled = [fee(stranger), change({ from: stranger, to: hot, amountAtoken: 40n })];
     const result = matchBlocks([block(5, paid, failed, refilled)], watched);
     expect(result.outflows).toMatchObject([
-      { role: "hot-wallet", amountAtoken: 100n, feeAtoken: 21n },
-      { role: "hot-wallet", amountAtoken: 0n, feeAtoken: 30n },
+      { role: "hot-wallet", amountUnits: 100n, feeAtoken: 21n },
+      { role: "hot-wallet", amountUnits: 0n, feeAtoken: 30n },
     ]);
-    expect(result.walletInflows).toMatchObject([{ amountAtoken: 40n, txIndex: 2, opIndex: 3 }]);
+    expect(result.walletInflows).toMatchObject([{ amountUnits: 40n, txIndex: 2, opIndex: 3 }]);
     expect(result.touches).toEqual([{ address: hot, height: 5, deltaAtoken: 40n - 151n }]);
   });
 });
