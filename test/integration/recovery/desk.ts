@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
@@ -44,6 +44,7 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
@@ -54,7 +55,8 @@ import { until } from "../../helpers/until.js";
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;
 
-const KEY = keccak256(Buffer.from("hot wallet of the recovery tests"));
+/** Key of the first hot wallet. */
+export const KEY = keccak256(Buffer.from("hot wallet of the recovery tests"));
 
 /** The hot wallet. */
 export const WALLET = privateKeyToAddress(KEY);
@@ -82,7 +84,8 @@ const GAS = {
 const LANE: LaneSettings = {
   batchSize: 50,
   maxLiveSlots: 4_096,
-  scanIntervalMs: 50,
+  // Long enough that no request is overdue for its payer within a test.
+  scanIntervalMs: 10_000,
   pollIntervalMs: 20,
   rebroadcastIntervalMs: 1_000,
   retryDelayMs: 1_000,
@@ -106,12 +109,14 @@ export class Desk {
   readonly signal = new AbortController().signal;
   /** Further variables of the commands that are typed. */
   readonly env: Record<string, string> = {};
+  /** Of lanes that are made from now on. */
+  leaseMs = LANE.leaseMs;
   readonly #drops: (() => Promise<void>)[] = [];
   readonly #opened: LedgerDatabase[] = [];
   #database: LedgerDatabase | undefined;
   #watcher: LedgerDatabase | undefined;
   #worker: LedgerDatabase | undefined;
-  #lane: Lane | undefined;
+  readonly #lanes = new Map<Address, Lane>();
   #url = "";
   #nowMs = 1_000_000;
 
@@ -181,7 +186,7 @@ export class Desk {
   /** Every process ends, and starts again on this database. */
   async useDatabase(url: string): Promise<void> {
     this.#url = url;
-    this.#lane = undefined;
+    this.#lanes.clear();
     const owner = await this.#open(url);
     // A backup holds the rights of its roles as rows of another database: they are given anew.
     await grantLedgerRoles(owner, TEST_PASSWORDS);
@@ -253,7 +258,8 @@ export class Desk {
       watcher.run(controller.signal).catch(note),
       watcher.runBackfills(controller.signal).catch(note),
     ];
-    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled LIMIT 1`;
+    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled
+                      UNION ALL SELECT 1 FROM wallet WHERE NOT past_booked LIMIT 1`;
     try {
       await until(
         async () => {
@@ -272,37 +278,59 @@ export class Desk {
     }
   }
 
-  /** The worker's lane; a new one after each change of the database. */
+  /** The first wallet's lane; a new one after each change of the database. */
   lane(): Lane {
+    return this.laneOf(KEY);
+  }
+
+  /** The lane of a key's wallet, or, where the home lacks the key, of the wallet alone. */
+  laneOf(key: Uint8Array, hasKey = true): Lane {
+    const wallet = privateKeyToAddress(key);
     const database = present(this.#worker, "a database");
-    this.#lane ??= new Lane(
+    const known = this.#lanes.get(wallet);
+    if (known !== undefined) return known;
+    const signer = createKeySigner({
+      privateKey: key,
+      gasPriceCapAtoken: GAS.priceCapAtoken,
+      gasLimitMax: GAS.limitMax,
+    });
+    const lane = new Lane(
       {
         ledger: createLaneLedger(database),
-        guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
+        guard: createLaneGuard({ database, wallet, log: silentLog }),
         node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
           chainId: FAKE_CHAIN_ID,
           genesisHash: this.chain.genesisHash,
         }),
-        signer: createKeySigner({
-          privateKey: KEY,
-          gasPriceCapAtoken: GAS.priceCapAtoken,
-          gasLimitMax: GAS.limitMax,
-        }),
-        hasKey: () => true,
+        signer: hasKey ? signer : signerWithoutKey(wallet),
+        hasKey: () => hasKey,
         chainId: FAKE_CHAIN_ID,
-        settings: LANE,
+        settings: { ...LANE, leaseMs: this.leaseMs },
         clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
         log: silentLog,
       },
       randomUUID(),
     );
-    return this.#lane;
+    this.#lanes.set(wallet, lane);
+    return lane;
+  }
+
+  /** A keystore of the home, as far as no key is needed: the file that names its wallet. */
+  writeKeystore(name: string, wallet: Address): void {
+    const file = join(this.home, "config", name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ address: wallet }));
+  }
+
+  /** Every process of the home ends and starts again. */
+  restart(): Promise<void> {
+    return this.useDatabase(this.#url);
   }
 
   /** Rounds of the worker, a block after each: what is accepted is paid and booked. */
-  async work(rounds = 4): Promise<void> {
+  async work(rounds = 4, lanes: readonly Lane[] = [this.lane()]): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
-      await this.lane().runRound(this.signal);
+      await Promise.all(lanes.map((lane) => lane.runRound(this.signal)));
       this.chain.mine();
       this.#nowMs += 2_000;
     }
