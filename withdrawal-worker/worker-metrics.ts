@@ -85,6 +85,17 @@ export function registerWorkerHealth(metrics: Metrics, source: WorkerHealthSourc
     "1 while this process works for the wallet.",
     ({ holdsLease }) => (holdsLease ? 1 : 0),
   );
+  metrics.gauge(
+    "causeway_wallet_status",
+    "1 for the status that a wallet has.",
+    ["wallet", "status"],
+    (gauge) => {
+      gauge.reset();
+      for (const { wallet, walletStatus } of source.laneStatuses()) {
+        gauge.set({ wallet, status: walletStatus }, 1);
+      }
+    },
+  );
   perWallet(
     "causeway_wallet_key_present",
     "1 while a keystore of this home opens the wallet.",

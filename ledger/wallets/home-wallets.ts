@@ -3,7 +3,7 @@
  * `config/wallets/`, each with a passphrase of the same name beside it. Nothing is decrypted here.
  */
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Address } from "../../chain/address.js";
 import { LedgerError } from "../errors.js";
 import { readWalletAddress } from "../withdrawals/wallet-address.js";
@@ -31,11 +31,9 @@ const KEYSTORE_END = ".json";
  * @throws INVALID_WALLET_FILE for a file without an address, or two of the same address
  */
 export function readHomeWallets(home: string): readonly HomeWallet[] {
-  const files = [join(home, "config", `hot-wallet${KEYSTORE_END}`), ...furtherFiles(home)];
-  const wallets = files.map((keystore): HomeWallet => {
-    const stem = keystore.slice(0, -KEYSTORE_END.length);
-    const label = stem.slice(stem.lastIndexOf("/") + 1).slice(0, 64);
-    return { address: readWalletAddress(keystore), label, keystore, passphrase: `${stem}.passphrase` };
+  const wallets = keystoreFiles(home).map(({ keystore, passphrase }): HomeWallet => {
+    const label = basename(keystore, KEYSTORE_END).slice(0, 64);
+    return { address: readWalletAddress(keystore), label, keystore, passphrase };
   });
   const twice = wallets.find(({ address }, at) =>
     wallets.slice(0, at).some((earlier) => earlier.address === address),
@@ -45,6 +43,17 @@ export function readHomeWallets(home: string): readonly HomeWallet[] {
     "INVALID_WALLET_FILE",
     `${twice.keystore} holds a wallet that another file of the home holds: take one of them away`,
   );
+}
+
+/** Where the keystores of a home lie, the first wallet's first, each with its passphrase. */
+export function keystoreFiles(
+  home: string,
+): readonly Pick<HomeWallet, "keystore" | "passphrase">[] {
+  const first = join(home, "config", `hot-wallet${KEYSTORE_END}`);
+  return [first, ...furtherFiles(home)].map((keystore) => ({
+    keystore,
+    passphrase: `${keystore.slice(0, -KEYSTORE_END.length)}.passphrase`,
+  }));
 }
 
 function furtherFiles(home: string): string[] {

@@ -140,11 +140,12 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
   return rows.map(toLiveSlot);
 }
 
-/** Sums the open slots of a wallet. */
+/** Sums the open slots of a wallet; their fees with those of all others, as the day's budget is one. */
 export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
   const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
     `SELECT count(*)::text AS count, coalesce(sum(reserved_atoken), 0)::text AS reserved,
-            coalesce(sum(fee_reserved_atoken), 0)::text AS fees,
+            (SELECT coalesce(sum(fee_reserved_atoken), 0) FROM nonce_slot
+              WHERE outcome IS NULL)::text AS fees,
             coalesce(sum(gas_limit) FILTER (WHERE enters_code), 0)::text AS code
        FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL`,
     [wallet],

@@ -31,7 +31,7 @@ export interface OpenSlots {
   readonly count: number;
   /** What they may still take from the wallet. */
   readonly reservedAtoken: bigint;
-  /** Of it, the fees of their dearest attempts. */
+  /** Fees of the dearest attempts of the open slots of all wallets: the day's budget is one. */
   readonly feesAtoken: bigint;
   /** Gas limits of those that run code. */
   readonly codeGas: bigint;

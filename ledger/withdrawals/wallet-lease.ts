@@ -28,7 +28,7 @@ export interface HotWalletState {
   readonly nextNonce: bigint;
   /** Highest block whose effect on the wallet is booked. */
   readonly settledHeight: number;
-  /** Fees of the wallet's transactions that were booked today (UTC). */
+  /** Fees of all wallets' transactions that were booked today (UTC): the budget is the exchange's. */
   readonly feesOfDayAtoken: bigint;
 }
 
@@ -41,8 +41,8 @@ interface HotWalletRow {
 
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status, next_nonce::text, settled_height::text,
-  (CASE WHEN fee_day = (now() AT TIME ZONE 'UTC')::date THEN fee_day_atoken ELSE 0 END)::text
-    AS fees_of_day`;
+  (SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
+    WHERE every.fee_day = (now() AT TIME ZONE 'UTC')::date)::text AS fees_of_day`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {

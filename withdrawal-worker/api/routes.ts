@@ -1,5 +1,10 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import { BURN_ADDRESS, parseStrictAddress, ZERO_ADDRESS } from "../../chain/address.js";
+import {
+  BURN_ADDRESS,
+  parseStrictAddress,
+  toChecksumAddress,
+  ZERO_ADDRESS,
+} from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { parseAtoken } from "../../chain/units.js";
@@ -144,6 +149,7 @@ export function encodeWithdrawal(withdrawal: Withdrawal) {
     status: withdrawal.status,
     reason: withdrawal.reason ?? null,
     expiresAt: withdrawal.expiresAt ?? null,
+    wallet: withdrawal.wallet === undefined ? null : toChecksumAddress(withdrawal.wallet),
     nonce: withdrawal.nonce === undefined ? null : Number(withdrawal.nonce),
     hashes: withdrawal.hashes,
     txHash: withdrawal.txHash ?? null,

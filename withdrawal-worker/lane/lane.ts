@@ -4,6 +4,7 @@
  * finds what a lost one left behind.
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
+import type { WalletStatus } from "../../ledger/wallets/wallet.js";
 import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   type HotWalletState,
@@ -27,6 +28,8 @@ import type { WalletView } from "./wallet-node.js";
 
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
+  /** What the wallet may do; as it was at the last look. */
+  readonly walletStatus: WalletStatus;
   /** Why nothing goes on; undefined while it does, or while another worker holds the wallet. */
   readonly blockedReason: string | undefined;
   readonly isFrozen: boolean;
@@ -49,6 +52,7 @@ export class Lane {
   #pausedUntilMs = 0;
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
+  #walletStatus: WalletStatus = "active";
   #openSlots = 0;
   /** When the present round began; undefined between rounds. */
   #roundSinceMs: number | undefined;
@@ -72,6 +76,7 @@ export class Lane {
   /** What the last round came to. */
   status(): LaneStatus {
     return {
+      walletStatus: this.#walletStatus,
       blockedReason: this.#blockedReason ?? this.#longRoundReason(),
       isFrozen: this.#isFrozen,
       holdsLease: this.#lease !== undefined,
@@ -114,6 +119,7 @@ export class Lane {
   async #round(signal: AbortSignal): Promise<boolean> {
     const view = await this.#context.node.view(this.#context.signer.address, { signal });
     const wallet = await this.#openWallet(view);
+    this.#walletStatus = wallet.status;
     this.#checkHeight(view, wallet);
     this.#lease = await this.#holdLease();
     if (this.#lease === undefined) {

@@ -395,7 +395,8 @@ describe("the metrics", () => {
           : house.database.query(text, values),
     };
     registerWorkerFigures(metrics, database);
-    const laneStatuses = () => [{ wallet: WALLET, hasKey: true, ...laneStatus() }];
+    const walletStatus = "active" as const;
+    const laneStatuses = () => [{ wallet: WALLET, hasKey: true, walletStatus, ...laneStatus() }];
     registerWorkerHealth(metrics, { laneStatuses, isQueueOpen: () => false });
     const { body } = await post(bodyOf());
     const page = await metrics.page();
