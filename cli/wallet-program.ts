@@ -1,6 +1,10 @@
 /** The `causeway wallets` commands with their flags. */
 import type { Command } from "commander";
-import type { AddWalletOptions, RetireWalletOptions, WalletWordOptions } from "./commands/wallets.js";
+import type {
+  AddWalletOptions,
+  RetireWalletOptions,
+  WalletWordOptions,
+} from "./commands/wallets/wallets.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** Adds the group to the program. */
@@ -10,7 +14,11 @@ export function addWalletCommands(program: Command, run: Runner): void {
     .description("the hot wallets that pay withdrawals; every change is kept with its reason");
   addShared(wallets.command("list"))
     .description("every wallet: what it holds, what is on its way, who works for it")
-    .action(run(async (context) => (await import("./commands/wallets.js")).runListWallets(context)));
+    .action(
+      run(async (context) =>
+        (await import("./commands/wallets/wallets.js")).runListWallets(context),
+      ),
+    );
   addWord(wallets.command("add"))
     .description("make a keystore in the home, or bring one, and pay from it once it is funded")
     .requiredOption("--label <name>", "what people call it; the name of its file")
@@ -18,7 +26,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
     .option("--passphrase-file <file>", "with --keystore: the file that holds its passphrase")
     .action(
       run<SharedOptions & AddWalletOptions>(async (context, own) => {
-        const { runAddWallet } = await import("./commands/wallets.js");
+        const { runAddWallet } = await import("./commands/wallets/wallets.js");
         return runAddWallet(context, own);
       }),
     );
@@ -31,7 +39,7 @@ export function addWalletCommands(program: Command, run: Runner): void {
     .option("--dust-atoken <n>", "a balance up to this counts as none (default: ten transfers)")
     .action((address: string, own: SharedOptions & RetireWalletOptions) =>
       run<SharedOptions & RetireWalletOptions>(async (context, given) => {
-        const { runRetireWallet } = await import("./commands/wallets.js");
+        const { runRetireWallet } = await import("./commands/wallets/wallets.js");
         return runRetireWallet(context, address, given);
       })(own),
     );
@@ -48,7 +56,7 @@ function addChange(
     .argument("<address>", "the wallet, 0x hex")
     .action((address: string, own: SharedOptions & WalletWordOptions) =>
       run<SharedOptions & WalletWordOptions>(async (context, given) => {
-        const commands = await import("./commands/wallets.js");
+        const commands = await import("./commands/wallets/wallets.js");
         const change = name === "drain" ? commands.runDrainWallet : commands.runActivateWallet;
         return change(context, address, given);
       })(own),

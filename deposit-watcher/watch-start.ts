@@ -54,7 +54,10 @@ export async function beginWatch(start: WatchStart): Promise<void> {
       if (header === undefined) throw notReady(`the node does not have block ${height} yet`);
       const wallets: { address: Address; balanceAtoken: bigint }[] = [];
       for (const { address } of await listWallets(database)) {
-        wallets.push({ address, balanceAtoken: await node.getBalance(address, height, { signal }) });
+        wallets.push({
+          address,
+          balanceAtoken: await node.getBalance(address, height, { signal }),
+        });
       }
       return { height, hash: header.hash, wallets };
     },

@@ -9,11 +9,7 @@ import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { type BlockStepResult, commitBlockStep } from "../ledger/deposits/deposits.js";
 import { LedgerError } from "../ledger/errors.js";
-import {
-  type Incident,
-  type NewIncident,
-  openIncident,
-} from "../ledger/incidents.js";
+import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
 import { type WatchLease, WatchLeaseLostError } from "../ledger/deposits/watch-lease.js";
 import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
@@ -265,11 +261,7 @@ export class Watcher {
   }
 
   /** Books run after run; while one is committed, the next is read, matched and verified. */
-  async #bookRuns(
-    lease: WatchLease,
-    cursor: WatchCursor,
-    range: ReadRange,
-  ): Promise<WatchCursor> {
+  async #bookRuns(lease: WatchLease, cursor: WatchCursor, range: ReadRange): Promise<WatchCursor> {
     let booked = Promise.resolve(cursor);
     try {
       for await (const run of readRuns(this.#parts.source, range)) {

@@ -84,7 +84,9 @@ export class Lanes implements Service {
   /** Why something does not go on that should; undefined when all does. */
   blockedReason(): string | undefined {
     const statuses = this.statuses();
-    const blocked = statuses.find(({ blockedReason, hasKey }) => hasKey && blockedReason !== undefined);
+    const blocked = statuses.find(
+      ({ blockedReason, hasKey }) => hasKey && blockedReason !== undefined,
+    );
     if (blocked === undefined) return this.#problem;
     const { wallet, blockedReason } = blocked;
     return statuses.length === 1 ? blockedReason : `wallet ${wallet}: ${blockedReason}`;

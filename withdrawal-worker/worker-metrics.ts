@@ -62,7 +62,8 @@ export function registerWorkerHealth(metrics: Metrics, source: WorkerHealthSourc
   const perWallet = (name: string, help: string, read: (status: WalletLaneStatus) => number) => {
     metrics.gauge(name, help, ["wallet"], (gauge) => {
       gauge.reset();
-      for (const status of source.laneStatuses()) gauge.set({ wallet: status.wallet }, read(status));
+      for (const status of source.laneStatuses())
+        gauge.set({ wallet: status.wallet }, read(status));
     });
   };
   perWallet(

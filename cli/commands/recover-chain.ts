@@ -111,8 +111,7 @@ function rewindLines(
         `${txHash}: ${done ? "reversed" : "will be reversed"}`,
     ),
     ...inflows.map(
-      ({ txHash }) =>
-        `missing inflow of a hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
+      ({ txHash }) => `missing inflow of a hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
     ),
     ...payments.map(
       ({ withdrawalId, nonce, amountUnits, hash, raw }) =>

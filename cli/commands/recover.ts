@@ -23,7 +23,7 @@ import { CliError } from "../errors.js";
 import { operatorName } from "./ledger-decisions.js";
 import { recoverChain } from "./recover-chain.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
-import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallet-transactions.js";
+import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallets/wallet-transactions.js";
 
 /** Options of `recover`, as typed. */
 export interface RecoverOptions {

@@ -28,7 +28,7 @@ import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/with
 import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { CliError } from "../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
-import { readWalletTransactions } from "./wallet-transactions.js";
+import { readWalletTransactions } from "./wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
 
 /** Options of `withdrawals release`, as typed. */

@@ -61,7 +61,8 @@ export async function runListWithdrawals(
     const page = { customerId: options.customer, status, limit, afterPosition };
     const withdrawals = await listWithdrawals(opened.database, page);
     const switches = await readSwitches(opened.database, opened.wallets);
-    if (command.json) command.print(toJson({ signing: summaryOf(switches), switches, withdrawals }));
+    if (command.json)
+      command.print(toJson({ signing: summaryOf(switches), switches, withdrawals }));
     else {
       for (const line of switches.map(switchLine)) command.print(line);
       for (const withdrawal of withdrawals) command.print(rowOf(withdrawal));

@@ -97,8 +97,7 @@ export function checkKeyModes(paths: HomePaths): readonly Finding[] {
       .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
       .map((name) => join(paths.config, name)),
     ...further.map((name) => join(wallets, name)),
-  ]
-    .filter((path) => (statSync(path).mode & 0o077) !== 0);
+  ].filter((path) => (statSync(path).mode & 0o077) !== 0);
   return open.length === 0
     ? [finding("key-modes", "pass", "only their owner can read the keys")]
     : open.map((path) =>

@@ -79,7 +79,9 @@ export function parseWalletFigures(text: string): readonly WalletFigures[] {
   const statuses = new Map<string, string>();
   const values = new Map<string, number>();
   for (const line of text.split("\n")) {
-    const match = /^([a-z_]+)\{wallet="(0x[0-9a-f]{40})"(?:,status="([a-z]+)")?\} ([0-9.]+)$/.exec(line);
+    const match = /^([a-z_]+)\{wallet="(0x[0-9a-f]{40})"(?:,status="([a-z]+)")?\} ([0-9.]+)$/.exec(
+      line,
+    );
     if (match === null) continue;
     const [, name = "", address = "", status, value] = match;
     if (status === undefined) values.set(`${name} ${address}`, Number(value));

@@ -146,14 +146,16 @@ async function readAssets(tx: Sql, height: Height, wallets: readonly HotWallet[]
   );
   const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
   return {
-    wallets: wallets.map((wallet, index): BookedWallet => ({
-      wallet,
-      account: walletAccount(wallet.address),
-      balanceAtoken: accountsOf(wallet.address, index === 0).reduce(
-        (sum, code) => sum + (balances.get(code) ?? 0n),
-        0n,
-      ),
-    })),
+    wallets: wallets.map(
+      (wallet, index): BookedWallet => ({
+        wallet,
+        account: walletAccount(wallet.address),
+        balanceAtoken: accountsOf(wallet.address, index === 0).reduce(
+          (sum, code) => sum + (balances.get(code) ?? 0n),
+          0n,
+        ),
+      }),
+    ),
     depositAddressesAtoken: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
   };
 }
@@ -261,9 +263,7 @@ async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
 }
 
 async function readUnsettled(tx: Sql): Promise<UnsettledAttempt[]> {
-  const rows = await tx.query<
-    Record<"wallet" | "hash" | "withdrawal_id" | "amount_units", string>
-  >(
+  const rows = await tx.query<Record<"wallet" | "hash" | "withdrawal_id" | "amount_units", string>>(
     `SELECT slot.wallet, attempt.hash, slot.withdrawal_id,
             CASE WHEN attempt.kind = 'cancel' OR withdrawal.asset <> $1 THEN 0
                  ELSE withdrawal.amount_units END
@@ -292,7 +292,8 @@ async function readTotals(tx: Sql) {
        (SELECT coalesce(sum(held_units), 0) FROM customer_balance
          WHERE asset = $1) AS held,
        (SELECT coalesce(sum(amount_units), 0) FROM withdrawal
-         WHERE asset = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled')) AS open_withdrawals,
+         WHERE asset = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled'))
+         AS open_withdrawals,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
           FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
                 UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)

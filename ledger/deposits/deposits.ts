@@ -98,7 +98,8 @@ export function depositId(key: {
  * Books a run of blocks in one transaction: cursor, deposits, credits that are due, postings and
  * events.
  * @param isTouched whether the blocks touch an address that was registered after the matching
- * @throws WATCH_LEASE_LOST, CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY, as nothing is credited before a recovery
+ * @throws WATCH_LEASE_LOST, CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY, as nothing is credited before a
+ *   recovery
  */
 export async function commitBlockStep(
   database: SqlDatabase,

@@ -191,7 +191,9 @@ async function readPayments(
        UNION ALL
        SELECT wallet, NULL, nonce, tx_hash, height, amount_units, NULL FROM recovered_payment
         WHERE withdrawal_id IS NULL
-     ) AS mined WHERE ($1::text IS NULL OR wallet = $1) AND ${condition} ORDER BY mined.wallet, mined.nonce LIMIT $3`,
+     ) AS mined
+      WHERE ($1::text IS NULL OR wallet = $1) AND ${condition}
+      ORDER BY mined.wallet, mined.nonce LIMIT $3`,
     parameters,
   );
   return rows.map((row) => ({

@@ -2,7 +2,13 @@
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { readFreeze, type SigningFreeze } from "../withdrawals/signing-freeze.js";
-import { storedAddress, storedAtoken, storedHeight, storedInteger, storedTime } from "../stored-values.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHeight,
+  storedInteger,
+  storedTime,
+} from "../stored-values.js";
 import type { Payer } from "./payer-choice.js";
 import { type HotWallet, listWallets } from "./wallet.js";
 

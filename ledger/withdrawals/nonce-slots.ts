@@ -59,8 +59,8 @@ export interface SlotQuery {
   readonly fromNonce?: bigint;
   /** Only nonces below this one. */
   readonly belowNonce?: bigint;
-  /** Only those with more than one attempt. */
-  readonly isReplaced?: boolean;
+  /** Of those that were broadcast below this nonce, only the ones with more than one attempt. */
+  readonly missingFrom?: bigint;
   readonly limit: number;
 }
 
@@ -127,7 +127,7 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
     `${SELECT_LIVE_SLOT}
       WHERE s.outcome IS NULL AND s.wallet = $1 AND w.status = ANY ($2::text[])
         AND s.nonce >= $3::numeric AND ($4::numeric IS NULL OR s.nonce < $4)
-        ${query.isReplaced === true ? "AND s.replaced" : ""}
+        AND ($6::numeric IS NULL OR w.status <> 'broadcast' OR s.replaced OR s.nonce >= $6)
       ORDER BY s.nonce LIMIT $5`,
     [
       query.wallet,
@@ -135,6 +135,7 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
       (query.fromNonce ?? 0n).toString(),
       query.belowNonce?.toString() ?? null,
       query.limit,
+      query.missingFrom?.toString() ?? null,
     ],
   );
   return rows.map(toLiveSlot);

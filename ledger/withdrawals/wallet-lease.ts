@@ -40,7 +40,8 @@ interface HotWalletRow {
 }
 
 const HOT_WALLET_COLUMNS = `
-  (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status, next_nonce::text, settled_height::text,
+  (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
+  next_nonce::text, settled_height::text,
   (SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
     WHERE every.fee_day = (now() AT TIME ZONE 'UTC')::date)::text AS fees_of_day`;
 

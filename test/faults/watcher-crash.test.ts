@@ -54,7 +54,10 @@ afterEach(async () => {
 });
 
 /** Starts the process; `ended` resolves with its exit code or signal. */
-function start(failpoint?: string, at: { readonly home: string; readonly port: number } = { home, port }) {
+function start(
+  failpoint?: string,
+  at: { readonly home: string; readonly port: number } = { home, port },
+) {
   const child = spawn(process.execPath, [entry, "--home", at.home], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
@@ -170,7 +173,10 @@ describe("two watchers on one ledger", () => {
     cpSync(home, other.home, { recursive: true });
     const first = start();
     await until(() => isReady(), { timeoutMs: 20_000, what: "the first is ready" });
-    await until(async () => (await epoch()) === 1, { timeoutMs: 20_000, what: "it holds the lease" });
+    await until(async () => (await epoch()) === 1, {
+      timeoutMs: 20_000,
+      what: "it holds the lease",
+    });
     const second = start(undefined, other);
     await until(() => isReady(other.port), { timeoutMs: 20_000, what: "the second stands by" });
     expect(await epoch()).toBe(1);

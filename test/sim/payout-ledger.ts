@@ -152,7 +152,10 @@ export class ModelLedger {
               query.statuses.includes(row.status) &&
               nonce >= (query.fromNonce ?? 0n) &&
               (query.belowNonce === undefined || nonce < query.belowNonce) &&
-              (query.isReplaced !== true || attempts.length > 1),
+              (query.missingFrom === undefined ||
+                row.status !== "broadcast" ||
+                attempts.length > 1 ||
+                nonce >= query.missingFrom),
           )
           .slice(0, query.limit)
           .map((slot) => this.#live(slot)),

@@ -17,14 +17,20 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
-import { Broadcaster } from "./broadcaster.js";
+import { Broadcaster, type SendReport } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { Settler } from "./settler.js";
-import { fillCodeSlots, fillSlots } from "./slotter.js";
+import { fillCodeSlots, type Filled, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
+
+/**
+ * Batches of payments under one look at the chain: a long queue is worked off without asking anew for
+ * what has not changed, and what is mined is still booked every few seconds.
+ */
+const BATCHES_PER_ROUND = 8;
 
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
@@ -157,27 +163,57 @@ export class Lane {
     if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
-    const filled = await fillSlots(this.#context, round, wallet);
-    if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
-    const hasMoreToSign = await signSlots(this.#context, round);
     await signCancels(this.#context, round);
-    const report = await this.#broadcaster.sendDue(round);
+    const hasMorePayments = await this.#pay(round, wallet);
+    const hasMoreExpired = expired === limit;
+    return hasMoreMined || hasMoreExpired || hasMorePayments;
+  }
+
+  /**
+   * Batch after batch under one look at the chain: nonces and signatures of the next while the last one
+   * is sent. What a batch takes of the balance is counted by its open slots; a refusal ends the round.
+   */
+  async #pay(round: Round, wallet: HotWalletState): Promise<boolean> {
+    let filled: Filled = { hasMore: true, limit: undefined, toCode: [] };
+    let hasMore = true;
+    let sending: Promise<SendReport> | undefined;
+    try {
+      for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
+        filled = await fillSlots(this.#context, round, wallet);
+        if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
+        const hasMoreToSign = await signSlots(this.#context, round);
+        const isSmooth = sending === undefined || (await this.#heed(round, await sending));
+        sending = this.#broadcaster.sendDue(round, { isFirst: batch === 0 });
+        // Looked at below, whatever happens until then.
+        sending.catch(() => undefined);
+        hasMore = hasMoreToSign || filled.hasMore || !isSmooth;
+        // Those to code would come again: they are estimated below.
+        if (!isSmooth || filled.toCode.length > 0) break;
+      }
+    } finally {
+      // Nothing of a round goes on behind it.
+      await sending?.catch(() => undefined);
+    }
+    const isSmooth = sending === undefined || (await this.#heed(round, await sending));
+    // Behind the sending: what code does in its estimates holds up nobody's plain payment.
+    const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
+    return hasMoreCode || hasMore || !isSmooth;
+  }
+
+  /** Does what the node's answers ask for. @returns false when it refused something */
+  async #heed(round: Round, report: SendReport): Promise<boolean> {
     await correctAttempts(this.#context, round, report.refused);
     if (report.conflicts.length > 0) {
       const nonces = report.conflicts.map(({ nonce }) => nonce.toString());
       await this.#freeze(`the pool holds a foreign transaction with nonce ${nonces[0]}`);
     }
     if (report.hasNoFunds) this.#pause();
-    // Behind the sending: what code does in its estimates holds up nobody's plain payment.
-    const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
-    const hasMoreExpired = expired === limit;
-    const hasMoreOpen = hasMoreToSign || hasMoreCode || report.refused.length > 0;
-    return hasMoreMined || hasMoreExpired || filled.hasMore || hasMoreOpen;
+    return report.refused.length === 0 && report.conflicts.length === 0 && !report.hasNoFunds;
   }
 
   /** What others have signed goes out all the same. */
   async #sendStored(round: Round, hasMoreMined: boolean): Promise<boolean> {
-    await this.#broadcaster.sendDue(round);
+    await this.#broadcaster.sendDue(round, { isFirst: true });
     return hasMoreMined;
   }
 

@@ -1,7 +1,8 @@
 /**
- * Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. Plain
- * payments come first and in one go; what runs code is estimated behind them, as far as time goes.
+ * Requests to nonce slots, within the wallet's reserve. Plain payments come first and in one go; what
+ * runs code is estimated behind them, as far as time goes.
  */
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
 import { choosePayers } from "../../ledger/wallets/payer-choice.js";
@@ -38,6 +39,8 @@ interface Waiting {
 /** No more than this: what the ledger refuses may be the text itself. */
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
+const TOO_DEAR = "waits: its fee would be above the budget of one payout";
+
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
 /** Requests to code that one round estimates at most; the others wait for the next. */
@@ -48,6 +51,9 @@ const MAX_CODE_PER_ROUND = 64;
  * code that were never asked about come before it.
  */
 const UNANSWERED_CODE_DELAYS = 10;
+
+/** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
+const RESERVED_BELOW = 0x1_0000n;
 
 /** Scans for which a request waits for the wallet that is to pay it, before any other does. */
 const OVERDUE_SCANS = 3;
@@ -81,12 +87,46 @@ export async function fillSlots(
   if (requests.length === 0) return none;
   const destinations = requests.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
-  const plain = requests.filter((_, index) => haveCode[index] !== true);
-  const toCode = requests.filter((_, index) => haveCode[index] === true);
-  // None of these runs code, so none can take long.
-  const limit = await fillFor(context, round, plain, { perCall: settings.batchSize });
+  const runsCode = (index: number) =>
+    haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
+  const plain = requests.filter((_, index) => !runsCode(index));
+  const toCode = requests.filter((_, index) => runsCode(index));
+  const limit = await fillPlain(context, round, plain);
   const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
+}
+
+/**
+ * Takes slots for payments to addresses without code: each costs the gas of a transfer, and nobody has
+ * to be asked for that. One that gets code before it is mined may fail for want of gas; its hold goes
+ * back like that of any payment that failed on the chain.
+ */
+async function fillPlain(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const gas = gasOf(context, round);
+  const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, gas);
+  const terms = { gasLimit: TRANSFER_GAS, gasPriceAtoken, entersCode: false };
+  const feeAtoken = feeOf(terms);
+  const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
+  for (const { id, customerId, amountUnits } of requests) {
+    if (amountUnits + feeAtoken > round.view.balanceAtoken) {
+      sorted.waiting.push({ id, reason: UNCOVERED });
+    } else if (feeAtoken > gas.feePerPayoutAtoken) {
+      sorted.waiting.push({ id, reason: TOO_DEAR });
+    } else sorted.candidates.push({ id, customerId, amountUnits, ...terms });
+  }
+  const limit = await takeFor(context, round, sorted);
+  await postpone(context, sorted.waiting);
+  return limit;
+}
+
+/** Precompiles and system accounts: what they do costs gas, whatever their code says. */
+function isReserved(address: Address): boolean {
+  return BigInt(address) < RESERVED_BELOW;
 }
 
 /** The requests that this wallet is to pay, and those that no wallet covers: they are put off. */
@@ -145,10 +185,10 @@ async function fillFor(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number; readonly unansweredDelays?: number },
+  options: { readonly unansweredDelays: number },
 ): Promise<SlotLimit | undefined> {
   if (requests.length === 0) return undefined;
-  const sorted = await sortRequests(context, round, requests, options);
+  const sorted = await sortRequests(context, round, requests);
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot("failed", steps),
@@ -169,7 +209,6 @@ async function sortRequests(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number },
 ): Promise<Sorted> {
   const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
   const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
@@ -188,7 +227,7 @@ async function sortRequests(
   const meanings = await context.node.estimate(
     context.signer.address,
     asked.map(({ payment }) => payment),
-    { signal: round.signal, ...options },
+    { signal: round.signal },
   );
   asked.forEach(({ request, payment }, index) => {
     const meaning = meanings[index];
@@ -250,10 +289,7 @@ function sortOne(
         return;
       }
       if (feeOf({ gasLimit, gasPriceAtoken: price }) > gas.feePerPayoutAtoken) {
-        sorted.waiting.push({
-          id,
-          reason: "waits: its fee would be above the budget of one payout",
-        });
+        sorted.waiting.push({ id, reason: TOO_DEAR });
         return;
       }
       const entersCode = meaning.gas > TRANSFER_GAS;

@@ -12,7 +12,6 @@ import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import {
   derivation,
-  HOT,
   type RunningWatcher,
   STRANGER,
   WatcherBench,

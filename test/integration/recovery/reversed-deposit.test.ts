@@ -4,7 +4,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/explanation.js";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
-import { Desk, TOKEN, WALLET } from "./desk.js";
+import { Desk, TOKEN } from "./desk.js";
 
 let desk: Desk;
 

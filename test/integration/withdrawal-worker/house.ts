@@ -30,7 +30,11 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
-import { openTestLedger, registerTestWallets, type TestLedger } from "../../helpers/services/ledger.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
 
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;

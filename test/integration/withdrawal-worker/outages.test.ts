@@ -6,7 +6,7 @@ import { whileHolding } from "../../../runtime/process/lease-keeper.js";
 import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { ledgerRole } from "../../../ledger/roles.js";
 import { until } from "../../helpers/until.js";
-import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, TOKEN } from "./house.js";
 
 let house: House;
 

@@ -4,26 +4,26 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parseAddress, toChecksumAddress } from "../../chain/address.js";
-import { decryptKeystore, encryptKeystore } from "../../chain/keystore.js";
-import { atokenToToken } from "../../chain/units.js";
-import { readHomeWallets, WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
-import type { HotWallet } from "../../ledger/wallets/wallet.js";
-import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
+import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { decryptKeystore, encryptKeystore } from "../../../chain/keystore.js";
+import { atokenToToken } from "../../../chain/units.js";
+import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
+import type { HotWallet } from "../../../ledger/wallets/wallet.js";
+import { readWalletBoard, type WalletLane } from "../../../ledger/wallets/wallet-board.js";
 import {
   drainWallet,
   reactivateWallet,
   registerWallets,
   retireWallet,
-} from "../../ledger/wallets/wallet-registry.js";
-import { readSecretFile } from "../../runtime/config/secret-file.js";
-import { CliError } from "../errors.js";
-import { createFileOnce, SECRET_MODE } from "../home/home-file.js";
-import { createSecretFolder } from "../home/home.js";
-import { createPrivateKey, createSecretLine } from "../home/wallet-keys.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { operatorName } from "./ledger-decisions.js";
-import { type LedgerCommand, toJson, withLedger } from "./ledger-tools.js";
+} from "../../../ledger/wallets/wallet-registry.js";
+import { readSecretFile } from "../../../runtime/config/secret-file.js";
+import { CliError } from "../../errors.js";
+import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
+import { createSecretFolder } from "../../home/home.js";
+import { createPrivateKey, createSecretLine } from "../../home/wallet-keys.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { operatorName } from "../ledger-decisions.js";
+import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
 
 /** What every change takes, as typed. */
 export interface WalletWordOptions {
@@ -92,7 +92,8 @@ export async function runAddWallet(
     const { address } = added;
     const [registered] = await registerWallets(database, [{ address, label, ...word }]);
     const isKnown = registered === undefined;
-    if (command.json) command.print(toJson({ address: toChecksumAddress(address), label, file, isKnown }));
+    if (command.json)
+      command.print(toJson({ address: toChecksumAddress(address), label, file, isKnown }));
     else for (const line of addedLines(address, file, isKnown)) command.print(line);
     return 0;
   });
