@@ -44,6 +44,7 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
 import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
 import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
@@ -286,7 +287,6 @@ export class Desk {
   /** The lane of a key's wallet, or, where the home lacks the key, of the wallet alone. */
   laneOf(key: Uint8Array, hasKey = true): Lane {
     const wallet = privateKeyToAddress(key);
-    const database = present(this.#worker, "a database");
     const known = this.#lanes.get(wallet);
     if (known !== undefined) return known;
     const signer = createKeySigner({
@@ -294,25 +294,35 @@ export class Desk {
       gasPriceCapAtoken: GAS.priceCapAtoken,
       gasLimitMax: GAS.limitMax,
     });
-    const lane = new Lane(
-      {
-        ledger: createLaneLedger(database),
-        guard: createLaneGuard({ database, wallet, log: silentLog }),
-        node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
-          chainId: FAKE_CHAIN_ID,
-          genesisHash: this.chain.genesisHash,
-        }),
-        signer: hasKey ? signer : signerWithoutKey(wallet),
-        hasKey: () => hasKey,
-        chainId: FAKE_CHAIN_ID,
-        settings: { ...LANE, leaseMs: this.leaseMs },
-        clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
-        log: silentLog,
-      },
-      randomUUID(),
-    );
+    const lane = this.makeLane(wallet, {
+      signer: hasKey ? signer : signerWithoutKey(wallet),
+      hasKey: () => hasKey,
+    });
     this.#lanes.set(wallet, lane);
     return lane;
+  }
+
+  /** In the role of the worker. */
+  get workerDatabase(): LedgerDatabase {
+    return present(this.#worker, "a database");
+  }
+
+  /** A lane of a wallet with a name of its own. */
+  makeLane(wallet: Address, key: LaneKey, settings: Partial<LaneSettings> = {}): Lane {
+    const database = this.workerDatabase;
+    const parts = {
+      ledger: createLaneLedger(database),
+      guard: createLaneGuard({ database, wallet, log: silentLog }),
+      node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
+        chainId: FAKE_CHAIN_ID,
+        genesisHash: this.chain.genesisHash,
+      }),
+      chainId: FAKE_CHAIN_ID,
+      settings: { ...LANE, leaseMs: this.leaseMs, ...settings },
+      clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
+      log: silentLog,
+    };
+    return new Lane(Object.assign(key, parts), randomUUID());
   }
 
   /** A keystore of the home, as far as no key is needed: the file that names its wallet. */
@@ -343,7 +353,7 @@ export class Desk {
     readonly amountAtoken: bigint;
   }): Promise<Withdrawal> {
     const [outcome] = await acceptWithdrawals(
-      present(this.#worker, "a database"),
+      this.workerDatabase,
       [
         {
           idempotencyKey: fields.key,

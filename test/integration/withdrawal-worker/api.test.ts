@@ -4,8 +4,10 @@ import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
+import { toChecksumAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
@@ -16,6 +18,8 @@ import type { Sql } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import { createWalletRoutes } from "../../../withdrawal-worker/api/wallet-routes.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
 import {
   registerWorkerFigures,
@@ -34,15 +38,18 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
     listen: { host: "127.0.0.1", port: 0 },
-    routes: createWithdrawalRoutes({
-      database: house.database,
-      accept: new AcceptQueue(house.database, {
-        onAccepted: () => undefined,
-        minimumAtoken,
-        clock: systemClock,
+    routes: [
+      ...createWithdrawalRoutes({
+        database: house.database,
+        accept: new AcceptQueue(house.database, {
+          onAccepted: () => undefined,
+          minimumAtoken,
+          clock: systemClock,
+        }),
+        onCancelled: () => undefined,
       }),
-      onCancelled: () => undefined,
-    }),
+      ...createWalletRoutes(house.database),
+    ],
     access: singleKeyAccess("k3y"),
     mapError: mapWithdrawalError,
     readiness: () => ({ ready: true }),
@@ -381,6 +388,51 @@ describe("requests in one commit", () => {
       "INSUFFICIENT_BALANCE",
     ]);
     expect(await house.balance("frank")).toEqual({ available: 0n, held: 10n });
+  });
+});
+
+describe("the wallets", () => {
+  it("are listed with what they hold, what is on its way and who works for them", async () => {
+    const ask = () => request(base()).get("/v1/wallets").set(bearer);
+    const fresh = await ask();
+    expect(fresh.status).toBe(200);
+    expect(fresh.body.wallets).toEqual([
+      {
+        address: toChecksumAddress(WALLET),
+        label: "wallet-0",
+        status: "active",
+        since: expect.stringMatching(/Z$/),
+        reason: "a wallet of the tests",
+        balanceAtoken: null,
+        balanceHeight: null,
+        reservedAtoken: "0",
+        freeAtoken: "0",
+        nextNonce: null,
+        openSlots: 0,
+        oldestSlot: null,
+        frozen: false,
+        frozenReason: null,
+        leaseHolder: null,
+      },
+    ]);
+    const { body } = await post(bodyOf());
+    const context = house.context();
+    await new Lane(context, "host:1:worker").runRound(house.signal);
+    await freezeSigning(house.database, WALLET, "a drill");
+    const [wallet] = (await ask()).body.wallets;
+    expect(wallet).toMatchObject({
+      balanceAtoken: (1_000n * TOKEN).toString(),
+      frozen: true,
+      frozenReason: "a drill",
+      leaseHolder: "host:1:worker",
+    });
+    expect(wallet.openSlots).toBeGreaterThan(0);
+    expect(wallet.nextNonce).toBe(wallet.openSlots);
+    expect(wallet.oldestSlot).toMatchObject({ nonce: 0 });
+    expect(BigInt(wallet.freeAtoken) + BigInt(wallet.reservedAtoken)).toBe(1_000n * TOKEN);
+    const paying = await request(base()).get(`/v1/withdrawals/${body.id}`).set(bearer);
+    expect(paying.body.wallet).toBe(toChecksumAddress(WALLET));
+    await releaseSigning(house.database, WALLET, "a drill");
   });
 });
 
