@@ -52,6 +52,9 @@ const MAX_CODE_PER_ROUND = 64;
  */
 const UNANSWERED_CODE_DELAYS = 10;
 
+/** Payments to addresses without code that are estimated of each batch. */
+const PLAIN_SAMPLE = 16;
+
 /** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
 const RESERVED_BELOW = 0x1_0000n;
 
@@ -91,37 +94,56 @@ export async function fillSlots(
     haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
   const plain = requests.filter((_, index) => !runsCode(index));
   const toCode = requests.filter((_, index) => runsCode(index));
-  const limit = await fillPlain(context, round, plain);
+  const limit =
+    plain.length === 0
+      ? undefined
+      : await take(context, round, await sortPlain(context, round, plain));
   const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
 }
 
 /**
- * Takes slots for payments to addresses without code: each costs the gas of a transfer, and nobody has
- * to be asked for that. One that gets code before it is mined may fail for want of gas; its hold goes
- * back like that of any payment that failed on the chain.
+ * Sorts payments to addresses without code. The first ones are estimated; where each of those costs the
+ * gas of a transfer, so do the others, and nobody is asked for hundreds of equal answers. One that gets
+ * code before it is mined may fail for want of gas; its hold goes back like that of any payment that
+ * failed on the chain.
  */
-async function fillPlain(
+async function sortPlain(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-): Promise<SlotLimit | undefined> {
-  if (requests.length === 0) return undefined;
-  const gas = gasOf(context, round);
-  const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, gas);
-  const terms = { gasLimit: TRANSFER_GAS, gasPriceAtoken, entersCode: false };
-  const feeAtoken = feeOf(terms);
-  const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
-  for (const { id, customerId, amountUnits } of requests) {
-    if (amountUnits + feeAtoken > round.view.balanceAtoken) {
-      sorted.waiting.push({ id, reason: UNCOVERED });
-    } else if (feeAtoken > gas.feePerPayoutAtoken) {
-      sorted.waiting.push({ id, reason: TOO_DEAR });
-    } else sorted.candidates.push({ id, customerId, amountUnits, ...terms });
+): Promise<Sorted> {
+  const sample = requests.slice(0, PLAIN_SAMPLE);
+  const rest = requests.slice(PLAIN_SAMPLE);
+  const sorted = await sortRequests(context, round, sample, { perCall: PLAIN_SAMPLE });
+  const isPlain =
+    sorted.candidates.length === sample.length &&
+    sorted.candidates.every(({ entersCode }) => !entersCode);
+  if (isPlain) addLike(sorted, rest, round.view.balanceAtoken);
+  else if (rest.length > 0) {
+    const perCall = context.settings.batchSize;
+    const others = await sortRequests(context, round, rest, { perCall });
+    sorted.candidates.push(...others.candidates);
+    sorted.failing.push(...others.failing);
+    sorted.waiting.push(...others.waiting);
   }
-  const limit = await takeFor(context, round, sorted);
-  await postpone(context, sorted.waiting);
-  return limit;
+  return sorted;
+}
+
+/** Adds requests that cost what the ones before cost. */
+function addLike(
+  { candidates, waiting }: Sorted,
+  requests: readonly QueuedWithdrawal[],
+  balanceAtoken: bigint,
+): void {
+  const [first] = candidates;
+  if (first === undefined) return;
+  const { gasLimit, gasPriceAtoken, entersCode } = first;
+  const terms = { gasLimit, gasPriceAtoken, entersCode };
+  for (const { id, customerId, amountUnits } of requests) {
+    if (amountUnits + feeOf(terms) > balanceAtoken) waiting.push({ id, reason: UNCOVERED });
+    else candidates.push({ id, customerId, amountUnits, ...terms });
+  }
 }
 
 /** Precompiles and system accounts: what they do costs gas, whatever their code says. */
@@ -174,21 +196,21 @@ export async function fillCodeSlots(
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
-  await fillFor(context, round, asked, { unansweredDelays: UNANSWERED_CODE_DELAYS });
+  const sorted = await sortRequests(context, round, asked);
+  await take(context, round, sorted, UNANSWERED_CODE_DELAYS);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
   await postpone(context, later);
   return true;
 }
 
-async function fillFor(
+/** Gives slots to those that can be paid, ends what cannot, and puts the others off. */
+async function take(
   context: LaneContext,
   round: Round,
-  requests: readonly QueuedWithdrawal[],
-  options: { readonly unansweredDelays: number },
+  sorted: Sorted,
+  unansweredDelays = 1,
 ): Promise<SlotLimit | undefined> {
-  if (requests.length === 0) return undefined;
-  const sorted = await sortRequests(context, round, requests);
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot("failed", steps),
@@ -201,7 +223,7 @@ async function fillFor(
   }
   const candidates = await withoutRejected(context, sorted.candidates);
   const limit = await takeFor(context, round, { ...sorted, candidates });
-  await postpone(context, sorted.waiting, options.unansweredDelays);
+  await postpone(context, sorted.waiting, unansweredDelays);
   return limit;
 }
 
@@ -209,6 +231,7 @@ async function sortRequests(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
+  options: { readonly perCall?: number } = {},
 ): Promise<Sorted> {
   const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
   const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
@@ -227,7 +250,7 @@ async function sortRequests(
   const meanings = await context.node.estimate(
     context.signer.address,
     asked.map(({ payment }) => payment),
-    { signal: round.signal },
+    { signal: round.signal, ...options },
   );
   asked.forEach(({ request, payment }, index) => {
     const meaning = meanings[index];

@@ -113,6 +113,7 @@ describe("POST /v1/withdrawals", () => {
       status: "accepted",
       reason: null,
       expiresAt: null,
+      wallet: null,
       nonce: null,
       hashes: [],
       txHash: null,
