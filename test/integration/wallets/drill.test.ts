@@ -2,7 +2,6 @@
  * The runbook of docs/rotation.md, command by command, while lanes with the home's own keystores work as
  * in the worker's process: nobody restarts anything.
  */
-import { randomUUID } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
