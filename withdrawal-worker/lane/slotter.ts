@@ -56,7 +56,7 @@ const UNANSWERED_CODE_DELAYS = 10;
 const PLAIN_SAMPLE = 16;
 
 /** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
-const RESERVED_BELOW = 0x1_0000n;
+const RESERVED_BELOW = 0x1000n;
 
 /** Scans for which a request waits for the wallet that is to pay it, before any other does. */
 const OVERDUE_SCANS = 3;
