@@ -183,7 +183,7 @@ describe("the runbook of a restore", () => {
     hashes.push(String((await pay("bob", third, 3n * TOKEN, "b1"))["txHash"]));
     told = await events();
     assertNumbered(told);
-  }, 240_000);
+  }, 600_000);
 
   afterAll(async () => {
     await kit?.stop();
@@ -246,7 +246,7 @@ describe("the runbook of a restore", () => {
     expect((await register("carol")).index).toBe(bob.index + 1);
     const paid = await Promise.all([first, second, third].map(balanceOf));
     expect(paid).toEqual([TOKEN, 2n * TOKEN, 3n * TOKEN]);
-  }, 240_000);
+  }, 600_000);
 
   it("holds for a database that was lost", async () => {
     const before = await events();
@@ -286,7 +286,7 @@ describe("the runbook of a restore", () => {
     expect(rows[0]?.seq).toBeGreaterThan(before.at(-1)?.seq ?? 0);
     expect(rows.every(({ epoch }) => epoch === 3)).toBe(true);
     await reconciled();
-  }, 240_000);
+  }, 600_000);
 
   it("holds for a chain that came back without its newest blocks", async () => {
     const same = { url, drop: async () => undefined };
