@@ -14,6 +14,7 @@ import {
 import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-opening.js";
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
 import { addressesFrom } from "../../ledger/deposits/deposit-addresses.js";
+import { listWallets } from "../../ledger/wallets/wallet.js";
 import { openIncident } from "../../ledger/incidents.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
@@ -35,7 +36,6 @@ const MAX_DELAY_MS = 2_000;
 export interface TokenBookParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "tokenBalances" | "tokenCodes">;
-  readonly hotWallet: Address;
   readonly log: Logger;
 }
 
@@ -110,8 +110,9 @@ async function openToken(
   token: TokenAsset,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
-  const { database, node, hotWallet, log } = parts;
+  const { database, node, log } = parts;
   const at = token.fromHeight - 1;
+  const wallets = (await listWallets(database)).map(({ address }) => address);
   const balances = await retry(
     async () => {
       const found: OpeningBalance[] = [];
@@ -119,12 +120,12 @@ async function openToken(
       for (;;) {
         const page = await addressesFrom(database, { firstIndex, limit: ADDRESS_PAGE });
         const accounts = page.map(({ address }) => address);
-        if (firstIndex === 0) accounts.push(hotWallet);
+        if (firstIndex === 0) accounts.push(...wallets);
         const queries = accounts.map((account) => ({ token: token.contract, account, at }));
         const answers = await node.tokenBalances(queries, { signal });
         accounts.forEach((address, index) => {
           const units = answers[index] ?? 0n;
-          const isHotWallet = address === hotWallet;
+          const isHotWallet = wallets.includes(address);
           if (units > 0n)
             found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
         });

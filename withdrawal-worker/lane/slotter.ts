@@ -1,12 +1,15 @@
 /**
- * Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. Plain
- * payments come first and in one go; what runs code is estimated behind them, as far as time goes.
+ * Requests to nonce slots, within the wallet's reserve. Plain payments come first and in one go; what
+ * runs code is estimated behind them, as far as time goes.
  */
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
+import { choosePayers } from "../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -37,6 +40,8 @@ interface Waiting {
 /** No more than this: what the ledger refuses may be the text itself. */
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
+const TOO_DEAR = "waits: its fee would be above the budget of one payout";
+
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
 /** Requests to code that one round estimates at most; the others wait for the next. */
@@ -47,6 +52,12 @@ const MAX_CODE_PER_ROUND = 64;
  * code that were never asked about come before it.
  */
 const UNANSWERED_CODE_DELAYS = 10;
+
+/** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
+const RESERVED_BELOW = 0x1_0000n;
+
+/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
+const OVERDUE_SCANS = 3;
 
 /** What filling slots came to. */
 export interface Filled {
@@ -62,28 +73,56 @@ export interface Filled {
  * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
  * fails without a nonce; one that cannot be judged or covered now waits.
  */
-export async function fillSlots(context: LaneContext, round: Round): Promise<Filled> {
+export async function fillSlots(
+  context: LaneContext,
+  round: Round,
+  { status }: Pick<HotWalletState, "status">,
+): Promise<Filled> {
   const { ledger, settings, signer, node } = context;
   const none: Filled = { hasMore: false, limit: undefined, toCode: [] };
+  if (status !== "active") return { ...none, limit: "not-active" };
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
   if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
-  const requests = await ledger.readSlotQueue({
-    wallet: signer.address,
-    limit: settings.batchSize,
-  });
+  const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
+  const requests = await sharedWithOthers(context, round, await withoutOwn(context, queued));
   if (requests.length === 0) return none;
   const coins = requests.filter(({ contract }) => contract === undefined);
   const tokens = requests.filter(({ contract }) => contract !== undefined);
   const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
-  const plain = coins.filter((_, index) => haveCode[index] !== true);
-  const toCode = coins.filter((_, index) => haveCode[index] === true);
-  // None of these runs code, so none can take long.
-  const plainLimit = await fillFor(context, round, plain, { perCall: settings.batchSize });
-  const withTokens = { ...round, tokenUnits: await readTokenUnits(context, round, tokens) };
-  const limit = (await fillFor(context, withTokens, tokens, {})) ?? plainLimit;
-  const hasMore = requests.length === settings.batchSize && limit === undefined;
+  const runsCode = (index: number) =>
+    haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
+  const plain = coins.filter((_, index) => !runsCode(index));
+  const toCode = coins.filter((_, index) => runsCode(index));
+  const plainLimit = await fillPlain(context, round, plain);
+  const limit = (await fillTokens(context, round, tokens)) ?? plainLimit;
+  const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
+}
+
+/**
+ * Takes slots for payouts of tokens that this wallet has enough of. The others are left to other
+ * wallets, until they have waited so long that none can have it.
+ */
+async function fillTokens(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const tokenUnits = await readTokenUnits(context, round, requests);
+  const isCovered = ({ asset, amountUnits }: QueuedWithdrawal) =>
+    amountUnits <= (tokenUnits.get(asset) ?? 0n);
+  const isAlone = (await context.ledger.readPayers()).length <= 1;
+  const overdueMs = OVERDUE_SCANS * context.settings.scanIntervalMs;
+  const uncovered = requests
+    .filter((request) => !isCovered(request) && (isAlone || request.waitedMs > overdueMs))
+    .map(({ id }) => ({ id, reason: UNCOVERED }));
+  const limit = await fillFor(context, { ...round, tokenUnits }, requests.filter(isCovered), {
+    unansweredDelays: 1,
+  });
+  await postpone(context, uncovered);
+  return limit;
 }
 
 /** The wallet's balances of the requests' tokens at the round's height, by asset. */
@@ -100,6 +139,76 @@ async function readTokenUnits(
   const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
   // A token that does not tell covers nothing.
   return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
+}
+
+/**
+ * Takes slots for payments to addresses without code: each costs the gas of a transfer, and nobody has
+ * to be asked for that. One that gets code before it is mined may fail for want of gas; its hold goes
+ * back like that of any payment that failed on the chain.
+ */
+async function fillPlain(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const gas = gasOf(context, round);
+  const gasPriceAtoken = choosePrice(round.view.suggestedPriceAtoken, gas);
+  const terms = { gasLimit: TRANSFER_GAS, gasPriceAtoken, entersCode: false };
+  const feeAtoken = feeOf(terms);
+  const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
+  for (const { id, customerId, asset, amountUnits } of requests) {
+    if (amountUnits + feeAtoken > round.view.balanceAtoken) {
+      sorted.waiting.push({ id, reason: UNCOVERED });
+    } else if (feeAtoken > gas.feePerPayoutAtoken) {
+      sorted.waiting.push({ id, reason: TOO_DEAR });
+    } else sorted.candidates.push({ id, customerId, asset, amountUnits, ...terms });
+  }
+  const limit = await takeFor(context, round, sorted);
+  await postpone(context, sorted.waiting);
+  return limit;
+}
+
+/** Precompiles and system accounts: what they do costs gas, whatever their code says. */
+function isReserved(address: Address): boolean {
+  return BigInt(address) < RESERVED_BELOW;
+}
+
+/** The requests that this wallet is to pay, and those that no wallet covers: they are put off. */
+async function sharedWithOthers(
+  { ledger, settings, signer }: LaneContext,
+  { view }: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  // Who has enough of a token, only its contract knows: each wallet looks for itself.
+  const coins = requests.filter(({ contract }) => contract === undefined);
+  if (coins.length === 0) return requests;
+  const payers = await ledger.readPayers();
+  if (payers.every(({ wallet }) => wallet === signer.address)) return requests;
+  const price = choosePrice(view.suggestedPriceAtoken, settings.gas);
+  const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
+  const wanted = coins.map(({ amountUnits, waitedMs }) => ({
+    neededAtoken: amountUnits + TRANSFER_GAS * price,
+    isOverdue: waitedMs > overdueMs,
+  }));
+  const maxOpenSlots = settings.maxLiveSlots;
+  const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
+  const own = coins.filter((_, index) => (chosen[index] ?? signer.address) === signer.address);
+  return requests.filter((request) => request.contract !== undefined || own.includes(request));
+}
+
+/** Ends requests to an address that has become a wallet of ours since they were accepted. */
+async function withoutOwn(
+  context: LaneContext,
+  requests: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  const own = requests.filter(({ isToOwnWallet }) => isToOwnWallet);
+  if (own.length === 0) return requests;
+  const reason = "rule own-wallet: the destination is a hot wallet of the exchange";
+  const steps = own.map(({ id }) => ({ id, reason, data: { rule: "own-wallet" } }));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
+  context.log.warn({ count: own.length }, "withdrawals to wallets of ours are rejected");
+  return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
 }
 
 /**
@@ -124,10 +233,10 @@ async function fillFor(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number; readonly unansweredDelays?: number },
+  options: { readonly unansweredDelays: number },
 ): Promise<SlotLimit | undefined> {
   if (requests.length === 0) return undefined;
-  const sorted = await sortRequests(context, round, requests, options);
+  const sorted = await sortRequests(context, round, requests);
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot("failed", steps),
@@ -148,19 +257,14 @@ async function sortRequests(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number },
 ): Promise<Sorted> {
   const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
   const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
   const ceiling = estimateCeiling(gasOf(context, round));
   const asked: { request: QueuedWithdrawal; payment: PaymentEstimate }[] = [];
   for (const request of requests) {
-    const { id, asset, contract, amountUnits } = request;
+    const { id } = request;
     const { to, valueAtoken, transfer } = paymentTerms(request);
-    if (contract !== undefined && amountUnits > (round.tokenUnits?.get(asset) ?? 0n)) {
-      sorted.waiting.push({ id, reason: UNCOVERED });
-      continue;
-    }
     const affordable = affordableGas(round.view.balanceAtoken - valueAtoken, price, ceiling);
     // An estimate says something about the destination only if the wallet could pay at all.
     if (affordable < TRANSFER_GAS) sorted.waiting.push({ id, reason: UNCOVERED });
@@ -172,7 +276,7 @@ async function sortRequests(
   const meanings = await context.node.estimate(
     context.signer.address,
     asked.map(({ payment }) => payment),
-    { signal: round.signal, ...options },
+    { signal: round.signal },
   );
   asked.forEach(({ request, payment }, index) => {
     const meaning = meanings[index];
@@ -234,10 +338,7 @@ function sortOne(
         return;
       }
       if (feeOf({ gasLimit, gasPriceAtoken: price }) > gas.feePerPayoutAtoken) {
-        sorted.waiting.push({
-          id,
-          reason: "waits: its fee would be above the budget of one payout",
-        });
+        sorted.waiting.push({ id, reason: TOO_DEAR });
         return;
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.

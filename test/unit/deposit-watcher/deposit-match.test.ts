@@ -18,7 +18,7 @@ const customers = new Map<Address, string>([
   [bob, "bob"],
 ]);
 const watched = {
-  hotWallet: hot,
+  walletFrom: (address: Address) => (address === hot ? 0 : undefined),
   assetOf: () => undefined,
   customerOf(address: Address) {
     const id = customers.get(address);

@@ -150,7 +150,7 @@ function truthOf(journal: Record<string, unknown>): string[] {
 }
 
 const watched = {
-  hotWallet: hot,
+  walletFrom: (address: Address) => (address === hot ? 0 : undefined),
   assetOf: () => undefined,
   customerOf: (address: Address) =>
     ours.includes(address) ? parseCustomerId(`c-${address}`) : undefined,
