@@ -4,13 +4,14 @@ import { AppError } from "../chain/errors.js";
 /**
  * Codes. SIGNED_DIFFERENTLY: signed bytes do not say what was intended (never sent); WRONG_NODE:
  * the node belongs to another chain; NODE_BROKEN: it answers what cannot be true; NODE_BEHIND: it is
- * catching up or shows an older head.
+ * catching up or shows an older head; NO_KEY: nothing here opens the wallet that is to sign.
  */
 export const WORKER_ERROR_CODES = [
   "SIGNED_DIFFERENTLY",
   "WRONG_NODE",
   "NODE_BROKEN",
   "NODE_BEHIND",
+  "NO_KEY",
 ] as const;
 
 /** One of `WORKER_ERROR_CODES`. */

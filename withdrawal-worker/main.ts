@@ -1,6 +1,7 @@
 /** Entry of the withdrawal worker: the API, the hot wallet's lane and the queue in one process. */
 import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TokenEntry } from "../chain/token-list.js";
@@ -8,6 +9,8 @@ import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-registry.js";
 import { findIdentity } from "../ledger/find-identity.js";
+import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
+import { registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
@@ -20,19 +23,19 @@ import { createMetrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { TaskGroup } from "../runtime/process/task.js";
 import { AcceptQueue } from "./api/accept-queue.js";
 import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
+import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
-import { decryptKeystore } from "../chain/keystore.js";
 import { Lane } from "./lane/lane.js";
 import type { LaneSettings } from "./lane/lane-context.js";
 import { createLaneGuard } from "./lane/lane-guard.js";
 import { createLaneLedger } from "./lane/lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
-import { createKeySigner, type Signer } from "./signer.js";
+import { Lanes } from "./lanes.js";
+import { WalletKeys } from "./wallet-keys.js";
 import { createWalletNode } from "./lane/wallet-node.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
@@ -42,7 +45,11 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
-  const signer = openSigner(home, settings);
+  const limits = {
+    gasPriceCapAtoken: settings.gas.priceCapAtoken,
+    gasLimitMax: settings.gas.limitMax,
+  };
+  const keys = new WalletKeys({ home, limits, log });
   const apiKey = readSecretFile(join(home, "config", "api.key"));
   const entries = loadExchangeTokens(home);
   const url = databaseUrl({ home, env, portOffset });
@@ -59,23 +66,33 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   await checkLedger(home, { database, entries, log });
+  await registerHomeWallets(home, database);
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
   const ledger = createLaneLedger(database);
-  const guard = createLaneGuard({ database, wallet: signer.address, log });
-  const parts = { ledger, guard, node, signer, chainId, settings, clock, log };
-  const lane = new Lane(parts, randomUUID());
+  const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
+  const lanes = new Lanes({
+    database,
+    keys,
+    createLane(wallet, key) {
+      const guard = createLaneGuard({ database, wallet, log });
+      const common = { ledger, guard, node, chainId, settings, clock, log };
+      return new Lane(Object.assign(key, common), owner);
+    },
+    log,
+    signal,
+    onFault: (error) => context.fatal(error),
+  });
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),
-    onWake: () => lane.wake(),
+    onWake: () => lanes.wake(),
     log,
     signal,
   });
-  const serving = { config, database, signer, tokens, lane, queue, apiKey, context };
-  const server = createServer(serving);
+  const server = createServer({ config, database, tokens, lanes, queue, apiKey, context });
   try {
     await server.start();
   } catch (error) {
@@ -83,13 +100,12 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     await database.close();
     throw error;
   }
-  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
-  tasks.run("lane", (laneSignal) => lane.run(laneSignal));
+  lanes.start();
   return [
     { name: "ledger", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },
     queue,
-    { name: "lane", stop: () => tasks.stop() },
+    lanes,
     server,
   ];
 }
@@ -115,16 +131,15 @@ async function checkLedger(
   }
 }
 
-/** Decrypts the hot wallet's key, once; it stays in this process. */
-function openSigner(home: string, settings: LaneSettings): Signer {
-  const keystore = readSecretFile(join(home, "config", "hot-wallet.json"));
-  const passphrase = readSecretFile(join(home, "config", "hot-wallet.passphrase"));
-  const { privateKey } = decryptKeystore(keystore, passphrase);
-  return createKeySigner({
-    privateKey,
-    gasPriceCapAtoken: settings.gas.priceCapAtoken,
-    gasLimitMax: settings.gas.limitMax,
-  });
+/** Every keystore of the home is a wallet of the ledger, from the first start that sees it. */
+async function registerHomeWallets(home: string, database: SqlDatabase): Promise<void> {
+  const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
+  try {
+    await registerWallets(database, found);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
 }
 
 function toLaneSettings(config: WorkerConfig): LaneSettings {
@@ -162,37 +177,37 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly signer: Signer;
   readonly tokens: WithdrawalApiParts["tokens"];
-  readonly lane: Lane;
+  readonly lanes: Lanes;
   readonly queue: WakeQueue;
   readonly apiKey: string;
   readonly context: ProcessContext;
 }): HttpServer {
-  const { config, database, signer, tokens, lane, queue, apiKey, context } = parts;
+  const { config, database, tokens, lanes, queue, apiKey, context } = parts;
   const metrics = createMetrics();
-  const wallet = signer.address;
   registerWorkerHealth(metrics, {
-    laneStatus: () => lane.status(),
+    laneStatuses: () => lanes.statuses(),
     isQueueOpen: () => queue.isOpen(),
   });
   const keyedMetrics = createMetrics({ processMetrics: false });
-  registerWorkerFigures(keyedMetrics, { database, wallet });
+  registerWorkerFigures(keyedMetrics, database);
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/withdrawal.yaml", import.meta.url)),
     listen: config.api.listen,
-    routes: createWithdrawalRoutes({
-      database,
-      accept: new AcceptQueue(database, {
-        onAccepted: () => queue.wake(),
-        minimumAtoken: config.payouts["minimum-atoken"],
-        clock: systemClock,
+    routes: [
+      ...createWithdrawalRoutes({
+        database,
+        accept: new AcceptQueue(database, {
+          onAccepted: () => queue.wake(),
+          minimumAtoken: config.payouts["minimum-atoken"],
+          clock: systemClock,
+        }),
+        tokens,
+        onCancelled: () => queue.wake(),
       }),
-      wallet,
-      tokens,
-      onCancelled: () => queue.wake(),
-    }),
+      ...createWalletRoutes(database),
+    ],
     access: new KeyRing({
       database,
       fileKey: apiKey,
@@ -200,7 +215,7 @@ function createServer(parts: {
       clock: systemClock,
     }),
     mapError: mapWithdrawalError,
-    readiness: () => readinessOf(lane),
+    readiness: () => readinessOf(lanes),
     log: context.log,
     metrics,
     keyedMetrics,
@@ -209,8 +224,8 @@ function createServer(parts: {
 }
 
 /** `/ready`: frozen, behind or not connected, with the reason. */
-function readinessOf(lane: Lane): Readiness {
-  const { blockedReason } = lane.status();
+function readinessOf(lanes: Lanes): Readiness {
+  const blockedReason = lanes.blockedReason();
   return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
 }
 

@@ -31,7 +31,7 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
   return withLedger(command, async (opened) => {
     const behindBlocks = await waitForWatcher(opened, command.signal);
     const chain = createReconcileChain(opened.node, command.signal);
-    const report = await reconcile(opened.database, chain, opened.hotWallet);
+    const report = await reconcile(opened.database, chain, opened.wallets);
     command.print(
       command.json
         ? toJson({ ...encodeReport(report), behindBlocks })

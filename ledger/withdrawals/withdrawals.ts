@@ -9,6 +9,7 @@ import { appendEvents } from "../events.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { ownWallets } from "../wallets/wallet.js";
 import { freezeRecovered, matchRecovered } from "../recovery/recovered-payments.js";
 import {
   storedAddress,
@@ -31,8 +32,6 @@ export interface WithdrawalRequest {
   readonly destinationText: string;
   /** Greater than zero, below 2^256. */
   readonly amountUnits: bigint;
-  /** The hot wallet that pays. */
-  readonly wallet: Address;
   /** Deadline, milliseconds since 1970 UTC: not paid by then, it is cancelled; none without it. */
   readonly expiresAtMs?: number | undefined;
 }
@@ -51,7 +50,9 @@ export type AcceptRefusal =
   | "INSUFFICIENT_BALANCE"
   | "IDEMPOTENCY_KEY_REUSED"
   | "BELOW_MINIMUM"
-  | "DEADLINE_PASSED";
+  | "DEADLINE_PASSED"
+  /** The destination is a hot wallet of the exchange. */
+  | "OWN_WALLET";
 
 /** What became of a request: accepted now, a repeat of an accepted one, or refused. */
 export type AcceptOutcome =
@@ -65,7 +66,8 @@ export interface Withdrawal {
   readonly position: number;
   readonly customerId: string;
   readonly asset: string;
-  readonly wallet: Address;
+  /** The hot wallet whose nonce it has; undefined before it has one. */
+  readonly wallet: Address | undefined;
   readonly destination: Address;
   readonly destinationText: string;
   readonly amountUnits: bigint;
@@ -145,8 +147,12 @@ async function acceptInside(
   const late = requests.filter((request) => isLate(request, rules));
   // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
   const paid = new Set(await matchRecovered(tx, late));
+  const own = await ownWallets(
+    tx,
+    requests.map(({ destination }) => destination),
+  );
   const decisions = requests.map((request) =>
-    decide(request, { bound, available, rules, mayBePaid: paid.has(request) }),
+    decide(request, { bound, available, rules, own, mayBePaid: paid.has(request) }),
   );
   const accepted: DecidedRequest[] = [];
   decisions.forEach((decision, index) => {
@@ -236,11 +242,13 @@ function decide(
     readonly bound: Map<string, BoundKey>;
     readonly available: Map<string, bigint>;
     readonly rules: AcceptRules;
+    /** Hot wallets of the exchange among the destinations. */
+    readonly own: ReadonlySet<Address>;
     /** A recovered payment may be this request's. */
     readonly mayBePaid: boolean;
   },
 ): Decision {
-  const { bound, available, rules, mayBePaid } = known;
+  const { bound, available, rules, own, mayBePaid } = known;
   const requestHash = hashRequest(request);
   const before = bound.get(request.idempotencyKey);
   if (before !== undefined) {
@@ -248,6 +256,7 @@ function decide(
       ? { kind: "repeat", id: before.id }
       : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
   }
+  if (own.has(request.destination)) return { kind: "refused", refusal: "OWN_WALLET" };
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
@@ -315,13 +324,13 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
   const column = (read: (entry: DecidedRequest) => string) => accepted.map(read);
   await tx.query(
     `WITH written AS (
-       INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
+       INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset,
          destination, destination_text, amount_units, expires_at, status)
-       SELECT id, key, request_hash, customer_id, asset, wallet, destination, destination_text,
+       SELECT id, key, request_hash, customer_id, asset, destination, destination_text,
               amount, expires_at, 'accepted'
-         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
-                     $7::text[], $8::text[], $9::numeric[], $10::timestamptz[])
-              WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset, wallet,
+         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
+                     $6::text[], $7::text[], $8::numeric[], $9::timestamptz[])
+              WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset,
                 destination, destination_text, amount, expires_at, place)
         ORDER BY place
        RETURNING id)
@@ -333,7 +342,6 @@ async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Prom
       column(({ request }) => hashRequest(request)),
       column(({ request }) => request.customerId),
       column(({ request }) => request.asset),
-      column(({ request }) => request.wallet),
       column(({ request }) => request.destination),
       column(({ request }) => request.destinationText),
       column(({ request }) => request.amountUnits.toString()),
@@ -361,7 +369,7 @@ interface WithdrawalRow {
   readonly position: string;
   readonly customer_id: string;
   readonly asset: string;
-  readonly wallet: string;
+  readonly wallet: string | null;
   readonly destination: string;
   readonly destination_text: string;
   readonly amount_units: string;
@@ -377,20 +385,20 @@ interface WithdrawalRow {
 
 /** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
 const SELECT_WITHDRAWAL = `
-  SELECT w.id, w.position::text, w.customer_id, w.asset, w.wallet, w.destination,
+  SELECT w.id, w.position::text, w.customer_id, w.asset, slot.wallet, w.destination,
          w.destination_text, w.amount_units::text, w.status, w.reason, w.expires_at, slot.nonce::text,
          slot.mined_hash, slot.block_number::text,
-         (SELECT array_agg(a.hash ORDER BY s.nonce, a.n)
+         (SELECT array_agg(a.hash ORDER BY s.id, a.n)
             FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
            WHERE s.withdrawal_id = w.id) AS hashes,
          (SELECT jsonb_agg(jsonb_build_object('status', h.status, 'at', h.at) ORDER BY h.seq)
             FROM withdrawal_history h WHERE h.withdrawal_id = w.id) AS history
     FROM withdrawal w
     LEFT JOIN LATERAL (
-      SELECT s.nonce,
+      SELECT s.wallet, s.nonce,
              CASE WHEN s.outcome IS DISTINCT FROM 'foreign' THEN s.mined_hash END AS mined_hash,
              CASE WHEN s.outcome IS DISTINCT FROM 'foreign' THEN s.block_number END AS block_number
-        FROM nonce_slot s WHERE s.withdrawal_id = w.id ORDER BY s.nonce DESC LIMIT 1
+        FROM nonce_slot s WHERE s.withdrawal_id = w.id ORDER BY s.id DESC LIMIT 1
     ) AS slot ON true`;
 
 function toWithdrawal(row: WithdrawalRow): Withdrawal {
@@ -400,7 +408,7 @@ function toWithdrawal(row: WithdrawalRow): Withdrawal {
     position: storedInteger(row.position),
     customerId: row.customer_id,
     asset: row.asset,
-    wallet: storedAddress(row.wallet),
+    wallet: row.wallet === null ? undefined : storedAddress(row.wallet),
     destination: storedAddress(row.destination),
     destinationText: row.destination_text,
     amountUnits: storedAtoken(row.amount_units),

@@ -1,8 +1,8 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
 import {
-  type Address,
   BURN_ADDRESS,
   parseStrictAddress,
+  toChecksumAddress,
   ZERO_ADDRESS,
 } from "../../chain/address.js";
 import { errorMessage } from "../../chain/errors.js";
@@ -34,8 +34,6 @@ import { ApiError, type ApiErrorCode } from "../errors.js";
 export interface WithdrawalApiParts {
   readonly database: SqlDatabase;
   readonly accept: AcceptQueue;
-  /** The hot wallet that pays. */
-  readonly wallet: Address;
   /** Tokens that can be withdrawn, and that never receive. */
   readonly tokens: readonly Pick<TokenAsset, "symbol" | "contract">[];
   /** Told after a withdrawal was cancelled, or is to be. */
@@ -48,7 +46,10 @@ const DEFAULT_LIMIT = 100;
 /** Printable ASCII; HTTP itself takes the blanks around a header's value away. */
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,128}$/;
 
-const REFUSALS: Readonly<Record<AcceptRefusal, string>> = {
+const NEVER_PAID =
+  "the exchange's hot wallets, the zero address and the burn address are never paid";
+
+const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> = {
   UNKNOWN_CUSTOMER: "the ledger does not know this customer",
   INSUFFICIENT_BALANCE: "the customer's available balance is too small",
   IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
@@ -109,7 +110,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  */
 export function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body">,
-  { wallet, tokens }: Pick<WithdrawalApiParts, "wallet" | "tokens">,
+  { tokens }: Pick<WithdrawalApiParts, "tokens">,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
   if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
@@ -124,13 +125,8 @@ export function parseWithdrawalRequest(
   const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
   const contracts = tokens.map(({ contract }) => contract);
-  if ([wallet, ZERO_ADDRESS, BURN_ADDRESS, ...contracts].includes(destination)) {
-    throw new ApiError(
-      422,
-      "FORBIDDEN_DESTINATION",
-      "the hot wallet, the zero address, the burn address and contracts of tokens are never paid",
-      { field: "to" },
-    );
+  if ([ZERO_ADDRESS, BURN_ADDRESS, ...contracts].includes(destination)) {
+    throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
   }
   return {
     idempotencyKey,
@@ -139,7 +135,6 @@ export function parseWithdrawalRequest(
     destination,
     destinationText: String(read("to")),
     amountUnits: readAmount(asset, read),
-    wallet,
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
   };
 }
@@ -155,6 +150,7 @@ export function encodeWithdrawal(withdrawal: Withdrawal) {
     status: withdrawal.status,
     reason: withdrawal.reason ?? null,
     expiresAt: withdrawal.expiresAt ?? null,
+    wallet: withdrawal.wallet === undefined ? null : toChecksumAddress(withdrawal.wallet),
     nonce: withdrawal.nonce === undefined ? null : Number(withdrawal.nonce),
     hashes: withdrawal.hashes,
     txHash: withdrawal.txHash ?? null,
@@ -169,6 +165,9 @@ async function createWithdrawal(
 ): Promise<HttpReply> {
   const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts));
   if (outcome.outcome === "refused") {
+    if (outcome.refusal === "OWN_WALLET") {
+      throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
+    }
     throw new ApiError(422, outcome.refusal, REFUSALS[outcome.refusal]);
   }
   return { status: 201, body: encodeWithdrawal(outcome.withdrawal) };

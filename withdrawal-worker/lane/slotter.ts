@@ -1,12 +1,15 @@
 /**
- * Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. Plain
- * payments come first and in one go; what runs code is estimated behind them, as far as time goes.
+ * Requests to nonce slots, within the wallet's reserve. Plain payments come first and in one go; what
+ * runs code is estimated behind them, as far as time goes.
  */
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
+import { choosePayers } from "../../ledger/wallets/payer-choice.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
@@ -37,6 +40,8 @@ interface Waiting {
 /** No more than this: what the ledger refuses may be the text itself. */
 const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
+const TOO_DEAR = "waits: its fee would be above the budget of one payout";
+
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
 /** Requests to code that one round estimates at most; the others wait for the next. */
@@ -47,6 +52,15 @@ const MAX_CODE_PER_ROUND = 64;
  * code that were never asked about come before it.
  */
 const UNANSWERED_CODE_DELAYS = 10;
+
+/** Payments to addresses without code that are estimated of each batch. */
+const PLAIN_SAMPLE = 16;
+
+/** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
+const RESERVED_BELOW = 0x1000n;
+
+/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
+const OVERDUE_SCANS = 3;
 
 /** What filling slots came to. */
 export interface Filled {
@@ -62,28 +76,43 @@ export interface Filled {
  * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
  * fails without a nonce; one that cannot be judged or covered now waits.
  */
-export async function fillSlots(context: LaneContext, round: Round): Promise<Filled> {
+export async function fillSlots(
+  context: LaneContext,
+  round: Round,
+  { status }: Pick<HotWalletState, "status">,
+): Promise<Filled> {
   const { ledger, settings, signer, node } = context;
   const none: Filled = { hasMore: false, limit: undefined, toCode: [] };
+  if (status !== "active") return { ...none, limit: "not-active" };
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
   if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
-  const requests = await ledger.readSlotQueue({
-    wallet: signer.address,
-    limit: settings.batchSize,
-  });
-  if (requests.length === 0) return none;
-  const coins = requests.filter(({ contract }) => contract === undefined);
-  const tokens = requests.filter(({ contract }) => contract !== undefined);
+  const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
+  const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, queued));
+  if (coins.length + tokens.requests.length === 0) return none;
   const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
-  const plain = coins.filter((_, index) => haveCode[index] !== true);
-  const toCode = coins.filter((_, index) => haveCode[index] === true);
-  // None of these runs code, so none can take long.
-  const plainLimit = await fillFor(context, round, plain, { perCall: settings.batchSize });
-  const withTokens = { ...round, tokenUnits: await readTokenUnits(context, round, tokens) };
-  const limit = (await fillFor(context, withTokens, tokens, {})) ?? plainLimit;
-  const hasMore = requests.length === settings.batchSize && limit === undefined;
+  const runsCode = (index: number) =>
+    haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
+  const plain = coins.filter((_, index) => !runsCode(index));
+  const toCode = coins.filter((_, index) => runsCode(index));
+  const plainLimit =
+    plain.length === 0
+      ? undefined
+      : await take(context, round, await sortPlain(context, round, plain));
+  const limit = (await fillTokenSlots(context, round, tokens)) ?? plainLimit;
+  const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
+}
+
+/** Each is judged by itself: a token's code may take long, and what it does costs any gas. */
+async function fillTokenSlots(
+  context: LaneContext,
+  round: Round,
+  { requests, tokenUnits }: TokenShare,
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const withTokens = { ...round, tokenUnits };
+  return take(context, withTokens, await sortRequests(context, withTokens, requests));
 }
 
 /** The wallet's balances of the requests' tokens at the round's height, by asset. */
@@ -103,6 +132,110 @@ async function readTokenUnits(
 }
 
 /**
+ * Sorts payments to addresses without code. The first ones are estimated; where each of those costs the
+ * gas of a transfer, so do the others, and nobody is asked for hundreds of equal answers. One that gets
+ * code before it is mined may fail for want of gas; its hold goes back like that of any payment that
+ * failed on the chain.
+ */
+async function sortPlain(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<Sorted> {
+  const sample = requests.slice(0, PLAIN_SAMPLE);
+  const rest = requests.slice(PLAIN_SAMPLE);
+  const sorted = await sortRequests(context, round, sample, { perCall: PLAIN_SAMPLE });
+  const isPlain =
+    sorted.candidates.length === sample.length &&
+    sorted.candidates.every(({ entersCode }) => !entersCode);
+  if (isPlain) addLike(sorted, rest, round.view.balanceAtoken);
+  else if (rest.length > 0) {
+    const perCall = context.settings.batchSize;
+    const others = await sortRequests(context, round, rest, { perCall });
+    sorted.candidates.push(...others.candidates);
+    sorted.failing.push(...others.failing);
+    sorted.waiting.push(...others.waiting);
+  }
+  return sorted;
+}
+
+/** Adds requests that cost what the ones before cost. */
+function addLike(
+  { candidates, waiting }: Sorted,
+  requests: readonly QueuedWithdrawal[],
+  balanceAtoken: bigint,
+): void {
+  const [first] = candidates;
+  if (first === undefined) return;
+  const { gasLimit, gasPriceAtoken, entersCode } = first;
+  const terms = { gasLimit, gasPriceAtoken, entersCode };
+  for (const { id, customerId, amountUnits } of requests) {
+    if (amountUnits + feeOf(terms) > balanceAtoken) waiting.push({ id, reason: UNCOVERED });
+    else candidates.push({ id, customerId, amountUnits, ...terms });
+  }
+}
+
+/** Precompiles and system accounts: what they do costs gas, whatever their code says. */
+function isReserved(address: Address): boolean {
+  return BigInt(address) < RESERVED_BELOW;
+}
+
+/** Requests in tokens with what this wallet has of them. */
+interface TokenShare {
+  readonly requests: readonly QueuedWithdrawal[];
+  readonly tokenUnits: ReadonlyMap<string, bigint>;
+}
+
+/**
+ * The requests that this wallet is to pay, and those that no wallet covers: they are put off. What the
+ * others have of a token is not known here: a token is paid by any wallet that has it and the coins
+ * for a fee, and only one of them gets the slot.
+ */
+async function shareOf(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<{ readonly coins: readonly QueuedWithdrawal[]; readonly tokens: TokenShare }> {
+  const { ledger, settings, signer } = context;
+  const coins = requests.filter(({ contract }) => contract === undefined);
+  const tokens = requests.filter(({ contract }) => contract !== undefined);
+  const tokenUnits = await readTokenUnits(context, round, tokens);
+  const payers = requests.length === 0 ? [] : await ledger.readPayers();
+  if (payers.every(({ wallet }) => wallet === signer.address)) {
+    return { coins, tokens: { requests: tokens, tokenUnits } };
+  }
+  const feeAtoken = TRANSFER_GAS * choosePrice(round.view.suggestedPriceAtoken, settings.gas);
+  const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
+  const wanted = coins.map(({ amountUnits, waitedMs }) => ({
+    neededAtoken: amountUnits + feeAtoken,
+    isOverdue: waitedMs > overdueMs,
+  }));
+  const maxOpenSlots = settings.maxLiveSlots;
+  const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
+  const isPaidHere = ({ asset, amountUnits, waitedMs }: QueuedWithdrawal) =>
+    waitedMs > overdueMs ||
+    (round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n));
+  return {
+    coins: coins.filter((_, index) => (chosen[index] ?? signer.address) === signer.address),
+    tokens: { requests: tokens.filter(isPaidHere), tokenUnits },
+  };
+}
+
+/** Ends requests to an address that has become a wallet of ours since they were accepted. */
+async function withoutOwn(
+  context: LaneContext,
+  requests: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  const own = requests.filter(({ isToOwnWallet }) => isToOwnWallet);
+  if (own.length === 0) return requests;
+  const reason = "rule own-wallet: the destination is a hot wallet of the exchange";
+  const steps = own.map(({ id }) => ({ id, reason, data: { rule: "own-wallet" } }));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
+  context.log.warn({ count: own.length }, "withdrawals to wallets of ours are rejected");
+  return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
+}
+
+/**
  * Takes slots for requests to code, as many as there is time for; the others wait a moment, so that
  * they do not stand before plain ones. @returns true when some may have got a slot
  */
@@ -113,21 +246,21 @@ export async function fillCodeSlots(
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
-  await fillFor(context, round, asked, { unansweredDelays: UNANSWERED_CODE_DELAYS });
+  const sorted = await sortRequests(context, round, asked);
+  await take(context, round, sorted, UNANSWERED_CODE_DELAYS);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
   await postpone(context, later);
   return true;
 }
 
-async function fillFor(
+/** Gives slots to those that can be paid, ends what cannot, and puts the others off. */
+async function take(
   context: LaneContext,
   round: Round,
-  requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number; readonly unansweredDelays?: number },
+  sorted: Sorted,
+  unansweredDelays = 1,
 ): Promise<SlotLimit | undefined> {
-  if (requests.length === 0) return undefined;
-  const sorted = await sortRequests(context, round, requests, options);
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot("failed", steps),
@@ -140,7 +273,7 @@ async function fillFor(
   }
   const candidates = await withoutRejected(context, sorted.candidates);
   const limit = await takeFor(context, round, { ...sorted, candidates });
-  await postpone(context, sorted.waiting, options.unansweredDelays);
+  await postpone(context, sorted.waiting, unansweredDelays);
   return limit;
 }
 
@@ -148,7 +281,7 @@ async function sortRequests(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number },
+  options: { readonly perCall?: number } = {},
 ): Promise<Sorted> {
   const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
   const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
@@ -234,10 +367,7 @@ function sortOne(
         return;
       }
       if (feeOf({ gasLimit, gasPriceAtoken: price }) > gas.feePerPayoutAtoken) {
-        sorted.waiting.push({
-          id,
-          reason: "waits: its fee would be above the budget of one payout",
-        });
+        sorted.waiting.push({ id, reason: TOO_DEAR });
         return;
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.
