@@ -23,6 +23,7 @@ import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
 import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
 import { addLedgerCommands } from "./ledger-program.js";
+import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
@@ -63,6 +64,7 @@ export function createProgram(options: ProgramOptions): Command {
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   addWalletCommands(program, run);
+  addKillSwitchCommands(program, run);
   addKeyCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
@@ -302,6 +304,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
         return runCancelWithdrawal(context, { id, reason });
       })(own),
     );
+  addApprovalCommands(withdrawals, run);
   addShared(withdrawals.command("release"))
     .description("let signing go on after you looked; receipts are checked first")
     .argument("[id]", "decide about this withdrawal only")

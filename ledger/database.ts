@@ -12,6 +12,7 @@ import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { Units1760000000007 } from "./migrations/0007-units.js";
 import { Wallets1760000000008 } from "./migrations/0008-wallets.js";
+import { Policy1760000000009 } from "./migrations/0009-policy.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -31,6 +32,7 @@ export const LEDGER_MIGRATIONS = [
   DepositEvidence1760000000006,
   Units1760000000007,
   Wallets1760000000008,
+  Policy1760000000009,
   Tokens1760000000012,
 ] as const;
 

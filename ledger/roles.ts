@@ -79,6 +79,12 @@ const WORKER: Writes = {
     "withdrawal_attempt",
     "payout_failure",
     "signing_freeze",
+    "policy_version",
+    "policy_activation",
+    "policy_listing",
+    "policy_decision",
+    "withdrawal_approval",
+    "screening_verdict",
     "api_call",
     // It closes a ledger that is behind what its home remembers.
     "incident",
@@ -113,6 +119,8 @@ const OPERATOR: Writes = {
     "withdrawal_clearance",
     "operator_decision",
     "chain_rewind",
+    // Only a person sets or lifts it.
+    "kill_switch",
   ],
   update: [
     ...new Set([...WATCHER.update, ...WORKER.update]),

@@ -119,6 +119,30 @@ export const workerConfigFile = defineConfigFile("worker", {
       help: "Window of failures-max.",
     }),
   },
+  signer: {
+    kind: field.choice({
+      default: "keystore",
+      values: ["keystore", "web3signer", "command"],
+      help:
+        "Who holds the hot wallet's key: this process (config/hot-wallet.json), Web3Signer, or a " +
+        "program that asks hardware. With the last two, hot-wallet.json only names the address.",
+    }),
+    url: field.url({
+      default: "",
+      help: "JSON-RPC of Web3Signer; only eth_signTransaction is asked for.",
+    }),
+    command: field.list({
+      default: [],
+      help: "Program and arguments that sign digests over standard input and output, for hardware.",
+    }),
+    "timeout-ms": field.integer({
+      default: 5_000,
+      min: 100,
+      max: 120_000,
+      unit: "ms",
+      help: "Longest wait for one signature; its end says nothing, and it is asked for again.",
+    }),
+  },
   worker: {
     "scan-interval-ms": field.integer({
       default: 1_000,

@@ -2,12 +2,16 @@
 import { AppError } from "../chain/errors.js";
 
 /**
- * Codes. SIGNED_DIFFERENTLY: signed bytes do not say what was intended (never sent); WRONG_NODE:
- * the node belongs to another chain; NODE_BROKEN: it answers what cannot be true; NODE_BEHIND: it is
- * catching up or shows an older head; NO_KEY: nothing here opens the wallet that is to sign.
+ * Codes. SIGNED_DIFFERENTLY: signed bytes do not say what was intended (never sent);
+ * SIGNER_UNREACHABLE: who holds the key gives no signature now; POLICY_UNREADABLE: the policy file is
+ * gone or wrong; WRONG_NODE: the node belongs to another chain; NODE_BROKEN: it answers what cannot
+ * be true; NODE_BEHIND: it is catching up or shows an older head; NO_KEY: nothing here opens the
+ * wallet that is to sign.
  */
 export const WORKER_ERROR_CODES = [
   "SIGNED_DIFFERENTLY",
+  "SIGNER_UNREACHABLE",
+  "POLICY_UNREADABLE",
   "WRONG_NODE",
   "NODE_BROKEN",
   "NODE_BEHIND",
@@ -31,6 +35,17 @@ export type ApiErrorCode =
   | "IDEMPOTENCY_KEY_REUSED"
   | "BELOW_MINIMUM"
   | "DEADLINE_PASSED"
+  | "ABOVE_MAXIMUM"
+  | "LIMIT_EXCEEDED"
+  | "DESTINATION_NOT_LISTED"
+  | "DESTINATION_TOO_NEW"
+  | "WITHDRAWALS_STOPPED"
+  | "NOT_PENDING"
+  | "OWN_REQUEST"
+  | "SAID_OTHERWISE"
+  | "SIGNATURE_NEEDED"
+  | "BAD_SIGNATURE"
+  | "POLICY_CHANGED"
   | "ALREADY_MINED"
   | "ALREADY_ENDED"
   | "FROZEN"

@@ -11,7 +11,7 @@ import { createWakeup, TaskGroup } from "../runtime/process/task.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import type { Lane, LaneStatus } from "./lane/lane.js";
-import type { Signer } from "./signer.js";
+import type { Signer } from "./signers/signer-port.js";
 import { signerWithoutKey, type WalletKeys } from "./wallet-keys.js";
 
 /** Longest wait before a new wallet, or a new keystore, is seen. */

@@ -9,6 +9,9 @@ import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-registry.js";
 import { findIdentity } from "../ledger/find-identity.js";
+import { killSwitchPath } from "../ledger/policy/kill-switch-file.js";
+import { stops } from "../ledger/policy/kill-switch-level.js";
+import { policyPath } from "../ledger/policy/policy-file.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
 import { registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
@@ -34,9 +37,13 @@ import type { LaneSettings } from "./lane/lane-context.js";
 import { createLaneGuard } from "./lane/lane-guard.js";
 import { createLaneLedger } from "./lane/lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
+import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
+import { createScreener } from "./lane/screening.js";
 import { Lanes } from "./lanes.js";
 import { WalletKeys } from "./wallet-keys.js";
 import { createWalletNode } from "./lane/wallet-node.js";
+import { PolicyKeeper } from "./policy-keeper.js";
+import { SignerTotals } from "./signers/signer-totals.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
 runProcess({ name: "withdrawal-worker", start });
@@ -45,13 +52,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
-  const limits = {
-    gasPriceCapAtoken: settings.gas.priceCapAtoken,
-    gasLimitMax: settings.gas.limitMax,
-  };
-  const keys = new WalletKeys({ home, limits, log });
-  const apiKey = readSecretFile(join(home, "config", "api.key"));
   const entries = loadExchangeTokens(home);
+  const keys = openKeys(context, { config, settings, entries });
+  const apiKey = readSecretFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
@@ -68,17 +71,22 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   await checkLedger(home, { database, entries, log });
   await registerHomeWallets(home, database);
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
+  const switchFile = killSwitchPath(home);
+  const policy = await openRules(home, database, log);
+  const killSwitch = createKillSwitch({ sql: database, file: switchFile });
+  const screener = createScreener(log);
   const node = createWalletNode(rpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
   const ledger = createLaneLedger(database);
   const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
+  const rules = { policy, killSwitch, screener };
   const lanes = new Lanes({
     database,
     keys,
     createLane(wallet, key) {
       const guard = createLaneGuard({ database, wallet, log });
-      const common = { ledger, guard, node, chainId, settings, clock, log };
+      const common = { ...rules, ledger, guard, node, chainId, settings, clock, log };
       return new Lane(Object.assign(key, common), owner);
     },
     log,
@@ -92,7 +100,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
     signal,
   });
-  const server = createServer({ config, database, tokens, lanes, queue, apiKey, context });
+  const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
+  const api = { tokens, policy, isStopped, chainId, apiKey };
+  const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
   } catch (error) {
@@ -104,10 +114,23 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   return [
     { name: "ledger", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },
+    { name: "signer", stop: () => keys.close() },
+    { name: "screening", stop: async () => screener.close() },
     queue,
     lanes,
     server,
   ];
+}
+
+/** The policy in force, and a file of the kill switch; a fault of either ends the start. */
+async function openRules(home: string, database: SqlDatabase, log: Logger): Promise<PolicyKeeper> {
+  try {
+    await ensureKillSwitchFile(killSwitchPath(home), database);
+    return await PolicyKeeper.open({ database, file: policyPath(home), log });
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
 }
 
 /** A ledger that is not what the home remembers is closed before anything is signed by it. */
@@ -140,6 +163,30 @@ async function registerHomeWallets(home: string, database: SqlDatabase): Promise
     await database.close();
     throw error;
   }
+}
+
+/** The wallets' signers, with rules of their own: of the ledger they know nothing. */
+function openKeys(
+  { home, log }: ProcessContext,
+  parts: {
+    readonly config: WorkerConfig;
+    readonly settings: LaneSettings;
+    readonly entries: readonly TokenEntry[];
+  },
+): WalletKeys {
+  const { config, settings, entries } = parts;
+  return new WalletKeys({
+    home,
+    settings: config.signer,
+    chainId: NETWORKS[config.chain.network].evmChainId,
+    limits: {
+      gasPriceCapAtoken: settings.gas.priceCapAtoken,
+      gasLimitMax: settings.gas.limitMax,
+    },
+    totals: new SignerTotals(join(home, "data", "signer-totals"), systemClock),
+    tokens: entries,
+    log,
+  });
 }
 
 function toLaneSettings(config: WorkerConfig): LaneSettings {
@@ -177,13 +224,17 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly tokens: WithdrawalApiParts["tokens"];
+  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId"> & {
+    readonly policy: PolicyKeeper;
+    readonly isStopped: () => boolean;
+    readonly apiKey: string;
+  };
   readonly lanes: Lanes;
   readonly queue: WakeQueue;
-  readonly apiKey: string;
   readonly context: ProcessContext;
 }): HttpServer {
-  const { config, database, tokens, lanes, queue, apiKey, context } = parts;
+  const { config, database, api, lanes, queue, context } = parts;
+  const { tokens, policy, isStopped, chainId, apiKey } = api;
   const metrics = createMetrics();
   registerWorkerHealth(metrics, {
     laneStatuses: () => lanes.statuses(),
@@ -201,9 +252,13 @@ function createServer(parts: {
         accept: new AcceptQueue(database, {
           onAccepted: () => queue.wake(),
           minimumAtoken: config.payouts["minimum-atoken"],
+          policy,
+          isStopped,
           clock: systemClock,
         }),
         tokens,
+        policy,
+        chainId,
         onCancelled: () => queue.wake(),
       }),
       ...createWalletRoutes(database),
@@ -215,7 +270,7 @@ function createServer(parts: {
       clock: systemClock,
     }),
     mapError: mapWithdrawalError,
-    readiness: () => readinessOf(lanes),
+    readiness: () => readinessOf(lanes, policy),
     log: context.log,
     metrics,
     keyedMetrics,
@@ -224,8 +279,8 @@ function createServer(parts: {
 }
 
 /** `/ready`: frozen, behind or not connected, with the reason. */
-function readinessOf(lanes: Lanes): Readiness {
-  const blockedReason = lanes.blockedReason();
+function readinessOf(lanes: Lanes, policy: PolicyKeeper): Readiness {
+  const blockedReason = policy.trouble() ?? lanes.blockedReason();
   return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
 }
 

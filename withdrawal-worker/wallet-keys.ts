@@ -1,49 +1,56 @@
-/** Keys of the home's hot wallets, decrypted once each; they stay in this process. */
+/** Signers of the home's hot wallets, opened once each behind the signers' own rules. */
 import { existsSync } from "node:fs";
 import type { Address } from "../chain/address.js";
 import { AppError, errorCode } from "../chain/errors.js";
-import { decryptKeystore } from "../chain/keystore.js";
+import type { TokenEntry } from "../chain/token-list.js";
 import { type HomeWallet, readHomeWallets } from "../ledger/wallets/home-wallets.js";
-import { readSecretFile } from "../runtime/config/secret-file.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { WorkerError } from "./errors.js";
-import { createKeySigner, type Signer, type SigningLimits } from "./signer.js";
+import { type OpenedSigner, openSigner, type SignerParts } from "./signers/open-signer.js";
+import type { Signer } from "./signers/signer-port.js";
 
 /** What `WalletKeys` needs. */
-export interface WalletKeysOptions {
-  readonly home: string;
-  readonly limits: SigningLimits;
+export interface WalletKeysOptions
+  extends Pick<SignerParts, "home" | "settings" | "chainId" | "limits" | "totals"> {
+  /** Served tokens: their contracts are called, and never paid. */
+  readonly tokens: readonly Pick<TokenEntry, "symbol" | "contractAddress">[];
   readonly log: Logger;
 }
 
 /** The signers of the wallets whose keystores lie in the home; one that is added later is found. */
 export class WalletKeys {
   readonly #options: WalletKeysOptions;
-  readonly #signers = new Map<Address, Signer>();
+  readonly #contracts: ReadonlyMap<string, Address>;
+  readonly #opened = new Map<Address, OpenedSigner>();
   /** Keystores that could not be opened: each is complained about once, and tried at the next start. */
   readonly #unusable = new Set<Address>();
+  /** Every wallet that the home names, also one that cannot be opened: none is ever paid. */
+  #wallets: readonly Address[] = [];
 
   /**
    * Opens the first wallet's keystore, without which a home is not complete, and the others as far
    * as they can be opened.
-   * @throws the faults of the first one's files; INVALID_WALLET_FILE
+   * @throws the faults of the first one's files and of the signer's settings; INVALID_WALLET_FILE
    */
   constructor(options: WalletKeysOptions) {
     this.#options = options;
-    const [first, ...further] = readHomeWallets(options.home);
+    this.#contracts = new Map(
+      options.tokens.map(({ symbol, contractAddress }) => [symbol, contractAddress]),
+    );
+    const [first, ...further] = this.#readHome();
     if (first !== undefined) this.#open(first);
     for (const wallet of further) this.#tryToOpen(wallet);
   }
 
   /** The signer of a wallet; undefined while no keystore of the home opens it. */
   signerOf(wallet: Address): Signer | undefined {
-    return this.#signers.get(wallet);
+    return this.#opened.get(wallet)?.signer;
   }
 
   /** Opens what has come into the home since; faults of single files leave the others alone. */
   refresh(): void {
     try {
-      for (const wallet of readHomeWallets(this.#options.home)) this.#tryToOpen(wallet);
+      for (const wallet of this.#readHome()) this.#tryToOpen(wallet);
     } catch (error) {
       // A file that is being written, or is none of ours: the next look sees it whole.
       if (!(error instanceof AppError)) throw error;
@@ -51,11 +58,23 @@ export class WalletKeys {
     }
   }
 
+  /** Ends connections and processes of those who hold the keys. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map(({ close }) => close()));
+  }
+
+  #readHome(): readonly HomeWallet[] {
+    const wallets = readHomeWallets(this.#options.home);
+    this.#wallets = wallets.map(({ address }) => address);
+    return wallets;
+  }
+
   #tryToOpen(wallet: HomeWallet): void {
     const { address } = wallet;
-    if (this.#signers.has(address) || this.#unusable.has(address)) return;
+    if (this.#opened.has(address) || this.#unusable.has(address)) return;
     // Written behind the keystore: until then the file is not complete.
-    if (!existsSync(wallet.passphrase)) return;
+    const isKeystore = this.#options.settings.kind === "keystore";
+    if (isKeystore && !existsSync(wallet.passphrase)) return;
     try {
       this.#open(wallet);
     } catch (error) {
@@ -66,19 +85,30 @@ export class WalletKeys {
     }
   }
 
-  #open({ keystore, passphrase }: HomeWallet): void {
-    const { privateKey } = decryptKeystore(readSecretFile(keystore), readSecretFile(passphrase));
-    const signer = createKeySigner({ ...this.#options.limits, privateKey });
-    this.#signers.set(signer.address, signer);
+  #open(wallet: HomeWallet): void {
+    const { home, settings, chainId, limits, totals } = this.#options;
+    const contracts = this.#contracts;
+    const wallets = () => this.#wallets;
+    const own = {
+      get wallets() {
+        return wallets();
+      },
+      tokenContracts: [...contracts.values()],
+    };
+    const contractOf = (asset: string) => contracts.get(asset);
+    const rules = { chainId, limits, totals, own, contractOf };
+    const opened = openSigner({ home, settings, wallet, ...rules });
+    this.#opened.set(opened.signer.address, opened);
   }
 }
 
 /** Stands where no key is: it knows the address and signs nothing. */
 export function signerWithoutKey(address: Address): Signer {
+  const reason = "no keystore of this home opens this wallet";
   return {
     address,
-    sign() {
-      throw new WorkerError("NO_KEY", "no keystore of this home opens this wallet");
-    },
+    sign: () => Promise.reject(new WorkerError("NO_KEY", reason)),
+    review: (payments) => payments.map(() => undefined),
+    trouble: () => reason,
   };
 }

@@ -8,7 +8,10 @@ import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
 import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */
-export type LedgerAlone = Pick<OpenedLedger, "database" | "wallets">;
+export interface LedgerAlone extends Pick<OpenedLedger, "database" | "wallets"> {
+  /** The chain that the ledger was made for. */
+  readonly chainId: bigint;
+}
 
 /**
  * Opens the ledger of a home for the chain that it was made for, runs the work and closes it.
@@ -36,7 +39,8 @@ export async function withLedgerAlone<T>(
   }
   const database = await openLedger({ ...options, identity });
   try {
-    return await work({ database, wallets: await listKnownWallets(database, home) });
+    const wallets = await listKnownWallets(database, home);
+    return await work({ database, wallets, chainId: identity.chainId });
   } finally {
     await database.close();
   }

@@ -7,6 +7,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { AppError, errorMessage } from "../../chain/errors.js";
 import { keystoreAddress } from "../../chain/keystore.js";
+import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
 import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
 import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
@@ -29,6 +31,7 @@ export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
     [paths.depositXpub, (file) => parseAccountXpub(text(file), file)],
     [paths.apiKey, readSecretFile],
     [paths.postgresPassword, readSecretFile],
+    [paths.killSwitch, readKillSwitchFile],
     [paths.faucetKey, (file) => parseKeyFile(text(file), file)],
   ];
   const ofNodes = nodeHomes(paths).flatMap((home) => {
@@ -40,7 +43,8 @@ export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
     ] as const;
   });
   return [
-    ...tokenFaults(paths),
+    ...settingFaults(() => loadTokenFile(paths.home)),
+    ...(existsSync(paths.policy) ? settingFaults(() => loadPolicyFile(paths.policy)) : []),
     ...[...exchange, ...ofNodes].flatMap(([file, read]) => faultOf(file, read)),
   ];
 }
@@ -55,9 +59,10 @@ function nodeHomes({ home }: HomePaths): readonly string[] {
   }
 }
 
-function tokenFaults({ home }: HomePaths): readonly ConfigFault[] {
+/** Every fault of a file whose reader tells them all. */
+function settingFaults(read: () => unknown): readonly ConfigFault[] {
   try {
-    loadTokenFile(home);
+    read();
     return [];
   } catch (error) {
     if (error instanceof ConfigError) return error.faults;

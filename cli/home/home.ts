@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { killSwitchPath } from "../../ledger/policy/kill-switch-file.js";
+import { policyPath } from "../../ledger/policy/policy-file.js";
 import type { Environment } from "../../runtime/config/config.js";
 import { cannotWrite, CliError, fileCause, systemCode } from "../errors.js";
 
@@ -20,6 +22,9 @@ export interface HomePaths {
   readonly depositXpub: string;
   readonly postgresPassword: string;
   readonly tokens: string;
+  /** What the exchange allows itself to pay. */
+  readonly policy: string;
+  readonly killSwitch: string;
   readonly genesis: string;
   /** Where the chain comes from, of a home on a chain that exists: `chain-origin.ts`. */
   readonly chain: string;
@@ -50,6 +55,8 @@ export function homePaths(home: string): HomePaths {
     depositXpub: inConfig("deposit.xpub"),
     postgresPassword: inConfig("postgres.password"),
     tokens: inConfig("tokens.json"),
+    policy: policyPath(root),
+    killSwitch: killSwitchPath(root),
     genesis: inConfig("genesis.json"),
     chain: inConfig("chain.json"),
     validatorKey: inConfig("priv_validator_key.json"),

@@ -13,6 +13,9 @@ import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { NetworkName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { encodeKillSwitch } from "../../ledger/policy/kill-switch-file.js";
+import { SWITCH_UNTOUCHED } from "../../ledger/policy/kill-switch-level.js";
+import { PERMISSIVE_POLICY, policyFileText } from "../../ledger/policy/policy.js";
 import { parseValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import {
   createLocalGenesis,
@@ -114,6 +117,7 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
     await removeDrafts(paths.config);
     await createFileOnce(paths.faucetKey, encodeKeyFile(createPrivateKey()), SECRET_MODE);
     await createExchangeKeys(paths, options.scrypt);
+    await createExchangeRules(paths);
   }
   await createReplaceableFiles(paths);
   for (const file of options.configFiles) {
@@ -170,6 +174,7 @@ export async function initAttachedHome(
   await removeDrafts(paths.config);
   await createChainOrigin(paths, origin);
   await createExchangeKeys(paths, options.scrypt);
+  await createExchangeRules(paths);
   await createReplaceableFiles(paths);
   if (options.plan.kind === "joined") await createFollowingNode(options);
   for (const [name, text] of attachedSettings(options, origin.network)) {
@@ -248,6 +253,15 @@ async function assertKeysPresent(paths: HomePaths, ofChain: readonly string[]): 
 async function createReplaceableFiles(paths: HomePaths): Promise<void> {
   await createFileOnce(paths.apiKey, createSecretLine(), SECRET_MODE);
   await createFileOnce(paths.tokens, "[]\n", PLAIN_MODE);
+}
+
+/**
+ * What the exchange may pay: everything, at first. Never made anew later: a lost policy must not
+ * come back as one that forbids nothing.
+ */
+async function createExchangeRules(paths: HomePaths): Promise<void> {
+  await createFileOnce(paths.policy, policyFileText(PERMISSIVE_POLICY), SECRET_MODE);
+  await createFileOnce(paths.killSwitch, encodeKillSwitch(SWITCH_UNTOUCHED), SECRET_MODE);
 }
 
 /** The exchange side's keys, made where they are missing. */

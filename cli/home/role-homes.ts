@@ -68,6 +68,8 @@ const REDIS_SETTINGS: RoleFile = {
 const GENESIS = copyOf("config/genesis.json");
 const CHAIN = copyOf("config/chain.json");
 const TOKENS = copyOf("config/tokens.json");
+const POLICY = copyOf("config/policy.json");
+const KILL_SWITCH = copyOf("config/kill-switch.json");
 const API_KEY = copyOf("config/api.key");
 
 const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
@@ -98,6 +100,8 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/worker.toml"),
     copyOf("config/hot-wallet.json"),
     copyOf("config/hot-wallet.passphrase"),
+    POLICY,
+    KILL_SWITCH,
   ],
   // Who migrates owns the tables and makes the services' roles.
   migrate: [
@@ -118,6 +122,8 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/sidecar.toml"),
     copyOf("config/watcher.toml"),
     copyOf("config/worker.toml"),
+    POLICY,
+    KILL_SWITCH,
   ],
   postgres: [copyOf("config/postgres.password"), copyOf("config/superuser.password")],
   redis: [copyOf("config/redis.password"), REDIS_SETTINGS],

@@ -31,6 +31,9 @@ export const NETWORK_FEE = "expense:network_fee" as AccountCode;
 /** What customers are charged for payouts that failed on the chain. */
 export const FAILED_PAYOUTS = "revenue:failed_payouts" as AccountCode;
 
+/** Service fees of withdrawals that were paid. */
+export const WITHDRAWAL_FEES = "revenue:withdrawal_fees" as AccountCode;
+
 /** Payments that only the chain remembered, until a person says whose they were. */
 export const RECOVERED_PAYMENTS = "asset:recovered_payments" as AccountCode;
 

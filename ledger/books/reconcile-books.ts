@@ -336,7 +336,7 @@ async function readTotals(tx: Sql, { asset }: Scope) {
          WHERE asset = $1) AS available,
        (SELECT coalesce(sum(held_units), 0) FROM customer_balance
          WHERE asset = $1) AS held,
-       (SELECT coalesce(sum(amount_units), 0) FROM withdrawal
+       (SELECT coalesce(sum(amount_units + fee_units), 0) FROM withdrawal
          WHERE asset = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled'))
          AS open_withdrawals,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)

@@ -14,7 +14,11 @@ import { postJournal } from "../books/journal.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { LedgerError } from "../errors.js";
 import type { NewEvent } from "../events.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
 import { lockPayment, type RecoveredPayment } from "../recovery/recovered-payments.js";
+import { storedAtoken } from "../stored-values.js";
+import { earnedFeePostings } from "../withdrawals/holds.js";
+import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { type AcceptRules, acceptWithdrawals } from "../withdrawals/withdrawals.js";
@@ -29,10 +33,11 @@ export async function linkPayment(
   const rows = await tx.query<{
     customer_id: string;
     asset: string;
+    fee_units: string;
     status: string;
     fits: boolean;
   }>(
-    `SELECT w.customer_id, w.asset, w.status,
+    `SELECT w.customer_id, w.asset, w.fee_units::text, w.status,
             w.destination = $2 AND w.amount_units = $3::numeric
               AND a.contract IS NOT DISTINCT FROM $4 AS fits
        FROM withdrawal w JOIN asset a ON a.symbol = w.asset WHERE w.id = $1 FOR UPDATE OF w`,
@@ -41,14 +46,15 @@ export async function linkPayment(
   const row = rows[0];
   if (row === undefined) throw refused(`no withdrawal has the id ${id}`);
   if (!row.fits) throw refused(`${hash} paid another amount or another address than ${id} asks`);
-  if (row.status !== "frozen" && row.status !== "accepted") {
+  const isWaiting = WAITING_STATUSES.some((status) => status === row.status);
+  if (row.status !== "frozen" && !isWaiting) {
     throw refused(`${id} is ${row.status}: only what waits or is frozen can be linked`);
   }
   await tx.query(
     `UPDATE recovered_payment SET decision = 'linked', withdrawal_id = $2 WHERE tx_hash = $1`,
     [hash, id],
   );
-  const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], ["accepted"]);
+  const frozen = await stepWithdrawals(tx, "frozen", [{ id, reason: "linked" }], WAITING_STATUSES);
   await closeSlot(tx, payment, id);
   const data = { txHash: hash, blockNumber: payment.height, recovered: true };
   const included = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
@@ -66,6 +72,12 @@ export async function linkPayment(
         credit: RECOVERED_PAYMENTS,
         amountUnits: payment.amountUnits,
       },
+      ...earnedFeePostings({
+        customerId: row.customer_id,
+        asset: row.asset,
+        amountUnits: payment.amountUnits,
+        feeUnits: storedAtoken(row.fee_units),
+      }),
     ],
   });
   return [...frozen.events, ...included.events, ...settled.events];
@@ -104,7 +116,12 @@ async function closeSlot(tx: Sql, payment: RecoveredPayment, id: WithdrawalId): 
 }
 
 /** It was judged when it was made; what counts now is that it was paid. */
-const LOST_REQUEST: AcceptRules = { minimumAtoken: 0n, nowMs: 0 };
+const LOST_REQUEST: AcceptRules = {
+  minimumAtoken: 0n,
+  nowMs: 0,
+  policy: hashPolicy(PERMISSIVE_POLICY),
+  isStopped: false,
+};
 
 /**
  * Books a request that the ledger lost as it was: accepted with its key, so that a client's repeat

@@ -8,6 +8,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import type { NewEvent } from "../events.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 
 /** A payment of the hot wallet that a recovery booked. */
@@ -103,8 +104,8 @@ export async function freezeRecovered(
   const matches = await tx.query<{ id: string; hash: string; height: string }>(
     `SELECT w.id, paid.tx_hash AS hash, paid.height::text
        FROM withdrawal w CROSS JOIN LATERAL undecided_payment_of(w.id) AS paid
-      WHERE w.id = ANY ($1::text[]) AND w.status = 'accepted'`,
-    [ids],
+      WHERE w.id = ANY ($1::text[]) AND w.status = ANY ($2::text[])`,
+    [ids, WAITING_STATUSES],
   );
   const { moved, events } = await stepWithdrawals(
     tx,
@@ -116,7 +117,7 @@ export async function freezeRecovered(
         `amount: causeway ledger link-payment ${hash} --withdrawal ${id}, or, if it was another, ` +
         `causeway ledger pay-withdrawal ${id}`,
     })),
-    ["accepted"],
+    WAITING_STATUSES,
   );
   return { frozen: [...moved.keys()], events };
 }

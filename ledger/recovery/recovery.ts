@@ -18,6 +18,7 @@ import { termsOf } from "../withdrawals/payment-terms.js";
 import { takeOver } from "../withdrawals/operator-decisions.js";
 import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
+import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery } from "./ledger-guard.js";
@@ -67,7 +68,8 @@ export async function applyRecovery(
     }
     await closeRecovery(tx, operator);
     const accepted = await tx.query<{ id: string }>(
-      `SELECT id FROM withdrawal WHERE status = 'accepted' ORDER BY position`,
+      `SELECT id FROM withdrawal WHERE status = ANY ($1::text[]) ORDER BY position`,
+      [WAITING_STATUSES],
     );
     const ids = accepted.map(({ id }) => toWithdrawalId(id));
     const { frozen, events } = await freezeRecovered(tx, ids);

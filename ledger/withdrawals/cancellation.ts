@@ -4,7 +4,7 @@
  */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
-import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
+import { type CancelCause, WAITING_STATUSES, type WithdrawalStatus } from "./withdrawal-status.js";
 import { endBeforeSlotInside } from "./endings.js";
 import { type Step, stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
@@ -37,6 +37,7 @@ export function cancelWithdrawal(
     const [row] = rows;
     if (row === undefined) return "unknown";
     switch (storedStatus(row.status)) {
+      case "pending_approval":
       case "accepted":
         return (await endUnpaid(tx, { id, reason })) ? "done" : "frozen";
       case "slotted":
@@ -93,7 +94,7 @@ export function cancelExpired(
     const rows = await tx.query<{ id: string; status: string }>(
       `SELECT id, status FROM withdrawal
         WHERE expires_at <= now() AND expires_at IS NOT NULL
-          AND status IN ('accepted', 'slotted', 'signed', 'broadcast')
+          AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast')
         ORDER BY expires_at, position LIMIT $1 FOR UPDATE SKIP LOCKED`,
       [options.limit],
     );
@@ -102,9 +103,10 @@ export function cancelExpired(
       rows
         .filter(({ status }) => isChosen(status))
         .map(({ id }): Step => ({ id: toWithdrawalId(id), reason, cancelCause: "deadline" }));
-    const waiting = stepsOf((status) => status === "accepted");
+    const isWaiting = (status: string) => WAITING_STATUSES.some((waiting) => waiting === status);
+    const waiting = stepsOf(isWaiting);
     const ended = await endBeforeSlotInside(tx, "cancelled", waiting);
-    const open = stepsOf((status) => status !== "accepted");
+    const open = stepsOf((status) => !isWaiting(status));
     const marked = await stepWithdrawals(tx, "cancelling", open, OPEN_WITH_SLOT);
     await appendEvents(tx, [...ended.events, ...marked.events]);
     return ended.moved.size + marked.moved.size;

@@ -1,10 +1,10 @@
 /** Ends of withdrawals that have no nonce: the hold goes back, unless the chain may show the payment. */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { customerAccount, heldAccount, parseCustomerId } from "../books/accounts.js";
 import { postJournals } from "../books/journal.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
-import { type CancelCause, endOfCancel } from "./withdrawal-status.js";
+import { releasePostings } from "./holds.js";
+import { type CancelCause, endOfCancel, WAITING_STATUSES } from "./withdrawal-status.js";
 import { type Step, type StepResult, stepWithdrawals } from "./withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -36,21 +36,14 @@ export async function endBeforeSlotInside(
     tx,
     steps.map(({ id }) => id),
   );
-  const { moved, events } = await stepWithdrawals(tx, to, steps, ["accepted"]);
+  const { moved, events } = await stepWithdrawals(tx, to, steps, WAITING_STATUSES);
   await postJournals(
     tx,
-    [...moved].map(([id, { customerId, asset, amountUnits }]) => ({
+    [...moved].map(([id, withdrawal]) => ({
       kind: "withdrawal.release",
       idemKey: endingKey(id),
       effectiveHeight: null,
-      postings: [
-        {
-          asset,
-          debit: heldAccount(parseCustomerId(customerId)),
-          credit: customerAccount(parseCustomerId(customerId)),
-          amountUnits,
-        },
-      ],
+      postings: releasePostings(withdrawal),
     })),
   );
   return { moved, events: [...repeats.events, ...events] };

@@ -6,6 +6,8 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Hex } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents, type NewEvent } from "../events.js";
+import type { HashedPolicy } from "../policy/policy.js";
+import { judgeAtSlot, type SlotJudgement } from "../policy/stored-judgement.js";
 import { freezeRecovered } from "../recovery/recovered-payments.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { valueOf } from "./payment-terms.js";
@@ -36,6 +38,8 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 /** Result of taking slots: who got one, and who waits for what. */
 export interface TakenSlots extends Omit<SlotChoice, "chosen"> {
   readonly taken: readonly WithdrawalId[];
+  /** Wait because the policy says so, each with the reason. */
+  readonly held: SlotJudgement["waiting"];
 }
 
 /** A signed transaction to be stored for a slot. */
@@ -68,16 +72,17 @@ export interface SlotQuery {
 
 /**
  * Gives nonces to candidates, plain payments first, each kind in the order of its requests, as many
- * as the reserve, the window, the budget of fees and the switch allow. A candidate that the reserve
- * does not cover waits; a smaller one behind it may go first.
+ * as the policy, the reserve, the window, the budget of fees and the switch allow. A candidate that
+ * the reserve does not cover waits; a smaller one behind it may go first.
  * @throws LEASE_LOST
  */
 export function takeSlots(
   database: SqlDatabase,
   lease: WalletLease,
   candidates: readonly SlotCandidate[],
-  budget: SlotBudget,
+  rules: { readonly budget: SlotBudget; readonly policy: HashedPolicy },
 ): Promise<TakenSlots> {
+  const { budget, policy } = rules;
   return database.transaction(async (tx) => {
     const wallet = await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return noSlots("frozen");
@@ -90,10 +95,15 @@ export function takeSlots(
       candidates.map(({ id }) => id),
     );
     const present = await lockAccepted(tx, candidates);
-    const choice = chooseSlots(present, open, budget, wallet.feesOfDayAtoken);
-    await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, repeats.events);
+    const ids = present.map(({ id }) => id);
+    const judged = await judgeAtSlot(tx, { policy, wallet: lease.wallet }, ids);
+    const allowed = present.filter(({ id }) => judged.allowed.has(id));
+    const choice = chooseSlots(allowed, open, budget, wallet.feesOfDayAtoken);
+    const earlier = [...repeats.events, ...judged.events];
+    await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
     const { chosen, limit, uncovered, behindCode } = choice;
-    return { taken: chosen.map(({ id }) => id), limit, uncovered, behindCode };
+    const taken = chosen.map(({ id }) => id);
+    return { taken, limit, uncovered, behindCode, held: judged.waiting };
   });
 }
 
@@ -221,7 +231,7 @@ export async function readSlotQueue(
 }
 
 function noSlots(limit: SlotLimit): TakenSlots {
-  return { taken: [], limit, uncovered: [], behindCode: [] };
+  return { taken: [], limit, uncovered: [], behindCode: [], held: [] };
 }
 
 /** Locks the candidates that still wait and are not too late, in the order of their requests. */

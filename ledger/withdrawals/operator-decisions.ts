@@ -10,6 +10,7 @@ import { storedAddress, storedAtoken, storedHash, storedInteger } from "../store
 import { lockExplanation } from "./foreign-transactions.js";
 import { endIfCancelled } from "./endings.js";
 import { isSamePayment, type PaidTerms, termsOf } from "./payment-terms.js";
+import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
@@ -243,13 +244,14 @@ export function skipForeignNonces(
               AS paid (destination, amount, hash, contract)
          JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
          JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
-        WHERE w.status = 'accepted'
+        WHERE w.status = ANY ($5::text[])
         ORDER BY w.id, paid.hash`,
       [
         paid.map(({ terms }) => terms?.destination ?? ""),
         paid.map(({ terms }) => (terms?.amountUnits ?? 0n).toString()),
         paid.map(({ hash }) => hash),
         paid.map(({ terms }) => terms?.contract ?? null),
+        WAITING_STATUSES,
       ],
     );
     await tx.query(
@@ -263,7 +265,7 @@ export function skipForeignNonces(
         id: toWithdrawalId(id),
         reason: `transaction ${hash}, unknown to the ledger, paid the same amount to this address`,
       })),
-      ["accepted"],
+      WAITING_STATUSES,
     );
     await appendEvents(tx, events);
     return new Set(moved.keys());

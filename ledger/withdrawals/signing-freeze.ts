@@ -1,12 +1,17 @@
-/** The kill switch of a hot wallet: while frozen nothing new is signed, whoever asks. */
+/**
+ * Whether a hot wallet signs: its own switch, the kill switch and incidents. While frozen nothing new
+ * is signed, whoever asks.
+ */
 import type { Address } from "../../chain/address.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { type Incident, openIncident } from "../incidents.js";
+import { readKillSwitch } from "../policy/kill-switch.js";
+import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
 import { storedTime } from "../stored-values.js";
 
 /** Whether a wallet may sign, and since when and why not. */
 export interface SigningFreeze {
-  /** True by an operator's or the worker's own switch, and while an incident is open (D10). */
+  /** True by its switch, by the kill switch, and while an incident is open (D10). */
   readonly frozen: boolean;
   /** Why it was frozen or released; empty where neither ever happened. */
   readonly reason: string;
@@ -26,7 +31,7 @@ export async function readFreeze(sql: Sql, wallet: Address): Promise<SigningFree
     `SELECT frozen, reason, changed_at FROM signing_freeze WHERE wallet = $1`,
     [wallet],
   );
-  return toFreeze(rows[0], await openIncident(sql));
+  return toFreeze(rows[0], await readKillSwitch(sql), await openIncident(sql));
 }
 
 /**
@@ -38,8 +43,8 @@ export async function lockFreeze(tx: Sql, wallet: Address): Promise<SigningFreez
     `SELECT frozen, reason, changed_at FROM signing_freeze WHERE wallet = $1 FOR SHARE`,
     [wallet],
   );
-  // Read behind the lock: an incident is written under it.
-  return toFreeze(rows[0], await openIncident(tx));
+  // Read behind the lock: an incident is written and the kill switch set under it.
+  return toFreeze(rows[0], await readKillSwitch(tx), await openIncident(tx));
 }
 
 /** Begins the one cause that a recovery takes away: the chain has payments that the ledger lost. */
@@ -94,7 +99,15 @@ export async function releaseSigning(sql: Sql, wallet: Address, reason: string):
   return rows.length > 0;
 }
 
-function toFreeze(row: FreezeRow | undefined, incident: Incident | undefined): SigningFreeze {
+function toFreeze(
+  row: FreezeRow | undefined,
+  killSwitch: KillSwitchState,
+  incident: Incident | undefined,
+): SigningFreeze {
+  if (row?.frozen !== true && stops(killSwitch.level, "stop-sign")) {
+    const { level, reason, at } = killSwitch;
+    return { frozen: true, reason: `kill switch ${level}: ${reason}`, changedAt: at };
+  }
   // The switch comes first: it stays when the incident is over.
   if (row?.frozen !== true && incident !== undefined) {
     const { id, kind, message, remedy, openedAt } = incident;

@@ -24,6 +24,7 @@ import {
   toLiveSlot,
 } from "./slot-rows.js";
 import { endIfCancelled } from "./endings.js";
+import { earnedFeePostings, releasedFeePostings } from "./holds.js";
 import { type MovedWithdrawal, type Step, stepWithdrawals } from "./withdrawal-steps.js";
 import { endOfCancel } from "./withdrawal-status.js";
 import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
@@ -163,9 +164,9 @@ export function recordInclusions(
 }
 
 /**
- * Ends included withdrawals: `settled`; `failed` when the payment failed on the chain; `cancelled`
- * or `failed` when the cancelling transfer was mined. The last two give the hold back. The network
- * fee is expensed in any case. State, slot, postings and events are one commit.
+ * Ends included withdrawals: `settled`; `failed` when the payment failed on the chain; `cancelled`,
+ * `rejected` or `failed` when the cancelling transfer was mined. The last three give the hold back.
+ * The network fee is expensed in any case. State, slot, postings and events are one commit.
  * @returns the withdrawals that ended
  */
 export function settleSlots(
@@ -220,7 +221,7 @@ async function settleInside(
 ): Promise<{ readonly ended: ReadonlySet<WithdrawalId>; readonly events: readonly NewEvent[] }> {
   const moved = new Map<WithdrawalId, MovedWithdrawal>();
   const events: NewEvent[] = [];
-  for (const end of ["settled", "failed", "cancelled"] as const) {
+  for (const end of ["settled", "failed", "rejected", "cancelled"] as const) {
     const steps = receipts.filter((receipt) => endOf(receipt) === end).map(toEndStep);
     const result = await stepWithdrawals(tx, end, steps, ["included"]);
     for (const [id, withdrawal] of result.moved) moved.set(id, withdrawal);
@@ -310,7 +311,7 @@ export function releaseWithForeignNonce(
 }
 
 /** How a receipt ends its withdrawal. */
-function endOf(receipt: SlotReceipt): "settled" | "failed" | "cancelled" {
+function endOf(receipt: SlotReceipt): "settled" | "failed" | "rejected" | "cancelled" {
   if (receipt.cancelled !== undefined) return endOfCancel(receipt.cancelled.cause);
   return receipt.isSuccess ? "settled" : "failed";
 }
@@ -409,6 +410,7 @@ function endingEntry(
   };
   const postings: Posting[] = [
     principal,
+    ...(end === "settled" ? earnedFeePostings(withdrawal) : releasedFeePostings(withdrawal)),
     { asset, debit, credit: FAILED_PAYOUTS, amountUnits: chargedUnits },
     {
       asset: NATIVE_ASSET,
@@ -428,5 +430,6 @@ function endingEntry(
 const KIND_OF_END = {
   settled: "withdrawal.settle",
   failed: "withdrawal.fail",
+  rejected: "withdrawal.reject",
   cancelled: "withdrawal.cancel",
 } as const;

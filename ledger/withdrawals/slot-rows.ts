@@ -36,6 +36,7 @@ export interface LiveSlot {
   readonly nonce: bigint;
   readonly withdrawalId: WithdrawalId;
   readonly status: WithdrawalStatus;
+  readonly customerId: string;
   readonly asset: string;
   /** Contract of the token; undefined for coins. */
   readonly contract: Address | undefined;
@@ -59,6 +60,7 @@ export interface SlotRow {
   readonly nonce: string;
   readonly withdrawal_id: string;
   readonly status: string;
+  readonly customer_id: string;
   readonly asset: string;
   readonly contract: string | null;
   readonly destination: string;
@@ -86,8 +88,8 @@ interface AttemptRow {
 
 /** Query of slots; the caller adds its WHERE over `s` (slot) and `w` (withdrawal). */
 export const SELECT_LIVE_SLOT = `
-  SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.asset,
-         (SELECT contract FROM asset WHERE symbol = w.asset) AS contract, w.destination,
+  SELECT s.id::text AS slot_id, s.wallet, s.nonce::text, s.withdrawal_id, w.status, w.customer_id,
+         w.asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract, w.destination,
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
@@ -105,6 +107,7 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     nonce: storedAtoken(row.nonce),
     withdrawalId: toWithdrawalId(row.withdrawal_id),
     status: storedStatus(row.status),
+    customerId: row.customer_id,
     asset: row.asset,
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),

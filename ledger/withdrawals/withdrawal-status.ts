@@ -2,6 +2,7 @@
 
 /** Every state a withdrawal can be in, in the order of its journey; the last four end it. */
 export const WITHDRAWAL_STATUSES = [
+  "pending_approval",
   "accepted",
   "slotted",
   "signed",
@@ -20,13 +21,15 @@ export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 
 /** Steps that may follow each state; a state without steps is an end. */
 const NEXT_STATUSES: Readonly<Record<WithdrawalStatus, readonly WithdrawalStatus[]>> = {
-  accepted: ["slotted", "failed", "rejected", "cancelled", "frozen"],
+  pending_approval: ["accepted", "failed", "rejected", "cancelled", "frozen"],
+  // Back to waiting for persons when the policy asks for more of them than it did.
+  accepted: ["pending_approval", "slotted", "failed", "rejected", "cancelled", "frozen"],
   slotted: ["signed", "cancelling", "included", "frozen"],
   signed: ["broadcast", "cancelling", "included", "frozen"],
   broadcast: ["cancelling", "included", "frozen"],
   // Until the payment or the transfer that is to take its nonce is mined.
   cancelling: ["included", "frozen"],
-  included: ["settled", "failed", "cancelled", "frozen"],
+  included: ["settled", "failed", "rejected", "cancelled", "frozen"],
   // Freed by an operator: to `accepted` only with proof that the slot paid nothing.
   frozen: ["accepted", "slotted", "signed", "broadcast", "cancelling", "included", "cancelled"],
   settled: [],
@@ -45,6 +48,9 @@ export function statusesBefore(to: WithdrawalStatus): readonly WithdrawalStatus[
   return WITHDRAWAL_STATUSES.filter((from) => isAllowedStep(from, to));
 }
 
+/** States without a nonce in which a withdrawal waits: it may still end at once. */
+export const WAITING_STATUSES: readonly WithdrawalStatus[] = ["pending_approval", "accepted"];
+
 /** True when nothing can follow: settled, failed, rejected, cancelled. */
 export function isFinalStatus(status: WithdrawalStatus): boolean {
   return NEXT_STATUSES[status].length === 0;
@@ -57,14 +63,16 @@ export function isWithdrawalStatus(text: string): text is WithdrawalStatus {
 
 /**
  * Why a withdrawal's nonce is to be used up by a transfer to the wallet itself: the client asked;
- * its deadline passed; the node refuses the payment for good; it was not mined in time.
+ * its deadline passed; the node refuses the payment for good; it was not mined in time; the policy
+ * forbids it by now.
  */
-export const CANCEL_CAUSES = ["request", "deadline", "refused", "not-mined"] as const;
+export const CANCEL_CAUSES = ["request", "deadline", "refused", "not-mined", "policy"] as const;
 
 /** One of `CANCEL_CAUSES`. */
 export type CancelCause = (typeof CANCEL_CAUSES)[number];
 
 /** How a withdrawal ends when the cancelling transfer is the one that is mined. */
-export function endOfCancel(cause: CancelCause): "cancelled" | "failed" {
+export function endOfCancel(cause: CancelCause): "cancelled" | "failed" | "rejected" {
+  if (cause === "policy") return "rejected";
   return cause === "request" || cause === "deadline" ? "cancelled" : "failed";
 }

@@ -27,6 +27,7 @@ export interface MovedWithdrawal {
   readonly customerId: string;
   readonly asset: string;
   readonly amountUnits: bigint;
+  readonly feeUnits: bigint;
 }
 
 /**
@@ -52,11 +53,12 @@ export async function stepWithdrawals(
          FROM unnest($2::text[], $3::text[], $5::text[]) AS input (id, reason, cancel_cause)
         WHERE w.id = input.id AND w.status = ANY ($4::text[])
        RETURNING w.id, w.steps, w.customer_id, w.asset, w.destination_text, w.amount_units,
-                 w.position
+                 w.fee_units, w.position
      ), history AS (
        INSERT INTO withdrawal_history (withdrawal_id, seq, status) SELECT id, steps, $1 FROM moved
      )
-     SELECT id, customer_id, asset, destination_text, amount_units::text FROM moved
+     SELECT id, customer_id, asset, destination_text, amount_units::text, fee_units::text
+       FROM moved
       ORDER BY position`,
     [
       to,
@@ -73,7 +75,8 @@ export async function stepWithdrawals(
     const step = stepById.get(id);
     const { asset } = row;
     const amountUnits = BigInt(row.amount_units);
-    moved.set(id, { customerId: row.customer_id, asset, amountUnits });
+    const feeUnits = BigInt(row.fee_units);
+    moved.set(id, { customerId: row.customer_id, asset, amountUnits, feeUnits });
     return {
       type: `withdrawal.${to}`,
       data: {
@@ -128,4 +131,5 @@ interface MovedRow {
   readonly asset: string;
   readonly destination_text: string;
   readonly amount_units: string;
+  readonly fee_units: string;
 }

@@ -1,13 +1,13 @@
 /** Withdrawal requests: accepted once per idempotency key together with their hold, and read back. */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
-import { sha256 } from "../../chain/hashes.js";
-import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
+import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { type CustomerId, customerAccount, heldAccount, NATIVE_ASSET } from "../books/accounts.js";
+import { NATIVE_ASSET } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
-import { amountFields } from "../books/amount-fields.js";
-import { postJournals } from "../books/journal.js";
+import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/accept-judge.js";
+import { type ApprovalRow, type ApprovalState, toApproval } from "../policy/approval-rows.js";
+import type { HashedPolicy } from "../policy/policy.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { ownWallets } from "../wallets/wallet.js";
 import { freezeRecovered, matchRecovered } from "../recovery/recovered-payments.js";
@@ -18,23 +18,13 @@ import {
   storedInteger,
   storedTime,
 } from "../stored-values.js";
+import { type DecidedRequest, writeAccepted } from "./accepted-rows.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
+import { hashRequest, type WithdrawalRequest } from "./withdrawal-request.js";
 import { isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
 
-/** What a client asks for, parsed. */
-export interface WithdrawalRequest {
-  /** 1-128 printable ASCII characters; one accepted request each, for ever. */
-  readonly idempotencyKey: string;
-  readonly customerId: CustomerId;
-  readonly asset: string;
-  readonly destination: Address;
-  /** The destination as the client wrote it; shown in answers. */
-  readonly destinationText: string;
-  /** Greater than zero, below 2^256. */
-  readonly amountUnits: bigint;
-  /** Deadline, milliseconds since 1970 UTC: not paid by then, it is cancelled; none without it. */
-  readonly expiresAtMs?: number | undefined;
-}
+/** What a client asks for. */
+export type { WithdrawalRequest } from "./withdrawal-request.js";
 
 /** Rules that only new requests are held against: a repeat of an accepted one is answered. */
 export interface AcceptRules {
@@ -42,6 +32,9 @@ export interface AcceptRules {
   readonly minimumAtoken: bigint;
   /** Now, milliseconds since 1970 UTC: a deadline before it is refused. */
   readonly nowMs: number;
+  readonly policy: HashedPolicy;
+  /** The home's own kill switch stops new requests; the ledger's is read besides. */
+  readonly isStopped: boolean;
 }
 
 /** Why a request was refused; a refusal leaves no trace and does not bind its key. */
@@ -49,15 +42,20 @@ export type AcceptRefusal =
   | "UNKNOWN_CUSTOMER"
   | "INSUFFICIENT_BALANCE"
   | "IDEMPOTENCY_KEY_REUSED"
-  | "BELOW_MINIMUM"
   | "DEADLINE_PASSED"
   /** The destination is a hot wallet of the exchange. */
-  | "OWN_WALLET";
+  | "OWN_WALLET"
+  | PolicyRefusal;
 
 /** What became of a request: accepted now, a repeat of an accepted one, or refused. */
 export type AcceptOutcome =
   | { readonly outcome: "accepted" | "repeated"; readonly withdrawal: Withdrawal }
-  | { readonly outcome: "refused"; readonly refusal: AcceptRefusal };
+  | {
+      readonly outcome: "refused";
+      readonly refusal: AcceptRefusal;
+      /** Which limit it is, of LIMIT_EXCEEDED. */
+      readonly rule?: string | undefined;
+    };
 
 /** A withdrawal as stored. */
 export interface Withdrawal {
@@ -71,6 +69,8 @@ export interface Withdrawal {
   readonly destination: Address;
   readonly destinationText: string;
   readonly amountUnits: bigint;
+  /** Held beside the amount; the exchange's when it settles. */
+  readonly feeUnits: bigint;
   readonly status: WithdrawalStatus;
   /** Why it ended without payment, froze or waits; undefined on the usual way. */
   readonly reason: string | undefined;
@@ -85,6 +85,7 @@ export interface Withdrawal {
   readonly blockNumber: Height | undefined;
   /** Every state it was in, `at` in RFC 3339 UTC. */
   readonly history: readonly { readonly status: WithdrawalStatus; readonly at: string }[];
+  readonly approval: ApprovalState;
 }
 
 /** A page of the list of withdrawals. */
@@ -126,14 +127,16 @@ export async function listWithdrawals(sql: Sql, page: WithdrawalPage): Promise<W
   return rows.map(toWithdrawal);
 }
 
-interface DecidedRequest {
-  readonly request: WithdrawalRequest;
-  readonly id: WithdrawalId;
-}
-
 type Decision =
-  | { readonly kind: "new" | "repeat"; readonly id: WithdrawalId }
-  | { readonly kind: "refused"; readonly refusal: AcceptRefusal };
+  | { readonly kind: "repeat"; readonly id: WithdrawalId }
+  | {
+      readonly kind: "new";
+      readonly id: WithdrawalId;
+      readonly terms: AcceptTerms;
+      /** Taken only because the ledger may have lost that it is paid. */
+      readonly isDoubtful: boolean;
+    }
+  | { readonly kind: "refused"; readonly refusal: AcceptRefusal; readonly rule?: string };
 
 async function acceptInside(
   tx: Sql,
@@ -144,30 +147,33 @@ async function acceptInside(
   await refuseInRecovery(tx);
   const bound = await lockKeys(tx, requests);
   const available = await lockBalances(tx, requests);
-  const late = requests.filter((request) => isLate(request, rules));
   // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
-  const paid = new Set(await matchRecovered(tx, late));
+  const paid = new Set(await matchRecovered(tx, requests));
   const own = await ownWallets(
     tx,
     requests.map(({ destination }) => destination),
   );
+  const judge = await AcceptJudge.open(tx, requests, rules);
   const decisions = requests.map((request) =>
-    decide(request, { bound, available, rules, own, mayBePaid: paid.has(request) }),
+    decide(request, { bound, available, rules, own, judge, mayBePaid: paid.has(request) }),
   );
   const accepted: DecidedRequest[] = [];
+  const doubtful: WithdrawalId[] = [];
   decisions.forEach((decision, index) => {
     const request = requests[index];
     if (decision.kind === "new" && request !== undefined) {
-      accepted.push({ request, id: decision.id });
+      accepted.push({ request, id: decision.id, terms: decision.terms });
+      if (decision.isDoubtful) doubtful.push(decision.id);
     }
   });
-  await writeAccepted(tx, accepted);
-  const frozen = accepted.filter(({ request }) => paid.has(request)).map(({ id }) => id);
-  await appendEvents(tx, (await freezeRecovered(tx, frozen)).events);
+  await writeAccepted(tx, accepted, rules.policy);
+  await appendEvents(tx, (await freezeRecovered(tx, doubtful)).events);
   const ids = decisions.flatMap((decision) => (decision.kind === "refused" ? [] : [decision.id]));
   const stored = await findWithdrawals(tx, ids);
   return decisions.map((decision): AcceptOutcome => {
-    if (decision.kind === "refused") return { outcome: "refused", refusal: decision.refusal };
+    if (decision.kind === "refused") {
+      return { outcome: "refused", refusal: decision.refusal, rule: decision.rule };
+    }
     const withdrawal = stored.get(decision.id);
     if (withdrawal === undefined) throw new Error("an accepted withdrawal cannot be read back");
     return { outcome: decision.kind === "new" ? "accepted" : "repeated", withdrawal };
@@ -235,6 +241,8 @@ async function lockBalances(
   return available;
 }
 
+const DEADLINE_PASSED = { refusal: "DEADLINE_PASSED" } as const;
+
 /** Decides one request and, when it is new, books it in the two maps for those behind it. */
 function decide(
   request: WithdrawalRequest,
@@ -244,11 +252,12 @@ function decide(
     readonly rules: AcceptRules;
     /** Hot wallets of the exchange among the destinations. */
     readonly own: ReadonlySet<Address>;
+    readonly judge: AcceptJudge;
     /** A recovered payment may be this request's. */
     readonly mayBePaid: boolean;
   },
 ): Decision {
-  const { bound, available, rules, own, mayBePaid } = known;
+  const { bound, available, rules, own, judge, mayBePaid } = known;
   const requestHash = hashRequest(request);
   const before = bound.get(request.idempotencyKey);
   if (before !== undefined) {
@@ -263,93 +272,22 @@ function decide(
   if (request.asset === NATIVE_ASSET && request.amountUnits < rules.minimumAtoken) {
     return { kind: "refused", refusal: "BELOW_MINIMUM" };
   }
-  if (isLate(request, rules) && !mayBePaid) {
-    return { kind: "refused", refusal: "DEADLINE_PASSED" };
-  }
-  if (availableAtoken < request.amountUnits) {
+  const refused = isLate(request, rules) ? DEADLINE_PASSED : judge.refusalOf(request);
+  if (refused !== undefined && !mayBePaid) return { kind: "refused", ...refused };
+  const terms = judge.termsOf(request);
+  const heldUnits = request.amountUnits + terms.feeUnits;
+  if (availableAtoken < heldUnits) {
     return { kind: "refused", refusal: "INSUFFICIENT_BALANCE" };
   }
+  judge.add(request);
   const id = toWithdrawalId(`wd_${randomUUID()}`);
-  available.set(key, availableAtoken - request.amountUnits);
+  available.set(key, availableAtoken - heldUnits);
   bound.set(request.idempotencyKey, { id, requestHash });
-  return { kind: "new", id };
+  return { kind: "new", id, terms, isDoubtful: refused !== undefined };
 }
 
 function isLate({ expiresAtMs }: WithdrawalRequest, { nowMs }: AcceptRules): boolean {
   return expiresAtMs !== undefined && expiresAtMs <= nowMs;
-}
-
-/** Hash of what the request means: another spelling of the same request is the same request. */
-function hashRequest(request: WithdrawalRequest): string {
-  const { customerId, asset, destination, amountUnits, expiresAtMs } = request;
-  const terms = [customerId, asset, destination, amountUnits.toString()];
-  // Without a deadline the hash is what it was before there were any.
-  const meaning = JSON.stringify(expiresAtMs === undefined ? terms : [...terms, expiresAtMs]);
-  return bytesToHex(sha256(Buffer.from(meaning, "utf8")));
-}
-
-async function writeAccepted(tx: Sql, accepted: readonly DecidedRequest[]): Promise<void> {
-  if (accepted.length === 0) return;
-  await postJournals(
-    tx,
-    accepted.map(({ id, request }) => ({
-      kind: "withdrawal.hold",
-      idemKey: `withdrawal:${id}:hold`,
-      effectiveHeight: null,
-      postings: [
-        {
-          asset: request.asset,
-          debit: customerAccount(request.customerId),
-          credit: heldAccount(request.customerId),
-          amountUnits: request.amountUnits,
-        },
-      ],
-    })),
-  );
-  await appendEvents(
-    tx,
-    accepted.map(({ id, request }) => ({
-      type: "withdrawal.accepted",
-      data: {
-        withdrawalId: id,
-        customerId: request.customerId,
-        asset: request.asset,
-        to: request.destinationText,
-        ...amountFields(request.asset, request.amountUnits),
-      },
-    })),
-  );
-  // Behind the event counter's lock, so that positions appear in the order of commits. Nobody can
-  // make this insert wait: its key is locked above.
-  const column = (read: (entry: DecidedRequest) => string) => accepted.map(read);
-  await tx.query(
-    `WITH written AS (
-       INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset,
-         destination, destination_text, amount_units, expires_at, status)
-       SELECT id, key, request_hash, customer_id, asset, destination, destination_text,
-              amount, expires_at, 'accepted'
-         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
-                     $6::text[], $7::text[], $8::numeric[], $9::timestamptz[])
-              WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset,
-                destination, destination_text, amount, expires_at, place)
-        ORDER BY place
-       RETURNING id)
-     INSERT INTO withdrawal_history (withdrawal_id, seq, status)
-     SELECT id, 1, 'accepted' FROM written`,
-    [
-      column(({ id }) => id),
-      column(({ request }) => request.idempotencyKey),
-      column(({ request }) => hashRequest(request)),
-      column(({ request }) => request.customerId),
-      column(({ request }) => request.asset),
-      column(({ request }) => request.destination),
-      column(({ request }) => request.destinationText),
-      column(({ request }) => request.amountUnits.toString()),
-      accepted.map(({ request: { expiresAtMs } }) =>
-        expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
-      ),
-    ],
-  );
 }
 
 async function findWithdrawals(
@@ -373,6 +311,7 @@ interface WithdrawalRow {
   readonly destination: string;
   readonly destination_text: string;
   readonly amount_units: string;
+  readonly fee_units: string;
   readonly status: string;
   readonly reason: string | null;
   readonly expires_at: unknown;
@@ -381,18 +320,25 @@ interface WithdrawalRow {
   readonly block_number: string | null;
   readonly hashes: readonly string[] | null;
   readonly history: readonly { readonly status: string; readonly at: string }[];
+  readonly approvals_needed: number;
+  readonly approvals_signed: boolean;
+  readonly approval_policy: string | null;
+  readonly approvals: readonly ApprovalRow[] | null;
 }
 
 /** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
 const SELECT_WITHDRAWAL = `
   SELECT w.id, w.position::text, w.customer_id, w.asset, slot.wallet, w.destination,
-         w.destination_text, w.amount_units::text, w.status, w.reason, w.expires_at, slot.nonce::text,
-         slot.mined_hash, slot.block_number::text,
+         w.destination_text, w.amount_units::text, w.fee_units::text, w.status, w.reason,
+         w.expires_at, slot.nonce::text, slot.mined_hash, slot.block_number::text,
          (SELECT array_agg(a.hash ORDER BY s.id, a.n)
             FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
            WHERE s.withdrawal_id = w.id) AS hashes,
          (SELECT jsonb_agg(jsonb_build_object('status', h.status, 'at', h.at) ORDER BY h.seq)
-            FROM withdrawal_history h WHERE h.withdrawal_id = w.id) AS history
+            FROM withdrawal_history h WHERE h.withdrawal_id = w.id) AS history,
+         w.approvals_needed, w.approvals_signed, w.approval_policy,
+         (SELECT jsonb_agg(to_jsonb(a) ORDER BY a.id)
+            FROM withdrawal_approval a WHERE a.withdrawal_id = w.id) AS approvals
     FROM withdrawal w
     LEFT JOIN LATERAL (
       SELECT s.wallet, s.nonce,
@@ -412,6 +358,7 @@ function toWithdrawal(row: WithdrawalRow): Withdrawal {
     destination: storedAddress(row.destination),
     destinationText: row.destination_text,
     amountUnits: storedAtoken(row.amount_units),
+    feeUnits: storedAtoken(row.fee_units),
     status: storedStatus(row.status),
     reason: row.reason ?? undefined,
     expiresAt: row.expires_at === null ? undefined : storedTime(row.expires_at),
@@ -423,6 +370,12 @@ function toWithdrawal(row: WithdrawalRow): Withdrawal {
       status: storedStatus(status),
       at: storedTime(at),
     })),
+    approval: {
+      needed: row.approvals_needed,
+      signed: row.approvals_signed,
+      policyHash: row.approval_policy ?? undefined,
+      approvals: (row.approvals ?? []).map(toApproval),
+    },
   };
 }
 

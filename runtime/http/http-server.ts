@@ -46,6 +46,8 @@ export interface HttpRequest {
   readonly body: unknown;
   /** The body as received. */
   readonly rawBody: Uint8Array;
+  /** Who asks; undefined where the API is open. */
+  readonly caller?: Caller | undefined;
   /** Fires when the client goes away or the server is forced to stop. */
   readonly signal: AbortSignal;
 }
@@ -313,10 +315,10 @@ class OpenApiServer implements HttpServer {
   ): Promise<void> {
     const { path } = route;
     this.#timer.time(response, path);
-    const { rawBody, signal } = state;
+    const { rawBody, caller, signal } = state;
     const known = { method: "POST", path, headers, rawBody };
-    if (state.caller !== undefined) await this.#gate?.enter(route, state.caller, known);
-    const reply = await route.handler({ ...known, params: {}, query: {}, body, signal });
+    if (caller !== undefined) await this.#gate?.enter(route, caller, known);
+    const reply = await route.handler({ ...known, params: {}, query: {}, body, caller, signal });
     if (reply.bytes === undefined && reply.body !== undefined) {
       checkReply(reply.body, reply.status ?? 200);
     }
@@ -407,6 +409,7 @@ class OpenApiServer implements HttpServer {
       params: request.params as Readonly<Record<string, string>>,
       query: request.query,
       body: request.body,
+      caller,
       signal,
     });
     // Express' own json(): the validator checks what goes through it.

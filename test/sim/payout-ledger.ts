@@ -211,6 +211,9 @@ export class ModelLedger {
       },
       freezeWithdrawals: async (steps) => this.#moveAll(steps, "frozen"),
       customersWithFailures: async () => new Set(),
+      readSignedApprovals: async () => new Map(),
+      withoutVerdict: async () => new Set(),
+      recordVerdicts: async () => undefined,
     };
   }
 
@@ -280,9 +283,9 @@ export class ModelLedger {
     };
   }
 
-  #takeSlots(...[lease, candidates, budget]: Parameters<LaneLedger["takeSlots"]>) {
+  #takeSlots(...[lease, candidates, { budget }]: Parameters<LaneLedger["takeSlots"]>) {
     this.#prove(lease);
-    const none = { taken: [], uncovered: [], behindCode: [] };
+    const none = { taken: [], uncovered: [], behindCode: [], held: [] };
     if (this.freeze !== undefined) return { ...none, limit: "frozen" as const };
     if (budget.balanceHeight < this.settledHeight) {
       return { ...none, limit: "stale-balance" as const };
@@ -303,7 +306,7 @@ export class ModelLedger {
       this.#move(row, "slotted", ["accepted"]);
     }
     const { chosen, ...rest } = choice;
-    return { taken: chosen.map(({ id }) => id), ...rest };
+    return { taken: chosen.map(({ id }) => id), held: [], ...rest };
   }
 
   #storeAttempts(lease: WalletLease, attempts: readonly NewAttempt[]): boolean {
@@ -341,7 +344,8 @@ export class ModelLedger {
     const { slotId, nonce, row, gasLimit, gasPriceAtoken, inclusion } = slot;
     const { id: withdrawalId, status, destination, amountUnits, cancel } = row;
     const gas = { gasLimit, gasPriceAtoken };
-    const terms = { withdrawalId, status, ...COINS, destination, amountUnits, cancel };
+    const asked = { customerId: "alice", ...COINS, destination, amountUnits };
+    const terms = { withdrawalId, status, ...asked, cancel };
     const attempts = [...slot.attempts];
     return { slotId, wallet: this.chain.wallet, nonce, ...terms, ...gas, attempts, inclusion };
   }

@@ -14,6 +14,8 @@ import type { WalletNode } from "../../withdrawal-worker/lane/wallet-node.js";
 import { chance, createRandom, type Random } from "../helpers/random.js";
 import { BrokenPromise, type BrokenRule, ModelLedger } from "./payout-ledger.js";
 import { createModelSigner, ModelChain, NATURES } from "./payout-pool.js";
+import { PERMISSIVE } from "../helpers/signing.js";
+import { SWITCH_UNTOUCHED } from "../../ledger/policy/kill-switch-level.js";
 
 const WALLET = bytesToAddress(Buffer.alloc(20, 0xaa));
 
@@ -230,6 +232,9 @@ class Model {
         node: this.#turns(this.#node(), enqueue),
         signer: this.#signer,
         hasKey: () => true,
+        policy: { current: async () => PERMISSIVE },
+        killSwitch: { read: async () => SWITCH_UNTOUCHED },
+        screener: { ask: async () => [] },
         chainId: 1n,
         settings: SETTINGS,
         clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },

@@ -4,7 +4,12 @@ import type { Hash32 } from "../../chain/hex.js";
 import type { NodeReceipt } from "../../rpc-client/transaction-codec.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { SendOutcome } from "../../rpc-client/evm-client.js";
-import type { PaymentIntent, SignedPayment, Signer } from "../../withdrawal-worker/signer.js";
+import type {
+  SignedPayment,
+  Signer,
+  SigningIntent,
+  TransactionIntent,
+} from "../../withdrawal-worker/signers/signer-port.js";
 import type { PaymentEstimate, WalletView } from "../../withdrawal-worker/lane/wallet-node.js";
 import type { EstimateMeaning } from "../../withdrawal-worker/withdrawal-state.js";
 
@@ -38,9 +43,12 @@ const GREEDY_GAS = 380_000n;
 /** Most gas of a transaction; the node does not name it, so the worker finds out by refusals. */
 export const NODE_GAS_LIMIT = 400_000n;
 
+/** What a transaction of the model says. */
+type ModelIntent = Omit<TransactionIntent, "data">;
+
 /** A mined transaction. */
 export interface Mined {
-  readonly intent: PaymentIntent;
+  readonly intent: ModelIntent;
   readonly hash: Hash32;
   readonly height: number;
   readonly isSuccess: boolean;
@@ -48,25 +56,28 @@ export interface Mined {
 
 /** Signs by counting: the model knows what each of its hashes means. */
 export function createModelSigner(address: Address): Signer & {
-  readonly intentOf: ReadonlyMap<string, PaymentIntent & { readonly hash: Hash32 }>;
+  readonly intentOf: ReadonlyMap<string, ModelIntent & { readonly hash: Hash32 }>;
 } {
-  const intentOf = new Map<string, PaymentIntent & { readonly hash: Hash32 }>();
+  const intentOf = new Map<string, ModelIntent & { readonly hash: Hash32 }>();
   const known = new Map<string, SignedPayment>();
+  const signOne = (intent: SigningIntent): SignedPayment => {
+    // The same intent is the same bytes, as with RFC 6979.
+    const key = Object.values(intent).join(" ");
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const number = (intentOf.size + 1).toString(16);
+    const hash = `0x${number.padStart(64, "0")}` as Hash32;
+    const signed: SignedPayment = { kind: "signed", raw: `0x${number.padStart(8, "0")}`, hash };
+    known.set(key, signed);
+    intentOf.set(signed.raw, { ...intent, hash });
+    return signed;
+  };
   return {
     address,
     intentOf,
-    sign(intent) {
-      // The same intent is the same bytes, as with RFC 6979.
-      const key = Object.values(intent).join(" ");
-      const before = known.get(key);
-      if (before !== undefined) return before;
-      const number = (intentOf.size + 1).toString(16);
-      const hash = `0x${number.padStart(64, "0")}` as Hash32;
-      const signed: SignedPayment = { raw: `0x${number.padStart(8, "0")}`, hash };
-      known.set(key, signed);
-      intentOf.set(signed.raw, { ...intent, hash });
-      return signed;
-    },
+    sign: async (intents) => intents.map(signOne),
+    review: (payments) => payments.map(() => undefined),
+    trouble: () => undefined,
   };
 }
 
@@ -83,7 +94,7 @@ export class ModelChain {
   /** Receipts of newer blocks are not told yet: a node's indexes may lag. */
   toldHeight = Number.POSITIVE_INFINITY;
   readonly natures = new Map<Address, Nature>();
-  readonly #pool = new Map<bigint, PaymentIntent & { readonly hash: Hash32 }>();
+  readonly #pool = new Map<bigint, ModelIntent & { readonly hash: Hash32 }>();
   readonly #receipts = new Map<Hash32, NodeReceipt>();
   readonly #seenGreedy = new Set<Address>();
 
@@ -121,7 +132,7 @@ export class ModelChain {
   }
 
   /** Takes bytes into the pool, or refuses them as a node does. */
-  submit(tx: PaymentIntent & { readonly hash: Hash32 }): SendOutcome {
+  submit(tx: ModelIntent & { readonly hash: Hash32 }): SendOutcome {
     const refused = (nodeMessage: string): SendOutcome => ({
       outcome: "refused",
       error: new RpcError(nodeMessage, { rpcCode: -32_000, method: "eth_sendRawTransaction" }),
@@ -164,7 +175,7 @@ export class ModelChain {
     return `0x${height.toString(16).padStart(64, "b")}` as Hash32;
   }
 
-  #execute(tx: PaymentIntent & { readonly hash: Hash32 }): void {
+  #execute(tx: ModelIntent & { readonly hash: Hash32 }): void {
     const isSuccess = this.natureOf(tx.to) !== "fails";
     const gasUsed = 21_000n;
     this.nonce += 1n;

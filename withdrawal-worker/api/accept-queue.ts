@@ -10,6 +10,7 @@ import type { Clock } from "../../runtime/process/clock.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
+import type { PolicySource } from "../lane/lane-context.js";
 
 /** Requests in one commit: enough that commits do not bound the rate, small enough to stay quick. */
 const MAX_BATCH = 100;
@@ -20,6 +21,9 @@ export interface AcceptQueueOptions {
   readonly onAccepted: () => void;
   /** Smallest amount of a new request; 0 takes any. */
   readonly minimumAtoken: bigint;
+  readonly policy: PolicySource;
+  /** Whether the home's own kill switch stops new requests; the ledger's is read with them. */
+  readonly isStopped: () => boolean;
   readonly clock: Clock;
 }
 
@@ -47,8 +51,9 @@ export class AcceptQueue {
 
   async #commit(requests: readonly WithdrawalRequest[]): Promise<(AcceptOutcome | Error)[]> {
     try {
-      const { clock, minimumAtoken } = this.#options;
-      const rules = { minimumAtoken, nowMs: clock.nowMs() };
+      const { clock, minimumAtoken, isStopped } = this.#options;
+      const policy = await this.#options.policy.current();
+      const rules = { minimumAtoken, nowMs: clock.nowMs(), policy, isStopped: isStopped() };
       const outcomes = await acceptWithdrawals(this.#database, requests, rules);
       if (outcomes.some(({ outcome }) => outcome === "accepted")) {
         failpoint(WORKER_FAILPOINTS.afterAcceptCommit);

@@ -3,7 +3,7 @@ import { AppError } from "../../chain/errors.js";
 import { LedgerError } from "../../ledger/errors.js";
 import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
 import type { ErrorReply } from "../../runtime/http/http-server.js";
-import { ApiError } from "../errors.js";
+import { ApiError, WorkerError } from "../errors.js";
 
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapWithdrawalError(error: unknown): ErrorReply {
@@ -13,6 +13,9 @@ export function mapWithdrawalError(error: unknown): ErrorReply {
   if (error instanceof HttpError && error.code === "INVALID_REQUEST") return mapRequest(error);
   if (error instanceof LedgerError && error.code === "RECOVERY") {
     return reply(503, "RECOVERY", error.message, {});
+  }
+  if (error instanceof WorkerError && error.code === "POLICY_UNREADABLE") {
+    return reply(503, "UNAVAILABLE", "the policy of payments cannot be used: see /ready", {});
   }
   if (error instanceof AppError && error.retriable) {
     return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});

@@ -1,16 +1,10 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import {
-  BURN_ADDRESS,
-  parseStrictAddress,
-  toChecksumAddress,
-  ZERO_ADDRESS,
-} from "../../chain/address.js";
-import { errorMessage } from "../../chain/errors.js";
-import { cleanForeignText } from "../../chain/evm/foreign-text.js";
+import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
+import { isForbiddenDestination } from "../../ledger/policy/destinations.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
 import {
   isWithdrawalStatus,
@@ -27,7 +21,10 @@ import {
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { PolicySource } from "../lane/lane-context.js";
 import type { AcceptQueue } from "./accept-queue.js";
+import { decide, encodeApproval } from "./approval-route.js";
+import { invalidField, parseField, readReason } from "./fields.js";
 import { ApiError, type ApiErrorCode } from "../errors.js";
 
 /** What the API needs. */
@@ -36,8 +33,10 @@ export interface WithdrawalApiParts {
   readonly accept: AcceptQueue;
   /** Tokens that can be withdrawn, and that never receive. */
   readonly tokens: readonly Pick<TokenAsset, "symbol" | "contract">[];
-  /** Told after a withdrawal was cancelled, or is to be. */
+  /** Told after a withdrawal was cancelled, is to be, or has its approvals. */
   readonly onCancelled: () => void;
+  readonly policy: PolicySource;
+  readonly chainId: bigint;
 }
 
 /** Rows on a page without `limit`, as in the API file. */
@@ -47,7 +46,8 @@ const DEFAULT_LIMIT = 100;
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,128}$/;
 
 const NEVER_PAID =
-  "the exchange's hot wallets, the zero address and the burn address are never paid";
+  "hot wallets, tokens' contracts, accounts of the chain itself and the zero and the burn address " +
+  "are never paid";
 
 const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> = {
   UNKNOWN_CUSTOMER: "the ledger does not know this customer",
@@ -55,6 +55,11 @@ const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> =
   IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
   BELOW_MINIMUM: "the amount is below the smallest withdrawal of this asset",
   DEADLINE_PASSED: "expiresAt has passed already",
+  ABOVE_MAXIMUM: "the amount is above the largest withdrawal of this asset",
+  LIMIT_EXCEEDED: "a limit of the policy is used up; details name it",
+  DESTINATION_NOT_LISTED: "the destination is not on the customer's list",
+  DESTINATION_TOO_NEW: "the destination was listed too short a time ago",
+  WITHDRAWALS_STOPPED: "the exchange takes no withdrawals at the moment",
 };
 
 /** Answers to a wish to cancel that cannot be granted. */
@@ -66,9 +71,6 @@ const CANCEL_REFUSALS: Readonly<
   ended: [409, "ALREADY_ENDED", "the withdrawal has ended without payment"],
   frozen: [409, "FROZEN", "the withdrawal is frozen: only an operator decides about it"],
 };
-
-/** Longest reason of a cancellation. */
-const MAX_REASON_LENGTH = 500;
 
 /** RFC 3339 with a time zone; years that a calendar has. */
 const TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
@@ -100,6 +102,12 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
       scope: "withdrawals:write",
       handler: (request) => cancelOne(parts, request),
     },
+    {
+      method: "post",
+      path: "/v1/withdrawals/{id}/approvals",
+      scope: "approvals:write",
+      handler: (request) => approveOne(parts, request),
+    },
   ];
 }
 
@@ -109,7 +117,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  *   FORBIDDEN_DESTINATION (422)
  */
 export function parseWithdrawalRequest(
-  request: Pick<HttpRequest, "headers" | "body">,
+  request: Pick<HttpRequest, "headers" | "body" | "caller">,
   { tokens }: Pick<WithdrawalApiParts, "tokens">,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
@@ -124,8 +132,9 @@ export function parseWithdrawalRequest(
   const read = (name: string): unknown => Reflect.get(body, name);
   const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
-  const contracts = tokens.map(({ contract }) => contract);
-  if ([ZERO_ADDRESS, BURN_ADDRESS, ...contracts].includes(destination)) {
+  // Which wallets are ours the ledger knows: it refuses them itself.
+  const own = { wallets: [], tokenContracts: tokens.map(({ contract }) => contract) };
+  if (isForbiddenDestination(destination, own)) {
     throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
   }
   return {
@@ -136,6 +145,7 @@ export function parseWithdrawalRequest(
     destinationText: String(read("to")),
     amountUnits: readAmount(asset, read),
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
+    requestedBy: request.caller?.keyId,
   };
 }
 
@@ -156,6 +166,7 @@ export function encodeWithdrawal(withdrawal: Withdrawal) {
     txHash: withdrawal.txHash ?? null,
     blockNumber: withdrawal.blockNumber ?? null,
     history: withdrawal.history,
+    ...encodeApproval(withdrawal),
   };
 }
 
@@ -165,10 +176,11 @@ async function createWithdrawal(
 ): Promise<HttpReply> {
   const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts));
   if (outcome.outcome === "refused") {
-    if (outcome.refusal === "OWN_WALLET") {
+    const { refusal, rule } = outcome;
+    if (refusal === "OWN_WALLET") {
       throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
     }
-    throw new ApiError(422, outcome.refusal, REFUSALS[outcome.refusal]);
+    throw new ApiError(422, refusal, REFUSALS[refusal], rule === undefined ? {} : { rule });
   }
   return { status: 201, body: encodeWithdrawal(outcome.withdrawal) };
 }
@@ -182,16 +194,17 @@ async function getOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<
 
 async function cancelOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
   const id = toWithdrawalId(request.params["id"] ?? "");
-  const reason: unknown = Reflect.get(Object(request.body), "reason");
-  if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
-    throw invalidField("reason", `expected 1 to ${MAX_REASON_LENGTH} characters`);
-  }
-  const kept = cleanForeignText(reason, MAX_REASON_LENGTH);
-  const outcome = await cancelWithdrawal(parts.database, id, kept);
+  const outcome = await cancelWithdrawal(parts.database, id, readReason(request.body));
   if (outcome !== "done") {
     const [status, code, message] = CANCEL_REFUSALS[outcome];
     throw new ApiError(status, code, message);
   }
+  parts.onCancelled();
+  return getOne(parts, request);
+}
+
+async function approveOne(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
+  await decide(parts, request);
   parts.onCancelled();
   return getOne(parts, request);
 }
@@ -253,16 +266,4 @@ function readTime(field: string, value: unknown): number | undefined {
   const timeMs = typeof value === "string" && TIME_PATTERN.test(value) ? Date.parse(value) : NaN;
   if (Number.isNaN(timeMs)) throw invalidField(field, "expected a time as in RFC 3339");
   return timeMs;
-}
-
-function parseField<T>(field: string, parse: () => T): T {
-  try {
-    return parse();
-  } catch (cause) {
-    throw invalidField(field, errorMessage(cause));
-  }
-}
-
-function invalidField(field: string, message: string): ApiError {
-  return new ApiError(422, "INVALID_FIELD", `${field}: ${message}`, { field });
 }

@@ -1,7 +1,14 @@
-/** Signing: the first attempt of each slot, and those that replace it on the same nonce. */
+/**
+ * Signing: the first attempt of each slot, and those that replace it on the same nonce. Who signs may
+ * refuse by rules of its own, say nothing, or say what was not asked for.
+ */
+import { hexToBytes } from "../../chain/hex.js";
+import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
+import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import type { SigningIntent, SigningOutcome, TransactionIntent } from "../signers/signer-port.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
-import { type PaymentTerms, paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
+import { calldataOf, paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
@@ -32,15 +39,16 @@ export async function signSlots(context: LaneContext, round: Round): Promise<boo
     context,
     slots.filter(({ gasLimit }) => gasLimit > limitMax),
   );
-  const attempts = slots.flatMap((slot) => {
+  const planned = slots.flatMap((slot) => {
     const { gasLimit } = slot;
     const gasPriceAtoken = lower(slot.gasPriceAtoken, priceCapAtoken);
-    return gasLimit > limitMax ? [] : [signPayment(context, slot, { gasLimit, gasPriceAtoken })];
+    return gasLimit > limitMax ? [] : [planPayment(context, slot, { gasLimit, gasPriceAtoken })];
   });
-  failpoint(WORKER_FAILPOINTS.beforeAttemptCommit);
-  const isStored = await ledger.storeAttempts(round.lease, attempts);
-  failpoint(WORKER_FAILPOINTS.afterAttemptCommit);
-  return isStored && slots.length === settings.batchSize;
+  const isComplete = await signAndStore(context, round, planned, {
+    before: WORKER_FAILPOINTS.beforeAttemptCommit,
+    after: WORKER_FAILPOINTS.afterAttemptCommit,
+  });
+  return isComplete && slots.length === settings.batchSize;
 }
 
 /** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */
@@ -58,27 +66,109 @@ async function giveUp(context: LaneContext, slots: readonly LiveSlot[]): Promise
   context.log.warn({ nonces }, "the gas limit was lowered: transfers of nothing take these nonces");
 }
 
-/** Signs a slot's payment with this gas; the caller stores it before it leaves. */
-export function signPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
-  return sign(context, slot, { kind: "payment", ...paymentTerms(slot), gas });
+/** An attempt before it is signed. */
+export interface PlannedAttempt {
+  readonly slot: LiveSlot;
+  readonly intent: Omit<SigningIntent, "approvals">;
 }
 
-/** Signs a transfer of nothing to the wallet itself on a slot's nonce. */
-export function signCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas): NewAttempt {
-  const to = context.signer.address;
-  return sign(context, slot, { kind: "cancel", to, valueAtoken: 0n, transfer: undefined, gas });
+/** A slot's payment with this gas: coins, or the call of a token's contract. */
+export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
+  const { to, valueAtoken, transfer } = paymentTerms(slot);
+  const data = hexToBytes(calldataOf({ transfer }));
+  return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas });
 }
 
-/** Stores what was signed to replace earlier attempts. */
-export async function storeReplacements(
+/** A transfer of nothing to the wallet itself on a slot's nonce. */
+export function planCancel(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
+  return plan(context, slot, {
+    kind: "cancel",
+    to: context.signer.address,
+    valueAtoken: 0n,
+    data: NO_DATA,
+    ...gas,
+  });
+}
+
+/** Signs and stores what is to replace earlier attempts. */
+export async function signReplacements(
   context: LaneContext,
   round: Round,
-  attempts: readonly NewAttempt[],
+  planned: readonly PlannedAttempt[],
 ): Promise<void> {
-  if (attempts.length === 0) return;
-  const isStored = await context.ledger.storeAttempts(round.lease, attempts);
-  failpoint(WORKER_FAILPOINTS.afterCorrectionCommit);
-  if (isStored) context.log.info({ count: attempts.length }, "transactions were signed anew");
+  if (planned.length === 0) return;
+  const after = WORKER_FAILPOINTS.afterCorrectionCommit;
+  if (await signAndStore(context, round, planned, { after })) {
+    context.log.info({ count: planned.length }, "transactions were signed anew");
+  }
+}
+
+/**
+ * Has attempts signed, stores those that were, and does what the other answers ask for.
+ * @returns true when all were signed and stored
+ */
+async function signAndStore(
+  context: LaneContext,
+  round: Round,
+  planned: readonly PlannedAttempt[],
+  failpoints: { readonly before?: string; readonly after: string },
+): Promise<boolean> {
+  const { ledger, signer } = context;
+  const approvals = await approvalsOf(
+    context,
+    planned.flatMap(({ intent, slot }) => (intent.kind === "payment" ? [slot.withdrawalId] : [])),
+  );
+  const outcomes = await signer.sign(
+    planned.map(({ intent }) => ({
+      ...intent,
+      approvals: approvals.get(intent.withdrawalId) ?? [],
+    })),
+    { signal: round.signal },
+  );
+  const attempts = planned.flatMap((entry, index) => toAttempt(entry, outcomes[index]) ?? []);
+  if (failpoints.before !== undefined) failpoint(failpoints.before);
+  const isStored = await ledger.storeAttempts(round.lease, attempts);
+  failpoint(failpoints.after);
+  await heedRefusals(context, planned, outcomes);
+  return isStored && attempts.length === planned.length;
+}
+
+/** Signed approvals of withdrawals, where the policy knows who could have signed any. */
+export async function approvalsOf(
+  { policy, ledger }: LaneContext,
+  ids: readonly WithdrawalId[],
+): Promise<ReadonlyMap<string, readonly ApprovalSignature[]>> {
+  const { approvers } = (await policy.current()).policy;
+  if (approvers.length === 0 || ids.length === 0) return new Map();
+  return ledger.readSignedApprovals(ids);
+}
+
+/**
+ * A payment that the signer's rules forbid for good gives its nonce up; a wrong answer freezes the
+ * wallet, because nobody knows what else was signed. Everything else is asked for again.
+ */
+async function heedRefusals(
+  context: LaneContext,
+  planned: readonly PlannedAttempt[],
+  outcomes: readonly SigningOutcome[],
+): Promise<void> {
+  const { ledger, signer, log } = context;
+  const forbidden = planned.flatMap(({ slot, intent }, index) => {
+    const outcome = outcomes[index];
+    if (outcome?.kind !== "refused" || !outcome.isLasting || intent.kind === "cancel") return [];
+    const reason = `rule ${outcome.code} of the signer: ${outcome.reason}`;
+    return [{ id: slot.withdrawalId, cause: "policy" as const, reason }];
+  });
+  if (forbidden.length > 0) {
+    await ledger.beginCancelling(forbidden);
+    log.warn({ withdrawals: forbidden.map(({ id }) => id) }, "the signer's rules forbid payments");
+  }
+  const wrong = outcomes.find(({ kind }) => kind === "wrong");
+  if (wrong === undefined || wrong.kind !== "wrong") return;
+  const reason = `the signer answered wrongly: ${wrong.reason}`;
+  if (await ledger.freezeSigning(signer.address, reason)) {
+    log.error({ wallet: signer.address, reason }, "signing is frozen");
+  }
 }
 
 /** What may still be spent on dearer payments; only the worker that holds the lease spends it. */
@@ -114,25 +204,35 @@ export class FeeRoom {
   }
 }
 
-function sign(
-  context: LaneContext,
+function plan(
+  { chainId }: LaneContext,
   slot: LiveSlot,
-  wanted: PaymentTerms & Pick<NewAttempt, "kind"> & { readonly gas: AttemptGas },
-): NewAttempt {
-  const { kind, to, valueAtoken, transfer } = wanted;
-  const { gasLimit, gasPriceAtoken } = wanted.gas;
-  const { chainId } = context;
-  const gas = { gasLimit, gasPriceAtoken };
-  const terms = { to, valueAtoken, transfer };
-  const signed = context.signer.sign({ chainId, nonce: slot.nonce, ...terms, ...gas });
+  wanted: TransactionTerms & Pick<SigningIntent, "kind">,
+): PlannedAttempt {
+  const { nonce, withdrawalId, customerId, asset, amountUnits, destination } = slot;
+  const terms = { withdrawalId, customerId, asset, amountUnits, destination };
+  return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
+}
+
+type TransactionTerms = Omit<TransactionIntent, "chainId" | "nonce">;
+
+const NO_DATA = new Uint8Array(0);
+
+function toAttempt(
+  { slot, intent }: PlannedAttempt,
+  outcome: SigningOutcome | undefined,
+): NewAttempt | undefined {
+  if (outcome?.kind !== "signed") return undefined;
+  const { kind, gasLimit, gasPriceAtoken, valueAtoken } = intent;
   return {
     slotId: slot.slotId,
     withdrawalId: slot.withdrawalId,
     n: slot.attempts.length,
     kind,
-    raw: signed.raw,
-    hash: signed.hash,
-    ...gas,
+    raw: outcome.raw,
+    hash: outcome.hash,
+    gasLimit,
+    gasPriceAtoken,
     valueAtoken,
   };
 }

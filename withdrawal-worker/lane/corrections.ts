@@ -1,14 +1,14 @@
 /** After a refusal for good: the next attempt on the same nonce, or the way out of it. */
-import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import type { LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
 import {
   FeeRoom,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
-  signCancel,
-  signPayment,
-  storeReplacements,
+  type PlannedAttempt,
+  planCancel,
+  planPayment,
+  signReplacements,
 } from "./attempts.js";
 import {
   type AttemptGas,
@@ -42,7 +42,7 @@ export async function correctAttempts(
   const payments = refused.filter(({ slot }) => slot.status !== "cancelling");
   const attempts = cancels.flatMap((entry) => correctCancel(context, round, entry));
   const mended = await correctPayments(context, round, payments);
-  await storeReplacements(context, round, [...attempts, ...mended.attempts]);
+  await signReplacements(context, round, [...attempts, ...mended.attempts]);
   await giveUp(context, mended.hopeless);
 }
 
@@ -51,7 +51,7 @@ function correctCancel(
   context: LaneContext,
   round: Round,
   { slot, meaning }: RefusedAttempt,
-): NewAttempt[] {
+): PlannedAttempt[] {
   const latest = slot.attempts.at(-1);
   if (latest === undefined || slot.attempts.length >= MAX_ATTEMPTS) return [];
   const { limitMax, priceCapAtoken } = context.settings.gas;
@@ -63,21 +63,21 @@ function correctCancel(
     const wanted = { estimate: gasLimit, needed: meaning.neededGas };
     const raised = raiseGasLimit(gasLimit, wanted, gasOf(context, round));
     if (raised === undefined) return [];
-    return [signCancel(context, slot, { gasLimit: raised, gasPriceAtoken })];
+    return [planCancel(context, slot, { gasLimit: raised, gasPriceAtoken })];
   }
   const neededAtoken = meaning.kind === "price-too-low" ? meaning.neededPriceAtoken : undefined;
   const wanted = { suggestedAtoken: round.view.suggestedPriceAtoken, neededAtoken };
   const raised = raisePrice(gasPriceAtoken, wanted, cap);
   if (raised === undefined || raised <= latest.gasPriceAtoken) return [];
-  return [signCancel(context, slot, { gasLimit, gasPriceAtoken: raised })];
+  return [planCancel(context, slot, { gasLimit, gasPriceAtoken: raised })];
 }
 
 async function correctPayments(
   context: LaneContext,
   round: Round,
   refused: readonly RefusedAttempt[],
-): Promise<{ attempts: NewAttempt[]; hopeless: RefusedAttempt[] }> {
-  const attempts: NewAttempt[] = [];
+): Promise<{ attempts: PlannedAttempt[]; hopeless: RefusedAttempt[] }> {
+  const attempts: PlannedAttempt[] = [];
   const hopeless: RefusedAttempt[] = [];
   if (refused.length === 0) return { attempts, hopeless };
   const estimates = await context.node.estimate(
@@ -96,7 +96,7 @@ async function correctPayments(
     if (correction === "hopeless" || isFull || isTried(entry.slot, correction)) {
       hopeless.push(entry);
     } else if (correction !== undefined && room.take(entry.slot, correction)) {
-      attempts.push(signPayment(context, entry.slot, correction));
+      attempts.push(planPayment(context, entry.slot, correction));
     }
   });
   return { attempts, hopeless };

@@ -6,7 +6,10 @@ import type { Logger } from "../../runtime/process/logger.js";
 import type { GasSettings } from "./gas.js";
 import type { LaneGuard } from "./lane-guard.js";
 import type { LaneLedger } from "./lane-ledger.js";
-import type { Signer } from "../signer.js";
+import type { KillSwitchState } from "../../ledger/policy/kill-switch-level.js";
+import type { HashedPolicy } from "../../ledger/policy/policy.js";
+import type { Signer } from "../signers/signer-port.js";
+import type { Screener } from "./screening.js";
 import type { StallSettings } from "./stalled-slot.js";
 import type { WalletNode, WalletView } from "./wallet-node.js";
 
@@ -40,6 +43,18 @@ export interface FailureSettings extends FailureRules {
   readonly windowMs: number;
 }
 
+/** The policy in force. */
+export interface PolicySource {
+  /** @throws POLICY_UNREADABLE; database faults */
+  current(): Promise<HashedPolicy>;
+}
+
+/** The kill switch: what the home and the ledger say, the stricter of the two. */
+export interface KillSwitch {
+  /** Never looser for a file that cannot be read. @throws database faults */
+  read(): Promise<KillSwitchState>;
+}
+
 /** Parts a lane is made of. */
 export interface LaneContext {
   readonly ledger: LaneLedger;
@@ -50,6 +65,10 @@ export interface LaneContext {
   readonly signer: Signer;
   /** False while no keystore of this home opens the wallet: then nothing is signed here. */
   readonly hasKey: () => boolean;
+  readonly policy: PolicySource;
+  readonly killSwitch: KillSwitch;
+  /** Asks about withdrawals where the policy wants it. */
+  readonly screener: Screener;
   readonly chainId: bigint;
   readonly settings: LaneSettings;
   readonly clock: Clock;

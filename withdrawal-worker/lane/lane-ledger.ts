@@ -22,7 +22,14 @@ import {
   readFreeze,
   type SigningFreeze,
 } from "../../ledger/withdrawals/signing-freeze.js";
-import type { OpenSlots, SlotBudget, SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
+import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
+import { readSignedApprovals } from "../../ledger/policy/approval-rows.js";
+import {
+  recordVerdicts,
+  type ScreeningAnswer,
+  withoutVerdict,
+} from "../../ledger/policy/screening-verdicts.js";
+import type { OpenSlots, SlotCandidate } from "../../ledger/withdrawals/slot-choice.js";
 import {
   customersWithFailures,
   type FailureRules,
@@ -70,8 +77,13 @@ export interface LaneLedger {
   takeSlots(
     lease: WalletLease,
     candidates: readonly SlotCandidate[],
-    budget: SlotBudget,
+    rules: Parameters<typeof takeSlots>[3],
   ): Promise<TakenSlots>;
+  readSignedApprovals(
+    ids: readonly WithdrawalId[],
+  ): Promise<ReadonlyMap<string, readonly ApprovalSignature[]>>;
+  withoutVerdict(ids: readonly WithdrawalId[]): Promise<ReadonlySet<string>>;
+  recordVerdicts(answers: readonly ScreeningAnswer[]): Promise<void>;
   readLiveSlots(query: SlotQuery): Promise<LiveSlot[]>;
   storeAttempts(lease: WalletLease, attempts: readonly NewAttempt[]): Promise<boolean>;
   markBroadcast(steps: readonly Step[]): Promise<Ids>;
@@ -101,7 +113,10 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
     sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
     readSlotQueue: (options) => readSlotQueue(database, options),
-    takeSlots: (lease, candidates, budget) => takeSlots(database, lease, candidates, budget),
+    takeSlots: (lease, candidates, rules) => takeSlots(database, lease, candidates, rules),
+    readSignedApprovals: (ids) => readSignedApprovals(database, ids),
+    withoutVerdict: (ids) => withoutVerdict(database, ids),
+    recordVerdicts: (answers) => recordVerdicts(database, answers),
     readLiveSlots: (query) => readLiveSlots(database, query),
     storeAttempts: (lease, attempts) => storeAttempts(database, lease, attempts),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),

@@ -7,6 +7,11 @@ import { errorCode, errorMessage } from "../../chain/errors.js";
 import type { WalletStatus } from "../../ledger/wallets/wallet.js";
 import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
 import {
+  type KillSwitchState,
+  stops,
+  SWITCH_UNTOUCHED,
+} from "../../ledger/policy/kill-switch-level.js";
+import {
   type HotWalletState,
   LeaseLostError,
   type WalletLease,
@@ -56,6 +61,7 @@ export class Lane {
   #lease: WalletLease | undefined;
   #lastHeight = 0;
   #pausedUntilMs = 0;
+  #killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
   #walletStatus: WalletStatus = "active";
@@ -160,6 +166,9 @@ export class Lane {
     const limit = settings.batchSize;
     const expired = await ledger.cancelExpired({ limit });
     if (wallet.status === "retired") return hasMoreMined;
+    const isStopped = await this.#isStopped();
+    if (stops(this.#killSwitch.level, "stop-broadcast")) return hasMoreMined;
+    if (isStopped) return this.#sendStored(round, hasMoreMined);
     if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
@@ -179,6 +188,7 @@ export class Lane {
     let sending: Promise<SendReport> | undefined;
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
+        if (batch > 0 && (await this.#isStopped())) break;
         filled = await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
         const hasMoreToSign = await signSlots(this.#context, round);
@@ -198,6 +208,12 @@ export class Lane {
     // Behind the sending: what code does in its estimates holds up nobody's plain payment.
     const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
     return hasMoreCode || hasMore || !isSmooth;
+  }
+
+  /** The kill switch holds between batches, too: a round may be long. */
+  async #isStopped(): Promise<boolean> {
+    this.#killSwitch = await this.#context.killSwitch.read();
+    return stops(this.#killSwitch.level, "stop-sign");
   }
 
   /** Does what the node's answers ask for. @returns false when it refused something */
@@ -303,7 +319,18 @@ export class Lane {
     this.#isFrozen = freeze.frozen;
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
-      : this.#stallReason();
+      : (this.#switchReason() ?? this.#signerReason(count) ?? this.#stallReason());
+  }
+
+  /** The home's copy of the kill switch stops, also where the ledger's does not. */
+  #switchReason(): string | undefined {
+    const { level, reason } = this.#killSwitch;
+    return stops(level, "stop-sign") ? `kill switch ${level}: ${reason}` : undefined;
+  }
+
+  /** Why the signer does not sign, while something waits for it. */
+  #signerReason(openSlots: number): string | undefined {
+    return openSlots > 0 ? this.#context.signer.trouble() : undefined;
   }
 
   /** A round that does not end: what it waits for has no time-out of its own, or many. */
@@ -371,7 +398,7 @@ export class Lane {
 function isPassing(error: unknown): boolean {
   if (error instanceof NodeFault || error instanceof RpcError) return true;
   if (error instanceof WorkerError) {
-    return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND"].includes(error.code);
+    return ["WRONG_NODE", "NODE_BROKEN", "NODE_BEHIND", "POLICY_UNREADABLE"].includes(error.code);
   }
   // It was closed in the middle of a round: from the next one on the guard says so.
   if (error instanceof LedgerError && error.code === "RECOVERY") return true;

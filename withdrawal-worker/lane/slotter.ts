@@ -6,7 +6,7 @@ import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
 import { choosePayers } from "../../ledger/wallets/payer-choice.js";
-import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
+import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
 import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
 import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
@@ -14,6 +14,7 @@ import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
+import { approvalsOf } from "./attempts.js";
 import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
 import type { PaymentEstimate } from "./wallet-node.js";
@@ -22,9 +23,12 @@ import type { EstimateMeaning } from "../withdrawal-state.js";
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;
 
+/** A candidate with what rules are about. */
+type Candidate = SlotCandidate & Omit<QueuedWithdrawal, "id" | "amountUnits">;
+
 /** What a batch of estimates makes of the requests. */
 interface Sorted {
-  readonly candidates: (SlotCandidate & Pick<QueuedWithdrawal, "customerId">)[];
+  readonly candidates: Candidate[];
   readonly failing: { id: WithdrawalId; reason: string }[];
   /** Wait for what the reason says. */
   readonly waiting: Waiting[];
@@ -95,13 +99,29 @@ export async function fillSlots(
     haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
   const plain = coins.filter((_, index) => !runsCode(index));
   const toCode = coins.filter((_, index) => runsCode(index));
-  const plainLimit =
-    plain.length === 0
-      ? undefined
-      : await take(context, round, await sortPlain(context, round, plain));
+  const plainLimit = await fillScreened(context, round, plain, sortPlain);
   const limit = (await fillTokenSlots(context, round, tokens)) ?? plainLimit;
   const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
+}
+
+/** Takes slots for requests that screening, where the policy wants it, has answered about. */
+async function fillScreened(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+  sort: (
+    context: LaneContext,
+    round: Round,
+    requests: readonly QueuedWithdrawal[],
+  ) => Promise<Sorted>,
+  unansweredDelays = 1,
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const screened = await screen(context, round, requests);
+  const sorted = await sort(context, round, screened.answered);
+  sorted.waiting.push(...screened.waiting);
+  return take(context, round, sorted, unansweredDelays);
 }
 
 /** Each is judged by itself: a token's code may take long, and what it does costs any gas. */
@@ -110,9 +130,7 @@ async function fillTokenSlots(
   round: Round,
   { requests, tokenUnits }: TokenShare,
 ): Promise<SlotLimit | undefined> {
-  if (requests.length === 0) return undefined;
-  const withTokens = { ...round, tokenUnits };
-  return take(context, withTokens, await sortRequests(context, withTokens, requests));
+  return fillScreened(context, { ...round, tokenUnits }, requests, sortRequests);
 }
 
 /** The wallet's balances of the requests' tokens at the round's height, by asset. */
@@ -169,9 +187,10 @@ function addLike(
   if (first === undefined) return;
   const { gasLimit, gasPriceAtoken, entersCode } = first;
   const terms = { gasLimit, gasPriceAtoken, entersCode };
-  for (const { id, customerId, amountUnits } of requests) {
+  for (const request of requests) {
+    const { id, amountUnits } = request;
     if (amountUnits + feeOf(terms) > balanceAtoken) waiting.push({ id, reason: UNCOVERED });
-    else candidates.push({ id, customerId, amountUnits, ...terms });
+    else candidates.push({ ...request, ...terms });
   }
 }
 
@@ -246,8 +265,7 @@ export async function fillCodeSlots(
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
-  const sorted = await sortRequests(context, round, asked);
-  await take(context, round, sorted, UNANSWERED_CODE_DELAYS);
+  await fillScreened(context, round, asked, sortRequests, UNANSWERED_CODE_DELAYS);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
   await postpone(context, later);
@@ -271,7 +289,8 @@ async function take(
       "withdrawals cannot be paid, holds released",
     );
   }
-  const candidates = await withoutRejected(context, sorted.candidates);
+  const trusted = await withoutRejected(context, sorted.candidates);
+  const candidates = await withoutRefused(context, trusted, sorted.waiting);
   const limit = await takeFor(context, round, { ...sorted, candidates });
   await postpone(context, sorted.waiting, unansweredDelays);
   return limit;
@@ -339,7 +358,7 @@ function sortOne(
     readonly sorted: Sorted;
   },
 ): void {
-  const { id, amountUnits, asset, contract, customerId } = entry.request;
+  const { id, contract } = entry.request;
   const { meaning, price, isShort, sorted } = entry;
   const gas = gasOf(context, round);
   switch (meaning.kind) {
@@ -372,7 +391,7 @@ function sortOne(
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.
       const entersCode = contract === undefined && meaning.gas > TRANSFER_GAS;
-      const terms = { id, customerId, asset, contract, amountUnits };
+      const terms = entry.request;
       sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
   }
@@ -400,23 +419,93 @@ async function withoutRejected(
   return candidates.filter((candidate) => !rejected.includes(candidate));
 }
 
+/** Requests that may be judged: screening, where the policy wants it, has answered about them. */
+async function screen(
+  { ledger, policy, screener }: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<{
+  readonly answered: readonly QueuedWithdrawal[];
+  readonly waiting: readonly Waiting[];
+}> {
+  const { screening } = (await policy.current()).policy;
+  if (screening === undefined) return { answered: requests, waiting: [] };
+  const open = await ledger.withoutVerdict(requests.map(({ id }) => id));
+  const asked = requests.filter(({ id }) => open.has(id));
+  const answers = await screener.ask(screening, asked, { signal: round.signal });
+  await ledger.recordVerdicts(answers);
+  const silent = new Set<string>(open);
+  for (const { withdrawalId } of answers) silent.delete(withdrawalId);
+  const reason = "waits: screening has not answered";
+  return {
+    answered: requests.filter(({ id }) => !silent.has(id)),
+    waiting: requests.flatMap(({ id }) => (silent.has(id) ? [{ id, reason }] : [])),
+  };
+}
+
+/**
+ * Spares a nonce where the signer would refuse it: what nobody is ever paid is rejected, what its day
+ * does not cover waits. What persons or the policy decide is the ledger's to judge.
+ */
+async function withoutRefused(
+  context: LaneContext,
+  candidates: readonly Candidate[],
+  waiting: Waiting[],
+): Promise<readonly Candidate[]> {
+  const approvals = await approvalsOf(
+    context,
+    candidates.map(({ id }) => id),
+  );
+  const refusals = context.signer.review(
+    candidates.map(({ id, customerId, asset, amountUnits, destination }) => ({
+      withdrawalId: id,
+      customerId,
+      asset,
+      amountUnits,
+      destination,
+      approvals: approvals.get(id) ?? [],
+    })),
+  );
+  const forbidden: { id: WithdrawalId; reason: string; data: { rule: string } }[] = [];
+  const kept = candidates.filter(({ id }, index) => {
+    const refusal = refusals[index];
+    if (refusal === undefined) return true;
+    const { code, reason, isLasting } = refusal;
+    if (code === "FORBIDDEN_DESTINATION") {
+      forbidden.push({ id, reason: `rule ${code}: ${reason}`, data: { rule: code } });
+    } else if (!isLasting) waiting.push({ id, reason: `waits: the signer refuses (${reason})` });
+    return isLasting && code !== "FORBIDDEN_DESTINATION";
+  });
+  if (forbidden.length > 0) {
+    await storeEach(context, forbidden, (some) => context.ledger.endBeforeSlot("rejected", some));
+    context.log.warn(
+      { count: forbidden.length },
+      "withdrawals to forbidden addresses are rejected",
+    );
+  }
+  return kept;
+}
+
 /** Takes slots and adds who has to wait for funds, fees or the share of code. */
 async function takeFor(
   context: LaneContext,
   round: Round,
-  { candidates, waiting }: Sorted,
+  { candidates, waiting }: Pick<Sorted, "waiting"> & { candidates: readonly Candidate[] },
 ): Promise<SlotLimit | undefined> {
   if (candidates.length === 0) return undefined;
   const { gas, maxLiveSlots } = context.settings;
-  const result = await context.ledger.takeSlots(round.lease, candidates, {
+  const budget = {
     balanceAtoken: round.view.balanceAtoken,
     balanceHeight: round.view.height,
     tokenUnits: round.tokenUnits,
     maxLiveSlots,
     maxCodeGas: gas.codeGasInFlight,
     feePerDayAtoken: gas.feePerDayAtoken,
-  });
+  };
+  const policy = await context.policy.current();
+  const result = await context.ledger.takeSlots(round.lease, candidates, { budget, policy });
   if (result.taken.length > 0) failpoint(WORKER_FAILPOINTS.afterSlotCommit);
+  waiting.push(...(await heldHere(context, candidates, result.held)));
   for (const id of result.uncovered) waiting.push({ id, reason: UNCOVERED });
   for (const id of result.behindCode) {
     waiting.push({ id, reason: "waits: other payouts to contracts are on their way" });
@@ -427,6 +516,25 @@ async function takeFor(
     for (const { id } of candidates) if (!isTaken.has(id)) waiting.push({ id, reason });
   }
   return result.limit === "reserve" ? undefined : result.limit;
+}
+
+/**
+ * What is beyond this wallet's own limit may be another wallet's to pay: it keeps its place, and whoever
+ * covers it takes it once it is overdue; what then still waits is put off.
+ */
+async function heldHere(
+  { ledger, settings, signer }: LaneContext,
+  candidates: readonly Candidate[],
+  held: TakenSlots["held"],
+): Promise<readonly Waiting[]> {
+  if (!held.some(({ isOfWallet }) => isOfWallet)) return held;
+  const payers = await ledger.readPayers();
+  if (payers.every(({ wallet }) => wallet === signer.address)) return held;
+  const patienceMs = 2 * OVERDUE_SCANS * settings.scanIntervalMs;
+  const isLate = new Set(
+    candidates.filter(({ waitedMs }) => waitedMs > patienceMs).map(({ id }) => id),
+  );
+  return held.filter(({ id, isOfWallet }) => !isOfWallet || isLate.has(id));
 }
 
 /** Puts off what cannot go on now, so that it does not stand before those that can. */

@@ -9,9 +9,9 @@ import {
   FeeRoom,
   MAX_ATTEMPTS,
   MAX_PAYMENT_ATTEMPTS,
-  signCancel,
-  signPayment,
-  storeReplacements,
+  planCancel,
+  planPayment,
+  signReplacements,
 } from "./attempts.js";
 import {
   type AttemptGas,
@@ -113,10 +113,10 @@ export class WayOut {
     const cancels = lowest.status === "cancelling" ? [lowest] : [];
     const payments = [...(cancels.length === 0 ? [lowest] : []), ...cheap];
     const dearerPayments = await this.#dearerPayments(payments, round);
-    await storeReplacements(this.#context, round, [
+    await signReplacements(this.#context, round, [
       ...cancels.flatMap((slot) => {
         const gas = cancelGas(this.#context, round, slot);
-        return gas === undefined ? [] : [signCancel(this.#context, slot, gas)];
+        return gas === undefined ? [] : [planCancel(this.#context, slot, gas)];
       }),
       ...dearerPayments,
     ]);
@@ -149,7 +149,7 @@ export class WayOut {
       const former = lower((slot.attempts.at(-1) ?? slot).gasLimit, gas.limitMax);
       const needed = withMargin(estimate.gas, gas);
       const next = { gasLimit: needed > former ? needed : former, gasPriceAtoken: price };
-      return room.take(slot, next) ? [signPayment(this.#context, slot, next)] : [];
+      return room.take(slot, next) ? [planPayment(this.#context, slot, next)] : [];
     });
   }
 }
@@ -170,9 +170,9 @@ export async function signCancels(context: LaneContext, round: Round): Promise<v
     const attempts = slots.flatMap((slot) => {
       if (slot.attempts.at(-1)?.kind === "cancel") return [];
       const gas = cancelGas(context, round, slot);
-      return gas === undefined ? [] : [signCancel(context, slot, gas)];
+      return gas === undefined ? [] : [planCancel(context, slot, gas)];
     });
-    await storeReplacements(context, round, attempts);
+    await signReplacements(context, round, attempts);
     if (slots.length < settings.batchSize) return;
     fromNonce = last.nonce + 1n;
   }

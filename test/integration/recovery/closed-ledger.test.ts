@@ -8,6 +8,7 @@ import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { Desk, destination, TOKEN } from "./desk.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let desk: Desk;
 
@@ -46,7 +47,7 @@ async function requestUntil(key: string, expiresAtMs: number): Promise<Withdrawa
         expiresAtMs,
       },
     ],
-    { minimumAtoken: 0n, nowMs: 0 },
+    ANY_REQUEST,
   );
   if (outcome?.outcome !== "accepted") throw new Error("not accepted");
   return outcome.withdrawal.id;

@@ -46,7 +46,7 @@ import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
 import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
-import { createKeySigner } from "../../../withdrawal-worker/signer.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
 import { roleUrl, silentLog, TEST_PASSWORDS } from "../../helpers/services/ledger.js";
@@ -291,11 +291,7 @@ export class Desk {
     const wallet = privateKeyToAddress(key);
     const known = this.#lanes.get(wallet);
     if (known !== undefined) return known;
-    const signer = createKeySigner({
-      privateKey: key,
-      gasPriceCapAtoken: GAS.priceCapAtoken,
-      gasLimitMax: GAS.limitMax,
-    });
+    const { signer } = this.rulesOf(key);
     const lane = this.makeLane(wallet, {
       signer: hasKey ? signer : signerWithoutKey(wallet),
       hasKey: () => hasKey,
@@ -309,10 +305,24 @@ export class Desk {
     return present(this.#worker, "a database");
   }
 
+  /** Signer and rules over a key. */
+  rulesOf(key: Uint8Array) {
+    return laneRules({
+      privateKey: key,
+      chainId: FAKE_CHAIN_ID,
+      limits: { gasPriceCapAtoken: GAS.priceCapAtoken, gasLimitMax: GAS.limitMax },
+      sql: this.workerDatabase,
+    });
+  }
+
   /** A lane of a wallet with a name of its own. */
   makeLane(wallet: Address, key: LaneKey, settings: Partial<LaneSettings> = {}): Lane {
     const database = this.workerDatabase;
+    const { policy, killSwitch, screener } = this.rulesOf(KEY);
     const parts = {
+      policy,
+      killSwitch,
+      screener,
       ledger: createLaneLedger(database),
       guard: createLaneGuard({ database, wallet, log: silentLog }),
       node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
@@ -366,7 +376,7 @@ export class Desk {
           amountUnits: fields.amountAtoken,
         },
       ],
-      { minimumAtoken: 0n, nowMs: 0 },
+      ANY_REQUEST,
     );
     if (outcome === undefined || outcome.outcome === "refused") {
       throw new Error(`refused: ${outcome?.refusal}`);

@@ -27,11 +27,12 @@ import { freezeRecovered } from "../../../ledger/recovery/recovered-payments.js"
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
-import { ANY_REQUEST, freshAddress, House, requestOf, WALLET } from "../withdrawal-worker/house.js";
-import { callOf, contractAt, ISSUER, THIEF, TokenBench } from "./token-bench.js";
+import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
 
 const { signal } = new AbortController();
 
@@ -88,6 +89,16 @@ function openLane(): Lane {
   return new Lane(
     {
       ...context,
+      ...laneRules({
+        privateKey: WALLET_KEY,
+        chainId: 6940n,
+        limits: {
+          gasPriceCapAtoken: context.settings.gas.priceCapAtoken,
+          gasLimitMax: context.settings.gas.limitMax,
+        },
+        sql: database,
+        contractOf: (asset) => TOKENS.find(({ symbol }) => symbol === asset)?.contractAddress,
+      }),
       ledger: createLaneLedger(database),
       guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
       node: {

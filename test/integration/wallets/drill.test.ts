@@ -11,6 +11,11 @@ import { bytesToHex } from "../../../chain/hex.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { Lanes } from "../../../withdrawal-worker/lanes.js";
 import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
+import { policyPath } from "../../../ledger/policy/policy-file.js";
+import { PERMISSIVE_POLICY, policyFileText } from "../../../ledger/policy/policy.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { SignerTotals } from "../../../withdrawal-worker/signers/signer-totals.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import { until } from "../../helpers/until.js";
 import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
@@ -29,9 +34,14 @@ beforeEach(async () => {
   writeFileSync(join(desk.home, "config", "hot-wallet.json"), keystore, { mode: 0o600 });
   writeFileSync(join(desk.home, "config", "hot-wallet.passphrase"), "secret\n", { mode: 0o600 });
   const limits = { gasPriceCapAtoken: 10n ** 9n, gasLimitMax: 1_000_000n };
+  const settings = { kind: "keystore", url: "", command: [], "timeout-ms": 5_000 } as const;
+  const totals = new SignerTotals(join(desk.home, "signer-totals"), systemClock);
+  const rules = { chainId: FAKE_CHAIN_ID, limits, totals, tokens: [] };
+  writeFileSync(policyPath(desk.home), policyFileText(PERMISSIVE_POLICY), { mode: 0o600 });
+  const keys = new WalletKeys({ home: desk.home, settings, ...rules, log: silentLog });
   lanes = new Lanes({
     database: desk.workerDatabase,
-    keys: new WalletKeys({ home: desk.home, limits, log: silentLog }),
+    keys,
     createLane: (wallet, key) => desk.makeLane(wallet, key, { leaseMs: 2_000, scanIntervalMs: 50 }),
     log: silentLog,
     signal: desk.signal,

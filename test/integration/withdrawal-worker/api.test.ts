@@ -25,7 +25,8 @@ import {
   registerWorkerFigures,
   registerWorkerHealth,
 } from "../../../withdrawal-worker/worker-metrics.js";
-import { ANY_REQUEST, freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let house: House;
 let server: HttpServer;
@@ -36,6 +37,7 @@ const bearer = { Authorization: "Bearer k3y" };
 /** Contract of a listed token, of which nobody has any. */
 const GOLD = freshAddress();
 
+const policy = { current: async () => house.files.policy };
 function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
   return createHttpServer({
     name: "withdrawal-api",
@@ -47,8 +49,12 @@ function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
         accept: new AcceptQueue(house.database, {
           onAccepted: () => undefined,
           minimumAtoken,
+          policy,
+          isStopped: () => false,
           clock: systemClock,
         }),
+        policy,
+        chainId: 6940n,
         tokens: [{ symbol: "GOLD", contract: GOLD }],
         onCancelled: () => undefined,
       }),
@@ -119,6 +125,11 @@ describe("POST /v1/withdrawals", () => {
       expiresAt: null,
       wallet: null,
       nonce: null,
+      feeUnits: "0",
+      approvalsNeeded: 0,
+      approvalsGiven: 0,
+      policyHash: null,
+      approvals: [],
       hashes: [],
       txHash: null,
       blockNumber: null,

@@ -8,6 +8,7 @@ import { receiptOfSlot } from "../../../ledger/withdrawals/slot-outcomes.js";
 import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { freshAddress, House, TOKEN, WALLET } from "./house.js";
+import { PERMISSIVE } from "../../helpers/signing.js";
 
 let house: House;
 
@@ -351,11 +352,14 @@ describe("a request to cancel", () => {
         },
       ],
       {
-        balanceAtoken: view.balanceAtoken,
-        balanceHeight: view.height,
-        maxLiveSlots: 10,
-        maxCodeGas: 1n,
-        feePerDayAtoken: TOKEN,
+        budget: {
+          balanceAtoken: view.balanceAtoken,
+          balanceHeight: view.height,
+          maxLiveSlots: 10,
+          maxCodeGas: 1n,
+          feePerDayAtoken: TOKEN,
+        },
+        policy: PERMISSIVE,
       },
     );
     expect((await house.read(second.id)).status).toBe("slotted");

@@ -9,12 +9,12 @@ import {
   parseCustomerId,
   walletAccount,
 } from "../../../ledger/books/accounts.js";
+import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
 import type { LedgerDatabase } from "../../../ledger/database.js";
 import { postJournal } from "../../../ledger/books/journal.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
   type AcceptOutcome,
-  type AcceptRules,
   acceptWithdrawals,
   findWithdrawal,
   type Withdrawal,
@@ -27,9 +27,9 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneContext, LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
-import { createKeySigner } from "../../../withdrawal-worker/signer.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/signing.js";
 import {
   openTestLedger,
   registerTestWallets,
@@ -67,9 +67,6 @@ const DEFAULT_SETTINGS: LaneSettings = {
   failures: { failureFeeAtoken: 0n, maxCount: 0, windowMs: 60_000 },
 };
 
-/** Rules that take any request. */
-export const ANY_REQUEST: AcceptRules = { minimumAtoken: 0n, nowMs: 0 };
-
 /** A clock that tests move. */
 export class TestClock implements Clock {
   ms = 1_000_000;
@@ -84,6 +81,8 @@ export class TestClock implements Clock {
 /** Everything a test needs; close it at its end. */
 export class House {
   readonly clock = new TestClock();
+  /** What the signer and the lane read; tests change it. */
+  readonly files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
   readonly signal = new AbortController().signal;
 
   /** In the role of the worker. */
@@ -118,6 +117,11 @@ export class House {
     return new Lane(this.context(settings, timeoutMs), randomUUID());
   }
 
+  /** A lane with keys and rules of its own. */
+  laneWith(rules: Partial<LaneContext>): Lane {
+    return new Lane({ ...this.context(), ...rules }, randomUUID());
+  }
+
   context(settings: Partial<LaneSettings> = {}, timeoutMs = 30_000): LaneContext {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const rpc = createJsonRpcClient({ url: this.chain.url, timeoutMs });
@@ -129,10 +133,15 @@ export class House {
         chainId: FAKE_CHAIN_ID,
         genesisHash: this.chain.blockHash(0),
       }),
-      signer: createKeySigner({
+      ...laneRules({
         privateKey: WALLET_KEY,
-        gasPriceCapAtoken: merged.gas.priceCapAtoken,
-        gasLimitMax: merged.gas.limitMax,
+        chainId: FAKE_CHAIN_ID,
+        limits: {
+          gasPriceCapAtoken: merged.gas.priceCapAtoken,
+          gasLimitMax: merged.gas.limitMax,
+        },
+        sql: this.database,
+        files: this.files,
       }),
       hasKey: () => true,
       chainId: FAKE_CHAIN_ID,
@@ -165,7 +174,10 @@ export class House {
   }
 
   async request(fields: Partial<WithdrawalRequest> = {}): Promise<AcceptOutcome> {
-    const [outcome] = await acceptWithdrawals(this.database, [requestOf(fields)], ANY_REQUEST);
+    const [outcome] = await acceptWithdrawals(this.database, [requestOf(fields)], {
+      ...ANY_REQUEST,
+      policy: this.files.policy,
+    });
     if (outcome === undefined) throw new Error("no outcome");
     return outcome;
   }

@@ -4,6 +4,7 @@ import { keccak256 } from "../../../chain/hashes.js";
 import { bytesToHex } from "../../../chain/hex.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { freshAddress, House, requestOf, TOKEN, WALLET } from "./house.js";
+import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let house: House;
 
@@ -20,7 +21,7 @@ const EXPIRES_AT_MS = 1_000_000_000_000;
 
 async function ask(request: ReturnType<typeof requestOf>, nowMs: number) {
   const [outcome] = await acceptWithdrawals(house.database, [request], {
-    minimumAtoken: 0n,
+    ...ANY_REQUEST,
     nowMs,
   });
   return outcome;

@@ -16,6 +16,7 @@ import {
   type WalletLease,
 } from "../../../ledger/withdrawals/wallet-lease.js";
 import { House, TOKEN, WALLET } from "./house.js";
+import { PERMISSIVE } from "../../helpers/signing.js";
 
 let house: House;
 let lease: WalletLease;
@@ -37,12 +38,15 @@ afterAll(async () => {
   await house.close();
 });
 
-const budget = {
-  balanceAtoken: 1_000n * TOKEN,
-  balanceHeight: 10,
-  maxLiveSlots: 100,
-  maxCodeGas: 4_000_000n,
-  feePerDayAtoken: TOKEN,
+const rules = {
+  budget: {
+    balanceAtoken: 1_000n * TOKEN,
+    balanceHeight: 10,
+    maxLiveSlots: 100,
+    maxCodeGas: 4_000_000n,
+    feePerDayAtoken: TOKEN,
+  },
+  policy: PERMISSIVE,
 };
 
 async function candidate() {
@@ -56,7 +60,7 @@ describe("the commit of a slot", () => {
   it("gives nothing while signing is frozen, whoever froze it a moment ago", async () => {
     const waiting = await candidate();
     await freezeSigning(house.database, WALLET, "test");
-    const result = await takeSlots(house.database, lease, [waiting], budget);
+    const result = await takeSlots(house.database, lease, [waiting], rules);
     expect(result).toMatchObject({ taken: [], limit: "frozen" });
     await releaseSigning(house.database, WALLET, "test");
     expect(await nextNonce()).toBe(5n);
@@ -64,7 +68,7 @@ describe("the commit of a slot", () => {
 
   it("gives nothing against a balance that is older than what is booked", async () => {
     await house.database.query(`UPDATE hot_wallet SET settled_height = 11`);
-    const result = await takeSlots(house.database, lease, [await candidate()], budget);
+    const result = await takeSlots(house.database, lease, [await candidate()], rules);
     expect(result).toMatchObject({ taken: [], limit: "stale-balance" });
     await house.database.query(`UPDATE hot_wallet SET settled_height = 10`);
   });
@@ -72,7 +76,7 @@ describe("the commit of a slot", () => {
   it("gives nothing under a lease that is over, and takes back nothing by failing", async () => {
     const stale = { ...lease, epoch: lease.epoch - 1n };
     await expect(
-      takeSlots(house.database, stale, [await candidate()], budget),
+      takeSlots(house.database, stale, [await candidate()], rules),
     ).rejects.toMatchObject({ code: "LEASE_LOST" });
     expect(await nextNonce()).toBe(5n);
   });
@@ -80,7 +84,7 @@ describe("the commit of a slot", () => {
   it("gives one nonce to a candidate, however often and from how many sides it is asked", async () => {
     const wanted = await candidate();
     const results = await Promise.all(
-      Array.from({ length: 8 }, () => takeSlots(house.database, lease, [wanted], budget)),
+      Array.from({ length: 8 }, () => takeSlots(house.database, lease, [wanted], rules)),
     );
     expect(results.flatMap(({ taken }) => taken)).toEqual([wanted.id]);
     expect(await nextNonce()).toBe(6n);
@@ -90,7 +94,7 @@ describe("the commit of a slot", () => {
     const first = await candidate();
     const second = await candidate();
     const before = (await nextNonce()) ?? 0n;
-    await takeSlots(house.database, lease, [second, first], budget);
+    await takeSlots(house.database, lease, [second, first], rules);
     expect((await house.read(first.id)).nonce).toBe(before);
     expect((await house.read(second.id)).nonce).toBe(before + 1n);
   });

@@ -128,18 +128,19 @@ describe("a library that builds another transaction than was asked for", () => {
         library.createLegacyTx({ ...fields, value: BigInt(String(fields.value)) + 1n }, options),
     }));
     const broken = await import("../../../chain/signing/legacy-transaction.js");
-    const { createKeySigner } = await import("../../../withdrawal-worker/signer.js");
+    const { createKeyHolder } = await import(
+      "../../../withdrawal-worker/signers/keystore-holder.js"
+    );
     const { ask } = await import("../sidecar/construction-api/construction-handlers.js");
     const { FACTS, pair } = await import("../sidecar/construction-api/construction-steps.js");
     expect(broken.buildAndSign).not.toBe(buildAndSign);
     const disagrees = expect.objectContaining({ code: "IMPLEMENTATIONS_DISAGREE" });
-    const { data: _none, to, ...rest } = PLAIN;
-    const signer = createKeySigner({
-      privateKey: KEY,
-      gasPriceCapAtoken: 10n ** 9n,
-      gasLimitMax: 100_000n,
-    });
-    expect(() => signer.sign({ ...rest, to: to ?? signer.address })).toThrow(disagrees);
+    const { to, ...rest } = PLAIN;
+    const signer = createKeyHolder(KEY);
+    const { signal } = new AbortController();
+    await expect(
+      signer.signTransaction({ ...rest, to: to ?? signer.address }, { signal }),
+    ).rejects.toEqual(disagrees);
     expect(() => broken.buildSigningDigest(PLAIN)).toThrow(disagrees);
     const operations = pair(signer.address, PLAIN.to ?? "", 1n);
     await expect(ask("payloads", { operations, metadata: FACTS })).rejects.toEqual(disagrees);

@@ -124,10 +124,10 @@ describe("the steps of a withdrawal", () => {
       // By a transfer of nothing that was mined in the payment's place.
       expect(isAllowedStep(from, "cancelled")).toBe(from === "included");
     }
-    expect(statusesBefore("accepted")).toEqual(["frozen"]);
+    expect(statusesBefore("accepted")).toEqual(["pending_approval", "frozen"]);
   });
 
   it("let a withdrawal fail only before its nonce or after its receipt", () => {
-    expect(statusesBefore("failed")).toEqual(["accepted", "included"]);
+    expect(statusesBefore("failed")).toEqual(["pending_approval", "accepted", "included"]);
   });
 });

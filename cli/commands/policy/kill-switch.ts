@@ -1,0 +1,154 @@
+/**
+ * `causeway killswitch show|set|lift`: what stops payments, in two places. The home's file is what the
+ * signer obeys, with or without a database; the ledger's rows are what every process sees.
+ */
+import { errorMessage } from "../../../chain/errors.js";
+import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import {
+  killSwitchPath,
+  readKillSwitchFile,
+  writeKillSwitchFile,
+} from "../../../ledger/policy/kill-switch-file.js";
+import {
+  isKillSwitchLevel,
+  KILL_SWITCH_LEVELS,
+  type KillSwitchLevel,
+  type KillSwitchState,
+  stricter,
+} from "../../../ledger/policy/kill-switch-level.js";
+import { cannotWrite, CliError } from "../../errors.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { operatorName } from "../ledger-decisions.js";
+import { type LedgerCommand, toJson } from "../ledger-tools.js";
+
+/** Flags of `killswitch set` and `lift`, as typed. */
+export interface SetSwitchOptions {
+  readonly reason: string;
+  readonly operator?: string;
+}
+
+const MAX_REASON_LENGTH = 1_000;
+
+/** What one place says, or why it cannot be asked. */
+type Place = { readonly state: KillSwitchState } | { readonly fault: string };
+
+/**
+ * `killswitch show`: both places.
+ * @returns 0 when nothing is stopped, else 1
+ */
+export async function runShowSwitch(command: LedgerCommand): Promise<number> {
+  const places = { home: readHome(command), ledger: await readLedger(command) };
+  if (command.json) command.print(toJson(places));
+  else {
+    command.print(`home    ${placeLine(places.home)}`);
+    command.print(`ledger  ${placeLine(places.ledger)}`);
+  }
+  const isOpen = (place: Place) => "state" in place && place.state.level === "none";
+  return isOpen(places.home) && isOpen(places.ledger) ? 0 : 1;
+}
+
+/**
+ * `killswitch set LEVEL`: the home's file first, so that the signer stops whatever else is down.
+ * @returns 0, or 1 when the ledger could not be told
+ */
+export async function runSetSwitch(
+  command: LedgerCommand,
+  options: SetSwitchOptions & { readonly level: string },
+): Promise<number> {
+  const { level } = options;
+  if (!isKillSwitchLevel(level) || level === "none") {
+    const levels = KILL_SWITCH_LEVELS.filter((known) => known !== "none").join(", ");
+    throw new CliError("USAGE", `LEVEL is one of ${levels}; \`killswitch lift\` ends it.`);
+  }
+  const state = newState(level, options);
+  const before = readHome(command);
+  // Never looser in between: what is lowered is lowered last in the file.
+  const isRaised = "fault" in before || stricter(before.state, state) === state;
+  if (isRaised) await writeHome(command, state);
+  const fault = await tellLedger(command, state);
+  if (fault !== undefined) {
+    const kept = isRaised ? "this home's signer obeys all the same" : "nothing was changed";
+    command.print(`The ledger could not be told (${fault}): ${kept}. Try again.`);
+    return 1;
+  }
+  if (!isRaised) await writeHome(command, state);
+  return report(command, state);
+}
+
+/** `killswitch lift`: the ledger first; while it cannot be told, nothing is lifted. */
+export async function runLiftSwitch(
+  command: LedgerCommand,
+  options: SetSwitchOptions,
+): Promise<number> {
+  const state = newState("none", options);
+  const fault = await tellLedger(command, state);
+  if (fault !== undefined) {
+    command.print(`The ledger could not be told (${fault}): nothing is lifted.`);
+    return 1;
+  }
+  await writeHome(command, state);
+  return report(command, state);
+}
+
+function newState(level: KillSwitchLevel, { reason, operator }: SetSwitchOptions): KillSwitchState {
+  if (reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
+    throw new CliError(
+      "USAGE",
+      `--reason must say why, in at most ${MAX_REASON_LENGTH} characters.`,
+    );
+  }
+  return { level, reason, by: operatorName(operator), at: new Date().toISOString() };
+}
+
+function readHome({ home }: LedgerCommand): Place {
+  try {
+    return { state: readKillSwitchFile(killSwitchPath(home)) };
+  } catch (error) {
+    return { fault: errorMessage(error) };
+  }
+}
+
+async function readLedger(command: LedgerCommand): Promise<Place> {
+  try {
+    return await withLedgerAlone(command, async ({ database }) => ({
+      state: await readKillSwitch(database),
+    }));
+  } catch (error) {
+    return { fault: errorMessage(error) };
+  }
+}
+
+async function writeHome({ home }: LedgerCommand, state: KillSwitchState): Promise<void> {
+  const file = killSwitchPath(home);
+  try {
+    await writeKillSwitchFile(file, state);
+  } catch (cause) {
+    throw cannotWrite(file, cause);
+  }
+}
+
+/** @returns why the ledger could not be told; undefined when it was */
+async function tellLedger(
+  command: LedgerCommand,
+  state: KillSwitchState,
+): Promise<string | undefined> {
+  try {
+    await withLedgerAlone(command, ({ database }) => setKillSwitch(database, state));
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
+
+function report(command: LedgerCommand, state: KillSwitchState): number {
+  if (command.json) command.print(toJson(state));
+  else if (state.level === "none") command.print("The kill switch is lifted.");
+  else command.print(`The kill switch is at ${state.level}; running workers obey within a second.`);
+  return 0;
+}
+
+function placeLine(place: Place): string {
+  if ("fault" in place) return `cannot be read: ${place.fault}`;
+  const { level, reason, by, at } = place.state;
+  return at === undefined ? level : `${level} since ${at}, by ${by}: ${reason}`;
+}

@@ -1,0 +1,174 @@
+/** Persons' approvals: each key once, never the one that asked, each bound to what was approved. */
+import { bytesToHex } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { storedAddress, storedAtoken } from "../stored-values.js";
+import { endBeforeSlotInside } from "../withdrawals/endings.js";
+import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import {
+  type ApprovalDecision,
+  approvalDigest,
+  type ApprovalSignature,
+  type ApprovedTerms,
+  isSignedByApprover,
+} from "./approval-digest.js";
+import type { HashedPolicy } from "./policy.js";
+
+/** What a person says about a withdrawal. */
+export interface NewApproval {
+  readonly id: WithdrawalId;
+  /** The API key, or the operator of a command. */
+  readonly keyId: string;
+  readonly decision: ApprovalDecision;
+  /** 1-500 characters. */
+  readonly reason: string;
+  readonly signature?: ApprovalSignature | undefined;
+}
+
+/** What became of it; `done` also where the same was said before. */
+export type ApprovalOutcome =
+  | "done"
+  | "unknown"
+  /** It does not wait for approvals. */
+  | "not-pending"
+  /** The key that asked cannot approve. */
+  | "own-request"
+  /** The key, or the signature's, has said something else about it. */
+  | "said-otherwise"
+  /** Only signed approvals count. */
+  | "signature-needed"
+  /** Not by an approver of the policy, or not of this digest. */
+  | "bad-signature"
+  /** The policy changed meanwhile: what was looked at does not count any more. */
+  | "policy-changed";
+
+interface Row {
+  readonly customer_id: string;
+  readonly asset: string;
+  readonly destination: string;
+  readonly units: string;
+  readonly status: string;
+  readonly requested_by: string | null;
+  readonly signed: boolean;
+  readonly policy_hash: string | null;
+}
+
+/**
+ * Writes down what a person says. The last approval that is needed lets the withdrawal be paid; one
+ * rejection ends it, and the hold goes back, in the same commit.
+ * @throws RECOVERY
+ */
+export function decideWithdrawal(
+  database: SqlDatabase,
+  said: NewApproval,
+  by: { readonly policy: HashedPolicy; readonly chainId: bigint },
+): Promise<ApprovalOutcome> {
+  return database.transaction(async (tx) => {
+    // Held: what changes the withdrawal at this moment is seen, or sees this.
+    const [row] = await tx.query<Row>(
+      `SELECT customer_id, asset, destination, amount_units::text AS units, status, requested_by,
+              approvals_signed AS signed, approval_policy AS policy_hash
+         FROM withdrawal WHERE id = $1 FOR UPDATE`,
+      [said.id],
+    );
+    if (row === undefined) return "unknown";
+    const refusal = await refusalOf(tx, row, said, by);
+    if (refusal !== undefined) return refusal;
+    const outcome = await insert(tx, said, { policy: by.policy, terms: termsOf(row, said, by) });
+    if (outcome === "done") await appendEvents(tx, await advance(tx, said));
+    return outcome === "repeated" ? "done" : outcome;
+  });
+}
+
+async function refusalOf(
+  tx: Sql,
+  row: Row,
+  said: NewApproval,
+  { policy, chainId }: { readonly policy: HashedPolicy; readonly chainId: bigint },
+): Promise<ApprovalOutcome | undefined> {
+  const { decision, signature } = said;
+  if (row.status !== "pending_approval") {
+    return (await saidBefore(tx, said)) ? "done" : "not-pending";
+  }
+  if (row.policy_hash !== policy.hash) return "policy-changed";
+  if (decision === "approve" && row.requested_by === said.keyId) return "own-request";
+  if (signature === undefined) {
+    return row.signed && decision === "approve" ? "signature-needed" : undefined;
+  }
+  const digest = approvalDigest(termsOf(row, said, { chainId }), {
+    policyHash: policy.hash,
+    decision,
+  });
+  return isSignedByApprover(policy.policy, digest, signature) ? undefined : "bad-signature";
+}
+
+function termsOf(
+  row: Row,
+  { id }: NewApproval,
+  { chainId }: { readonly chainId: bigint },
+): ApprovedTerms {
+  return {
+    chainId,
+    withdrawalId: id,
+    customerId: row.customer_id,
+    asset: row.asset,
+    destination: storedAddress(row.destination),
+    amountUnits: storedAtoken(row.units),
+  };
+}
+
+/** Whether this key has said the same, under whichever policy. */
+async function saidBefore(tx: Sql, { id, keyId, decision }: NewApproval): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM withdrawal_approval
+      WHERE withdrawal_id = $1 AND key_id = $2 AND decision = $3 LIMIT 1`,
+    [id, keyId, decision],
+  );
+  return rows.length > 0;
+}
+
+async function insert(
+  tx: Sql,
+  said: NewApproval,
+  { policy, terms }: { readonly policy: HashedPolicy; readonly terms: ApprovedTerms },
+): Promise<"done" | "repeated" | "said-otherwise"> {
+  const { id, keyId, decision, reason, signature } = said;
+  const digest = bytesToHex(approvalDigest(terms, { policyHash: policy.hash, decision })).slice(2);
+  const rows = await tx.query(
+    `INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash, digest,
+       public_key, signature)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING id`,
+    [
+      id,
+      keyId,
+      decision,
+      reason,
+      policy.hash,
+      digest,
+      signature?.publicKey ?? null,
+      signature?.signature ?? null,
+    ],
+  );
+  if (rows.length > 0) return "done";
+  const same = await tx.query(
+    `SELECT 1 FROM withdrawal_approval
+      WHERE withdrawal_id = $1 AND policy_hash = $2 AND key_id = $3 AND decision = $4`,
+    [id, policy.hash, keyId, decision],
+  );
+  return same.length > 0 ? "repeated" : "said-otherwise";
+}
+
+async function advance(
+  tx: Sql,
+  { id, keyId, decision, reason }: NewApproval,
+): Promise<readonly NewEvent[]> {
+  if (decision === "reject") {
+    const words = `rule approvals: ${keyId} rejected it: ${reason}`;
+    const step = { id, reason: words, data: { rule: "approvals" } };
+    return (await endBeforeSlotInside(tx, "rejected", [step])).events;
+  }
+  const [answer] = await tx.query<{ met: boolean }>(`SELECT has_approvals($1) AS met`, [id]);
+  if (answer?.met !== true) return [];
+  return (await stepWithdrawals(tx, "accepted", [{ id }], ["pending_approval"])).events;
+}

@@ -1,0 +1,29 @@
+/** Pure: addresses that no withdrawal is ever paid to. */
+import { type Address, BURN_ADDRESS, parseAddress, ZERO_ADDRESS } from "../../chain/address.js";
+import { PRECOMPILES_BY_NAME } from "../../chain/evm/precompiles.js";
+import { SYSTEM_ADDRESSES } from "../../chain/networks.js";
+
+/** Accounts of the chain itself, and nobody's. */
+const NEVER_PAID: ReadonlySet<Address> = new Set([
+  ZERO_ADDRESS,
+  BURN_ADDRESS,
+  ...PRECOMPILES_BY_NAME.values(),
+  ...Object.values(SYSTEM_ADDRESSES).map((address) => parseAddress(address)),
+]);
+
+/** What an exchange has itself. */
+export interface OwnAddresses {
+  /** Hot wallets, all of them. */
+  readonly wallets: readonly Address[];
+  /** Contracts of the tokens that it serves. */
+  readonly tokenContracts: readonly Address[];
+}
+
+/** Whether nobody may be paid there. Own deposit addresses may: they are paid and credited. */
+export function isForbiddenDestination(destination: Address, own: OwnAddresses): boolean {
+  return (
+    NEVER_PAID.has(destination) ||
+    own.wallets.includes(destination) ||
+    own.tokenContracts.includes(destination)
+  );
+}

@@ -1,0 +1,69 @@
+/**
+ * `<home>/config/kill-switch.json`: the signer's own copy of the kill switch, so that a database or
+ * a queue that is lost, or lies, does not lift it.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { AppError, errorCode } from "../../chain/errors.js";
+import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
+import { isKillSwitchLevel, type KillSwitchState } from "./kill-switch-level.js";
+
+/** The file cannot be read or says nothing that can be understood: as good as the highest level. */
+export class KillSwitchFileError extends AppError<"KILL_SWITCH_UNREADABLE"> {}
+
+/** Longer files are none of ours. */
+const MAX_FILE_CHARACTERS = 65_536;
+
+/** Place of the switch in a home. */
+export function killSwitchPath(home: string): string {
+  return join(home, "config", "kill-switch.json");
+}
+
+/**
+ * What the file says now; it is read each time.
+ * @throws KILL_SWITCH_UNREADABLE
+ */
+export function readKillSwitchFile(file: string): KillSwitchState {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw unreadable(file, errorCode(cause), cause);
+  }
+  if (text.length > MAX_FILE_CHARACTERS) throw unreadable(file, "too long");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw unreadable(file, "not JSON", cause);
+  }
+  const read = (name: string): unknown => Reflect.get(Object(value), name);
+  const level = read("level");
+  if (!isKillSwitchLevel(level)) throw unreadable(file, "it names no level");
+  const [reason, by, at] = [read("reason"), read("by"), read("at")];
+  return {
+    level,
+    reason: typeof reason === "string" ? reason : "",
+    by: typeof by === "string" ? by : "",
+    at: typeof at === "string" ? at : undefined,
+  };
+}
+
+/** Replaces the file durably. Throws the system's fault. */
+export async function writeKillSwitchFile(file: string, state: KillSwitchState): Promise<void> {
+  await replaceFile(file, encodeKillSwitch(state), SECRET_MODE);
+}
+
+/** The file's text. */
+export function encodeKillSwitch({ level, reason, by, at }: KillSwitchState): string {
+  return `${JSON.stringify({ level, reason, by, at: at ?? null }, undefined, 2)}\n`;
+}
+
+function unreadable(file: string, what: string, cause?: unknown): KillSwitchFileError {
+  return new KillSwitchFileError(
+    "KILL_SWITCH_UNREADABLE",
+    `${file} cannot be used (${what}): nothing is signed until it can; ` +
+      "`causeway killswitch set` and `lift` write it",
+    { details: { file }, cause, retriable: true },
+  );
+}

@@ -1,0 +1,52 @@
+/** The kill switch in the ledger: append-only, its latest row counts. */
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { storedTime } from "../stored-values.js";
+import {
+  isKillSwitchLevel,
+  type KillSwitchLevel,
+  type KillSwitchState,
+  SWITCH_UNTOUCHED,
+} from "./kill-switch-level.js";
+
+/** Advisory lock: shared by whoever takes new requests, alone for who sets the switch. */
+const SWITCH_LOCK = 8_083_000_009n;
+
+/** What the ledger says now. */
+export async function readKillSwitch(sql: Sql): Promise<KillSwitchState> {
+  const [row] = await sql.query<{ level: string; reason: string; set_by: string; at: unknown }>(
+    `SELECT level, reason, set_by, at FROM kill_switch ORDER BY id DESC LIMIT 1`,
+  );
+  if (row === undefined) return SWITCH_UNTOUCHED;
+  const { level } = row;
+  if (!isKillSwitchLevel(level)) throw new Error(`the ledger holds an unknown level: ${level}`);
+  return { level, reason: row.reason, by: row.set_by, at: storedTime(row.at) };
+}
+
+/** The same, held: who sets the switch waits for the caller's commit, or is seen. */
+export async function lockKillSwitch(tx: Sql): Promise<KillSwitchState> {
+  await tx.query(`SELECT pg_advisory_xact_lock_shared($1::bigint)`, [SWITCH_LOCK]);
+  return readKillSwitch(tx);
+}
+
+/**
+ * Sets or lifts the switch. When it resolves, every commit that takes a request, a nonce or a
+ * signature was made before, or knows it.
+ * @returns what it said before
+ */
+export function setKillSwitch(
+  database: SqlDatabase,
+  wanted: { readonly level: KillSwitchLevel; readonly reason: string; readonly by: string },
+): Promise<KillSwitchState> {
+  return database.transaction(async (tx) => {
+    await tx.query(`SELECT pg_advisory_xact_lock($1::bigint)`, [SWITCH_LOCK]);
+    // Signatures are stored under these rows' locks.
+    await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
+    const before = await readKillSwitch(tx);
+    await tx.query(`INSERT INTO kill_switch (level, reason, set_by) VALUES ($1, $2, $3)`, [
+      wanted.level,
+      wanted.reason,
+      wanted.by,
+    ]);
+    return before;
+  });
+}

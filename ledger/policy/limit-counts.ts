@@ -1,0 +1,197 @@
+/**
+ * What limits have seen so far, counted in SQL under locks: requests that arrive at once are counted
+ * one after the other, also by several processes.
+ */
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAtoken, storedInteger } from "../stored-values.js";
+import {
+  type HashedPolicy,
+  type JudgedRequest,
+  type Limit,
+  type LimitSubject,
+  nameLimit,
+  rulesOf,
+} from "./policy.js";
+
+/** What was asked for in a window. */
+interface Count {
+  units: bigint;
+  count: number;
+}
+
+/** A limit with whom it counts for. */
+interface Counted {
+  readonly key: string;
+  readonly limit: Limit;
+  readonly asset: string;
+  readonly subject: string;
+}
+
+/** Subjects that are known when a request comes; its wallet is known when it gets a nonce. */
+const REQUEST_SUBJECTS: readonly LimitSubject[] = ["customer", "asset", "destination"];
+
+/** The row's own columns; what ended without payment counts no more. */
+const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {
+  customer: "w.customer_id = asked.subject",
+  destination: "w.destination = asked.subject",
+  asset: "true",
+};
+
+const WINDOW = `CASE WHEN asked.seconds IS NULL
+  THEN date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+  ELSE now() - asked.seconds * interval '1 second' END`;
+
+/** Sums of one transaction; requests that it takes are added as they are taken. */
+export class LimitCounts {
+  readonly #policy: HashedPolicy;
+  readonly #counts: Map<string, Count>;
+
+  private constructor(policy: HashedPolicy, counts: Map<string, Count>) {
+    this.#policy = policy;
+    this.#counts = counts;
+  }
+
+  /** Locks what the limits of these requests are counted by, and counts. */
+  static async lock(
+    tx: Sql,
+    policy: HashedPolicy,
+    requests: readonly JudgedRequest[],
+  ): Promise<LimitCounts> {
+    const counted = distinct(requests.flatMap((request) => countedFor(policy, request)));
+    if (counted.length === 0) return new LimitCounts(policy, new Map());
+    await tx.query(
+      `SELECT pg_advisory_xact_lock(place) FROM (
+         SELECT DISTINCT hashtextextended(key, 8084) AS place FROM unnest($1::text[]) AS key
+          ORDER BY 1) AS ordered`,
+      [counted.map(({ asset, subject, limit }) => `${limit.by} ${asset} ${subject}`)],
+    );
+    const counts = new Map<string, Count>();
+    for (const by of ["customer", "asset", "destination"] as const) {
+      const asked = counted.filter(({ limit }) => limit.by === by);
+      await countInto(tx, counts, asked, COUNTS[by]);
+    }
+    return new LimitCounts(policy, counts);
+  }
+
+  /** The first limit that a request would exceed; undefined for none. */
+  exceeded(request: JudgedRequest): string | undefined {
+    return countedFor(this.#policy, request).find(({ key, limit }) => {
+      const { units, count } = this.#counts.get(key) ?? { units: 0n, count: 0 };
+      return isExceeded(limit, { units: units + request.amountUnits, count: count + 1 });
+    })?.key;
+  }
+
+  /** Counts a request that was taken. */
+  add(request: JudgedRequest): void {
+    for (const { key } of countedFor(this.#policy, request)) {
+      const count = this.#counts.get(key) ?? { units: 0n, count: 0 };
+      count.units += request.amountUnits;
+      count.count += 1;
+      this.#counts.set(key, count);
+    }
+  }
+}
+
+/** Whether a limit of the policy counts by wallets for any of these assets. */
+export function walletLimits(policy: HashedPolicy, asset: string): readonly Limit[] {
+  return rulesOf(policy.policy, asset).limits.filter(({ by }) => by === "wallet");
+}
+
+/** Whether a sum is above a limit. */
+export function isExceeded(limit: Limit, { units, count }: Count): boolean {
+  return (
+    (limit.maxUnits !== undefined && units > limit.maxUnits) ||
+    (limit.maxCount !== undefined && count > limit.maxCount)
+  );
+}
+
+/** What a wallet was given to pay in a limit's window. */
+export async function countWallet(
+  tx: Sql,
+  { wallet, asset, limit }: { wallet: string; asset: string; limit: Limit },
+): Promise<Count> {
+  const rows = await tx.query<{ units: string; count: string }>(
+    `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
+       FROM (SELECT $3::bigint AS seconds) AS asked
+       JOIN nonce_slot s ON s.wallet = $1 AND s.taken_at >= ${WINDOW}
+       JOIN withdrawal w ON w.id = s.withdrawal_id AND w.asset = $2
+        AND w.status NOT IN ('failed', 'rejected', 'cancelled')`,
+    [wallet, asset, limit.window === "day" ? null : limit.window],
+  );
+  return { units: storedAtoken(rows[0]?.units), count: storedInteger(rows[0]?.count) };
+}
+
+/**
+ * The limit that a stored withdrawal exceeds by those that were accepted before it, in the window
+ * that ends with it; undefined for none. For policies that came after it.
+ */
+export async function exceededBefore(
+  tx: Sql,
+  policy: HashedPolicy,
+  request: JudgedRequest & { readonly id: string },
+): Promise<string | undefined> {
+  for (const { key, limit, asset, subject } of countedFor(policy, request)) {
+    const { by, window } = limit;
+    if (by === "wallet") continue;
+    const rows = await tx.query<{ units: string; count: string }>(
+      `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
+         FROM withdrawal own
+         JOIN (SELECT $2::text AS subject) AS asked ON true
+         JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]} AND w.position <= own.position
+          AND w.created_at >= CASE WHEN $4::bigint IS NULL
+            THEN date_trunc('day', own.created_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+            ELSE own.created_at - $4::bigint * interval '1 second' END
+          AND w.status NOT IN ('failed', 'rejected', 'cancelled')
+        WHERE own.id = $1`,
+      [request.id, subject, asset, window === "day" ? null : window],
+    );
+    const units = storedAtoken(rows[0]?.units);
+    if (isExceeded(limit, { units, count: storedInteger(rows[0]?.count) })) return key;
+  }
+  return undefined;
+}
+
+function countedFor(policy: HashedPolicy, request: JudgedRequest): Counted[] {
+  const { asset } = request;
+  return rulesOf(policy.policy, asset)
+    .limits.filter(({ by }) => REQUEST_SUBJECTS.includes(by))
+    .map((limit) => {
+      const subject = subjectOf(limit.by, request);
+      return { key: `${asset} ${nameLimit(limit)} ${subject}`, limit, asset, subject };
+    });
+}
+
+function subjectOf(by: LimitSubject, request: JudgedRequest): string {
+  if (by === "customer") return request.customerId;
+  return by === "destination" ? request.destination : request.asset;
+}
+
+function distinct(counted: readonly Counted[]): readonly Counted[] {
+  return [...new Map(counted.map((entry) => [entry.key, entry])).values()];
+}
+
+async function countInto(
+  tx: Sql,
+  counts: Map<string, Count>,
+  asked: readonly Counted[],
+  condition: string,
+): Promise<void> {
+  if (asked.length === 0) return;
+  const rows = await tx.query<{ key: string; units: string; count: string }>(
+    `SELECT asked.key, coalesce(sum(w.amount_units), 0)::text AS units, count(w.id)::text AS count
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+            AS asked (key, asset, subject, seconds)
+       LEFT JOIN withdrawal w ON ${condition} AND w.asset = asked.asset
+        AND w.created_at >= ${WINDOW} AND w.status NOT IN ('failed', 'rejected', 'cancelled')
+      GROUP BY asked.key`,
+    [
+      asked.map(({ key }) => key),
+      asked.map(({ asset }) => asset),
+      asked.map(({ subject }) => subject),
+      asked.map(({ limit }) => (limit.window === "day" ? null : limit.window)),
+    ],
+  );
+  for (const { key, units, count } of rows) {
+    counts.set(key, { units: storedAtoken(units), count: storedInteger(count) });
+  }
+}

@@ -1,0 +1,296 @@
+/** Untrusted text of a policy file to a policy; all faults are found at once. */
+import { type Address, parseStrictAddress } from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
+import { MAX_ATOKEN } from "../../chain/units.js";
+import type { ConfigFault } from "../../runtime/config/config.js";
+import {
+  type ApprovalRule,
+  type Approver,
+  type AssetRules,
+  type Limit,
+  LIMIT_SUBJECTS,
+  type Policy,
+  type Screening,
+} from "./policy.js";
+
+/** One wrong term. */
+export type PolicyFault = Omit<ConfigFault, "file">;
+
+/** What a text came to: a policy, or everything that is wrong with it. */
+export type ParsedPolicy =
+  | { readonly policy: Policy; readonly faults: readonly [] }
+  | { readonly policy: undefined; readonly faults: readonly PolicyFault[] };
+
+/** Entries of one list or table in the file: more is a mistake, or wants another tool. */
+const MAX_ENTRIES = 10_000;
+
+/** Rules of one kind for one asset; each limit is a sum for each request. */
+const MAX_RULES = 16;
+
+const MAX_APPROVALS = 16;
+const MAX_DELAY_HOURS = 24 * 365;
+const MAX_WINDOW_SECONDS = 31 * 86_400;
+const MAX_SHOWN_CHARACTERS = 80;
+
+const ASSET_PATTERN = /^(\*|[A-Za-z0-9_.:-]{1,64})$/;
+const CUSTOMER_PATTERN = /^[A-Za-z0-9_.:-]{1,64}$/;
+const UNITS_PATTERN = /^(0|[1-9][0-9]{0,77})$/;
+const NAME_PATTERN = /^[\x20-\x7e]{1,64}$/;
+const PUBLIC_KEY_PATTERN = /^[0-9a-f]{64}$/;
+const WINDOW_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+/** Reads a policy file's text. */
+export function parsePolicy(text: string): ParsedPolicy {
+  const reader = new Reader();
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const key = "(whole file)";
+    return { policy: undefined, faults: [{ key, value: errorMessage(error), allowed: "JSON" }] };
+  }
+  const policy = reader.policy(value);
+  return reader.faults.length === 0
+    ? { policy, faults: [] }
+    : { policy: undefined, faults: reader.faults };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Goes on after a fault with a harmless value, so that the others are found too. */
+class Reader {
+  readonly faults: PolicyFault[] = [];
+
+  policy(value: unknown): Policy {
+    const fields = this.fields(value, "", [
+      "format",
+      "assets",
+      "allowList",
+      "approvers",
+      "screening",
+    ]);
+    if (fields["format"] !== 1) this.fault("format", fields["format"], "1");
+    return {
+      assets: this.table(fields["assets"], "assets", ASSET_PATTERN, (rules, key) =>
+        this.assetRules(rules, key),
+      ),
+      allowList: this.allowList(fields["allowList"]),
+      approvers: this.list(fields["approvers"], "approvers", MAX_ENTRIES, (item, key) =>
+        this.approver(item, key),
+      ),
+      screening: fields["screening"] === null ? undefined : this.screening(fields["screening"]),
+    };
+  }
+
+  private assetRules(value: unknown, at: string): AssetRules {
+    const names = [
+      "minimumUnits",
+      "maximumUnits",
+      "feeUnits",
+      "signerDayMaxUnits",
+      "limits",
+      "approvals",
+    ];
+    const fields = this.fields(value, at, names);
+    const units = (name: string) => this.units(fields[name], `${at}.${name}`);
+    const optional = (name: string) => (fields[name] === null ? undefined : units(name));
+    const approvals = this.list(fields["approvals"], `${at}.approvals`, MAX_RULES, (item, key) =>
+      this.approvalRule(item, key),
+    );
+    approvals.forEach((rule, index) => {
+      const before = approvals[index - 1];
+      if (before === undefined) return;
+      if (rule.aboveUnits > before.aboveUnits && rule.needed >= before.needed) return;
+      const allowed = "larger amounts behind smaller ones, and no fewer approvals for them";
+      this.fault(`${at}.approvals[${index}]`, rule.aboveUnits.toString(), allowed);
+    });
+    return {
+      minimumUnits: units("minimumUnits"),
+      maximumUnits: optional("maximumUnits"),
+      feeUnits: units("feeUnits"),
+      signerDayMaxUnits: optional("signerDayMaxUnits"),
+      limits: this.list(fields["limits"], `${at}.limits`, MAX_RULES, (item, key) =>
+        this.limit(item, key),
+      ),
+      approvals,
+    };
+  }
+
+  private limit(value: unknown, at: string): Limit {
+    const fields = this.fields(value, at, ["by", "window", "maxUnits", "maxCount"]);
+    const by = LIMIT_SUBJECTS.find((subject) => subject === fields["by"]);
+    if (by === undefined) this.fault(`${at}.by`, fields["by"], `one of ${LIMIT_SUBJECTS.join()}`);
+    const { maxUnits, maxCount } = fields;
+    if (maxUnits === null && maxCount === null) {
+      this.fault(at, value, "a maxUnits, a maxCount or both");
+    }
+    return {
+      by: by ?? "customer",
+      window: this.window(fields["window"], `${at}.window`),
+      maxUnits: maxUnits === null ? undefined : this.units(maxUnits, `${at}.maxUnits`),
+      maxCount:
+        maxCount === null
+          ? undefined
+          : this.integer(maxCount, `${at}.maxCount`, { min: 0, max: 1_000_000_000 }),
+    };
+  }
+
+  private window(value: unknown, at: string): Limit["window"] {
+    if (value === "day") return value;
+    const [, count, unit] = /^([1-9][0-9]{0,6})([smhd])$/.exec(String(value)) ?? [];
+    const seconds = Number(count) * (WINDOW_SECONDS[unit ?? ""] ?? Number.NaN);
+    if (seconds <= MAX_WINDOW_SECONDS) return seconds;
+    this.fault(at, value, '"day" for the UTC day, or a length up to 31 days as "90s", "15m", "6h"');
+    return "day";
+  }
+
+  private approvalRule(value: unknown, at: string): ApprovalRule {
+    const fields = this.fields(value, at, ["aboveUnits", "needed", "signed"]);
+    const { signed } = fields;
+    if (typeof signed !== "boolean") this.fault(`${at}.signed`, signed, "true or false");
+    return {
+      aboveUnits: this.units(fields["aboveUnits"], `${at}.aboveUnits`),
+      needed: this.integer(fields["needed"], `${at}.needed`, { min: 1, max: MAX_APPROVALS }),
+      signed: signed === true,
+    };
+  }
+
+  private allowList(value: unknown): Policy["allowList"] {
+    const at = "allowList";
+    const fields = this.fields(value, at, ["delayHours", "others", "customers"]);
+    const { others } = fields;
+    if (others !== "any" && others !== "none") {
+      this.fault(`${at}.others`, others, '"any" or "none"');
+    }
+    const range = { min: 0, max: MAX_DELAY_HOURS };
+    return {
+      delayHours: this.integer(fields["delayHours"], `${at}.delayHours`, range),
+      others: others === "any" ? "any" : "none",
+      customers: this.table(
+        fields["customers"],
+        `${at}.customers`,
+        CUSTOMER_PATTERN,
+        (listed, key) =>
+          new Set(
+            this.list(listed, key, MAX_ENTRIES, (item, place) => this.address(item, place)).filter(
+              (address) => address !== undefined,
+            ),
+          ),
+      ),
+    };
+  }
+
+  private approver(value: unknown, at: string): Approver {
+    const fields = this.fields(value, at, ["name", "publicKey"]);
+    return {
+      name: this.text(fields["name"], `${at}.name`, NAME_PATTERN, "1 to 64 printable characters"),
+      publicKey: this.text(
+        fields["publicKey"],
+        `${at}.publicKey`,
+        PUBLIC_KEY_PATTERN,
+        "an Ed25519 public key, 64 lower-case hex digits",
+      ),
+    };
+  }
+
+  private screening(value: unknown): Screening {
+    const at = "screening";
+    const fields = this.fields(value, at, ["url", "timeoutMs", "reviewApprovals"]);
+    return {
+      url: this.text(fields["url"], `${at}.url`, /^https?:\/\/\S{1,2000}$/, "a URL of HTTP(S)"),
+      timeoutMs: this.integer(fields["timeoutMs"], `${at}.timeoutMs`, { min: 100, max: 60_000 }),
+      reviewApprovals: this.integer(fields["reviewApprovals"], `${at}.reviewApprovals`, {
+        min: 1,
+        max: MAX_APPROVALS,
+      }),
+    };
+  }
+
+  private fields(value: unknown, at: string, names: readonly string[]): Fields {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      this.fault(at === "" ? "(whole file)" : at, value, `an object with ${names.join(", ")}`);
+      return Object.fromEntries(names.map((name) => [name, null]));
+    }
+    const fields: Fields = Object.fromEntries(Object.entries(value));
+    const prefix = at === "" ? "" : `${at}.`;
+    for (const name of Object.keys(fields)) {
+      if (!names.includes(name)) this.fault(`${prefix}${name}`, fields[name], "no such term");
+    }
+    for (const name of names) {
+      // What is left out is not guessed at: a policy says everything.
+      if (!(name in fields)) this.fault(`${prefix}${name}`, undefined, "every term is written");
+    }
+    return fields;
+  }
+
+  private table<T>(
+    value: unknown,
+    at: string,
+    pattern: RegExp,
+    read: (item: unknown, key: string) => T,
+  ): ReadonlyMap<string, T> {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      this.fault(at, value, "an object");
+      return new Map();
+    }
+    const entries = Object.entries(value);
+    if (entries.length > MAX_ENTRIES) {
+      this.fault(at, `${entries.length} entries`, `at most ${MAX_ENTRIES}`);
+      return new Map();
+    }
+    return new Map(
+      entries.map(([name, item]): readonly [string, T] => {
+        const key = `${at}.${name}`;
+        if (!pattern.test(name)) this.fault(key, name, `a name of the form ${pattern.source}`);
+        return [name, read(item, key)];
+      }),
+    );
+  }
+
+  private list<T>(
+    value: unknown,
+    at: string,
+    most: number,
+    read: (item: unknown, key: string) => T,
+  ): readonly T[] {
+    if (Array.isArray(value) && value.length <= most) {
+      return value.map((item, index) => read(item, `${at}[${index}]`));
+    }
+    this.fault(at, value, `a list of at most ${most}`);
+    return [];
+  }
+
+  private units(value: unknown, at: string): bigint {
+    const isUnits = typeof value === "string" && UNITS_PATTERN.test(value);
+    if (isUnits && BigInt(value) <= MAX_ATOKEN) return BigInt(value);
+    this.fault(at, value, "a decimal string of the asset's smallest unit");
+    return 0n;
+  }
+
+  private integer(value: unknown, at: string, range: { min: number; max: number }): number {
+    const isInteger = typeof value === "number" && Number.isSafeInteger(value);
+    if (isInteger && value >= range.min && value <= range.max) return value;
+    this.fault(at, value, `a whole number from ${range.min} to ${range.max}`);
+    return range.min;
+  }
+
+  private text(value: unknown, at: string, pattern: RegExp, allowed: string): string {
+    if (typeof value === "string" && pattern.test(value)) return value;
+    this.fault(at, value, allowed);
+    return "";
+  }
+
+  private address(value: unknown, at: string): Address | undefined {
+    try {
+      return parseStrictAddress(value);
+    } catch {
+      this.fault(at, value, "0x and 40 hex digits, all lower case or with a right checksum");
+      return undefined;
+    }
+  }
+
+  private fault(key: string, value: unknown, allowed: string): void {
+    const shown = (JSON.stringify(value) ?? "nothing").slice(0, MAX_SHOWN_CHARACTERS);
+    this.faults.push({ key, value: shown, allowed });
+  }
+}

@@ -1,0 +1,125 @@
+/** What the ledger keeps of policies: their texts, when each came into force, what they decided. */
+import type { Address } from "../../chain/address.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import type { HashedPolicy } from "./policy.js";
+
+/** When a decision was taken. */
+export type DecisionStage = "accept" | "change" | "slot";
+
+/** What was decided: pay; wait for persons; reject; wait for something else. */
+export type DecisionOutcome = "pay" | "approve" | "reject" | "wait";
+
+/** A decision about one withdrawal. */
+export interface PolicyDecision {
+  readonly withdrawalId: WithdrawalId;
+  readonly outcome: DecisionOutcome;
+  /** Each rule that was asked, with what it said. */
+  readonly rules: Readonly<Record<string, unknown>>;
+}
+
+/** Writes decisions down, with the policy they were taken by. */
+export async function recordDecisions(
+  tx: Sql,
+  { policy, stage }: { readonly policy: HashedPolicy; readonly stage: DecisionStage },
+  decisions: readonly PolicyDecision[],
+): Promise<void> {
+  if (decisions.length === 0) return;
+  await tx.query(
+    `WITH version AS (
+       INSERT INTO policy_version (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING)
+     INSERT INTO policy_decision (withdrawal_id, policy_hash, stage, outcome, rules)
+     SELECT id, $1, $3, outcome, rules
+       FROM unnest($4::text[], $5::text[], $6::jsonb[]) AS input (id, outcome, rules)
+     ON CONFLICT (withdrawal_id, stage, policy_hash, outcome) DO NOTHING`,
+    [
+      policy.hash,
+      policy.text,
+      stage,
+      decisions.map(({ withdrawalId }) => withdrawalId),
+      decisions.map(({ outcome }) => outcome),
+      decisions.map(({ rules }) => JSON.stringify(rules)),
+    ],
+  );
+}
+
+/** The policy that came into force last; undefined before the first. */
+export async function activePolicyHash(sql: Sql): Promise<string | undefined> {
+  const [row] = await sql.query<{ policy_hash: string }>(
+    `SELECT policy_hash FROM policy_activation ORDER BY id DESC LIMIT 1`,
+  );
+  return row?.policy_hash;
+}
+
+/**
+ * Brings a policy into force: its text, the time, and which destinations are listed from now on.
+ * @returns false when it was in force already
+ */
+export function activatePolicy(database: SqlDatabase, policy: HashedPolicy): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('policy activation', 8083))`);
+    if ((await activePolicyHash(tx)) === policy.hash) return false;
+    await tx.query(
+      `INSERT INTO policy_version (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`,
+      [policy.hash, policy.text],
+    );
+    await tx.query(`INSERT INTO policy_activation (policy_hash) VALUES ($1)`, [policy.hash]);
+    await writeListings(tx, policy);
+    return true;
+  });
+}
+
+const LATEST_LISTING = `
+  SELECT DISTINCT ON (customer_id, destination) customer_id, destination, listed, at
+    FROM policy_listing ORDER BY customer_id, destination, id DESC`;
+
+/** What left the list and comes back is new again. */
+async function writeListings(tx: Sql, { policy }: HashedPolicy): Promise<void> {
+  const pairs = [...policy.allowList.customers].flatMap(([customerId, listed]) =>
+    [...listed].map((destination) => ({ customerId, destination })),
+  );
+  await tx.query(
+    `INSERT INTO policy_listing (customer_id, destination, listed)
+     SELECT coalesce(wanted.customer_id, known.customer_id),
+            coalesce(wanted.destination, known.destination), wanted.customer_id IS NOT NULL
+       FROM unnest($1::text[], $2::text[]) AS wanted (customer_id, destination)
+       FULL JOIN (SELECT * FROM (${LATEST_LISTING}) AS latest WHERE listed) AS known
+         USING (customer_id, destination)
+      WHERE (wanted.customer_id IS NULL) <> (known.customer_id IS NULL)`,
+    [pairs.map(({ customerId }) => customerId), pairs.map(({ destination }) => destination)],
+  );
+}
+
+/** A customer and where a payment is to go. */
+export interface ListedPair {
+  readonly customerId: string;
+  readonly destination: Address;
+}
+
+/**
+ * Those of the pairs that are listed, but not for as long as the policy wants. A customer without a
+ * list has nothing to wait for.
+ */
+export async function tooNewPairs<Pair extends ListedPair>(
+  sql: Sql,
+  { policy }: HashedPolicy,
+  pairs: readonly Pair[],
+): Promise<ReadonlySet<Pair>> {
+  const { customers, delayHours } = policy.allowList;
+  const listed = pairs.filter(({ customerId }) => customers.has(customerId));
+  if (listed.length === 0 || delayHours === 0) return new Set();
+  const rows = await sql.query<{ place: string }>(
+    `SELECT place::text FROM unnest($1::text[], $2::text[]) WITH ORDINALITY
+         AS asked (customer_id, destination, place)
+      WHERE NOT coalesce((
+        SELECT l.listed AND l.at <= now() - $3::integer * interval '1 hour' FROM policy_listing l
+         WHERE l.customer_id = asked.customer_id AND l.destination = asked.destination
+         ORDER BY l.id DESC LIMIT 1), false)`,
+    [
+      listed.map(({ customerId }) => customerId),
+      listed.map(({ destination }) => destination),
+      delayHours,
+    ],
+  );
+  return new Set(rows.flatMap(({ place }) => listed[Number(place) - 1] ?? []));
+}

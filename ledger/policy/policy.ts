@@ -1,0 +1,217 @@
+/**
+ * What an exchange allows itself to pay, as its policy file says it. Pure: the terms, their
+ * canonical text and hash, and the rules that need nothing but a request and the policy.
+ */
+import type { Address } from "../../chain/address.js";
+import { sha256 } from "../../chain/hashes.js";
+import { bytesToHex } from "../../chain/hex.js";
+
+/** Whom a limit counts for. */
+export const LIMIT_SUBJECTS = ["customer", "asset", "destination", "wallet"] as const;
+
+/** One of `LIMIT_SUBJECTS`. */
+export type LimitSubject = (typeof LIMIT_SUBJECTS)[number];
+
+/** A limit on what is asked for within a window. */
+export interface Limit {
+  readonly by: LimitSubject;
+  /** "day" is the UTC day; else the last so many seconds. */
+  readonly window: "day" | number;
+  /** Sum of amounts in the window, in the asset's smallest unit; undefined without such a bound. */
+  readonly maxUnits: bigint | undefined;
+  /** Withdrawals in the window; undefined without such a bound. */
+  readonly maxCount: number | undefined;
+}
+
+/** Amounts above which persons have to agree. */
+export interface ApprovalRule {
+  /** A larger amount needs them. */
+  readonly aboveUnits: bigint;
+  /** How many keys have to approve; none of them the one that asked. */
+  readonly needed: number;
+  /** Only approvals signed by one of the policy's approvers count. */
+  readonly signed: boolean;
+}
+
+/** Rules of one asset; amounts in its smallest unit. */
+export interface AssetRules {
+  readonly minimumUnits: bigint;
+  /** Most of one withdrawal; undefined without a bound. */
+  readonly maximumUnits: bigint | undefined;
+  /** Charged to the customer on top of the amount. */
+  readonly feeUnits: bigint;
+  /** Most that the signer signs within 24 hours, whatever the ledger says; undefined without one. */
+  readonly signerDayMaxUnits: bigint | undefined;
+  readonly limits: readonly Limit[];
+  /** Ascending by amount. */
+  readonly approvals: readonly ApprovalRule[];
+}
+
+/** Which destinations a customer may be paid to. */
+export interface AllowList {
+  /** A destination that was not on the list before is paid only so long after it was listed. */
+  readonly delayHours: number;
+  /** Where customers without a list may be paid: to every destination, or nowhere. */
+  readonly others: "any" | "none";
+  readonly customers: ReadonlyMap<string, ReadonlySet<Address>>;
+}
+
+/** A person whose signature counts. */
+export interface Approver {
+  readonly name: string;
+  /** Ed25519, 64 hex digits. */
+  readonly publicKey: string;
+}
+
+/** The service that is asked about each withdrawal before it is paid. */
+export interface Screening {
+  readonly url: string;
+  readonly timeoutMs: number;
+  /** How many approvals an answer "review" asks for. */
+  readonly reviewApprovals: number;
+}
+
+/** A whole policy. */
+export interface Policy {
+  /** By symbol; `DEFAULT_ASSET` has the rules of assets without their own. */
+  readonly assets: ReadonlyMap<string, AssetRules>;
+  readonly allowList: AllowList;
+  readonly approvers: readonly Approver[];
+  readonly screening: Screening | undefined;
+}
+
+/** A policy with the name that decisions carry. */
+export interface HashedPolicy {
+  readonly policy: Policy;
+  /** SHA-256 of `canonicalText`, 64 hex digits: the layout of the file does not count. */
+  readonly hash: string;
+  readonly text: string;
+}
+
+/** No asset can have this symbol. */
+export const DEFAULT_ASSET = "*";
+
+const NO_RULES: AssetRules = {
+  minimumUnits: 0n,
+  maximumUnits: undefined,
+  feeUnits: 0n,
+  signerDayMaxUnits: undefined,
+  limits: [],
+  approvals: [],
+};
+
+/** The policy of a new home: it forbids nothing. */
+export const PERMISSIVE_POLICY: Policy = {
+  assets: new Map([[DEFAULT_ASSET, NO_RULES]]),
+  allowList: { delayHours: 24, others: "any", customers: new Map() },
+  approvers: [],
+  screening: undefined,
+};
+
+/** Rules of an asset. */
+export function rulesOf({ assets }: Policy, asset: string): AssetRules {
+  return assets.get(asset) ?? assets.get(DEFAULT_ASSET) ?? NO_RULES;
+}
+
+/** A request as rules see it. */
+export interface JudgedRequest {
+  readonly customerId: string;
+  readonly asset: string;
+  readonly destination: Address;
+  readonly amountUnits: bigint;
+}
+
+/** Codes of pure rules that a request breaks. */
+export type BrokenRule = "BELOW_MINIMUM" | "ABOVE_MAXIMUM" | "DESTINATION_NOT_LISTED";
+
+/** The first rule about amount and destination that a request breaks; undefined for none. */
+export function brokenRule(policy: Policy, request: JudgedRequest): BrokenRule | undefined {
+  const { minimumUnits, maximumUnits } = rulesOf(policy, request.asset);
+  if (request.amountUnits < minimumUnits) return "BELOW_MINIMUM";
+  if (maximumUnits !== undefined && request.amountUnits > maximumUnits) return "ABOVE_MAXIMUM";
+  return isListed(policy.allowList, request) ? undefined : "DESTINATION_NOT_LISTED";
+}
+
+function isListed({ customers, others }: AllowList, request: JudgedRequest): boolean {
+  const listed = customers.get(request.customerId);
+  return listed === undefined ? others === "any" : listed.has(request.destination);
+}
+
+/** Approvals that an amount needs, by the highest threshold below it. */
+export function approvalsFor(
+  policy: Policy,
+  { asset, amountUnits }: Pick<JudgedRequest, "asset" | "amountUnits">,
+): Pick<ApprovalRule, "needed" | "signed"> {
+  const rule = rulesOf(policy, asset).approvals.findLast(
+    ({ aboveUnits }) => amountUnits > aboveUnits,
+  );
+  return rule ?? { needed: 0, signed: false };
+}
+
+/** Names a limit in reasons and decisions: "customer day". */
+export function nameLimit({ by, window }: Pick<Limit, "by" | "window">): string {
+  return `${by} ${window === "day" ? "day" : `${window}s`}`;
+}
+
+/** A policy with its hash. */
+export function hashPolicy(policy: Policy): HashedPolicy {
+  const text = canonicalText(policy);
+  return { policy, text, hash: bytesToHex(sha256(Buffer.from(text, "utf8"))).slice(2) };
+}
+
+/** JSON of all terms in one order, amounts as decimal strings: also what the file of a new home has. */
+export function canonicalText(policy: Policy): string {
+  return JSON.stringify(toPlain(policy));
+}
+
+/** The same for people: one term a line. */
+export function policyFileText(policy: Policy): string {
+  return `${JSON.stringify(toPlain(policy), undefined, 2)}\n`;
+}
+
+function toPlain({ assets, allowList, approvers, screening }: Policy): unknown {
+  return {
+    format: 1,
+    assets: Object.fromEntries(sorted(assets).map(([name, rules]) => [name, plainRules(rules)])),
+    allowList: {
+      delayHours: allowList.delayHours,
+      others: allowList.others,
+      customers: Object.fromEntries(
+        sorted(allowList.customers).map(([customer, listed]) => [customer, [...listed].toSorted()]),
+      ),
+    },
+    approvers: approvers.map(({ name, publicKey }) => ({ name, publicKey })),
+    screening:
+      screening === undefined
+        ? null
+        : {
+            url: screening.url,
+            timeoutMs: screening.timeoutMs,
+            reviewApprovals: screening.reviewApprovals,
+          },
+  };
+}
+
+function plainRules(rules: AssetRules): unknown {
+  return {
+    minimumUnits: rules.minimumUnits.toString(),
+    maximumUnits: rules.maximumUnits?.toString() ?? null,
+    feeUnits: rules.feeUnits.toString(),
+    signerDayMaxUnits: rules.signerDayMaxUnits?.toString() ?? null,
+    limits: rules.limits.map(({ by, window, maxUnits, maxCount }) => ({
+      by,
+      window: window === "day" ? window : `${window}s`,
+      maxUnits: maxUnits?.toString() ?? null,
+      maxCount: maxCount ?? null,
+    })),
+    approvals: rules.approvals.map(({ aboveUnits, needed, signed }) => ({
+      aboveUnits: aboveUnits.toString(),
+      needed,
+      signed,
+    })),
+  };
+}
+
+function sorted<T>(entries: ReadonlyMap<string, T>): readonly (readonly [string, T])[] {
+  return [...entries].toSorted(([left], [right]) => (left < right ? -1 : 1));
+}

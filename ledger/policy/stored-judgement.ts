@@ -1,0 +1,300 @@
+/** The policy about withdrawals that are stored: again when it changed, and when a nonce is taken. */
+import type { Address } from "../../chain/address.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { appendEvents, type NewEvent } from "../events.js";
+import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js";
+import { endBeforeSlotInside } from "../withdrawals/endings.js";
+import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { countWallet, exceededBefore, isExceeded, walletLimits } from "./limit-counts.js";
+import {
+  approvalsFor,
+  brokenRule,
+  type HashedPolicy,
+  type JudgedRequest,
+  nameLimit,
+} from "./policy.js";
+import {
+  type DecisionOutcome,
+  type DecisionStage,
+  recordDecisions,
+  tooNewPairs,
+} from "./policy-store.js";
+
+/** A withdrawal as judging needs it. */
+interface Stored extends JudgedRequest {
+  readonly id: WithdrawalId;
+  readonly status: string;
+  /** It was judged by this very policy before. */
+  readonly isJudged: boolean;
+  readonly verdict: string | null;
+  /** What the database holds its nonce against. */
+  readonly needs: string;
+  /** Approvals under this policy: all, and signed ones. */
+  readonly approvals: number;
+  readonly signedApprovals: number;
+}
+
+interface Judgement {
+  readonly stored: Stored;
+  readonly outcome: DecisionOutcome;
+  /** Rule and words of a rejection or a wait. */
+  readonly rule?: string;
+  readonly reason?: string;
+  readonly isOfWallet?: boolean;
+  readonly needed: number;
+  readonly signed: boolean;
+}
+
+/** What judging at the slot came to. */
+export interface SlotJudgement {
+  readonly allowed: ReadonlySet<WithdrawalId>;
+  /** Accepted ones that wait for something other than persons. */
+  readonly waiting: readonly {
+    readonly id: WithdrawalId;
+    readonly reason: string;
+    /** It is this wallet's own limit: another wallet may have room. */
+    readonly isOfWallet: boolean;
+  }[];
+  /** The caller appends them last. */
+  readonly events: readonly NewEvent[];
+}
+
+/**
+ * Judges accepted withdrawals that are about to get a nonce of a wallet, all locked by the caller. What
+ * the policy forbids by now ends as rejected, what needs persons goes back to waiting for them.
+ */
+export async function judgeAtSlot(
+  tx: Sql,
+  { policy, wallet }: { readonly policy: HashedPolicy; readonly wallet: Address },
+  ids: readonly WithdrawalId[],
+): Promise<SlotJudgement> {
+  if (ids.length === 0) return { allowed: new Set(), waiting: [], events: [] };
+  const judged = await judge(tx, policy, await readStored(tx, policy, ids));
+  const judgements = await withinWallet(tx, { policy, wallet }, judged);
+  const events = await apply(tx, policy, "slot", judgements);
+  return {
+    allowed: new Set(having(judgements, "pay").map(({ stored }) => stored.id)),
+    waiting: having(judgements, "wait").map(({ stored, reason, isOfWallet }) => ({
+      id: stored.id,
+      reason: `waits: ${reason}`,
+      isOfWallet: isOfWallet === true,
+    })),
+    events,
+  };
+}
+
+/** Withdrawals of one transaction when all that wait for persons are judged again. */
+const REJUDGED_AT_ONCE = 200;
+
+/**
+ * Judges what waits for persons under another policy than this one: other approvals, none, or
+ * rejection.
+ * @throws RECOVERY
+ */
+export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy): Promise<void> {
+  for (let after = 0; ; ) {
+    const last = await database.transaction(async (tx) => {
+      const rows = await tx.query<{ id: string; position: string }>(
+        `SELECT id, position::text FROM withdrawal
+          WHERE status = 'pending_approval' AND position > $1
+            AND approval_policy IS DISTINCT FROM $3
+          ORDER BY position LIMIT $2 FOR UPDATE`,
+        [after, REJUDGED_AT_ONCE, policy.hash],
+      );
+      const ids = rows.map(({ id }) => toWithdrawalId(id));
+      const judgements = await judge(tx, policy, await readStored(tx, policy, ids));
+      await appendEvents(tx, await apply(tx, policy, "change", judgements));
+      return rows.at(-1)?.position;
+    });
+    if (last === undefined) return;
+    after = storedInteger(last);
+  }
+}
+
+async function judge(
+  tx: Sql,
+  policy: HashedPolicy,
+  stored: readonly Stored[],
+): Promise<readonly Judgement[]> {
+  const tooNew = await tooNewPairs(tx, policy, stored);
+  const judgements: Judgement[] = [];
+  for (const entry of stored) {
+    const exceeded = entry.isJudged ? undefined : await exceededBefore(tx, policy, entry);
+    judgements.push(judgeOne(policy, entry, { isTooNew: tooNew.has(entry), exceeded }));
+  }
+  return judgements;
+}
+
+function judgeOne(
+  { policy }: HashedPolicy,
+  stored: Stored,
+  found: { readonly isTooNew: boolean; readonly exceeded: string | undefined },
+): Judgement {
+  const { screening } = policy;
+  const asked = approvalsFor(policy, stored);
+  const isReview = screening !== undefined && stored.verdict === "review";
+  const needed = isReview ? Math.max(asked.needed, screening.reviewApprovals) : asked.needed;
+  const { signed } = asked;
+  const base = { stored, needed, signed };
+  const reject = (rule: string): Judgement => {
+    return { ...base, outcome: "reject", rule, reason: `rule ${rule} of the policy` };
+  };
+  const broken = brokenRule(policy, stored);
+  if (broken !== undefined) return reject(broken);
+  if (found.exceeded !== undefined) return reject(`LIMIT_EXCEEDED ${found.exceeded}`);
+  if (screening !== undefined && stored.verdict === "deny") return reject("SCREENING");
+  const given = signed ? stored.signedApprovals : stored.approvals;
+  if (given < needed) return { ...base, outcome: "approve" };
+  if (stored.status !== "accepted") return { ...base, outcome: "pay" };
+  if (found.isTooNew) {
+    const reason = "its destination was listed too short a time ago";
+    return { ...base, outcome: "wait", rule: "DESTINATION_TOO_NEW", reason };
+  }
+  if (screening !== undefined && stored.verdict === null) {
+    const reason = "screening has not answered";
+    return { ...base, outcome: "wait", rule: "SCREENING", reason };
+  }
+  return { ...base, outcome: "pay" };
+}
+
+/** Lets those wait that are beyond what their wallet may pay in a window. */
+async function withinWallet(
+  tx: Sql,
+  { policy, wallet }: { readonly policy: HashedPolicy; readonly wallet: Address },
+  judgements: readonly Judgement[],
+): Promise<readonly Judgement[]> {
+  let kept = judgements;
+  for (const asset of new Set(judgements.map(({ stored }) => stored.asset))) {
+    for (const limit of walletLimits(policy, asset)) {
+      const sum = await countWallet(tx, { wallet, asset, limit });
+      kept = kept.map((judgement) => {
+        const { stored, outcome } = judgement;
+        if (outcome !== "pay" || stored.asset !== asset) return judgement;
+        const next = { units: sum.units + stored.amountUnits, count: sum.count + 1 };
+        if (isExceeded(limit, next)) {
+          const rule = `LIMIT_EXCEEDED ${asset} ${nameLimit(limit)}`;
+          const reason = `the wallet's limit (${nameLimit(limit)}) is used up`;
+          return { ...judgement, outcome: "wait" as const, rule, reason, isOfWallet: true };
+        }
+        Object.assign(sum, next);
+        return judgement;
+      });
+    }
+  }
+  return kept;
+}
+
+/** Writes what was decided. @returns events to append last */
+async function apply(
+  tx: Sql,
+  policy: HashedPolicy,
+  stage: DecisionStage,
+  judgements: readonly Judgement[],
+): Promise<readonly NewEvent[]> {
+  if (judgements.length === 0) return [];
+  await recordDecisions(
+    tx,
+    { policy, stage },
+    judgements.map(({ stored, outcome, rule, needed, signed }) => ({
+      withdrawalId: stored.id,
+      outcome,
+      rules: { approvals: needed, signed, ...(rule === undefined ? {} : { rule }) },
+    })),
+  );
+  await writeNeeds(tx, policy, judgements);
+  const pending = having(judgements, "approve").map(({ stored, needed }) => ({
+    id: stored.id,
+    data: { approvalsNeeded: needed },
+  }));
+  const rejected = having(judgements, "reject").map(({ stored, rule, reason }) => ({
+    id: stored.id,
+    reason: reason ?? "",
+    data: { rule },
+  }));
+  const free = having(judgements, "pay").map(({ stored }) => ({ id: stored.id }));
+  const results = [
+    await stepWithdrawals(tx, "pending_approval", pending, ["accepted"]),
+    await endBeforeSlotInside(tx, "rejected", rejected),
+    await stepWithdrawals(tx, "accepted", free, ["pending_approval"]),
+  ];
+  return results.flatMap(({ events }) => events);
+}
+
+/** What the database holds nonces against. */
+async function writeNeeds(
+  tx: Sql,
+  policy: HashedPolicy,
+  judged: readonly Judgement[],
+): Promise<void> {
+  const judgements = judged.filter(
+    ({ stored, needed, signed }) => stored.needs !== needsOf(needed, signed, policy.hash),
+  );
+  if (judgements.length === 0) return;
+  await tx.query(
+    `UPDATE withdrawal w
+        SET approvals_needed = input.needed, approvals_signed = input.signed,
+            approval_policy = CASE WHEN input.needed > 0 THEN $4 END
+       FROM unnest($1::text[], $2::integer[], $3::boolean[]) AS input (id, needed, signed)
+      WHERE w.id = input.id`,
+    [
+      judgements.map(({ stored }) => stored.id),
+      judgements.map(({ needed }) => needed),
+      judgements.map(({ signed }) => signed),
+      policy.hash,
+    ],
+  );
+}
+
+function needsOf(needed: number, signed: boolean, policyHash: string | null): string {
+  return needed === 0 ? "none" : `${needed} ${signed} ${policyHash}`;
+}
+
+function having(judgements: readonly Judgement[], outcome: DecisionOutcome): readonly Judgement[] {
+  return judgements.filter((judgement) => judgement.outcome === outcome);
+}
+
+async function readStored(
+  tx: Sql,
+  policy: HashedPolicy,
+  ids: readonly WithdrawalId[],
+): Promise<readonly Stored[]> {
+  const rows = await tx.query<
+    Record<"id" | "status" | "customer_id" | "asset" | "destination" | "units", string> & {
+      readonly is_judged: boolean;
+      readonly verdict: string | null;
+      readonly approvals: number;
+      readonly signed: number;
+      readonly approvals_needed: number;
+      readonly approvals_signed: boolean;
+      readonly approval_policy: string | null;
+    }
+  >(
+    `SELECT w.id, w.status, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
+            EXISTS (SELECT 1 FROM policy_decision d WHERE d.withdrawal_id = w.id
+                       AND d.policy_hash = $2 AND d.outcome IN ('pay', 'approve')) AS is_judged,
+            v.verdict, given.approvals, given.signed, w.approvals_needed, w.approvals_signed,
+            w.approval_policy
+       FROM withdrawal w
+       LEFT JOIN screening_verdict v ON v.withdrawal_id = w.id
+       CROSS JOIN LATERAL (
+         SELECT count(*)::integer AS approvals, count(a.signature)::integer AS signed
+           FROM withdrawal_approval a WHERE a.withdrawal_id = w.id AND a.policy_hash = $2
+            AND a.decision = 'approve') AS given
+      WHERE w.id = ANY ($1::text[]) ORDER BY w.position`,
+    [ids, policy.hash],
+  );
+  return rows.map((row) => ({
+    id: toWithdrawalId(row.id),
+    status: row.status,
+    customerId: row.customer_id,
+    asset: row.asset,
+    destination: storedAddress(row.destination),
+    amountUnits: storedAtoken(row.units),
+    isJudged: row.is_judged,
+    verdict: row.verdict,
+    needs: needsOf(row.approvals_needed, row.approvals_signed, row.approval_policy),
+    approvals: row.approvals,
+    signedApprovals: row.signed,
+  }));
+}

@@ -1,0 +1,187 @@
+/** Approvals over HTTP: who the key says that asks, what it may, and what everybody sees. */
+import { resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import request from "supertest";
+import { createApiKey } from "../../../ledger/access/api-keys.js";
+import { KeyRing } from "../../../ledger/access/key-ring.js";
+import type { AccessScope } from "../../../ledger/access/scopes.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
+import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
+import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
+import { APPROVERS, policyOf, signatureOf } from "./terms.js";
+
+let house: House;
+let server: HttpServer;
+let isStopped = false;
+const keys: Record<string, string> = {};
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 1_000_000n);
+  const policy = { current: async () => house.files.policy };
+  server = createHttpServer({
+    name: "withdrawal-api",
+    apiSpecPath: resolve("openapi/withdrawal.yaml"),
+    listen: { host: "127.0.0.1", port: 0 },
+    routes: createWithdrawalRoutes({
+      database: house.database,
+      accept: new AcceptQueue(house.database, {
+        onAccepted: () => undefined,
+        minimumAtoken: 0n,
+        policy,
+        isStopped: () => isStopped,
+        clock: systemClock,
+      }),
+      policy,
+      chainId: FAKE_CHAIN_ID,
+      tokens: [],
+      onCancelled: () => undefined,
+    }),
+    access: new KeyRing({
+      database: house.database,
+      fileKey: "file-key",
+      service: "withdrawal-api",
+      clock: systemClock,
+    }),
+    mapError: mapWithdrawalError,
+    readiness: () => ({ ready: true }),
+    log: silentLog,
+    metrics: createMetrics({ processMetrics: false }),
+    bodyLimitBytes: 4_096,
+  });
+  const scopes: Record<string, readonly AccessScope[]> = {
+    asker: ["withdrawals:write", "withdrawals:read", "approvals:write"],
+    ann: ["approvals:write", "withdrawals:read"],
+    ben: ["approvals:write"],
+    reader: ["withdrawals:read"],
+  };
+  for (const [name, granted] of Object.entries(scopes)) {
+    const made = await createApiKey(house.ledger.owner, {
+      name,
+      scopes: granted,
+      callsPerSecond: undefined,
+      expiresAt: undefined,
+    });
+    keys[name] = made.key;
+  }
+});
+
+afterAll(async () => {
+  await house.close();
+});
+
+const bearer = (who: string) => ({ Authorization: `Bearer ${keys[who] ?? who}` });
+
+let asked = 0;
+const ask = (amountUnits: string, key = `key ${asked++}`) =>
+  request(server.app)
+    .post("/v1/withdrawals")
+    .set(bearer("asker"))
+    .set("Idempotency-Key", key)
+    .send({ customerId: "alice", asset: "TOKEN", to: freshAddress(), amountAtoken: amountUnits });
+
+const say = (id: string, who: string, body: object) =>
+  request(server.app).post(`/v1/withdrawals/${id}/approvals`).set(bearer(who)).send(body);
+
+const YES = { decision: "approve", reason: "known payee" };
+
+describe("POST /v1/withdrawals/{id}/approvals", () => {
+  it("asks for two keys, none of them the one that asked, and shows what each said", async () => {
+    house.files.policy = policyOf({
+      approvals: [{ aboveUnits: 100n, needed: 2, signed: false }],
+      feeUnits: 7n,
+    });
+    const { body: pending, status } = await ask("500");
+    expect(status).toBe(201);
+    expect(pending).toMatchObject({
+      status: "pending_approval",
+      feeUnits: "7",
+      approvalsNeeded: 2,
+      approvalsGiven: 0,
+      policyHash: house.files.policy.hash,
+      approvals: [],
+    });
+    const { id } = pending;
+    const own = await say(id, "asker", YES);
+    expect([own.status, own.body.code]).toEqual([422, "OWN_REQUEST"]);
+    const lacking = await say(id, "reader", YES);
+    expect([lacking.status, lacking.body.details.scope]).toEqual([403, "approvals:write"]);
+    expect((await say(id, "ann", YES)).body).toMatchObject({ approvalsGiven: 1 });
+    expect((await say(id, "ann", YES)).status).toBe(200);
+    const listed = await request(server.app)
+      .get("/v1/withdrawals?status=pending_approval")
+      .set(bearer("reader"));
+    expect(listed.body.withdrawals.map((one: { id: string }) => one.id)).toContain(id);
+    const done = await say(id, "ben", YES);
+    expect(done.status).toBe(200);
+    expect(done.body).toMatchObject({ status: "accepted", approvalsGiven: 2 });
+    expect(done.body.approvals).toHaveLength(2);
+    expect(done.body.approvals[0]).toEqual({
+      keyId: expect.stringMatching(/^[a-z0-9]{12}$/),
+      decision: "approve",
+      reason: "known payee",
+      policyHash: house.files.policy.hash,
+      signed: false,
+      at: expect.stringMatching(/Z$/),
+    });
+    // The home's own key may approve, too: it is nobody's that asked.
+    const late = await say(id, "file-key", YES);
+    expect([late.status, late.body.code]).toEqual([409, "NOT_PENDING"]);
+  });
+
+  it("takes one rejection, and the customer has the hold and the fee again", async () => {
+    const before = await house.balance("alice");
+    const { body: pending } = await ask("500");
+    const ended = await say(pending.id, "ann", { decision: "reject", reason: "unknown payee" });
+    expect(ended.body).toMatchObject({
+      status: "rejected",
+      reason: expect.stringMatching(/^rule approvals: [a-z0-9]{12} rejected it: unknown payee$/),
+    });
+    expect(await house.balance("alice")).toEqual(before);
+  });
+
+  it("takes signatures of approvers, and answers each fault with its code", async () => {
+    house.files.policy = policyOf(
+      { approvals: [{ aboveUnits: 0n, needed: 1, signed: true }] },
+      { approvers: APPROVERS.slice(0, 1).map(({ name, publicKey }) => ({ name, publicKey })) },
+    );
+    const { body: pending } = await ask("500");
+    const terms = await house.read(pending.id);
+    const answers: (readonly [object, number, string])[] = [
+      [YES, 422, "SIGNATURE_NEEDED"],
+      [{ ...YES, ...signatureOf(1, terms, house.files.policy) }, 422, "BAD_SIGNATURE"],
+      [{ ...YES, publicKey: APPROVERS[0]?.publicKey }, 422, "INVALID_FIELD"],
+      [{ decision: "maybe", reason: "x" }, 422, "INVALID_FIELD"],
+      [{ decision: "approve", reason: " " }, 422, "INVALID_FIELD"],
+    ];
+    for (const [body, status, code] of answers) {
+      const answer = await say(pending.id, "ann", body);
+      expect([answer.status, answer.body.code]).toEqual([status, code]);
+    }
+    const signed = { ...YES, ...signatureOf(0, terms, house.files.policy) };
+    expect((await say(pending.id, "ann", signed)).body).toMatchObject({ status: "accepted" });
+    expect((await say("wd_none", "ann", YES)).status).toBe(404);
+  });
+});
+
+describe("POST /v1/withdrawals under a policy", () => {
+  it("is refused with the rule, and while withdrawals are stopped", async () => {
+    house.files.policy = policyOf({
+      limits: [{ by: "destination", window: "day", maxUnits: 10n, maxCount: undefined }],
+    });
+    const { status, body } = await ask("11");
+    expect([status, body.code]).toEqual([422, "LIMIT_EXCEEDED"]);
+    expect(body.details.rule).toMatch(/^TOKEN destination day 0x/);
+    isStopped = true;
+    const stopped = await ask("1");
+    expect([stopped.status, stopped.body.code]).toEqual([422, "WITHDRAWALS_STOPPED"]);
+    isStopped = false;
+    expect((await ask("1")).status).toBe(201);
+  });
+});

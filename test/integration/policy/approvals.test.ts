@@ -1,0 +1,214 @@
+/** Persons' approvals: who may, for what, and what they are worth when something changed. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import {
+  type ApprovalOutcome,
+  decideWithdrawal,
+  type NewApproval,
+} from "../../../ledger/policy/approvals.js";
+import type { HashedPolicy } from "../../../ledger/policy/policy.js";
+import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
+import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
+import { APPROVERS, policyOf, signatureOf } from "./terms.js";
+
+const TWO = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: false }] });
+const SIGNED = policyOf(
+  { approvals: [{ aboveUnits: 10n, needed: 2, signed: true }] },
+  { approvers: APPROVERS.slice(0, 2).map(({ name, publicKey }) => ({ name, publicKey })) },
+);
+
+let house: House;
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 1_000_000n);
+});
+
+afterAll(async () => {
+  await house.close();
+});
+
+async function pending(policy: HashedPolicy, amountUnits = 100n): Promise<Withdrawal> {
+  house.files.policy = policy;
+  return house.accept({ amountUnits, requestedBy: "asker" });
+}
+
+const say = (
+  { id }: Pick<Withdrawal, "id">,
+  keyId: string,
+  more: Partial<NewApproval> & { policy?: HashedPolicy } = {},
+): Promise<ApprovalOutcome> => {
+  const { policy = house.files.policy, ...said } = more;
+  return decideWithdrawal(
+    house.database,
+    { id, keyId, decision: "approve", reason: "looked at it", ...said },
+    { policy, chainId: FAKE_CHAIN_ID },
+  );
+};
+
+const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
+
+describe("a withdrawal above the threshold", () => {
+  it("waits for its approvals, with its hold, and shows who gave them", async () => {
+    const small = await pending(TWO, 10n);
+    expect(small).toMatchObject({ status: "accepted", approval: { needed: 0 } });
+    const before = await house.balance("alice");
+    const asked = await pending(TWO);
+    expect(asked).toMatchObject({
+      status: "pending_approval",
+      history: [{ status: "pending_approval" }],
+      approval: { needed: 2, policyHash: TWO.hash, approvals: [] },
+    });
+    expect((await house.balance("alice")).held).toBe(before.held + 100n);
+    expect(await say(asked, "ann")).toBe("done");
+    expect(await statusOf(asked)).toBe("pending_approval");
+    expect(await say(asked, "ben")).toBe("done");
+    const approved = await house.read(asked.id);
+    expect(approved.status).toBe("accepted");
+    expect(approved.approval.approvals.map(({ keyId }) => keyId)).toEqual(["ann", "ben"]);
+    const events = await house.database.query<{ type: string }>(
+      `SELECT type FROM event WHERE data->>'withdrawalId' = $1 ORDER BY seq`,
+      [asked.id],
+    );
+    expect(events.map(({ type }) => type)).toEqual([
+      "withdrawal.pending_approval",
+      "withdrawal.accepted",
+    ]);
+  });
+
+  it("is not approved by the key that asked, twice by one key, or after it ended", async () => {
+    const asked = await pending(TWO);
+    expect(await say(asked, "asker")).toBe("own-request");
+    expect(await say(asked, "ann")).toBe("done");
+    expect(await say(asked, "ann")).toBe("done");
+    expect(await say(asked, "ann", { decision: "reject" })).toBe("said-otherwise");
+    expect(await statusOf(asked)).toBe("pending_approval");
+    expect(await say({ id: `wd_${randomUUID()}` as Withdrawal["id"] }, "ann")).toBe("unknown");
+    expect(await cancelWithdrawal(house.database, asked.id, "not needed")).toBe("done");
+    expect(await statusOf(asked)).toBe("cancelled");
+    expect(await say(asked, "ben")).toBe("not-pending");
+  });
+
+  it("ends with one rejection, which gives the hold back and names the rule", async () => {
+    const before = await house.balance("alice");
+    const asked = await pending(TWO);
+    expect(await say(asked, "ann")).toBe("done");
+    expect(await say(asked, "ben", { decision: "reject", reason: "unknown payee" })).toBe("done");
+    const ended = await house.read(asked.id);
+    expect(ended).toMatchObject({ status: "rejected" });
+    expect(ended.reason).toBe("rule approvals: ben rejected it: unknown payee");
+    expect(await house.balance("alice")).toEqual(before);
+  });
+
+  it("moves once when approvals race", async () => {
+    const asked = await pending(TWO);
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => say(asked, `key ${index}`)),
+    );
+    expect(outcomes.filter((outcome) => outcome === "done")).toHaveLength(2);
+    expect((await house.read(asked.id)).history.map(({ status }) => status)).toEqual([
+      "pending_approval",
+      "accepted",
+    ]);
+  });
+});
+
+describe("a signed approval", () => {
+  it("counts only by an approver of the policy, over this withdrawal, policy and decision", async () => {
+    const asked = await pending(SIGNED);
+    const other = await pending(SIGNED);
+    const bad = [
+      signatureOf(2, asked, SIGNED),
+      signatureOf(0, other, SIGNED),
+      signatureOf(0, { ...asked, amountUnits: 99n }, SIGNED),
+      signatureOf(0, { ...asked, destination: freshAddress() }, SIGNED),
+      signatureOf(0, { ...asked, customerId: "bob" }, SIGNED),
+      signatureOf(0, asked, TWO),
+      signatureOf(0, asked, SIGNED, "reject"),
+      { ...signatureOf(0, asked, SIGNED), publicKey: APPROVERS[1]?.publicKey ?? "" },
+    ];
+    for (const signature of bad)
+      expect(await say(asked, "k1", { signature })).toBe("bad-signature");
+    expect(await say(asked, "k1")).toBe("signature-needed");
+    expect(await say(asked, "k1", { signature: signatureOf(0, asked, SIGNED) })).toBe("done");
+    // Another key, the same person.
+    expect(await say(asked, "k2", { signature: signatureOf(0, asked, SIGNED) })).toBe(
+      "said-otherwise",
+    );
+    expect(await say(asked, "k2", { signature: signatureOf(1, asked, SIGNED) })).toBe("done");
+    expect(await statusOf(asked)).toBe("accepted");
+    expect(await statusOf(other)).toBe("pending_approval");
+  });
+});
+
+describe("a policy that changes while persons are asked", () => {
+  it("makes what they said under the former one count no more", async () => {
+    const asked = await pending(TWO);
+    expect(await say(asked, "ann")).toBe("done");
+    const three = policyOf({ approvals: [{ aboveUnits: 0n, needed: 3, signed: false }] });
+    expect(await say(asked, "ben", { policy: three })).toBe("policy-changed");
+    await rejudgePending(house.database, three);
+    house.files.policy = three;
+    expect((await house.read(asked.id)).approval).toMatchObject({
+      needed: 3,
+      policyHash: three.hash,
+    });
+    for (const key of ["ann", "ben"]) expect(await say(asked, key)).toBe("done");
+    expect(await statusOf(asked)).toBe("pending_approval");
+    expect(await say(asked, "cleo")).toBe("done");
+    expect(await statusOf(asked)).toBe("accepted");
+  });
+
+  it("lets what needs nobody any more go on, and ends what it forbids, in order", async () => {
+    const [first, second] = [await pending(TWO), await pending(TWO)];
+    await rejudgePending(house.database, policyOf({ maximumUnits: 1_000n }));
+    expect([await statusOf(first), await statusOf(second)]).toEqual(["accepted", "accepted"]);
+    const [third, fourth] = [await pending(TWO), await pending(TWO, 200n)];
+    await rejudgePending(house.database, policyOf({ maximumUnits: 150n }));
+    expect([await statusOf(third), await statusOf(fourth)]).toEqual(["accepted", "rejected"]);
+    expect((await house.read(fourth.id)).reason).toBe("rule ABOVE_MAXIMUM of the policy");
+  });
+});
+
+describe("the database itself", () => {
+  it("refuses a nonce, a step and an approval that the rules refuse", async () => {
+    const asked = await pending(TWO);
+    const { owner } = house.ledger;
+    await expect(
+      owner.query(`UPDATE withdrawal SET status = 'accepted' WHERE id = $1`, [asked.id]),
+    ).rejects.toThrow("lacks approvals");
+    await expect(
+      owner.query(
+        `INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash,
+           digest) VALUES ($1, 'asker', 'approve', 'mine', $2, $3)`,
+        [asked.id, TWO.hash, "0".repeat(64)],
+      ),
+    ).rejects.toThrow("was asked for with this key");
+    await createHotWallet(owner, { wallet: WALLET, firstNonce: 0n });
+    const slot = (id: string) =>
+      owner.query(
+        `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+           reserved_atoken) VALUES ($1, 0, $2, 21000, 1, 0)`,
+        [WALLET, id],
+      );
+    await expect(slot(asked.id)).rejects.toThrow("lacks approvals");
+    const free = await pending(TWO, 1n);
+    const drill = { reason: "drill", by: "tests" };
+    await setKillSwitch(owner, { level: "stop-sign", ...drill });
+    await expect(slot(free.id)).rejects.toThrow("is stopped by the kill switch");
+    await setKillSwitch(owner, { level: "none", ...drill });
+    await slot(free.id);
+    await expect(
+      owner.query(`UPDATE withdrawal SET fee_units = 1 WHERE id = $1`, [asked.id]),
+    ).rejects.toThrow("cannot change its terms");
+    await expect(
+      owner.query(`UPDATE withdrawal SET requested_by = 'ann' WHERE id = $1`, [asked.id]),
+    ).rejects.toThrow("cannot change its terms");
+    await expect(owner.query(`DELETE FROM withdrawal_approval`)).rejects.toThrow("append-only");
+  });
+});

@@ -1,0 +1,195 @@
+/** The home's files in force: the keeper of the policy, and the commands of persons. */
+import { generateKeyPairSync } from "node:crypto";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { runDecideWithdrawal } from "../../../cli/commands/policy/approvals.js";
+import {
+  runLiftSwitch,
+  runSetSwitch,
+  runShowSwitch,
+} from "../../../cli/commands/policy/kill-switch.js";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import { killSwitchPath } from "../../../ledger/policy/kill-switch-file.js";
+import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { policyPath } from "../../../ledger/policy/policy-file.js";
+import { policyFileText } from "../../../ledger/policy/policy.js";
+import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
+import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { freshFile } from "../../helpers/signing.js";
+import { House, WALLET } from "../withdrawal-worker/house.js";
+import { policyOf } from "./terms.js";
+
+let house: House;
+let home: string;
+let printed: string[];
+
+beforeAll(async () => {
+  house = await House.open();
+  await house.fund("alice", 1_000_000n);
+});
+
+afterAll(async () => {
+  await house.close();
+});
+
+beforeEach(() => {
+  home = dirname(freshFile("x"));
+  mkdirSync(join(home, "config"));
+  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: WALLET }));
+  printed = [];
+});
+
+function command(url = house.ledger.url): LedgerCommand {
+  return {
+    home,
+    portOffset: 0,
+    json: false,
+    env: { DATABASE_URL: url },
+    signal: new AbortController().signal,
+    print: (text) => void printed.push(text),
+  };
+}
+
+const owner = () => command(house.ledger.owner.url);
+const DOWN = "postgres://nobody:x@127.0.0.1:1/none";
+const keeper = () =>
+  PolicyKeeper.open({ database: house.database, file: policyPath(home), log: silentLog });
+
+const active = async () => {
+  const rows = await house.database.query<{ policy_hash: string }>(
+    `SELECT policy_hash FROM policy_activation ORDER BY id`,
+  );
+  return rows.map(({ policy_hash: hash }) => hash);
+};
+
+describe("the keeper of the policy", () => {
+  it("writes the permissive one into a home that never had any, and brings changes into force", async () => {
+    const opened = await keeper();
+    const first = await opened.current();
+    expect(await active()).toEqual([first.hash]);
+    expect((await opened.current()).hash).toBe(first.hash);
+    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
+    const asking = policyOf({ approvals });
+    house.files.policy = asking;
+    const pending = await house.accept({ amountUnits: 10n });
+    expect(pending.status).toBe("pending_approval");
+    const fee = policyOf({ feeUnits: 1n });
+    writeFileSync(policyPath(home), policyFileText(fee.policy));
+    expect((await opened.current()).hash).toBe(fee.hash);
+    expect(await active()).toEqual([first.hash, fee.hash]);
+    // What waited for persons is judged by what is in force now.
+    expect((await house.read(pending.id)).status).toBe("accepted");
+  });
+
+  it("answers nothing while the file is wrong or gone, and says so until it is mended", async () => {
+    const text = policyFileText(policyOf({}).policy);
+    writeFileSync(policyPath(home), text);
+    const opened = await keeper();
+    writeFileSync(policyPath(home), "{");
+    await expect(opened.current()).rejects.toMatchObject({
+      code: "POLICY_UNREADABLE",
+      retriable: true,
+    });
+    expect(opened.trouble()).toContain("policy.json");
+    rmSync(policyPath(home));
+    await expect(opened.current()).rejects.toMatchObject({ code: "POLICY_UNREADABLE" });
+    // The ledger has known a policy: a home that lost it does not start with one that allows all.
+    await expect(keeper()).rejects.toThrow("is gone");
+    writeFileSync(policyPath(home), text);
+    await opened.current();
+    expect(opened.trouble()).toBeUndefined();
+  });
+});
+
+describe("causeway killswitch", () => {
+  const terms = { reason: "drill", operator: "ann" };
+
+  it("sets both places, shows them, and lifts both", async () => {
+    expect(await runShowSwitch(owner())).toBe(1);
+    expect(printed.join()).toContain("cannot be read");
+    expect(await runSetSwitch(owner(), { ...terms, level: "stop-sign" })).toBe(0);
+    expect(await readKillSwitch(house.database)).toMatchObject({ level: "stop-sign", by: "ann" });
+    expect(JSON.parse(readFileSync(killSwitchPath(home), "utf8"))).toMatchObject({
+      level: "stop-sign",
+      reason: "drill",
+    });
+    printed = [];
+    expect(await runShowSwitch(owner())).toBe(1);
+    expect(printed.join("\n").match(/stop-sign since .*, by ann: drill/g)).toHaveLength(2);
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
+    expect(await runShowSwitch(owner())).toBe(0);
+    await expect(runSetSwitch(owner(), { ...terms, level: "stop-all" })).rejects.toThrow("LEVEL");
+  });
+
+  it("stops the home's signer without the ledger, and lifts nothing without it", async () => {
+    const killSwitch = createKillSwitch({ sql: house.database, file: killSwitchPath(home) });
+    expect((await killSwitch.read()).level).toBe("stop-broadcast");
+    await ensureKillSwitchFile(killSwitchPath(home), house.database);
+    expect((await killSwitch.read()).level).toBe("none");
+    expect(await runSetSwitch(command(DOWN), { ...terms, level: "stop-sign" })).toBe(1);
+    expect(printed.join()).toContain("signer obeys");
+    expect((await killSwitch.read()).level).toBe("stop-sign");
+    expect(await runSetSwitch(command(DOWN), { ...terms, level: "stop-new" })).toBe(1);
+    expect(await runLiftSwitch(command(DOWN), terms)).toBe(1);
+    expect((await killSwitch.read()).level).toBe("stop-sign");
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
+    expect((await killSwitch.read()).level).toBe("none");
+  });
+
+  it("is only a person's to set: no service's role may", async () => {
+    await expect(
+      house.database.query(
+        `INSERT INTO kill_switch (level, reason, set_by) VALUES ('none', 'x', 'x')`,
+      ),
+    ).rejects.toThrow();
+  });
+
+  it("is what the ledger says where a home lost its file", async () => {
+    expect(await runSetSwitch(owner(), { ...terms, level: "stop-new" })).toBe(0);
+    rmSync(killSwitchPath(home));
+    await ensureKillSwitchFile(killSwitchPath(home), house.database);
+    expect(JSON.parse(readFileSync(killSwitchPath(home), "utf8"))).toMatchObject({
+      level: "stop-new",
+    });
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
+  });
+});
+
+describe("causeway withdrawals approve", () => {
+  it("signs with the operator's key, and takes no other key's word", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+    const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("hex");
+    const policy = policyOf(
+      { approvals: [{ aboveUnits: 0n, needed: 1, signed: true }] },
+      { approvers: [{ name: "ann", publicKey: raw }] },
+    );
+    house.files.policy = policy;
+    writeFileSync(policyPath(home), policyFileText(policy.policy));
+    const pem = (key: typeof privateKey) => key.export({ format: "pem", type: "pkcs8" }).toString();
+    const right = join(home, "right.pem");
+    writeFileSync(right, pem(privateKey));
+    const wrong = join(home, "wrong.pem");
+    writeFileSync(wrong, pem(generateKeyPairSync("ed25519").privateKey));
+    const { id } = await house.accept({ amountUnits: 10n });
+    const say = (signingKey?: string) =>
+      runDecideWithdrawal(owner(), {
+        id,
+        decision: "approve",
+        reason: "known payee",
+        operator: "ann",
+        ...(signingKey === undefined ? {} : { signingKey }),
+      });
+    expect(await say()).toBe(1);
+    expect(printed.join()).toContain("--signing-key");
+    expect(await say(wrong)).toBe(1);
+    await expect(say(policyPath(home))).rejects.toThrow("no Ed25519 key");
+    expect(await say(right)).toBe(0);
+    expect(await house.read(id)).toMatchObject({
+      status: "accepted",
+      approval: { approvals: [{ keyId: "operator:ann", signature: { publicKey: raw } }] },
+    });
+    expect(readFileSync(right, "utf8")).not.toContain(printed.join());
+  });
+});

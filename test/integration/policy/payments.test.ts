@@ -1,0 +1,410 @@
+/** The policy when nonces are taken and payments signed: what changed meanwhile, and who lies. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { readBooks } from "../../../ledger/books/reconcile-books.js";
+import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import type { KillSwitchLevel } from "../../../ledger/policy/kill-switch-level.js";
+import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { decideWithdrawal } from "../../../ledger/policy/approvals.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
+import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import type { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import { createWeb3Signer } from "../../../withdrawal-worker/signers/web3signer.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { bytesToHex } from "../../../chain/hex.js";
+import { laneRules, PERMISSIVE } from "../../helpers/signing.js";
+import { Web3SignerStub } from "../../helpers/web3signer-stub.js";
+import { freshAddress, House, TOKEN, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { APPROVERS, policyOf, signatureOf } from "./terms.js";
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+
+afterEach(async () => {
+  await house.close();
+});
+
+/** Rounds with blocks between them. */
+async function pass(lane: Lane, rounds = 2): Promise<void> {
+  for (let round = 0; round < rounds; round += 1) {
+    house.clock.ms += 2_000;
+    await lane.runRound(house.signal);
+    house.chain.mine();
+  }
+  await lane.runRound(house.signal);
+}
+
+const statusOf = async ({ id }: Pick<Withdrawal, "id">) => (await house.read(id)).status;
+
+const internalBreaks = async () => {
+  const books = await readBooks(house.database, await listWallets(house.database));
+  return books.native.internalBreaks;
+};
+
+/** What waits is looked at at once. */
+const hurry = () =>
+  house.database.query(`UPDATE withdrawal SET next_try_at = now()
+   WHERE status = 'accepted'`);
+
+/** Behind the database's back: as one who has taken it over would. */
+async function overwrite(sql: string, values: readonly unknown[]): Promise<void> {
+  await house.ledger.owner.query(`ALTER TABLE withdrawal DISABLE TRIGGER ALL`);
+  await house.ledger.owner.query(sql, values);
+  await house.ledger.owner.query(`ALTER TABLE withdrawal ENABLE TRIGGER ALL`);
+}
+
+describe("the service fee", () => {
+  it("is earned by a payment, and given back where nothing is paid", async () => {
+    house.files.policy = policyOf({ feeUnits: TOKEN });
+    const lane = house.lane();
+    const paid = await house.accept();
+    expect(await internalBreaks()).toEqual([]);
+    await pass(lane);
+    expect(await statusOf(paid)).toBe("settled");
+    expect(await internalBreaks()).toEqual([]);
+    expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
+    expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
+    const [refused, failing] = [freshAddress(), freshAddress()];
+    house.chain.reverting.add(refused);
+    house.chain.revertingOnChain.add(failing);
+    const before = await house.accept({ destination: refused, destinationText: refused });
+    const onChain = await house.accept({ destination: failing, destinationText: failing });
+    await pass(lane);
+    expect([await statusOf(before), await statusOf(onChain)]).toEqual(["failed", "failed"]);
+    expect(await house.balance("alice")).toEqual({ available: 98n * TOKEN, held: 0n });
+    expect(await house.accountAtoken("revenue:withdrawal_fees")).toBe(-TOKEN);
+  });
+});
+
+describe("a policy that changed since a request was accepted", () => {
+  it("ends what it forbids, later ones before earlier ones, and asks persons about the rest", async () => {
+    const [first, second] = [await house.accept(), await house.accept()];
+    const big = await house.accept({ amountUnits: 20n * TOKEN });
+    house.files.policy = policyOf({
+      maximumUnits: 10n * TOKEN,
+      limits: [{ by: "customer", window: "day", maxUnits: undefined, maxCount: 1 }],
+    });
+    await pass(house.lane());
+    expect(await Promise.all([first, second, big].map(statusOf))).toEqual([
+      "settled",
+      "rejected",
+      "rejected",
+    ]);
+    expect((await house.read(second.id)).reason).toContain("LIMIT_EXCEEDED");
+    expect((await house.read(big.id)).reason).toContain("ABOVE_MAXIMUM");
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
+  });
+
+  it("lets an approval count no more that was given under the former one", async () => {
+    const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
+    house.files.policy = policyOf({ approvals });
+    const asked = await house.accept({ requestedBy: "asker" });
+    const approve = () =>
+      decideWithdrawal(
+        house.database,
+        { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" },
+        { policy: house.files.policy, chainId: FAKE_CHAIN_ID },
+      );
+    expect(await approve()).toBe("done");
+    house.files.policy = policyOf({ approvals, maximumUnits: 50n * TOKEN });
+    const lane = house.lane();
+    await pass(lane);
+    expect(await statusOf(asked)).toBe("pending_approval");
+    expect((await house.read(asked.id)).nonce).toBeUndefined();
+    expect(await approve()).toBe("done");
+    await pass(lane);
+    expect(await statusOf(asked)).toBe("settled");
+  });
+
+  it("takes the nonce back from what the signer's file forbids by the time it is signed", async () => {
+    const { signer } = laneRules({
+      privateKey: WALLET_KEY,
+      chainId: FAKE_CHAIN_ID,
+      limits: { gasPriceCapAtoken: 1_000_000_000n, gasLimitMax: 1_000_000n },
+      sql: house.database,
+      files: { ...house.files, policy: policyOf({ maximumUnits: TOKEN }) },
+    });
+    const [big, small] = [await house.accept({ amountUnits: 2n * TOKEN }), await house.accept()];
+    await pass(house.laneWith({ signer }), 3);
+    const ended = await house.read(big.id);
+    expect(ended).toMatchObject({ status: "rejected", nonce: 0n });
+    expect(ended.reason).toContain("ABOVE_MAXIMUM of the signer");
+    expect(ended.history.map(({ status }) => status)).toContain("cancelling");
+    expect(await house.read(small.id)).toMatchObject({ status: "settled", nonce: 1n });
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
+  });
+
+  it("keeps a wallet within its own limit of a window: the others wait", async () => {
+    house.files.policy = policyOf({
+      limits: [{ by: "wallet", window: "day", maxUnits: 2n * TOKEN, maxCount: undefined }],
+    });
+    const early = [await house.accept(), await house.accept()];
+    const late = await house.accept();
+    await pass(house.lane());
+    expect(await Promise.all(early.map(statusOf))).toEqual(["settled", "settled"]);
+    const waiting = await house.read(late.id);
+    expect(waiting.status).toBe("accepted");
+    expect(waiting.reason).toContain("wallet's limit");
+  });
+});
+
+describe("the kill switch", () => {
+  const set = (level: KillSwitchLevel) =>
+    setKillSwitch(house.ledger.owner, { level, reason: "drill", by: "tests" });
+
+  it("stops a withdrawal in every state, and lets it go on from there", async () => {
+    const lane = house.lane();
+    const { id } = await house.accept();
+    await set("stop-sign");
+    await pass(lane);
+    expect(await statusOf({ id })).toBe("accepted");
+    expect(lane.status().blockedReason).toContain("kill switch stop-sign: drill");
+    await set("none");
+    // Sent, but no node has it: it is sent again, unless sending is stopped.
+    house.chain.wireFault = (methods) =>
+      methods.includes("eth_sendRawTransaction") ? "reset-before" : undefined;
+    await lane.runRound(house.signal).catch(() => undefined);
+    expect(await statusOf({ id })).toBe("signed");
+    house.chain.wireFault = () => undefined;
+    await set("stop-broadcast");
+    await pass(lane);
+    expect(await statusOf({ id })).toBe("signed");
+    expect(house.chain.arrived).toEqual([]);
+    await set("stop-sign");
+    house.clock.ms += 10_000;
+    await lane.runRound(house.signal);
+    // What was signed before goes out: only new signatures are stopped.
+    expect(await statusOf({ id })).toBe("broadcast");
+    await set("stop-broadcast");
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(await statusOf({ id })).toBe("settled");
+    await set("none");
+    expect(house.chain.balances.get(WALLET)).toBe(999n * TOKEN - 21_000n * 25_000_000n);
+  });
+
+  it("signs and sends nothing for any state before the chain's, and every one ends once lifted", async () => {
+    let isSilent = true;
+    const { signer } = house.context();
+    const mute: typeof signer = {
+      address: signer.address,
+      review: (payments) => signer.review(payments),
+      trouble: () => (isSilent ? "signer: silent" : signer.trouble()),
+      sign: async (intents, options) =>
+        isSilent
+          ? intents.map(() => ({ kind: "unanswered", reason: "silent" }) as const)
+          : signer.sign(intents, options),
+    };
+    const lane = house.laneWith({ signer: mute });
+    const slotted = await house.accept();
+    const cancelling = await house.accept();
+    await lane.runRound(house.signal);
+    expect(lane.status().blockedReason).toBe("signer: silent");
+    expect(await cancelWithdrawal(house.database, cancelling.id, "drill")).toBe("done");
+    const accepted = await house.accept();
+    house.files.policy = policyOf({ approvals: [{ aboveUnits: 0n, needed: 1, signed: false }] });
+    const pending = await house.accept();
+    house.files.policy = PERMISSIVE;
+    const all = [slotted, cancelling, accepted, pending];
+    const states = ["slotted", "cancelling", "accepted", "pending_approval"];
+    isSilent = false;
+    for (const level of ["stop-sign", "stop-broadcast"] as const) {
+      await set(level);
+      await pass(lane);
+      expect(await Promise.all(all.map(statusOf))).toEqual(states);
+    }
+    expect(house.chain.arrived).toEqual([]);
+    expect(await house.database.query(`SELECT 1 FROM withdrawal_attempt`)).toEqual([]);
+    // A person's word counts meanwhile; it pays nothing.
+    await rejudgePending(house.database, house.files.policy);
+    expect(await statusOf(pending)).toBe("accepted");
+    await set("none");
+    await pass(lane, 3);
+    expect(await Promise.all(all.map(statusOf))).toEqual([
+      "settled",
+      "cancelled",
+      "settled",
+      "settled",
+    ]);
+    expect(await house.balance("alice")).toEqual({ available: 97n * TOKEN, held: 0n });
+  });
+
+  it("in the signer's own file stops signing though the ledger knows nothing of it", async () => {
+    const lane = house.lane();
+    const { id } = await house.accept();
+    house.files.killSwitch = { level: "stop-sign", reason: "drill", by: "ann", at: undefined };
+    await pass(lane);
+    const waiting = await house.read(id);
+    expect(waiting.status).toBe("accepted");
+    expect(waiting.reason).toContain("kill switch stop-sign");
+    expect(waiting.nonce).toBeUndefined();
+    house.files.killSwitch = { ...house.files.killSwitch, level: "none" };
+    await hurry();
+    await pass(lane);
+    expect(await statusOf({ id })).toBe("settled");
+  });
+});
+
+describe("a signer before a ledger that lies", () => {
+  const SIGNED = policyOf(
+    { approvals: [{ aboveUnits: 0n, needed: 1, signed: true }] },
+    { approvers: APPROVERS.map(({ name, publicKey }) => ({ name, publicKey })) },
+  );
+
+  it("pays nobody whom the approver did not sign for", async () => {
+    house.files.policy = SIGNED;
+    const asked = await house.accept();
+    const signature = signatureOf(0, asked, SIGNED);
+    const said = { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" } as const;
+    const by = { policy: SIGNED, chainId: FAKE_CHAIN_ID };
+    expect(await decideWithdrawal(house.database, { ...said, signature }, by)).toBe("done");
+    const thief = freshAddress();
+    await overwrite(`UPDATE withdrawal SET destination = $2, destination_text = $2 WHERE id = $1`, [
+      asked.id,
+      thief,
+    ]);
+    const lane = house.lane();
+    await pass(lane, 3);
+    const ended = await house.read(asked.id);
+    expect(ended.status).toBe("rejected");
+    expect(ended.reason).toContain("APPROVALS_MISSING of the signer");
+    expect(house.chain.balances.get(thief)).toBeUndefined();
+    expect(await house.balance("alice")).toEqual({ available: 100n * TOKEN, held: 0n });
+    // Its nonce was used up by a transfer of nothing: the next payment follows.
+    house.files.policy = hashPolicy(PERMISSIVE_POLICY);
+    const next = await house.accept();
+    await pass(lane, 3);
+    expect(await house.read(next.id)).toMatchObject({ status: "settled", nonce: 1n });
+  });
+
+  it("signs no more in a day than its own file allows, whatever the ledger has forgotten", async () => {
+    house.files.policy = policyOf({ signerDayMaxUnits: 3n * TOKEN });
+    const lane = house.lane();
+    const paid = await house.accept({ amountUnits: 2n * TOKEN });
+    await pass(lane);
+    expect(await statusOf(paid)).toBe("settled");
+    const more = await house.accept({ amountUnits: 2n * TOKEN });
+    await pass(lane);
+    const waiting = await house.read(more.id);
+    expect(waiting).toMatchObject({ status: "accepted", nonce: undefined });
+    expect(waiting.reason).toContain("within 24 hours");
+    const less = await house.accept({ amountUnits: TOKEN });
+    await pass(lane);
+    expect(await statusOf(less)).toBe("settled");
+  });
+});
+
+describe("a signer that answers wrongly", () => {
+  it("is not asked again until a person has looked; then its nonce is used", async () => {
+    const stub = await Web3SignerStub.start(bytesToHex(WALLET_KEY), FAKE_CHAIN_ID);
+    const holder = createWeb3Signer({ url: stub.url, timeoutMs: 5_000, address: WALLET });
+    try {
+      const limits = { gasPriceCapAtoken: 1_000_000_000n, gasLimitMax: 1_000_000n };
+      const rules = laneRules({
+        privateKey: WALLET_KEY,
+        chainId: FAKE_CHAIN_ID,
+        limits,
+        sql: house.database,
+        files: house.files,
+        holder,
+      });
+      const lane = house.laneWith(rules);
+      const { id } = await house.accept();
+      stub.lie = "other-value";
+      await pass(lane);
+      expect(await house.isFrozen()).toBe(true);
+      expect(lane.status().blockedReason).toContain("the signer answered wrongly");
+      expect(await house.read(id)).toMatchObject({ status: "slotted", nonce: 0n, hashes: [] });
+      const asked = stub.methods.length;
+      await pass(lane);
+      expect(stub.methods).toHaveLength(asked);
+      stub.lie = undefined;
+      await releaseSigning(house.database, WALLET, "the signer was mended");
+      await pass(lane);
+      expect(await house.read(id)).toMatchObject({ status: "settled", nonce: 0n });
+    } finally {
+      await holder.close();
+      await stub.stop();
+    }
+  });
+});
+
+describe("screening", () => {
+  let service: Server;
+  let answers: Record<string, { status: number; body: string }>;
+  let asked: unknown[];
+
+  beforeEach(async () => {
+    asked = [];
+    answers = {};
+    service = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const terms = JSON.parse(Buffer.concat(chunks).toString());
+        asked.push(terms);
+        const { status, body } = answers[terms.destination] ?? { status: 503, body: "" };
+        response.writeHead(status).end(body);
+      });
+    });
+    await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/`;
+    house.files.policy = policyOf({}, { screening: { url, timeoutMs: 2_000, reviewApprovals: 1 } });
+  });
+
+  afterEach(async () => {
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+  });
+
+  const acceptTo = async (status: number, body: string) => {
+    const destination = freshAddress();
+    answers[destination] = { status, body };
+    return house.accept({ destination, destinationText: destination, requestedBy: "asker" });
+  };
+
+  it("decides by its answer, and pays nothing while there is none", async () => {
+    const silent = await acceptTo(500, "");
+    const unclear = await acceptTo(200, `{"decision":"maybe"}`);
+    const allowed = await acceptTo(200, `{"decision":"allow","reference":"r-1"}`);
+    const denied = await acceptTo(200, `{"decision":"deny"}`);
+    const review = await acceptTo(200, `{"decision":"review"}`);
+    const lane = house.lane();
+    await pass(lane);
+    const all = [silent, unclear, allowed, denied, review];
+    expect(await Promise.all(all.map(statusOf))).toEqual([
+      "accepted",
+      "accepted",
+      "settled",
+      "rejected",
+      "pending_approval",
+    ]);
+    expect((await house.read(silent.id)).reason).toContain("screening has not answered");
+    expect(asked[0]).toMatchObject({ withdrawalId: silent.id, amountUnits: TOKEN.toString() });
+    answers[silent.destination] = { status: 200, body: `{"decision":"allow"}` };
+    expect(
+      await decideWithdrawal(
+        house.database,
+        { id: review.id, keyId: "ann", decision: "approve", reason: "looked at it" },
+        { policy: house.files.policy, chainId: FAKE_CHAIN_ID },
+      ),
+    ).toBe("done");
+    await hurry();
+    await pass(lane);
+    expect(await Promise.all(all.map(statusOf))).toEqual([
+      "settled",
+      "accepted",
+      "settled",
+      "rejected",
+      "settled",
+    ]);
+  });
+});

@@ -1,0 +1,142 @@
+/** The policy as a file: every mistake at once, one hash for one meaning, never half believed. */
+import { rmSync, writeFileSync } from "node:fs";
+import { describe, expect, it } from "@jest/globals";
+import {
+  approvalsFor,
+  hashPolicy,
+  PERMISSIVE_POLICY,
+  policyFileText,
+  rulesOf,
+} from "../../../ledger/policy/policy.js";
+import { PolicyFile } from "../../../ledger/policy/policy-file.js";
+import { parsePolicy } from "../../../ledger/policy/policy-parser.js";
+import { ConfigError } from "../../../runtime/config/config.js";
+import { freshFile } from "../../helpers/signing.js";
+
+const plain = () => JSON.parse(policyFileText(PERMISSIVE_POLICY));
+
+describe("a policy's text", () => {
+  it("of a new home is complete, and forbids nothing", () => {
+    const { policy } = parsePolicy(policyFileText(PERMISSIVE_POLICY));
+    expect(policy).toEqual(PERMISSIVE_POLICY);
+    expect(Object.keys(plain().assets["*"])).toEqual([
+      "minimumUnits",
+      "maximumUnits",
+      "feeUnits",
+      "signerDayMaxUnits",
+      "limits",
+      "approvals",
+    ]);
+  });
+
+  it("has one hash however it is laid out, and another one for every other meaning", () => {
+    const text = policyFileText(PERMISSIVE_POLICY);
+    const parsed = (changed: string) => {
+      const { policy, faults } = parsePolicy(changed);
+      expect(faults).toEqual([]);
+      return hashPolicy(policy ?? PERMISSIVE_POLICY).hash;
+    };
+    const { format, assets, ...rest } = plain();
+    const hash = parsed(text);
+    expect(parsed(JSON.stringify({ ...rest, assets, format }))).toBe(hash);
+    expect(parsed(text.replace('"feeUnits": "0"', '"feeUnits": "1"'))).not.toBe(hash);
+    expect(parsed(text.replace('"delayHours": 24', '"delayHours": 25'))).not.toBe(hash);
+  });
+
+  it("reads every term", () => {
+    const text = plain();
+    text.assets.USDX = {
+      minimumUnits: "1",
+      maximumUnits: "100",
+      feeUnits: "2",
+      signerDayMaxUnits: "1000",
+      limits: [
+        { by: "customer", window: "15m", maxUnits: "50", maxCount: 3 },
+        { by: "wallet", window: "day", maxUnits: null, maxCount: 7 },
+      ],
+      approvals: [
+        { aboveUnits: "10", needed: 1, signed: false },
+        { aboveUnits: "50", needed: 2, signed: true },
+      ],
+    };
+    const { policy } = parsePolicy(JSON.stringify(text));
+    if (policy === undefined) throw new Error("not read");
+    expect(rulesOf(policy, "USDX")).toMatchObject({
+      maximumUnits: 100n,
+      signerDayMaxUnits: 1_000n,
+      limits: [
+        { by: "customer", window: 900, maxUnits: 50n, maxCount: 3 },
+        { by: "wallet", window: "day", maxUnits: undefined, maxCount: 7 },
+      ],
+    });
+    expect(rulesOf(policy, "OTHER")).toEqual(rulesOf(policy, "*"));
+    const needed = (amountUnits: bigint) => approvalsFor(policy, { asset: "USDX", amountUnits });
+    expect([10n, 11n, 50n, 51n].map((units) => needed(units).needed)).toEqual([0, 1, 1, 2]);
+    expect(needed(51n).signed).toBe(true);
+  });
+
+  it("is refused with all its mistakes at once, each with its place", () => {
+    const text = plain();
+    Object.assign(text.assets["*"], {
+      minimumUnits: 5,
+      feeUnits: "-1",
+      limits: [{ by: "nobody", window: "40d", maxUnits: null, maxCount: null }],
+      approvals: [
+        { aboveUnits: "10", needed: 2, signed: false },
+        { aboveUnits: "5", needed: 0, signed: "no" },
+      ],
+      extra: true,
+    });
+    delete text.assets["*"].signerDayMaxUnits;
+    text.allowList.customers = { alice: ["0x12"], "not a customer": [] };
+    text.approvers = [{ name: "", publicKey: "aa" }];
+    text.screening = { url: "ftp://x", timeoutMs: 1, reviewApprovals: 0 };
+    text.format = 2;
+    const { faults } = parsePolicy(JSON.stringify(text));
+    expect([...new Set(faults.map(({ key }) => key))].toSorted()).toEqual(
+      [
+        "format",
+        "assets.*.minimumUnits",
+        "assets.*.feeUnits",
+        "assets.*.signerDayMaxUnits",
+        "assets.*.extra",
+        "assets.*.limits[0]",
+        "assets.*.limits[0].by",
+        "assets.*.limits[0].window",
+        "assets.*.approvals[1]",
+        "assets.*.approvals[1].needed",
+        "assets.*.approvals[1].signed",
+        "allowList.customers.alice[0]",
+        "allowList.customers.not a customer",
+        "approvers[0].name",
+        "approvers[0].publicKey",
+        "screening.url",
+        "screening.timeoutMs",
+        "screening.reviewApprovals",
+      ].toSorted(),
+    );
+    for (const broken of ["{", "[]", "null", "3"]) {
+      expect(parsePolicy(broken).faults.length).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe("a policy's file", () => {
+  it("is read again when it changes, and refused while it is wrong or gone", () => {
+    const path = freshFile("policy.json");
+    const text = policyFileText(PERMISSIVE_POLICY);
+    writeFileSync(path, text);
+    const file = new PolicyFile(path);
+    const { hash } = file.read();
+    expect(file.read().hash).toBe(hash);
+    writeFileSync(path, text.replace('"feeUnits": "0"', '"feeUnits": "10"'));
+    expect(file.read().hash).not.toBe(hash);
+    writeFileSync(path, "{");
+    expect(() => file.read()).toThrow(ConfigError);
+    expect(() => file.read()).toThrow(path);
+    rmSync(path);
+    expect(() => file.read()).toThrow(ConfigError);
+    writeFileSync(path, text);
+    expect(file.read().hash).toBe(hash);
+  });
+});

@@ -1,0 +1,187 @@
+/**
+ * What every signer promises, whoever holds the key: the bytes of the intent, nothing else, and a
+ * wrong answer never leaves it.
+ */
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { Transaction } from "ethers";
+import { createCommandSigner } from "../../../../withdrawal-worker/signers/command-signer.js";
+import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
+import type { KeyHolder } from "../../../../withdrawal-worker/signers/signer-port.js";
+import { createWeb3Signer } from "../../../../withdrawal-worker/signers/web3signer.js";
+import { signerOver } from "../../../helpers/signing.js";
+import { type Lie, Web3SignerStub } from "../../../helpers/web3signer-stub.js";
+import { ADDRESS, cancelOn, KEY, LIMITS, paymentOn, signedByEthers, WALLET } from "./intents.js";
+
+const { signal } = new AbortController();
+const PROGRAM = fileURLToPath(new URL("signing-program.mjs", import.meta.url));
+
+let stub: Web3SignerStub;
+const holders: KeyHolder[] = [];
+
+beforeAll(async () => {
+  stub = await Web3SignerStub.start(WALLET.privateKey, 6940n);
+});
+
+afterEach(() => {
+  stub.lie = undefined;
+});
+
+afterAll(async () => {
+  for (const holder of holders) await holder.close();
+  await stub.stop();
+});
+
+const opened = (holder: KeyHolder) => {
+  holders.push(holder);
+  return signerOver(holder, { chainId: 6940n, limits: LIMITS });
+};
+const web3 = (timeoutMs = 5_000) =>
+  opened(createWeb3Signer({ url: stub.url, timeoutMs, address: ADDRESS }));
+const program = (mode: string, timeoutMs = 10_000) =>
+  opened(
+    createCommandSigner({
+      command: [process.execPath, PROGRAM, WALLET.privateKey, mode],
+      timeoutMs,
+      address: ADDRESS,
+    }),
+  );
+
+const SIGNERS = {
+  keystore: () => opened(createKeyHolder(KEY)),
+  web3signer: () => web3(),
+  command: () => program("honest"),
+  "command with s in the upper half": () => program("upper-half"),
+};
+
+describe.each(Object.entries(SIGNERS))("the signer %s", (_name, open) => {
+  it("signs the bytes that ethers signs, in order, payments and transfers of nothing", async () => {
+    const signer = open();
+    const intents = [paymentOn(7n), paymentOn(8n, 1n), cancelOn(9n)];
+    const outcomes = await signer.sign(intents, { signal });
+    for (const [index, intent] of intents.entries()) {
+      const raw = await signedByEthers(intent);
+      expect(outcomes[index]).toEqual({
+        kind: "signed",
+        raw,
+        hash: Transaction.from(raw).hash,
+      });
+    }
+    expect(signer.address).toBe(ADDRESS);
+    expect(signer.trouble()).toBeUndefined();
+  });
+
+  it("signs nothing that is not the payment that it is meant for", async () => {
+    const signer = open();
+    const payment = paymentOn(7n);
+    const wrong = [
+      { ...payment, to: ADDRESS },
+      { ...payment, valueAtoken: payment.valueAtoken + 1n },
+      { ...payment, data: Uint8Array.of(1) },
+      { ...payment, chainId: 6941n },
+      { ...payment, asset: "USDX" },
+      { ...cancelOn(7n), valueAtoken: 1n },
+      { ...cancelOn(7n), to: payment.to },
+    ];
+    for (const intent of wrong) {
+      const [outcome] = await signer.sign([intent], { signal });
+      expect(outcome?.kind).toBe("wrong");
+    }
+  });
+
+  it("never signs above the cap of price or gas", async () => {
+    for (const change of [{ gasPriceAtoken: 1_000_000_001n }, { gasLimit: 100_001n }]) {
+      const [outcome] = await open().sign([{ ...paymentOn(7n), ...change }], { signal });
+      expect(outcome?.kind).toBe("wrong");
+    }
+  });
+});
+
+describe("a Web3Signer", () => {
+  const LIES: readonly (readonly [Lie, string])[] = [
+    ["wrong-chain", "chainId"],
+    ["high-s", "INVALID_SIGNATURE"],
+    ["other-key", "sender"],
+    ["other-value", "value"],
+    ["other-nonce", "nonce"],
+    ["other-recipient", "to"],
+    ["more-gas", "gasLimit"],
+    ["calldata", "data"],
+    ["garbage", "answer"],
+    ["not-hex", "answer"],
+    ["wrong-id", "answer"],
+  ];
+
+  it.each(LIES)("that lies (%s) is believed nothing", async (lie, named) => {
+    const signer = web3();
+    stub.lie = lie;
+    const outcomes = await signer.sign([paymentOn(7n), paymentOn(8n)], { signal });
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["wrong", "wrong"]);
+    expect(outcomes[0]).toMatchObject({ reason: expect.stringContaining(named) });
+    expect(signer.trouble()).toContain(named);
+  });
+
+  it.each(["too-many-requests", "refusal"] as const)(
+    "that does not sign (%s) is asked again, and then signs the same nonce",
+    async (lie) => {
+      const signer = web3();
+      stub.lie = lie;
+      const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+      expect(outcome?.kind).toBe("unanswered");
+      expect(signer.trouble()).toContain("the signer did not sign");
+      stub.lie = undefined;
+      const [after] = await signer.sign([paymentOn(7n)], { signal });
+      expect(after).toMatchObject({ raw: await signedByEthers(paymentOn(7n)) });
+      expect(signer.trouble()).toBeUndefined();
+    },
+  );
+
+  it("that falls silent after signing costs a repeat, not a nonce", async () => {
+    const signer = web3(100);
+    const before = stub.signed;
+    stub.lie = "silent-after-signing";
+    const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("unanswered");
+    expect(stub.signed).toBe(before + 1);
+    stub.lie = undefined;
+    const [after] = await signer.sign([paymentOn(7n)], { signal });
+    expect(after).toMatchObject({ raw: await signedByEthers(paymentOn(7n)) });
+  });
+
+  it("is asked to sign, and never to send", () => {
+    expect(new Set(stub.methods)).toEqual(new Set(["eth_signTransaction"]));
+  });
+});
+
+describe("a signer's program", () => {
+  it.each(["garbage", "other-digest"])("that lies (%s) is believed nothing", async (mode) => {
+    const [outcome] = await program(mode).sign([paymentOn(7n)], { signal });
+    expect(outcome?.kind).toBe("wrong");
+  });
+
+  it.each(["dies", "refuses"])("that does not sign (%s) is asked again", async (mode) => {
+    const signer = program(mode);
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+      expect(outcome?.kind).toBe("unanswered");
+    }
+  });
+
+  it("that says nothing is ended, and the next one starts anew", async () => {
+    const [outcome] = await program("silent", 100).sign([paymentOn(7n)], { signal });
+    expect(outcome).toMatchObject({
+      kind: "unanswered",
+      reason: expect.stringContaining("100 ms"),
+    });
+  });
+
+  it("that is not there is no reason to end", async () => {
+    const command = ["/nowhere/signer"];
+    const signer = opened(createCommandSigner({ command, timeoutMs: 5_000, address: ADDRESS }));
+    const [outcome] = await signer.sign([paymentOn(7n)], { signal });
+    expect(outcome).toMatchObject({
+      kind: "unanswered",
+      reason: expect.stringContaining("ENOENT"),
+    });
+  });
+});

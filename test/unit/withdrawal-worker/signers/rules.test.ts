@@ -1,0 +1,214 @@
+/** What a signer refuses by itself, and what it remembers of what it signed. */
+import { writeFileSync } from "node:fs";
+import { describe, expect, it } from "@jest/globals";
+import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
+import { encodeTransfer } from "../../../../chain/erc20.js";
+import { hexToBytes } from "../../../../chain/hex.js";
+import { SWITCH_UNTOUCHED } from "../../../../ledger/policy/kill-switch-level.js";
+import { KillSwitchFileError } from "../../../../ledger/policy/kill-switch-file.js";
+import type { SignerRules } from "../../../../withdrawal-worker/signers/policy-signer.js";
+import { createKeyHolder } from "../../../../withdrawal-worker/signers/keystore-holder.js";
+import type {
+  SigningIntent,
+  SigningOutcome,
+} from "../../../../withdrawal-worker/signers/signer-port.js";
+import { SignerTotals } from "../../../../withdrawal-worker/signers/signer-totals.js";
+import { freshFile, PERMISSIVE, type RuleFiles, signerOver } from "../../../helpers/signing.js";
+import { APPROVERS, policyOf, signatureOf } from "../../../integration/policy/terms.js";
+import { toWithdrawalId } from "../../../../ledger/withdrawals/withdrawal-id.js";
+import { ADDRESS, cancelOn, KEY, LIMITS, PAYEE, paymentOn } from "./intents.js";
+
+const { signal } = new AbortController();
+const HOUR_MS = 3_600_000;
+
+class HandClock {
+  ms = 500_000 * HOUR_MS;
+  nowMs = () => this.ms;
+  monotonicMs = () => this.ms;
+}
+
+function open(files: Partial<RuleFiles> = {}, rules: Partial<SignerRules> = {}) {
+  const all: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED, ...files };
+  const chainId = rules.chainId ?? 6940n;
+  return signerOver(createKeyHolder(KEY), { limits: LIMITS, ...rules, chainId }, all);
+}
+
+const codes = (outcomes: readonly SigningOutcome[]) =>
+  outcomes.map((outcome) => (outcome.kind === "refused" ? outcome.code : outcome.kind));
+
+const signed = async (
+  signer: ReturnType<typeof open>,
+  ...intents: readonly SigningIntent[]
+): Promise<readonly string[]> => codes(await signer.sign(intents, { signal }));
+
+const to = (destination: SigningIntent["to"]): SigningIntent => ({
+  ...paymentOn(1n),
+  to: destination,
+  destination,
+});
+
+describe("a signer's own rules", () => {
+  it("stop at the switch's level, cancelling transfers included", async () => {
+    for (const [level, expected] of [
+      ["stop-new", "signed"],
+      ["stop-sign", "STOPPED"],
+      ["stop-broadcast", "STOPPED"],
+    ] as const) {
+      const signer = open({ killSwitch: { ...SWITCH_UNTOUCHED, level, reason: "drill" } });
+      expect(await signed(signer, paymentOn(1n), cancelOn(2n))).toEqual([expected, expected]);
+      expect(signer.review([paymentOn(1n)]).map((refusal) => refusal?.code)).toEqual([
+        expected === "signed" ? undefined : expected,
+      ]);
+    }
+  });
+
+  it("stop while the switch or the policy cannot be read", async () => {
+    const unreadable = () => {
+      throw new KillSwitchFileError("KILL_SWITCH_UNREADABLE", "gone");
+    };
+    for (const rules of [{ readKillSwitch: unreadable }, { readPolicy: unreadable }]) {
+      expect(await signed(open({}, rules), paymentOn(1n))).toEqual(["POLICY_UNREADABLE"]);
+    }
+  });
+
+  it("pay no wallet of ours, no contract of a token, nobody's and none of the chain's accounts", async () => {
+    const token = parseAddress(`0x${"70".repeat(20)}`);
+    const signer = open({}, { own: { wallets: [ADDRESS], tokenContracts: [token] } });
+    const forbidden = [
+      ADDRESS,
+      token,
+      BURN_ADDRESS,
+      parseAddress(`0x${"00".repeat(20)}`),
+      parseAddress(`0x${"00".repeat(19)}01`),
+      parseAddress("0x0000000000000000000000000000000000fee001"),
+    ];
+    for (const destination of forbidden) {
+      expect(await signed(signer, to(destination))).toEqual(["FORBIDDEN_DESTINATION"]);
+    }
+    expect(await signed(signer, to(PAYEE))).toEqual(["signed"]);
+  });
+
+  it("bound the amount and the customer's destinations", async () => {
+    const amountUnits = paymentOn(1n).amountUnits;
+    expect(
+      await signed(open({ policy: policyOf({ maximumUnits: amountUnits - 1n }) }), paymentOn(1n)),
+    ).toEqual(["ABOVE_MAXIMUM"]);
+    expect(
+      await signed(open({ policy: policyOf({ minimumUnits: amountUnits + 1n }) }), paymentOn(1n)),
+    ).toEqual(["BELOW_MINIMUM"]);
+    const customers = new Map([["alice", new Set([ADDRESS])]]);
+    const policy = policyOf({}, { allowList: { delayHours: 0, others: "any", customers } });
+    expect(await signed(open({ policy }), paymentOn(1n))).toEqual(["DESTINATION_NOT_LISTED"]);
+  });
+
+  it("count only signatures of different approvers over this payment under this policy", async () => {
+    const policy = policyOf(
+      { approvals: [{ aboveUnits: 0n, needed: 2, signed: true }] },
+      { approvers: APPROVERS.slice(0, 2).map(({ name, publicKey }) => ({ name, publicKey })) },
+    );
+    const signer = open({ policy }, { chainId: 31_337n });
+    const payment = { ...paymentOn(1n), chainId: 31_337n };
+    const asked = { ...payment, id: toWithdrawalId(payment.withdrawalId) };
+    const by = (approver: number) => signatureOf(approver, asked, policy);
+    const chain = (await import("../../../helpers/chains/fake-chain.js")).FAKE_CHAIN_ID;
+    const onChain = { ...payment, chainId: chain };
+    const right = open({ policy }, { chainId: chain });
+    for (const approvals of [[], [by(0)], [by(0), by(0)], [by(0), by(2)]]) {
+      expect(await signed(right, { ...onChain, approvals })).toEqual(["APPROVALS_MISSING"]);
+    }
+    const approvals = [by(0), by(1)];
+    expect(await signed(right, { ...onChain, approvals })).toEqual(["signed"]);
+    // Of another chain, of another withdrawal: a replay.
+    expect(await signed(signer, { ...payment, approvals })).toEqual(["APPROVALS_MISSING"]);
+    const other = { ...onChain, withdrawalId: "wd_other", approvals };
+    expect(await signed(right, other)).toEqual(["APPROVALS_MISSING"]);
+  });
+
+  it("sign a token's transfer to its contract, and nothing else to it", async () => {
+    const token = parseAddress(`0x${"70".repeat(20)}`);
+    const signer = open(
+      {},
+      {
+        own: { wallets: [ADDRESS], tokenContracts: [token] },
+        contractOf: (asset) => (asset === "USDX" ? token : undefined),
+      },
+    );
+    const transfer = (amountUnits: bigint, destination = PAYEE): SigningIntent => ({
+      ...paymentOn(1n),
+      asset: "USDX",
+      to: token,
+      valueAtoken: 0n,
+      amountUnits: 5n,
+      gasLimit: 60_000n,
+      data: hexToBytes(encodeTransfer({ to: destination, amountUnits })),
+    });
+    expect(await signed(signer, transfer(5n))).toEqual(["signed"]);
+    expect(await signed(signer, transfer(6n))).toEqual(["wrong"]);
+    expect(await signed(signer, transfer(5n, ADDRESS))).toEqual(["wrong"]);
+    expect(await signed(signer, { ...transfer(5n), valueAtoken: 1n })).toEqual(["wrong"]);
+    expect(await signed(signer, { ...transfer(5n), to: PAYEE })).toEqual(["wrong"]);
+  });
+});
+
+describe("the total of a day", () => {
+  const policy = policyOf({ signerDayMaxUnits: 10n });
+
+  function counted() {
+    const clock = new HandClock();
+    const file = freshFile("signer-totals");
+    const start = () => open({ policy }, { totals: new SignerTotals(file, clock) });
+    return { clock, file, start };
+  }
+
+  it("bounds payments, not cancelling transfers, and survives a restart", async () => {
+    const { start } = counted();
+    expect(await signed(start(), paymentOn(1n, 6n), paymentOn(2n, 5n))).toEqual([
+      "signed",
+      "DAY_TOTAL",
+    ]);
+    expect(await signed(start(), paymentOn(3n, 5n), cancelOn(4n), paymentOn(5n, 4n))).toEqual([
+      "DAY_TOTAL",
+      "signed",
+      "signed",
+    ]);
+    expect(start().review([paymentOn(6n, 1n)])[0]?.code).toBe("DAY_TOTAL");
+  });
+
+  it("counts the same payment on the same nonce once, and another one on it again", async () => {
+    const { start } = counted();
+    for (const gasPriceAtoken of [1n, 2n, 3n]) {
+      expect(await signed(start(), { ...paymentOn(1n, 6n), gasPriceAtoken })).toEqual(["signed"]);
+    }
+    expect(await signed(start(), paymentOn(1n, 5n))).toEqual(["DAY_TOTAL"]);
+    expect(await signed(start(), paymentOn(1n, 4n))).toEqual(["signed"]);
+  });
+
+  it("forgets after a day, never before", async () => {
+    const { clock, start } = counted();
+    expect(await signed(start(), paymentOn(1n, 10n))).toEqual(["signed"]);
+    clock.ms += 24 * HOUR_MS;
+    expect(await signed(start(), paymentOn(2n, 1n))).toEqual(["DAY_TOTAL"]);
+    clock.ms += HOUR_MS;
+    expect(await signed(start(), paymentOn(2n, 1n))).toEqual(["signed"]);
+  });
+
+  it("is one for all wallets that sign at once", async () => {
+    const { clock, file } = counted();
+    const totals = new SignerTotals(file, clock);
+    const signers = [open({ policy }, { totals }), open({ policy }, { totals })];
+    const outcomes = await Promise.all(
+      signers.flatMap((signer, index) =>
+        [0, 1, 2].map((number) => signed(signer, paymentOn(BigInt(10 * index + number), 4n))),
+      ),
+    );
+    expect(outcomes.flat().filter((code) => code === "signed")).toHaveLength(2);
+  });
+
+  it("is on disk before a signature leaves, and a damaged file is no reason to start at nothing", async () => {
+    const { clock, file, start } = counted();
+    await signed(start(), paymentOn(1n, 10n));
+    expect(new SignerTotals(file, clock).signedUnits("TOKEN")).toBe(10n);
+    writeFileSync(file, "{");
+    expect(start).toThrow(expect.objectContaining({ code: "SIGNER_TOTALS_UNREADABLE" }));
+  });
+});

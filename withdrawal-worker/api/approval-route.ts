@@ -1,0 +1,83 @@
+/** `POST /v1/withdrawals/{id}/approvals`, and approvals as withdrawals show them. */
+import { countingApprovals } from "../../ledger/policy/approval-rows.js";
+import { type ApprovalOutcome, decideWithdrawal } from "../../ledger/policy/approvals.js";
+import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import type { Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
+import { present } from "../../chain/errors.js";
+import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { ApiError, type ApiErrorCode } from "../errors.js";
+import type { PolicySource } from "../lane/lane-context.js";
+import { invalidField, readReason } from "./fields.js";
+
+/** What approving takes. */
+export interface ApprovalParts {
+  readonly database: SqlDatabase;
+  readonly policy: PolicySource;
+  readonly chainId: bigint;
+}
+
+const REFUSALS: Readonly<
+  Record<Exclude<ApprovalOutcome, "done">, readonly [404 | 409 | 422, ApiErrorCode, string]>
+> = {
+  unknown: [404, "NOT_FOUND", "no withdrawal has this id"],
+  "not-pending": [409, "NOT_PENDING", "the withdrawal does not wait for approvals"],
+  "own-request": [422, "OWN_REQUEST", "the key that asked for a withdrawal cannot approve it"],
+  "said-otherwise": [409, "SAID_OTHERWISE", "this key or signature has decided about it already"],
+  "signature-needed": [422, "SIGNATURE_NEEDED", "the policy wants signed approvals"],
+  "bad-signature": [
+    422,
+    "BAD_SIGNATURE",
+    "the signature is not one of the policy's approvers over this withdrawal, policy and decision",
+  ],
+  "policy-changed": [409, "POLICY_CHANGED", "the policy has changed: look at the withdrawal again"],
+};
+
+/**
+ * Writes the decision of the caller down.
+ * @throws ApiError for what cannot be decided; POLICY_UNREADABLE; database faults
+ */
+export async function decide(parts: ApprovalParts, request: HttpRequest): Promise<void> {
+  const read = (name: string): unknown => Reflect.get(Object(request.body), name);
+  const decision = read("decision");
+  if (decision !== "approve" && decision !== "reject") {
+    throw invalidField("decision", 'expected "approve" or "reject"');
+  }
+  const [publicKey, signature] = [read("publicKey"), read("signature")];
+  const isSigned = typeof publicKey === "string" && typeof signature === "string";
+  if (!isSigned && (publicKey !== undefined || signature !== undefined)) {
+    throw invalidField("signature", "publicKey and signature come together");
+  }
+  const outcome = await decideWithdrawal(
+    parts.database,
+    {
+      id: toWithdrawalId(request.params["id"] ?? ""),
+      keyId: present(request.caller, "caller of a gated route").keyId,
+      decision,
+      reason: readReason(request.body),
+      signature: isSigned ? { publicKey, signature } : undefined,
+    },
+    { policy: await parts.policy.current(), chainId: parts.chainId },
+  );
+  if (outcome === "done") return;
+  const [status, code, message] = REFUSALS[outcome];
+  throw new ApiError(status, code, message);
+}
+
+/** Fee and approvals as the API shows them. */
+export function encodeApproval({ feeUnits, approval }: Withdrawal) {
+  return {
+    feeUnits: feeUnits.toString(),
+    approvalsNeeded: approval.needed,
+    approvalsGiven: countingApprovals(approval).length,
+    policyHash: approval.policyHash ?? null,
+    approvals: approval.approvals.map(({ keyId, decision, reason, policyHash, signature, at }) => ({
+      keyId,
+      decision,
+      reason,
+      policyHash,
+      signed: signature !== undefined,
+      at,
+    })),
+  };
+}

@@ -1,0 +1,30 @@
+/** Fields of request bodies: read once, refused with their names. */
+import { errorMessage } from "../../chain/errors.js";
+import { cleanForeignText } from "../../chain/evm/foreign-text.js";
+import { ApiError } from "../errors.js";
+
+/** Longest reason of a cancellation or an approval. */
+const MAX_REASON_LENGTH = 500;
+
+/** The refusal of one field, 422 INVALID_FIELD. */
+export function invalidField(field: string, message: string): ApiError {
+  return new ApiError(422, "INVALID_FIELD", `${field}: ${message}`, { field });
+}
+
+/** Parses a field. @throws ApiError INVALID_FIELD with the parser's words */
+export function parseField<T>(field: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw invalidField(field, errorMessage(cause));
+  }
+}
+
+/** The `reason` of a body, cleaned. @throws ApiError INVALID_FIELD */
+export function readReason(body: unknown): string {
+  const reason: unknown = Reflect.get(Object(body), "reason");
+  if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH) {
+    throw invalidField("reason", `expected 1 to ${MAX_REASON_LENGTH} characters`);
+  }
+  return cleanForeignText(reason, MAX_REASON_LENGTH);
+}

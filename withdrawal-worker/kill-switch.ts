@@ -1,0 +1,34 @@
+/** The kill switch as this process obeys it: the home's file and the ledger, the stricter of both. */
+import { existsSync } from "node:fs";
+import { errorMessage } from "../chain/errors.js";
+import { readKillSwitch } from "../ledger/policy/kill-switch.js";
+import { encodeKillSwitch, readKillSwitchFile } from "../ledger/policy/kill-switch-file.js";
+import { type KillSwitchState, stricter } from "../ledger/policy/kill-switch-level.js";
+import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
+import type { Sql } from "../runtime/sql/sql.js";
+import type { KillSwitch } from "./lane/lane-context.js";
+
+/**
+ * Makes the file where a home has none, as the ledger says: a lost file lifts nothing.
+ * Throws the system's and the database's faults.
+ */
+export async function ensureKillSwitchFile(file: string, sql: Sql): Promise<void> {
+  if (existsSync(file)) return;
+  createFileOnce(file, encodeKillSwitch(await readKillSwitch(sql)), SECRET_MODE);
+}
+
+/** What the file says; one that cannot be read stops everything. */
+export function fileSwitch(file: string): KillSwitchState {
+  try {
+    return readKillSwitchFile(file);
+  } catch (error) {
+    const reason = errorMessage(error);
+    return { level: "stop-broadcast", reason, by: "withdrawal-worker", at: undefined };
+  }
+}
+
+/** Both, at each look. */
+export function createKillSwitch(parts: { readonly sql: Sql; readonly file: string }): KillSwitch {
+  const { sql, file } = parts;
+  return { read: async () => stricter(fileSwitch(file), await readKillSwitch(sql)) };
+}

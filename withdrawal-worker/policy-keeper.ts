@@ -1,0 +1,101 @@
+/**
+ * The policy in force: the home's file, in the ledger before it counts. A file that is gone or wrong
+ * stops new requests and nonces until it is mended; nobody goes back to what it said before.
+ */
+import { existsSync } from "node:fs";
+import { errorMessage } from "../chain/errors.js";
+import { LedgerError } from "../ledger/errors.js";
+import { PolicyFile } from "../ledger/policy/policy-file.js";
+import { type HashedPolicy, PERMISSIVE_POLICY, policyFileText } from "../ledger/policy/policy.js";
+import { activatePolicy, activePolicyHash } from "../ledger/policy/policy-store.js";
+import { rejudgePending } from "../ledger/policy/stored-judgement.js";
+import { createFileOnce, SECRET_MODE } from "../runtime/files/durable-file.js";
+import type { Logger } from "../runtime/process/logger.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import { WorkerError } from "./errors.js";
+import type { PolicySource } from "./lane/lane-context.js";
+
+/** What a keeper is made of. */
+export interface PolicyKeeperParts {
+  readonly database: SqlDatabase;
+  readonly file: string;
+  readonly log: Logger;
+}
+
+/** Watches the file of one home. */
+export class PolicyKeeper implements PolicySource {
+  readonly #parts: PolicyKeeperParts;
+  readonly #file: PolicyFile;
+  /** In force by this process' doing, or known to be. */
+  #active: string | undefined;
+  /** What waited for persons under another policy was judged by this one. */
+  #isRejudged = false;
+  #trouble: string | undefined;
+
+  private constructor(parts: PolicyKeeperParts) {
+    this.#parts = parts;
+    this.#file = new PolicyFile(parts.file);
+  }
+
+  /**
+   * Brings the file's policy into force. A home without one gets the permissive one, unless the
+   * ledger has known another: then the file was lost.
+   * @throws POLICY_UNREADABLE; ConfigError with every fault of the file; database faults
+   */
+  static async open(parts: PolicyKeeperParts): Promise<PolicyKeeper> {
+    const { database, file } = parts;
+    if (!existsSync(file)) {
+      if ((await activePolicyHash(database)) !== undefined) {
+        const message = `${file} is gone, and the ledger has known a policy: restore it`;
+        throw new WorkerError("POLICY_UNREADABLE", message);
+      }
+      createFileOnce(file, policyFileText(PERMISSIVE_POLICY), SECRET_MODE);
+    }
+    const keeper = new PolicyKeeper(parts);
+    keeper.#file.read();
+    await keeper.current();
+    return keeper;
+  }
+
+  /** Why no policy can be had; undefined while one can. */
+  trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  async current(): Promise<HashedPolicy> {
+    const policy = this.#read();
+    const { database, log } = this.#parts;
+    if (policy.hash !== this.#active) {
+      this.#isRejudged = false;
+      if (await activatePolicy(database, policy)) {
+        log.info({ hash: policy.hash }, "a policy came into force");
+      }
+      this.#active = policy.hash;
+    }
+    if (!this.#isRejudged) await this.#rejudge(policy);
+    return policy;
+  }
+
+  async #rejudge(policy: HashedPolicy): Promise<void> {
+    try {
+      await rejudgePending(this.#parts.database, policy);
+      this.#isRejudged = true;
+    } catch (error) {
+      // A ledger that is being recovered decides nothing; it is judged when it is open again.
+      if (!(error instanceof LedgerError && error.code === "RECOVERY")) throw error;
+    }
+  }
+
+  #read(): HashedPolicy {
+    try {
+      const policy = this.#file.read();
+      this.#trouble = undefined;
+      return policy;
+    } catch (cause) {
+      const message = `the policy cannot be used: ${errorMessage(cause)}`;
+      if (this.#trouble === undefined) this.#parts.log.error({ message }, "nothing is paid");
+      this.#trouble = message;
+      throw new WorkerError("POLICY_UNREADABLE", message, { retriable: true, cause });
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/** Whoever signs: the bytes are decoded and held against the intent before anybody stores them. */
+import type { Address } from "../../chain/address.js";
+import { AppError, errorCode } from "../../chain/errors.js";
+import { bytesEqual, bytesToHex } from "../../chain/hex.js";
+import { decodeTransaction, recoverSender } from "../../chain/transaction.js";
+import { WorkerError } from "../errors.js";
+import { cancelPriceCap } from "../lane/gas.js";
+import type { SignedPayment, SigningIntent } from "./signer-port.js";
+
+/** Limits that no signed transaction may break, whatever asked for it. */
+export interface SigningLimits {
+  readonly gasPriceCapAtoken: bigint;
+  readonly gasLimitMax: bigint;
+}
+
+/**
+ * Holds signed bytes against the intent: chain, nonce, recipient, value, data, gas and price
+ * within the limits, `s` in its lower half, signed by the wallet.
+ * @throws SIGNED_DIFFERENTLY naming what is wrong
+ */
+export function checkSigned(
+  raw: Uint8Array,
+  intent: Omit<SigningIntent, "approvals">,
+  limits: SigningLimits & { readonly signer: Address },
+): SignedPayment {
+  try {
+    return check(raw, intent, limits);
+  } catch (cause) {
+    if (cause instanceof WorkerError || !(cause instanceof AppError)) throw cause;
+    throw differs([errorCode(cause)], intent.nonce, cause);
+  }
+}
+
+/** The fault of an answer that is not what was asked for. */
+export function differs(wrong: readonly string[], nonce: bigint, cause?: unknown): WorkerError {
+  const message = `signed bytes do not say what was intended (${wrong.join(", ")})`;
+  return new WorkerError("SIGNED_DIFFERENTLY", message, {
+    details: { wrong, nonce: nonce.toString() },
+    cause,
+  });
+}
+
+function check(
+  raw: Uint8Array,
+  intent: Omit<SigningIntent, "approvals">,
+  limits: SigningLimits & { readonly signer: Address },
+): SignedPayment {
+  // Refuses r and s outside their ranges, also the upper half of s (EIP-2).
+  const tx = decodeTransaction(raw);
+  const { gasPriceCapAtoken } = limits;
+  const cap = intent.kind === "cancel" ? cancelPriceCap(gasPriceCapAtoken) : gasPriceCapAtoken;
+  const checks: readonly (readonly [string, boolean])[] = [
+    ["type", tx.type === 0],
+    ["chainId", tx.chainId === intent.chainId],
+    ["nonce", tx.nonce === intent.nonce],
+    ["to", tx.to === intent.to],
+    ["value", tx.valueAtoken === intent.valueAtoken],
+    ["data", bytesEqual(tx.data, intent.data)],
+    ["gasLimit", tx.gasLimit === intent.gasLimit && tx.gasLimit <= limits.gasLimitMax],
+    ["gasPrice", tx.maxFeePerGasAtoken === intent.gasPriceAtoken],
+    ["gasPriceCap", tx.maxFeePerGasAtoken <= cap],
+    ["sender", recoverSender(tx) === limits.signer],
+  ];
+  const wrong = checks.filter(([, isRight]) => !isRight).map(([name]) => name);
+  if (wrong.length > 0) throw differs(wrong, intent.nonce);
+  return { kind: "signed", raw: bytesToHex(tx.raw), hash: tx.hash };
+}

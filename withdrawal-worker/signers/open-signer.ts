@@ -1,0 +1,67 @@
+/** A wallet's signer as the settings name it, behind the signer's own rules. */
+import { join } from "node:path";
+import { killSwitchPath, readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { PolicyFile, policyPath } from "../../ledger/policy/policy-file.js";
+import type { HomeWallet } from "../../ledger/wallets/home-wallets.js";
+import { ConfigError } from "../../runtime/config/config.js";
+import type { WorkerConfig } from "../config.js";
+import { createCommandSigner } from "./command-signer.js";
+import { openKeystore } from "./keystore-holder.js";
+import { PolicySigner, type SignerRules } from "./policy-signer.js";
+import type { KeyHolder } from "./signer-port.js";
+import { createWeb3Signer } from "./web3signer.js";
+
+/** What a signer is made of beside the settings. */
+export interface SignerParts
+  extends Pick<SignerRules, "chainId" | "limits" | "totals" | "own" | "contractOf"> {
+  readonly home: string;
+  readonly settings: WorkerConfig["signer"];
+  /** Files and address of the wallet. */
+  readonly wallet: HomeWallet;
+}
+
+/** A signer and what ends it. */
+export interface OpenedSigner {
+  readonly signer: PolicySigner;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens the signer of a wallet; asks nobody yet.
+ * @throws ConfigError for settings that do not fit each other; faults of the keystore
+ */
+export function openSigner(parts: SignerParts): OpenedSigner {
+  const { home, chainId, limits, totals, own, contractOf } = parts;
+  const holder = openHolder(parts);
+  const policy = new PolicyFile(policyPath(home));
+  const signer = new PolicySigner(holder, {
+    chainId,
+    limits,
+    totals,
+    own,
+    contractOf,
+    readPolicy: () => policy.read(),
+    readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
+  });
+  return { signer, close: () => holder.close() };
+}
+
+function openHolder({ home, settings, wallet }: SignerParts): KeyHolder {
+  const { address } = wallet;
+  const timeoutMs = settings["timeout-ms"];
+  const { kind, url, command } = settings;
+  if (kind === "web3signer") {
+    if (url === "") throw missing(home, "signer.url", "the URL of Web3Signer");
+    return createWeb3Signer({ url, timeoutMs, address });
+  }
+  if (kind === "command") {
+    if (command.length === 0) throw missing(home, "signer.command", "a program and its arguments");
+    return createCommandSigner({ command, timeoutMs, address });
+  }
+  return openKeystore(wallet);
+}
+
+function missing(home: string, key: string, allowed: string): ConfigError {
+  const file = join(home, "config", "worker.toml");
+  return new ConfigError([{ file, key, value: "nothing", allowed }]);
+}

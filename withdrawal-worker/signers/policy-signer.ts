@@ -1,0 +1,243 @@
+/**
+ * The signer's own rules, held against every intent before a key is asked: the kill switch, the
+ * policy and a total per day, each from a file of its own. What asks for signatures may have been
+ * taken over; these files would have to be, too.
+ */
+import type { Address } from "../../chain/address.js";
+import { AppError, errorMessage } from "../../chain/errors.js";
+import { decodeTransfer } from "../../chain/erc20.js";
+import { bytesToHex } from "../../chain/hex.js";
+import { TOKEN_SYMBOL } from "../../chain/units.js";
+import { approvalDigest, isSignedByApprover } from "../../ledger/policy/approval-digest.js";
+import { isForbiddenDestination, type OwnAddresses } from "../../ledger/policy/destinations.js";
+import { type KillSwitchState, stops } from "../../ledger/policy/kill-switch-level.js";
+import {
+  approvalsFor,
+  type BrokenRule,
+  brokenRule,
+  type HashedPolicy,
+  rulesOf,
+} from "../../ledger/policy/policy.js";
+import { checkSigned, type SigningLimits } from "./check-signed.js";
+import type {
+  KeyHolder,
+  PaymentTerms,
+  Signer,
+  SigningIntent,
+  SigningOutcome,
+  SigningRefusal,
+  SigningRefusalCode,
+} from "./signer-port.js";
+import type { CountedPayment, SignerTotals } from "./signer-totals.js";
+
+/** What the rules are read from; each is looked at anew before every use. */
+export interface SignerRules {
+  readonly chainId: bigint;
+  readonly limits: SigningLimits;
+  /** @throws ConfigError */
+  readonly readPolicy: () => HashedPolicy;
+  /** @throws KILL_SWITCH_UNREADABLE */
+  readonly readKillSwitch: () => KillSwitchState;
+  readonly totals: SignerTotals;
+  readonly own: OwnAddresses;
+  /** Contract of a token of the registry; undefined for a symbol that is none. */
+  readonly contractOf: (asset: string) => Address | undefined;
+}
+
+const LASTING: ReadonlySet<SigningRefusalCode> = new Set<SigningRefusalCode>([
+  "FORBIDDEN_DESTINATION",
+  "BELOW_MINIMUM",
+  "ABOVE_MAXIMUM",
+  "DESTINATION_NOT_LISTED",
+  "APPROVALS_MISSING",
+]);
+
+const BROKEN_RULES: Readonly<Record<BrokenRule, string>> = {
+  BELOW_MINIMUM: "the amount is below the policy's minimum",
+  ABOVE_MAXIMUM: "the amount is above the policy's maximum",
+  DESTINATION_NOT_LISTED: "the destination is not on the customer's list",
+};
+
+/** A signer that keeps to rules. */
+export class PolicySigner implements Signer {
+  readonly #holder: KeyHolder;
+  readonly #rules: SignerRules;
+  #trouble: string | undefined;
+
+  constructor(holder: KeyHolder, rules: SignerRules) {
+    this.#holder = holder;
+    this.#rules = rules;
+  }
+
+  get address(): Address {
+    return this.#holder.address;
+  }
+
+  trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  review(payments: readonly PaymentTerms[]): readonly (SigningRefusal | undefined)[] {
+    const rules = this.#readRules();
+    if ("code" in rules) return payments.map(() => rules);
+    const room = new DayRoom(this.#rules.totals, rules);
+    return payments.map((payment) => this.#refusalOf(payment, rules) ?? room.take(payment));
+  }
+
+  async sign(
+    intents: readonly SigningIntent[],
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<readonly SigningOutcome[]> {
+    const decided = await this.#rules.totals.exclusively(() => this.#decide(intents));
+    const outcomes: SigningOutcome[] = [];
+    const parallel = this.#holder.parallel ?? 1;
+    for (let start = 0; start < intents.length; start += parallel) {
+      signal.throwIfAborted();
+      const part = intents.slice(start, start + parallel);
+      const answers = await Promise.all(
+        part.map(async (intent, index) => decided[start + index] ?? this.#ask(intent, signal)),
+      );
+      outcomes.push(...answers);
+      const bad = answers.find(({ kind }) => kind === "unanswered" || kind === "wrong");
+      if (bad !== undefined && bad.kind !== "signed") {
+        const kind = "unanswered" as const;
+        const rest = intents.slice(outcomes.length);
+        outcomes.push(...rest.map(() => ({ kind, reason: bad.reason })));
+        break;
+      }
+    }
+    this.#note(outcomes);
+    return outcomes;
+  }
+
+  /** Refusals by rule; what may be signed is counted, on disk, before anybody is asked. */
+  async #decide(
+    intents: readonly SigningIntent[],
+  ): Promise<readonly (SigningOutcome | undefined)[]> {
+    const rules = this.#readRules();
+    if ("code" in rules) return intents.map(() => rules);
+    const room = new DayRoom(this.#rules.totals, rules);
+    const counted: CountedPayment[] = [];
+    const decided = intents.map((intent): SigningOutcome | undefined => {
+      if (!this.#meansWhatItSays(intent)) {
+        return { kind: "wrong", reason: "a transaction is not the payment that it is meant for" };
+      }
+      if (intent.kind === "cancel") return undefined;
+      const payment = countedPayment(this.address, intent);
+      const refusal = this.#refusalOf(intent, rules) ?? room.take(intent, payment);
+      if (refusal === undefined && room.isBounded(intent.asset)) counted.push(payment);
+      return refusal;
+    });
+    await this.#rules.totals.count(counted);
+    return decided;
+  }
+
+  async #ask(intent: SigningIntent, signal: AbortSignal): Promise<SigningOutcome> {
+    try {
+      const raw = await this.#holder.signTransaction(intent, { signal });
+      return checkSigned(raw, intent, { ...this.#rules.limits, signer: this.address });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof AppError)) throw error;
+      return { kind: error.retriable ? "unanswered" : "wrong", reason: errorMessage(error) };
+    }
+  }
+
+  #readRules(): HashedPolicy | SigningRefusal {
+    try {
+      const { level, reason } = this.#rules.readKillSwitch();
+      if (stops(level, "stop-sign")) return refuse("STOPPED", `kill switch ${level}: ${reason}`);
+      return this.#rules.readPolicy();
+    } catch (error) {
+      return refuse("POLICY_UNREADABLE", errorMessage(error));
+    }
+  }
+
+  #refusalOf(payment: PaymentTerms, rules: HashedPolicy): SigningRefusal | undefined {
+    const { policy, hash } = rules;
+    if (isForbiddenDestination(payment.destination, this.#rules.own)) {
+      return refuse("FORBIDDEN_DESTINATION", "nobody is ever paid there");
+    }
+    const broken = brokenRule(policy, payment);
+    if (broken !== undefined) return refuse(broken, BROKEN_RULES[broken]);
+    const { needed, signed } = approvalsFor(policy, payment);
+    if (!signed) return undefined;
+    const terms = { ...payment, chainId: this.#rules.chainId };
+    const digest = approvalDigest(terms, { policyHash: hash, decision: "approve" });
+    const signers = new Set(
+      payment.approvals
+        .filter((approval) => isSignedByApprover(policy, digest, approval))
+        .map(({ publicKey }) => publicKey),
+    );
+    if (signers.size >= needed) return undefined;
+    const reason = `${signers.size} of ${needed} signed approvals under the present policy`;
+    return refuse("APPROVALS_MISSING", reason);
+  }
+
+  /** The transaction pays the destination the amount, and does nothing else. */
+  #meansWhatItSays(intent: SigningIntent): boolean {
+    const { kind, chainId, to, valueAtoken, data, asset, destination, amountUnits } = intent;
+    if (chainId !== this.#rules.chainId) return false;
+    if (kind === "cancel") return to === this.address && valueAtoken === 0n && data.length === 0;
+    if (asset === TOKEN_SYMBOL) {
+      return to === destination && valueAtoken === amountUnits && data.length === 0;
+    }
+    const transfer = decodeTransfer(bytesToHex(data));
+    return (
+      to === this.#rules.contractOf(asset) &&
+      valueAtoken === 0n &&
+      transfer?.to === destination &&
+      transfer.amountUnits === amountUnits
+    );
+  }
+
+  #note(outcomes: readonly SigningOutcome[]): void {
+    // A lasting refusal is about one payment: it ends, and the others go on.
+    const reasons = outcomes.flatMap((outcome) =>
+      outcome.kind === "signed" || (outcome.kind === "refused" && outcome.isLasting)
+        ? []
+        : [outcome.reason],
+    );
+    if (outcomes.length > 0) this.#trouble = reasons[0] && `signer: ${reasons[0]}`;
+  }
+}
+
+/** What the day still allows, taken payment by payment. */
+class DayRoom {
+  readonly #totals: SignerTotals;
+  readonly #policy: HashedPolicy;
+  readonly #taken = new Map<string, bigint>();
+
+  constructor(totals: SignerTotals, policy: HashedPolicy) {
+    this.#totals = totals;
+    this.#policy = policy;
+  }
+
+  isBounded(asset: string): boolean {
+    return rulesOf(this.#policy.policy, asset).signerDayMaxUnits !== undefined;
+  }
+
+  /** @param counted set where the payment may have been counted before */
+  take({ asset, amountUnits }: PaymentTerms, counted?: CountedPayment): SigningRefusal | undefined {
+    const { signerDayMaxUnits: most } = rulesOf(this.#policy.policy, asset);
+    if (most === undefined) return undefined;
+    if (counted !== undefined && this.#totals.isKnown(counted)) return undefined;
+    const takenUnits = (this.#taken.get(asset) ?? 0n) + amountUnits;
+    if (this.#totals.signedUnits(asset) + takenUnits > most) {
+      const reason = `no more than ${most} of ${asset} is signed within 24 hours`;
+      return refuse("DAY_TOTAL", reason);
+    }
+    this.#taken.set(asset, takenUnits);
+    return undefined;
+  }
+}
+
+function countedPayment(wallet: Address, intent: SigningIntent): CountedPayment {
+  const { nonce, asset, amountUnits, destination } = intent;
+  const meaning = `${asset} ${amountUnits} ${destination}`;
+  return { slot: `${wallet} ${nonce}`, asset, amountUnits, meaning };
+}
+
+function refuse(code: SigningRefusalCode, reason: string): SigningRefusal {
+  return { kind: "refused", code, reason, isLasting: LASTING.has(code) };
+}

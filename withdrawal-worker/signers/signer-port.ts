@@ -1,0 +1,107 @@
+/** What the lane sees of a signer: typed intents in, checked bytes or a reason out. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Hex } from "../../chain/hex.js";
+import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
+
+/** A legacy transaction, field by field. */
+export interface TransactionIntent {
+  readonly chainId: bigint;
+  readonly nonce: bigint;
+  readonly to: Address;
+  readonly valueAtoken: bigint;
+  readonly data: Uint8Array;
+  readonly gasLimit: bigint;
+  readonly gasPriceAtoken: bigint;
+}
+
+/** What a payment is for: rules are about this, and the transaction has to mean it. */
+export interface PaymentTerms {
+  readonly withdrawalId: string;
+  readonly customerId: string;
+  /** TOKEN, or a symbol of the registry. */
+  readonly asset: string;
+  /** In the asset's smallest unit. */
+  readonly amountUnits: bigint;
+  /** Who is paid; a token's contract is only the transaction's `to`. */
+  readonly destination: Address;
+  /** Signed approvals, where persons signed any. */
+  readonly approvals: readonly ApprovalSignature[];
+}
+
+/** A payment, or the transfer of nothing to the wallet itself that takes its nonce. */
+export interface SigningIntent extends TransactionIntent, PaymentTerms {
+  readonly kind: "payment" | "cancel";
+}
+
+/** Why a signer does not sign by its own rules. */
+export type SigningRefusalCode =
+  | "STOPPED"
+  | "POLICY_UNREADABLE"
+  | "FORBIDDEN_DESTINATION"
+  | "BELOW_MINIMUM"
+  | "ABOVE_MAXIMUM"
+  | "DESTINATION_NOT_LISTED"
+  | "APPROVALS_MISSING"
+  | "DAY_TOTAL";
+
+/** A refusal. */
+export interface SigningRefusal {
+  readonly kind: "refused";
+  readonly code: SigningRefusalCode;
+  /** One sentence for people. */
+  readonly reason: string;
+  /** Waiting does not help: only another policy would allow it. */
+  readonly isLasting: boolean;
+}
+
+/** Signed bytes that say exactly what was intended. */
+export interface SignedPayment {
+  readonly kind: "signed";
+  readonly raw: Hex;
+  /** keccak256 of the bytes: known before anything is sent. */
+  readonly hash: Hash32;
+}
+
+/**
+ * What became of one intent: signed; refused by rules; unanswered, so that it is asked again; or
+ * answered wrongly, so that this signer must not be used until a person has looked.
+ */
+export type SigningOutcome =
+  | SignedPayment
+  | SigningRefusal
+  | { readonly kind: "unanswered" | "wrong"; readonly reason: string };
+
+/** Signs for one wallet, within rules of its own. */
+export interface Signer {
+  readonly address: Address;
+  /**
+   * Outcomes in the order of the intents. Nothing behind an unanswered or wrong one is asked for.
+   * @throws the signal's reason
+   */
+  sign(
+    intents: readonly SigningIntent[],
+    options: { readonly signal: AbortSignal },
+  ): Promise<readonly SigningOutcome[]>;
+  /** What `sign` would refuse by rules now; undefined for each that it would not. */
+  review(payments: readonly PaymentTerms[]): readonly (SigningRefusal | undefined)[];
+  /** Why nothing is signed at present; undefined after a signature. */
+  trouble(): string | undefined;
+}
+
+/** Holds a key, or asks who does. What it gives is believed by nobody before it is checked. */
+export interface KeyHolder {
+  readonly address: Address;
+  /**
+   * Signed bytes.
+   * @throws SIGNER_UNREACHABLE when asking again may help; SIGNED_DIFFERENTLY for an answer that is
+   * no transaction; the signal's reason
+   */
+  signTransaction(
+    intent: TransactionIntent,
+    options: { readonly signal: AbortSignal },
+  ): Promise<Uint8Array>;
+  /** Intents that it takes at once; 1 without it. */
+  readonly parallel?: number;
+  /** Ends connections and processes. */
+  close(): Promise<void>;
+}
