@@ -23,11 +23,11 @@ const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, ""
 /** The product as it runs. */
 export const PRODUCT = { project: "tsconfig.build.json", folder: "dist", extraSources: [] };
 
-/** The product together with the benchmarks, which need development packages. */
+/** The product together with benchmarks and state tests, which need development packages. */
 export const BENCH = {
   project: "tsconfig.bench.json",
   folder: ".cache/bench",
-  extraSources: ["test/bench"],
+  extraSources: ["test/bench", "test/evm"],
 };
 
 /** Longest that the compiler may take; it needs a few seconds. */

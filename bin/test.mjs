@@ -1,9 +1,9 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/faults, test/mesh and test/network
+ *   (no flag)    everything below test/ except test/faults, test/soak, test/mesh and
+ *                test/network
  *   --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
  *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
- *   --faults     test/faults: kill -9 at every durable step and the like
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
  *   --network    test/network: networks of processes, followed by CometBFT's light client and asked
  *                by its Go client where Go is there to build them. With --long, also 500 blocks
@@ -31,7 +31,7 @@ const REPORT_MS = 25_000;
 const MODES = {
   usual: {
     paths: [],
-    ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/"],
+    ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/", "/test/soak/"],
   },
   unit: {
     paths: ["test/(unit|architecture|sim)/"],
@@ -45,7 +45,6 @@ const MODES = {
     ],
     ignored: ["/node_modules/"],
   },
-  faults: { paths: ["test/faults/"], ignored: ["/node_modules/"] },
   mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
   // One after the other: each network has the cores for itself.
   network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },

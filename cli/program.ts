@@ -13,6 +13,7 @@ import {
   describeVerifyBalance,
   type VerifyBalanceOptions,
 } from "./audit/words.js";
+import { addLedgerAudits } from "./audit/ledger/program.js";
 import type { InitFlags } from "./commands/init.js";
 import type { CreateKeyOptions, ListCallsOptions } from "./commands/keys.js";
 import type { RecoverOptions } from "./commands/recover.js";
@@ -26,6 +27,7 @@ import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addWebhookCommands } from "./webhooks/program.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
@@ -66,6 +68,7 @@ export function createProgram(options: ProgramOptions): Command {
   addWalletCommands(program, run);
   addKillSwitchCommands(program, run);
   addKeyCommands(program, run);
+  addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
   return program;
@@ -190,6 +193,7 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
         return runVerifyBalance(context, { ...own, file }, warn);
       })(own),
   );
+  addLedgerAudits({ audit: audits, verify: verifies }, run, warn);
 }
 
 function addTokenCommands(program: Command, run: Runner): void {
@@ -336,6 +340,8 @@ function addKeyCommands(program: Command, run: Runner): void {
     .option("--expires <when>", "duration (90d, 12h, 30m) or date; else it does not expire")
     .option("--rate <n>", "calls per second to each API; else no bound")
     .option("--out <file>", "write it to a new file of mode 600 and do not show it")
+    .option("--sign <kind>", "its changing requests are signed: hmac or ed25519")
+    .option("--public-key <file>", "PEM of the Ed25519 public key")
     .action(
       run<SharedOptions & CreateKeyOptions>(async (context, own) => {
         const { runCreateKey } = await import("./commands/keys.js");

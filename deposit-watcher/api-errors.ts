@@ -1,8 +1,9 @@
 /** The one place where faults become the deposit API's error bodies. */
 import { AppError } from "../chain/errors.js";
-import { LedgerError } from "../ledger/errors.js";
+import { LedgerError, type LedgerErrorCode } from "../ledger/errors.js";
 import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
 import type { ErrorReply } from "../runtime/http/http-server.js";
+import { PostError } from "../runtime/http/outgoing/guarded-post.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import { DepositError } from "./errors.js";
 
@@ -21,11 +22,30 @@ export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof LedgerError && error.code === "RECOVERY") {
     return reply(503, "RECOVERY", error.message, {});
   }
+  if (error instanceof LedgerError) {
+    const status = LEDGER_STATUS[error.code];
+    const code = status === 404 ? "NOT_FOUND" : status === 422 ? "INVALID_FIELD" : error.code;
+    if (status !== undefined) return reply(status, code, error.message, error.details);
+  }
+  // A client's URL; those of deliveries never come here.
+  if (error instanceof PostError) {
+    return reply(422, "INVALID_FIELD", error.message, { field: "url", reason: error.code });
+  }
   if (error instanceof SqlError || (error instanceof AppError && error.retriable)) {
     return reply(503, "UNAVAILABLE", "the ledger cannot be asked at the moment", {});
   }
   return reply(500, "INTERNAL", "an unexpected fault; see the log", {});
 }
+
+/** Refusals of the ledger that a client can do something about. */
+const LEDGER_STATUS: Readonly<Partial<Record<LedgerErrorCode, number>>> = {
+  WEBHOOK_UNKNOWN: 404,
+  SECRET_UNKNOWN: 404,
+  INVALID_WEBHOOK: 422,
+  TOO_MANY_WEBHOOKS: 409,
+  SECRETS_FULL: 409,
+  LAST_SECRET: 409,
+};
 
 /**
  * The validator says 400 for everything; a request whose syntax is right and whose fields break

@@ -32,6 +32,28 @@ export const watcherConfigFile = defineConfigFile("watcher", {
         "proposer approves them. Read by the command line.",
     }),
   },
+  webhooks: {
+    "allow-local": field.boolean({
+      default: false,
+      help:
+        "Whether webhooks may be sent to loopback addresses, over http too. Else they go to the " +
+        "public internet only, over https.",
+    }),
+    "poll-interval-ms": field.integer({
+      default: 500,
+      min: 20,
+      max: 5_000,
+      unit: "ms",
+      help: "Time between two looks for events that webhooks wait for.",
+    }),
+    "timeout-ms": field.integer({
+      default: 10_000,
+      min: 100,
+      max: 30_000,
+      unit: "ms",
+      help: "Longest wait for a receiver's answer.",
+    }),
+  },
   node: {
     "json-rpc-url": field.url({
       default: `http://127.0.0.1:${DEFAULT_PORTS.jsonRpc}`,
@@ -84,6 +106,13 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       max: 60_000,
       unit: "ms",
       help: "How long a watcher that fell silent keeps others of the same ledger from booking.",
+    }),
+    "reconcile-interval-s": field.integer({
+      default: 300,
+      min: 5,
+      max: 86_400,
+      unit: "s",
+      help: "Time between two comparisons of ledger and chain.",
     }),
     "max-lag-blocks": field.integer({
       default: 20,

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Address } from "../chain/address.js";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
@@ -30,7 +31,9 @@ import { createDepositRoutes, type DepositApiParts } from "./api.js";
 import { mapDepositError } from "./api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
+import { runLinkLoop } from "./link-loop.js";
 import { readinessOf } from "./readiness.js";
+import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
 import { type NewWallet, registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
@@ -39,6 +42,9 @@ import { TokenBook } from "./tokens/token-book.js";
 import { Watcher } from "./watcher.js";
 import { STALE_HEADS_ALLOWED } from "./chain-check.js";
 import { createWatcherMetrics } from "./watcher-metrics.js";
+import { type DispatcherSettings, WebhookDispatcher } from "./webhooks/dispatcher.js";
+import { createWebhookRoutes } from "./webhooks/routes.js";
+import { createWebhookMetrics } from "./webhooks/webhook-metrics.js";
 
 runProcess({ name: "deposit-watcher", start });
 
@@ -100,8 +106,21 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     },
   });
   const chain = { node, source, watched: book };
+  const owner = randomUUID();
+  const webhooks = new WebhookDispatcher({
+    database,
+    guard,
+    owner,
+    settings: webhookSettings(config),
+    metrics: createWebhookMetrics(metrics, database),
+    clock: systemClock,
+    log,
+  });
+  registerReconcileFigures(metrics, { database, clock: systemClock });
+  const ours = { owner, node, hotWallet };
   const opened = { database, guard, derivation, chain, tokens, watcher };
-  const parts = { config, ...opened, apiKey, metrics, context };
+  const common = { config, ...opened, apiKey, metrics, context, ...ours };
+  const parts = { ...common, webhooks };
   const server = createServer(parts);
   try {
     await server.start();
@@ -148,6 +167,11 @@ interface RunningParts {
   readonly chain: DepositApiParts["chain"];
   readonly tokens: TokenBook;
   readonly watcher: Watcher;
+  readonly webhooks: WebhookDispatcher;
+  /** Random name of the process' life, for leases. */
+  readonly owner: string;
+  readonly node: EvmClient;
+  readonly hotWallet: Address;
   readonly apiKey: string;
   readonly metrics: Metrics;
   readonly context: ProcessContext;
@@ -156,19 +180,25 @@ interface RunningParts {
 function createServer(parts: RunningParts): HttpServer {
   const { config, database, guard, derivation, chain, tokens, watcher } = parts;
   const { apiKey, metrics, context } = parts;
+  const deposits = createDepositRoutes({
+    database,
+    derivation,
+    chain,
+    tokens: tokens.tokens,
+    guard,
+    headHeight: () => watcher.status.headHeight,
+    onRegistered: () => watcher.wakeBackfill(),
+  });
+  const webhooks = createWebhookRoutes({
+    database,
+    allowLocal: webhookSettings(config).allowLocal,
+    onChanged: () => parts.webhooks.wake(),
+  });
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
     listen: config.api.listen,
-    routes: createDepositRoutes({
-      database,
-      derivation,
-      chain,
-      tokens: tokens.tokens,
-      guard,
-      headHeight: () => watcher.status.headHeight,
-      onRegistered: () => watcher.wakeBackfill(),
-    }),
+    routes: [...deposits, ...webhooks],
     access: new KeyRing({ database, fileKey: apiKey, service: "deposit-api", clock: systemClock }),
     mapError: mapDepositError,
     readiness: () => readinessOf(watcher.status, config.watcher["max-lag-blocks"]),
@@ -179,18 +209,33 @@ function createServer(parts: RunningParts): HttpServer {
 }
 
 function startTasks(parts: RunningParts): TaskGroup {
-  const { config, watcher, context } = parts;
+  const { config, watcher, webhooks, context, database, owner, metrics, node, hotWallet } = parts;
+  const { log } = context;
+  const background = { database, owner, log, clock: systemClock };
   const tasks = new TaskGroup({
     signal: context.signal,
     onFault: (_name, error) => context.fatal(error),
   });
   tasks.run("blocks", (signal) => watcher.run(signal));
   tasks.run("backfills", (signal) => watcher.runBackfills(signal));
+  tasks.run("webhooks", (signal) => webhooks.run(signal));
+  tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
+  const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
+  const reconciling = { ...background, node, hotWallet, intervalMs };
+  tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];
     for await (const head of subscribeNewHeads({ url, signal })) watcher.wake(head.height);
   });
   return tasks;
+}
+
+function webhookSettings({ webhooks }: WatcherConfig): DispatcherSettings {
+  return {
+    allowLocal: webhooks["allow-local"],
+    pollIntervalMs: webhooks["poll-interval-ms"],
+    timeoutMs: webhooks["timeout-ms"],
+  };
 }
 
 async function askIdentity(

@@ -13,6 +13,8 @@ import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence
 import { Units1760000000007 } from "./migrations/0007-units.js";
 import { Wallets1760000000008 } from "./migrations/0008-wallets.js";
 import { Policy1760000000009 } from "./migrations/0009-policy.js";
+import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
+import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
@@ -33,6 +35,8 @@ export const LEDGER_MIGRATIONS = [
   Units1760000000007,
   Wallets1760000000008,
   Policy1760000000009,
+  Webhooks1760000000010,
+  TamperEvidence1760000000011,
   Tokens1760000000012,
 ] as const;
 

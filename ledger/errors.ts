@@ -19,6 +19,10 @@ import { AppError } from "../chain/errors.js";
  * UNKNOWN_WALLET: none of this ledger's; TOO_MANY_WALLETS: it takes no more; WALLET_NOT_EMPTY: what
  * is to be retired has coins or open nonces;
  * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
+ * INVALID_WEBHOOK, TOO_MANY_WEBHOOKS, WEBHOOK_UNKNOWN: the same of webhooks; SECRETS_FULL,
+ * SECRET_UNKNOWN and LAST_SECRET: a webhook has two secrets at most, and one at least;
+ * STATEMENT_TOO_LONG: a statement would have too many lines; HEIGHT_NOT_BOOKED: the books are not
+ * so far; NEGATIVE_LIABILITY: they owe less than nothing;
  * CORRUPT_ROW: a stored value is not what its column says.
  */
 export const LEDGER_ERROR_CODES = [
@@ -47,6 +51,15 @@ export const LEDGER_ERROR_CODES = [
   "WALLET_NOT_EMPTY",
   "INVALID_KEY",
   "KEY_UNKNOWN",
+  "INVALID_WEBHOOK",
+  "TOO_MANY_WEBHOOKS",
+  "WEBHOOK_UNKNOWN",
+  "SECRETS_FULL",
+  "SECRET_UNKNOWN",
+  "LAST_SECRET",
+  "STATEMENT_TOO_LONG",
+  "HEIGHT_NOT_BOOKED",
+  "NEGATIVE_LIABILITY",
   "CORRUPT_ROW",
 ] as const;
 

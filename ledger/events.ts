@@ -8,9 +8,13 @@ import { refuseInRecovery } from "./recovery/ledger-guard.js";
 import { storedInteger, storedTime } from "./stored-values.js";
 
 /** Types of events; `withdrawal.<status>` are written by the withdrawal side. */
-export type EventType = `deposit.${string}` | `withdrawal.${string}` | `token.${string}`;
+export type EventType =
+  | `deposit.${string}`
+  | `withdrawal.${string}`
+  | `token.${string}`
+  | "webhook.disabled";
 
-/** An event to append; `data` names the deposit or withdrawal and what integrators need. */
+/** An event to append; `data` names what it is about and what integrators need. */
 export interface NewEvent {
   readonly type: EventType;
   readonly data: Readonly<Record<string, unknown>>;

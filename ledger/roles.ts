@@ -24,6 +24,8 @@ interface Writes {
   readonly update: readonly string[];
   /** Sequences that defaults draw from. */
   readonly draw: readonly string[];
+  /** Tables that it does not even read. */
+  readonly hidden: readonly string[];
 }
 
 const WATCHER: Writes = {
@@ -42,6 +44,13 @@ const WATCHER: Writes = {
     "signing_freeze",
     "api_call",
     "remembered_ledger",
+    // It serves and sends webhooks.
+    "webhook",
+    "webhook_secret",
+    "webhook_delivery",
+    "task_lease",
+    "chain_link",
+    "reconcile_run",
     "asset",
     "token_state",
     "token_state_change",
@@ -53,6 +62,11 @@ const WATCHER: Writes = {
   update: [
     "wallet.past_booked",
     "watch_lease",
+    "chain_cursor",
+    "webhook",
+    "webhook_secret",
+    "webhook_delivery",
+    "task_lease",
     "customer_balance",
     "event_counter",
     "watch_cursor",
@@ -63,6 +77,7 @@ const WATCHER: Writes = {
     "token_state",
   ],
   draw: [],
+  hidden: [],
 };
 
 const WORKER: Writes = {
@@ -103,6 +118,7 @@ const WORKER: Writes = {
     "signing_freeze",
   ],
   draw: ["withdrawal_position"],
+  hidden: ["webhook_secret"],
 };
 
 /**
@@ -114,6 +130,7 @@ const OPERATOR: Writes = {
     ...new Set([...WATCHER.insert, ...WORKER.insert]),
     "foreign_transaction_acknowledged",
     "api_key",
+    "api_key_signature",
     "address_assignment",
     "recovered_payment",
     "withdrawal_clearance",
@@ -133,6 +150,7 @@ const OPERATOR: Writes = {
     "wallet.operator",
   ],
   draw: WORKER.draw,
+  hidden: [],
 };
 
 const WRITES: Readonly<Record<LedgerService, Writes>> = {
@@ -200,6 +218,7 @@ async function grant(
   await toRole("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM");
   await toRole("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM");
   await toRole("GRANT SELECT ON ALL TABLES IN SCHEMA public TO");
+  for (const table of writes.hidden) await toRole("REVOKE SELECT ON %I FROM", [table]);
   for (const table of writes.insert) await toRole("GRANT INSERT ON %I TO", [table]);
   for (const place of writes.update) {
     const [table = "", column] = place.split(".");

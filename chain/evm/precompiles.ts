@@ -1,7 +1,7 @@
 /** The precompiled contracts of the fork that the chain runs (D19), by their EIP-7910 names. */
 import { type Address, parseAddress } from "../address.js";
 
-/** Name to address; there are no blobs, so there is no point evaluation. */
+/** Name to address. */
 export const PRECOMPILES_BY_NAME: ReadonlyMap<string, Address> = new Map(
   [
     "ECREC",
@@ -13,5 +13,6 @@ export const PRECOMPILES_BY_NAME: ReadonlyMap<string, Address> = new Map(
     "BN254_MUL",
     "BN254_PAIRING",
     "BLAKE2F",
-  ].map((name, index) => [name, parseAddress(`0x${"00".repeat(19)}0${index + 1}`)]),
+    "KZG_POINT_EVALUATION",
+  ].map((name, index) => [name, parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`)]),
 );

@@ -16,7 +16,6 @@ import { operationsOf } from "../../chain/operations.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import type { AuditedLog, AuditedReceipt, AuditNode } from "./audit-node.js";
 import {
-  ABSENT_PRECOMPILES,
   type AuditedBlock,
   type AuditedHeader,
   createChainCommon,
@@ -97,7 +96,6 @@ export class BlockAudit {
       common,
       stateManager: state,
       evmOpts: {
-        customPrecompiles: ABSENT_PRECOMPILES.map((address) => ({ address })),
         blockchain: {
           getBlock: async (height) => {
             const hash = await options.blockHash(height);

@@ -5,10 +5,15 @@
  */
 import { createCustomCommon, type Common, Hardfork, Mainnet } from "@ethereumjs/common";
 import { MerklePatriciaTrie } from "@ethereumjs/mpt";
-import { createAddressFromString, type Address as LibraryAddress } from "@ethereumjs/util";
+import {
+  createAddressFromString,
+  type KZG,
+  type Address as LibraryAddress,
+} from "@ethereumjs/util";
 import type { Address } from "../../chain/address.js";
 import { keccak256, keccak256Hex } from "../../chain/hashes.js";
-import { bigintToBytes, bytesToHash32, type Hash32 } from "../../chain/hex.js";
+import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
+import { verifyKzgProof } from "../../chain/evm/kzg.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
 
 /** Addresses that the end of a block names; genesis has them. */
@@ -43,18 +48,35 @@ export interface AuditedBlock {
   readonly transactions: readonly Uint8Array[];
 }
 
+function noBlobs(): never {
+  throw new TypeError("there are no blobs on this chain");
+}
+
+/** What point evaluation (0x0a) asks for; all else is about blobs (D19). */
+const PROOFS: KZG = {
+  verifyProof: (commitment, z, y, proof) =>
+    verifyKzgProof({
+      commitment: hexToBytes(commitment),
+      point: BigInt(z),
+      value: BigInt(y),
+      proof: hexToBytes(proof),
+    }),
+  blobToKzgCommitment: noBlobs,
+  computeBlobProof: noBlobs,
+  verifyBlobProofBatch: noBlobs,
+  computeCells: noBlobs,
+  computeCellsAndProofs: noBlobs,
+  recoverCellsAndProofs: noBlobs,
+  verifyCellKzgProofBatch: noBlobs,
+};
+
 /** Rules of the VM: Cancun and the chain's own id; signatures are checked by @noble, as it comes. */
 export function createChainCommon(chainId: bigint): Common {
   return createCustomCommon({ chainId: chainId.toString(), name: "causeway" }, Mainnet, {
     hardfork: Hardfork.Cancun,
-    customCrypto: { keccak256 },
+    customCrypto: { keccak256, kzg: PROOFS },
   });
 }
-
-/** Addresses that are precompiles in Cancun and plain accounts here: there are no blobs (D19). */
-export const ABSENT_PRECOMPILES: readonly LibraryAddress[] = [
-  createAddressFromString(`0x${"00".repeat(19)}0a`),
-];
 
 /** RLP of `[header, transactions, uncles]`. Throws INVALID_RLP. */
 export function parseRawBlock(bytes: Uint8Array): AuditedBlock {

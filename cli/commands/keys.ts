@@ -1,13 +1,17 @@
 /** `causeway keys create|list|revoke|calls`: who may use the exchange's APIs, and what they did. */
+import { createPublicKey } from "node:crypto";
+import { readFileSync } from "node:fs";
 import {
   type ApiKey,
   createApiKey,
   listApiKeys,
+  newSigningSecret,
   revokeApiKey,
 } from "../../ledger/access/api-keys.js";
 import { listCalls } from "../../ledger/access/api-calls.js";
 import { KEY_LIFE_MS } from "../../ledger/access/key-ring.js";
 import { parseScopes } from "../../ledger/access/scopes.js";
+import type { RequestVerifier } from "../../runtime/http/signed-request.js";
 import { CliError } from "../errors.js";
 import { createFileOnce } from "../home/home-file.js";
 import { withLedgerAlone } from "./ledger-alone.js";
@@ -23,6 +27,10 @@ export interface CreateKeyOptions {
   readonly rate?: string;
   /** File that takes the key instead of the terminal. */
   readonly out?: string;
+  /** "hmac" or "ed25519": changing requests of the key are signed. */
+  readonly sign?: string;
+  /** PEM file of an Ed25519 public key. */
+  readonly publicKey?: string;
 }
 
 /** Flags of `keys calls`, as typed. */
@@ -57,19 +65,28 @@ export async function runCreateKey(
     scopes: parseScopes(options.scope),
     callsPerSecond: options.rate === undefined ? undefined : readCount("--rate", options.rate, 1),
     expiresAt: options.expires === undefined ? undefined : readExpiry(options.expires, nowMs),
+    verifier: readVerifier(options),
   };
+  const { verifier } = wanted;
+  const signingSecret = verifier?.kind === "hmac" ? verifier.secret : undefined;
   return withLedgerAlone(command, async ({ database }) => {
     const { key, stored } = await createApiKey(database, wanted);
     const { out } = options;
-    if (out !== undefined && !(await createFileOnce(out, `${key}\n`, SECRET_MODE))) {
+    const secrets = signingSecret === undefined ? [key] : [key, signingSecret];
+    if (out !== undefined && !(await createFileOnce(out, `${secrets.join("\n")}\n`, SECRET_MODE))) {
       await revokeApiKey(database, stored.id);
       throw new CliError("USAGE", `${out} is there already: choose another file for --out.`);
     }
     if (command.json) {
-      command.print(toJson({ ...stored, ...(out === undefined ? { key } : { file: out }) }));
+      const shown = { key, signingSecret };
+      command.print(toJson({ ...stored, ...(out === undefined ? shown : { file: out }) }));
       return 0;
     }
-    command.print(out === undefined ? key : `The key is in ${out}.`);
+    for (const line of out === undefined ? secrets : [`The key is in ${out}.`]) command.print(line);
+    if (stored.signing !== undefined) {
+      const lines = signingSecret === undefined ? "" : "; the second line is its secret";
+      command.print(`Its changing requests are signed by ${stored.signing}${lines}.`);
+    }
     command.print(
       `Good for ${stored.scopes.join(", ")}${expiryText(stored)}; at once, everywhere.`,
     );
@@ -132,11 +149,36 @@ function rowOf(key: ApiKey): string {
   const state =
     key.revokedAt === undefined ? expiryText(key) : `, revoked ${key.revokedAt.toISOString()}`;
   const rate = key.callsPerSecond === undefined ? "" : `, ${key.callsPerSecond} calls/s`;
-  return `${key.id}  ${key.name}  ${key.scopes.join(",")}${rate}${state}`;
+  const signed = key.signing === undefined ? "" : `, signed by ${key.signing}`;
+  return `${key.id}  ${key.name}  ${key.scopes.join(",")}${rate}${signed}${state}`;
 }
 
 function expiryText({ expiresAt }: Pick<ApiKey, "expiresAt">): string {
   return expiresAt === undefined ? "" : `, until ${expiresAt.toISOString()}`;
+}
+
+function readVerifier({ sign, publicKey }: CreateKeyOptions): RequestVerifier | undefined {
+  if (sign === undefined && publicKey === undefined) return undefined;
+  if (sign === "hmac" && publicKey === undefined) {
+    return { kind: "hmac", secret: newSigningSecret() };
+  }
+  if (sign !== "ed25519" || publicKey === undefined) {
+    throw new CliError("USAGE", "--sign takes hmac, or ed25519 with --public-key FILE.");
+  }
+  return { kind: "ed25519", publicKey: readPublicKey(publicKey) };
+}
+
+/** The 32 bytes of a PEM file, as `openssl pkey -pubout` writes it. */
+function readPublicKey(file: string): Uint8Array {
+  try {
+    const key = createPublicKey(readFileSync(file));
+    const { crv, x } = key.export({ format: "jwk" });
+    if (crv !== "Ed25519" || x === undefined) throw new TypeError("another kind of key");
+    return Uint8Array.from(Buffer.from(x, "base64url"));
+  } catch (cause) {
+    const message = `--public-key needs an Ed25519 public key in PEM, which ${file} does not hold.`;
+    throw new CliError("USAGE", message, { cause });
+  }
 }
 
 function readName(text: string): string {

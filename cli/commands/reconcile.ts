@@ -1,8 +1,9 @@
 /** `causeway reconcile`: the ledger against the chain at one height, tolerance 0. */
+import { bisectBreaks, divergenceText } from "../../ledger/books/break-bisection.js";
 import { openIncident } from "../../ledger/incidents.js";
-import { reconcile, type ReconcileChain } from "../../ledger/books/reconcile.js";
+import { reconcile } from "../../ledger/books/reconcile.js";
 import { readCursor } from "../../ledger/deposits/watch-cursor.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
 import { encodeReport, renderReport } from "./reconcile-report.js";
@@ -15,9 +16,6 @@ const EXIT_BREAK = 1;
 
 /** Polls of the watcher that the command waits for, so that what is mined now is looked at too. */
 const WAIT_POLLS = 5;
-
-/** Blocks whose logs are asked for at once: what this chain's nodes take of one question. */
-const LOG_BLOCKS = 10_000;
 
 /** Pause between two looks at the cursor. */
 const CURSOR_LOOK_MS = 50;
@@ -32,11 +30,13 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
     const behindBlocks = await waitForWatcher(opened, command.signal);
     const chain = createReconcileChain(opened.node, command.signal);
     const report = await reconcile(opened.database, chain, opened.wallets);
+    const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
     command.print(
       command.json
-        ? toJson({ ...encodeReport(report), behindBlocks })
+        ? toJson({ ...encodeReport(report), behindBlocks, divergences })
         : renderReport(report, behindBlocks),
     );
+    if (!command.json) for (const found of divergences) command.print(divergenceText(found));
     return report.clean ? EXIT_CLEAN : EXIT_BREAK;
   });
 }
@@ -63,64 +63,4 @@ async function waitForWatcher(opened: OpenedLedger, signal: AbortSignal): Promis
     }
     await sleep(CURSOR_LOOK_MS, { signal });
   }
-}
-
-/** The node as the reconciliation's port. */
-export function createReconcileChain(
-  node: Pick<
-    EvmClient,
-    "getBalances" | "getTransactionReceipts" | "accountJournal" | "tokenBalances" | "transferLogs"
-  >,
-  signal: AbortSignal,
-): ReconcileChain {
-  return {
-    balances: (queries) =>
-      node.getBalances(
-        queries.map(({ address, height }) => ({ address, at: height })),
-        { signal },
-      ),
-    tokenBalances: (token, queries) =>
-      node.tokenBalances(
-        queries.map(({ address: account, height: at }) => ({ token, account, at })),
-        { signal },
-      ),
-    async minedCosts(hashes) {
-      const receipts = await node.getTransactionReceipts(hashes, { signal });
-      return receipts.map((receipt) =>
-        receipt === undefined
-          ? undefined
-          : {
-              height: receipt.height,
-              isSuccess: receipt.status === 1,
-              feeAtoken: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
-              transfers: receipt.transfers,
-            },
-      );
-    },
-    async *movements(address, upToHeight) {
-      let from: number | undefined = 0;
-      while (from !== undefined && from <= upToHeight) {
-        const range = { from, to: upToHeight };
-        const page = await node.accountJournal(address, range, { signal });
-        for (const entry of page.entries) {
-          if (!entry.change.effective || entry.deltaAtoken === 0n) continue;
-          const { height, deltaAtoken: deltaUnits } = entry;
-          yield { height, deltaUnits, txHash: entry.transactionHash ?? entry.blockHash };
-        }
-        from = page.next;
-      }
-    },
-    async *tokenMovements(contract, account, range) {
-      for (let from = range.from; from <= range.to; from += LOG_BLOCKS) {
-        const to = Math.min(from + LOG_BLOCKS - 1, range.to);
-        const wanted = { signal, contracts: [contract], account };
-        for (const log of await node.transferLogs({ from, to }, wanted)) {
-          const { height, txHash, value = 0n } = log;
-          // A transfer to itself moved nothing.
-          if (log.from === log.to || value === 0n) continue;
-          yield { height, txHash, deltaUnits: log.to === account ? value : -value };
-        }
-      }
-    },
-  };
 }

@@ -3,8 +3,7 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { killSwitchPath } from "../../ledger/policy/kill-switch-file.js";
-import { policyPath } from "../../ledger/policy/policy-file.js";
+import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import type { Environment } from "../../runtime/config/config.js";
 import { cannotWrite, CliError, fileCause, systemCode } from "../errors.js";
 

@@ -123,7 +123,7 @@ export async function initHome(options: InitOptions): Promise<InitResult> {
   for (const file of options.configFiles) {
     // The validators of a network have settings of their own, in their homes.
     if (isNetwork && NODE_CONFIG_FILES.includes(file)) continue;
-    const text = renderToml(file, {}, { portOffset: options.portOffset });
+    const text = renderToml(file, localSettings(file), { portOffset: options.portOffset });
     await createFileOnce(join(paths.config, `${file.name}.toml`), text, SECRET_MODE);
   }
   const faucetKey = parseKeyFile(await readFile(paths.faucetKey, "utf8"), paths.faucetKey);
@@ -253,6 +253,11 @@ async function assertKeysPresent(paths: HomePaths, ofChain: readonly string[]): 
 async function createReplaceableFiles(paths: HomePaths): Promise<void> {
   await createFileOnce(paths.apiKey, createSecretLine(), SECRET_MODE);
   await createFileOnce(paths.tokens, "[]\n", PLAIN_MODE);
+}
+
+/** Settings of a chain of one's own, where who receives webhooks runs on the same machine. */
+function localSettings({ name }: ConfigFile): Record<string, Record<string, unknown>> {
+  return name === "watcher" ? { webhooks: { "allow-local": true } } : {};
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import type { RecordedCall } from "../../runtime/http/http-access.js";
 
 /** A call as it was written down before it was handled. */
-export interface StoredCall extends RecordedCall {
+export interface StoredCall extends Omit<RecordedCall, "signedDigest"> {
   readonly seq: number;
   /** The API that was called. */
   readonly service: string;
@@ -21,19 +21,26 @@ interface StoredCallRow {
   readonly at: Date;
 }
 
-/** Writes calls down, in order, in one statement. */
+/**
+ * Writes calls down, in order, in one statement.
+ * @returns for each call whether it was; a signed one that was written down before is not
+ */
 export async function recordCalls(
   sql: Sql,
   service: string,
   calls: readonly RecordedCall[],
-): Promise<void> {
+): Promise<readonly boolean[]> {
   const column = <T>(read: (call: RecordedCall) => T) => calls.map(read);
-  await sql.query(
-    `INSERT INTO api_call (key_id, service, method, path, idempotency_key, body_sha256)
-     SELECT key_id, $1, method, path, idempotency_key, body_sha256
-       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
-         AS call (key_id, method, path, idempotency_key, body_sha256, place)
-      ORDER BY place`,
+  const rows = await sql.query<{ signed_digest: string | null }>(
+    `INSERT INTO api_call
+       (key_id, service, method, path, idempotency_key, body_sha256, signed_digest)
+     SELECT key_id, $1, method, path, idempotency_key, body_sha256, signed_digest
+       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+            WITH ORDINALITY
+         AS call (key_id, method, path, idempotency_key, body_sha256, signed_digest, place)
+      ORDER BY place
+     ON CONFLICT (signed_digest) WHERE signed_digest IS NOT NULL DO NOTHING
+     RETURNING signed_digest`,
     [
       service,
       column(({ keyId }) => keyId),
@@ -41,7 +48,13 @@ export async function recordCalls(
       column(({ path }) => path),
       column(({ idempotencyKey }) => idempotencyKey ?? null),
       column(({ bodySha256 }) => bodySha256),
+      column(({ signedDigest }) => signedDigest ?? null),
     ],
+  );
+  // The same request twice in one batch has one row: the first of the two is let through.
+  const written = new Set(rows.map((row) => row.signed_digest));
+  return calls.map(
+    ({ signedDigest }) => signedDigest === undefined || written.delete(signedDigest),
   );
 }
 

@@ -2,10 +2,13 @@
  * API keys as the ledger keeps them: scopes, expiry, pace, and a digest of the key. A key is shown
  * once, to who makes it, and cannot be read from anywhere afterwards.
  */
-import { randomBytes, randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { present } from "../../chain/errors.js";
 import { keyDigest } from "../../runtime/http/http-access.js";
-import type { Sql } from "../../runtime/sql/sql.js";
+import type { RequestVerifier } from "../../runtime/http/signed-request.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
+import { newShortId } from "../short-id.js";
 import { ACCESS_SCOPES, type AccessScope } from "./scopes.js";
 
 /** A key without its secret. */
@@ -20,19 +23,30 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
   readonly revokedAt: Date | undefined;
+  /** How its changing requests are signed; undefined for a key that signs nothing. */
+  readonly signing: RequestVerifier["kind"] | undefined;
+}
+
+/** A key as its API needs it. */
+export interface KnownApiKey extends ApiKey {
+  readonly verifier: RequestVerifier | undefined;
 }
 
 /** What a key is made with. */
 export interface NewApiKey extends Pick<ApiKey, "name" | "scopes" | "callsPerSecond"> {
   readonly expiresAt: Date | undefined;
+  readonly verifier?: RequestVerifier | undefined;
 }
 
 /** Keys that are listed at most; more than any exchange hands out. */
 const MAX_LISTED = 10_000;
 
-const ID_LENGTH = 12;
-const ID_DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789";
 const SECRET_BYTES = 32;
+
+/** The secret of a key whose requests are signed by HMAC; the whole text is the key of the HMAC. */
+export function newSigningSecret(): string {
+  return `cws_${randomBytes(SECRET_BYTES).toString("base64url")}`;
+}
 
 interface ApiKeyRow {
   readonly id: string;
@@ -42,9 +56,13 @@ interface ApiKeyRow {
   readonly created_at: Date;
   readonly expires_at: Date | null;
   readonly revoked_at: Date | null;
+  readonly kind: string | null;
 }
 
-const COLUMNS = "id, name, scopes, calls_per_second, created_at, expires_at, revoked_at";
+const KEYS = `
+  SELECT id, name, scopes, calls_per_second, created_at, expires_at, revoked_at, kind, verifier,
+         digest
+    FROM api_key LEFT JOIN api_key_signature ON key_id = id`;
 
 /** SHA-256 of a key, 64 hex digits: what the database has of it. */
 export function apiKeyDigest(key: string): string {
@@ -57,27 +75,34 @@ export function apiKeyDigest(key: string): string {
  * @throws SqlError
  */
 export async function createApiKey(
-  sql: Sql,
-  { name, scopes, callsPerSecond, expiresAt }: NewApiKey,
+  database: SqlDatabase,
+  { name, scopes, callsPerSecond, expiresAt, verifier }: NewApiKey,
 ): Promise<{ readonly key: string; readonly stored: ApiKey }> {
-  const id = Array.from({ length: ID_LENGTH }, () => ID_DIGITS[randomInt(ID_DIGITS.length)]).join(
-    "",
-  );
+  const id = newShortId();
   const key = `cwk_${id}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
-  const [row] = await sql.query<ApiKeyRow>(
-    `INSERT INTO api_key (id, digest, name, scopes, calls_per_second, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`,
-    [id, apiKeyDigest(key), name, scopes, callsPerSecond ?? null, expiresAt ?? null],
-  );
-  if (row === undefined) throw new TypeError("the database returned no row of the new key");
-  return { key, stored: toApiKey(row) };
+  const row = await database.transaction(async (tx) => {
+    await tx.query(
+      `INSERT INTO api_key (id, digest, name, scopes, calls_per_second, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6)`,
+      [id, apiKeyDigest(key), name, scopes, callsPerSecond ?? null, expiresAt ?? null],
+    );
+    if (verifier !== undefined) {
+      await tx.query(`INSERT INTO api_key_signature (key_id, kind, verifier) VALUES ($1, $2, $3)`, [
+        id,
+        verifier.kind,
+        verifier.kind === "hmac"
+          ? verifier.secret
+          : Buffer.from(verifier.publicKey).toString("hex"),
+      ]);
+    }
+    return (await tx.query<ApiKeyRow>(`${KEYS} WHERE id = $1`, [id]))[0];
+  });
+  return { key, stored: toApiKey(present(row, "row of the new key")) };
 }
 
 /** All keys, oldest first, revoked and expired ones included. */
 export async function listApiKeys(sql: Sql): Promise<readonly ApiKey[]> {
-  const rows = await sql.query<ApiKeyRow>(
-    `SELECT ${COLUMNS} FROM api_key ORDER BY created_at, id LIMIT ${MAX_LISTED}`,
-  );
+  const rows = await sql.query<ApiKeyRow>(`${KEYS} ORDER BY created_at, id LIMIT ${MAX_LISTED}`);
   return rows.map(toApiKey);
 }
 
@@ -90,7 +115,7 @@ export async function revokeApiKey(sql: Sql, id: string): Promise<Date> {
   await sql.query(`UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL`, [
     id,
   ]);
-  const [row] = await sql.query<ApiKeyRow>(`SELECT ${COLUMNS} FROM api_key WHERE id = $1`, [id]);
+  const [row] = await sql.query<ApiKeyRow>(`${KEYS} WHERE id = $1`, [id]);
   if (row === undefined || row.revoked_at === null) {
     throw new LedgerError("KEY_UNKNOWN", `no API key has the id ${id}: see \`causeway keys list\``);
   }
@@ -101,12 +126,22 @@ export async function revokeApiKey(sql: Sql, id: string): Promise<Date> {
 export async function findApiKeys(
   sql: Sql,
   digests: readonly string[],
-): Promise<ReadonlyMap<string, ApiKey>> {
-  const rows = await sql.query<ApiKeyRow & { readonly digest: string }>(
-    `SELECT digest, ${COLUMNS} FROM api_key WHERE digest = ANY ($1::text[]) AND revoked_at IS NULL`,
+): Promise<ReadonlyMap<string, KnownApiKey>> {
+  const rows = await sql.query<ApiKeyRow & { digest: string; verifier: string | null }>(
+    `${KEYS} WHERE digest = ANY ($1::text[]) AND revoked_at IS NULL`,
     [digests],
   );
-  return new Map(rows.map((row) => [row.digest, toApiKey(row)]));
+  return new Map(rows.map((row) => [row.digest, { ...toApiKey(row), verifier: toVerifier(row) }]));
+}
+
+function toVerifier(row: {
+  readonly kind: string | null;
+  readonly verifier: string | null;
+}): RequestVerifier | undefined {
+  if (row.verifier === null) return undefined;
+  return row.kind === "hmac"
+    ? { kind: "hmac", secret: row.verifier }
+    : { kind: "ed25519", publicKey: Uint8Array.from(Buffer.from(row.verifier, "hex")) };
 }
 
 function toApiKey(row: ApiKeyRow): ApiKey {
@@ -118,5 +153,6 @@ function toApiKey(row: ApiKeyRow): ApiKey {
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,
+    signing: row.kind === "hmac" || row.kind === "ed25519" ? row.kind : undefined,
   };
 }

@@ -12,11 +12,12 @@ import {
   type RecordedCall,
 } from "../../runtime/http/http-access.js";
 import { requestError } from "../../runtime/http/http-errors.js";
+import { signatureReplayed } from "../../runtime/http/signed-request.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import { recordCalls } from "./api-calls.js";
-import { type ApiKey, apiKeyDigest, findApiKeys } from "./api-keys.js";
+import { type ApiKey, apiKeyDigest, findApiKeys, type KnownApiKey } from "./api-keys.js";
 
 /** How long a key of the ledger is believed without asking again. */
 export const KEY_LIFE_MS = 1_000;
@@ -43,7 +44,7 @@ export interface KeyRingParts {
 }
 
 interface KnownKey {
-  readonly key: ApiKey;
+  readonly key: KnownApiKey;
   readonly askedMs: number;
 }
 
@@ -59,8 +60,8 @@ export class KeyRing implements HttpAccess {
   readonly #fileDigest: Buffer;
   readonly #known = new LRUCache<string, KnownKey>({ max: MAX_KNOWN_KEYS });
   readonly #allowances = new LRUCache<string, Allowance>({ max: MAX_KNOWN_KEYS });
-  readonly #lookups: Batcher<string, { readonly key: ApiKey | undefined }>;
-  readonly #records: Batcher<RecordedCall, "recorded">;
+  readonly #lookups: Batcher<string, { readonly key: KnownApiKey | undefined }>;
+  readonly #records: Batcher<RecordedCall, boolean>;
 
   constructor(parts: KeyRingParts) {
     const { database, service } = parts;
@@ -74,10 +75,7 @@ export class KeyRing implements HttpAccess {
       maxBatchItems: MAX_BATCH,
     });
     this.#records = new Batcher({
-      run: async (calls) => {
-        await recordCalls(database, service, calls);
-        return calls.map(() => "recorded");
-      },
+      run: (calls) => recordCalls(database, service, calls),
       maxBatchItems: MAX_BATCH,
     });
   }
@@ -92,14 +90,19 @@ export class KeyRing implements HttpAccess {
       throw noValidKey();
     }
     this.#spend(key);
-    return { keyId: key.id, scopes: new Set<string>(key.scopes) };
+    return { keyId: key.id, scopes: new Set<string>(key.scopes), verifier: key.verifier };
   }
 
+  /** @throws requestError 401 for a signed call that was let through before */
   async record(call: RecordedCall): Promise<void> {
-    await this.#records.addOne(call);
+    if (!(await this.#records.addOne(call))) throw signatureReplayed();
   }
 
-  async #find(bearerKey: string): Promise<ApiKey | undefined> {
+  nowMs(): number {
+    return this.#parts.clock.nowMs();
+  }
+
+  async #find(bearerKey: string): Promise<KnownApiKey | undefined> {
     if (bearerKey.length > MAX_KEY_LENGTH) return undefined;
     const digest = apiKeyDigest(bearerKey);
     const known = this.#known.get(digest);

@@ -242,7 +242,7 @@ async function readAddresses(tx: Sql, { asset, height }: Scope): Promise<BookedA
  * What moved the units of single deposit addresses beside their deposits: their past, what came
  * unsaid, and operators' decisions. The memo names transaction and address.
  */
-const ADDRESS_ENTRIES = `
+export const ADDRESS_ENTRIES = `
   SELECT split_part(entry.memo, ' ', 2) AS address, split_part(entry.memo, ' ', 1) AS tx_hash,
          coalesce(entry.effective_height, 0) AS effective_height, posting.asset,
          CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta

@@ -3,7 +3,6 @@
  * a queue that is lost, or lies, does not lift it.
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { AppError, errorCode } from "../../chain/errors.js";
 import { replaceFile, SECRET_MODE } from "../../runtime/files/durable-file.js";
 import { isKillSwitchLevel, type KillSwitchState } from "./kill-switch-level.js";
@@ -13,11 +12,6 @@ export class KillSwitchFileError extends AppError<"KILL_SWITCH_UNREADABLE"> {}
 
 /** Longer files are none of ours. */
 const MAX_FILE_CHARACTERS = 65_536;
-
-/** Place of the switch in a home. */
-export function killSwitchPath(home: string): string {
-  return join(home, "config", "kill-switch.json");
-}
 
 /**
  * What the file says now; it is read each time.

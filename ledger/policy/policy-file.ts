@@ -1,15 +1,9 @@
 /** `<home>/config/policy.json`: read whole, again whenever it changes, and never half believed. */
 import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { errorCode } from "../../chain/errors.js";
 import { ConfigError } from "../../runtime/config/config.js";
 import { type HashedPolicy, hashPolicy } from "./policy.js";
 import { parsePolicy } from "./policy-parser.js";
-
-/** Place of the policy in a home. */
-export function policyPath(home: string): string {
-  return join(home, "config", "policy.json");
-}
 
 /**
  * The policy of a file.

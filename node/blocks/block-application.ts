@@ -78,19 +78,18 @@ async function executeProposal(
   place: BlockPlace,
   transactions: readonly Uint8Array[],
 ): Promise<ExecutedBlock> {
-  const { maxGas, maxCallGas } = parts.executor.params;
+  const { maxGas, maxComputeNs } = parts.executor.params;
   const execution = startBlock(parts, place);
-  const room = new BlockRoom({ maxGas, maxCallGas });
+  const room = new BlockRoom({ maxGas, maxComputeNs });
   for (const transaction of await parts.proposed.read(transactions)) {
     const { gasLimit, hash } = transaction.tx;
-    const entersCode = execution.entersCode(transaction.tx);
-    const taken = room.take({ gasLimit, entersCode });
+    const taken = room.take({ gasLimit });
     if (taken === undefined) throw blockInvalid(`transaction ${hash} does not fit`);
-    const outcome = await execution.add(transaction);
+    const outcome = await execution.add(transaction, room.computeLeftNs);
     if (!outcome.included) {
       throw blockInvalid(`transaction ${hash} cannot be executed: ${outcome.reason}`);
     }
-    taken.executed(outcome.receipt.gasUsed);
+    taken.executed({ gasUsed: outcome.receipt.gasUsed, computeNs: outcome.computeNs });
   }
   return execution.seal();
 }
@@ -106,19 +105,27 @@ async function buildBlock(
   const selection = parts.pool.takeForBlock({
     ...params,
     maxGas,
-    maxCallGas: maxGas < params.maxCallGas ? maxGas : params.maxCallGas,
     maxBytes,
-    entersCode: (tx) => execution.entersCode(tx),
   });
+  // Time spent on transactions that a later block will hold: no more than one of them may take.
+  let wastedNs = 0;
   for (let next = selection.next(); next !== undefined; next = selection.next()) {
-    const outcome = await execution.add(next);
+    const isTooMuch = wastedNs > params.maxTransactionComputeNs && execution.entersCode(next.tx);
+    if (isTooMuch) {
+      selection.skipSender(next.from);
+      continue;
+    }
+    const { computeLeftNs } = selection;
+    const outcome = await execution.add(next, computeLeftNs);
     if (outcome.included) {
-      selection.executed(outcome.receipt.gasUsed);
+      const { computeNs, receipt } = outcome;
+      selection.executed({ gasUsed: receipt.gasUsed, computeNs });
       continue;
     }
     const { hash } = next.tx;
     selection.skipSender(next.from);
-    if (outcome.code === "EXECUTION_FAULT") {
+    if (outcome.code === "OUT_OF_BLOCK_COMPUTE") wastedNs += computeLeftNs;
+    else if (outcome.code === "EXECUTION_FAULT") {
       parts.log.error({ hash, err: outcome.cause }, "transaction cannot be executed, dropped");
       parts.pool.drop(hash, "the transaction cannot be executed");
     } else if (outcome.code !== "NONCE_TOO_LOW" && outcome.code !== "NONCE_TOO_HIGH") {

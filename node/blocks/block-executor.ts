@@ -22,19 +22,21 @@ import type { Head, Supply } from "../view/chain-view.js";
 import { type ChainParams, transactionLimitsOf } from "../settings/genesis.js";
 import type { AccountRecord } from "../store/account-record.js";
 import { JournaledState } from "../state/journaled-state.js";
-import type { StateReader } from "../store/state-reader.js";
+import type { MaybePromise, StateReader } from "../store/state-reader.js";
 import { orderedTrieRoot } from "../state/ordered-trie.js";
 import { computeRoots } from "../state/state-root.js";
 import type { TrieNodeReader } from "../store/trie-port.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
-import { type BlockContext, createMachine, type Machine } from "../execution/evm/evm.js";
+import type { BlockContext } from "../execution/evm/evm.js";
+import type { TransactionEngine } from "../execution/transaction-engine.js";
 import { endOfBlockChanges } from "./fees.js";
 import {
   entersCode,
   executeTransaction,
   type TransactionOutcome,
 } from "../execution/transaction-executor.js";
+import { createTransactionEngine, type EngineName } from "./engines.js";
 
 /** Longest stretch of synchronous work before other tasks of the process get their turn. */
 const YIELD_AFTER_MS = 8;
@@ -57,6 +59,8 @@ export interface ExecutorOptions {
   readonly tries: TrieNodeReader;
   /** Hash of an earlier block, for the BLOCKHASH opcode. */
   readonly blockHash: (height: number) => Hash32;
+  /** Absent: our own. */
+  readonly engine?: EngineName;
   /** Monotonic milliseconds, only to decide when to yield. */
   readonly monotonicMs: () => number;
 }
@@ -71,7 +75,7 @@ export class BlockExecution {
   private readonly limits: TransactionLimits;
   private feesAtoken = 0n;
   private gasUsed = 0n;
-  private machine: Promise<Machine> | undefined;
+  private madeEngine: MaybePromise<TransactionEngine> | undefined;
   private lastYieldMs: number;
 
   constructor(
@@ -96,12 +100,17 @@ export class BlockExecution {
     return entersCode(tx, (address) => this.state.accountNow(address));
   }
 
-  /** Executes a transaction and, if it is valid here, includes it. */
-  async add(transaction: BlockTransaction): Promise<TransactionOutcome> {
+  /**
+   * Executes a transaction and, if it is valid here, includes it.
+   * @param computeLeftNs compute units that the block has left
+   */
+  async add(transaction: BlockTransaction, computeLeftNs: number): Promise<TransactionOutcome> {
     await this.yieldIfDue();
+    const { maxTransactionComputeNs } = this.options.params;
     const outcome = await executeTransaction(transaction, {
       state: this.state,
-      machine: () => this.evm(),
+      engine: () => this.engine(),
+      compute: { blockLeftNs: computeLeftNs, maxTransactionNs: maxTransactionComputeNs },
       block: this.context,
       limits: this.limits,
       feeCollector: this.options.params.feeCollector,
@@ -116,9 +125,9 @@ export class BlockExecution {
     return outcome;
   }
 
-  private evm(): Promise<Machine> {
-    this.machine ??= createMachine(this.options.chainId, this.state);
-    return this.machine;
+  private engine(): MaybePromise<TransactionEngine> {
+    this.madeEngine ??= createTransactionEngine(this.options, this.state);
+    return this.madeEngine;
   }
 
   private async yieldIfDue(): Promise<void> {

@@ -2,22 +2,21 @@
 import type { Address } from "../../chain/address.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
-import type { SignedTransaction } from "../../chain/transaction.js";
-import type { RoomLimits } from "./block-room.js";
+import type { RoomLimits, UsedRoom } from "./block-room.js";
 
 /** The room of the block that is built, and its state so far. */
 export interface BlockLimits extends RoomLimits {
   readonly maxBytes: number;
-  /** Asked when the transaction is next in turn, against the state of the block being built. */
-  entersCode(tx: SignedTransaction): boolean;
 }
 
 /** The pool's executable transactions, offered to one block in the order of their worth. */
 export interface TransactionOffers {
   /** The best one that fits; undefined when there is none. */
   next(): BlockTransaction | undefined;
-  /** Gas that the one offered last really used; the rest is free again. */
-  executed(gasUsed: bigint): void;
+  /** What the one offered last really used; the rest is free again. */
+  executed(used: UsedRoom): void;
+  /** Compute units for the one offered last. */
+  readonly computeLeftNs: number;
   /** Its transaction was not taken: nothing more of the sender in this block. */
   skipSender(address: Address): void;
 }

@@ -1,15 +1,16 @@
 /**
  * The room of a block (D21), for who builds a block and for who checks one: a transaction fits
- * when the gas that it names is left, in the whole block and, if it enters code, in the part for
- * code. Once it is executed, only what it used is taken.
+ * when the gas that it names is left. Once it is executed, only what it used is taken, and the
+ * compute units that it took: execution itself stops at those that are left.
  */
 import { TRANSFER_GAS } from "../../chain/transaction-rules.js";
+import { TRANSACTION_NS } from "../../chain/evm/compute-weights.js";
 
 /** What a block has room for. */
 export interface RoomLimits {
   readonly maxGas: bigint;
-  /** Part of `maxGas` that transactions entering code may take. */
-  readonly maxCallGas: bigint;
+  /** Compute units, nanoseconds of the reference machine. */
+  readonly maxComputeNs: number;
   /**
    * Bytes of the SDK transactions in `data.txs`; at least MAX_TRANSACTION_BYTES and what an SDK
    * transaction adds. Absent for who checks a block: consensus has measured its encoding.
@@ -20,8 +21,6 @@ export interface RoomLimits {
 /** What a transaction asks for. */
 export interface RoomRequest {
   readonly gasLimit: bigint;
-  /** True when it may run code, in the state that the block has built so far. */
-  readonly entersCode: boolean;
   /** Bytes of the SDK transaction, at most; absent where bytes have no limit. */
   readonly sizeBytes?: number;
 }
@@ -29,45 +28,51 @@ export interface RoomRequest {
 /** Room that a transaction has taken; each of the two ends it. */
 export interface TakenRoom {
   /** The transaction is in the block and used so much gas: the rest is free again. */
-  executed(gasUsed: bigint): void;
+  executed(used: UsedRoom): void;
   /** The transaction is not in the block. */
   giveBack(): void;
+}
+
+/** What an executed transaction has used. */
+export interface UsedRoom {
+  readonly gasUsed: bigint;
+  readonly computeNs: number;
 }
 
 /** What is left of one block's room. */
 export class BlockRoom {
   private gasLeft: bigint;
-  private callGasLeft: bigint;
+  private computeLeft: number;
   private bytesLeft: number;
 
   constructor(limits: RoomLimits) {
     this.gasLeft = limits.maxGas;
-    this.callGasLeft = limits.maxCallGas;
+    this.computeLeft = limits.maxComputeNs;
     this.bytesLeft = limits.maxBytes === undefined ? Number.POSITIVE_INFINITY : limits.maxBytes;
   }
 
   /** True when not even a plain transfer fits. */
   get isFull(): boolean {
-    return this.gasLeft < TRANSFER_GAS;
+    return this.gasLeft < TRANSFER_GAS || this.computeLeft < TRANSACTION_NS;
+  }
+
+  /** Compute units for the next transaction. */
+  get computeLeftNs(): number {
+    return this.computeLeft;
   }
 
   /** Takes room, or says by undefined that there is not enough. */
-  take({ gasLimit, entersCode, sizeBytes = 0 }: RoomRequest): TakenRoom | undefined {
-    const fits =
-      gasLimit <= this.gasLeft &&
-      sizeBytes <= this.bytesLeft &&
-      (!entersCode || gasLimit <= this.callGasLeft);
-    if (!fits) return undefined;
-    const free = (gas: bigint): void => {
-      this.gasLeft += gas;
-      if (entersCode) this.callGasLeft += gas;
-    };
-    free(-gasLimit);
+  take({ gasLimit, sizeBytes = 0 }: RoomRequest): TakenRoom | undefined {
+    if (gasLimit > this.gasLeft || sizeBytes > this.bytesLeft) return undefined;
+    this.gasLeft -= gasLimit;
     this.bytesLeft -= sizeBytes;
     return {
-      executed: (gasUsed) => free(gasLimit - gasUsed),
+      executed: ({ gasUsed, computeNs }) => {
+        this.gasLeft += gasLimit - gasUsed;
+        this.computeLeft -= computeNs;
+      },
       giveBack: () => {
-        free(gasLimit);
+        this.gasLeft += gasLimit;
         this.bytesLeft += sizeBytes;
       },
     };

@@ -335,7 +335,7 @@ async function openConsensus(
   parts: Chain & Transactions,
   signer: PrivateValidator,
 ): Promise<Consensus> {
-  const { genesis, log, home, config } = options;
+  const { genesis, log, home, config, app } = options;
   const { stores, view, tries, halt } = parts;
   const application = createBlockApplication({
     ...parts,
@@ -358,6 +358,7 @@ async function openConsensus(
       },
       tries,
       blockHash: (height) => stores.blocks.hashOf(height),
+      engine: app.execution.engine,
       monotonicMs: () => systemClock.monotonicMs(),
     },
   });

@@ -2,13 +2,13 @@
  * One transaction over the state: checks, fee, execution, receipt, and the balance journal of
  * what moved. A transaction that is not valid here changes nothing and is not included.
  */
-import { type Address, bytesToAddress, parseAddress } from "../../chain/address.js";
+import type { Address } from "../../chain/address.js";
 import { errorCode } from "../../chain/errors.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import { contractAddressOf } from "../../chain/contract-address.js";
-import { bytesToHash32, EMPTY_CODE_HASH } from "../../chain/hex.js";
-import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
+import { EMPTY_CODE_HASH } from "../../chain/hex.js";
+import { logsToBloom, type Receipt } from "../../chain/receipt.js";
 import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
 import {
   executionFault,
@@ -20,9 +20,12 @@ import {
 } from "../../chain/transaction-rules.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../store/account-record.js";
 import { StoreError } from "../store/database.js";
+import type { MaybePromise } from "../store/state-reader.js";
 import { BalanceRecorder } from "../state/balance-recorder.js";
 import type { JournaledState } from "../state/journaled-state.js";
-import { type BlockContext, type Machine, PRECOMPILES } from "./evm/evm.js";
+import { type BlockContext, PRECOMPILES } from "./evm/evm.js";
+import { DATA_BYTE_NS, TRANSACTION_NS } from "../../chain/evm/compute-weights.js";
+import type { TransactionEngine } from "./transaction-engine.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
@@ -34,10 +37,13 @@ export type TransactionOutcome =
       readonly receipt: Omit<Receipt, "cumulativeGasUsed">;
       readonly changes: readonly BalanceChange[];
       readonly feeAtoken: bigint;
+      /** Compute units (D21). */
+      readonly computeNs: number;
     }
   | {
       readonly included: false;
-      readonly code: TransactionFaultCode | "EXECUTION_FAULT";
+      /** OUT_OF_BLOCK_COMPUTE: it fits into another block, where more compute units are left. */
+      readonly code: TransactionFaultCode | "EXECUTION_FAULT" | "OUT_OF_BLOCK_COMPUTE";
       /** In words. */
       readonly reason: string;
       readonly cause?: unknown;
@@ -46,13 +52,23 @@ export type TransactionOutcome =
 /** What execution of a transaction needs from the block around it. */
 export interface ExecutionEnvironment {
   readonly state: JournaledState;
-  /** The EVM; made when the first transaction needs it. */
-  readonly machine: () => Promise<Machine>;
+  /** Made when the first transaction needs it. */
+  readonly engine: () => MaybePromise<TransactionEngine>;
+  /** Compute units that are left; none are counted in simulations. */
+  readonly compute?: ComputeRoom;
   readonly block: BlockContext;
   readonly limits: TransactionLimits;
   readonly feeCollector: Address;
   /** How a simulation differs from a block; blocks have none. */
   readonly simulation?: Simulation;
+}
+
+/** Compute units for a transaction (D21). */
+export interface ComputeRoom {
+  /** What is left of the block's. */
+  readonly blockLeftNs: number;
+  /** The most that any transaction may take. */
+  readonly maxTransactionNs: number;
 }
 
 /**
@@ -101,19 +117,28 @@ export async function executeTransaction(
   const judged = simulation === undefined ? sender : asSimulated(sender, tx, simulation);
   const fault = faultOf(transaction, judged, limits, intrinsic);
   if (fault !== undefined) return { included: false, code: fault.code, reason: fault.message };
+  if (environment.compute !== undefined && isBeyond(environment.compute, transaction)) {
+    return NO_COMPUTE_LEFT;
+  }
   const depth = state.depth();
   state.checkpoint();
   try {
     const runs = simulation !== undefined || entersCode(tx, (address) => state.accountNow(address));
-    const outcome = runs
-      ? await runCode(transaction, environment, intrinsic)
-      : transferOnly(transaction, environment, intrinsic);
-    state.commit();
+    if (!runs) {
+      const outcome = transferOnly(transaction, environment, intrinsic);
+      state.commit();
+      return outcome;
+    }
+    const engine = await environment.engine();
+    const outcome = await runCode(transaction, environment, { engine, intrinsic });
+    if (!outcome.included) state.revert();
+    await engine.finish(outcome.included);
+    if (outcome.included) state.commit();
     return outcome;
   } catch (cause) {
     // The interpreter itself failed: the same bytes would fail everywhere, so they stay out.
     while (state.depth() > depth) state.revert();
-    (await environment.machine()).evm.journal.cleanJournal();
+    await (await environment.engine()).finish(false);
     // A store that cannot be read says nothing of the transaction, and must not look as if it did.
     if (cause instanceof StoreError || errorCode(cause).startsWith("LEVEL_")) throw cause;
     return { included: false, code: "EXECUTION_FAULT", reason: "execution fault", cause };
@@ -166,6 +191,7 @@ function transferOnly(
   return {
     included: true,
     feeAtoken,
+    computeNs: baseComputeNs(transaction),
     changes: recorder.changes(),
     receipt: receiptOf(transaction, block, {
       status: 1,
@@ -176,13 +202,17 @@ function transferOnly(
   };
 }
 
+/** What every transaction takes, whatever it runs. */
+function baseComputeNs({ tx }: BlockTransaction): number {
+  return TRANSACTION_NS + DATA_BYTE_NS * tx.data.length;
+}
+
 async function runCode(
   transaction: BlockTransaction,
   environment: ExecutionEnvironment,
-  intrinsic: bigint,
+  { engine, intrinsic }: { readonly engine: TransactionEngine; readonly intrinsic: bigint },
 ): Promise<TransactionOutcome> {
-  const { state, block, feeCollector } = environment;
-  const machine = await environment.machine();
+  const { state, block, feeCollector, compute } = environment;
   const { tx, from } = transaction;
   const priceAtoken = effectiveGasPriceAtoken(tx, block.baseFeeAtoken);
   // The whole gas limit is reserved while code runs, so that BALANCE and value checks see it.
@@ -190,13 +220,15 @@ async function runCode(
   state.moveBalance(from, -reservedAtoken);
   const frames = new BalanceRecorder();
   const message = { ...tx, from, gasLimit: tx.gasLimit - intrinsic, gasPriceAtoken: priceAtoken };
-  const result = await machine.run(message, block, frames);
-  const { execResult, createdAddress } = result;
-  const spent = intrinsic + execResult.executionGasUsed;
-  const refundable = execResult.gasRefund ?? 0n;
-  const refund =
-    refundable < spent / MAX_REFUND_QUOTIENT ? refundable : spent / MAX_REFUND_QUOTIENT;
-  const gasUsed = spent - refund;
+  const baseNs = baseComputeNs(transaction);
+  const limitNs =
+    compute === undefined ? Number.POSITIVE_INFINITY : mostComputeNs(compute) - baseNs;
+  const result = await engine.run(message, block, { recorder: frames, limitNs });
+  // With all that a transaction may ever take it would be in the block, and fail there.
+  if (result.isOutOfCompute && compute !== undefined && isShort(compute)) return NO_COMPUTE_LEFT;
+  const spent = intrinsic + result.gasUsed;
+  const mostRefund = spent / MAX_REFUND_QUOTIENT;
+  const gasUsed = spent - (result.gasRefund < mostRefund ? result.gasRefund : mostRefund);
   state.moveBalance(from, reservedAtoken);
   const fees = new BalanceRecorder();
   const feeAtoken = feeOf(transaction, gasUsed, block);
@@ -205,51 +237,54 @@ async function runCode(
     state.moveBalance(feeCollector, feeAtoken);
     fees.add("FEE", from, feeCollector, feeAtoken);
   }
-  const created = execResult.createdAddresses ?? new Set();
-  const destroyed = [...(execResult.selfdestruct?.keys() ?? [])].filter((key) => created.has(key));
-  destroy(destroyed, state, frames);
-  await machine.evm.journal.cleanup();
-  const failed = execResult.exceptionError !== undefined;
-  const logs = failed ? [] : (execResult.logs ?? []).map(toLog);
+  destroy(result.destroyed, state, frames);
   const contractAddress =
-    tx.to === undefined
-      ? ((createdAddress && bytesToAddress(createdAddress.bytes)) ??
-        contractAddressOf(from, tx.nonce))
-      : undefined;
+    tx.to === undefined ? (result.createdAddress ?? contractAddressOf(from, tx.nonce)) : undefined;
   return {
     included: true,
     feeAtoken,
+    computeNs: baseNs + result.computeNs,
     changes: [...fees.changes(), ...frames.changes()],
     receipt: receiptOf(transaction, block, {
-      status: failed ? 0 : 1,
+      status: result.error === undefined ? 1 : 0,
       gasUsed,
-      logs,
+      logs: result.logs,
       contractAddress,
     }),
   };
 }
 
+const NO_COMPUTE_LEFT: TransactionOutcome = {
+  included: false,
+  code: "OUT_OF_BLOCK_COMPUTE",
+  reason: "the block has no compute units left for it",
+};
+
+/** True when not even what it always takes is left. */
+function isBeyond(compute: ComputeRoom, transaction: BlockTransaction): boolean {
+  return baseComputeNs(transaction) > compute.blockLeftNs;
+}
+
+function mostComputeNs({ blockLeftNs, maxTransactionNs }: ComputeRoom): number {
+  return Math.min(blockLeftNs, maxTransactionNs);
+}
+
+function isShort({ blockLeftNs, maxTransactionNs }: ComputeRoom): boolean {
+  return blockLeftNs < maxTransactionNs;
+}
+
 /** EIP-6780: contracts that destroyed themselves in the transaction that made them go away. */
 function destroy(
-  addresses: readonly string[],
+  addresses: readonly Address[],
   state: JournaledState,
   recorder: BalanceRecorder,
 ): void {
-  for (const text of addresses) {
-    const address = parseAddress(text);
+  for (const address of addresses) {
     const leftAtoken = state.accountNow(address)?.balanceAtoken ?? 0n;
     if (leftAtoken > 0n) recorder.add("DESTRUCT", address, undefined, leftAtoken, "");
     state.putAccount(address, undefined);
     state.wipeStorage(address);
   }
-}
-
-function toLog([address, topics, data]: readonly [Uint8Array, Uint8Array[], Uint8Array]): Log {
-  return {
-    address: bytesToAddress(address),
-    topics: topics.map((topic) => bytesToHash32(topic)),
-    data: data.slice(),
-  };
 }
 
 function receiptOf(

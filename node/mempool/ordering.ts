@@ -5,7 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { BlockLimits } from "../blocks/block-pool.js";
-import { BlockRoom, type TakenRoom } from "../blocks/block-room.js";
+import { BlockRoom, type TakenRoom, type UsedRoom } from "../blocks/block-room.js";
 import type { PendingTransaction } from "../view/event-bus.js";
 import type { PoolEntry } from "./pool-entry.js";
 import type { SenderQueue } from "./sender-queue.js";
@@ -93,10 +93,7 @@ export class BlockSelection {
   private readonly room: BlockRoom;
   private last: { readonly head: Head; readonly room: TakenRoom } | undefined;
 
-  constructor(
-    senders: Iterable<SenderQueue>,
-    private readonly limits: BlockLimits,
-  ) {
+  constructor(senders: Iterable<SenderQueue>, limits: BlockLimits) {
     const heads: Head[] = [];
     for (const queue of senders) {
       const entry = queue.executable(queue.bounds.firstNonce);
@@ -129,9 +126,14 @@ export class BlockSelection {
     return undefined;
   }
 
-  /** Optional, once after `next`: gas that the transaction really used; the rest is free again. */
-  executed(gasUsed: bigint): void {
-    this.last?.room.executed(gasUsed);
+  /** Once after `next`: what the transaction really used; the rest is free again. */
+  executed(used: UsedRoom): void {
+    this.last?.room.executed(used);
+  }
+
+  /** Compute units that the block has left. */
+  get computeLeftNs(): number {
+    return this.room.computeLeftNs;
   }
 
   /** The sender's transaction was not taken: nothing more of the sender in this block. */
@@ -154,7 +156,6 @@ export class BlockSelection {
     const { tx, sizeBytes } = head.entry;
     const room = this.room.take({
       gasLimit: tx.gasLimit,
-      entersCode: this.limits.entersCode(tx),
       sizeBytes: sizeBytes + SDK_OVERHEAD_BYTES,
     });
     if (room === undefined) return false;

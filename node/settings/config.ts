@@ -141,6 +141,15 @@ export const APP_FILE = defineConfigFile(
       }),
       ...PRUNING_SETTINGS,
     },
+    execution: {
+      engine: field.choice({
+        default: "causeway",
+        values: ["causeway", "ethereumjs"],
+        help:
+          "Which EVM executes blocks. ethereumjs is the library, some ten times slower: a second " +
+          "opinion for a node that follows a chain. It counts no compute units, so it must not propose.",
+      }),
+    },
     "json-rpc": {
       address: field.listenAddress({
         default: "127.0.0.1:8545",

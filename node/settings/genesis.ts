@@ -13,6 +13,7 @@ import {
   type NetworkName,
   SYSTEM_ADDRESSES,
 } from "../../chain/networks.js";
+import { WEIGHTS_VERSION } from "../../chain/evm/compute-weights.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import { schemaFaultText } from "../../runtime/config/schema-faults.js";
@@ -35,8 +36,13 @@ export interface ChainParams {
   readonly blockIntervalMs: number;
   /** Gas of a whole block. */
   readonly maxGas: bigint;
-  /** Gas of all transactions of a block that enter code, and the most one transaction may name. */
-  readonly maxCallGas: bigint;
+  /** The most gas that one transaction may name. */
+  readonly maxTransactionGas: bigint;
+  /** Version of the table of compute weights. */
+  readonly computeWeights: number;
+  /** Compute units of a whole block, and the most that one transaction may take: nanoseconds. */
+  readonly maxComputeNs: number;
+  readonly maxTransactionComputeNs: number;
   /** Bytes of all raw transactions of a block. */
   readonly maxBytes: number;
   /** Double signing is punished until it is older than both; CometBFT's limits where absent. */
@@ -52,9 +58,9 @@ export interface ChainParams {
 /** What a single transaction of a chain is held against. */
 export function transactionLimitsOf(
   chainId: bigint,
-  { maxCallGas }: Pick<ChainParams, "maxCallGas">,
+  { maxTransactionGas }: Pick<ChainParams, "maxTransactionGas">,
 ): TransactionLimits {
-  return { chainId, maxTransactionGas: maxCallGas };
+  return { chainId, maxTransactionGas };
 }
 
 /** A parsed genesis. */
@@ -80,11 +86,10 @@ export interface GenesisValidator {
 
 /** Gas of a block (D21). */
 const MAX_GAS = 600_000_000n;
-/**
- * Gas of the transactions of a block that enter code, and the most that one may name: what the
- * dearest opcodes and precompiles execute in one second (D21, docs/adr/0005).
- */
-const MAX_CALL_GAS = 4_000_000n;
+const MAX_TRANSACTION_GAS = 30_000_000n;
+/** A second of the reference machine for a block, a quarter of it for a transaction (D21). */
+const MAX_COMPUTE_NS = 1_000_000_000;
+const MAX_TRANSACTION_COMPUTE_NS = 250_000_000;
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 
 /** Coins of the local faucet and hot wallet. */
@@ -133,7 +138,10 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
     params: {
       blockIntervalMs: options.blockIntervalMs ?? BLOCK_INTERVAL_MS,
       maxGas: MAX_GAS,
-      maxCallGas: MAX_CALL_GAS,
+      maxTransactionGas: MAX_TRANSACTION_GAS,
+      computeWeights: WEIGHTS_VERSION,
+      maxComputeNs: MAX_COMPUTE_NS,
+      maxTransactionComputeNs: MAX_TRANSACTION_COMPUTE_NS,
       maxBytes: MAX_BLOCK_BYTES,
       ...system,
       burnAddress: BURN_ADDRESS,
@@ -175,7 +183,7 @@ export function encodeGenesis(genesis: Genesis): string {
     params: {
       ...params,
       maxGas: params.maxGas.toString(),
-      maxCallGas: params.maxCallGas.toString(),
+      maxTransactionGas: params.maxTransactionGas.toString(),
     },
     validators: genesis.validators,
     alloc: Object.fromEntries(alloc),
@@ -219,7 +227,10 @@ const genesisSchema = z.strictObject({
   params: z.strictObject({
     blockIntervalMs: z.number().int().min(50).max(60_000),
     maxGas: amountSchema,
-    maxCallGas: amountSchema,
+    maxTransactionGas: amountSchema,
+    computeWeights: z.literal(WEIGHTS_VERSION),
+    maxComputeNs: z.number().int().positive(),
+    maxTransactionComputeNs: z.number().int().positive(),
     maxBytes: z.number().int().min(1_024),
     evidenceMaxAgeBlocks: z.number().int().positive().optional(),
     evidenceMaxAgeMs: z.number().int().positive().optional(),

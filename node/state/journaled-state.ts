@@ -42,9 +42,7 @@ export class JournaledState {
 
   /** As `account`, for readers that answer at once. */
   accountNow(address: Address): AccountRecord | undefined {
-    const found = this.account(address);
-    if (found instanceof Promise) throw new TypeError("the state reader is not immediate");
-    return found;
+    return now(this.account(address));
   }
 
   private remember(
@@ -87,6 +85,11 @@ export class JournaledState {
     return this.codes.get(codeHash) ?? this.reader.code(codeHash);
   }
 
+  /** As `code`, for readers that answer at once. */
+  codeNow(codeHash: Hash32): Uint8Array {
+    return now(this.code(codeHash));
+  }
+
   /** Stores code and returns its hash; the account must be updated by the caller. */
   putCode(code: Uint8Array): Hash32 {
     if (code.length === 0) return EMPTY_CODE_HASH;
@@ -115,6 +118,11 @@ export class JournaledState {
     return value;
   }
 
+  /** As `storage`, for readers that answer at once. */
+  storageNow(address: Address, slot: Hash32): Uint8Array {
+    return now(this.storage(address, slot));
+  }
+
   /** Writes a slot that was read before; the value has no leading zeros. */
   putStorage(address: Address, slot: Hash32, value: Uint8Array): void {
     const map = slotMap(this.slots, address);
@@ -131,6 +139,11 @@ export class JournaledState {
   /** Value of a slot before the transaction that runs (EIP-2200, EIP-3529). */
   transactionStorage(address: Address, slot: Hash32): MaybePromise<Uint8Array> {
     return this.transactionSlots.get(`${address}${slot}`) ?? this.storage(address, slot);
+  }
+
+  /** As `transactionStorage`, for readers that answer at once. */
+  transactionStorageNow(address: Address, slot: Hash32): Uint8Array {
+    return now(this.transactionStorage(address, slot));
   }
 
   /** Forgets all storage of an account, committed storage included. */
@@ -219,6 +232,11 @@ export class JournaledState {
   newCodes(): ReadonlyMap<Hash32, Uint8Array> {
     return this.codes;
   }
+}
+
+function now<Value>(found: MaybePromise<Value>): Value {
+  if (found instanceof Promise) throw new TypeError("the state reader is not immediate");
+  return found;
 }
 
 function slotMap(

@@ -5,6 +5,12 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { requestError } from "./http-errors.js";
+import {
+  checkSignature,
+  type RequestVerifier,
+  signedDigest,
+  type SignedParts,
+} from "./signed-request.js";
 
 /** Who asks, and for what the key is good. */
 export interface Caller {
@@ -12,6 +18,8 @@ export interface Caller {
   readonly keyId: string;
   /** "all", or the scopes of the key. */
   readonly scopes: "all" | ReadonlySet<string>;
+  /** How its changing requests are signed; undefined for a key that signs nothing. */
+  readonly verifier?: RequestVerifier | undefined;
 }
 
 /** A call that may change something, as it is written down before it is handled. */
@@ -23,6 +31,8 @@ export interface RecordedCall {
   readonly idempotencyKey: string | undefined;
   /** SHA-256 of the body as received, 64 hex digits. */
   readonly bodySha256: string;
+  /** Natural key of a signed request, 64 hex digits; undefined for one that is not signed. */
+  readonly signedDigest: string | undefined;
 }
 
 /** The gate in front of an API. */
@@ -32,8 +42,13 @@ export interface HttpAccess {
    * @throws requestError 401 for no valid key, 429 for too many calls; faults of where keys lie
    */
   identify(bearerKey: string | undefined): Promise<Caller>;
-  /** Resolves when the call is written down; a call that cannot be is not handled. */
+  /**
+   * Resolves when the call is written down; a call that cannot be is not handled.
+   * @throws requestError 401 for a signed call that was written down before
+   */
   record(call: RecordedCall): Promise<void>;
+  /** Wall clock, milliseconds: signatures are young. */
+  nowMs(): number;
 }
 
 /** Bytes of a key's digest: keys are random, so one round of SHA-256 is enough to keep them. */
@@ -65,6 +80,8 @@ export function singleKeyAccess(key: string): HttpAccess {
       return { keyId: "single", scopes: "all" };
     },
     record: () => Promise.resolve(),
+    // No key of this gate signs anything.
+    nowMs: () => 0,
   };
 }
 
@@ -83,6 +100,9 @@ export interface GatedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
 }
+
+/** The same, once its body is there. */
+export interface ReadRequest extends GatedRequest, SignedParts {}
 
 /** Methods that change nothing, so that nothing is written down. */
 const READING = new Set(["get", "head"]);
@@ -106,6 +126,15 @@ export class HttpGate {
     return caller;
   }
 
+  /**
+   * When the body is there: a key that signs has signed this request, if it may change something.
+   * @throws requestError 401
+   */
+  authenticate({ verifier }: Caller, request: ReadRequest): void {
+    if (verifier === undefined || READING.has(request.method.toLowerCase())) return;
+    checkSignature(request, verifier, this.access.nowMs());
+  }
+
   /** Whether the caller's key is good for a scope; false also while keys cannot be asked for. */
   async opens(headers: IncomingHttpHeaders, scope: string): Promise<boolean> {
     try {
@@ -119,13 +148,10 @@ export class HttpGate {
   /**
    * Before the handler of a route runs: asks for the scope again, now that the route is certain,
    * and has the call written down if it may change something.
-   * @throws requestError 403; faults of where calls are written down
+   * @throws requestError 403, 401 for a signed request that was let through before; faults of where
+   * calls are written down
    */
-  async enter(
-    route: GatedRoute,
-    caller: Caller,
-    request: GatedRequest & { readonly rawBody: Uint8Array },
-  ): Promise<void> {
+  async enter(route: GatedRoute, caller: Caller, request: ReadRequest): Promise<void> {
     checkScope(caller, route.scope);
     if (READING.has(route.method)) return;
     const idempotencyKey = request.headers["idempotency-key"];
@@ -135,6 +161,7 @@ export class HttpGate {
       path: request.path,
       idempotencyKey: typeof idempotencyKey === "string" ? idempotencyKey : undefined,
       bodySha256: createHash("sha256").update(request.rawBody).digest("hex"),
+      signedDigest: caller.verifier === undefined ? undefined : signedDigest(caller.keyId, request),
     });
   }
 }

@@ -99,7 +99,10 @@ const CODE_OF_STATUS: Readonly<Record<number, string>> = {
   429: "RATE_LIMITED",
 };
 
-/** Status, code and details of a refusal as the exchange's APIs show it; `status` where another fits. */
+/**
+ * Status, code and details of a refusal as the exchange's APIs show it; `status` where another fits.
+ * A refusal that has a code of its own carries it in its details.
+ */
 export function refusalOf(
   error: HttpError,
   status: number = error.status,
@@ -108,7 +111,8 @@ export function refusalOf(
   readonly code: string;
   readonly details: Readonly<Record<string, unknown>>;
 } {
-  const { status: _status, errors: _errors, ...details } = error.details;
+  const { status: _status, errors: _errors, code: own, ...details } = error.details;
   const errors = error.errors.map(({ path, message }) => ({ path, message }));
-  return { status, code: CODE_OF_STATUS[status] ?? "UNREADABLE", details: { errors, ...details } };
+  const code = typeof own === "string" ? own : (CODE_OF_STATUS[status] ?? "UNREADABLE");
+  return { status, code, details: { errors, ...details } };
 }

@@ -289,6 +289,10 @@ class OpenApiServer implements HttpServer {
         state.caller = await this.#gate.admit({ method, path, headers: request.headers });
       }
       state.rawBody = await readBody(request, this.#options.bodyLimitBytes);
+      if (state.caller !== undefined) {
+        const { rawBody, caller } = state;
+        this.#gate?.authenticate(caller, { ...readRequest(request, rawBody), path });
+      }
       // A query or another type of body is for the validator to judge, also around known bytes.
       const isPlain = request.url === path && (state.rawBody.length === 0 || isPlainJson(request));
       const { rawBody } = state;
@@ -317,7 +321,8 @@ class OpenApiServer implements HttpServer {
     this.#timer.time(response, path);
     const { rawBody, caller, signal } = state;
     const known = { method: "POST", path, headers, rawBody };
-    if (caller !== undefined) await this.#gate?.enter(route, caller, known);
+    // The lane takes no queries.
+    if (caller !== undefined) await this.#gate?.enter(route, caller, { ...known, target: path });
     const reply = await route.handler({ ...known, params: {}, query: {}, body, caller, signal });
     if (reply.bytes === undefined && reply.body !== undefined) {
       checkReply(reply.body, reply.status ?? 200);
@@ -403,7 +408,9 @@ class OpenApiServer implements HttpServer {
   async #handle(route: HttpRoute, request: Request, response: Response): Promise<void> {
     const { rawBody, caller, signal } = this.#stateOf(request);
     const known = { method: request.method, path: request.path, headers: request.headers, rawBody };
-    if (caller !== undefined) await this.#gate?.enter(route, caller, known);
+    if (caller !== undefined) {
+      await this.#gate?.enter(route, caller, { ...known, target: request.originalUrl });
+    }
     const reply = await route.handler({
       ...known,
       params: request.params as Readonly<Record<string, string>>,
@@ -451,6 +458,11 @@ class OpenApiServer implements HttpServer {
     }
     return state;
   }
+}
+
+/** The signed parts of a request. */
+function readRequest({ method, url, headers }: IncomingMessage, rawBody: Uint8Array) {
+  return { method: method ?? "GET", target: url ?? "/", headers, rawBody };
 }
 
 /** What `#handleDirect` needs beside the call. */

@@ -36,6 +36,20 @@ export interface Metrics {
   page(): Promise<string>;
 }
 
+/**
+ * Makes figures of one page share one read: a page collects all its gauges at once, and one that is
+ * set by another's `collect` would show what it was on the page before.
+ */
+export function sharedRead<T>(read: () => Promise<T>): () => Promise<T> {
+  let pending: Promise<T> | undefined;
+  return () => {
+    pending ??= read().finally(() => {
+      pending = undefined;
+    });
+    return pending;
+  };
+}
+
 /** What `createMetrics` may be told. */
 export interface MetricsOptions {
   /** Also export the process's own figures (memory, CPU, event loop); default true. */

@@ -57,7 +57,7 @@ const RPC_MAY_SEE = [
 
 /** Library -> who may import it. */
 const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
-  [/^@noble\//, [/^chain\/crypto\.ts$/]],
+  [/^@noble\//, [/^chain\/(crypto|evm\/kzg)\.ts$/]],
   [/^(secp256k1|@bitauth\/libauth)$/, [/^chain\/crypto\.ts$/]],
   [/^hash-wasm$/, [/^chain\/hashes\.ts$/]],
   [/^@ethereumjs\/evm$/, [/^node\/execution\//]],

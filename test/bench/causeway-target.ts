@@ -174,7 +174,7 @@ export async function startCausewayTarget(options: NodeTargetOptions): Promise<C
   const home = await createBenchHome(options);
   try {
     let node = await startPart(home, "node", options.profileFolder);
-    const { maxCallGas, maxGas, blockIntervalMs } = home.genesis.params;
+    const { maxComputeNs, maxGas, blockIntervalMs } = home.genesis.params;
     return {
       name: "causeway",
       url: home.url("jsonRpc"),
@@ -186,7 +186,7 @@ export async function startCausewayTarget(options: NodeTargetOptions): Promise<C
         await node.stop();
         node = await startPart(home, "node", options.profileFolder);
       },
-      limits: { blockGas: maxGas, callGas: maxCallGas, blockIntervalMs },
+      limits: { blockGas: maxGas, computeNs: maxComputeNs, blockIntervalMs },
       async stop() {
         await node.stop();
         home.remove();

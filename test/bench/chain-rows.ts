@@ -55,8 +55,8 @@ const RECIPIENT_COUNT = 10_000;
 /** Gas of one ERC-20 transfer between holders, rounded up; measured by `eth_estimateGas`. */
 const ERC20_GAS_LIMIT = 60_000n;
 
-/** Gas that such a transfer really uses, for the ceiling that max_call_gas sets. */
-const ERC20_GAS_USED = 34_500n;
+/** Compute units of such a transfer, for the ceiling that they set. */
+const ERC20_COMPUTE_NS = 165_000;
 
 /** Holders of one mint: together they stay below the most gas that a transaction may name. */
 const HOLDERS_PER_MINT = 100;
@@ -154,7 +154,7 @@ async function measureErc20({
   const ceilingPerSecond =
     limits === undefined
       ? undefined
-      : (Number(limits.callGas / ERC20_GAS_USED) * 1_000) / limits.blockIntervalMs;
+      : (limits.computeNs / ERC20_COMPUTE_NS) * (1_000 / limits.blockIntervalMs);
   const erc20 = await findHeldRate({
     target,
     turns,
@@ -348,7 +348,7 @@ function toRows(
       peer: peer?.erc20?.perSecond,
       peerName: "anvil",
       details: [
-        `ours is bounded by max_call_gas at ${formatFigure(ours.erc20Ceiling ?? 0)}/s; ` +
+        `ours is bounded by compute units at about ${formatFigure(ours.erc20Ceiling ?? 0)}/s; ` +
           "anvil has no such rule",
         heldDetail("ours", ours.erc20, ours.memoryMib),
         ...(peer?.erc20 === undefined ? [] : [heldDetail("anvil", peer.erc20, peer.memoryMib)]),

@@ -15,8 +15,8 @@ export interface ChainTarget {
   readonly limits:
     | {
         readonly blockGas: bigint;
-        /** Gas of all transactions of a block that run code. */
-        readonly callGas: bigint;
+        /** Compute units of a block. */
+        readonly computeNs: number;
         readonly blockIntervalMs: number;
       }
     | undefined;

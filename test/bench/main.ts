@@ -11,15 +11,9 @@ import { OLD_BLOCK_ROWS, runOldBlockRows } from "./old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./stack-rows.js";
-import { runWorstGasRow, WORST_GAS_ROWS } from "./worst-gas.js";
+import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
 
-const ALL_ROWS = [
-  ...CHAIN_ROWS,
-  ...OLD_BLOCK_ROWS,
-  ...STACK_ROWS,
-  ...NETWORK_ROWS,
-  ...WORST_GAS_ROWS,
-];
+const ALL_ROWS = [...CHAIN_ROWS, ...OLD_BLOCK_ROWS, ...STACK_ROWS, ...NETWORK_ROWS, ...WEIGHT_ROWS];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
 
@@ -45,7 +39,7 @@ interface Arguments {
   readonly stack: readonly StackRowName[];
   readonly network: readonly NetworkRowName[];
   readonly wantsOldBlocks: boolean;
-  readonly wantsWorstGas: boolean;
+  readonly wantsWeights: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -76,14 +70,14 @@ function readArguments(): Arguments {
     stack: STACK_ROWS.filter((name) => wanted.includes(name)),
     network: NETWORK_ROWS.filter((name) => wanted.includes(name)),
     wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
-    wantsWorstGas: WORST_GAS_ROWS.some((name) => wanted.includes(name)),
+    wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
 }
 
 async function run(): Promise<void> {
-  const { length, chain, stack, network, wantsOldBlocks, wantsWorstGas, out, profileFolder } =
+  const { length, chain, stack, network, wantsOldBlocks, wantsWeights, out, profileFolder } =
     readArguments();
   const machine = describeMachine();
   say(
@@ -119,7 +113,7 @@ async function run(): Promise<void> {
     const options = { length, profileFolder, say };
     await collect("the row of a network", () => runNetworkRows(options));
   }
-  if (wantsWorstGas) await collect("the row of worst gas", () => runWorstGasRow(length));
+  if (wantsWeights) await collect("the row of weights", async () => runWeightsRow(length));
   say("");
   for (const line of [...renderTable(rows), ...faults]) say(line);
   if (out !== undefined) {

@@ -1,20 +1,14 @@
 /** The queue on Redis: flushed, killed and down while withdrawals are on their way. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import fs from "node:fs";
-import { connect } from "node:net";
-import os from "node:os";
-import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { FaultBench, faultSeed, pause } from "../helpers/faults/bench.js";
+import { OwnRedis, redisProgram, sendToRedis } from "../helpers/faults/lab/own-redis.js";
 import { kitOffset } from "../helpers/kit.js";
-import { freePort } from "../helpers/ports.js";
 import { until } from "../helpers/until.js";
 
 const FLUSHES = 10;
 const FLUSH_EVERY_MS = 300;
 
-const program = findProgram();
+const program = redisProgram();
 const givenUrl = process.env["REDIS_URL_TEST"];
 
 if (program === undefined && givenUrl === undefined) {
@@ -28,8 +22,7 @@ describe("the queue on Redis", () => {
 
   beforeAll(async () => {
     if (program !== undefined) {
-      server = new OwnRedis(program, await freePort());
-      await server.start();
+      server = await OwnRedis.start(program);
       url = server.url;
     }
     if (url === undefined) return;
@@ -84,68 +77,3 @@ describe("the queue on Redis", () => {
     console.log(`down at the start: ${JSON.stringify(await current.prove())}`);
   });
 });
-
-/** A Redis of this test alone, which forgets everything when it is killed. */
-class OwnRedis {
-  readonly url: string;
-  readonly #folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-redis-"));
-  #process: ChildProcess | undefined;
-
-  constructor(
-    private readonly binary: string,
-    private readonly port: number,
-  ) {
-    this.url = `redis://127.0.0.1:${port}/0`;
-  }
-
-  async start(): Promise<void> {
-    const args = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder];
-    this.#process = spawn(
-      this.binary,
-      [...args, "--save", "", "--maxmemory-policy", "noeviction"],
-      {
-        stdio: "ignore",
-      },
-    );
-    await until(
-      async () => {
-        const answer = await sendToRedis(new URL(this.url), "PING").catch(() => "");
-        return answer.includes("+PONG");
-      },
-      { timeoutMs: 20_000, what: "Redis answers" },
-    );
-  }
-
-  async kill(): Promise<void> {
-    const child = this.#process;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGKILL");
-    await once(child, "exit");
-  }
-
-  async remove(): Promise<void> {
-    await this.kill();
-    fs.rmSync(this.#folder, { recursive: true, force: true });
-  }
-}
-
-/** Sends one inline command over a connection of its own. */
-function sendToRedis(place: URL, command: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(place.port), place.hostname);
-    socket.setTimeout(2_000, () => socket.destroy(new Error("Redis does not answer")));
-    socket.once("error", reject);
-    socket.once("data", (chunk) => {
-      socket.destroy();
-      resolve(chunk.toString());
-    });
-    socket.write(`${command}\r\n`);
-  });
-}
-
-function findProgram(): string | undefined {
-  const folders = [...(process.env["PATH"] ?? "").split(path.delimiter), "/usr/bin"];
-  return folders
-    .map((folder) => path.join(folder, "redis-server"))
-    .find((file) => fs.existsSync(file));
-}

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
-import { createReconcileChain } from "../../cli/commands/reconcile.js";
+import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { WatchSeat } from "../../deposit-watcher/watch-seat.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
@@ -19,8 +19,10 @@ import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { listEvents } from "../../ledger/events.js";
 import { listWallets } from "../../ledger/wallets/wallet.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
+import { addWebhook } from "../../ledger/webhooks/subscriptions.js";
 import { silentLog } from "../helpers/services/ledger.js";
 import { freePort } from "../helpers/ports.js";
+import { Receiver } from "../helpers/services/receiver.js";
 import { until } from "../helpers/until.js";
 import { derivation, HOT, WatcherBench } from "../helpers/services/watcher.js";
 
@@ -70,6 +72,7 @@ function start(
       CAUSEWAY_WATCHER_NODE_DATA_API_URL: bench.chain.url,
       CAUSEWAY_WATCHER_NODE_WEB_SOCKET_URL: bench.chain.url.replace("http", "ws"),
       CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "20",
+      CAUSEWAY_WATCHER_WEBHOOKS_ALLOW_LOCAL: "true",
       ...(failpoint === undefined ? {} : { CAUSEWAY_FAILPOINT: failpoint }),
     },
   });
@@ -109,6 +112,40 @@ async function work(): Promise<void> {
   bench.pay([first.address, 6n]);
   bench.chain.mine();
 }
+
+describe("a watcher killed between a webhook's delivery and its record", () => {
+  it("delivers it again, under the same id", async () => {
+    const receiver = await Receiver.open();
+    try {
+      const { database, owner } = bench.ledger;
+      await addWebhook(database, {
+        url: receiver.url("/events"),
+        events: ["*"],
+        description: undefined,
+      });
+      const victim = start("watcher.after-webhook-sent");
+      const { address } = await bench.register("alice");
+      bench.pay([address, 5n]);
+      expect(await victim.ended).toBe("SIGKILL");
+      const [first] = receiver.ids("/events");
+      expect(first).toBe("evt_1_1");
+      // What runs out by itself, later.
+      await owner.query(`UPDATE task_lease SET expires_at = now()`);
+      await owner.query(`UPDATE webhook_delivery SET next_try_at = now()`);
+      start();
+      bench.chain.mine();
+      const delivered = `SELECT seq FROM webhook_delivery WHERE status = 'delivered'`;
+      await until(async () => (await owner.query(delivered)).length === 2, {
+        timeoutMs: 20_000,
+        what: "both events are delivered",
+      });
+      expect(receiver.ids("/events").filter((id) => id === first).length).toBeGreaterThan(1);
+      expect(new Set(receiver.ids("/events"))).toEqual(new Set(["evt_1_1", "evt_1_2"]));
+    } finally {
+      receiver.close();
+    }
+  });
+});
 
 describe("a watcher killed with SIGKILL", () => {
   const steps = WATCHER_FAILPOINTS.filter((name) => name !== "watcher.after-incident");

@@ -23,16 +23,31 @@ const POLL_MS = 250;
 /** Longest wait for the block above the head: networks pause, but not for long. */
 const MAX_POLLS = 240;
 
-/** What is asked for. */
-export interface CollectOptions {
+/** Whom to ask, and for which block. */
+export interface CollectSource {
   readonly node: Pick<AuditNode, "headHeight" | "rawHeaders" | "proofs">;
   readonly headers: HeaderSource;
   readonly genesis: Genesis;
-  readonly address: Address;
   /** Undefined: the newest block that validators have signed for by now. */
   readonly height: Height | undefined;
   readonly signal: AbortSignal;
 }
+
+/** What is asked for. */
+export interface CollectOptions extends CollectSource {
+  readonly address: Address;
+}
+
+/** Proofs of several accounts in one block. */
+export interface CollectedProofs extends Omit<BundleContents, "address" | "accountProof"> {
+  readonly accounts: readonly {
+    readonly address: Address;
+    readonly accountProof: readonly Uint8Array[];
+  }[];
+}
+
+/** Accounts whose proofs are asked for at once. */
+const PROOF_BATCH = 200;
 
 /**
  * Everything that a bundle holds; the caller verifies it as a stranger would.
@@ -40,23 +55,43 @@ export interface CollectOptions {
  * answers
  */
 export async function collectBundle(options: CollectOptions): Promise<BundleContents> {
-  const { node, headers, genesis, address, signal } = options;
-  const height = await provableHeight(options);
-  const [[header], [proof]] = await Promise.all([
-    node.rawHeaders([height]),
-    node.proofs([{ address, slots: [] }], height),
-  ]);
-  if (header === undefined || proof === undefined) {
-    throw new AuditError("NODE_REFUSED", "The node leaves out what it was asked for.");
+  const { accounts, ...block } = await collectProofs(options, [options.address]);
+  const [account] = accounts;
+  if (account === undefined) throw leftOut();
+  return { ...block, ...account };
+}
+
+/** The same for many accounts in one block, with one way from the genesis to it. */
+export async function collectProofs(
+  source: CollectSource,
+  addresses: readonly Address[],
+): Promise<CollectedProofs> {
+  const { node, headers, genesis, signal } = source;
+  const height = await provableHeight(source);
+  const [header] = await node.rawHeaders([height]);
+  if (header === undefined) throw leftOut();
+  const accounts: CollectedProofs["accounts"][number][] = [];
+  for (let start = 0; start < addresses.length; start += PROOF_BATCH) {
+    const batch = addresses.slice(start, start + PROOF_BATCH);
+    const queries = batch.map((address) => ({ address, slots: [] }));
+    const proofs = await node.proofs(queries, height);
+    for (const [index, address] of batch.entries()) {
+      const proof = proofs[index];
+      if (proof === undefined) throw leftOut();
+      accounts.push({ address, accountProof: proof.account });
+    }
+    signal.throwIfAborted();
   }
-  signal.throwIfAborted();
   const path = await collectPath(headers, height + 1, genesis);
-  const chainId = genesis.cosmosChainId;
-  return { chainId, address, height, path, header, accountProof: proof.account };
+  return { chainId: genesis.cosmosChainId, height, path, header, accounts };
+}
+
+function leftOut(): AuditError {
+  return new AuditError("NODE_REFUSED", "The node leaves out what it was asked for.");
 }
 
 /** The validators sign a block's state with the next block: the head waits for it. */
-async function provableHeight({ node, height, signal }: CollectOptions): Promise<Height> {
+async function provableHeight({ node, height, signal }: CollectSource): Promise<Height> {
   const head = await node.headHeight();
   const wanted = height ?? Math.max(0, head - 1);
   if (wanted > head) {

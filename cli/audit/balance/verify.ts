@@ -46,6 +46,26 @@ export async function verifyBundle(
   bundle: BalanceBundle,
   genesis: Genesis,
 ): Promise<ProvenBalance> {
+  const { stateRoot, ...block } = verifyBlock(bundle, genesis);
+  const account = await provenAccount(bundle, stateRoot);
+  const { address } = bundle;
+  return { address: toChecksumAddress(address), bech32: toBech32(address), ...block, ...account };
+}
+
+/** A block that the validators signed for. */
+export interface ProvenBlock
+  extends Omit<ProvenBalance, "address" | "bech32" | "balanceAtoken" | "nonce"> {
+  readonly stateRoot: Hash32;
+}
+
+/**
+ * Verifies the way from the genesis to a block.
+ * @throws NOT_PROVEN naming the step that does not hold
+ */
+export function verifyBlock(
+  bundle: Pick<BalanceBundle, "chainId" | "height" | "path" | "header">,
+  genesis: Genesis,
+): ProvenBlock {
   if (bundle.chainId !== genesis.cosmosChainId) {
     throw notProven(`it is of ${bundle.chainId}, the genesis of ${genesis.cosmosChainId}`);
   }
@@ -56,14 +76,11 @@ export async function verifyBundle(
   }
   const header = held("the block's header", () => readHeader(bundle.header));
   if (header.height !== bundle.height) throw notProven("the block has another height");
-  const account = await provenAccount(bundle, header.stateRoot);
   return {
-    address: toChecksumAddress(bundle.address),
-    bech32: toBech32(bundle.address),
     height: bundle.height,
     blockHash,
+    stateRoot: header.stateRoot,
     timestampSeconds: header.timestampSeconds,
-    ...account,
     signedAt: {
       height: signed.header.height,
       hash: hashConsensusHeader(signed.header),
@@ -74,8 +91,11 @@ export async function verifyBundle(
   };
 }
 
-/** The account below the state root; one that is not there has neither coins nor nonce. */
-async function provenAccount(
+/**
+ * The account below the state root; one that is not there has neither coins nor nonce.
+ * @throws NOT_PROVEN
+ */
+export async function provenAccount(
   { address, accountProof }: Pick<BalanceBundle, "address" | "accountProof">,
   stateRoot: Hash32,
 ): Promise<Pick<ProvenBalance, "balanceAtoken" | "nonce">> {
@@ -123,6 +143,7 @@ function held<T>(what: string, check: () => T): T {
   }
 }
 
-function notProven(reason: string, cause?: unknown): AuditError {
+/** The refusal of a file, with the step that does not hold. */
+export function notProven(reason: string, cause?: unknown): AuditError {
   return new AuditError("NOT_PROVEN", `The file proves nothing: ${reason}.`, { cause });
 }

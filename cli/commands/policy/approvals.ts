@@ -11,7 +11,8 @@ import {
 } from "../../../ledger/policy/approval-digest.js";
 import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
 import { type ApprovalOutcome, decideWithdrawal } from "../../../ledger/policy/approvals.js";
-import { loadPolicyFile, policyPath } from "../../../ledger/policy/policy-file.js";
+import { loadPolicyFile } from "../../../ledger/policy/policy-file.js";
+import { policyPath } from "../../../ledger/policy/policy-paths.js";
 import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { findWithdrawal } from "../../../ledger/withdrawals/withdrawals.js";
 import { CliError, fileCause } from "../../errors.js";

@@ -5,10 +5,10 @@
 import { errorMessage } from "../../../chain/errors.js";
 import { readKillSwitch, setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import {
-  killSwitchPath,
   readKillSwitchFile,
   writeKillSwitchFile,
 } from "../../../ledger/policy/kill-switch-file.js";
+import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
 import {
   isKillSwitchLevel,
   KILL_SWITCH_LEVELS,

@@ -23,7 +23,7 @@ const TOLERANCE_QUOTIENT = 64n;
 export interface EstimateOptions {
   readonly runner: MessageRunner;
   readonly reader: StateReader;
-  /** Most gas that is tried: `max_call_gas`, or the node's gas cap if that is less. */
+  /** Most gas that is tried: a transaction's most, or the node's gas cap if that is less. */
   readonly capGas: bigint;
 }
 

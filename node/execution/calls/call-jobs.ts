@@ -101,8 +101,11 @@ function callGas({ gasLimit }: CallRequest, { gasCap }: WorkerSettings): bigint 
   return gasLimit === undefined || gasLimit > gasCap ? gasCap : gasLimit;
 }
 
-function estimateCap({ gasCap, maxCallGas }: WorkerSettings, blockGasLimit?: bigint): bigint {
-  const capGas = gasCap < maxCallGas ? gasCap : maxCallGas;
+function estimateCap(
+  { gasCap, maxTransactionGas }: WorkerSettings,
+  blockGasLimit?: bigint,
+): bigint {
+  const capGas = gasCap < maxTransactionGas ? gasCap : maxTransactionGas;
   return blockGasLimit !== undefined && blockGasLimit < capGas ? blockGasLimit : capGas;
 }
 

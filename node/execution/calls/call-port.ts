@@ -16,7 +16,7 @@ export interface CallRequest {
   readonly dynamicFees?: GasFees;
   /** Only simulations look at it. */
   readonly nonce?: bigint;
-  /** Undefined: the node's gas cap (calls) or `max_call_gas` (estimates). */
+  /** Undefined: the node's gas cap (calls) or a transaction's most (estimates). */
   readonly gasLimit: bigint | undefined;
   readonly data: Uint8Array;
   readonly accessList: readonly AccessListEntry[];

@@ -58,7 +58,7 @@ export interface WorkerSettings {
   /** Most gas of a call; its gas where the caller names none. */
   readonly gasCap: bigint;
   /** Most gas of a transaction that enters code: where an estimate starts from. */
-  readonly maxCallGas: bigint;
+  readonly maxTransactionGas: bigint;
 }
 
 /** `workerData` of a worker thread. */

@@ -22,6 +22,7 @@ import { PrestateTracer } from "../tracers/prestate-tracer.js";
 import { StructLogger } from "../tracers/struct-logger.js";
 import { TracedState } from "../tracers/traced-state.js";
 import { TraceBudget, type Tracer } from "../tracers/tracer.js";
+import { LibraryEngine } from "../evm/library-engine.js";
 import { executeTransaction } from "../transaction-executor.js";
 
 /** What every trace runs on. */
@@ -64,7 +65,8 @@ export async function traceTransactions(
       const created = tx.to === undefined ? contractAddressOf(from, tx.nonce) : undefined;
       await tracer.start({ ...tx, from, contractAddress: created });
     }
-    const surroundings = { state, machine: async () => machine, block, limits, feeCollector };
+    const engine = new LibraryEngine(machine);
+    const surroundings = { state, engine: () => engine, block, limits, feeCollector };
     const outcome = await executeTransaction(transaction, surroundings);
     if (!outcome.included) throw outcome.cause ?? invalidHere(tx.hash, outcome.reason);
     if (!isWanted) continue;

@@ -1,18 +1,26 @@
 /** @ethereumjs/evm under this chain's rules: Cancun, base fee 0, no blobs (D7, D19). */
 import { createCustomCommon, Hardfork, Mainnet } from "@ethereumjs/common";
-import { createEVM, type EVM, type EVMResult, type Message, RustBN254 } from "@ethereumjs/evm";
+import {
+  createEVM,
+  type EVM,
+  EVMError,
+  type EVMResult,
+  type ExecResult,
+  type Message,
+  RustBN254,
+} from "@ethereumjs/evm";
 import { createAddressFromString, type Address as EvmAddress } from "@ethereumjs/util";
 import { initRustBN } from "rustbn-wasm";
 import type { Address } from "../../../chain/address.js";
 import { secp256k1 } from "../../../chain/crypto.js";
+import { present } from "../../../chain/errors.js";
 import { keccak256, sha256 } from "../../../chain/hashes.js";
 import { PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
 import { type Hash32, hexToBytes } from "../../../chain/hex.js";
 import type { AccessListEntry } from "../../../chain/transaction.js";
 import type { BalanceRecorder, FrameStart } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
-import { blake2f } from "./blake2f.js";
-import { modexp } from "./modexp.js";
+import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import { EvmState, toAddress } from "./evm-state.js";
 import { tuneEvm } from "./tuning.js";
 
@@ -44,11 +52,8 @@ export interface EvmMessage {
   readonly accessList: readonly AccessListEntry[];
 }
 
-/** KZG point evaluation: there are no blobs here, so the address is an empty account. */
-const POINT_EVALUATION = createAddressFromString(`0x${"00".repeat(19)}0a`);
-
-const MODEXP = `0x${"00".repeat(19)}05` as const;
-const BLAKE2F = `0x${"00".repeat(19)}09` as const;
+/** Where our own replace the library's: MODEXP and BLAKE2F follow their gas in time. */
+const OWN_PRECOMPILES = ["MODEXP", "BLAKE2F", "KZG_POINT_EVALUATION"] as const;
 
 /** Addresses of the precompiles of this fork. */
 export const PRECOMPILES: ReadonlySet<Address> = new Set(PRECOMPILES_BY_NAME.values());
@@ -65,6 +70,34 @@ function ecrecover(digest: Uint8Array, v: bigint, r: Uint8Array, s: Uint8Array):
 
 /** Curve arithmetic of precompiles 0x06 to 0x08 in WebAssembly: four times as fast as in script. */
 const BN254 = new RustBN254(await initRustBN());
+
+/** One of ours in the form of the library; for its EVM and for tests. */
+export function libraryPrecompile(name: string): {
+  address: EvmAddress;
+  function: (call: { readonly data: Uint8Array; readonly gasLimit: bigint }) => ExecResult;
+} {
+  const address = present(PRECOMPILES_BY_NAME.get(name), `a precompile ${name}`);
+  const precompile = present(PRECOMPILE_TABLE.get(address), `the precompile at ${address}`);
+  return {
+    address: createAddressFromString(address),
+    function: ({ data, gasLimit }) => {
+      const gas = precompile.gas(data);
+      if (!(gas <= Number(gasLimit))) return failed(gasLimit, EVMError.errorMessages.OUT_OF_GAS);
+      const returnValue = precompile.run(data);
+      return returnValue === undefined
+        ? failed(gasLimit, EVMError.errorMessages.OUT_OF_RANGE)
+        : { executionGasUsed: BigInt(gas), returnValue };
+    },
+  };
+}
+
+function failed(gasLimit: bigint, error: EVMError["error"]): ExecResult {
+  return {
+    executionGasUsed: gasLimit,
+    returnValue: new Uint8Array(0),
+    exceptionError: new EVMError(error),
+  };
+}
 
 /** One EVM over one state; each concurrent execution needs its own. */
 export interface Machine {
@@ -103,11 +136,7 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
   const evm = await createEVM({
     common,
     stateManager: new EvmState(state),
-    customPrecompiles: [
-      { address: POINT_EVALUATION },
-      { address: createAddressFromString(MODEXP), function: modexp },
-      { address: createAddressFromString(BLAKE2F), function: blake2f },
-    ],
+    customPrecompiles: OWN_PRECOMPILES.map((name) => libraryPrecompile(name)),
     blockchain: {
       getBlock: async (height) => {
         const hash = await context.block?.blockHash(height);

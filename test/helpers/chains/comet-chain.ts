@@ -356,7 +356,7 @@ function poolPorts({ stores, view, genesis }: ExecutionChain, bus: EventBus): Me
     rules: {
       chainId: genesis.evmChainId,
       minGasPriceAtoken: 1n,
-      maxTransactionGas: genesis.params.maxCallGas,
+      maxTransactionGas: genesis.params.maxTransactionGas,
     },
     locate: (hash) => view.locate(hash),
     haltReason: () => undefined,

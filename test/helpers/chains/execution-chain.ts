@@ -90,7 +90,9 @@ export class ExecutionChain {
     const outcomes: TransactionOutcome[] = [];
     for (const raw of raws) {
       const tx = decodeTransaction(parseHexBytes(raw));
-      outcomes.push(await execution.add({ tx, from: recoverSender(tx) }));
+      outcomes.push(
+        await execution.add({ tx, from: recoverSender(tx) }, this.genesis.params.maxComputeNs),
+      );
     }
     return { executed: await execution.seal(), outcomes };
   }

@@ -61,7 +61,7 @@ export class ServedChain {
       isCatchingUp: () => false,
       peerCount: () => 0,
       coinbase: ZERO_ADDRESS,
-      maxTransactionGas: genesis.params.maxCallGas,
+      maxTransactionGas: genesis.params.maxTransactionGas,
       retention: {},
       refusedBlocks: () => [],
       clientVersion: "causeway/test",
@@ -119,7 +119,7 @@ function openPool({ stores, view, genesis }: ExecutionChain, bus: EventBus): Pro
     rules: {
       chainId: genesis.evmChainId,
       minGasPriceAtoken: MIN_GAS_PRICE_ATOKEN,
-      maxTransactionGas: genesis.params.maxCallGas,
+      maxTransactionGas: genesis.params.maxTransactionGas,
     },
     locate: (hash) => view.locate(hash),
     haltReason: () => undefined,

@@ -240,7 +240,7 @@ function openPool(
     rules: {
       chainId: genesis.evmChainId,
       minGasPriceAtoken: 1n,
-      maxTransactionGas: genesis.params.maxCallGas,
+      maxTransactionGas: genesis.params.maxTransactionGas,
     },
     locate: (hash) => parts.view.locate(hash),
     haltReason: () => undefined,

@@ -54,11 +54,16 @@ export type Row = Readonly<Record<string, string>>;
 /** An event as the API tells it. */
 export interface ExchangeEvent {
   readonly seq: number;
+  /** Rises with each recovery of the ledger; numbers have no gap within one. */
+  readonly epoch: number;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** The customers of one kit. */
+/** Where the customers' exchange is: a kit, or its processes without one. */
+export type ExchangePlace = Pick<RunningKit, "home" | "url" | "key">;
+
+/** The customers of one exchange. */
 export class FaultExchange {
   readonly payments: Payment[] = [];
   readonly requests: Request[] = [];
@@ -73,16 +78,19 @@ export class FaultExchange {
   #counter = 0;
   #highestIndex = -1;
   #following: Promise<void> | undefined;
+  /** Beginning of fresh destinations: exchanges on one chain must not pay the same ones. */
+  readonly #salt: string;
   #unregistered: { payment: Payment; index: number; customerId: string } | undefined;
   readonly #credited = new Set<string>();
   readonly #strayed = new Set<string>();
   readonly #ended = new Map<string, string>();
 
   constructor(
-    private readonly kit: () => RunningKit,
+    private readonly kit: () => ExchangePlace,
     private readonly random: Random,
   ) {
     this.chain = new FaultChain(() => this.kit().url("jsonRpc"));
+    this.#salt = Buffer.from(this.random.bytes(8)).toString("hex");
   }
 
   get hotWallet(): string {
@@ -158,8 +166,14 @@ export class FaultExchange {
 
   /** Asks for a withdrawal; resolves when it is accepted. */
   async withdraw(kind: WithdrawalKind): Promise<void> {
+    const request = this.plan(kind);
+    request.id = await this.ask(request);
+  }
+
+  /** A withdrawal that somebody is going to ask for; it has to end like all others. */
+  plan(kind: WithdrawalKind): Request {
     this.#counter += 1;
-    const fresh = `0xfa17${this.#counter.toString(16).padStart(36, "0")}`;
+    const fresh = `0x${this.#salt}${this.#counter.toString(16).padStart(24, "0")}`;
     const own = this.random.pick([...this.addresses.keys()]);
     const request: Request = {
       key: `request-${this.#counter}`,
@@ -170,7 +184,7 @@ export class FaultExchange {
       id: undefined,
     };
     this.requests.push(request);
-    request.id = await this.ask(request);
+    return request;
   }
 
   /** Sends a request, maybe again; the same key must always give the same id. */
@@ -183,6 +197,20 @@ export class FaultExchange {
     return (answer.body as { id: string }).id;
   }
 
+  /** Sends a request one single time, whatever becomes of it. */
+  async askOnce({ customerId, to, amountAtoken, key }: Request): Promise<void> {
+    const body = { customerId, asset: "TOKEN", to, amountAtoken: String(amountAtoken) };
+    await fetch(`${this.withdrawalUrl ?? this.kit().url("withdrawalApi")}/v1/withdrawals`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${this.kit().key("api.key")}`,
+        "content-type": "application/json",
+        "Idempotency-Key": key,
+      },
+      body: JSON.stringify(body),
+    }).catch(() => undefined);
+  }
+
   /** Reads all events that are new; each must be the next number. Callers share one reading. */
   follow(): Promise<void> {
     this.#following ??= this.#readEvents().finally(() => {
@@ -193,17 +221,37 @@ export class FaultExchange {
 
   async #readEvents(): Promise<void> {
     for (;;) {
-      const after = this.events.length;
+      const after = this.events.at(-1)?.seq ?? 0;
       const page = await this.#get("depositApi", `/v1/events?limit=${PAGE}&after=${after}`);
       const { events } = page as { events: ExchangeEvent[] };
       for (const event of events) {
-        if (event.seq !== this.events.length + 1) {
-          throw new Error(`event ${event.seq} came after event ${this.events.length}`);
+        if (!follows(this.events.at(-1), event)) {
+          throw new Error(`event ${event.seq} came after event ${this.events.at(-1)?.seq}`);
         }
         this.events.push(event);
         this.#note(event);
       }
       if (events.length < PAGE) return;
+    }
+  }
+
+  /** After a recovery of the ledger everything that still stands is read again. */
+  forgetEvents(): void {
+    this.events.length = 0;
+    this.#credited.clear();
+    this.#strayed.clear();
+    this.#ended.clear();
+  }
+
+  /** Every event from the first one on, as somebody reads them who comes later. */
+  async eventsAgain(): Promise<ExchangeEvent[]> {
+    const all: ExchangeEvent[] = [];
+    for (;;) {
+      const after = all.at(-1)?.seq ?? 0;
+      const page = await this.#get("depositApi", `/v1/events?limit=${PAGE}&after=${after}`);
+      const { events } = page as { events: ExchangeEvent[] };
+      all.push(...events);
+      if (events.length < PAGE) return all.slice(0, this.events.length);
     }
   }
 
@@ -369,4 +417,11 @@ export class FaultExchange {
       }),
     );
   }
+}
+
+/** Whether an event may come right behind another: the next number, or a later epoch's first. */
+export function follows(before: ExchangeEvent | undefined, event: ExchangeEvent): boolean {
+  if (before === undefined) return true;
+  if (event.epoch === before.epoch) return event.seq === before.seq + 1;
+  return event.epoch > before.epoch && event.seq > before.seq;
 }

@@ -8,7 +8,6 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { decodeRlp, encodeRlp, keccak256, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { encodeHeader } from "../../../chain/block.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { hexToBytes } from "../../../chain/hex.js";
 import {
@@ -22,6 +21,7 @@ import { verifyBundle } from "../../../cli/audit/balance/verify.js";
 import { runVerifyBalance } from "../../../cli/commands/balance-proof.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
+import { proofNodeOf } from "../../helpers/chains/proof-node.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
 const RECEIVER = parseAddress(`0x${"5e".repeat(20)}`);
@@ -65,23 +65,7 @@ function payment(): Promise<string> {
   return wallet.signTransaction({ ...fields, to: RECEIVER, value: PAID });
 }
 
-/** What the node's JSON-RPC gives, read from the same chain. */
-const node = {
-  headHeight: async () => chain.chain.view.head().height,
-  rawHeaders: async (heights: readonly number[]) =>
-    heights.map((height) => {
-      const block = chain.chain.view.block(height);
-      if (block === undefined) throw new Error(`no block ${height}`);
-      return encodeHeader(block.block.header);
-    }),
-  proofs: async (queries: readonly { address: typeof RECEIVER }[], height: number) =>
-    Promise.all(
-      queries.map(async ({ address }) => {
-        const { accountProof } = await chain.chain.view.proof(address, [], height, signal);
-        return { account: accountProof.map((hex) => hexToBytes(hex)), storage: [] };
-      }),
-    ),
-};
+const node = proofNodeOf(() => chain);
 
 function collect(address: typeof RECEIVER, height: number | undefined): Promise<BundleContents> {
   const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });

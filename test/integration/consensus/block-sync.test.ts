@@ -258,7 +258,7 @@ describe("following decided blocks", () => {
       ["the same one twice", [first, first], /nonce too low/],
       ["more than there is", [await transfer(0, { value: 10n ** 40n })], /insufficient funds/],
       ["another chain's", [await transfer(0, { chainId: 1n })], /INVALID_CHAIN_ID/],
-      ["too much gas", [await transfer(0, { gasLimit: 4_000_001n })], /GAS_LIMIT_EXCEEDED/],
+      ["too much gas", [await transfer(0, { gasLimit: 30_000_001n })], /GAS_LIMIT_EXCEEDED/],
       ["too little gas", [await transfer(0, { gasLimit: 20_999n })], /INTRINSIC_GAS/],
       ["bytes that are none", [Buffer.from("0102", "hex")], /cannot be read/],
       ["a longer encoding", [Buffer.concat([first, Buffer.from([0x1a, 0])])], /transaction/],

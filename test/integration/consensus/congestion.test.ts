@@ -50,7 +50,7 @@ describe("a proposer in a round after a failed one", () => {
   const chosen = validatorGenesis(4, { faucet: faucet.address });
   const { seeds } = chosen;
   // Round 0 has room for 400 transfers.
-  const params = { ...chosen.genesis.params, maxGas: 8_400_000n, maxCallGas: 8_400_000n };
+  const params = { ...chosen.genesis.params, maxGas: 8_400_000n, maxTransactionGas: 8_400_000n };
   const genesis = { ...chosen.genesis, params };
   let node: ValidatorNode | undefined;
 

@@ -1,6 +1,6 @@
 /** A new ledger on a chain that exists begins where `watcher.start-height` says. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createReconcileChain } from "../../../cli/commands/reconcile.js";
+import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { beginWatch } from "../../../deposit-watcher/watch-start.js";
 import { HOT_WALLET, NATIVE_ASSET, SUSPENSE } from "../../../ledger/books/accounts.js";
 import { postJournal } from "../../../ledger/books/journal.js";

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { createReconcileChain } from "../../../cli/commands/reconcile.js";
 import { renderReport } from "../../../cli/commands/reconcile-report.js";
 import type { Address } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
@@ -16,6 +15,7 @@ import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 let bench: WatcherBench;

@@ -10,9 +10,8 @@ import {
   runShowSwitch,
 } from "../../../cli/commands/policy/kill-switch.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
-import { killSwitchPath } from "../../../ledger/policy/kill-switch-file.js";
+import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
 import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
-import { policyPath } from "../../../ledger/policy/policy-file.js";
 import { policyFileText } from "../../../ledger/policy/policy.js";
 import { createKillSwitch, ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
 import { PolicyKeeper } from "../../../withdrawal-worker/policy-keeper.js";

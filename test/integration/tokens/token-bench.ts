@@ -9,7 +9,7 @@ import { getCreateAddress, HDNodeWallet, Interface, Mnemonic, Wallet } from "eth
 import { type Address, parseAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { TokenEntry } from "../../../chain/token-list.js";
-import { createReconcileChain } from "../../../cli/commands/reconcile.js";
+import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";

@@ -36,7 +36,7 @@ function contractsOf(limitGas: bigint): ReadonlyMap<Address, Hex> {
   return new Map([
     [place(0xc1), countdown(stepsFor(98n))],
     [place(0xc2), countdown(stepsFor(85n))],
-    [place(0xc3), countdown(stepsFor(10n))],
+    [place(0xc3), countdown(stepsFor(1n))],
     [place(0xc4), BRANCHES_ON_PRICE],
   ]);
 }
@@ -45,7 +45,7 @@ beforeAll(async () => {
   house = await House.open();
   await house.fund("alice", 500n * TOKEN);
   const plain = testGenesis(WALLET);
-  limit = plain.params.maxCallGas;
+  limit = plain.params.maxTransactionGas;
   const codes = [...contractsOf(limit)].map(([address, code]): [Address, GenesisAccount] => [
     address,
     { balanceAtoken: 0n, code, storage: new Map() },
@@ -55,7 +55,7 @@ beforeAll(async () => {
   rpc = createJsonRpcClient({ url: served.url });
   const genesisHash = served.chain.view.genesis().block.hash;
   const node = createWalletNode(rpc, { chainId: genesis.evmChainId, genesisHash });
-  const base = house.context({ gas: { ...house.context().settings.gas, limitMax: 10_000_000n } });
+  const base = house.context({ gas: { ...house.context().settings.gas, limitMax: 40_000_000n } });
   context = {
     ...base,
     node: {

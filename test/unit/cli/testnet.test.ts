@@ -245,8 +245,8 @@ describe("causeway init --network", () => {
       }),
     );
     expect(hashes).toEqual([
-      "45c96ebf666c9971 0xf834dec045d794eb4299da2706978ba10b9c55bd11c63f749c5fa8e4770c3224",
-      "e7cbecf3e544f125 0x6724a9cd7a2c982ea016a49c256a7956741541a890f194278e489c343b147494",
+      "27bd43f002dbfb44 0x04ff937d66ce9d4ce7818f9e6574e489a8a6acf162d9dc2ee848e5b29a71f94a",
+      "f66e8c26d88da0b7 0x25655f0053f0c8be751ce139ebdb95285125618fdd05ce14f4dcd27b2af7b08e",
     ]);
   });
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { createEVM } from "@ethereumjs/evm";
 import { createAddressFromString } from "@ethereumjs/util";
-import { blake2f } from "../../../node/execution/evm/blake2f.js";
+import { blake2f } from "../../../node/execution/precompiles/blake2f.js";
 import { createRandom } from "../../helpers/random.js";
 
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 152);
@@ -23,13 +23,13 @@ describe("blake2f", () => {
   it("answers EIP-152's vector 5", () => {
     const data = Buffer.from(`0000000c${TAIL}`, "hex");
     expect(data.length).toBe(213);
-    const { returnValue, executionGasUsed } = blake2f({ data, gasLimit: 100n });
-    expect(executionGasUsed).toBe(12n);
+    const returnValue = blake2f.run(data) ?? new Uint8Array(0);
+    expect(blake2f.gas(data)).toBe(12);
     // With 12 rounds and these inputs F is BLAKE2b-512 of "abc", which OpenSSL knows as well.
     expect(hex(returnValue)).toBe(createHash("blake2b512").update("abc").digest("hex"));
   });
 
-  it("agrees with the library on 200 random inputs, wrong ones and too little gas included", async () => {
+  it("agrees with the library on 200 random inputs, wrong ones included", async () => {
     const random = createRandom(SEED);
     const evm = await createEVM();
     const to = createAddressFromString(`0x${"00".repeat(19)}09`);
@@ -38,15 +38,15 @@ describe("blake2f", () => {
       const data = random.bytes(length);
       data.set([0, 0, 0, random.integer(40)].slice(0, length));
       if (length === 213) data[212] = random.integer(20) === 0 ? 2 : random.integer(2);
-      const gasLimit = BigInt(random.integer(60));
-      const ours = blake2f({ data, gasLimit });
-      const { execResult: library } = await evm.runCall({ to, data, gasLimit });
-      expect([round, hex(ours.returnValue), ours.executionGasUsed]).toEqual([
+      const { execResult: library } = await evm.runCall({ to, data, gasLimit: 1_000n });
+      const ours = blake2f.run(data);
+      expect([round, ours === undefined]).toEqual([round, library.exceptionError !== undefined]);
+      if (ours === undefined) continue;
+      expect([round, hex(ours), BigInt(blake2f.gas(data))]).toEqual([
         round,
         hex(library.returnValue),
         library.executionGasUsed,
       ]);
-      expect(ours.exceptionError?.error).toBe(library.exceptionError?.error);
     }
   });
 });

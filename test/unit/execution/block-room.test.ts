@@ -1,44 +1,46 @@
 /** One block's room, as builders and checkers of blocks count it. */
 import { describe, expect, it } from "@jest/globals";
+import { TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { BlockRoom } from "../../../node/blocks/block-room.js";
 
-const call = (gasLimit: bigint) => ({ gasLimit, entersCode: true });
-const transfer = (gasLimit: bigint) => ({ gasLimit, entersCode: false });
+const maxComputeNs = 1_000_000_000;
+const transfer = (gasLimit: bigint) => ({ gasLimit });
 
 describe("the room of a block", () => {
   it("is asked for the gas limit, and gets back what was not used", () => {
-    const room = new BlockRoom({ maxGas: 100_000n, maxCallGas: 100_000n });
+    const room = new BlockRoom({ maxGas: 100_000n, maxComputeNs });
     const first = room.take(transfer(60_000n));
     expect(room.take(transfer(40_001n))).toBeUndefined();
-    first?.executed(21_000n);
+    first?.executed({ gasUsed: 21_000n, computeNs: 0 });
     expect(room.take(transfer(79_001n))).toBeUndefined();
     expect(room.take(transfer(79_000n))).toBeDefined();
     expect(room.isFull).toBe(true);
   });
 
-  it("counts code's gas in its own part and in the whole", () => {
-    const room = new BlockRoom({ maxGas: 100_000n, maxCallGas: 50_000n });
-    expect(room.take(call(50_001n))).toBeUndefined();
-    const first = room.take(call(50_000n));
-    expect(room.take(call(1n))).toBeUndefined();
-    expect(room.take(transfer(50_000n))).toBeDefined();
-    first?.executed(30_000n);
-    expect(room.take(transfer(20_001n))).toBeUndefined();
-    expect(room.take(call(20_001n))).toBeUndefined();
-    expect(room.take(call(20_000n))).toBeDefined();
+  it("loses the compute units that were used, and none for what is not in the block", () => {
+    const room = new BlockRoom({ maxGas: 10n ** 9n, maxComputeNs: 200_000 });
+    room.take(transfer(21_000n))?.executed({ gasUsed: 21_000n, computeNs: 60_000 });
+    expect(room.computeLeftNs).toBe(140_000);
+    room.take(transfer(21_000n))?.giveBack();
+    expect([room.computeLeftNs, room.isFull]).toEqual([140_000, false]);
+    room.take(transfer(21_000n))?.executed({ gasUsed: 21_000n, computeNs: 140_000 });
+    expect(room.isFull).toBe(true);
   });
 
   it("gives everything back for what is not in the block", () => {
-    const room = new BlockRoom({ maxGas: 21_000n, maxCallGas: 21_000n, maxBytes: 100 });
-    const taken = room.take({ ...call(21_000n), sizeBytes: 100 });
+    const room = new BlockRoom({ maxGas: 21_000n, maxComputeNs, maxBytes: 100 });
+    const taken = room.take({ ...transfer(21_000n), sizeBytes: 100 });
     expect(room.isFull).toBe(true);
     taken?.giveBack();
-    expect(room.take({ ...call(21_000n), sizeBytes: 101 })).toBeUndefined();
-    expect(room.take({ ...call(21_000n), sizeBytes: 100 })).toBeDefined();
+    expect(room.take({ ...transfer(21_000n), sizeBytes: 101 })).toBeUndefined();
+    expect(room.take({ ...transfer(21_000n), sizeBytes: 100 })).toBeDefined();
   });
 
   it("is full when a plain transfer no longer fits", () => {
-    expect(new BlockRoom({ maxGas: 20_999n, maxCallGas: 0n }).isFull).toBe(true);
-    expect(new BlockRoom({ maxGas: 21_000n, maxCallGas: 0n }).isFull).toBe(false);
+    expect(new BlockRoom({ maxGas: 20_999n, maxComputeNs }).isFull).toBe(true);
+    expect(new BlockRoom({ maxGas: 21_000n, maxComputeNs }).isFull).toBe(false);
+    const maxGas = 10n ** 9n;
+    expect(new BlockRoom({ maxGas, maxComputeNs: TRANSACTION_NS - 1 }).isFull).toBe(true);
+    expect(new BlockRoom({ maxGas, maxComputeNs: TRANSACTION_NS }).isFull).toBe(false);
   });
 });

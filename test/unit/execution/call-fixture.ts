@@ -22,6 +22,7 @@ import type {
 import type { Job, JobWork, WorkerSettings } from "../../../node/execution/calls/call-protocol.js";
 import { type JobResults, runJob } from "../../../node/execution/calls/call-jobs.js";
 import { createMachine } from "../../../node/execution/evm/evm.js";
+import { LibraryEngine } from "../../../node/execution/evm/library-engine.js";
 import { executeTransaction } from "../../../node/execution/transaction-executor.js";
 import { transactionLimitsOf } from "../../../node/settings/genesis.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
@@ -40,7 +41,7 @@ export const SETTINGS: WorkerSettings = {
   chainId: 6_940n,
   feeCollector: FEE_COLLECTOR,
   gasCap: 50_000_000n,
-  maxCallGas: 10_000_000n,
+  maxTransactionGas: 10_000_000n,
 };
 
 export const BLOCK: Job["block"] = {
@@ -205,7 +206,8 @@ export async function execute(reader: StateReader, transactions: readonly BlockT
   for (const item of transactions) {
     const feeCollector = FEE_COLLECTOR;
     const limits = transactionLimitsOf(SETTINGS.chainId, SETTINGS);
-    const environment = { state, machine: async () => machine, block, limits, feeCollector };
+    const engine = new LibraryEngine(machine);
+    const environment = { state, engine: () => engine, block, limits, feeCollector };
     const outcome = await executeTransaction(item, environment);
     if (!outcome.included) throw new Error(outcome.reason, { cause: outcome.cause });
     receipts.push(outcome.receipt);

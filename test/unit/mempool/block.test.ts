@@ -23,9 +23,8 @@ const hashes = (list: readonly { tx: SignedTransaction }[]) => list.map(({ tx })
 const price = (priceAtoken: bigint) => ({ priceAtoken });
 const unlimited = {
   maxGas: 10n ** 12n,
-  maxCallGas: 10n ** 12n,
+  maxComputeNs: 1e12,
   maxBytes: 1e9,
-  entersCode: () => false,
 };
 
 describe("order", () => {
@@ -86,7 +85,7 @@ describe("room in a block", () => {
     const selection = pool.takeForBlock({ ...unlimited, maxGas: 92_000n });
     let taken = 0;
     while (selection.next() !== undefined) {
-      selection.executed(21_000n);
+      selection.executed({ gasUsed: 21_000n, computeNs: 1 });
       taken++;
     }
     expect(taken).toBe(3);
@@ -103,15 +102,15 @@ describe("room in a block", () => {
     expect(without.map(({ from }) => from)).toEqual([bob.address, carol.address]);
   });
 
-  it("limits the gas of transactions that enter code by itself", async () => {
+  it("counts the compute units that were used", async () => {
     const { pool } = await createFixture();
-    const call = { to: CONTRACT, gasLimit: 100_000n, priceAtoken: 50n };
-    await submit(pool, transfer(alice, 0, call), transfer(bob, 0, call), transfer(carol, 0));
-    const taken = drain(pool, {
-      maxCallGas: 150_000n,
-      entersCode: (tx) => tx.to === CONTRACT,
-    });
-    expect(taken.map(({ from }) => from)).toEqual([alice.address, carol.address]);
+    await submit(pool, transfer(alice, 0), transfer(bob, 0), transfer(carol, 0));
+    const selection = pool.takeForBlock({ ...unlimited, maxComputeNs: 1_000_000 });
+    expect([selection.next()?.from, selection.computeLeftNs]).toEqual([alice.address, 1_000_000]);
+    selection.executed({ gasUsed: 21_000n, computeNs: 900_000 });
+    expect([selection.next()?.from, selection.computeLeftNs]).toEqual([bob.address, 100_000]);
+    selection.executed({ gasUsed: 21_000n, computeNs: 99_999 });
+    expect(selection.next()).toBeUndefined();
   });
 
   it("limits the bytes of the SDK transactions", async () => {

@@ -279,9 +279,8 @@ export function drain(
 ): PendingTransaction[] {
   const selection = pool.takeForBlock({
     maxGas: 10n ** 12n,
-    maxCallGas: 10n ** 12n,
+    maxComputeNs: 1e12,
     maxBytes: 1e9,
-    entersCode: () => false,
     ...limits,
   });
   const taken: PendingTransaction[] = [];

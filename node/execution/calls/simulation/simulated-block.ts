@@ -19,6 +19,7 @@ import {
   createMachine,
   type Machine,
 } from "../../evm/evm.js";
+import { LibraryEngine } from "../../evm/library-engine.js";
 import type { TraceBudget } from "../../tracers/tracer.js";
 import { type ExecutionEnvironment, executeTransaction } from "../../transaction-executor.js";
 import { frameErrorText, isRevert } from "../call-evm-errors.js";
@@ -65,11 +66,12 @@ export async function simulateBlock(
   const journaled = new JournaledState(state);
   const machine = await createMachine(settings.chainId, journaled);
   changePrecompiles(machine, precompiles);
+  const engine = new LibraryEngine(machine);
   const run = new BlockRun(environment, {
     context,
     execution: {
       state: journaled,
-      machine: async () => machine,
+      engine: () => engine,
       block: context,
       feeCollector: settings.feeCollector,
       // What a call may take is bounded by the simulation's own gas cap.
@@ -138,6 +140,8 @@ class BlockRun {
     const outcome = await executeTransaction(transaction, execution);
     if (!outcome.included) {
       if (outcome.code === "EXECUTION_FAULT") throw outcome.cause;
+      // No units are counted here.
+      if (outcome.code === "OUT_OF_BLOCK_COMPUTE") throw new TypeError(outcome.reason);
       throw refusedBecause(outcome.code, transaction, execution.state.accountNow(from));
     }
     const executed = takeResult();

@@ -1,51 +1,57 @@
 /** The modexp precompile (0x05, EIP-198, gas of EIP-2565), whose time follows its gas. */
-import { EVMError, type ExecResult } from "@ethereumjs/evm";
 import { bigintToBytes, bytesToBigint } from "../../../chain/hex.js";
+import type { Precompile } from "./precompile.js";
 
 const WORD_BYTES = 32;
 const MIN_GAS = 200n;
 const GAS_DIVISOR = 3n;
+/** The formula of the gas follows the work; so much time a unit of it, at worst. */
+const BASE_NS = 5_000;
+const GAS_NS = 150;
 /** Below this the square of a remainder is an exact number. */
 const MAX_NUMBER_MODULUS = 94_906_265n;
 /** Bits of the exponent that are taken at a time. */
 const WINDOW_BITS = 4;
 
-/** Input of a precompile. */
-export interface PrecompileCall {
-  readonly data: Uint8Array;
-  readonly gasLimit: bigint;
-}
-
 /** base ^ exponent % modulus, all of the lengths that the first three words name. */
-export function modexp({ data, gasLimit }: PrecompileCall): ExecResult {
-  const baseLength = wordAt(data, 0);
-  const exponentLength = wordAt(data, WORD_BYTES);
-  const modulusLength = wordAt(data, 2 * WORD_BYTES);
-  const longest = baseLength > modulusLength ? baseLength : modulusLength;
-  const words = (longest + 7n) / 8n;
-  const head = exponentHead(data, baseLength, exponentLength);
-  const iterations = exponentBits(head, exponentLength);
-  const cost = (words * words * iterations) / GAS_DIVISOR;
-  const gas = cost > MIN_GAS ? cost : MIN_GAS;
-  if (gas > gasLimit) return outOfGas(gasLimit);
-  if (modulusLength === 0n) return { executionGasUsed: gas, returnValue: new Uint8Array(0) };
-  // The gas that was paid bounds all three sizes.
-  const start = 3 * WORD_BYTES;
-  const sizes = [Number(baseLength), Number(exponentLength), Number(modulusLength)] as const;
-  const base = bytesToBigint(bytesAt(data, start, sizes[0]));
-  const exponent = bytesAt(data, start + sizes[0], sizes[1]);
-  const modulus = bytesToBigint(bytesAt(data, start + sizes[0] + sizes[1], sizes[2]));
-  const returnValue = new Uint8Array(sizes[2]);
-  const result = bigintToBytes(power(base, exponent, modulus));
-  returnValue.set(result, returnValue.length - result.length);
-  return { executionGasUsed: gas, returnValue };
+export const modexp: Precompile = {
+  gas(input) {
+    const { baseLength, exponentLength, modulusLength } = lengthsOf(input);
+    const longest = baseLength > modulusLength ? baseLength : modulusLength;
+    const words = (longest + 7n) / 8n;
+    const head = exponentHead(input, baseLength, exponentLength);
+    const iterations = exponentBits(head, exponentLength);
+    const cost = (words * words * iterations) / GAS_DIVISOR;
+    return Number(cost > MIN_GAS ? cost : MIN_GAS);
+  },
+  computeNs: (input) => BASE_NS + GAS_NS * modexp.gas(input),
+  run(input) {
+    const { baseLength, exponentLength, modulusLength } = lengthsOf(input);
+    if (modulusLength === 0n) return new Uint8Array(0);
+    // The gas that was paid bounds all three sizes.
+    const start = 3 * WORD_BYTES;
+    const sizes = [Number(baseLength), Number(exponentLength), Number(modulusLength)] as const;
+    const base = bytesToBigint(bytesAt(input, start, sizes[0]));
+    const exponent = bytesAt(input, start + sizes[0], sizes[1]);
+    const modulus = bytesToBigint(bytesAt(input, start + sizes[0] + sizes[1], sizes[2]));
+    const output = new Uint8Array(sizes[2]);
+    const result = bigintToBytes(power(base, exponent, modulus));
+    output.set(result, output.length - result.length);
+    return output;
+  },
+};
+
+interface Lengths {
+  readonly baseLength: bigint;
+  readonly exponentLength: bigint;
+  readonly modulusLength: bigint;
 }
 
-function outOfGas(gasLimit: bigint): ExecResult {
+function lengthsOf(input: Uint8Array): Lengths {
   return {
-    executionGasUsed: gasLimit,
-    returnValue: new Uint8Array(0),
-    exceptionError: new EVMError(EVMError.errorMessages.OUT_OF_GAS),
+    baseLength: wordAt(input, 0),
+    exponentLength: wordAt(input, WORD_BYTES),
+    modulusLength: wordAt(input, 2 * WORD_BYTES),
   };
 }
 

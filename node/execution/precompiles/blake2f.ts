@@ -2,15 +2,12 @@
  * The BLAKE2b compression precompile (0x09, EIP-152), in place of the library's: each mixing step
  * keeps its words in local variables, so that a round costs about what its one unit of gas says.
  */
-import { EVMError, type ExecResult } from "@ethereumjs/evm";
-
-/** Input of a precompile. */
-export interface Blake2fCall {
-  readonly data: Uint8Array;
-  readonly gasLimit: bigint;
-}
+import type { Precompile } from "./precompile.js";
 
 const INPUT_BYTES = 213;
+/** Compute units of a call and of one round. */
+const BASE_NS = 3_000;
+const ROUND_NS = 300;
 const STATE_OFFSET = 4;
 const MESSAGE_OFFSET = 68;
 const COUNTER_OFFSET = 196;
@@ -37,14 +34,20 @@ const SIGMA = [
 ].map((row) => Uint8Array.from(row, (digit) => 2 * Number.parseInt(digit, 16)));
 
 /** The compression function F; gas is one per round. */
-export function blake2f({ data, gasLimit }: Blake2fCall): ExecResult {
-  if (data.length !== INPUT_BYTES) return failure(gasLimit);
-  const view = new DataView(data.buffer, data.byteOffset, data.length);
-  const rounds = view.getUint32(0);
+export const blake2f: Precompile = {
+  gas: (input) => (input.length === INPUT_BYTES ? viewOf(input).getUint32(0) : 0),
+  computeNs: (input) => BASE_NS + ROUND_NS * blake2f.gas(input),
+  run: (input) => (input.length === INPUT_BYTES ? mixed(viewOf(input)) : undefined),
+};
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+function mixed(view: DataView): Uint8Array | undefined {
   const isFinal = view.getUint8(FINAL_OFFSET);
-  if (isFinal > 1) return failure(gasLimit);
-  const gas = BigInt(rounds);
-  if (gas > gasLimit) return failure(gasLimit, EVMError.errorMessages.OUT_OF_GAS);
+  if (isFinal > 1) return undefined;
+  const rounds = view.getUint32(0);
   const state = words(view, STATE_OFFSET, 16);
   const work = new Int32Array(32);
   work.set(state);
@@ -59,18 +62,10 @@ export function blake2f({ data, gasLimit }: Blake2fCall): ExecResult {
   compress(work, words(view, MESSAGE_OFFSET, 32), rounds);
   const result = new DataView(new ArrayBuffer(64));
   for (let word = 0; word < 16; word++) {
-    const mixed = (state[word] ?? 0) ^ (work[word] ?? 0) ^ (work[word + 16] ?? 0);
-    result.setInt32(4 * word, mixed, true);
+    const value = (state[word] ?? 0) ^ (work[word] ?? 0) ^ (work[word + 16] ?? 0);
+    result.setInt32(4 * word, value, true);
   }
-  return { executionGasUsed: gas, returnValue: new Uint8Array(result.buffer) };
-}
-
-function failure(gasLimit: bigint, error = EVMError.errorMessages.OUT_OF_RANGE): ExecResult {
-  return {
-    executionGasUsed: gasLimit,
-    returnValue: new Uint8Array(0),
-    exceptionError: new EVMError(error),
-  };
+  return new Uint8Array(result.buffer);
 }
 
 function words(view: DataView, offset: number, count: number): Int32Array {

@@ -1,0 +1,136 @@
+/**
+ * `npm run test:faults`: shows that no fault loses or doubles money, and prints what was tried.
+ *   --only N,...  only these numbers of the list
+ *   --seed S      the decisions of an earlier run again (times are the machine's, and never repeat)
+ *   --all         also the long lists on whole kits: every failpoint of every process under load,
+ *                 frozen and killed processes, Redis that comes and goes
+ * Ends in a table; exits 1 when anything of it failed.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { SHOWN_ELSEWHERE } from "./fault-list.mjs";
+import { prepare, runSetup } from "./prepare.mjs";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+/** Whole kits under load; the last three take many minutes. */
+const ON_KITS = ["test/faults/watcher-crash"];
+const ON_KITS_LONG = ["test/faults/(failpoints|strikes|redis|consensus-crash)"];
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    seed: { type: "string" },
+    all: { type: "boolean", default: false },
+  },
+});
+const only = (values.only ?? "").split(",").filter(Boolean).map(Number);
+const seed = values.seed ?? String(Date.now() % 1_000_000_007);
+const isWanted = (number) => only.length === 0 || only.includes(number);
+
+await runSetup(() =>
+  prepare({ isDevWanted: true, say: (text) => console.log(`causeway: ${text}`) }),
+);
+
+const folder = mkdtempSync(join(tmpdir(), "causeway-faults-"));
+const rows = [];
+try {
+  const report = join(folder, "rows");
+  await jest(["test/faults/scenarios"], {
+    CAUSEWAY_FAULT_REPORT: report,
+    CAUSEWAY_FAULT_SEED: seed,
+    CAUSEWAY_FAULT_ONLY: only.join(","),
+  });
+  rows.push(...readLines(report));
+  await addShownElsewhere();
+  if (only.length === 0) {
+    const paths = values.all ? [...ON_KITS, ...ON_KITS_LONG] : ON_KITS;
+    const tests = await jest(paths, { CAUSEWAY_FAULT_SEED: seed });
+    for (const { fullName, status } of tests) {
+      rows.push({ number: 0, name: fullName, backend: "kit", result: status });
+    }
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+print();
+
+/** Tests that show a fault of the list already: each of those named has to be there and pass. */
+async function addShownElsewhere() {
+  const wanted = SHOWN_ELSEWHERE.filter(({ number }) => isWanted(number));
+  if (wanted.length === 0) return;
+  const named = wanted.flatMap(({ tests }) => tests);
+  const files = [...new Set(wanted.flatMap(({ files: some }) => some))];
+  const pattern = named.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+  const found = await jest([...files, "-t", pattern], {});
+  for (const { number, name, tests } of wanted) {
+    const results = tests.map(
+      (test) =>
+        found.find(({ fullName, status }) => fullName.includes(test) && status !== "pending")
+          ?.status ?? `not found: ${test}`,
+    );
+    const result = results.find((each) => each !== "passed") ?? "passed";
+    rows.push({ number, name, backend: "-", result, note: `${tests.length} tests` });
+  }
+}
+
+/** Runs jest and gives its results; what it says itself is shown. */
+async function jest(words, environment) {
+  const output = join(folder, `jest-${Math.random()}.json`);
+  const child = spawn(
+    process.execPath,
+    [
+      "--experimental-vm-modules",
+      "--no-warnings",
+      join(ROOT, "node_modules", "jest", "bin", "jest.js"),
+      "--json",
+      `--outputFile=${output}`,
+      "--forceExit",
+      ...words,
+    ],
+    { cwd: ROOT, stdio: ["inherit", "ignore", "inherit"], env: { ...process.env, ...environment } },
+  );
+  const forward = (signal) => child.kill(signal);
+  process.on("SIGTERM", forward);
+  process.on("SIGINT", forward);
+  const code = await new Promise((resolve) => {
+    child.once("error", () => resolve(1));
+    child.once("close", (status) => resolve(status ?? 1));
+  });
+  if (code !== 0) process.exitCode = 1;
+  try {
+    return JSON.parse(readFileSync(output, "utf8")).testResults.flatMap(
+      ({ assertionResults }) => assertionResults,
+    );
+  } catch {
+    process.exitCode = 1;
+    return [];
+  }
+}
+
+function readLines(file) {
+  try {
+    return readFileSync(file, "utf8").split("\n").filter(Boolean).map(JSON.parse);
+  } catch {
+    return []; // No scenario of its own was asked for.
+  }
+}
+
+function print() {
+  console.log(`\nseed ${seed}; to repeat one: npm run test:faults -- --seed ${seed} --only N\n`);
+  console.log("  no  backend   result  seconds  fault");
+  const sorted = rows.toSorted((left, right) => (left.number || 99) - (right.number || 99));
+  for (const { number, name, backend, result, seconds, note } of sorted) {
+    const place = (number === 0 ? "" : String(number)).padStart(4);
+    const took = (seconds === undefined ? "" : seconds.toFixed(1)).padStart(7);
+    const words = note === undefined ? name : `${name} (${note})`;
+    console.log(`${place}  ${backend.padEnd(8)}  ${result.padEnd(6)}  ${took}  ${words}`);
+  }
+  const failed = rows.filter(({ result }) => result !== "passed").length;
+  if (failed > 0 || rows.length === 0) process.exitCode = 1;
+  console.log(`\n${rows.length - failed} passed, ${failed} failed`);
+}

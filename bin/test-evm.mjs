@@ -1,0 +1,13 @@
+/** `npm run test:evm`: builds the product with its state tests and runs Ethereum's fixtures. */
+import { BENCH } from "./build.mjs";
+import { prepare, runSetup } from "./prepare.mjs";
+
+console.log("causeway: checking packages and build");
+await runSetup(() =>
+  prepare({
+    isDevWanted: true,
+    target: BENCH,
+    say: (text) => console.log(`causeway: ${text}`),
+  }),
+);
+await import("../.cache/bench/test/evm/main.js");

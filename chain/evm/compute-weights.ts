@@ -1,0 +1,107 @@
+/**
+ * Compute units (D21): what execution costs in time, in nanoseconds of a reference machine. Gas says
+ * little about time in an interpreter, so a block is bounded by both. The table is consensus:
+ * whoever changes a number makes a new version of it. `npm run bench -- --only weights` times
+ * every case beside its weight.
+ */
+
+/** Version of this table, named in genesis. */
+export const WEIGHTS_VERSION = 1;
+
+/** A transaction without code: checks, two accounts, receipt, their part of the roots. */
+export const TRANSACTION_NS = 50_000;
+
+/** A byte of call data: hashed, stored, sent. */
+export const DATA_BYTE_NS = 4;
+
+/** An opcode that is not listed. */
+const OPCODE_NS = 40;
+
+/** Opcodes that take longer than most; what depends on operands or state comes on top. */
+const OPCODES_NS: Readonly<Record<number, number>> = {
+  0x02: 120, // MUL
+  0x04: 300, // DIV
+  0x05: 400, // SDIV
+  0x06: 300, // MOD
+  0x07: 400, // SMOD
+  0x08: 400, // ADDMOD
+  0x09: 700, // MULMOD
+  0x0a: 200, // EXP
+  0x0b: 120, // SIGNEXTEND
+  0x12: 80, // SLT
+  0x13: 80, // SGT
+  0x1a: 100, // BYTE
+  0x1b: 120, // SHL
+  0x1c: 100, // SHR
+  0x1d: 160, // SAR
+  0x20: 1_500, // KECCAK256
+  0x30: 120, // ADDRESS
+  0x31: 700, // BALANCE
+  0x32: 120, // ORIGIN
+  0x33: 120, // CALLER
+  0x35: 350, // CALLDATALOAD
+  0x37: 200, // CALLDATACOPY
+  0x39: 200, // CODECOPY
+  0x3b: 700, // EXTCODESIZE
+  0x3c: 900, // EXTCODECOPY
+  0x3e: 200, // RETURNDATACOPY
+  0x3f: 900, // EXTCODEHASH
+  0x40: 2_000, // BLOCKHASH
+  0x41: 120, // COINBASE
+  0x44: 150, // PREVRANDAO
+  0x47: 300, // SELFBALANCE
+  0x51: 300, // MLOAD
+  0x52: 200, // MSTORE
+  0x54: 900, // SLOAD
+  0x55: 1_500, // SSTORE
+  0x5b: 30, // JUMPDEST, with the checks of a block
+  0x5c: 300, // TLOAD
+  0x5d: 500, // TSTORE
+  0x5e: 150, // MCOPY
+  0xa0: 3_000, // LOG0
+  0xa1: 5_000,
+  0xa2: 7_000,
+  0xa3: 9_000,
+  0xa4: 11_000, // LOG4
+  0xf0: 30_000, // CREATE
+  0xf1: 6_000, // CALL
+  0xf2: 6_000, // CALLCODE
+  0xf4: 5_000, // DELEGATECALL
+  0xf5: 30_000, // CREATE2
+  0xfa: 5_000, // STATICCALL
+  0xff: 30_000, // SELFDESTRUCT
+};
+
+/** What the opcode always costs. */
+export function opcodeNs(opcode: number): number {
+  return OPCODES_NS[opcode] ?? OPCODE_NS;
+}
+
+/** First read of an account in a transaction: it may lie on the disk. */
+export const COLD_ACCOUNT_NS = 8_000;
+/** First read of a slot in a transaction. */
+export const COLD_SLOT_NS = 10_000;
+
+/** First change of a slot in a transaction: trie, store and history. */
+export const SLOT_CHANGE_NS = 30_000;
+
+/** Coins that move in a call: two accounts, trie, store and history. */
+export const VALUE_MOVE_NS = 40_000;
+
+/** A word that is hashed. */
+export const HASH_WORD_NS = 110;
+/** A word that is copied. */
+export const COPY_WORD_NS = 5;
+/** A word that is added to a memory. */
+export const MEMORY_WORD_NS = 8;
+
+/** A byte of a log: receipt, root, store. */
+export const LOG_BYTE_NS = 5;
+
+/** A byte of an exponent. */
+export const EXPONENT_BYTE_NS = 4_000;
+
+/** A byte of the code that a frame runs: read, and searched for places to jump to. */
+export const CODE_BYTE_NS = 4;
+/** A byte of code that is stored. */
+export const CODE_DEPOSIT_BYTE_NS = 30;

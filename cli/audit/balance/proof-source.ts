@@ -1,0 +1,79 @@
+/** Where proofs come from and lie: a node that is believed in nothing, and files of others. */
+import { readFile, stat } from "node:fs/promises";
+import { loadGenesis } from "../../../node/settings/genesis.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import type { CommandContext } from "../../command-context.js";
+import { fileCause } from "../../errors.js";
+import { homePaths } from "../../home/home.js";
+import { loadKitConfig } from "../../home/kit-config.js";
+import { readNodeStatus } from "../../probe/node-status.js";
+import { createAuditNode } from "../audit-node.js";
+import { AuditError } from "../errors.js";
+import { readHeightOption, readUrlOption } from "../options.js";
+import type { AuditBalanceOptions } from "../words.js";
+import { type CollectSource, headerSource } from "./collect.js";
+
+/** What the command line says about the node, the chain and the block. */
+export type ProofSourceOptions = Pick<
+  AuditBalanceOptions,
+  "height" | "node" | "consensus" | "genesis"
+>;
+
+/** Opens the node of a home, or the one that is named, runs the work and closes it. */
+export async function withProofSource<T>(
+  context: CommandContext,
+  options: ProofSourceOptions,
+  work: (source: CollectSource) => Promise<T>,
+): Promise<T> {
+  const { signal } = context;
+  const height =
+    options.height === "head" ? undefined : readHeightOption("--height", options.height);
+  const { jsonRpcUrl, consensusUrl } = urlsOf(context, options);
+  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const rpc = createJsonRpcClient({ url: jsonRpcUrl });
+  try {
+    const oldestHeight = async () => {
+      const status = await readNodeStatus(consensusUrl, { clock: systemClock, signal });
+      return Math.max(1, status.oldestHeight);
+    };
+    return await work({
+      node: createAuditNode(rpc, signal),
+      headers: headerSource({ url: consensusUrl, oldestHeight, signal }),
+      genesis,
+      height,
+      signal,
+    });
+  } finally {
+    rpc.close();
+  }
+}
+
+/** The text of a file of at most so many bytes. @throws BUNDLE_UNREADABLE */
+export async function readProofFile(file: string, maxBytes: number): Promise<string> {
+  try {
+    const { size } = await stat(file);
+    if (size > maxBytes) throw new RangeError("it is too long for a proof of its kind");
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    const message = `Cannot read ${file}: ${fileCause(cause)}.`;
+    throw new AuditError("BUNDLE_UNREADABLE", message, { cause });
+  }
+}
+
+function urlsOf(
+  context: CommandContext,
+  { node, consensus }: ProofSourceOptions,
+): { readonly jsonRpcUrl: string; readonly consensusUrl: string } {
+  const home = node === undefined || consensus === undefined ? loadKitConfig(context) : undefined;
+  const jsonRpcUrl = node ?? home?.endpoints.jsonRpcUrl;
+  const consensusUrl = consensus ?? home?.endpoints.cometRpcUrl;
+  if (jsonRpcUrl === undefined || consensusUrl === undefined) {
+    const message = "This home uses somebody else's node: name its consensus RPC with --consensus.";
+    throw new AuditError("BAD_OPTION", message);
+  }
+  return {
+    jsonRpcUrl: readUrlOption("--node", jsonRpcUrl),
+    consensusUrl: readUrlOption("--consensus", consensusUrl),
+  };
+}

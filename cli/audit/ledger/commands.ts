@@ -1,0 +1,125 @@
+/** `causeway audit export` and `causeway verify ledger`: the books for somebody outside. */
+import { resolve } from "node:path";
+import { linkRows } from "../../../ledger/tamper/chainer.js";
+import {
+  beginLook,
+  readExportHead,
+  readKeptBalances,
+  readLinks,
+  readUnlinkedRows,
+} from "../../../ledger/tamper/read-export.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
+import { type CommandContext, printJson } from "../../command-context.js";
+import { AUDIT_EXIT } from "../../commands/audit.js";
+import { withLedgerAlone } from "../../commands/ledger-alone.js";
+import { sentenceOf } from "../../errors.js";
+import { AuditError } from "../errors.js";
+import { badOption } from "../options.js";
+import { EXPORT_FORMAT, type ExportLine, readExport, writeExport } from "./export-file.js";
+import { type LedgerVerdict, verifyLedger } from "./verify-ledger.js";
+
+/** Flags of `verify ledger`, as typed. */
+export interface VerifyLedgerOptions {
+  /** Hash of a link that was written down earlier. */
+  readonly head?: string;
+}
+
+/** Links what waits for its link, and writes everything to a new file. */
+export async function runExportLedger(
+  context: CommandContext,
+  { out }: { readonly out: string },
+  warn: (line: string) => void,
+): Promise<number> {
+  const file = resolve(out);
+  try {
+    return await withLedgerAlone(context, async ({ database }) => {
+      while ((await linkRows(database)) > 0) context.signal.throwIfAborted();
+      const written = await database.transaction(async (tx) => {
+        await beginLook(tx);
+        const { head } = await readExportHead(tx);
+        return { head, ...(await writeExport(file, exportLines(tx))) };
+      });
+      const { head, lines, sha256 } = written;
+      if (context.json)
+        printJson(context, { ok: true, file, links: head.n, head: head.hash, lines, sha256 });
+      else {
+        context.print(`${lines} lines in ${file}, SHA-256 ${sha256}.`);
+        context.print(`The chain ends at link ${head.n}: ${head.hash}. Write that down elsewhere.`);
+        context.print("Anybody checks it, offline:");
+        context.print(`  npm run causeway -- verify ledger ${file}`);
+      }
+      return AUDIT_EXIT.clean;
+    });
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!(error instanceof AuditError)) throw error;
+    warn(`audit: ${sentenceOf(error)}`);
+    return AUDIT_EXIT.cannotRun;
+  }
+}
+
+async function* exportLines(tx: Sql): AsyncGenerator<Exclude<ExportLine, { type: "end" }>> {
+  const { head, ledgerId, genesisHash, chainId } = await readExportHead(tx);
+  yield {
+    type: "ledger",
+    format: EXPORT_FORMAT,
+    ledgerId,
+    genesisHash,
+    chainId,
+    exportedAt: new Date().toISOString(),
+    links: head.n,
+    head: head.hash,
+  };
+  for await (const { row, ...link } of readLinks(tx)) {
+    yield { type: "link", ...link, row: row === null ? null : [...row] };
+  }
+  for (const { kind, key, isLate, row } of await readUnlinkedRows(tx)) {
+    yield { type: "unlinked", kind, key, isLate, row: [...row] };
+  }
+  for await (const balance of readKeptBalances(tx)) yield { type: "balance", ...balance };
+}
+
+/** Checks an export; exit 1 when something does not hold, with what it is. */
+export async function runVerifyLedger(
+  context: CommandContext,
+  file: string,
+  { head }: VerifyLedgerOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  try {
+    if (head !== undefined && !/^[0-9a-f]{64}$/.test(head)) throw badOption("--head", head);
+    const verdict = await verifyLedger(readExport(file), head);
+    const ok = verdict.faults.length === 0;
+    if (context.json) {
+      const accounts = Object.fromEntries(
+        [...verdict.accounts].map(([name, units]) => [name, units.toString()]),
+      );
+      printJson(context, { ok, ...verdict, accounts });
+    } else for (const line of formatVerdict(verdict)) context.print(line);
+    return ok ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
+  } catch (error) {
+    if (!(error instanceof AuditError)) throw error;
+    warn(`verify: ${sentenceOf(error)}`);
+    return AUDIT_EXIT.cannotRun;
+  }
+}
+
+function formatVerdict(verdict: LedgerVerdict): string[] {
+  const { rows, faults, waiting } = verdict;
+  const facts: readonly (readonly [string, string])[] = [
+    ["ledger", verdict.ledgerId],
+    ["links", `${verdict.links}, the last one ${verdict.head}`],
+    ["entries", `${rows.entry}, with ${verdict.postings} postings`],
+    ["events", rows.event.toString()],
+    ["deposits", rows.deposit.toString()],
+    ["withdrawals", rows.withdrawal.toString()],
+    ["balances", `${verdict.balances} customers and assets`],
+    ...(waiting > 0 ? [["not linked yet", waiting.toString()] as const] : []),
+  ];
+  return [
+    ...facts.map(([name, value]) => `  ${name.padEnd(16)}${value}`),
+    ...(faults.length === 0
+      ? ["Nothing was changed: the chain holds, and the balances follow from the postings."]
+      : faults.map((fault, index) => `${index === 0 ? "TAMPERED" : "and"}: ${fault}`)),
+  ];
+}

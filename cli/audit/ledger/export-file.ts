@@ -1,0 +1,166 @@
+/**
+ * The file of a ledger's export: JSON lines, so that any program reads it. The first line names the
+ * ledger, the last one has the count of lines before it and the SHA-256 of their bytes.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { z } from "zod";
+import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
+import type { CanonicalValue } from "../../../ledger/tamper/link-rules.js";
+import { LINK_KINDS } from "../../../ledger/tamper/link-rules.js";
+import { fileCause } from "../../errors.js";
+import { AuditError } from "../errors.js";
+
+/** First field of the file. */
+export const EXPORT_FORMAT = "causeway-ledger-export/1";
+
+/** An entry with a thousand postings stays below. */
+const MAX_LINE_LENGTH = 1_048_576;
+
+/** Customers' names and sums are in it. */
+const FILE_MODE = 0o600;
+
+/** Lines that are gathered before they are written. */
+const WRITE_BYTES = 262_144;
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+const count = z.int().min(0);
+const units = z.string().regex(/^-?(0|[1-9][0-9]{0,79})$/);
+const canonical: z.ZodType<CanonicalValue> = z.lazy(() =>
+  z.union([z.string(), z.null(), z.array(canonical)]),
+);
+const row = z.array(canonical);
+
+const line = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("ledger"),
+    format: z.literal(EXPORT_FORMAT),
+    ledgerId: z.string().max(100),
+    genesisHash: z.string().max(100),
+    chainId: z.string().max(30),
+    exportedAt: z.string().max(40),
+    links: count,
+    head: hash,
+  }),
+  z.strictObject({
+    type: z.literal("link"),
+    n: z.int().min(1),
+    kind: z.enum(LINK_KINDS),
+    key: count,
+    digest: hash,
+    previous: hash,
+    hash,
+    row: row.nullable(),
+  }),
+  z.strictObject({
+    type: z.literal("unlinked"),
+    kind: z.enum(LINK_KINDS),
+    key: count,
+    isLate: z.boolean(),
+    row,
+  }),
+  z.strictObject({
+    type: z.literal("balance"),
+    customerId: z.string().max(100),
+    asset: z.string().max(100),
+    available: units,
+    held: units,
+  }),
+  z.strictObject({ type: z.literal("end"), lines: count, sha256: hash }),
+]);
+
+/** A line of the file. */
+export type ExportLine = z.infer<typeof line>;
+
+/** What was written. */
+export interface WrittenExport {
+  readonly lines: number;
+  /** Of all lines before the last one. */
+  readonly sha256: string;
+}
+
+/**
+ * Writes a new file; an existing one is never touched.
+ * @throws BAD_OPTION where a file is there, or it cannot be written
+ */
+export async function writeExport(
+  path: string,
+  lines: AsyncIterable<Exclude<ExportLine, { readonly type: "end" }>>,
+): Promise<WrittenExport> {
+  const file = await open(path, "wx", FILE_MODE).catch((cause: unknown) => {
+    throw new AuditError("BAD_OPTION", `Cannot make ${path}: ${fileCause(cause)}.`, { cause });
+  });
+  try {
+    return await writeLines(file, lines);
+  } finally {
+    await file.close();
+  }
+}
+
+async function writeLines(
+  file: FileHandle,
+  lines: AsyncIterable<Exclude<ExportLine, { readonly type: "end" }>>,
+): Promise<WrittenExport> {
+  const digest = createHash("sha256");
+  let [written, waiting] = [0, ""];
+  for await (const one of lines) {
+    waiting += `${JSON.stringify(one)}\n`;
+    written += 1;
+    if (waiting.length < WRITE_BYTES) continue;
+    digest.update(waiting);
+    await file.write(waiting);
+    waiting = "";
+  }
+  const sha256 = digest.update(waiting).digest("hex");
+  await file.write(`${waiting}${JSON.stringify({ type: "end", lines: written, sha256 })}\n`);
+  await file.sync();
+  return { lines: written, sha256 };
+}
+
+/**
+ * The lines of a file, the last one held against those before it.
+ * @throws BUNDLE_UNREADABLE for what is no export, or not the whole of one
+ */
+export async function* readExport(path: string): AsyncGenerator<ExportLine> {
+  const digest = createHash("sha256");
+  let [lines, isOver] = [0, false];
+  try {
+    const input = createReadStream(path, { encoding: "utf8" });
+    for await (const text of createInterface({ input, crlfDelay: Infinity })) {
+      if (isOver) throw unreadable(path, "there are lines behind its end");
+      const parsed = parseLine(path, text, lines + 1);
+      if (parsed.type === "end") {
+        isOver = true;
+        const isWhole = parsed.lines === lines && parsed.sha256 === digest.digest("hex");
+        if (!isWhole) throw unreadable(path, "its last line does not fit those before it");
+      } else {
+        digest.update(`${text}\n`);
+        lines += 1;
+      }
+      yield parsed;
+    }
+  } catch (cause) {
+    if (cause instanceof AuditError) throw cause;
+    throw unreadable(path, fileCause(cause), cause);
+  }
+  if (!isOver) throw unreadable(path, "it breaks off");
+}
+
+function parseLine(path: string, text: string, place: number): ExportLine {
+  if (text.length > MAX_LINE_LENGTH) throw unreadable(path, `line ${place} is too long`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw unreadable(path, `line ${place} is no JSON`, cause);
+  }
+  const parsed = line.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw unreadable(path, `line ${place}: ${schemaFaultText(parsed.error)}`);
+}
+
+function unreadable(path: string, reason: string, cause?: unknown): AuditError {
+  return new AuditError("BUNDLE_UNREADABLE", `${path} is no whole export: ${reason}.`, { cause });
+}

@@ -1,0 +1,206 @@
+/**
+ * Checks an export with nothing but itself: every link follows and is about the row that stands
+ * there, no row lies behind the chain, every entry's debits are its credits, and the balances that
+ * are kept follow from the postings. The first thing that does not hold is named.
+ */
+import { rootHash, linkHash, type LinkKind, rowDigest } from "../../../ledger/tamper/link-rules.js";
+import type { ExportLine } from "./export-file.js";
+
+/** What an export came to. */
+export interface LedgerVerdict {
+  readonly ledgerId: string;
+  readonly links: number;
+  readonly head: string;
+  readonly rows: Readonly<Record<LinkKind, number>>;
+  readonly postings: number;
+  readonly balances: number;
+  /** Rows that no link is about yet: newer than the last look of the chainer. */
+  readonly waiting: number;
+  /** What does not hold, the first first, at most `MAX_FAULTS`; empty when all does. */
+  readonly faults: readonly string[];
+  /** Sums of all accounts, by asset and account; every asset's sums add up to zero. */
+  readonly accounts: ReadonlyMap<string, bigint>;
+}
+
+/** Faults that are shown: behind the first one many follow. */
+const MAX_FAULTS = 20;
+
+/** Places of an entry's fields (`linked-rows.ts`). */
+const ENTRY = { idemKey: 2, postings: 6 } as const;
+const POSTING_FIELDS = 6;
+
+/** Largest amount: 256 bits. */
+const MAX_UNITS = 2n ** 256n - 1n;
+
+type Row = Extract<ExportLine, { readonly type: "link" }>["row"];
+
+/**
+ * Checks all lines.
+ * @param knownHead a link's hash that somebody wrote down earlier; it must be one of the chain's
+ */
+export async function verifyLedger(
+  lines: AsyncIterable<ExportLine>,
+  knownHead?: string,
+): Promise<LedgerVerdict> {
+  const check = new LedgerCheck(knownHead);
+  for await (const line of lines) check.take(line);
+  return check.verdict();
+}
+
+class LedgerCheck {
+  readonly #faults: string[] = [];
+  readonly #rows = { event: 0, entry: 0, deposit: 0, withdrawal: 0 };
+  readonly #accounts = new Map<string, bigint>();
+  readonly #kept = new Map<string, bigint>();
+  #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
+  #before = { n: 0, hash: "" };
+  #isKnownHeadSeen: boolean;
+  #postings = 0;
+  #balances = 0;
+  #waiting = 0;
+
+  constructor(private readonly knownHead: string | undefined) {
+    this.#isKnownHeadSeen = knownHead === undefined;
+  }
+
+  take(line: ExportLine): void {
+    if (this.#ledger === undefined && line.type !== "ledger") {
+      this.#fault("the first line does not name a ledger");
+      return;
+    }
+    if (line.type === "ledger") this.#takeLedger(line);
+    else if (line.type === "link") this.#takeLink(line);
+    else if (line.type === "unlinked") this.#takeUnlinked(line);
+    else if (line.type === "balance") this.#takeBalance(line);
+  }
+
+  verdict(): LedgerVerdict {
+    const { links = 0, head = "", ledgerId = "" } = this.#ledger ?? {};
+    if (this.#before.n !== links || this.#before.hash !== head) {
+      this.#fault(`the chain ends at link ${this.#before.n}, and the export says ${links}`);
+    }
+    if (!this.#isKnownHeadSeen) {
+      this.#fault(
+        `no link has the hash ${this.knownHead}: this is another chain than the known one`,
+      );
+    }
+    this.#checkBalances();
+    this.#checkAssets();
+    return {
+      ledgerId,
+      links: this.#before.n,
+      head: this.#before.hash,
+      rows: this.#rows,
+      postings: this.#postings,
+      balances: this.#balances,
+      waiting: this.#waiting,
+      faults: this.#faults,
+      accounts: this.#accounts,
+    };
+  }
+
+  #takeLedger(line: Extract<ExportLine, { readonly type: "ledger" }>): void {
+    if (this.#ledger !== undefined) this.#fault("a second ledger begins");
+    this.#ledger = line;
+    this.#before = { n: 0, hash: rootHash(line) };
+    this.#isKnownHeadSeen ||= this.knownHead === this.#before.hash;
+  }
+
+  #takeLink(link: Extract<ExportLine, { readonly type: "link" }>): void {
+    const name = nameOf(link.kind, link.key, link.row);
+    if (link.n !== this.#before.n + 1 || link.previous !== this.#before.hash) {
+      this.#fault(`link ${link.n} (${name}) does not follow link ${this.#before.n}`);
+    }
+    if (linkHash(link) !== link.hash) this.#fault(`link ${link.n} (${name}) has another hash`);
+    if (link.row === null) this.#fault(`${name} is gone: link ${link.n} was about it`);
+    else if (rowDigest(link.row) !== link.digest) {
+      this.#fault(`${name} was changed after link ${link.n} was made: ${JSON.stringify(link.row)}`);
+    }
+    this.#before = { n: link.n, hash: link.hash };
+    this.#isKnownHeadSeen ||= link.hash === this.knownHead;
+    this.#count(link.kind, link.row, name);
+  }
+
+  #takeUnlinked(line: Extract<ExportLine, { readonly type: "unlinked" }>): void {
+    const name = nameOf(line.kind, line.key, line.row);
+    if (line.isLate) this.#fault(`${name} was put among rows that had their links`);
+    else this.#waiting += 1;
+    this.#count(line.kind, line.row, name);
+  }
+
+  #takeBalance(line: Extract<ExportLine, { readonly type: "balance" }>): void {
+    const { customerId, asset } = line;
+    const sums = [
+      [`liability:customer:${customerId}`, BigInt(line.available)],
+      [`liability:held:${customerId}`, BigInt(line.held)],
+    ] as const;
+    this.#balances += 1;
+    for (const [account, units] of sums) {
+      if (units < 0n) this.#fault(`the balance of ${account} in ${asset} is below zero`);
+      this.#kept.set(`${asset} ${account}`, units);
+    }
+  }
+
+  #count(kind: LinkKind, row: Row, name: string): void {
+    this.#rows[kind] += 1;
+    if (kind !== "entry" || row === null) return;
+    const postings = row[ENTRY.postings];
+    if (!Array.isArray(postings)) {
+      this.#fault(`${name} has no postings`);
+      return;
+    }
+    for (const posting of postings) this.#post(posting, name);
+  }
+
+  /** One posting moves one amount from its credit's account to its debit's. */
+  #post(posting: unknown, name: string): void {
+    const fields = Array.isArray(posting) && posting.length === POSTING_FIELDS ? posting : [];
+    const [, , asset, debit, credit, amount] = fields.map(String);
+    const isAmount = amount !== undefined && /^[1-9][0-9]{0,77}$/.test(amount);
+    if (!isAmount || asset === undefined || debit === credit || BigInt(amount) > MAX_UNITS) {
+      this.#fault(`${name} has a posting that does not balance: ${JSON.stringify(posting)}`);
+      return;
+    }
+    this.#postings += 1;
+    this.#move(`${asset} ${debit}`, BigInt(amount));
+    this.#move(`${asset} ${credit}`, -BigInt(amount));
+  }
+
+  #move(account: string, units: bigint): void {
+    this.#accounts.set(account, (this.#accounts.get(account) ?? 0n) + units);
+  }
+
+  /** A liability is what was credited less what was debited. */
+  #checkBalances(): void {
+    const owed = [...this.#accounts].filter(([name]) => / liability:(customer|held):/.test(name));
+    const names = new Set([...owed.map(([name]) => name), ...this.#kept.keys()]);
+    for (const name of [...names].toSorted()) {
+      const posted = -(this.#accounts.get(name) ?? 0n);
+      const kept = this.#kept.get(name) ?? 0n;
+      if (posted === kept) continue;
+      this.#fault(`the balance of ${name} is kept as ${kept}, and its postings say ${posted}`);
+    }
+  }
+
+  #checkAssets(): void {
+    const sums = new Map<string, bigint>();
+    for (const [name, units] of this.#accounts) {
+      const [asset = ""] = name.split(" ");
+      sums.set(asset, (sums.get(asset) ?? 0n) + units);
+    }
+    for (const [asset, sum] of sums) {
+      if (sum !== 0n) this.#fault(`debits and credits in ${asset} differ by ${sum}`);
+    }
+  }
+
+  #fault(text: string): void {
+    if (this.#faults.length < MAX_FAULTS) this.#faults.push(text);
+  }
+}
+
+/** A row's name for people: entries by their natural key, others by their identifier. */
+function nameOf(kind: LinkKind, key: number, row: Row): string {
+  const known = kind === "entry" ? row?.[ENTRY.idemKey] : kind === "event" ? row?.[2] : row?.[1];
+  const what = kind === "entry" ? "journal entry" : kind;
+  return typeof known === "string" ? `${what} ${key} (${known})` : `${what} ${key}`;
+}

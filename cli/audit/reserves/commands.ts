@@ -1,0 +1,223 @@
+/** `causeway audit reserves`, `verify reserves` and `verify liability`. */
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { decryptKeystore, type WalletKey } from "../../../chain/keystore.js";
+import { atokenToToken } from "../../../chain/units.js";
+import { readLiabilities } from "../../../ledger/books/liabilities.js";
+import { loadGenesis } from "../../../node/settings/genesis.js";
+import { readSecretFile } from "../../../runtime/config/secret-file.js";
+import { amountText } from "../../amount-text.js";
+import { type CommandContext, printJson } from "../../command-context.js";
+import { AUDIT_EXIT } from "../../commands/audit.js";
+import { withLedgerAlone } from "../../commands/ledger-alone.js";
+import { sentenceOf } from "../../errors.js";
+import { createFileOnce, PLAIN_MODE, SECRET_MODE } from "../../home/home-file.js";
+import { homePaths } from "../../home/home.js";
+import {
+  type ProofSourceOptions,
+  readProofFile,
+  withProofSource,
+} from "../balance/proof-source.js";
+import { AuditError } from "../errors.js";
+import { badOption } from "../options.js";
+import {
+  encodeLiability,
+  MAX_LIABILITY_BYTES,
+  parseLiability,
+  verifyLiability,
+} from "./liability-file.js";
+import { makeReserves } from "./make-reserves.js";
+import { encodeReserves, MAX_RESERVES_BYTES, parseReserves } from "./reserves-file.js";
+import { type ProvenReserves, verifyReserves } from "./verify-reserves.js";
+
+/** Flags of `audit reserves`, as typed. */
+export interface ReservesOptions extends ProofSourceOptions {
+  readonly out: string;
+  /** Folder that takes a file for each customer. */
+  readonly customers?: string;
+  /** Chosen by the auditor. */
+  readonly nonce?: string;
+  /** Further wallets' keystores; the passphrase of each lies beside it, `.passphrase` for `.json`. */
+  readonly keystore?: readonly string[];
+}
+
+/** Flags of `verify reserves` and `verify liability`, as typed. */
+export interface VerifyReservesOptions {
+  readonly genesis?: string;
+}
+
+/** Flags of `verify liability`, as typed. */
+export interface VerifyLiabilityOptions extends VerifyReservesOptions {
+  /** The published proof of reserves that the liability must be part of. */
+  readonly reserves?: string;
+}
+
+/** Makes the file, checks it as a stranger would, and writes it with those of the customers. */
+export async function runAuditReserves(
+  context: CommandContext,
+  options: ReservesOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  return guarded("audit", warn, async () => {
+    const nonce = options.nonce ?? new Date().toISOString();
+    if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
+    const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+    const keys = readKeys(context.home, options.keystore ?? []);
+    const made = await withLedgerAlone(context, ({ database, hotWallet }) =>
+      withProofSource(context, options, async (source) => {
+        const books = await readLiabilities(database, { height: source.height, hotWallet });
+        return makeReserves({ source, books, keys, nonce });
+      }),
+    );
+    const text = encodeReserves(made.contents);
+    const proven = await verifyReserves(parseReserves(text), genesis);
+    const file = resolve(options.out);
+    if (!(await createFileOnce(file, text, PLAIN_MODE))) {
+      throw new AuditError("BAD_OPTION", `${file} is there already: choose another with --out.`);
+    }
+    if (options.customers !== undefined) {
+      await mkdir(options.customers, { recursive: true, mode: 0o700 });
+      for (const [index, liability] of made.liabilities.entries()) {
+        verifyLiability(parseLiability(encodeLiability(liability)));
+        const name = `${liability.asset}-${liability.customerId}`.replaceAll(":", "_");
+        const path = join(options.customers, `${name}.json`);
+        if (await createFileOnce(path, encodeLiability(liability), SECRET_MODE)) continue;
+        throw new AuditError("BAD_OPTION", `${path} is there already (file ${index + 1}).`);
+      }
+    }
+    show(context, proven, { file, customers: made.liabilities.length });
+    return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
+  });
+}
+
+/** Checks a proof of reserves against the genesis. */
+export async function runVerifyReserves(
+  context: CommandContext,
+  file: string,
+  options: VerifyReservesOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  return guarded("verify", warn, async () => {
+    const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+    const text = await readProofFile(file, MAX_RESERVES_BYTES);
+    const proven = await verifyReserves(parseReserves(text), genesis);
+    show(context, proven, { file });
+    return proven.isCovered ? AUDIT_EXIT.clean : AUDIT_EXIT.difference;
+  });
+}
+
+/** Checks a customer's file, and that it is of a proof of reserves where one is named. */
+export async function runVerifyLiability(
+  context: CommandContext,
+  file: string,
+  options: VerifyLiabilityOptions,
+  warn: (line: string) => void,
+): Promise<number> {
+  return guarded("verify", warn, async () => {
+    const liability = parseLiability(await readProofFile(file, MAX_LIABILITY_BYTES));
+    const { root, liabilitiesRoot } = verifyLiability(liability);
+    const { reserves } = options;
+    if (reserves !== undefined) await assertPartOf(context, reserves, options, liabilitiesRoot);
+    const { asset, customerId, units, height, blockHash } = liability;
+    if (context.json) {
+      const shown = { asset, customerId, units: units.toString(), height, blockHash };
+      const total = root.sumUnits.toString();
+      printJson(context, {
+        ok: true,
+        ...shown,
+        total,
+        liabilitiesRoot,
+        reserves: reserves ?? null,
+      });
+    } else {
+      context.print(`  customer      ${customerId}`);
+      context.print(`  owed          ${amountText(asset, units)}`);
+      context.print(`  of            ${amountText(asset, root.sumUnits)}, owed to all customers`);
+      context.print(`  block         ${height}, ${blockHash}`);
+      context.print(`  liabilities   ${liabilitiesRoot}`);
+      context.print(
+        reserves === undefined
+          ? "It is in that sum. Compare the root with the published proof of reserves, or name its file."
+          : "It is in the sum that the wallets signed for.",
+      );
+    }
+    return AUDIT_EXIT.clean;
+  });
+}
+
+async function assertPartOf(
+  context: CommandContext,
+  reserves: string,
+  options: VerifyReservesOptions,
+  liabilities: string,
+): Promise<void> {
+  const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
+  const text = await readProofFile(reserves, MAX_RESERVES_BYTES);
+  const proven = await verifyReserves(parseReserves(text), genesis);
+  if (proven.liabilitiesRoot === liabilities) return;
+  const message = "The file proves nothing: the wallets signed for other liabilities.";
+  throw new AuditError("NOT_PROVEN", message);
+}
+
+/** The home's hot wallet, where its key lies here, and those that are named. */
+function readKeys(home: string, keystores: readonly string[]): readonly WalletKey[] {
+  const { hotWallet, hotWalletPassphrase } = homePaths(home);
+  const named = keystores.map((path) => [path, path.replace(/\.json$/, ".passphrase")] as const);
+  return [[hotWallet, hotWalletPassphrase] as const, ...named].map(([keystore, passphrase]) =>
+    decryptKeystore(readSecretFile(keystore), readSecretFile(passphrase)),
+  );
+}
+
+function show(
+  context: CommandContext,
+  proven: ProvenReserves,
+  more: { readonly file: string; readonly customers?: number },
+): void {
+  const { block, isCovered, otherLiabilities } = proven;
+  if (context.json) {
+    printJson(context, {
+      ok: isCovered,
+      ...more,
+      height: block.height,
+      blockHash: block.blockHash,
+      accounts: proven.accounts,
+      wallets: proven.wallets,
+      reservesAtoken: proven.reservesAtoken.toString(),
+      owedAtoken: proven.owedAtoken.toString(),
+      liabilitiesRoot: proven.liabilitiesRoot,
+      nonce: proven.nonce,
+    });
+    return;
+  }
+  const rows: readonly (readonly [string, string])[] = [
+    ["block", `${block.height}, ${block.blockHash}`],
+    ["time", new Date(block.timestampSeconds * 1_000).toISOString()],
+    ["accounts", `${proven.accounts}, of which ${proven.wallets} wallets signed`],
+    ["reserves", `${atokenToToken(proven.reservesAtoken)} TOKEN`],
+    ["owed", `${atokenToToken(proven.owedAtoken)} TOKEN`],
+    ["liabilities", proven.liabilitiesRoot],
+    ["nonce", proven.nonce],
+  ];
+  for (const [name, value] of rows) context.print(`  ${name.padEnd(14)}${value}`);
+  for (const { asset, sumUnits } of otherLiabilities) {
+    context.print(`  owed besides  ${amountText(asset, sumUnits)}, without a proof of reserves`);
+  }
+  context.print(
+    isCovered ? "Proven, and covered." : "Proven, and NOT COVERED: more is owed than held.",
+  );
+}
+
+/** Says what hinders; a file that proves nothing gives 1, what cannot be made or read 2. */
+async function guarded(
+  name: "audit" | "verify",
+  warn: (line: string) => void,
+  work: () => Promise<number>,
+): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    warn(`${name}: ${sentenceOf(error)}`);
+    const isFalse = error instanceof AuditError && error.code === "NOT_PROVEN";
+    return isFalse ? AUDIT_EXIT.difference : AUDIT_EXIT.cannotRun;
+  }
+}

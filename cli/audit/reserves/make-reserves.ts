@@ -1,0 +1,93 @@
+/** Makes a proof of reserves and the files of the customers, all of one block and one look at the books. */
+import { randomBytes } from "node:crypto";
+import { signPersonalMessage } from "../../../chain/signing/personal-message.js";
+import type { WalletKey } from "../../../chain/keystore.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
+import type { LiabilityBooks } from "../../../ledger/books/liabilities.js";
+import { type CollectSource, collectProofs } from "../balance/collect.js";
+import { AuditError } from "../errors.js";
+import type { LiabilityFile } from "./liability-file.js";
+import { MAX_ACCOUNTS, type ReservesContents, reservesText } from "./reserves-file.js";
+import { buildTree, liabilitiesRoot, type LiabilityLeaf } from "./sum-tree.js";
+
+/** What was made. */
+export interface MadeReserves {
+  readonly contents: ReservesContents;
+  /** One for each liability. */
+  readonly liabilities: readonly LiabilityFile[];
+}
+
+/** What both are made from. */
+export interface ReservesParts {
+  readonly source: CollectSource;
+  readonly books: LiabilityBooks;
+  /** Keys of the wallets that sign. */
+  readonly keys: readonly WalletKey[];
+  readonly nonce: string;
+}
+
+/**
+ * Collects the proofs, builds the trees and signs.
+ * @throws BAD_OPTION where a wallet's key is missing; what `collectProofs` throws
+ */
+export async function makeReserves(parts: ReservesParts): Promise<MadeReserves> {
+  const { source, books, keys, nonce } = parts;
+  const { ledgerId, height, addresses } = books;
+  if (addresses.length > MAX_ACCOUNTS) {
+    throw new AuditError("BAD_OPTION", `More than ${MAX_ACCOUNTS} accounts do not fit one file.`);
+  }
+  const list = addresses.map(({ address }) => address);
+  const { accounts, ...block } = await collectProofs({ ...source, height }, list);
+  const blockHash = keccak256Hex(block.header);
+  const trees = treesOf(books);
+  const roots = trees.map(({ tree }) => tree.root);
+  const text = reservesText({
+    chainId: block.chainId,
+    height,
+    blockHash,
+    liabilities: liabilitiesRoot(roots),
+    nonce,
+  });
+  const wallets = addresses.filter(({ role }) => role === "hot-wallet");
+  const signatures = wallets.map(({ address }) => {
+    const key = keys.find((one) => one.address === address);
+    if (key === undefined) {
+      throw new AuditError("BAD_OPTION", `The key of ${address} is needed: see --keystore.`);
+    }
+    return { address, signature: signPersonalMessage(text, key.privateKey) };
+  });
+  const proven = accounts.map((account, index) => ({
+    ...account,
+    role: addresses[index]?.role ?? ("deposit-address" as const),
+  }));
+  return {
+    contents: { ...block, ledgerId, accounts: proven, liabilities: roots, nonce, signatures },
+    liabilities: trees.flatMap(({ leaves, tree }) =>
+      leaves.map((leaf, place) => ({
+        ...leaf,
+        ledgerId,
+        height,
+        blockHash,
+        steps: tree.proofOf(place),
+        roots,
+      })),
+    ),
+  };
+}
+
+function treesOf({ liabilities }: LiabilityBooks) {
+  const assets = new Map<string, LiabilityLeaf[]>();
+  for (const liability of liabilities) {
+    const leaves = assets.get(liability.asset) ?? [];
+    leaves.push({ ...liability, salt: randomHex() });
+    assets.set(liability.asset, leaves);
+  }
+  return [...assets].map(([asset, leaves]) => ({
+    leaves,
+    tree: buildTree(asset, leaves, randomHex),
+  }));
+}
+
+function randomHex(): string {
+  return randomBytes(32).toString("hex");
+}

@@ -1,0 +1,153 @@
+/**
+ * The file that proves reserves: the way from the genesis to one block, the proof of every account of
+ * the exchange in that block's state, the roots of what it owes, and the wallets' signatures over all
+ * of it. Balances are not written down: whoever checks the file computes them.
+ */
+import { z } from "zod";
+import type { LightBlock } from "../../../chain/consensus/light.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { type Height, hexToBytes, parseHash32, parseHex } from "../../../chain/hex.js";
+import { schemaFaultText } from "../../../runtime/config/schema-faults.js";
+import { type LightBlockJson, MAX_PATH_HEADERS, parseLightBlock } from "../balance/bundle.js";
+import { AuditError } from "../errors.js";
+import { MAX_LEVELS, type SumRoot } from "./sum-tree.js";
+
+/** First field of the file. */
+const FORMAT = "causeway-reserves/1";
+
+/** Accounts of one file. */
+export const MAX_ACCOUNTS = 100_000;
+
+/** A hundred thousand proofs of accounts stay below. */
+export const MAX_RESERVES_BYTES = 1_024 * 1_024 * 1_024;
+
+const MAX_PROOF_NODES = 65;
+const MAX_ASSETS = 1_000;
+
+/** An account of the exchange with its proof. */
+export interface ReserveAccount {
+  readonly address: Address;
+  readonly role: "hot-wallet" | "deposit-address";
+  readonly accountProof: readonly Uint8Array[];
+}
+
+/** What a file says, before any of it is believed. */
+export interface ReservesFile {
+  readonly chainId: string;
+  readonly ledgerId: string;
+  readonly height: Height;
+  readonly path: readonly LightBlock[];
+  readonly header: Uint8Array;
+  readonly accounts: readonly ReserveAccount[];
+  readonly liabilities: readonly SumRoot[];
+  /** Chosen by the auditor: signatures are of his day. */
+  readonly nonce: string;
+  readonly signatures: readonly { readonly address: Address; readonly signature: string }[];
+}
+
+/** What a file is written from; `path` as it was answered. */
+export interface ReservesContents extends Omit<ReservesFile, "path"> {
+  readonly path: readonly LightBlockJson[];
+}
+
+const bytes = z.string().transform((text) => hexToBytes(parseHex(text)));
+const address = z.string().transform((text) => parseAddress(text));
+const units = z
+  .string()
+  .regex(/^(0|[1-9][0-9]{0,77})$/)
+  .transform(BigInt);
+
+/** A root as files write it. */
+export const rootSchema = z.object({
+  asset: z.string().min(1).max(64),
+  levels: z.int().min(0).max(MAX_LEVELS),
+  hash: z.string().regex(/^[0-9a-f]{64}$/),
+  sumUnits: units,
+});
+
+/** Roots of all assets, each once. */
+export const rootsSchema = z
+  .array(rootSchema)
+  .max(MAX_ASSETS)
+  .refine((roots) => new Set(roots.map(({ asset }) => asset)).size === roots.length);
+
+const file = z.object({
+  format: z.literal(FORMAT),
+  chainId: z.string().max(50),
+  ledgerId: z.string().max(100),
+  height: z.int().min(0),
+  path: z
+    .array(z.object({ commit: z.unknown(), validators: z.array(z.unknown()).min(1).max(100) }))
+    .min(1)
+    .max(MAX_PATH_HEADERS),
+  header: bytes,
+  accounts: z
+    .array(
+      z.object({
+        address,
+        role: z.enum(["hot-wallet", "deposit-address"]),
+        accountProof: z.array(bytes).max(MAX_PROOF_NODES),
+      }),
+    )
+    .max(MAX_ACCOUNTS),
+  liabilities: rootsSchema,
+  nonce: z.string().max(100),
+  signatures: z.array(z.object({ address, signature: z.string().max(200) })).max(MAX_ACCOUNTS),
+});
+
+/** The text of the file. */
+export function encodeReserves(contents: ReservesContents): string {
+  const hex = (value: Uint8Array) => `0x${Buffer.from(value).toString("hex")}`;
+  const document = {
+    format: FORMAT,
+    ...contents,
+    header: hex(contents.header),
+    accounts: contents.accounts.map(({ accountProof, ...account }) => ({
+      ...account,
+      accountProof: accountProof.map(hex),
+    })),
+    liabilities: contents.liabilities.map(rootJson),
+  };
+  return `${JSON.stringify(document, null, 1)}\n`;
+}
+
+/** A root with its sum as text. */
+export function rootJson({ sumUnits, ...root }: SumRoot) {
+  return { ...root, sumUnits: sumUnits.toString() };
+}
+
+/**
+ * The file's text as typed values; nothing in it is checked against anything yet.
+ * @throws BUNDLE_UNREADABLE naming the field
+ */
+export function parseReserves(text: string): ReservesFile {
+  try {
+    const parsed = file.parse(JSON.parse(text));
+    return { ...parsed, path: parsed.path.map(parseLightBlock) };
+  } catch (cause) {
+    const message = `The file is no proof of reserves (${FORMAT}): ${schemaFaultText(cause)}.`;
+    throw new AuditError("BUNDLE_UNREADABLE", message, { cause });
+  }
+}
+
+/**
+ * What a wallet signs (EIP-191): the block, what is owed, and the auditor's nonce. A signature of
+ * another day, chain or sum is another text.
+ */
+export function reservesText(signed: {
+  readonly chainId: string;
+  readonly height: Height;
+  readonly blockHash: string;
+  /** `liabilitiesRoot` of the roots. */
+  readonly liabilities: string;
+  readonly nonce: string;
+}): string {
+  return [
+    "causeway-reserves/1: we hold the key of this address, and owe what this root stands for.",
+    `chain: ${signed.chainId}`,
+    `height: ${signed.height}`,
+    `block: ${parseHash32(signed.blockHash)}`,
+    `liabilities: ${signed.liabilities}`,
+    `nonce: ${signed.nonce}`,
+  ].join("\n");
+}

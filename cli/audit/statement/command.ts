@@ -1,0 +1,73 @@
+/** `causeway audit statement CUSTOMER`: opening, movements with their evidence, closing. */
+import { createHash } from "node:crypto";
+import { basename, resolve } from "node:path";
+import { parseCustomerId } from "../../../ledger/books/accounts.js";
+import { readStatement } from "../../../ledger/books/statement.js";
+import { linkRows } from "../../../ledger/tamper/chainer.js";
+import { amountText } from "../../amount-text.js";
+import { type CommandContext, printJson } from "../../command-context.js";
+import { AUDIT_EXIT } from "../../commands/audit.js";
+import { withLedgerAlone } from "../../commands/ledger-alone.js";
+import { CliError } from "../../errors.js";
+import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
+import { statementCsv, statementJson } from "./formats.js";
+
+/** Flags, as typed. */
+export interface StatementOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly out?: string;
+}
+
+/** Writes `OUT.json`, `OUT.csv` and `OUT.sha256`, which `sha256sum -c` reads. */
+export async function runStatement(
+  context: CommandContext,
+  customer: string,
+  options: StatementOptions,
+): Promise<number> {
+  const customerId = parseCustomerId(customer);
+  const period = { from: readMoment("--from", options.from), to: readMoment("--to", options.to) };
+  if (period.from >= period.to) throw new CliError("USAGE", "--from must lie before --to.");
+  return withLedgerAlone(context, async ({ database }) => {
+    while ((await linkRows(database)) > 0) context.signal.throwIfAborted();
+    const statement = await readStatement(database, customerId, period);
+    const day = (moment: Date) => moment.toISOString().slice(0, 10);
+    const name = `statement-${customerId.replaceAll(":", "_")}-${day(period.from)}-${day(period.to)}`;
+    const stem = resolve(options.out ?? name);
+    const files = [
+      { path: `${stem}.json`, text: statementJson(statement) },
+      { path: `${stem}.csv`, text: statementCsv(statement) },
+    ].map((file) => ({ ...file, sha256: sha256(file.text) }));
+    const sums = files.map(({ path, sha256: sum }) => `${sum}  ${basename(path)}\n`).join("");
+    for (const { path, text } of [...files, { path: `${stem}.sha256`, text: sums }]) {
+      if (await createFileOnce(path, text, SECRET_MODE)) continue;
+      throw new CliError("USAGE", `${path} is there already: choose another name with --out.`);
+    }
+    if (context.json) {
+      printJson(context, {
+        ok: true,
+        files: files.map(({ path, sha256: sum }) => ({ path, sha256: sum })),
+      });
+      return AUDIT_EXIT.clean;
+    }
+    for (const { asset, opening, movements, closing } of statement.assets) {
+      const total = (units: typeof opening) =>
+        amountText(asset, units.availableUnits + units.heldUnits);
+      context.print(`${total(opening)}, ${movements.length} movements, ${total(closing)}`);
+    }
+    for (const { path, sha256: sum } of files) context.print(`${path}  SHA-256 ${sum}`);
+    return AUDIT_EXIT.clean;
+  });
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** A date (its beginning in UTC) or a time of RFC 3339. */
+function readMoment(flag: string, text: string): Date {
+  const form = /^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2}))?$/;
+  const moment = new Date(form.test(text) ? text : Number.NaN);
+  if (!Number.isNaN(moment.getTime())) return moment;
+  throw new CliError("USAGE", `${flag} takes a date (2026-11-01) or a time with its zone.`);
+}

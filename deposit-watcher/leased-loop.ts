@@ -1,0 +1,41 @@
+/** Background work that one of several watchers does, in rounds; whatever fails is tried again. */
+import { errorMessage } from "../chain/errors.js";
+import { holdLease, type LeaseHolder, releaseLease } from "../ledger/task-lease.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { sleep } from "../runtime/process/task.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+
+/** How a loop runs. */
+export interface LeasedLoop extends LeaseHolder {
+  readonly database: SqlDatabase;
+  /** Pause between rounds; a round that says there is more is followed at once. */
+  readonly pauseMs: number;
+  /** Time that a round may take before another process may begin one. */
+  readonly leaseMs: number;
+  readonly log: Logger;
+}
+
+/**
+ * Runs rounds until the signal fires, while this process holds the lease. A round is safe beside
+ * another one: the lease only saves work.
+ * @param round resolves to true when there is more to do now
+ */
+export async function runLeased(
+  loop: LeasedLoop,
+  round: (signal: AbortSignal) => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, task, owner, leaseMs, pauseMs, log } = loop;
+  while (!signal.aborted) {
+    let isMore = false;
+    try {
+      const isHeld = await holdLease(database, { task, owner, leaseMs });
+      isMore = isHeld && (await round(signal));
+    } catch (error) {
+      if (!signal.aborted) log.warn({ task, reason: errorMessage(error) }, "background work waits");
+    }
+    if (!isMore) await sleep(pauseMs, { signal }).catch(() => undefined);
+  }
+  // Without the database the lease runs out by itself.
+  await releaseLease(database, { task, owner }).catch(() => undefined);
+}

@@ -1,0 +1,47 @@
+/** Links what the ledger has written, off the path of payments, and tells how far the chain is. */
+import { linkRows, readHead } from "../ledger/tamper/chainer.js";
+import type { Clock } from "../runtime/process/clock.js";
+import type { Metrics } from "../runtime/process/metrics.js";
+import { type LeasedLoop, runLeased } from "./leased-loop.js";
+
+/** What the loop needs. */
+export interface LinkLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+/** Rows are linked so long after they were written, at most, while nothing is in the way. */
+const PAUSE_MS = 2_000;
+
+/** A batch takes a fraction of a second. */
+const LEASE_MS = 30_000;
+
+/**
+ * Time between two lines in the log with the chain's head. Whoever keeps the log elsewhere has
+ * witnesses of the chain that nobody with the database can change.
+ */
+const WITNESS_MS = 3_600_000;
+
+/** Runs until the signal fires; see `runLeased` for faults. */
+export async function runLinkLoop(parts: LinkLoopParts, signal: AbortSignal): Promise<void> {
+  const { database, owner, log, metrics, clock } = parts;
+  const links = metrics.gauge("causeway_chain_links", "Links of the ledger's chain of hashes.");
+  const linkedAt = metrics.gauge(
+    "causeway_chain_complete_timestamp_seconds",
+    "When every row had its link, as Unix time.",
+  );
+  let witnessedMs = Number.NEGATIVE_INFINITY;
+  const loop = { database, task: "link-chain" as const, owner, log };
+  const round = async (): Promise<boolean> => {
+    if ((await linkRows(database)) > 0) return true;
+    const head = await readHead(database);
+    links.set(head.n);
+    linkedAt.set(clock.nowMs() / 1_000);
+    if (clock.monotonicMs() - witnessedMs >= WITNESS_MS) {
+      witnessedMs = clock.monotonicMs();
+      log.info({ link: head.n, hash: head.hash }, "head of the ledger's chain of hashes");
+    }
+    return false;
+  };
+  await runLeased({ ...loop, pauseMs: PAUSE_MS, leaseMs: LEASE_MS }, round, signal);
+}

@@ -1,0 +1,100 @@
+/** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
+import { toChecksumAddress, type Address } from "../chain/address.js";
+import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
+import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
+import { lastRun, type ReconcileRun, recordRun } from "../ledger/books/reconcile-runs.js";
+import type { EvmClient } from "../rpc-client/evm-client.js";
+import { createReconcileChain } from "../rpc-client/reconcile-chain.js";
+import type { Clock } from "../runtime/process/clock.js";
+import { type Metrics, sharedRead } from "../runtime/process/metrics.js";
+import type { SqlDatabase } from "../runtime/sql/sql.js";
+import { type LeasedLoop, runLeased } from "./leased-loop.js";
+
+/** What the loop needs. */
+export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {
+  readonly node: EvmClient;
+  readonly hotWallet: Address;
+  /** Time from one run to the next, whichever process made it. */
+  readonly intervalMs: number;
+  readonly clock: Clock;
+}
+
+/** Pause between two looks at whether a run is due. */
+const LOOK_MS = 5_000;
+
+/** A comparison of a hundred thousand addresses takes a node a minute. */
+const LEASE_MS = 300_000;
+
+/** Runs until the signal fires; see `runLeased` for faults. */
+export async function runReconcileLoop(
+  parts: ReconcileLoopParts,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, owner, log, intervalMs } = parts;
+  const loop = { database, task: "reconcile" as const, owner, log, leaseMs: LEASE_MS };
+  const pauseMs = Math.min(LOOK_MS, intervalMs);
+  await runLeased(
+    { ...loop, pauseMs },
+    async (roundSignal) => {
+      const last = await lastRun(database);
+      const ageMs = last === undefined ? Infinity : parts.clock.nowMs() - last.at.getTime();
+      if (ageMs >= intervalMs) await reconcileOnce(parts, roundSignal);
+      return false;
+    },
+    signal,
+  );
+}
+
+/** One comparison, written down. Nothing is compared before a block is booked. */
+export async function reconcileOnce(
+  parts: Pick<ReconcileLoopParts, "database" | "node" | "hotWallet" | "log">,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, node, hotWallet, log } = parts;
+  const chain = createReconcileChain(node, signal);
+  const report = await reconcile(database, chain, hotWallet);
+  if (report.blockHash === undefined) return;
+  const { height, clean } = report;
+  const findings = clean ? [] : await findingsOf(report, parts, chain);
+  await recordRun(database, { height, clean, findings });
+  if (!clean) log.error({ height, findings }, "ledger and chain do not match");
+}
+
+async function findingsOf(
+  report: ReconcileReport,
+  { database }: Pick<ReconcileLoopParts, "database">,
+  chain: ReturnType<typeof createReconcileChain>,
+): Promise<readonly string[]> {
+  const divergences = await bisectBreaks(database, chain, report);
+  return [
+    ...report.lines.flatMap(({ account, breaks, moreBreaks }) => [
+      ...breaks.map(({ address }) => `${account}: ${toChecksumAddress(address)} does not match`),
+      ...(moreBreaks > 0 ? [`${account}: ${moreBreaks} more addresses`] : []),
+    ]),
+    ...divergences.map(divergenceText),
+    ...report.internalBreaks.map(({ what }) => `inside the ledger: ${what}`),
+  ];
+}
+
+/** Figures about the last run of whichever process, read when a page is asked for. */
+export function registerReconcileFigures(
+  metrics: Metrics,
+  { database, clock }: { readonly database: SqlDatabase; readonly clock: Clock },
+): void {
+  // A page is served without the database, too.
+  const read = sharedRead(() => lastRun(database).catch(() => undefined));
+  const show = (suffix: string, help: string, valueOf: (last: ReconcileRun) => number) => {
+    metrics.gauge(`causeway_reconcile_${suffix}`, help, [], async (gauge) => {
+      const last = await read();
+      gauge.set(last === undefined ? -1 : valueOf(last));
+    });
+  };
+  show(
+    "age_seconds",
+    "Time since ledger and chain were compared; -1, as all of these, before the first time.",
+    ({ at }) => (clock.nowMs() - at.getTime()) / 1_000,
+  );
+  show("clean", "1 when ledger and chain matched the last time.", ({ clean }) => (clean ? 1 : 0));
+  show("height", "Block at which they were compared.", ({ height }) => height);
+  show("findings", "What did not match the last time.", ({ findings }) => findings.length);
+}

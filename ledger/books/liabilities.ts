@@ -1,0 +1,115 @@
+/** What the exchange owes as of a block, and the addresses that hold what it owes it from. */
+import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
+import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
+import { SUSPENSE } from "./accounts.js";
+
+/** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
+export interface Liability {
+  readonly asset: string;
+  /** `SUSPENSE_HOLDER` for coins whose owner is not known. */
+  readonly customerId: string;
+  /** At least zero. */
+  readonly units: bigint;
+}
+
+/** An address of ours. */
+export interface OwnAddress {
+  readonly address: Address;
+  readonly role: "hot-wallet" | "deposit-address";
+}
+
+/** One moment of the books. */
+export interface LiabilityBooks {
+  readonly ledgerId: string;
+  readonly height: Height;
+  readonly liabilities: readonly Liability[];
+  readonly addresses: readonly OwnAddress[];
+}
+
+/** Stands in the tree of liabilities for coins in suspense. */
+export const SUSPENSE_HOLDER = "causeway:suspense";
+
+/**
+ * Reads liabilities and addresses in one look. Entries without a block only move coins between a
+ * customer's own accounts, or are a person's: they count whenever they were made.
+ * @param height a booked block; undefined: the last one
+ * @throws HEIGHT_NOT_BOOKED; NEGATIVE_LIABILITY where the books owe less than nothing
+ */
+export function readLiabilities(
+  database: SqlDatabase,
+  options: { readonly height: Height | undefined; readonly hotWallet: Address },
+): Promise<LiabilityBooks> {
+  return database.transaction(async (tx) => {
+    await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+    const [state] = await tx.query<{ height: string; ledger_id: string }>(
+      `SELECT height, value AS ledger_id FROM watch_cursor, meta WHERE key = 'ledger_id'`,
+    );
+    const booked = storedHeight(state?.height);
+    const height = options.height ?? booked;
+    if (height > booked) {
+      const message = `block ${height} is not booked yet; the last one is ${booked}`;
+      throw new LedgerError("HEIGHT_NOT_BOOKED", message);
+    }
+    return {
+      ledgerId: state?.ledger_id ?? "",
+      height,
+      liabilities: await readOwed(tx, height),
+      addresses: await readOwnAddresses(tx, options.hotWallet, height),
+    };
+  });
+}
+
+async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
+  const rows = await tx.query<{ asset: string; holder: string; units: string }>(
+    `SELECT asset, holder, sum(units)::text AS units FROM (
+       SELECT p.asset, regexp_replace(side.account, '^liability:(customer:|held:)?', '') AS holder,
+              side.units
+         FROM posting p JOIN journal_entry e ON e.id = p.journal_id
+        CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
+              AS side (account, units)
+        WHERE side.account LIKE 'liability:%'
+          AND (e.effective_height IS NULL OR e.effective_height <= $1)
+       UNION ALL
+       -- On the chain and not posted yet: owed all the same.
+       SELECT asset, customer_id, amount_units FROM deposit
+        WHERE status IN ('detected', 'held') AND height <= $1) AS owed
+      GROUP BY asset, holder HAVING sum(units) <> 0 ORDER BY asset, holder`,
+    [height],
+  );
+  const suspense = SUSPENSE.replace("liability:", "");
+  return rows.map(({ asset, holder, units }) => {
+    const customerId = holder === suspense ? SUSPENSE_HOLDER : holder;
+    const owed = storedAtoken(units);
+    if (owed < 0n) {
+      const message = `the books owe ${owed} units of ${asset} to ${customerId} at block ${height}`;
+      throw new LedgerError("NEGATIVE_LIABILITY", message);
+    }
+    return { asset, customerId, units: owed };
+  });
+}
+
+async function readOwnAddresses(
+  tx: Sql,
+  hotWallet: Address,
+  height: Height,
+): Promise<readonly OwnAddress[]> {
+  const wallets = await tx.query<{ address: string }>(
+    `SELECT wallet AS address FROM hot_wallet UNION SELECT $1 ORDER BY 1`,
+    [hotWallet],
+  );
+  const deposits = await tx.query<{ address: string }>(
+    `SELECT DISTINCT address FROM deposit WHERE height <= $1 ORDER BY address`,
+    [height],
+  );
+  return [
+    ...wallets.map((row) => ({ ...own(row), role: "hot-wallet" as const })),
+    ...deposits.map((row) => ({ ...own(row), role: "deposit-address" as const })),
+  ];
+}
+
+function own({ address }: { readonly address: string }): { readonly address: Address } {
+  return { address: storedAddress(address) };
+}

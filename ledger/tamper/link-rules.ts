@@ -1,0 +1,73 @@
+/**
+ * Pure: what is hashed, and how. A row is written as a JSON array of texts, null and such arrays,
+ * without white space (`JSON.stringify`); its digest is SHA-256 of these bytes. A link is SHA-256 of
+ * five lines: the hash of the link before, the link's number, kind, the row's key, the row's digest.
+ * The first link stands on the ledger's own identity.
+ */
+import { createHash } from "node:crypto";
+
+/** Kinds of rows that are linked. */
+export const LINK_KINDS = ["event", "entry", "deposit", "withdrawal"] as const;
+
+/** One of `LINK_KINDS`. */
+export type LinkKind = (typeof LINK_KINDS)[number];
+
+/** A row as it is hashed; the fields of each kind are in `linked-rows.ts`. */
+export type CanonicalValue = string | null | readonly CanonicalValue[];
+
+/** A link of the chain. */
+export interface Link {
+  /** 1, 2, 3 ... without gaps. */
+  readonly n: number;
+  readonly kind: LinkKind;
+  /** Identifier of the row among those of its kind. */
+  readonly key: number;
+  /** 64 hex digits, as all hashes here. */
+  readonly digest: string;
+  readonly previous: string;
+  readonly hash: string;
+}
+
+/** What the first link stands on. */
+export interface ChainRoot {
+  /** Random identity of the ledger. */
+  readonly ledgerId: string;
+  /** Hash of block 0, 0x and 64 hex digits. */
+  readonly genesisHash: string;
+}
+
+/** Value of `previous` in the first link. */
+export function rootHash({ ledgerId, genesisHash }: ChainRoot): string {
+  return sha256(["causeway-chain/1", ledgerId, genesisHash].join("\n"));
+}
+
+/** Digest of a row. */
+export function rowDigest(row: readonly CanonicalValue[]): string {
+  return sha256(JSON.stringify(row));
+}
+
+/** The link that follows. */
+export function nextLink(
+  before: Pick<Link, "n" | "hash">,
+  row: Pick<Link, "kind" | "key" | "digest">,
+): Link {
+  const n = before.n + 1;
+  const { kind, key, digest } = row;
+  return {
+    n,
+    kind,
+    key,
+    digest,
+    previous: before.hash,
+    hash: linkHash({ ...row, n, previous: before.hash }),
+  };
+}
+
+/** Hash of a link from everything else in it. */
+export function linkHash({ previous, n, kind, key, digest }: Omit<Link, "hash">): string {
+  return sha256([previous, `${n}`, kind, `${key}`, digest].join("\n"));
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex");
+}

@@ -1,0 +1,182 @@
+/**
+ * The rows that are linked, read as they are hashed. Columns that change by design (a deposit's
+ * status, its customer until a person has said it; a withdrawal's state and wallet) are left out: each
+ * of their changes is an event and, where coins move, an entry of its own.
+ */
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedInteger } from "../stored-values.js";
+import type { CanonicalValue, LinkKind } from "./link-rules.js";
+
+/** A row before it is linked. */
+export interface LinkableRow {
+  readonly kind: LinkKind;
+  readonly key: number;
+  readonly row: readonly CanonicalValue[];
+}
+
+interface RowSource {
+  /** Table with its alias `r`. */
+  readonly from: string;
+  /** Rising key. */
+  readonly key: string;
+  /** When the row's transaction began, or later. */
+  readonly time: string;
+  /** The fields, in the order in which they are hashed: texts, NULL and arrays of them. */
+  readonly fields: readonly string[];
+}
+
+/** Microseconds in UTC, whatever the session's settings are. */
+const timeText = (column: string) =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** Postings of an entry, in their order. */
+const POSTINGS = `(SELECT coalesce(jsonb_agg(jsonb_build_array(p.id::text, p.place::text, p.asset,
+    p.debit, p.credit, p.amount_units::text) ORDER BY p.place), '[]')
+  FROM posting p WHERE p.journal_id = r.id)`;
+
+const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
+  event: {
+    from: "event r",
+    key: "r.seq",
+    time: "r.at",
+    fields: ["r.seq::text", "r.epoch::text", "r.type", "r.data::text", timeText("r.at")],
+  },
+  entry: {
+    from: "journal_entry r",
+    key: "r.id",
+    time: "r.posted_at",
+    fields: [
+      "r.id::text",
+      "r.kind",
+      "r.idem_key",
+      "r.effective_height::text",
+      "r.memo",
+      timeText("r.posted_at"),
+      POSTINGS,
+    ],
+  },
+  deposit: {
+    from: "deposit r",
+    key: "r.seq",
+    time: "r.seen_at",
+    fields: [
+      "r.seq::text",
+      "r.id",
+      "r.address",
+      "r.asset",
+      "r.amount_units::text",
+      "r.height::text",
+      "r.block_hash",
+      "r.tx_hash",
+      "r.tx_index::text",
+      "r.op_index::text",
+      "r.rewind::text",
+      timeText("r.seen_at"),
+    ],
+  },
+  withdrawal: {
+    from: "withdrawal r",
+    key: "r.position",
+    time: "r.created_at",
+    fields: [
+      "r.position::text",
+      "r.id",
+      "r.idempotency_key",
+      "r.request_hash",
+      "r.customer_id",
+      "r.asset",
+      "r.destination",
+      "r.destination_text",
+      "r.amount_units::text",
+      timeText("r.expires_at"),
+      timeText("r.created_at"),
+    ],
+  },
+};
+
+/**
+ * No transaction of the ledger takes so long: a row that commits late lies, by its key, among rows
+ * that are younger than this.
+ */
+const LONGEST_TRANSACTION = "interval '10 minutes'";
+
+/** Rows of a kind behind the cursor that have no link yet, by key. */
+export async function readUnlinked(
+  sql: Sql,
+  kind: LinkKind,
+  limit: number,
+): Promise<readonly LinkableRow[]> {
+  const { from, key } = SOURCES[kind];
+  return read(
+    sql,
+    kind,
+    `SELECT ${key}::text AS key, ${fieldsOf(kind)} AS row FROM ${from}
+      WHERE ${key} > (SELECT row_key FROM chain_cursor WHERE kind = '${kind}')
+        AND NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key})
+      ORDER BY ${key} LIMIT $1`,
+    [limit],
+  );
+}
+
+/** Rows of a kind by their keys; what is not there is left out. */
+export function readLinked(
+  sql: Sql,
+  kind: LinkKind,
+  keys: readonly number[],
+): Promise<readonly LinkableRow[]> {
+  const { from, key } = SOURCES[kind];
+  return read(
+    sql,
+    kind,
+    `SELECT ${key}::text AS key, ${fieldsOf(kind)} AS row FROM ${from} WHERE ${key} = ANY ($1)`,
+    [keys],
+  );
+}
+
+/** Rows of a kind without a link, wherever they are; `isLate` for those that should have one. */
+export async function readNeverLinked(
+  sql: Sql,
+  kind: LinkKind,
+  limit: number,
+): Promise<readonly (LinkableRow & { readonly isLate: boolean })[]> {
+  const { from, key } = SOURCES[kind];
+  const rows = await sql.query<{ key: string; row: readonly CanonicalValue[]; is_late: boolean }>(
+    `SELECT ${key}::text AS key, ${fieldsOf(kind)} AS row,
+            ${key} <= (SELECT row_key FROM chain_cursor WHERE kind = '${kind}') AS is_late
+       FROM ${from}
+      WHERE NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key})
+      ORDER BY ${key} LIMIT $1`,
+    [limit],
+  );
+  return rows.map((found) => ({
+    kind,
+    key: storedInteger(found.key),
+    row: found.row,
+    isLate: found.is_late,
+  }));
+}
+
+/** Moves the cursor of a kind over rows that are linked and that nothing can come before any more. */
+export async function advanceCursor(sql: Sql, kind: LinkKind): Promise<void> {
+  const { from, key, time } = SOURCES[kind];
+  await sql.query(
+    `UPDATE chain_cursor SET row_key = old.key
+       FROM (SELECT ${key} AS key FROM ${from}
+              WHERE ${time} < now() - ${LONGEST_TRANSACTION} ORDER BY ${key} DESC LIMIT 1) AS old
+      WHERE kind = '${kind}' AND row_key < old.key`,
+  );
+}
+
+function fieldsOf(kind: LinkKind): string {
+  return `jsonb_build_array(${SOURCES[kind].fields.join(", ")})`;
+}
+
+async function read(
+  sql: Sql,
+  kind: LinkKind,
+  text: string,
+  parameters: readonly unknown[],
+): Promise<readonly LinkableRow[]> {
+  const rows = await sql.query<{ key: string; row: readonly CanonicalValue[] }>(text, parameters);
+  return rows.map(({ key, row }) => ({ kind, key: storedInteger(key), row }));
+}

@@ -1,0 +1,130 @@
+/**
+ * Everything that a person outside needs to check the books: links in order, each with its row as it
+ * stands now, rows without a link, and the balances that are kept. Read from one moment of the
+ * database.
+ */
+import { present } from "../../chain/errors.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedInteger } from "../stored-values.js";
+import { type ChainHead, readHead, readRoot } from "./chainer.js";
+import {
+  type CanonicalValue,
+  type ChainRoot,
+  type Link,
+  LINK_KINDS,
+  type LinkKind,
+} from "./link-rules.js";
+import { type LinkableRow, readLinked, readNeverLinked } from "./linked-rows.js";
+
+/** A link with the row that it is about; null for a row that is gone. */
+export interface ExportedLink extends Link {
+  readonly row: readonly CanonicalValue[] | null;
+}
+
+/** A row that no link is about. */
+export interface UnlinkedRow extends LinkableRow {
+  /** It lies below rows that are all linked: it came later than its place says. */
+  readonly isLate: boolean;
+}
+
+/** What is kept of a customer's coins, in the smallest unit. */
+export interface KeptBalance {
+  readonly customerId: string;
+  readonly asset: string;
+  readonly available: string;
+  readonly held: string;
+}
+
+/** The first line of an export. */
+export interface ExportHead extends ChainRoot {
+  readonly chainId: string;
+  readonly head: ChainHead;
+}
+
+/** Rows that one statement reads. */
+const PAGE_ROWS = 1_000;
+
+/** Rows without a link that are shown: more means that no chainer runs. */
+const MAX_UNLINKED = 10_000;
+
+/** Makes the transaction one look at the database; its first statement. */
+export async function beginLook(tx: Sql): Promise<void> {
+  await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+}
+
+/** What the export is of. */
+export async function readExportHead(tx: Sql): Promise<ExportHead> {
+  const [row] = await tx.query<{ value: string }>(`SELECT value FROM meta WHERE key = 'chain_id'`);
+  const { value: chainId } = present(row, "chain id of the ledger");
+  return { ...(await readRoot(tx)), chainId, head: await readHead(tx) };
+}
+
+/** All links, in their order. */
+export async function* readLinks(tx: Sql): AsyncGenerator<ExportedLink> {
+  for (let after = 0; ; ) {
+    const page = await readPage(tx, after);
+    yield* page;
+    if (page.length < PAGE_ROWS) return;
+    after += page.length;
+  }
+}
+
+async function readPage(tx: Sql, after: number): Promise<readonly ExportedLink[]> {
+  const rows = await tx.query<{
+    n: string;
+    kind: string;
+    row_key: string;
+    digest: string;
+    previous: string;
+    hash: string;
+  }>(
+    `SELECT n, kind, row_key, digest, previous, hash FROM chain_link WHERE n > $1
+       ORDER BY n LIMIT ${PAGE_ROWS}`,
+    [after],
+  );
+  const links = rows.map((row) => ({
+    n: storedInteger(row.n),
+    kind: present(
+      LINK_KINDS.find((kind) => kind === row.kind),
+      "kind of a link",
+    ),
+    key: storedInteger(row.row_key),
+    digest: row.digest,
+    previous: row.previous,
+    hash: row.hash,
+  }));
+  const found = new Map<string, LinkableRow["row"]>();
+  for (const kind of LINK_KINDS) {
+    const keys = links.filter((link) => link.kind === kind).map(({ key }) => key);
+    if (keys.length === 0) continue;
+    for (const { key, row } of await readLinked(tx, kind, keys)) found.set(`${kind} ${key}`, row);
+  }
+  return links.map((link) => ({ ...link, row: found.get(`${link.kind} ${link.key}`) ?? null }));
+}
+
+/** Rows that no link is about, of all kinds. */
+export async function readUnlinkedRows(tx: Sql): Promise<readonly UnlinkedRow[]> {
+  const found: UnlinkedRow[] = [];
+  for (const kind of LINK_KINDS satisfies readonly LinkKind[]) {
+    found.push(...(await readNeverLinked(tx, kind, MAX_UNLINKED)));
+  }
+  return found;
+}
+
+/** All balances that are kept, by customer and asset. */
+export async function* readKeptBalances(tx: Sql): AsyncGenerator<KeptBalance> {
+  for (let last: readonly [string, string] = ["", ""]; ; ) {
+    const rows = await tx.query<{ customer_id: string; asset: string; a: string; h: string }>(
+      `SELECT customer_id, asset, available_units::text AS a, held_units::text AS h
+         FROM customer_balance WHERE (customer_id, asset) > ($1, $2)
+        ORDER BY customer_id, asset LIMIT ${PAGE_ROWS}`,
+      [...last],
+    );
+    for (const row of rows) {
+      yield { customerId: row.customer_id, asset: row.asset, available: row.a, held: row.h };
+    }
+    const end = rows.at(-1);
+    if (end === undefined || rows.length < PAGE_ROWS) return;
+    last = [end.customer_id, end.asset];
+  }
+}

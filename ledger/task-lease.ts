@@ -1,0 +1,43 @@
+/**
+ * Leases of background work that one process does for all: whoever holds one works, the others wait
+ * for its end. A lease only saves work: what it does is compare-and-set by itself, so that a holder
+ * that was stopped and comes back changes nothing twice.
+ */
+import type { Sql } from "../runtime/sql/sql.js";
+
+/** Work that has a lease. */
+export const LEASED_TASKS = ["webhooks", "link-chain", "reconcile"] as const;
+
+/** One of `LEASED_TASKS`. */
+export type LeasedTask = (typeof LEASED_TASKS)[number];
+
+/** Who wants to hold what. */
+export interface LeaseHolder {
+  readonly task: LeasedTask;
+  /** Random name of the process' life. */
+  readonly owner: string;
+}
+
+/** Takes the lease, or holds it on. @returns false while another holds it */
+export async function holdLease(
+  sql: Sql,
+  { task, owner, leaseMs }: LeaseHolder & { readonly leaseMs: number },
+): Promise<boolean> {
+  const rows = await sql.query(
+    `INSERT INTO task_lease (task, owner, expires_at)
+     VALUES ($1, $2, clock_timestamp() + $3::integer * interval '1 millisecond')
+     ON CONFLICT (task) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
+        WHERE task_lease.owner = excluded.owner OR task_lease.expires_at < clock_timestamp()
+     RETURNING task`,
+    [task, owner, leaseMs],
+  );
+  return rows.length > 0;
+}
+
+/** Gives the lease back at an orderly stop, so that the next holder need not wait for its end. */
+export async function releaseLease(sql: Sql, { task, owner }: LeaseHolder): Promise<void> {
+  await sql.query(
+    `UPDATE task_lease SET expires_at = clock_timestamp() WHERE task = $1 AND owner = $2`,
+    [task, owner],
+  );
+}

@@ -1,0 +1,309 @@
+/**
+ * What is sent to webhooks. Events are written in the commit of what happened, so the event stream
+ * is the outbox: each webhook has a cursor over it, and a bounded number of deliveries under way.
+ * A delivery is claimed before it is sent and recorded after: whoever dies in between leaves it due
+ * again, so each event arrives at least once, always under the same id.
+ */
+import { shorten } from "../../chain/evm/foreign-text.js";
+import { present } from "../../chain/errors.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
+import { appendEvents, type StoredEvent } from "../events.js";
+import { storedInteger, storedTime } from "../stored-values.js";
+
+/** What became of a delivery. */
+export const DELIVERY_STATUSES = ["pending", "delivered", "dead"] as const;
+
+/** One of `DELIVERY_STATUSES`. */
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** One event for one webhook. */
+export interface DeliveryKey {
+  readonly webhookId: string;
+  readonly seq: number;
+}
+
+/** A delivery that its claimer is to send now. */
+export interface ClaimedDelivery extends DeliveryKey {
+  readonly url: string;
+  /** All claims so far, this one included. */
+  readonly attempts: number;
+  /** Claims since it was last asked for, this one included. */
+  readonly tries: number;
+  readonly event: StoredEvent;
+}
+
+/** A delivery as it stands. */
+export interface StoredDelivery extends DeliveryKey {
+  readonly eventType: string;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  /** Undefined once it has ended. */
+  readonly nextTryAt: Date | undefined;
+  /** HTTP status of the last answer; undefined where there was none. */
+  readonly lastStatus: number | undefined;
+  readonly lastError: string | undefined;
+  readonly changedAt: Date;
+}
+
+/** What a try came to. */
+export type DeliveryOutcome =
+  | { readonly kind: "delivered"; readonly status: number }
+  | {
+      readonly kind: "retry" | "dead";
+      readonly status: number | undefined;
+      readonly error: string;
+      readonly delayMs: number;
+    };
+
+/** Deliveries of one webhook that are made from events ahead of time. */
+const PENDING_WINDOW = 256;
+
+/** Events that one statement looks through for a webhook. */
+const SCAN_EVENTS = 1_000;
+
+/** As in the table. */
+const MAX_ERROR_LENGTH = 500;
+
+/** A webhook that loses so many deliveries without one that arrives is switched off. */
+export const DEAD_UNTIL_DISABLED = 10;
+
+/**
+ * Makes deliveries of the events behind a webhook's cursor, as far as its window has room.
+ * @returns true when there may be more
+ */
+export async function fillDeliveries(sql: Sql, webhookId: string): Promise<boolean> {
+  const rows = await sql.query<{ scanned: string }>(
+    `WITH hook AS (
+       SELECT id, cursor_seq, events FROM webhook
+        WHERE id = $1 AND status = 'active'
+          AND (SELECT count(*) FROM webhook_delivery d
+                WHERE d.webhook_id = $1 AND d.status = 'pending') < $2
+          FOR UPDATE
+     ), scanned AS (
+       SELECT event.seq, type = ANY (events) OR '*' = ANY (events)
+              OR split_part(type, '.', 1) || '.*' = ANY (events) AS is_wanted
+         FROM event, hook WHERE event.seq > hook.cursor_seq ORDER BY event.seq LIMIT $3
+     ), written AS (
+       INSERT INTO webhook_delivery (webhook_id, seq)
+       SELECT $1, seq FROM scanned WHERE is_wanted ORDER BY seq
+       ON CONFLICT (webhook_id, seq) DO UPDATE
+         SET status = 'pending', tries = 0, next_try_at = now(), changed_at = now()
+         WHERE webhook_delivery.status <> 'pending'
+     ), moved AS (
+       UPDATE webhook SET cursor_seq = (SELECT max(seq) FROM scanned)
+        WHERE id = $1 AND EXISTS (SELECT 1 FROM scanned)
+     )
+     SELECT count(*)::text AS scanned FROM scanned`,
+    [webhookId, PENDING_WINDOW, SCAN_EVENTS],
+  );
+  return storedInteger(rows[0]?.scanned) === SCAN_EVENTS;
+}
+
+/** Webhooks with events behind their cursor or deliveries that are due, and the last event there is. */
+export async function webhooksAtWork(sql: Sql): Promise<{
+  readonly webhooks: readonly { readonly id: string; readonly isBehind: boolean }[];
+  readonly headSeq: number;
+}> {
+  const rows = await sql.query<{ id: string; is_behind: boolean; head_seq: string }>(
+    `SELECT id, cursor_seq < head.seq AS is_behind, head.seq::text AS head_seq
+       FROM webhook, event_counter AS head
+      WHERE status = 'active'
+        AND (cursor_seq < head.seq
+             OR EXISTS (SELECT 1 FROM webhook_delivery d
+                         WHERE d.webhook_id = webhook.id AND d.status = 'pending'
+                           AND d.next_try_at <= clock_timestamp()))
+      ORDER BY position`,
+  );
+  return {
+    webhooks: rows.map((row) => ({ id: row.id, isBehind: row.is_behind })),
+    headSeq: rows[0] === undefined ? 0 : storedInteger(rows[0].head_seq),
+  };
+}
+
+/**
+ * Claims deliveries that are due, oldest events first, for each webhook at most what it has room for.
+ * Until `claimMs` is over nobody else claims them.
+ */
+export async function claimDeliveries(
+  sql: Sql,
+  {
+    rooms,
+    upToSeq,
+    claimMs,
+  }: {
+    readonly rooms: ReadonlyMap<string, number>;
+    readonly upToSeq: number;
+    readonly claimMs: number;
+  },
+): Promise<readonly ClaimedDelivery[]> {
+  const rows = await sql.query<ClaimedRow>(
+    `WITH due AS (
+       SELECT d.webhook_id, d.seq, hook.url
+         FROM unnest($1::text[], $2::integer[]) AS room (webhook_id, most)
+         JOIN webhook hook ON hook.id = room.webhook_id AND hook.status = 'active'
+        CROSS JOIN LATERAL (
+          SELECT webhook_id, seq FROM webhook_delivery
+           WHERE webhook_id = room.webhook_id AND status = 'pending'
+             AND seq <= $4 AND next_try_at <= clock_timestamp()
+           ORDER BY seq LIMIT room.most FOR UPDATE SKIP LOCKED) AS d
+     ), claimed AS (
+       UPDATE webhook_delivery d
+          SET attempts = attempts + 1, tries = tries + 1, changed_at = now(),
+              next_try_at = clock_timestamp() + $3::integer * interval '1 millisecond'
+         FROM due WHERE d.webhook_id = due.webhook_id AND d.seq = due.seq
+       RETURNING d.webhook_id, d.seq, d.attempts, d.tries, due.url
+     )
+     SELECT claimed.*, event.epoch, event.type, event.data, event.at
+       FROM claimed JOIN event USING (seq) ORDER BY claimed.seq, claimed.webhook_id`,
+    [[...rooms.keys()], [...rooms.values()], claimMs, upToSeq],
+  );
+  return rows.map((row) => ({
+    webhookId: row.webhook_id,
+    seq: storedInteger(row.seq),
+    url: row.url,
+    attempts: row.attempts,
+    tries: row.tries,
+    event: {
+      seq: storedInteger(row.seq),
+      epoch: row.epoch,
+      type: row.type,
+      data: row.data,
+      at: storedTime(row.at),
+    },
+  }));
+}
+
+interface ClaimedRow {
+  readonly webhook_id: string;
+  readonly seq: string;
+  readonly url: string;
+  readonly attempts: number;
+  readonly tries: number;
+  readonly epoch: number;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly at: unknown;
+}
+
+/**
+ * Writes down what a try came to; one whose claim another has taken over since says nothing. The
+ * tenth delivery in a row that is given up switches its webhook off, with an event that says so.
+ * @returns whether it counted
+ */
+export async function recordOutcome(
+  database: SqlDatabase,
+  claim: Pick<ClaimedDelivery, "webhookId" | "seq" | "attempts">,
+  outcome: DeliveryOutcome,
+): Promise<boolean> {
+  const { webhookId, seq, attempts } = claim;
+  return database.transaction(async (tx) => {
+    const isRetry = outcome.kind === "retry";
+    const rows = await tx.query(
+      `UPDATE webhook_delivery
+          SET status = $4, last_status = $5, last_error = $6, changed_at = now(),
+              next_try_at = clock_timestamp() + $7::bigint * interval '1 millisecond'
+        WHERE webhook_id = $1 AND seq = $2 AND attempts = $3 AND status = 'pending'
+       RETURNING seq`,
+      [
+        webhookId,
+        seq,
+        attempts,
+        isRetry ? "pending" : outcome.kind,
+        outcome.status ?? null,
+        outcome.kind === "delivered" ? null : shorten(outcome.error, MAX_ERROR_LENGTH),
+        isRetry ? outcome.delayMs : 0,
+      ],
+    );
+    if (rows.length === 0) return false;
+    if (outcome.kind === "delivered") {
+      await tx.query(
+        `UPDATE webhook SET dead_in_a_row = 0
+          WHERE id = $1 AND dead_in_a_row > 0 AND status <> 'removed'`,
+        [webhookId],
+      );
+    }
+    if (outcome.kind === "dead") await countDead(tx, webhookId, outcome.error);
+    return true;
+  });
+}
+
+async function countDead(tx: Sql, webhookId: string, lastError: string): Promise<void> {
+  const reason = `${DEAD_UNTIL_DISABLED} deliveries in a row were given up; the last one: `;
+  const rows = await tx.query<{ status: string; reason: string | null }>(
+    `UPDATE webhook
+        SET dead_in_a_row = dead_in_a_row + 1,
+            status = CASE WHEN dead_in_a_row + 1 >= $2 THEN 'disabled' ELSE status END,
+            reason = CASE WHEN dead_in_a_row + 1 >= $2 THEN $3 ELSE reason END,
+            changed_at = CASE WHEN dead_in_a_row + 1 >= $2 THEN now() ELSE changed_at END
+      WHERE id = $1 AND status = 'active' RETURNING status, reason`,
+    [webhookId, DEAD_UNTIL_DISABLED, shorten(reason + lastError, MAX_ERROR_LENGTH)],
+  );
+  const row = rows[0];
+  if (row?.status !== "disabled") return;
+  await appendEvents(tx, [{ type: "webhook.disabled", data: { webhookId, reason: row.reason } }]);
+}
+
+/**
+ * Sends events again from a sequence number on, whatever became of them; a webhook that was switched
+ * off is switched on by it.
+ * @throws WEBHOOK_UNKNOWN
+ */
+export async function redeliver(sql: Sql, webhookId: string, fromSeq: number): Promise<void> {
+  const rows = await sql.query(
+    `UPDATE webhook
+        SET cursor_seq = least(cursor_seq, greatest(0, $2::bigint - 1)), status = 'active',
+            reason = NULL, dead_in_a_row = 0,
+            changed_at = CASE WHEN status = 'active' THEN changed_at ELSE now() END
+      WHERE id = $1 AND status <> 'removed' RETURNING id`,
+    [webhookId, fromSeq],
+  );
+  if (rows.length === 0) {
+    throw new LedgerError("WEBHOOK_UNKNOWN", `no webhook has the id ${webhookId}`);
+  }
+}
+
+/** Deliveries of a webhook behind a sequence number, oldest first. */
+export async function listDeliveries(
+  sql: Sql,
+  webhookId: string,
+  page: {
+    readonly status: DeliveryStatus | undefined;
+    readonly afterSeq: number;
+    readonly limit: number;
+  },
+): Promise<readonly StoredDelivery[]> {
+  const rows = await sql.query<DeliveryRow>(
+    `SELECT d.seq, event.type, d.status, d.attempts, d.next_try_at, d.last_status, d.last_error,
+            d.changed_at
+       FROM webhook_delivery d JOIN event USING (seq)
+      WHERE d.webhook_id = $1 AND d.seq > $2 AND ($3::text IS NULL OR d.status = $3)
+      ORDER BY d.seq LIMIT $4`,
+    [webhookId, page.afterSeq, page.status ?? null, page.limit],
+  );
+  return rows.map((row) => ({
+    webhookId,
+    seq: storedInteger(row.seq),
+    eventType: row.type,
+    status: present(
+      DELIVERY_STATUSES.find((known) => known === row.status),
+      "status of a delivery",
+    ),
+    attempts: row.attempts,
+    nextTryAt: row.status === "pending" ? row.next_try_at : undefined,
+    lastStatus: row.last_status ?? undefined,
+    lastError: row.last_error ?? undefined,
+    changedAt: row.changed_at,
+  }));
+}
+
+interface DeliveryRow {
+  readonly seq: string;
+  readonly type: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly next_try_at: Date;
+  readonly last_status: number | null;
+  readonly last_error: string | null;
+  readonly changed_at: Date;
+}

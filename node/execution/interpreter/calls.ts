@@ -1,0 +1,209 @@
+/** What sends a message to another account: calls, creations, SELFDESTRUCT. */
+import { contractAddress2Of, contractAddressOf } from "../../../chain/contract-address.js";
+import { EMPTY_ACCOUNT } from "../../store/account-record.js";
+import { chargeAccount, livingAccount } from "./accounts.js";
+import type { Frame, Message } from "./frame.js";
+import { INIT_CODE_TOO_LARGE, STATIC_STATE_CHANGE } from "./halt.js";
+import {
+  allButOne64th,
+  COLD_ACCOUNT_GAS,
+  HASH_WORD_GAS,
+  INIT_CODE_WORD_GAS,
+  MAX_DEPTH,
+  MAX_INIT_CODE_BYTES,
+  NEW_ACCOUNT_GAS,
+  STIPEND_GAS,
+  VALUE_GAS,
+  wordsOf,
+} from "./schedule.js";
+import {
+  COLD_ACCOUNT_NS,
+  COPY_WORD_NS,
+  HASH_WORD_NS,
+  VALUE_MOVE_NS,
+} from "../../../chain/evm/compute-weights.js";
+import { wordToSize } from "./words.js";
+
+const NO_BYTES = new Uint8Array(0);
+/** EIP-2681: an account with this nonce makes no contract any more. */
+const MAX_NONCE = 0xffff_ffff_ffff_ffffn;
+
+/** CALL: a message with gas, value and input. */
+export function call(frame: Frame): void {
+  const { gasWanted, target } = takeTarget(frame);
+  const valueAtoken = frame.pop();
+  if (valueAtoken > 0n && frame.message.isStatic) throw STATIC_STATE_CHANGE;
+  const ranges = takeRanges(frame);
+  chargeAccount(frame, target);
+  if (valueAtoken > 0n && livingAccount(frame, target) === undefined) frame.charge(NEW_ACCOUNT_GAS);
+  const terms = { kind: "CALL" as const, caller: frame.self, to: target, codeAddress: target };
+  send(frame, { ...terms, valueAtoken, isStatic: frame.message.isStatic }, gasWanted, ranges);
+}
+
+/** The target's code on the frame's own account. */
+export function callcode(frame: Frame): void {
+  const { gasWanted, target } = takeTarget(frame);
+  const valueAtoken = frame.pop();
+  const ranges = takeRanges(frame);
+  chargeAccount(frame, target);
+  const terms = { kind: "CALLCODE" as const, caller: frame.self, to: frame.self };
+  const { isStatic } = frame.message;
+  send(frame, { ...terms, codeAddress: target, valueAtoken, isStatic }, gasWanted, ranges);
+}
+
+/** As CALLCODE, with the caller and the value that the frame itself was called with. */
+export function delegatecall(frame: Frame): void {
+  const { gasWanted, target } = takeTarget(frame);
+  const ranges = takeRanges(frame);
+  chargeAccount(frame, target);
+  const { caller, valueAtoken, isStatic } = frame.message;
+  const terms = { kind: "NO_TRANSFER" as const, caller, to: frame.self, codeAddress: target };
+  send(frame, { ...terms, valueAtoken, isStatic }, gasWanted, ranges);
+}
+
+/** STATICCALL (EIP-214): nothing below may change the state. */
+export function staticcall(frame: Frame): void {
+  const { gasWanted, target } = takeTarget(frame);
+  const ranges = takeRanges(frame);
+  chargeAccount(frame, target);
+  const terms = { kind: "CALL" as const, caller: frame.self, to: target, codeAddress: target };
+  send(frame, { ...terms, valueAtoken: 0n, isStatic: true }, gasWanted, ranges);
+}
+
+function takeTarget(frame: Frame): {
+  readonly gasWanted: number;
+  readonly target: ReturnType<Frame["popAddress"]>;
+} {
+  return { gasWanted: wordToSize(frame.pop()), target: frame.popAddress() };
+}
+
+interface Ranges {
+  readonly input: Uint8Array;
+  readonly outOffset: number;
+  readonly outSize: number;
+}
+
+/** Takes the ranges of input and output from the stack and pays for their memory. */
+function takeRanges(frame: Frame): Ranges {
+  const offset = wordToSize(frame.pop());
+  const size = wordToSize(frame.pop());
+  const outOffset = wordToSize(frame.pop());
+  const outSize = wordToSize(frame.pop());
+  frame.reserve(offset, size);
+  frame.reserve(outOffset, outSize);
+  frame.spend(COPY_WORD_NS * wordsOf(size));
+  return { input: frame.memory.copy(offset, size), outOffset, outSize };
+}
+
+/** Pays for the message and leaves it for the interpreter, or answers 0 where it cannot be sent. */
+function send(
+  frame: Frame,
+  terms: Omit<Message, "input" | "gas" | "depth">,
+  gasWanted: number,
+  { input, outOffset, outSize }: Ranges,
+): void {
+  const moves = terms.kind !== "NO_TRANSFER" && terms.valueAtoken > 0n;
+  if (moves) {
+    frame.charge(VALUE_GAS);
+    frame.spend(VALUE_MOVE_NS);
+  }
+  const passed = Math.min(gasWanted, allButOne64th(frame.gas));
+  frame.charge(passed);
+  const gas = passed + (moves ? STIPEND_GAS : 0);
+  if (!canSend(frame, moves ? terms.valueAtoken : 0n)) {
+    refuse(frame, gas);
+    return;
+  }
+  const depth = frame.message.depth + 1;
+  frame.child = { message: { ...terms, input, gas, depth }, outOffset, outSize };
+}
+
+function canSend(frame: Frame, valueAtoken: bigint): boolean {
+  if (frame.message.depth >= MAX_DEPTH) return false;
+  const balanceAtoken = frame.execution.state.accountNow(frame.self)?.balanceAtoken ?? 0n;
+  return balanceAtoken >= valueAtoken;
+}
+
+/** Nothing was sent: the gas comes back. */
+function refuse(frame: Frame, gas: number): void {
+  frame.gas += gas;
+  frame.returnData = NO_BYTES;
+  frame.push(0n);
+}
+
+/** CREATE: a contract at an address that follows from the nonce. */
+export function create(frame: Frame): void {
+  makeContract(frame, false);
+}
+
+/** EIP-1014: the address follows from a salt and the code. */
+export function create2(frame: Frame): void {
+  makeContract(frame, true);
+}
+
+function makeContract(frame: Frame, isSalted: boolean): void {
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
+  const valueAtoken = frame.pop();
+  const offset = wordToSize(frame.pop());
+  const size = wordToSize(frame.pop());
+  const salt = isSalted ? frame.pop() : undefined;
+  if (size > MAX_INIT_CODE_BYTES) throw INIT_CODE_TOO_LARGE;
+  const words = wordsOf(size);
+  frame.charge(words * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
+  frame.spend(words * (COPY_WORD_NS + (isSalted ? HASH_WORD_NS : 0)));
+  frame.reserve(offset, size);
+  const input = frame.memory.copy(offset, size);
+  const gas = allButOne64th(frame.gas);
+  frame.charge(gas);
+  const { state, substate } = frame.execution;
+  const self = state.accountNow(frame.self) ?? EMPTY_ACCOUNT;
+  if (!canSend(frame, valueAtoken) || self.nonce >= MAX_NONCE) {
+    refuse(frame, gas);
+    return;
+  }
+  const made =
+    salt === undefined
+      ? contractAddressOf(frame.self, self.nonce)
+      : contractAddress2Of(frame.self, salt, input);
+  state.putAccount(frame.self, { ...self, nonce: self.nonce + 1n });
+  // Warm from now on, also where the creation fails (EIP-2929).
+  substate.warmAddress(made);
+  const message: Message = {
+    kind: isSalted ? "CREATE2" : "CREATE",
+    caller: frame.self,
+    to: undefined,
+    codeAddress: made,
+    valueAtoken,
+    input,
+    gas,
+    isStatic: false,
+    depth: frame.message.depth + 1,
+  };
+  frame.child = { message, outOffset: 0, outSize: 0 };
+}
+
+/** EIP-6780: the coins go; the contract only where this transaction made it. */
+export function selfdestruct(frame: Frame): void {
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
+  const { self, execution } = frame;
+  const { state, substate } = execution;
+  const heir = frame.popAddress();
+  if (substate.warmAddress(heir)) {
+    frame.charge(COLD_ACCOUNT_GAS);
+    frame.spend(COLD_ACCOUNT_NS);
+  }
+  const balanceAtoken = state.accountNow(self)?.balanceAtoken ?? 0n;
+  if (balanceAtoken > 0n && livingAccount(frame, heir) === undefined) frame.charge(NEW_ACCOUNT_GAS);
+  const isNew = substate.created.has(self);
+  if (isNew) substate.markDestroyed(self);
+  if (balanceAtoken > 0n) {
+    if (heir !== self) {
+      state.moveBalance(heir, balanceAtoken);
+      state.moveBalance(self, -balanceAtoken);
+    } else if (isNew) {
+      // Named itself: the coins are burned with it.
+      state.moveBalance(self, -balanceAtoken);
+    }
+  }
+  frame.end(NO_BYTES);
+}

@@ -1,0 +1,111 @@
+/**
+ * An EVM of our own (Cancun, D19): synchronous, over the journaled state of a block. The other
+ * engine, @ethereumjs/evm, is held against it by tests.
+ */
+import type { Address } from "../../../chain/address.js";
+import { contractAddressOf } from "../../../chain/contract-address.js";
+import type { JournaledState } from "../../state/journaled-state.js";
+import { EMPTY_ACCOUNT } from "../../store/account-record.js";
+import type { BlockContext, EvmMessage } from "../evm/evm.js";
+import type { Precompile } from "../precompiles/precompile.js";
+import { PRECOMPILE_TABLE } from "../precompiles/table.js";
+import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engine.js";
+import type { Execution } from "./frame.js";
+import { Interpreter } from "./interpreter.js";
+import { Substate } from "./substate.js";
+
+/** One engine over the state of one block; it runs one message at a time. */
+export class Engine implements TransactionEngine {
+  private readonly precompiles: ReadonlyMap<Address, Precompile>;
+
+  constructor(
+    private readonly options: {
+      readonly chainId: bigint;
+      readonly state: JournaledState;
+      /** Where they are not those of the fork. */
+      readonly precompiles?: ReadonlyMap<Address, Precompile>;
+    },
+  ) {
+    this.precompiles = options.precompiles ?? PRECOMPILE_TABLE;
+  }
+
+  /**
+   * Runs a message and raises its sender's nonce, also where it fails. The state must have been
+   * able to pay: a value that the sender does not have ends in "insufficient balance".
+   */
+  run(message: EvmMessage, block: BlockContext, { recorder, limitNs }: RunTerms): RunResult {
+    const { state, chainId } = this.options;
+    const substate = new Substate();
+    this.warmUp(substate, message, block);
+    state.beginTransaction();
+    const sender = state.accountNow(message.from) ?? EMPTY_ACCOUNT;
+    state.putAccount(message.from, { ...sender, nonce: sender.nonce + 1n });
+    const { from: origin, gasPriceAtoken } = message;
+    const meter = { leftNs: limitNs };
+    const execution = { meter, state, substate, block, chainId, origin, gasPriceAtoken };
+    if (recorder !== undefined) {
+      state.balanceListener = (address, deltaAtoken) => {
+        recorder.balanceChanged(address, deltaAtoken);
+      };
+    }
+    try {
+      return this.execute(execution, message, { nonce: sender.nonce, recorder, limitNs });
+    } finally {
+      state.balanceListener = undefined;
+    }
+  }
+
+  private execute(
+    execution: Execution,
+    message: EvmMessage,
+    { nonce, recorder, limitNs }: RunTerms & { readonly nonce: bigint },
+  ): RunResult {
+    const { from, to, valueAtoken, data: input } = message;
+    const { substate, meter } = execution;
+    const gas = Number(message.gasLimit);
+    // Beyond it a number no longer counts by ones, and a loop would run for ever.
+    if (!Number.isSafeInteger(gas)) throw new RangeError("no message has 2^53 gas");
+    const created = to === undefined ? contractAddressOf(from, nonce) : undefined;
+    if (created !== undefined) substate.warmAddress(created);
+    const result = new Interpreter(execution, this.precompiles, recorder).run({
+      kind: to === undefined ? "CREATE" : "CALL",
+      caller: from,
+      to,
+      codeAddress: to ?? created,
+      valueAtoken,
+      input,
+      gas,
+      isStatic: false,
+      depth: 0,
+    });
+    const isWell = result.halt === undefined;
+    return {
+      error: result.halt?.message,
+      gasUsed: BigInt(gas - result.gasLeft),
+      gasRefund: isWell ? BigInt(substate.refundGas) : 0n,
+      output: result.output,
+      logs: substate.logs,
+      createdAddress: result.createdAddress,
+      destroyed: isWell ? [...substate.destroyed] : [],
+      computeNs: limitNs - Math.max(0, meter.leftNs),
+      isOutOfCompute: meter.leftNs < 0,
+    };
+  }
+
+  /** Nothing of a transaction is kept here: the state has its effects. */
+  finish(): void {
+    // Nothing.
+  }
+
+  /** EIP-2929, EIP-2930, EIP-3651: what is warm before the first instruction. */
+  private warmUp(substate: Substate, message: EvmMessage, block: BlockContext): void {
+    for (const address of PRECOMPILE_TABLE.keys()) substate.warmAddress(address);
+    substate.warmAddress(message.from);
+    if (message.to !== undefined) substate.warmAddress(message.to);
+    substate.warmAddress(block.coinbase);
+    for (const { address, storageKeys } of message.accessList) {
+      substate.warmAddress(address);
+      for (const slot of storageKeys) substate.warmSlot(address, BigInt(slot));
+    }
+  }
+}

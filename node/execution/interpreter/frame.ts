@@ -1,0 +1,165 @@
+/** One message frame: its stack, memory and gas, and what it runs with. */
+import type { Address } from "../../../chain/address.js";
+import type { FrameStart } from "../../state/balance-recorder.js";
+import type { JournaledState } from "../../state/journaled-state.js";
+import type { BlockContext } from "../evm/evm.js";
+import { OUT_OF_COMPUTE, OUT_OF_GAS, STACK_UNDERFLOW } from "./halt.js";
+import { Memory } from "./memory.js";
+import { memoryGas, wordsOf } from "./schedule.js";
+import type { Substate } from "./substate.js";
+import { MEMORY_WORD_NS } from "../../../chain/evm/compute-weights.js";
+import { wordToAddress } from "./words.js";
+
+const NO_BYTES = new Uint8Array(0);
+
+/** No gas pays for more memory than this; below it every sum of offsets is exact. */
+const MAX_MEMORY_BYTES = 0xffff_ffff;
+
+/** Runs one instruction; `place` of the frame is the next one already. */
+export type Handler = (frame: Frame) => void;
+
+/** What is executed. */
+export interface Code {
+  readonly bytes: Uint8Array;
+  /** Handler by place; none yet where the code has not come to. */
+  readonly handlers: (Handler | undefined)[];
+  /** 1 where a jump may land. */
+  readonly jumpTable: Uint8Array;
+}
+
+/** What is left of a transaction's compute units; below zero every frame halts. */
+export interface Meter {
+  leftNs: number;
+}
+
+/** What all frames of a transaction share. */
+export interface Execution {
+  readonly meter: Meter;
+  readonly state: JournaledState;
+  readonly substate: Substate;
+  readonly block: BlockContext;
+  readonly chainId: bigint;
+  readonly origin: Address;
+  readonly gasPriceAtoken: bigint;
+}
+
+/** A message as its maker sends it. */
+export interface Message {
+  readonly kind: FrameStart["kind"];
+  readonly caller: Address;
+  /** Whose storage and balance the frame has; undefined for a creation. */
+  readonly to: Address | undefined;
+  /** Whose code runs. */
+  readonly codeAddress: Address | undefined;
+  readonly valueAtoken: bigint;
+  /** Call data, or the code of a creation. */
+  readonly input: Uint8Array;
+  readonly gas: number;
+  readonly isStatic: boolean;
+  readonly depth: number;
+  /** Of a CREATE2. */
+  readonly salt?: bigint;
+}
+
+/** Where the answer to a child's message goes. */
+export interface Child {
+  readonly message: Message;
+  /** Range of memory for the child's output; a creation has none. */
+  readonly outOffset: number;
+  readonly outSize: number;
+}
+
+/** Mutable for speed: handlers of opcodes work on it, one frame at a time. */
+export class Frame {
+  /** Place of the next instruction. */
+  place = 0;
+  gas: number;
+  readonly memory = new Memory();
+  /** Output of the last child, as RETURNDATACOPY reads it. */
+  returnData: Uint8Array = NO_BYTES;
+  /** What RETURN or REVERT gave. */
+  output: Uint8Array = NO_BYTES;
+  isRunning = true;
+  /** Set by a call or creation: the frame waits for it. */
+  child: Child | undefined;
+  private height = 0;
+  private readonly stack: bigint[] = [];
+
+  constructor(
+    readonly execution: Execution,
+    readonly message: Message,
+    /** The account that the frame acts as. */
+    readonly self: Address,
+    readonly code: Code,
+  ) {
+    this.gas = message.gas;
+  }
+
+  /** Items on the stack. */
+  get stackHeight(): number {
+    return this.height;
+  }
+
+  push(word: bigint): void {
+    this.stack[this.height++] = word;
+  }
+
+  /** The entry of each block of code has made sure that there is one. */
+  pop(): bigint {
+    const word = this.stack[--this.height];
+    if (word === undefined) throw STACK_UNDERFLOW;
+    return word;
+  }
+
+  popAddress(): Address {
+    return wordToAddress(this.pop());
+  }
+
+  /** The item so many places below the top. */
+  peek(depth: number): bigint {
+    const word = this.stack[this.height - 1 - depth];
+    if (word === undefined) throw STACK_UNDERFLOW;
+    return word;
+  }
+
+  /** Swaps the top with the item so many places below it. */
+  swap(depth: number): void {
+    const top = this.peek(0);
+    const other = this.peek(depth);
+    this.stack[this.height - 1] = other;
+    this.stack[this.height - 1 - depth] = top;
+  }
+
+  /** Takes gas. @throws OUT_OF_GAS */
+  charge(gas: number): void {
+    // Not `gas > this.gas`: a cost beyond all numbers is NaN or Infinity and must fail, too.
+    if (!(gas <= this.gas)) throw OUT_OF_GAS;
+    this.gas -= gas;
+  }
+
+  /** Takes compute units. @throws OUT_OF_COMPUTE */
+  spend(ns: number): void {
+    const { meter } = this.execution;
+    meter.leftNs -= ns;
+    if (meter.leftNs < 0) throw OUT_OF_COMPUTE;
+  }
+
+  /** Pays for memory up to the end of the range. @throws OUT_OF_GAS */
+  reserve(offset: number, size: number): void {
+    if (size === 0) return;
+    const end = offset + size;
+    if (!(end <= MAX_MEMORY_BYTES)) throw OUT_OF_GAS;
+    const words = wordsOf(end);
+    const { memory } = this;
+    if (words <= memory.words) return;
+    this.charge(memoryGas(words) - memoryGas(memory.words));
+    this.spend(MEMORY_WORD_NS * (words - memory.words));
+    memory.growTo(words);
+  }
+
+  /** Ends the frame well. */
+  end(output: Uint8Array): void {
+    this.output = output;
+    this.isRunning = false;
+  }
+}

@@ -1,0 +1,74 @@
+/** Storage and transient storage: SLOAD, SSTORE, TLOAD, TSTORE. */
+import { bigintToBytes, bytesToBigint } from "../../../chain/hex.js";
+import type { Frame } from "./frame.js";
+import { OUT_OF_GAS, STATIC_STATE_CHANGE } from "./halt.js";
+import {
+  COLD_SLOT_GAS,
+  SLOT_CLEAR_REFUND,
+  SLOT_RESET_GAS,
+  SLOT_SENTRY_GAS,
+  SLOT_SET_GAS,
+  WARM_GAS,
+} from "./schedule.js";
+import { COLD_SLOT_NS, SLOT_CHANGE_NS } from "../../../chain/evm/compute-weights.js";
+import { wordToSlot } from "./words.js";
+
+/** SLOAD: a word of storage. */
+export function sload(frame: Frame): void {
+  const { state, substate } = frame.execution;
+  const slot = frame.pop();
+  const isCold = substate.warmSlot(frame.self, slot);
+  frame.charge(isCold ? COLD_SLOT_GAS : WARM_GAS);
+  if (isCold) frame.spend(COLD_SLOT_NS);
+  frame.push(bytesToBigint(state.storageNow(frame.self, wordToSlot(slot))));
+}
+
+/** Gas and refunds by original, current and new value (EIP-2200 with the sums of EIP-3529). */
+export function sstore(frame: Frame): void {
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
+  if (frame.gas <= SLOT_SENTRY_GAS) throw OUT_OF_GAS;
+  const { state, substate } = frame.execution;
+  const slot = frame.pop();
+  const value = frame.pop();
+  const key = wordToSlot(slot);
+  const isCold = substate.warmSlot(frame.self, slot);
+  const coldGas = isCold ? COLD_SLOT_GAS : 0;
+  if (isCold) frame.spend(COLD_SLOT_NS);
+  const current = bytesToBigint(state.storageNow(frame.self, key));
+  if (value === current) {
+    frame.charge(coldGas + WARM_GAS);
+    return;
+  }
+  const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
+  frame.charge(coldGas + writeGas(original, current));
+  if (original === current) frame.spend(SLOT_CHANGE_NS);
+  substate.refundGas += refundOf(original, current, value);
+  state.putStorage(frame.self, key, bigintToBytes(value));
+}
+
+function writeGas(original: bigint, current: bigint): number {
+  if (original !== current) return WARM_GAS;
+  return original === 0n ? SLOT_SET_GAS : SLOT_RESET_GAS;
+}
+
+function refundOf(original: bigint, current: bigint, value: bigint): number {
+  if (original === current) return original !== 0n && value === 0n ? SLOT_CLEAR_REFUND : 0;
+  let refund = 0;
+  if (original !== 0n && current === 0n) refund -= SLOT_CLEAR_REFUND;
+  if (original !== 0n && value === 0n) refund += SLOT_CLEAR_REFUND;
+  // Back to where it was: all but the reading was for nothing.
+  if (value === original) refund += (original === 0n ? SLOT_SET_GAS : SLOT_RESET_GAS) - WARM_GAS;
+  return refund;
+}
+
+/** TLOAD (EIP-1153). */
+export function tload(frame: Frame): void {
+  frame.push(frame.execution.substate.transientAt(frame.self, frame.pop()));
+}
+
+/** TSTORE (EIP-1153). */
+export function tstore(frame: Frame): void {
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
+  const slot = frame.pop();
+  frame.execution.substate.setTransient(frame.self, slot, frame.pop());
+}

@@ -1,0 +1,19 @@
+/** A precompiled contract: what it costs, and what it does. Both engines run the same ones. */
+
+/** Pure; the input is the call's data. */
+export interface Precompile {
+  /** Gas; a sum beyond all numbers is Infinity. */
+  gas(input: Uint8Array): number;
+  /** Compute units: nanoseconds of the reference machine (D21). Asked only where the gas was paid. */
+  computeNs(input: Uint8Array): number;
+  /** The output; undefined where it fails, which costs all gas of the call. */
+  run(input: Uint8Array): Uint8Array | undefined;
+}
+
+/** The first bytes of the input, with zeros behind its end. */
+export function padded(input: Uint8Array, length: number): Uint8Array {
+  if (input.length >= length) return input.subarray(0, length);
+  const bytes = new Uint8Array(length);
+  bytes.set(input);
+  return bytes;
+}

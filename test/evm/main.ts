@@ -1,0 +1,69 @@
+/**
+ * `npm run test:evm`: Ethereum's state tests (Cancun) on one of the node's engines. Deviations by
+ * decision are named and count as passed; the last line is "N passed, N failed".
+ */
+import { existsSync } from "node:fs";
+import { relative } from "node:path";
+import { parseArgs } from "node:util";
+import { errorMessage } from "../../chain/errors.js";
+import { deviationOf } from "./deviations.js";
+import { ENGINES } from "./engines.js";
+import { failureOf } from "./state-case.js";
+import { fixtureFiles, readCases } from "./state-fixture.js";
+
+const FAILURES_SHOWN = 100;
+const PROGRESS_MS = 10_000;
+const USAGE = `Usage: npm run test:evm -- [OPTIONS]
+
+Runs Ethereum's state tests (ethereum/tests, GeneralStateTests) for the fork Cancun.
+
+  --fixtures DIR   where the JSON files are; default: the small set in test/evm/fixtures
+  --engine NAME    ${Object.keys(ENGINES).join(" or ")}; default: causeway
+  --only TEXT      files whose path contains it
+  --help           show this text`;
+
+const { values } = parseArgs({
+  options: {
+    fixtures: { type: "string", default: "test/evm/fixtures" },
+    engine: { type: "string", default: "causeway" },
+    only: { type: "string", default: "" },
+    help: { type: "boolean", default: false },
+  },
+});
+const create = ENGINES[values.engine];
+if (values.help) {
+  console.log(USAGE);
+} else if (create === undefined || !existsSync(values.fixtures)) {
+  const what = create === undefined ? `engine ${values.engine}` : `folder ${values.fixtures}`;
+  console.error(`causeway: there is no ${what}\n\n${USAGE}`);
+  process.exitCode = 2;
+} else {
+  process.exitCode = (await runAll(create)) ? 0 : 1;
+}
+
+async function runAll(engine: NonNullable<typeof create>): Promise<boolean> {
+  const counts = { passed: 0, failed: 0, deviating: 0 };
+  let shownAt = performance.now();
+  for (const file of fixtureFiles(values.fixtures)) {
+    const label = relative(values.fixtures, file);
+    if (!label.includes(values.only)) continue;
+    for (const test of readCases(file, label)) {
+      const deviation = deviationOf(test);
+      if (deviation !== undefined) {
+        console.log(`${test.name}: left out by ${deviation.decision}: ${deviation.reason}`);
+        counts.deviating++;
+        continue;
+      }
+      const failure = await failureOf(test, engine).catch(errorMessage);
+      if (failure === undefined) counts.passed++;
+      else if (++counts.failed <= FAILURES_SHOWN) console.log(`${test.name}: ${failure}`);
+    }
+    if (performance.now() - shownAt > PROGRESS_MS) {
+      shownAt = performance.now();
+      console.log(`causeway: ${counts.passed} passed, ${counts.failed} failed, at ${label}`);
+    }
+  }
+  console.log(`causeway: ${counts.deviating} left out by decision, named above`);
+  console.log(`${counts.passed + counts.deviating} passed, ${counts.failed} failed`);
+  return counts.failed === 0 && counts.passed > 0;
+}

@@ -1,0 +1,90 @@
+/**
+ * The judgement over an exchange of the lab: what customers were promised against the chain, the
+ * kit's own reconciliation, and that no process ended by itself.
+ */
+import { expect } from "@jest/globals";
+import { createReconcileChain } from "../../../../rpc-client/reconcile-chain.js";
+import { openLedger } from "../../../../ledger/database.js";
+import { reconcile } from "../../../../ledger/books/reconcile.js";
+import { readWalletAddress } from "../../../../ledger/withdrawals/wallet-address.js";
+import { createEvmClient } from "../../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../../rpc-client/json-rpc.js";
+import path from "node:path";
+import { silentLog } from "../../services/ledger.js";
+import { until } from "../../until.js";
+import { assertMoneyKept, type Figures } from "../oracle.js";
+import type { LabExchange } from "./lab-exchange.js";
+
+/** Heals every way, waits until all is done, and checks every promise. */
+export async function prove(lab: LabExchange): Promise<Figures> {
+  await lab.heal();
+  for (const { process } of lab.members) await process.untilReady();
+  await lab.customers.registerPaid();
+  const figures = await assertMoneyKept(lab.customers, lab.witness, lab.startHeight).catch(
+    async (error: unknown) => {
+      const states = await Promise.all(lab.members.map((member) => lab.readiness(member)));
+      const said = lab.members.map(({ process }) => process.output.slice(-2_000)).join("\n---\n");
+      throw new Error(`${String(error)}\n${states.join("\n")}\n${said}`);
+    },
+  );
+  await assertBooks(lab);
+  await assertSums(lab);
+  await assertNonces(lab);
+  const ends = lab.members.flatMap(({ process }) => process.ownEnds);
+  expect(ends).toEqual([]);
+  return figures;
+}
+
+/** The kit's own reconciliation at the cursor, once it has passed all that is mined now. */
+async function assertBooks(lab: LabExchange): Promise<void> {
+  const { signal } = new AbortController();
+  const rpc = createJsonRpcClient({ url: lab.options.chain.nodeUrl });
+  const node = createEvmClient(rpc);
+  const identity = {
+    chainId: await node.chainId({ signal }),
+    genesisHash: await node.genesisHash({ signal }),
+  };
+  const url = lab.databaseUrl;
+  const database = await openLedger({ url, log: silentLog, signal, identity });
+  try {
+    const wallet = readWalletAddress(path.join(lab.home, "config", "hot-wallet.json"));
+    const head = await node.blockNumber({ signal });
+    const isPassed = async () => {
+      const [row] = await lab.query<{ height: string }>(`SELECT height FROM watch_cursor`);
+      return Number(row?.height ?? -1) >= head;
+    };
+    await until(isPassed, { timeoutMs: 60_000, what: "the watcher passes the head" });
+    const report = await reconcile(database, createReconcileChain(node, signal), wallet);
+    expect({ ...report, clean: report.clean }).toMatchObject({ clean: true });
+  } finally {
+    await database.close();
+    rpc.close();
+  }
+}
+
+/** The ledger's coins, added up by the database alone, are those of all its addresses. */
+async function assertSums(lab: LabExchange): Promise<void> {
+  const { chain, hotWallet, addresses } = lab.customers;
+  const balances = await chain.results(
+    [hotWallet, ...addresses.keys()].map((address) => ["eth_getBalance", [address, "latest"]]),
+  );
+  const onChain = balances.reduce<bigint>((sum, balance) => sum + BigInt(String(balance)), 0n);
+  const rows = await lab.query<{ sum: string }>(
+    `SELECT coalesce(sum(CASE WHEN debit ~ $1 THEN amount_units ELSE 0 END)
+                   - sum(CASE WHEN credit ~ $1 THEN amount_units ELSE 0 END), 0)::text AS sum
+       FROM posting WHERE asset = 'TOKEN'`,
+    ["^asset:(hot_wallet|wallet:|deposit_addresses)"],
+  );
+  expect(rows).toEqual([{ sum: String(onChain) }]);
+}
+
+/** Nonces that were given are those that the chain has used: no gap, none left open. */
+async function assertNonces(lab: LabExchange): Promise<void> {
+  const { customers } = lab;
+  const used = await customers.chain.call("eth_getTransactionCount", customers.hotWallet, "latest");
+  const rows = await lab.query<{ next: string; frozen: boolean }>(
+    `SELECT w.next_nonce::text AS next, coalesce(f.frozen, false) AS frozen
+       FROM hot_wallet w LEFT JOIN signing_freeze f ON f.wallet = w.wallet`,
+  );
+  expect(rows).toEqual([{ next: String(Number(used)), frozen: false }]);
+}

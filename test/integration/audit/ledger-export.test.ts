@@ -1,0 +1,314 @@
+/**
+ * Tamper evidence: what a superuser changes behind all rules is named by somebody who has nothing but
+ * the file of an export. The ledger is a real one, written by a watcher on a fake chain.
+ */
+import { createHash } from "node:crypto";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Client } from "pg";
+import { runExportLedger, runVerifyLedger } from "../../../cli/audit/ledger/commands.js";
+import type { CommandContext } from "../../../cli/command-context.js";
+import { linkRows, readHead } from "../../../ledger/tamper/chainer.js";
+import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
+import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
+import { acceptOne } from "./support.js";
+
+const BOB = "bob";
+
+let bench: WatcherBench;
+let home: string;
+let copy: TestDatabase;
+let files = 0;
+
+beforeAll(async () => {
+  bench = await WatcherBench.open();
+  home = mkdtempSync(join(tmpdir(), "causeway-export-"));
+  mkdirSync(join(home, "config"));
+  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
+  const running = bench.start();
+  for (const customer of ["alice", BOB]) {
+    const { address } = await bench.register(customer);
+    bench.pay([address, 1_000n], [address, 7n]);
+  }
+  bench.chain.mine();
+  await bench.caughtUp();
+  await running.stop();
+  await acceptOne(bench.ledger.owner, BOB, 400n);
+  while ((await linkRows(bench.ledger.database)) > 0);
+  copy = await copyTestDatabase(bench.ledger.url);
+});
+afterAll(async () => {
+  await copy?.drop();
+  await bench.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly lines: string[];
+}
+
+/** Runs a command as a person does, over a database. */
+async function run(
+  url: string,
+  work: (context: CommandContext, warn: (line: string) => void) => Promise<number>,
+  json = false,
+): Promise<Outcome> {
+  const lines: string[] = [];
+  const context = {
+    home,
+    portOffset: 0,
+    json,
+    env: { DATABASE_URL: url },
+    signal: new AbortController().signal,
+    print: (line: string) => void lines.push(line),
+  };
+  const code = await work(context, (line) => void lines.push(line));
+  return { code, lines };
+}
+
+async function exported(url: string): Promise<string> {
+  files += 1;
+  const out = join(home, `export-${files}.jsonl`);
+  const { code, lines } = await run(url, (context, warn) =>
+    runExportLedger(context, { out }, warn),
+  );
+  expect([code, lines.join("\n")]).toEqual([0, expect.stringContaining("verify ledger")]);
+  return out;
+}
+
+/** The verdict's lines, without the facts. */
+async function verdictOf(file: string, head?: string): Promise<Outcome> {
+  const options = head === undefined ? {} : { head };
+  const outcome = await run(copy.url, (context, warn) =>
+    runVerifyLedger(context, file, options, warn),
+  );
+  return { ...outcome, lines: outcome.lines.filter((line) => !line.startsWith("  ")) };
+}
+
+/** Runs statements behind all rules, as who owns the server can. */
+async function tamper(...statements: readonly string[]): Promise<void> {
+  const client = new Client({ connectionString: copy.url });
+  await client.connect();
+  try {
+    await client.query("SET session_replication_role = replica");
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+describe("an export of the ledger", () => {
+  it("proves untouched books: chain, double entry, balances", async () => {
+    const file = await exported(bench.ledger.url);
+    const { code, lines } = await run(
+      copy.url,
+      (context, warn) => runVerifyLedger(context, file, {}, warn),
+      true,
+    );
+    const verdict = JSON.parse(lines.join(""));
+    expect([code, verdict.ok, verdict.faults]).toEqual([0, true, []]);
+    const count = async (table: string) =>
+      Number(
+        (await bench.ledger.owner.query<{ n: string }>(`SELECT count(*) n FROM ${table}`))[0]?.n,
+      );
+    expect(verdict.rows).toEqual({
+      event: await count("event"),
+      entry: await count("journal_entry"),
+      deposit: 4,
+      withdrawal: 1,
+    });
+    expect(verdict.postings).toBe(await count("posting"));
+    expect(verdict.accounts[`TOKEN liability:held:${BOB}`]).toBe("-400");
+    expect(verdict.accounts["TOKEN liability:customer:alice"]).toBe("-1007");
+    // The file is bound by its last line, whatever program looks.
+    const text = readFileSync(file, "utf8");
+    const end = text.lastIndexOf("\n", text.length - 2) + 1;
+    expect(JSON.parse(text.slice(end)).sha256).toBe(
+      createHash("sha256").update(text.slice(0, end)).digest("hex"),
+    );
+  });
+
+  it("hashes rows as the rule says, as an independent program finds", async () => {
+    const lines = readFileSync(await exported(bench.ledger.url), "utf8")
+      .trim()
+      .split("\n");
+    const [ledger, ...links] = lines.map((line) => JSON.parse(line));
+    const sha = (text: string) => createHash("sha256").update(text).digest("hex");
+    let previous = sha(`causeway-chain/1\n${ledger.ledgerId}\n${ledger.genesisHash}`);
+    for (const link of links.filter(({ type }) => type === "link")) {
+      expect(link.digest).toBe(sha(JSON.stringify(link.row)));
+      previous = sha(`${previous}\n${link.n}\n${link.kind}\n${link.key}\n${link.digest}`);
+      expect(link.hash).toBe(previous);
+    }
+    expect(ledger.head).toBe(previous);
+  });
+
+  const first = (table: string, id: string) => `${id} = (SELECT min(${id}) FROM ${table})`;
+
+  it.each([
+    [
+      "the amount of a posting",
+      "posting",
+      `UPDATE posting SET amount_units = amount_units + 1 WHERE ${first("posting", "id")}`,
+      /^TAMPERED: journal entry 1 \(wallet-inflow:0-0-0\) was changed after link \d+ .*"1000001"/,
+    ],
+    [
+      "who is credited",
+      "posting",
+      `UPDATE posting SET credit = 'liability:customer:alice'
+        WHERE id = (SELECT min(id) FROM posting WHERE credit = 'liability:customer:${BOB}')`,
+      /^TAMPERED: journal entry \d+ \(deposit:2-/,
+    ],
+    [
+      "the height of an entry",
+      "journal_entry",
+      `UPDATE journal_entry SET effective_height = 5 WHERE ${first("journal_entry", "id")}`,
+      /^TAMPERED: journal entry 1 /,
+    ],
+    [
+      "an event",
+      "event",
+      `UPDATE event SET type = 'deposit.forged' WHERE ${first("event", "seq")}`,
+      /^TAMPERED: event 1 \(deposit\.forged\) was changed/,
+    ],
+    [
+      "a deposit's amount",
+      "deposit",
+      `UPDATE deposit SET amount_units = 9 WHERE ${first("deposit", "seq")}`,
+      /^TAMPERED: deposit 1 \(1-0-\d\) was changed/,
+    ],
+    [
+      "what a withdrawal pays",
+      "withdrawal",
+      `UPDATE withdrawal SET amount_units = 1`,
+      /^TAMPERED: withdrawal 1 \(.*\) was changed/,
+    ],
+    [
+      "a link",
+      "chain_link",
+      `UPDATE chain_link SET digest = repeat('0', 64) WHERE n = 2`,
+      /^TAMPERED: link 2 \(.*\) has another hash/,
+    ],
+    [
+      "a balance",
+      "customer_balance",
+      `UPDATE customer_balance SET available_units = 5 WHERE customer_id = 'alice'`,
+      /^TAMPERED: the balance of TOKEN liability:customer:alice is kept as 5, and .* 1007/,
+    ],
+  ] as const)("names %s", async (_what, table, statement, expected) => {
+    // The CHECK of the chain's hashes holds for superusers too: it goes first.
+    await tamper(
+      "ALTER TABLE chain_link DROP CONSTRAINT IF EXISTS chain_link_hash",
+      `CREATE TABLE kept AS SELECT * FROM ${table}`,
+      statement,
+    );
+    const { code, lines } = await verdictOf(await exported(copy.url));
+    expect(code).toBe(1);
+    expect(lines[0]).toMatch(expected);
+    await tamper(
+      `DELETE FROM ${table}`,
+      `INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT * FROM kept`,
+      "DROP TABLE kept",
+    );
+    expect((await verdictOf(await exported(copy.url))).lines).toEqual([
+      expect.stringMatching(/^Nothing was changed/),
+    ]);
+  });
+
+  it("names a row that is gone, and one that was put among older ones", async () => {
+    const [row] = await bench.ledger.owner.query<{ seq: string }>(
+      `SELECT max(seq)::text AS seq FROM event`,
+    );
+    await tamper(`CREATE TABLE kept AS SELECT * FROM event WHERE seq = ${row?.seq}`);
+    await tamper(`DELETE FROM event WHERE seq = ${row?.seq}`);
+    expect((await verdictOf(await exported(copy.url))).lines[0]).toMatch(
+      new RegExp(`^TAMPERED: event ${row?.seq} is gone: link \\d+ was about it`),
+    );
+    await tamper("INSERT INTO event SELECT * FROM kept", "DROP TABLE kept");
+    // As if these rows were linked long ago.
+    await tamper(
+      `UPDATE chain_cursor SET row_key = 1000 WHERE kind = 'entry'`,
+      `INSERT INTO journal_entry (id, kind, idem_key) OVERRIDING SYSTEM VALUE
+       VALUES (900, 'ledger.adjustment', 'forged')`,
+    );
+    expect((await verdictOf(await exported(copy.url))).lines[0]).toBe(
+      "TAMPERED: journal entry 900 (forged) was put among rows that had their links",
+    );
+    await tamper("DELETE FROM journal_entry WHERE id = 900");
+  });
+
+  it("is known for another one when the whole chain was written anew", async () => {
+    const { hash } = await readHead(bench.ledger.database);
+    await tamper(
+      "UPDATE event SET type = 'deposit.forged' WHERE seq = 1",
+      "DELETE FROM chain_link",
+    );
+    await tamper("UPDATE chain_cursor SET row_key = 0");
+    const file = await exported(copy.url);
+    expect((await verdictOf(file)).code).toBe(0);
+    expect((await verdictOf(file, hash)).lines).toEqual([
+      `TAMPERED: no link has the hash ${hash}: this is another chain than the known one`,
+    ]);
+  });
+
+  it("that is cut short or edited is refused as a file", async () => {
+    const file = await exported(bench.ledger.url);
+    const text = readFileSync(file, "utf8");
+    const lines = text.trimEnd().split("\n");
+    const broken: readonly (readonly [string, RegExp])[] = [
+      [`${lines.slice(0, -1).join("\n")}\n`, /breaks off/],
+      [`${lines.slice(0, -2).join("\n")}\n${lines.at(-1)}\n`, /last line does not fit/],
+      [text.replace("liability:customer:alice", "liability:customer:malory"), /does not fit/],
+      [text.replace("causeway-ledger-export/1", "causeway-ledger-export/2"), /line 1/],
+      ["{", /no JSON/],
+    ];
+    for (const [content, reason] of broken) {
+      const path = join(home, "broken.jsonl");
+      writeFileSync(path, content);
+      const { code, lines: said } = await verdictOf(path);
+      expect([code, said.join("\n")]).toEqual([2, expect.stringMatching(reason)]);
+    }
+    appendFileSync(file, "{}\n");
+    expect((await verdictOf(file)).code).toBe(2);
+    const again = await run(bench.ledger.url, (context, warn) =>
+      runExportLedger(context, { out: file }, warn),
+    );
+    expect([again.code, again.lines.join("")]).toEqual([2, expect.stringContaining("Cannot make")]);
+  });
+});
+
+describe("the chain of links", () => {
+  it("is appended to by one at a time, and never changed", async () => {
+    const { database, owner } = bench.ledger;
+    await owner.query(
+      `WITH next AS (UPDATE event_counter SET seq = seq + 1 RETURNING seq)
+       INSERT INTO event (seq, epoch, type, data) SELECT seq, 1, 'deposit.detected', '{}' FROM next`,
+    );
+    const before = await readHead(database);
+    await Promise.all([linkRows(database), linkRows(database), linkRows(database)]);
+    expect((await readHead(database)).n).toBe(before.n + 1);
+    for (const change of [
+      "UPDATE chain_link SET digest = digest",
+      "DELETE FROM chain_link",
+      "UPDATE chain_cursor SET row_key = row_key - 1 WHERE row_key > 0 OR true",
+      `INSERT INTO chain_link SELECT n + 1, kind, row_key + 1000, digest, hash, repeat('0', 64)
+         FROM chain_link ORDER BY n DESC LIMIT 1`,
+      `INSERT INTO chain_link
+       SELECT n + 5, kind, row_key + 1000, digest, hash, encode(sha256(convert_to(hash || E'\\n' ||
+              (n + 5) || E'\\n' || kind || E'\\n' || (row_key + 1000) || E'\\n' || digest, 'UTF8')),
+              'hex') FROM chain_link ORDER BY n DESC LIMIT 1`,
+    ]) {
+      await expect(owner.query(change)).rejects.toThrow();
+    }
+  });
+});

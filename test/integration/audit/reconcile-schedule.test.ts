@@ -1,0 +1,151 @@
+/** Breaks between books and chain: where they begin, and that they are looked for without being asked. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { toChecksumAddress } from "../../../chain/address.js";
+import {
+  reconcileOnce,
+  registerReconcileFigures,
+  runReconcileLoop,
+} from "../../../deposit-watcher/reconcile-loop.js";
+import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
+import { DEPOSIT_ADDRESSES, HOT_WALLET } from "../../../ledger/books/accounts.js";
+import { reconcile } from "../../../ledger/books/reconcile.js";
+import { lastRun } from "../../../ledger/books/reconcile-runs.js";
+import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
+import { until } from "../../helpers/until.js";
+
+const { signal } = new AbortController();
+/** Blocks before, between and after what nobody asked for. */
+const QUIET = 40;
+
+let bench: WatcherBench;
+let deposit: string;
+/** Balances that the bisection asked for. */
+let asked = 0;
+const metrics = createMetrics({ processMetrics: false });
+const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
+
+const quiet = () => {
+  for (let block = 0; block < QUIET; block += 1) bench.chain.mine();
+};
+const parts = () => ({
+  database: bench.ledger.database,
+  node: bench.node,
+  hotWallet: HOT,
+  log: silentLog,
+});
+const chain = () => {
+  const real = createReconcileChain(bench.node, signal);
+  const balances: typeof real.balances = (queries) => {
+    asked += queries.length;
+    return real.balances(queries);
+  };
+  return { ...real, balances };
+};
+
+beforeAll(async () => {
+  bench = await WatcherBench.open();
+  registerReconcileFigures(metrics, { database: bench.ledger.database, clock });
+  bench.start();
+  const { address } = await bench.register("alice");
+  deposit = address;
+  bench.pay([address, 1_000n]);
+  quiet();
+  await bench.caughtUp();
+});
+afterAll(() => bench.close());
+
+const figure = async (name: string) =>
+  new RegExp(`^causeway_reconcile_${name} (\\S+)$`, "m").exec(await metrics.page())?.[1];
+
+describe("a reconciliation on a schedule", () => {
+  it("is made by one process, kept, and counted", async () => {
+    expect(await figure("age_seconds")).toBe("-1");
+    const controller = new AbortController();
+    const loops = ["one", "two"].map((owner) =>
+      runReconcileLoop({ ...parts(), owner, intervalMs: 3_600_000, clock }, controller.signal),
+    );
+    await until(async () => (await lastRun(bench.ledger.database)) !== undefined, {
+      timeoutMs: 10_000,
+    });
+    controller.abort();
+    await Promise.all(loops);
+    const rows = await bench.ledger.owner.query("SELECT clean, findings FROM reconcile_run");
+    expect(rows).toEqual([{ clean: true, findings: [] }]);
+    expect(await figure("clean")).toBe("1");
+    expect(await figure("height")).toBe(`${bench.chain.head}`);
+    expect(Number(await figure("age_seconds"))).toBeGreaterThanOrEqual(0);
+    await expect(bench.ledger.owner.query("DELETE FROM reconcile_run")).rejects.toThrow();
+  });
+});
+
+describe("a break", () => {
+  it("is followed to the block and the transaction that began it", async () => {
+    const theft = bench.chain.payment(HOT, STRANGER, 500n, 21n);
+    const { height } = bench.chain.mine([theft]);
+    quiet();
+    const second = bench.chain.payment(HOT, STRANGER, 7n, 21n);
+    const later = bench.chain.mine([second]);
+    quiet();
+    await bench.caughtUp();
+    const report = await reconcile(bench.ledger.database, chain(), HOT);
+    asked = 0;
+    const found = await bisectBreaks(bench.ledger.database, chain(), report);
+    expect(found).toMatchObject([
+      { account: HOT_WALLET, address: HOT, height, causes: [{ txHash: theft.hash }] },
+    ]);
+    expect(found.map(divergenceText)).toEqual([
+      `${toChecksumAddress(HOT)} differs since block ${height}: ${theft.hash}`,
+    ]);
+    // The whole chain is some 120 blocks: seven halvings, and both ends.
+    expect(asked).toBeLessThanOrEqual(10);
+    // What is on its way is explained elsewhere: the search goes on behind it.
+    const known = report.lines.map((line) => ({
+      ...line,
+      breaks: line.breaks.map((one) => ({
+        ...one,
+        causes: one.causes.filter(({ txHash }) => txHash !== theft.hash),
+      })),
+    }));
+    const behind = await bisectBreaks(bench.ledger.database, chain(), { ...report, lines: known });
+    expect(behind).toMatchObject([{ height: later.height, causes: [{ txHash: second.hash }] }]);
+  });
+
+  it("of a deposit address is followed, too, and all of it is kept and counted", async () => {
+    const leak = bench.chain.payment(deposit as typeof HOT, STRANGER, 300n, 1n);
+    const { height } = bench.chain.mine([leak]);
+    quiet();
+    await bench.caughtUp();
+    await reconcileOnce(parts(), signal);
+    const run = await lastRun(bench.ledger.database);
+    expect(run?.clean).toBe(false);
+    const text = run?.findings.join("\n") ?? "";
+    expect(text).toContain(`${DEPOSIT_ADDRESSES}: ${toChecksumAddress(deposit as typeof HOT)}`);
+    expect(text).toContain(`differs since block ${height}: ${leak.hash}`);
+    expect(text).toContain(`${toChecksumAddress(HOT)} differs since block`);
+    expect(await figure("clean")).toBe("0");
+    expect(await figure("findings")).toBe(`${run?.findings.length}`);
+  });
+
+  it("from before the first watched block is said to be that", async () => {
+    const line = {
+      account: HOT_WALLET,
+      breaks: [
+        {
+          address: STRANGER,
+          ledgerAtoken: 1n,
+          chainAtoken: 0n,
+          differenceAtoken: -1n,
+          causes: [],
+          moreCauses: 0,
+        },
+      ],
+    };
+    const report = { height: 0, lines: [line] } as unknown as Parameters<typeof bisectBreaks>[2];
+    const found = await bisectBreaks(bench.ledger.database, chain(), report);
+    expect(found).toMatchObject([{ height: undefined, causes: [] }]);
+    expect(found.map(divergenceText).join("")).toMatch(/before the first block/);
+  });
+});

@@ -1,0 +1,292 @@
+/**
+ * Reserves against liabilities: proofs over a real chain, liabilities of a real ledger, and whatever
+ * is changed in the files is refused.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { verifyMessage, Wallet } from "ethers";
+import { parseAddress } from "../../../chain/address.js";
+import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import { headerSource } from "../../../cli/audit/balance/collect.js";
+import {
+  runVerifyLiability,
+  runVerifyReserves,
+  type VerifyLiabilityOptions,
+} from "../../../cli/audit/reserves/commands.js";
+import {
+  encodeLiability,
+  parseLiability,
+  verifyLiability,
+} from "../../../cli/audit/reserves/liability-file.js";
+import { type MadeReserves, makeReserves } from "../../../cli/audit/reserves/make-reserves.js";
+import {
+  encodeReserves,
+  parseReserves,
+  type ReservesContents,
+} from "../../../cli/audit/reserves/reserves-file.js";
+import { verifyReserves } from "../../../cli/audit/reserves/verify-reserves.js";
+import {
+  customerAccount,
+  DEPOSIT_ADDRESSES,
+  heldAccount,
+  parseCustomerId,
+  SUSPENSE,
+} from "../../../ledger/books/accounts.js";
+import { postJournals } from "../../../ledger/books/journal.js";
+import { readLiabilities, SUSPENSE_HOLDER } from "../../../ledger/books/liabilities.js";
+import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
+import { proofNodeOf } from "../../helpers/chains/proof-node.js";
+import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+
+const wallet = new Wallet(`0x${"11".repeat(32)}`);
+const HOT = parseAddress(wallet.address);
+const DEPOSITS = parseAddress(`0x${"5e".repeat(20)}`);
+const PAID = 1_000_000n;
+const HEIGHT = 3;
+const keys = [{ address: HOT, privateKey: Buffer.from("11".repeat(32), "hex") }];
+const { signal } = new AbortController();
+
+let chain: CometTestChain;
+let genesis: Genesis;
+let ledger: TestLedger;
+let folder: string;
+let made: MadeReserves;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "causeway-reserves-"));
+  chain = await CometTestChain.open(wallet.address);
+  genesis = {
+    ...chain.chain.genesis,
+    validators: VALIDATOR_KEYS.map(({ publicKey }, index) => ({
+      address: validatorAddress(publicKey),
+      publicKey: Buffer.from(publicKey).toString("base64"),
+      power: 10 + index,
+    })),
+  };
+  const fields = { type: 0, chainId: 6940, nonce: 0, gasLimit: 21_000, gasPrice: 25_000_000 };
+  const payment = await wallet.signTransaction({ ...fields, to: DEPOSITS, value: PAID });
+  for (let height = 1; height <= HEIGHT + 2; height += 1) {
+    await chain.mine(height === 2 ? [payment] : []);
+  }
+  ledger = await openTestLedger();
+  await fillBooks();
+  made = await make();
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([chain?.close(), ledger?.drop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Credits of block 2, a hold, coins of nobody, a deposit on its way, and a credit of block 5. */
+async function fillBooks(): Promise<void> {
+  const { owner } = ledger;
+  await owner.query(`INSERT INTO customer (id) VALUES ('alice'), ('bob')`);
+  const [alice, bob] = [parseCustomerId("alice"), parseCustomerId("bob")];
+  const asset = "TOKEN";
+  const credit = (key: string, height: number, to: typeof SUSPENSE, amountUnits: bigint) => ({
+    kind: "deposit.credit",
+    idemKey: key,
+    effectiveHeight: height,
+    postings: [{ asset, debit: DEPOSIT_ADDRESSES, credit: to, amountUnits }],
+  });
+  await owner.transaction(async (tx) => {
+    await postJournals(tx, [
+      credit("a", 2, customerAccount(alice), 700n),
+      credit("b", 2, customerAccount(bob), 200n),
+      credit("c", 2, SUSPENSE, 30n),
+      credit("later", 5, customerAccount(bob), 999n),
+    ]);
+    const hold = { asset, debit: customerAccount(alice), credit: heldAccount(alice) };
+    await postJournals(tx, [
+      {
+        kind: "withdrawal.hold",
+        idemKey: "hold",
+        effectiveHeight: null,
+        postings: [{ ...hold, amountUnits: 100n }],
+      },
+    ]);
+  });
+  await owner.query(
+    `INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+     VALUES (0, $1, 'bob', 0, true)`,
+    [DEPOSITS],
+  );
+  await owner.query(
+    `INSERT INTO deposit (id, address, customer_id, asset, amount_units, status, height, block_hash,
+                          tx_hash, tx_index, op_index)
+     VALUES ('3-0-0', $1, 'bob', 'TOKEN', 5, 'detected', 3, $2, $2, 0, 0)`,
+    [DEPOSITS, `0x${"0".repeat(64)}`],
+  );
+  await owner.query(`UPDATE watch_cursor SET height = 5, block_hash = $1`, [`0x${"0".repeat(64)}`]);
+}
+
+async function make(): Promise<MadeReserves> {
+  const books = await readLiabilities(ledger.owner, { height: HEIGHT, hotWallet: HOT });
+  const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });
+  const node = proofNodeOf(() => chain);
+  const source = { node, headers, genesis, height: HEIGHT, signal };
+  return makeReserves({ source, books, keys, nonce: "auditor 7" });
+}
+
+const verify = (contents: ReservesContents) =>
+  verifyReserves(parseReserves(encodeReserves(contents)), genesis);
+
+const liabilityOf = (customerId: string) => {
+  const found = made.liabilities.find((liability) => liability.customerId === customerId);
+  if (found === undefined) throw new Error(`no liability to ${customerId}`);
+  return found;
+};
+
+describe("liabilities", () => {
+  it("are what is owed as of a block, on its way or in suspense included", async () => {
+    const { liabilities, addresses } = await readLiabilities(ledger.owner, {
+      height: HEIGHT,
+      hotWallet: HOT,
+    });
+    expect(liabilities).toEqual([
+      { asset: "TOKEN", customerId: "alice", units: 700n },
+      { asset: "TOKEN", customerId: "bob", units: 205n },
+      { asset: "TOKEN", customerId: SUSPENSE_HOLDER, units: 30n },
+    ]);
+    expect(addresses).toEqual([
+      { address: HOT, role: "hot-wallet" },
+      { address: DEPOSITS, role: "deposit-address" },
+    ]);
+    await expect(
+      readLiabilities(ledger.owner, { height: 6, hotWallet: HOT }),
+    ).rejects.toMatchObject({ code: "HEIGHT_NOT_BOOKED" });
+  });
+});
+
+describe("a proof of reserves", () => {
+  it("proves every account at one block, and what is owed", async () => {
+    const proven = await verify(made.contents);
+    const view = chain.chain.view;
+    expect(proven).toMatchObject({ accounts: 2, wallets: 1, owedAtoken: 935n, isCovered: true });
+    expect(proven.block.blockHash).toBe(view.block(HEIGHT)?.block.hash);
+    const states = await Promise.all(
+      [HOT, DEPOSITS].map((address) => view.proof(address, [], HEIGHT, signal)),
+    );
+    const held = states.map(({ account }) => account.balanceAtoken);
+    expect(held[1]).toBe(PAID);
+    expect(proven.reservesAtoken).toBe(held.reduce((sum, units) => sum + units, 0n));
+    const [signature] = made.contents.signatures;
+    const text = [
+      "causeway-reserves/1: we hold the key of this address, and owe what this root stands for.",
+      `chain: ${genesis.cosmosChainId}`,
+      `height: ${HEIGHT}`,
+      `block: ${proven.block.blockHash}`,
+      `liabilities: ${proven.liabilitiesRoot}`,
+      "nonce: auditor 7",
+    ].join("\n");
+    expect(verifyMessage(text, signature?.signature ?? "")).toBe(wallet.address);
+  });
+
+  it("is refused with anything changed", async () => {
+    const good = made.contents;
+    const [hot, deposits] = good.accounts;
+    const [root] = good.liabilities;
+    if (hot === undefined || deposits === undefined || root === undefined) throw new Error("parts");
+    const changed: readonly ReservesContents[] = [
+      { ...good, accounts: [hot, hot] },
+      { ...good, accounts: [hot, { ...deposits, accountProof: hot.accountProof }] },
+      { ...good, accounts: [hot, { ...deposits, accountProof: [] }] },
+      { ...good, liabilities: [{ ...root, sumUnits: 1n }] },
+      { ...good, liabilities: [] },
+      { ...good, nonce: "auditor 8" },
+      { ...good, height: HEIGHT - 1 },
+      { ...good, signatures: [] },
+      { ...good, signatures: [{ address: HOT, signature: `0x${"00".repeat(65)}` }] },
+      { ...good, accounts: [hot, { ...deposits, role: "hot-wallet" }] },
+      { ...good, chainId: "chain_1-1" },
+    ];
+    for (const contents of changed) {
+      await expect(verify(contents)).rejects.toMatchObject({ code: "NOT_PROVEN" });
+    }
+    // Fewer accounts prove less, and nothing false.
+    const fewer = await verify({ ...good, accounts: [hot] });
+    expect(fewer.reservesAtoken).toBeLessThan((await verify(good)).reservesAtoken);
+  });
+});
+
+describe("a customer's file", () => {
+  it("proves that what is owed is in the sum that was signed", async () => {
+    const { liabilitiesRoot } = await verify(made.contents);
+    for (const [customer, units] of [
+      ["alice", 700n],
+      ["bob", 205n],
+      [SUSPENSE_HOLDER, 30n],
+    ] as const) {
+      const file = parseLiability(encodeLiability(liabilityOf(customer)));
+      expect(file.units).toBe(units);
+      expect(verifyLiability(file)).toMatchObject({ root: { sumUnits: 935n }, liabilitiesRoot });
+    }
+    // Another look has other salts: files of two days tell nothing about the same leaf.
+    const again = await make();
+    const [one, other] = [made, again].map(({ contents }) => contents.liabilities[0]?.hash);
+    expect(one).not.toBe(other);
+  });
+
+  it("says nothing about others", () => {
+    const text = encodeLiability(liabilityOf("alice"));
+    expect(text).toContain("alice");
+    expect(text).not.toContain("bob");
+    expect(text).not.toContain(liabilityOf("bob").salt);
+  });
+
+  it("is refused with anything changed", () => {
+    const good = liabilityOf("alice");
+    const [step, ...others] = good.steps;
+    const [root] = good.roots;
+    if (step === undefined || root === undefined) throw new Error("steps");
+    for (const changed of [
+      { ...good, units: 701n },
+      { ...good, customerId: "bob" },
+      { ...good, salt: "0".repeat(64) },
+      { ...good, asset: "GOLD" },
+      { ...good, steps: others },
+      { ...good, steps: [{ ...step, sumUnits: step.sumUnits + 1n }, ...others] },
+      { ...good, steps: [{ ...step, side: step.side === "left" ? "right" : "left" }, ...others] },
+      { ...good, roots: [{ ...root, sumUnits: 934n }] },
+    ] as const) {
+      expect(() => verifyLiability(parseLiability(encodeLiability(changed)))).toThrow(
+        expect.objectContaining({ code: "NOT_PROVEN" }),
+      );
+    }
+    const negative = encodeLiability(good).replace(/"sumUnits": "\d+"/, '"sumUnits": "-5"');
+    expect(() => parseLiability(negative)).toThrow(
+      expect.objectContaining({ code: "BUNDLE_UNREADABLE" }),
+    );
+  });
+});
+
+describe("the commands", () => {
+  it("check both files offline, one against the other", async () => {
+    const write = (name: string, text: string) => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    };
+    const genesisFile = write("genesis.json", encodeGenesis(genesis));
+    const reserves = write("reserves.json", encodeReserves(made.contents));
+    const other = write("other.json", encodeReserves((await make()).contents));
+    const alice = write("alice.json", encodeLiability(liabilityOf("alice")));
+    const printed: string[] = [];
+    const context = { home: folder, portOffset: 0, json: false, env: {}, signal };
+    const shown = { ...context, print: (line: string) => void printed.push(line) };
+    const warn = (line: string) => void printed.push(line);
+    expect(await runVerifyReserves(shown, reserves, { genesis: genesisFile }, warn)).toBe(0);
+    expect(printed.at(-1)).toBe("Proven, and covered.");
+    const check = (options: VerifyLiabilityOptions) =>
+      runVerifyLiability(shown, alice, { genesis: genesisFile, ...options }, warn);
+    expect(await check({})).toBe(0);
+    expect(await check({ reserves })).toBe(0);
+    expect(printed.at(-1)).toBe("It is in the sum that the wallets signed for.");
+    expect(await check({ reserves: other })).toBe(1);
+    expect(printed.at(-1)).toContain("other liabilities");
+    expect(await check({ reserves: alice })).toBe(2);
+    expect(await runVerifyReserves(shown, alice, { genesis: genesisFile }, warn)).toBe(2);
+  });
+});

@@ -1,0 +1,166 @@
+/** Statements of customers over books that a watcher wrote: sums, evidence, both forms. */
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { runStatement, type StatementOptions } from "../../../cli/audit/statement/command.js";
+import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
+import { acceptOne } from "./support.js";
+
+let bench: WatcherBench;
+let home: string;
+/** Between the two deposits. */
+let middle: string;
+
+const moment = async () => {
+  const [row] = await bench.ledger.owner.query<{ at: Date }>("SELECT clock_timestamp() AS at");
+  // Milliseconds: the next one lies behind everything that is committed.
+  return new Date((row?.at.getTime() ?? 0) + 1).toISOString();
+};
+
+async function credited(customer: string, amountUnits: bigint): Promise<void> {
+  const { address } = await bench.register(customer);
+  bench.pay([address, amountUnits]);
+  bench.chain.mine();
+  await bench.caughtUp();
+}
+
+beforeAll(async () => {
+  bench = await WatcherBench.open();
+  home = mkdtempSync(join(tmpdir(), "causeway-statement-"));
+  mkdirSync(join(home, "config"));
+  writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT.slice(2) }));
+  const running = bench.start();
+  await credited("alice", 1_000n);
+  middle = await moment();
+  await credited("alice", 500n);
+  await credited("bob", 77n);
+  await running.stop();
+  await acceptOne(bench.ledger.owner, "alice", 1_200n);
+});
+afterAll(async () => {
+  await bench.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+async function write(name: string, customer: string, options: Partial<StatementOptions>) {
+  const printed: string[] = [];
+  const context = {
+    home,
+    portOffset: 0,
+    json: false,
+    env: { DATABASE_URL: bench.ledger.url },
+    signal: new AbortController().signal,
+    print: (line: string) => void printed.push(line),
+  };
+  const out = join(home, name);
+  const all = { from: "2020-01-01", to: "2100-01-01", out, ...options };
+  expect(await runStatement(context, customer, all)).toBe(0);
+  return {
+    printed,
+    json: JSON.parse(readFileSync(`${out}.json`, "utf8")),
+    csv: readFileSync(`${out}.csv`, "utf8"),
+    sums: readFileSync(`${out}.sha256`, "utf8"),
+  };
+}
+
+describe("a statement", () => {
+  it("leads from nothing over every movement to what the customer has", async () => {
+    const { json } = await write("all", "alice", {});
+    expect(json).toMatchObject({ format: "causeway-statement/1", customerId: "alice" });
+    expect(json.assets).toHaveLength(1);
+    const [{ asset, opening, movements, closing }] = json.assets;
+    expect([asset, opening, closing]).toEqual([
+      "TOKEN",
+      { availableUnits: "0", heldUnits: "0" },
+      { availableUnits: "300", heldUnits: "1200" },
+    ]);
+    type Movement = Record<"kind" | "key", string> &
+      Record<"change" | "after" | "evidence", object>;
+    expect(
+      (movements as Movement[]).map(({ kind, change, after }) => [kind, change, after]),
+    ).toEqual([
+      [
+        "deposit.credit",
+        { availableUnits: "1000", heldUnits: "0" },
+        { availableUnits: "1000", heldUnits: "0" },
+      ],
+      [
+        "deposit.credit",
+        { availableUnits: "500", heldUnits: "0" },
+        { availableUnits: "1500", heldUnits: "0" },
+      ],
+      [
+        "withdrawal.hold",
+        { availableUnits: "-1200", heldUnits: "1200" },
+        { availableUnits: "300", heldUnits: "1200" },
+      ],
+    ]);
+    const [first, , hold] = movements;
+    const rows = await bench.ledger.owner.query<Record<string, string>>(
+      `SELECT deposit.id, tx_hash, height, link.n, link.hash FROM deposit
+         JOIN journal_entry e ON e.idem_key = 'deposit:' || deposit.id
+         JOIN chain_link link ON link.kind = 'entry' AND link.row_key = e.id
+        WHERE customer_id = 'alice' ORDER BY deposit.seq`,
+    );
+    expect(first.evidence).toEqual({
+      depositId: rows[0]?.["id"],
+      withdrawalId: null,
+      txHash: rows[0]?.["tx_hash"],
+      blockNumber: Number(rows[0]?.["height"]),
+      link: { n: Number(rows[0]?.["n"]), hash: rows[0]?.["hash"] },
+    });
+    expect(hold.evidence).toMatchObject({
+      depositId: null,
+      withdrawalId: expect.any(String),
+      txHash: null,
+      link: { n: expect.any(Number) },
+    });
+  });
+
+  it("of a part begins with what was before, and ends before its end", async () => {
+    const early = await write("early", "alice", { to: middle });
+    const late = await write("late", "alice", { from: middle });
+    expect(early.json.assets[0].closing).toEqual(late.json.assets[0].opening);
+    expect(early.json.assets[0].movements).toHaveLength(1);
+    expect(late.json.assets[0].movements).toHaveLength(2);
+    const { json } = await write("other", "bob", {});
+    expect(json.assets[0].closing).toEqual({ availableUnits: "77", heldUnits: "0" });
+  });
+
+  it("says the same in both forms, each with its SHA-256", async () => {
+    const { csv, sums, json, printed } = await write("forms", "alice", {});
+    const [head, ...lines] = csv.trimEnd().split("\r\n");
+    const names = head?.split(",") ?? [];
+    const cells = lines.map((line) =>
+      Object.fromEntries(line.split(",").map((cell, index) => [names[index], cell])),
+    );
+    expect(cells.map(({ line }) => line)).toEqual([
+      "opening",
+      "movement",
+      "movement",
+      "movement",
+      "closing",
+    ]);
+    const changes = cells.reduce((sum, row) => sum + BigInt(row["available_change"] ?? 0), 0n);
+    expect(changes.toString()).toBe(json.assets[0].closing.availableUnits);
+    expect(cells.at(-1)).toMatchObject({ available_after: "300", held_after: "1200" });
+    expect(cells[1]?.["transaction"]).toBe(json.assets[0].movements[0].evidence.txHash);
+    const sum = createHash("sha256").update(csv).digest("hex");
+    expect(sums.split("\n")[1]).toBe(`${sum}  forms.csv`);
+    expect(printed.join("\n")).toContain(sum);
+  });
+
+  it("is refused for nobody, and for no time", async () => {
+    await expect(write("x", "nobody", {})).rejects.toMatchObject({ code: "UNKNOWN_CUSTOMER" });
+    for (const wrong of [
+      { from: "yesterday" },
+      { from: "2026-11-02", to: "2026-11-01" },
+      { to: "2026-11-01T00:00:00" },
+    ]) {
+      await expect(write("x", "alice", wrong)).rejects.toMatchObject({ code: "USAGE" });
+    }
+    await expect(write("all", "alice", {})).rejects.toThrow(/another name/);
+  });
+});

@@ -1,0 +1,120 @@
+/**
+ * Deliveries as they travel: over TLS, and to the receiver of the guide's chapter, run as it stands.
+ */
+import { spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "@jest/globals";
+import { transformSync } from "@swc/core";
+import { createMessage } from "../../../deposit-watcher/webhooks/delivery.js";
+import { guardedPost } from "../../../runtime/http/outgoing/guarded-post.js";
+import { guideFiles, outputOf, temporaryFolders } from "../../helpers/guide.js";
+import { freePort } from "../../helpers/ports.js";
+import { compiledFolder } from "../../helpers/services/services.js";
+import { until } from "../../helpers/until.js";
+
+const SECRET = "whsec_of-the-test-which-is-long-enough-to-be-one";
+const folders = temporaryFolders();
+afterAll(() => folders.removeAll());
+
+describe("a delivery over TLS", () => {
+  const folder = join("test", "fixtures", "tls");
+  const read = (name: string) => readFileSync(join(folder, name), "utf8");
+
+  it("goes to the checked address, for the name's certificate, and to no other's", async () => {
+    const names: string[] = [];
+    const hosts: unknown[] = [];
+    const server = createServer(
+      {
+        key: read("key.pem"),
+        cert: read("certificate.pem"),
+        SNICallback: (name, done) => {
+          names.push(name);
+          done(null);
+        },
+      },
+      (request, response) => {
+        hosts.push(request.headers.host);
+        response.writeHead(204).end();
+      },
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const program = `
+      const { guardedPost } = await import(process.argv[1] + "/runtime/http/outgoing/guarded-post.js");
+      const post = (host) => guardedPost({
+        url: new URL("https://" + host + ":${port}/"), headers: {}, body: "{}", timeoutMs: 30000,
+        allowLoopback: true, signal: new AbortController().signal,
+        resolve: async () => ["127.0.0.1"],
+      }).then(({ status }) => status, ({ code }) => code);
+      console.log(JSON.stringify([await post("hooks.test"), await post("other.test"),
+        await post("127.0.0.1")]));`;
+    const run = async (env: Readonly<Record<string, string>>) => {
+      const command = [process.execPath, "--input-type=module", "-e", program];
+      return JSON.parse(await outputOf([...command, await compiledFolder()], ".", env));
+    };
+    try {
+      const refused = "TARGET_UNREACHABLE";
+      const trusted = { NODE_EXTRA_CA_CERTS: join(folder, "certificate.pem") };
+      expect(await run(trusted)).toEqual([204, refused, refused]);
+      expect(names).toEqual(["hooks.test", "other.test"]);
+      expect(hosts).toEqual([`hooks.test:${port}`]);
+      expect(await run({})).toEqual([refused, refused, refused]);
+    } finally {
+      server.close();
+    }
+  });
+});
+
+describe("the guide's receiver", () => {
+  it("takes what is signed by a live secret, once, and nothing else", async () => {
+    const folder = folders.make("webhooks");
+    const source = guideFiles("webhooks.md").get("receiver.ts") ?? "";
+    const { code } = transformSync(source, {
+      jsc: { parser: { syntax: "typescript" }, target: "es2022" },
+    });
+    writeFileSync(join(folder, "receiver.mjs"), code);
+    const port = await freePort();
+    const child = spawn(process.execPath, [join(folder, "receiver.mjs")], {
+      env: { ...process.env, WEBHOOK_SECRET: SECRET, PORT: `${port}` },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const lines: string[] = [];
+    child.stdout.on("data", (chunk: Buffer) => lines.push(...chunk.toString().trim().split("\n")));
+    try {
+      await until(() => lines.includes("listening"), { timeoutMs: 10_000 });
+      const event = {
+        seq: 42,
+        epoch: 1,
+        type: "deposit.credited",
+        data: { depositId: "7-0-3", note: "\u00fc" },
+        at: "2026-11-20T00:00:00.000Z",
+      };
+      const send = async (
+        secrets: readonly string[],
+        { agedMs = 0, body }: { readonly agedMs?: number; readonly body?: string } = {},
+      ) => {
+        const message = createMessage(event, { secrets, nowMs: Date.now() - agedMs });
+        const answer = await guardedPost({
+          url: new URL(`http://127.0.0.1:${port}/`),
+          ...message,
+          body: body ?? message.body,
+          timeoutMs: 30_000,
+          allowLoopback: true,
+          signal: new AbortController().signal,
+        });
+        return answer.status;
+      };
+      expect(await send([SECRET])).toBe(204);
+      expect(await send(["another", SECRET])).toBe(204);
+      expect(await send(["another"])).toBe(401);
+      expect(await send([SECRET], { agedMs: 3_600_000 })).toBe(401);
+      expect(await send([SECRET], { body: "{}" })).toBe(401);
+      expect(lines.slice(1)).toEqual(['42 deposit.credited {"depositId":"7-0-3","note":"\u00fc"}']);
+    } finally {
+      child.kill();
+    }
+  });
+});

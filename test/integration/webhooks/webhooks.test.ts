@@ -1,0 +1,522 @@
+/**
+ * Webhooks over a real database and real receivers, in the watcher's role: every event arrives at
+ * least once under one id, whatever receivers and processes do, and nobody waits for another.
+ */
+import { createHmac, randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import supertest from "supertest";
+import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
+import {
+  runAddSecret,
+  runAddWebhook,
+  runListDeliveries,
+  runListWebhooks,
+  runRedeliver,
+  runRemoveWebhook,
+  runRetireSecret,
+} from "../../../cli/webhooks/commands.js";
+import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
+import { WebhookDispatcher } from "../../../deposit-watcher/webhooks/dispatcher.js";
+import { createWebhookRoutes } from "../../../deposit-watcher/webhooks/routes.js";
+import { createWebhookMetrics } from "../../../deposit-watcher/webhooks/webhook-metrics.js";
+import { LedgerError } from "../../../ledger/errors.js";
+import { appendEvents, listEvents, type NewEvent } from "../../../ledger/events.js";
+import { holdLease } from "../../../ledger/task-lease.js";
+import {
+  claimDeliveries,
+  DEAD_UNTIL_DISABLED,
+  fillDeliveries,
+  recordOutcome,
+} from "../../../ledger/webhooks/deliveries.js";
+import { singleKeyAccess } from "../../../runtime/http/http-access.js";
+import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
+import { systemClock } from "../../../runtime/process/clock.js";
+import { createMetrics } from "../../../runtime/process/metrics.js";
+import { openDatabase, type SqlDatabase } from "../../../runtime/sql/sql.js";
+import {
+  openTestLedger,
+  roleUrl,
+  silentLog,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
+import { HOT } from "../../helpers/services/watcher.js";
+import { until } from "../../helpers/until.js";
+import { Receiver } from "../../helpers/services/receiver.js";
+
+let ledger: TestLedger;
+let database: SqlDatabase;
+let receiver: Receiver;
+let server: HttpServer;
+const told: number[] = [];
+const metrics = createMetrics({ processMetrics: false });
+
+beforeAll(async () => {
+  ledger = await openTestLedger(undefined, "watcher");
+  ({ database } = ledger);
+  receiver = await Receiver.open();
+  server = createHttpServer({
+    name: "deposit-api",
+    apiSpecPath: fileURLToPath(new URL("../../../openapi/deposit.yaml", import.meta.url)),
+    listen: { host: "127.0.0.1", port: 0 },
+    routes: createWebhookRoutes({ database, allowLocal: true, onChanged: () => undefined }),
+    access: singleKeyAccess("key"),
+    mapError: mapDepositError,
+    readiness: () => ({ ready: true }),
+    log: silentLog,
+    metrics: createMetrics({ processMetrics: false }),
+    bodyLimitBytes: 65_536,
+  });
+});
+afterAll(async () => {
+  receiver.close();
+  await ledger.drop();
+});
+
+/** Dispatchers of one test. */
+let running: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(running.map((stop) => stop()));
+  running = [];
+  receiver.manners.clear();
+  for (const { id } of (await call("get", "").expect(200)).body.webhooks) {
+    await call("delete", `/${id}`).expect(200);
+  }
+});
+
+interface StartOptions {
+  readonly allowLocal?: boolean;
+  readonly beforeTelling?: () => Promise<void>;
+}
+
+function start({ allowLocal = true, beforeTelling }: StartOptions = {}): () => Promise<void> {
+  const dispatcher = new WebhookDispatcher({
+    database,
+    guard: {
+      beforeTelling: async ({ eventSeq = 0 }) => {
+        await beforeTelling?.();
+        told.push(eventSeq);
+      },
+    },
+    owner: randomUUID(),
+    settings: { allowLocal, pollIntervalMs: 20, timeoutMs: 30_000 },
+    metrics: createWebhookMetrics(metrics, database),
+    clock: systemClock,
+    log: silentLog,
+  });
+  const controller = new AbortController();
+  const done = dispatcher.run(controller.signal);
+  const stop = () => {
+    controller.abort();
+    return done;
+  };
+  running.push(stop);
+  return stop;
+}
+
+function call(method: "get" | "post" | "delete", path: string) {
+  return supertest(server.app)[method](`/v1/webhooks${path}`).set("authorization", "Bearer key");
+}
+
+interface Made {
+  readonly id: string;
+  readonly secret: string;
+}
+
+async function add(path: string, events: readonly string[] = ["*"]): Promise<Made> {
+  const reply = await call("post", "").send({ url: receiver.url(path), events });
+  expect([reply.status, reply.body.secret]).toEqual([201, expect.stringMatching(/^whsec_/)]);
+  return reply.body as Made;
+}
+
+/** Commits events; returns their identifiers. */
+async function emit(...types: NewEvent["type"][]): Promise<string[]> {
+  const events = types.map((type) => ({ type, data: { depositId: randomUUID() } }));
+  const first = await database.transaction((tx) => appendEvents(tx, events));
+  return types.map((_, index) => `evt_1_${(first ?? 0) + index}`);
+}
+
+async function show(id: string): Promise<Record<string, unknown>> {
+  return (await call("get", `/${id}`).expect(200)).body;
+}
+
+/** Lets everything that waits for its next try be due now. */
+const makeDue = () => ledger.owner.query(`UPDATE webhook_delivery SET next_try_at = now()`);
+
+const settled = (id: string) =>
+  until(
+    async () => {
+      const { pending, behindEvents } = await show(id);
+      return pending === 0 && behindEvents === 0;
+    },
+    { timeoutMs: 10_000, what: `webhook ${id} has nothing left to send` },
+  );
+
+async function deliveriesOf(id: string): Promise<Record<string, unknown>[]> {
+  return (await call("get", `/${id}/deliveries`).expect(200)).body.deliveries;
+}
+
+const verify = (secret: string, { id, headers, body }: Receiver["received"][number]) =>
+  createHmac("sha256", secret)
+    .update(`${id}.${String(headers["causeway-timestamp"])}.${body}`)
+    .digest("hex");
+
+describe("a webhook", () => {
+  it("is told of what it asked for, from its beginning on, each event signed", async () => {
+    await emit("deposit.detected");
+    const all = await add("/all");
+    const some = await add("/some", ["deposit.credited", "withdrawal.*"]);
+    const ids = await emit("deposit.detected", "deposit.credited", "withdrawal.settled");
+    start();
+    await Promise.all([settled(all.id), settled(some.id)]);
+    expect(receiver.ids("/all").toSorted()).toEqual(ids);
+    expect(receiver.ids("/some").toSorted()).toEqual(ids.slice(1));
+    for (const one of receiver.received.filter(({ path }) => path === "/all")) {
+      expect(one.headers["causeway-signature"]).toBe(`v1=${verify(all.secret, one)}`);
+      expect(one.headers["causeway-timestamp"]).toMatch(/^[0-9]{10}$/);
+      const { id, ...event } = JSON.parse(one.body);
+      expect(id).toBe(one.id);
+      const [stored] = await listEvents(database, { afterSeq: event.seq - 1, limit: 1 });
+      expect(event).toEqual(stored);
+    }
+    // What is told is remembered in the home before.
+    const [last] = ids.slice(-1);
+    expect(`evt_1_${Math.max(...told)}`).toBe(last);
+    expect(await metrics.page()).toContain('causeway_webhook_tries_total{outcome="delivered"} 5');
+  });
+
+  it("is tried again under the same id, in time that the receiver may choose", async () => {
+    const hook = await add("/again");
+    const answers = [500, 429, 408, 204];
+    receiver.manners.set("/again", (response) => {
+      response.writeHead(answers.shift() ?? 500, { "retry-after": "60" }).end("not now");
+    });
+    const [id] = await emit("deposit.credited");
+    start();
+    for (let tries = 1; tries < 4; tries += 1) {
+      await until(async () => (await deliveriesOf(hook.id))[0]?.["lastStatus"] !== null, {
+        timeoutMs: 10_000,
+      });
+      await until(() => receiver.ids("/again").length === tries, { timeoutMs: 10_000 });
+      await until(async () => (await deliveriesOf(hook.id))[0]?.["attempts"] === tries, {
+        timeoutMs: 10_000,
+      });
+      const [row] = await ledger.owner.query<{ wait: number; error: string }>(
+        `SELECT extract(epoch FROM next_try_at - changed_at)::float AS wait, last_error AS error
+           FROM webhook_delivery WHERE webhook_id = $1`,
+        [hook.id],
+      );
+      expect(row?.error).toMatch(/^HTTP (500|429|408): not now$/);
+      expect(Math.round(row?.wait ?? 0)).toBe(60);
+      await makeDue();
+    }
+    await settled(hook.id);
+    expect(receiver.ids("/again")).toEqual([id, id, id, id]);
+    expect(await deliveriesOf(hook.id)).toMatchObject([{ status: "delivered", attempts: 4 }]);
+  });
+
+  it("that refuses for good, or points elsewhere, is not asked again", async () => {
+    const refusing = await add("/refusing");
+    const pointing = await add("/pointing");
+    receiver.manners.set("/refusing", (response) => response.writeHead(404).end("who\u0007?"));
+    receiver.manners.set("/pointing", (response) => {
+      response.writeHead(302, { location: "http://169.254.169.254/latest/meta-data/" }).end();
+    });
+    await emit("deposit.credited");
+    start();
+    await Promise.all([settled(refusing.id), settled(pointing.id)]);
+    expect(await deliveriesOf(refusing.id)).toMatchObject([
+      { status: "dead", attempts: 1, lastStatus: 404, lastError: "HTTP 404: who\ufffd?" },
+    ]);
+    expect(await deliveriesOf(pointing.id)).toMatchObject([
+      { status: "dead", lastStatus: 302, lastError: "HTTP 302: redirects are not followed" },
+    ]);
+  });
+
+  it("that hangs delays nobody else, and holds few connections", async () => {
+    const hanging = await add("/hanging");
+    const quick = await add("/quick");
+    receiver.manners.set("/hanging", () => undefined);
+    await emit(...Array.from({ length: 40 }, () => "deposit.credited" as const));
+    const stop = start();
+    await settled(quick.id);
+    expect(new Set(receiver.ids("/quick")).size).toBe(40);
+    expect(receiver.ids("/hanging")).toHaveLength(4);
+    await stop();
+    expect(await show(hanging.id)).toMatchObject({ pending: 40, dead: 0 });
+  });
+
+  it("gets what a process that died was sending, from the next one", async () => {
+    const hook = await add("/died");
+    let isHung = false;
+    receiver.manners.set("/died", () => (isHung = true));
+    const [id] = await emit("deposit.credited");
+    const stop = start();
+    await until(() => isHung, { timeoutMs: 10_000, what: "the first process sends" });
+    await stop();
+    receiver.manners.clear();
+    await makeDue();
+    start();
+    await settled(hook.id);
+    expect(receiver.ids("/died")).toEqual([id, id]);
+  });
+
+  it("that loses many deliveries in a row is switched off, says so, and can be switched on", async () => {
+    const failing = await add("/failing");
+    const other = await add("/other", ["webhook.disabled"]);
+    receiver.manners.set("/failing", (response) => response.writeHead(401).end("no"));
+    await emit(...Array.from({ length: DEAD_UNTIL_DISABLED }, () => "deposit.credited" as const));
+    const [first] = (await listEvents(database, { afterSeq: 0, limit: 1_000 })).slice(
+      -DEAD_UNTIL_DISABLED,
+    );
+    const firstSeq = first?.seq ?? 0;
+    start();
+    await until(async () => (await show(failing.id))["status"] === "disabled", {
+      timeoutMs: 10_000,
+    });
+    const shown = await show(failing.id);
+    expect(shown["reason"]).toMatch(/10 deliveries in a row .* HTTP 401: no/);
+    const page = await metrics.page();
+    expect(page).toContain(`causeway_webhook_disabled{webhook="${failing.id}"} 1`);
+    expect(page).toContain(`causeway_webhook_dead_deliveries{webhook="${failing.id}"} 10`);
+    expect(page).toContain(`causeway_webhook_disabled{webhook="${other.id}"} 0`);
+    await until(() => receiver.ids("/other").length === 1, { timeoutMs: 10_000 });
+    const [event] = receiver.received.filter(({ path }) => path === "/other");
+    expect(JSON.parse(event?.body ?? "")).toMatchObject({
+      type: "webhook.disabled",
+      data: { webhookId: failing.id, reason: shown["reason"] },
+    });
+    await settled(other.id);
+    receiver.manners.clear();
+    const before = receiver.ids("/failing").length;
+    const reply = await call("post", `/${failing.id}/redeliver`).send({ fromSeq: firstSeq + 3 });
+    expect(reply.body).toMatchObject({ status: "active", reason: null });
+    await settled(failing.id);
+    const again = receiver.ids("/failing").slice(before).toSorted();
+    // Those that were given up from there on, and the event that it was switched off.
+    expect(again).toHaveLength(DEAD_UNTIL_DISABLED - 3 + 1);
+    expect(again).toContain(`evt_1_${firstSeq + 3}`);
+    expect(await show(failing.id)).toMatchObject({ dead: 3, pending: 0, behindEvents: 0 });
+  });
+
+  it("has two live secrets at most and one at least, and shows none again", async () => {
+    const hook = await add("/secrets");
+    const second = (await call("post", `/${hook.id}/secrets`).expect(201)).body as Made;
+    const third = await call("post", `/${hook.id}/secrets`);
+    expect([third.status, third.body.code]).toEqual([409, "SECRETS_FULL"]);
+    await emit("deposit.credited");
+    start();
+    await settled(hook.id);
+    const [both] = receiver.received.filter(({ path }) => path === "/secrets");
+    const signatures = String(both?.headers["causeway-signature"]).split(",");
+    for (const { secret } of [hook, second]) {
+      expect(signatures).toContain(`v1=${both === undefined ? "" : verify(secret, both)}`);
+    }
+    const { secrets } = (await show(hook.id)) as { secrets: { id: string }[] };
+    const old = secrets.find(({ id }) => id !== second.id);
+    expect((await call("delete", `/${hook.id}/secrets/${old?.id}`)).status).toBe(200);
+    const last = await call("delete", `/${hook.id}/secrets/${second.id}`);
+    expect([last.status, last.body.code]).toEqual([409, "LAST_SECRET"]);
+    expect((await call("delete", `/${hook.id}/secrets/${old?.id}`)).status).toBe(404);
+    const listed = JSON.stringify((await call("get", "").expect(200)).body);
+    expect(listed).not.toContain("whsec_");
+    const rows = await ledger.owner.query(`SELECT id FROM webhook_secret WHERE secret = $1`, [
+      hook.secret,
+    ]);
+    expect(rows).toEqual([]);
+  });
+
+  it("in a private network gets nothing, though it was registered once", async () => {
+    const hook = await add("/private");
+    const before = receiver.received.length;
+    await emit("deposit.credited");
+    start({ allowLocal: false });
+    await settled(hook.id);
+    expect(receiver.received).toHaveLength(before);
+    // http is not even a URL that is posted to then, so that this is final.
+    expect((await deliveriesOf(hook.id))[0]).toMatchObject({ status: "dead", lastStatus: null });
+  });
+
+  it("is told nothing that the home could not remember", async () => {
+    const hook = await add("/recovery");
+    await emit("deposit.credited");
+    let refusals = 0;
+    const stop = start({
+      beforeTelling: async () => {
+        refusals += 1;
+        throw new LedgerError("RECOVERY", "the ledger is in recovery");
+      },
+    });
+    await until(() => refusals > 0, { timeoutMs: 10_000 });
+    await stop();
+    expect(receiver.ids("/recovery")).toEqual([]);
+    expect(await deliveriesOf(hook.id)).toMatchObject([{ status: "pending", attempts: 0 }]);
+  });
+});
+
+describe("the tables of webhooks", () => {
+  it("are sent from by one process at a time", async () => {
+    const lease = { task: "webhooks" as const, leaseMs: 60_000 };
+    const holders = ["one", "two", "one"];
+    const held: boolean[] = [];
+    for (const owner of holders) held.push(await holdLease(database, { ...lease, owner }));
+    expect(held).toEqual([true, false, true]);
+    await ledger.owner.query(`UPDATE task_lease SET expires_at = now() - interval '1 second'`);
+    expect(await holdLease(database, { ...lease, owner: "two" })).toBe(true);
+    await ledger.owner.query(`UPDATE task_lease SET expires_at = now() - interval '1 second'`);
+  });
+
+  it("count an answer to the last claim only", async () => {
+    const { id } = await add("/late");
+    await emit("deposit.credited");
+    await fillDeliveries(database, id);
+    const asked = { rooms: new Map([[id, 1]]), upToSeq: Number.MAX_SAFE_INTEGER, claimMs: 0 };
+    const [early] = await claimDeliveries(database, asked);
+    const [last] = await claimDeliveries(database, asked);
+    if (early === undefined || last === undefined) throw new Error("the delivery is due");
+    expect([early.attempts, last.attempts]).toEqual([1, 2]);
+    const lost = { kind: "dead", status: undefined, error: "late", delayMs: 0 } as const;
+    expect(await recordOutcome(database, early, lost)).toBe(false);
+    expect(await recordOutcome(database, last, { kind: "delivered", status: 204 })).toBe(true);
+    expect(await recordOutcome(database, last, lost)).toBe(false);
+    expect(await deliveriesOf(id)).toMatchObject([{ status: "delivered", lastError: null }]);
+  });
+
+  it("keep what they must keep, and their secrets from the worker", async () => {
+    const hook = await add("/tables");
+    const worker = await openDatabase({
+      url: roleUrl(ledger.url, "worker"),
+      migrations: [],
+      applicationName: "test",
+      poolSize: 2,
+      log: silentLog,
+      signal: new AbortController().signal,
+    });
+    await expect(worker.query("SELECT * FROM webhook_secret")).rejects.toThrow(/permission denied/);
+    await worker.close();
+    for (const change of [
+      `UPDATE webhook SET url = 'https://other.example' WHERE id = '${hook.id}'`,
+      `DELETE FROM webhook`,
+      `UPDATE webhook_secret SET secret = repeat('x', 40) WHERE webhook_id = '${hook.id}'`,
+      `INSERT INTO webhook_secret (id, webhook_id, secret)
+       SELECT 'aaaaaaaaaaa' || n, '${hook.id}', repeat('x', 40) FROM generate_series(1, 2) n`,
+      `DELETE FROM webhook_secret`,
+      `UPDATE webhook_delivery SET attempts = attempts - 1`,
+      `DELETE FROM webhook_delivery`,
+    ]) {
+      await expect(ledger.owner.query(change)).rejects.toThrow();
+    }
+  });
+});
+
+describe("causeway webhooks", () => {
+  let home: string;
+  let printed: string[] = [];
+
+  beforeAll(() => {
+    home = mkdtempSync(join(tmpdir(), "causeway-webhooks-"));
+    mkdirSync(join(home, "config"));
+    const wallet = JSON.stringify({ address: HOT.slice(2) });
+    writeFileSync(join(home, "config", "hot-wallet.json"), wallet);
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  const command = (json: boolean): LedgerCommand => ({
+    home,
+    portOffset: 0,
+    json,
+    env: {
+      DATABASE_URL: roleUrl(ledger.url, "operator"),
+      CAUSEWAY_WATCHER_WEBHOOKS_ALLOW_LOCAL: "true",
+    },
+    signal: new AbortController().signal,
+    print: (text) => void printed.push(text),
+  });
+  const json = () => JSON.parse(printed.at(-1) ?? "");
+
+  it("does all that the API does, and shows a secret once or not at all", async () => {
+    const out = join(home, "hook.secret");
+    const options = { events: "deposit.credited,withdrawal.*", description: "desk", out };
+    expect(await runAddWebhook(command(true), receiver.url("/desk"), options)).toBe(0);
+    const { id } = json();
+    const secret = readFileSync(out, "utf8").trim();
+    expect([secret, statSync(out).mode & 0o777]).toEqual([expect.stringMatching(/^whsec_/), 0o600]);
+    expect(printed.join("\n")).not.toContain(secret);
+    await expect(runAddWebhook(command(true), receiver.url("/desk"), options)).rejects.toThrow(
+      /another file/,
+    );
+    await runListWebhooks(command(true));
+    // The one whose file was taken is removed again.
+    expect(json().webhooks).toMatchObject([
+      { id, status: "active", events: ["deposit.credited", "withdrawal.*"], description: "desk" },
+    ]);
+    const [eventId] = await emit("deposit.credited");
+    start();
+    await settled(id);
+    await runListDeliveries(command(false), id, {});
+    expect(printed.at(-1)).toMatch(/deposit\.credited {2}delivered {2}1 tries/);
+    expect(await runRedeliver(command(false), id, String(eventId?.split("_")[2]))).toBe(0);
+    await until(() => receiver.ids("/desk").length === 2, { timeoutMs: 10_000 });
+    await settled(id);
+    expect(await runAddSecret(command(true), id, {})).toBe(0);
+    const second = json();
+    expect(second.secret).toMatch(/^whsec_/);
+    expect(await runRetireSecret(command(false), id, second.id)).toBe(0);
+    expect(await runRemoveWebhook(command(false), id)).toBe(0);
+    printed = [];
+    await runListWebhooks(command(false));
+    expect(printed).toEqual(["No webhooks."]);
+  });
+
+  it("refuses what cannot be", async () => {
+    const addByHand = (url: string, events = "*") => runAddWebhook(command(true), url, { events });
+    await expect(addByHand("http://10.0.0.1/")).rejects.toMatchObject({ code: "INVALID_TARGET" });
+    await expect(addByHand("https://10.0.0.1/")).rejects.toMatchObject({
+      code: "FORBIDDEN_TARGET",
+    });
+    await expect(addByHand("https://hooks.example.com/", "coins")).rejects.toMatchObject({
+      code: "INVALID_WEBHOOK",
+    });
+    await expect(runRedeliver(command(true), "nobodyhasit0", "1")).rejects.toMatchObject({
+      code: "WEBHOOK_UNKNOWN",
+    });
+    await expect(runRedeliver(command(true), "nobodyhasit0", "0")).rejects.toMatchObject({
+      code: "USAGE",
+    });
+  });
+});
+
+describe("POST /v1/webhooks", () => {
+  it.each([
+    ["no URL", { events: ["*"] }],
+    ["no events", { url: "https://hooks.example.com/" }],
+    ["an empty list of events", { url: "https://hooks.example.com/", events: [] }],
+    ["an unknown kind of event", { url: "https://hooks.example.com/", events: ["coins.*"] }],
+    ["http to elsewhere", { url: "http://hooks.example.com/", events: ["*"] }],
+    ["a private address", { url: "https://10.0.0.1/", events: ["*"] }],
+    ["a metadata service", { url: "https://169.254.169.254/", events: ["*"] }],
+    ["a user in the URL", { url: "https://a:b@hooks.example.com/", events: ["*"] }],
+    ["an unknown field", { url: "https://hooks.example.com/", events: ["*"], secret: "mine" }],
+  ])("refuses %s", async (_what, body) => {
+    const reply = await call("post", "").send(body);
+    expect([reply.status, reply.body.code]).toEqual([422, "INVALID_FIELD"]);
+  });
+
+  it("answers 404 for webhooks that are not there", async () => {
+    const hook = await add("/gone");
+    await call("delete", `/${hook.id}`).expect(200);
+    for (const [method, path, body] of [
+      ["get", "", undefined],
+      ["delete", "", undefined],
+      ["post", "/redeliver", { fromSeq: 1 }],
+      ["post", "/secrets", undefined],
+      ["get", "/deliveries", undefined],
+    ] as const) {
+      const reply = await call(method, `/${hook.id}${path}`).send(body);
+      expect([path, reply.status, reply.body.code]).toEqual([path, 404, "NOT_FOUND"]);
+    }
+  });
+});

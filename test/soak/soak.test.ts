@@ -1,0 +1,118 @@
+/**
+ * Rounds of random faults over real processes, each judged: `npm run test:soak`. Several exchanges
+ * share a chain; each lives for some rounds, so that what is judged stays small.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { pause } from "../helpers/faults/bench.js";
+import { prove } from "../helpers/faults/lab/judge.js";
+import { LabChain } from "../helpers/faults/lab/lab-chain.js";
+import { type Backend, LabExchange } from "../helpers/faults/lab/lab-exchange.js";
+import { redisProgram } from "../helpers/faults/lab/own-redis.js";
+import { addTallies, EMPTY_TALLY, type Tally, tallyPayouts } from "../helpers/faults/tally.js";
+import { kitOffset } from "../helpers/kit.js";
+import { restoreLedger } from "./restore.js";
+import { STRIKES, unsettle } from "./strikes.js";
+
+const rounds = Number(process.env["CAUSEWAY_SOAK_ROUNDS"] ?? 3);
+const seed = Number(process.env["CAUSEWAY_SOAK_SEED"] ?? 1);
+const atOnce = Math.min(Number(process.env["CAUSEWAY_SOAK_AT_ONCE"] ?? 3), rounds);
+
+/** Rounds of one exchange: the judge reads everything since its first block each time. */
+const ROUNDS_PER_EXCHANGE = 20;
+
+/** In one of so many rounds the database comes back from an older copy. */
+const ROUNDS_PER_RESTORE = Number(process.env["CAUSEWAY_SOAK_ROUNDS_PER_RESTORE"] ?? 10);
+
+const MAX_STRIKES = 3;
+const MAX_GAP_MS = 500;
+
+/** Time for all rounds; only tells a run that hangs from one that ends. */
+const TIMEOUT_MS = 600_000 + rounds * 60_000;
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+let chain: LabChain;
+let nextRound = 1;
+let totals: Tally = EMPTY_TALLY;
+const failures: string[] = [];
+
+beforeAll(async () => {
+  chain = await LabChain.open(kitOffset(1));
+});
+afterAll(() => chain?.close());
+
+describe("rounds of random faults", () => {
+  it(
+    "lose and double nothing",
+    async () => {
+      say(`soak: ${rounds} rounds, seed ${seed}, ${atOnce} exchanges at a time`);
+      await Promise.all(Array.from({ length: atOnce }, (_, lane) => runLane(lane)));
+      const { paidOnce, doubled, missing, stuck, refused } = totals;
+      say(
+        `soak: ${nextRound - 1} rounds, seed ${seed}: paid once ${paidOnce}, doubled ${doubled}, ` +
+          `missing ${missing}, stuck ${stuck}, refused as they had to ${refused}; ` +
+          `${failures.length} rounds failed`,
+      );
+      expect(failures).toEqual([]);
+      expect({ doubled, missing, stuck }).toEqual({ doubled: 0, missing: 0, stuck: 0 });
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** Exchange after exchange until all rounds are given out; a failed round ends its exchange. */
+async function runLane(lane: number): Promise<void> {
+  for (let life = 0; nextRound <= rounds; life += 1) {
+    const isOnRedis = (lane + life) % 2 === 1 && redisProgram() !== undefined;
+    const backend: Backend = isOnRedis ? "redis" : "postgres";
+    const own = (seed + lane * 1_000_003 + life * 7_919) >>> 0;
+    const lab = await LabExchange.open({ chain, backend, seed: own, hasOwnPostgres: true });
+    let before: Tally = EMPTY_TALLY;
+    try {
+      for (let count = 0; count < ROUNDS_PER_EXCHANGE && nextRound <= rounds; count += 1) {
+        const round = nextRound;
+        nextRound += 1;
+        before = await runRound(lab, round, before);
+      }
+    } catch (error) {
+      failures.push(String(error));
+      say(`FAILED (exchange seed ${own} on ${backend}): ${String(error).slice(0, 4_000)}`);
+    } finally {
+      totals = addTallies(totals, before);
+      await lab.close();
+    }
+  }
+}
+
+/** One round. @returns the tally of its exchange so far */
+async function runRound(lab: LabExchange, round: number, before: Tally): Promise<Tally> {
+  const { random, customers } = lab;
+  const isRestore = random.integer(ROUNDS_PER_RESTORE) === 0;
+  const possible = STRIKES.filter((each) => each.isOfRedis !== true || lab.redis !== undefined);
+  const strikes = isRestore
+    ? [{ name: "older database", run: restoreLedger }]
+    : Array.from({ length: 1 + random.integer(MAX_STRIKES) }, () => random.pick(possible));
+  unsettle(lab);
+  const working = lab.work(1 + random.integer(2));
+  working.catch(() => undefined);
+  if (isRestore) await working;
+  for (const strike of strikes) {
+    await pause(random.integer(MAX_GAP_MS));
+    await strike.run(lab);
+  }
+  await working;
+  const fault = await prove(lab).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  const head = await customers.chain.height();
+  const tally = await tallyPayouts(customers, await customers.chain.blocks(lab.startHeight, head));
+  const names = strikes.map(({ name }) => name).join(", ");
+  say(
+    `round ${round} seed ${lab.options.seed} ${lab.options.backend}: paid once ` +
+      `${tally.paidOnce - before.paidOnce}, doubled ${tally.doubled - before.doubled}, missing ` +
+      `${tally.missing - before.missing}, stuck ${tally.stuck - before.stuck} (${names})`,
+  );
+  if (fault !== undefined) throw new Error(`round ${round} (${names})`, { cause: fault });
+  return tally;
+}

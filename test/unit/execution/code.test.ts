@@ -1,0 +1,34 @@
+/** Code is made ready where it runs, and what is kept of it has a bound. */
+import { describe, expect, it } from "@jest/globals";
+import { prepareBlock, prepareCode } from "../../../node/execution/interpreter/code.js";
+
+const code = (hex: string) => new Uint8Array(Buffer.from(hex, "hex"));
+
+describe("prepared code", () => {
+  it("is the same for the same bytes, and made ready no further than its block", () => {
+    // PUSH1 5b JUMPDEST PUSH0 STOP: the pushed 5b is no place to jump to.
+    const bytes = code("605b5b5f00");
+    const prepared = prepareCode(bytes);
+    expect(prepareCode(bytes)).toBe(prepared);
+    expect([...prepared.jumpTable]).toEqual([0, 0, 1, 0, 0]);
+    prepareBlock(prepared, 0);
+    expect(prepared.handlers.map((handler) => handler !== undefined)).toEqual([true]);
+    prepareBlock(prepared, 2);
+    expect([0, 1, 2, 3, 4].map((place) => prepared.handlers[place] !== undefined)).toEqual([
+      true,
+      false,
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  it("is forgotten when too much of it is kept", () => {
+    const first = code("5b00");
+    const prepared = prepareCode(first);
+    const large = "5b".repeat(24_576);
+    const many = Array.from({ length: 250 }, () => prepareCode(code(large)));
+    expect(many).toHaveLength(250);
+    expect(prepareCode(first)).not.toBe(prepared);
+  });
+});

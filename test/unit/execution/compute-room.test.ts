@@ -1,0 +1,78 @@
+/** What becomes of transactions whose compute units are not enough: theirs, or the block's (D21). */
+import { describe, expect, it } from "@jest/globals";
+import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
+import { keccak256Hex } from "../../../chain/hashes.js";
+import type { Address } from "../../../chain/address.js";
+import { ZERO_HASH } from "../../../chain/hex.js";
+import { withoutSignature } from "../../../chain/transaction.js";
+import { Engine } from "../../../node/execution/interpreter/engine.js";
+import {
+  type ComputeRoom,
+  executeTransaction,
+} from "../../../node/execution/transaction-executor.js";
+import { JournaledState } from "../../../node/state/journaled-state.js";
+import { ALICE, BLOCK, BOB, CONTRACT, FEE_COLLECTOR, MemoryState, TEN } from "./call-fixture.js";
+
+const CHAIN_ID = 6_940n;
+const GAS = 5_000_000n;
+/** JUMPDEST PUSH0 JUMP: for ever. */
+const LOOP = "5b5f56";
+
+async function execute(to: Address, compute: ComputeRoom, dataBytes = 0) {
+  const reader = new MemoryState({ [ALICE]: { balanceAtoken: TEN }, [CONTRACT]: { code: LOOP } });
+  const state = new JournaledState(reader);
+  const engine = new Engine({ chainId: CHAIN_ID, state });
+  const tx = withoutSignature({
+    type: 0,
+    chainId: CHAIN_ID,
+    nonce: 0n,
+    to,
+    valueAtoken: 1n,
+    data: new Uint8Array(dataBytes),
+    gasLimit: GAS,
+    maxFeePerGasAtoken: 1n,
+    maxPriorityFeePerGasAtoken: 1n,
+    accessList: [],
+  });
+  const outcome = await executeTransaction(
+    { tx: { ...tx, hash: keccak256Hex(Buffer.from("one")) }, from: ALICE },
+    {
+      state,
+      engine: () => engine,
+      block: { ...BLOCK, blockHash: () => ZERO_HASH },
+      limits: { chainId: CHAIN_ID, maxTransactionGas: 30_000_000n },
+      feeCollector: FEE_COLLECTOR,
+      compute,
+    },
+  );
+  return { outcome, changed: state.changedAccounts().size, depth: state.depth() };
+}
+
+describe("a transaction that runs for ever", () => {
+  it("is in the block, fails and pays its gas limit, once it has used up its share", async () => {
+    const maxTransactionNs = 1_000_000;
+    const { outcome } = await execute(CONTRACT, { blockLeftNs: 1e9, maxTransactionNs });
+    if (!outcome.included) throw new Error(outcome.reason);
+    expect(outcome.receipt).toMatchObject({ status: 0, gasUsed: GAS, logs: [] });
+    expect([outcome.feeAtoken, outcome.computeNs]).toEqual([GAS, maxTransactionNs]);
+  });
+
+  it("waits for another block, and changes nothing, where this one has less than its share", async () => {
+    const compute = { blockLeftNs: 999_999, maxTransactionNs: 1_000_000 };
+    const { outcome, changed, depth } = await execute(CONTRACT, compute);
+    expect(outcome).toMatchObject({ included: false, code: "OUT_OF_BLOCK_COMPUTE" });
+    expect([changed, depth]).toEqual([0, 0]);
+  });
+});
+
+describe("a plain transfer", () => {
+  it("takes its base and its bytes, and no less may be left", async () => {
+    const needed = TRANSACTION_NS + 10 * DATA_BYTE_NS;
+    const room = (blockLeftNs: number) => ({ blockLeftNs, maxTransactionNs: 1_000_000 });
+    const { outcome } = await execute(BOB, room(needed), 10);
+    expect(outcome).toMatchObject({ included: true, computeNs: needed });
+    const refused = await execute(BOB, room(needed - 1), 10);
+    expect(refused.outcome).toMatchObject({ included: false, code: "OUT_OF_BLOCK_COMPUTE" });
+    expect(refused.changed).toBe(0);
+  });
+});
