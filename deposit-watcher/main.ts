@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Address } from "../chain/address.js";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
@@ -117,7 +116,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
   });
   registerReconcileFigures(metrics, { database, clock: systemClock });
-  const ours = { owner, node, hotWallet };
+  const ours = { owner, node };
   const opened = { database, guard, derivation, chain, tokens, watcher };
   const common = { config, ...opened, apiKey, metrics, context, ...ours };
   const parts = { ...common, webhooks };
@@ -171,7 +170,6 @@ interface RunningParts {
   /** Random name of the process' life, for leases. */
   readonly owner: string;
   readonly node: EvmClient;
-  readonly hotWallet: Address;
   readonly apiKey: string;
   readonly metrics: Metrics;
   readonly context: ProcessContext;
@@ -209,7 +207,7 @@ function createServer(parts: RunningParts): HttpServer {
 }
 
 function startTasks(parts: RunningParts): TaskGroup {
-  const { config, watcher, webhooks, context, database, owner, metrics, node, hotWallet } = parts;
+  const { config, watcher, webhooks, context, database, owner, metrics, node } = parts;
   const { log } = context;
   const background = { database, owner, log, clock: systemClock };
   const tasks = new TaskGroup({
@@ -221,7 +219,7 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("webhooks", (signal) => webhooks.run(signal));
   tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
   const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
-  const reconciling = { ...background, node, hotWallet, intervalMs };
+  const reconciling = { ...background, node, intervalMs };
   tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];

@@ -3,28 +3,24 @@
  * runs code is estimated behind them, as far as time goes.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
-import { errorCode, errorMessage } from "../../chain/errors.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
-import { choosePayers } from "../../ledger/wallets/payer-choice.js";
-import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
+import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
-import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import { feeOf, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
 import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
-import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { approvalsOf } from "./attempts.js";
 import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+import { postpone, storeEach, type Waiting } from "./put-off.js";
+import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
+import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
 import type { PaymentEstimate } from "./wallet-node.js";
 import type { EstimateMeaning } from "../withdrawal-state.js";
 
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;
-
-/** A candidate with what rules are about. */
-type Candidate = SlotCandidate & Omit<QueuedWithdrawal, "id" | "amountUnits">;
 
 /** What a batch of estimates makes of the requests. */
 interface Sorted {
@@ -33,16 +29,6 @@ interface Sorted {
   /** Wait for what the reason says. */
   readonly waiting: Waiting[];
 }
-
-interface Waiting {
-  readonly id: WithdrawalId;
-  readonly reason: string;
-  /** Its estimate was asked for and not answered. */
-  readonly isUnanswered?: boolean;
-}
-
-/** No more than this: what the ledger refuses may be the text itself. */
-const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
 
 const TOO_DEAR = "waits: its fee would be above the budget of one payout";
 
@@ -62,9 +48,6 @@ const PLAIN_SAMPLE = 16;
 
 /** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
 const RESERVED_BELOW = 0x1000n;
-
-/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
-const OVERDUE_SCANS = 3;
 
 /** What filling slots came to. */
 export interface Filled {
@@ -133,22 +116,6 @@ async function fillTokenSlots(
   return fillScreened(context, { ...round, tokenUnits }, requests, sortRequests);
 }
 
-/** The wallet's balances of the requests' tokens at the round's height, by asset. */
-async function readTokenUnits(
-  { node, signer }: LaneContext,
-  { view, signal }: Round,
-  requests: readonly QueuedWithdrawal[],
-): Promise<ReadonlyMap<string, bigint>> {
-  const contracts = new Map(
-    requests.flatMap(({ asset, contract }) => (contract === undefined ? [] : [[asset, contract]])),
-  );
-  if (contracts.size === 0) return new Map();
-  const tokens = [...contracts.values()];
-  const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
-  // A token that does not tell covers nothing.
-  return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
-}
-
 /**
  * Sorts payments to addresses without code. The first ones are estimated; where each of those costs the
  * gas of a transfer, so do the others, and nobody is asked for hundreds of equal answers. One that gets
@@ -197,61 +164,6 @@ function addLike(
 /** Precompiles and system accounts: what they do costs gas, whatever their code says. */
 function isReserved(address: Address): boolean {
   return BigInt(address) < RESERVED_BELOW;
-}
-
-/** Requests in tokens with what this wallet has of them. */
-interface TokenShare {
-  readonly requests: readonly QueuedWithdrawal[];
-  readonly tokenUnits: ReadonlyMap<string, bigint>;
-}
-
-/**
- * The requests that this wallet is to pay, and those that no wallet covers: they are put off. What the
- * others have of a token is not known here: a token is paid by any wallet that has it and the coins
- * for a fee, and only one of them gets the slot.
- */
-async function shareOf(
-  context: LaneContext,
-  round: Round,
-  requests: readonly QueuedWithdrawal[],
-): Promise<{ readonly coins: readonly QueuedWithdrawal[]; readonly tokens: TokenShare }> {
-  const { ledger, settings, signer } = context;
-  const coins = requests.filter(({ contract }) => contract === undefined);
-  const tokens = requests.filter(({ contract }) => contract !== undefined);
-  const tokenUnits = await readTokenUnits(context, round, tokens);
-  const payers = requests.length === 0 ? [] : await ledger.readPayers();
-  if (payers.every(({ wallet }) => wallet === signer.address)) {
-    return { coins, tokens: { requests: tokens, tokenUnits } };
-  }
-  const feeAtoken = TRANSFER_GAS * choosePrice(round.view.suggestedPriceAtoken, settings.gas);
-  const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
-  const wanted = coins.map(({ amountUnits, waitedMs }) => ({
-    neededAtoken: amountUnits + feeAtoken,
-    isOverdue: waitedMs > overdueMs,
-  }));
-  const maxOpenSlots = settings.maxLiveSlots;
-  const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
-  const isPaidHere = ({ asset, amountUnits, waitedMs }: QueuedWithdrawal) =>
-    waitedMs > overdueMs ||
-    (round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n));
-  return {
-    coins: coins.filter((_, index) => (chosen[index] ?? signer.address) === signer.address),
-    tokens: { requests: tokens.filter(isPaidHere), tokenUnits },
-  };
-}
-
-/** Ends requests to an address that has become a wallet of ours since they were accepted. */
-async function withoutOwn(
-  context: LaneContext,
-  requests: readonly QueuedWithdrawal[],
-): Promise<readonly QueuedWithdrawal[]> {
-  const own = requests.filter(({ isToOwnWallet }) => isToOwnWallet);
-  if (own.length === 0) return requests;
-  const reason = "rule own-wallet: the destination is a hot wallet of the exchange";
-  const steps = own.map(({ id }) => ({ id, reason, data: { rule: "own-wallet" } }));
-  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
-  context.log.warn({ count: own.length }, "withdrawals to wallets of ours are rejected");
-  return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
 }
 
 /**
@@ -397,95 +309,6 @@ function sortOne(
   }
 }
 
-/** Ends payouts to code of customers whose payouts failed on the chain too often. */
-async function withoutRejected(
-  context: LaneContext,
-  candidates: Sorted["candidates"],
-): Promise<Sorted["candidates"]> {
-  const { maxCount: count, windowMs } = context.settings.failures;
-  const toCode = candidates.filter(({ entersCode }) => entersCode);
-  if (count === 0 || toCode.length === 0) return candidates;
-  const customerIds = toCode.map(({ customerId }) => customerId);
-  const options = { customerIds, count, windowMs };
-  const failing = await context.ledger.customersWithFailures(options);
-  const rejected = toCode.filter(({ customerId }) => failing.has(customerId));
-  if (rejected.length === 0) return candidates;
-  const reason =
-    `rule failed-payouts: ${count} payouts of this customer failed on the chain within ` +
-    `${Math.round(windowMs / 1_000)} s`;
-  const steps = rejected.map(({ id }) => ({ id, reason, data: { rule: "failed-payouts" } }));
-  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
-  context.log.warn({ count: rejected.length }, "payouts to contracts are rejected");
-  return candidates.filter((candidate) => !rejected.includes(candidate));
-}
-
-/** Requests that may be judged: screening, where the policy wants it, has answered about them. */
-async function screen(
-  { ledger, policy, screener }: LaneContext,
-  round: Round,
-  requests: readonly QueuedWithdrawal[],
-): Promise<{
-  readonly answered: readonly QueuedWithdrawal[];
-  readonly waiting: readonly Waiting[];
-}> {
-  const { screening } = (await policy.current()).policy;
-  if (screening === undefined) return { answered: requests, waiting: [] };
-  const open = await ledger.withoutVerdict(requests.map(({ id }) => id));
-  const asked = requests.filter(({ id }) => open.has(id));
-  const answers = await screener.ask(screening, asked, { signal: round.signal });
-  await ledger.recordVerdicts(answers);
-  const silent = new Set<string>(open);
-  for (const { withdrawalId } of answers) silent.delete(withdrawalId);
-  const reason = "waits: screening has not answered";
-  return {
-    answered: requests.filter(({ id }) => !silent.has(id)),
-    waiting: requests.flatMap(({ id }) => (silent.has(id) ? [{ id, reason }] : [])),
-  };
-}
-
-/**
- * Spares a nonce where the signer would refuse it: what nobody is ever paid is rejected, what its day
- * does not cover waits. What persons or the policy decide is the ledger's to judge.
- */
-async function withoutRefused(
-  context: LaneContext,
-  candidates: readonly Candidate[],
-  waiting: Waiting[],
-): Promise<readonly Candidate[]> {
-  const approvals = await approvalsOf(
-    context,
-    candidates.map(({ id }) => id),
-  );
-  const refusals = context.signer.review(
-    candidates.map(({ id, customerId, asset, amountUnits, destination }) => ({
-      withdrawalId: id,
-      customerId,
-      asset,
-      amountUnits,
-      destination,
-      approvals: approvals.get(id) ?? [],
-    })),
-  );
-  const forbidden: { id: WithdrawalId; reason: string; data: { rule: string } }[] = [];
-  const kept = candidates.filter(({ id }, index) => {
-    const refusal = refusals[index];
-    if (refusal === undefined) return true;
-    const { code, reason, isLasting } = refusal;
-    if (code === "FORBIDDEN_DESTINATION") {
-      forbidden.push({ id, reason: `rule ${code}: ${reason}`, data: { rule: code } });
-    } else if (!isLasting) waiting.push({ id, reason: `waits: the signer refuses (${reason})` });
-    return isLasting && code !== "FORBIDDEN_DESTINATION";
-  });
-  if (forbidden.length > 0) {
-    await storeEach(context, forbidden, (some) => context.ledger.endBeforeSlot("rejected", some));
-    context.log.warn(
-      { count: forbidden.length },
-      "withdrawals to forbidden addresses are rejected",
-    );
-  }
-  return kept;
-}
-
 /** Takes slots and adds who has to wait for funds, fees or the share of code. */
 async function takeFor(
   context: LaneContext,
@@ -516,71 +339,4 @@ async function takeFor(
     for (const { id } of candidates) if (!isTaken.has(id)) waiting.push({ id, reason });
   }
   return result.limit === "reserve" ? undefined : result.limit;
-}
-
-/**
- * What is beyond this wallet's own limit may be another wallet's to pay: it keeps its place, and whoever
- * covers it takes it once it is overdue; what then still waits is put off.
- */
-async function heldHere(
-  { ledger, settings, signer }: LaneContext,
-  candidates: readonly Candidate[],
-  held: TakenSlots["held"],
-): Promise<readonly Waiting[]> {
-  if (!held.some(({ isOfWallet }) => isOfWallet)) return held;
-  const payers = await ledger.readPayers();
-  if (payers.every(({ wallet }) => wallet === signer.address)) return held;
-  const patienceMs = 2 * OVERDUE_SCANS * settings.scanIntervalMs;
-  const isLate = new Set(
-    candidates.filter(({ waitedMs }) => waitedMs > patienceMs).map(({ id }) => id),
-  );
-  return held.filter(({ id, isOfWallet }) => !isOfWallet || isLate.has(id));
-}
-
-/** Puts off what cannot go on now, so that it does not stand before those that can. */
-async function postpone(
-  context: LaneContext,
-  waiting: readonly Waiting[],
-  unansweredDelays = 1,
-): Promise<void> {
-  for (const reason of new Set(waiting.map((entry) => entry.reason))) {
-    const alike = waiting.filter((entry) => entry.reason === reason);
-    const ids = alike.map(({ id }) => id);
-    const delays = alike[0]?.isUnanswered === true ? unansweredDelays : 1;
-    const delayMs = delays * context.settings.retryDelayMs;
-    context.log.warn({ count: ids.length, reason }, "withdrawals wait");
-    await storeEach(
-      context,
-      ids.map((id) => ({ id })),
-      (some) =>
-        context.ledger.postponeWithdrawals({ ids: some.map(({ id }) => id), reason, delayMs }),
-    );
-  }
-}
-
-/**
- * Writes what came of requests in one go; when the ledger refuses it, each by itself, and who is
- * refused then is put off: one request's fault ends neither the others nor the lane.
- * @throws faults that pass by themselves
- */
-async function storeEach<Entry extends { readonly id: WithdrawalId }>(
-  context: LaneContext,
-  entries: readonly Entry[],
-  store: (entries: readonly Entry[]) => Promise<unknown>,
-): Promise<void> {
-  try {
-    await store(entries);
-  } catch (error) {
-    if (!(error instanceof SqlError) || error.retriable) throw error;
-    const [only] = entries;
-    if (only === undefined) return;
-    if (entries.length > 1) {
-      for (const entry of entries) await storeEach(context, [entry], store);
-      return;
-    }
-    const fault = { id: only.id, code: errorCode(error), reason: errorMessage(error) };
-    context.log.error(fault, "the ledger refuses what came of a withdrawal: it is put off");
-    const { retryDelayMs: delayMs } = context.settings;
-    await context.ledger.postponeWithdrawals({ ids: [only.id], reason: NOT_STORED, delayMs });
-  }
 }

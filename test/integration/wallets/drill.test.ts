@@ -11,7 +11,7 @@ import { bytesToHex } from "../../../chain/hex.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { Lanes } from "../../../withdrawal-worker/lanes.js";
 import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
-import { policyPath } from "../../../ledger/policy/policy-file.js";
+import { policyPath } from "../../../ledger/policy/policy-paths.js";
 import { PERMISSIVE_POLICY, policyFileText } from "../../../ledger/policy/policy.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { SignerTotals } from "../../../withdrawal-worker/signers/signer-totals.js";
