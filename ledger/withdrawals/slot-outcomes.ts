@@ -7,10 +7,10 @@ import {
   customerAccount,
   FAILED_PAYOUTS,
   heldAccount,
-  HOT_WALLET,
   NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
+  walletAccount,
 } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents, type NewEvent } from "../events.js";
@@ -32,6 +32,8 @@ import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {
   readonly slotId: string;
+  /** Whose slot it is: this one paid. */
+  readonly wallet: Address;
   readonly withdrawalId: WithdrawalId;
   /** False when the transaction was mined but failed: the nonce and the fee are gone. */
   readonly isSuccess: boolean;
@@ -107,6 +109,7 @@ export function receiptOfSlot(
     const isPayment = kind === "payment" && receipt.status === 1;
     return {
       slotId: slot.slotId,
+      wallet: slot.wallet,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
       isProven:
@@ -204,7 +207,8 @@ export async function decideTransfer(
   const { slotId, inclusion } = slot;
   const data = { txHash: inclusion.hash, blockNumber: inclusion.blockNumber, decided: true };
   const again = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
-  const common = { ...inclusion, slotId, withdrawalId: id, cancelled: undefined };
+  const { wallet } = slot;
+  const common = { ...inclusion, slotId, wallet, withdrawalId: id, cancelled: undefined };
   const receipt = { ...common, isSuccess: isPaid, isProven: false };
   const { events } = await settleInside(tx, [receipt], { failureFeeAtoken: 0n });
   return [...again.events, ...events];
@@ -392,6 +396,7 @@ function endingEntry(
   const customerId = parseCustomerId(withdrawal.customerId);
   const { asset, amountUnits } = withdrawal;
   const debit = heldAccount(customerId);
+  const paying = walletAccount(receipt.wallet);
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
   // The fee is told in atoken: who asked for a token has none of these held.
@@ -400,7 +405,7 @@ function endingEntry(
   const principal: Posting = {
     asset,
     debit,
-    credit: end === "settled" ? HOT_WALLET : customerAccount(customerId),
+    credit: end === "settled" ? paying : customerAccount(customerId),
     amountUnits: amountUnits - chargedUnits,
   };
   const postings: Posting[] = [
@@ -410,7 +415,7 @@ function endingEntry(
     {
       asset: NATIVE_ASSET,
       debit: NETWORK_FEE,
-      credit: HOT_WALLET,
+      credit: paying,
       amountUnits: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
     },
   ];

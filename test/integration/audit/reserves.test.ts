@@ -39,7 +39,11 @@ import { readLiabilities, SUSPENSE_HOLDER } from "../../../ledger/books/liabilit
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
 import { proofNodeOf } from "../../helpers/chains/proof-node.js";
-import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
 const HOT = parseAddress(wallet.address);
@@ -72,6 +76,7 @@ beforeAll(async () => {
     await chain.mine(height === 2 ? [payment] : []);
   }
   ledger = await openTestLedger();
+  await registerTestWallets(ledger.owner, HOT);
   await fillBooks();
   made = await make();
 }, 120_000);
@@ -124,7 +129,7 @@ async function fillBooks(): Promise<void> {
 }
 
 async function make(): Promise<MadeReserves> {
-  const books = await readLiabilities(ledger.owner, { height: HEIGHT, hotWallet: HOT });
+  const books = await readLiabilities(ledger.owner, { height: HEIGHT });
   const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });
   const node = proofNodeOf(() => chain);
   const source = { node, headers, genesis, height: HEIGHT, signal };
@@ -144,7 +149,6 @@ describe("liabilities", () => {
   it("are what is owed as of a block, on its way or in suspense included", async () => {
     const { liabilities, addresses } = await readLiabilities(ledger.owner, {
       height: HEIGHT,
-      hotWallet: HOT,
     });
     expect(liabilities).toEqual([
       { asset: "TOKEN", customerId: "alice", units: 700n },
@@ -155,9 +159,9 @@ describe("liabilities", () => {
       { address: HOT, role: "hot-wallet" },
       { address: DEPOSITS, role: "deposit-address" },
     ]);
-    await expect(
-      readLiabilities(ledger.owner, { height: 6, hotWallet: HOT }),
-    ).rejects.toMatchObject({ code: "HEIGHT_NOT_BOOKED" });
+    await expect(readLiabilities(ledger.owner, { height: 6 })).rejects.toMatchObject({
+      code: "HEIGHT_NOT_BOOKED",
+    });
   });
 });
 
