@@ -11,11 +11,11 @@ import { Recovery1760000000004 } from "./migrations/0004-recovery.js";
 import { Access1760000000005 } from "./migrations/0005-access.js";
 import { DepositEvidence1760000000006 } from "./migrations/0006-deposit-evidence.js";
 import { Units1760000000007 } from "./migrations/0007-units.js";
-import { Wallets1760000000008 } from "./migrations/0008-wallets.js";
 import { Policy1760000000009 } from "./migrations/0009-policy.js";
 import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
+import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -33,11 +33,11 @@ export const LEDGER_MIGRATIONS = [
   Access1760000000005,
   DepositEvidence1760000000006,
   Units1760000000007,
-  Wallets1760000000008,
   Policy1760000000009,
   Webhooks1760000000010,
   TamperEvidence1760000000011,
   Tokens1760000000012,
+  Wallets1760000000013,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

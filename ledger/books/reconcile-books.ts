@@ -166,12 +166,12 @@ async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
 }
 
 /** Accounts of a wallet: its own, and of the first one that of the time when there was only one. */
-function accountsOf(wallet: Address, isFirst: boolean): readonly AccountCode[] {
+export function accountsOfWallet(wallet: Address, isFirst: boolean): readonly AccountCode[] {
   return isFirst ? [walletAccount(wallet), HOT_WALLET] : [walletAccount(wallet)];
 }
 
 async function readAssets(tx: Sql, { asset, height, wallets }: Scope) {
-  const codes = wallets.flatMap(({ address }, index) => accountsOf(address, index === 0));
+  const codes = wallets.flatMap(({ address }, index) => accountsOfWallet(address, index === 0));
   const rows = await tx.query<{ account: string; balance: string }>(
     `SELECT account, sum(amount) AS balance
        FROM (
@@ -192,7 +192,7 @@ async function readAssets(tx: Sql, { asset, height, wallets }: Scope) {
       (wallet, index): BookedWallet => ({
         wallet,
         account: walletAccount(wallet.address),
-        balanceUnits: accountsOf(wallet.address, index === 0).reduce(
+        balanceUnits: accountsOfWallet(wallet.address, index === 0).reduce(
           (sum, code) => sum + (balances.get(code) ?? 0n),
           0n,
         ),
@@ -410,7 +410,7 @@ export async function bookedByTransaction(
     role === "deposit-address" ? DEPOSIT_ADDRESS_BY_TRANSACTION : HOT_WALLET_BY_TRANSACTION,
     role === "deposit-address"
       ? [DEPOSIT_ADDRESSES, address, upToHeight, account.asset]
-      : [accountsOf(address, role === "first-wallet"), upToHeight, account.asset],
+      : [accountsOfWallet(address, role === "first-wallet"), upToHeight, account.asset],
   );
   return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
 }

@@ -22,7 +22,7 @@ import {
   type SlotChoice,
   type SlotLimit,
 } from "./slot-choice.js";
-import { lockWallet, type WalletLease } from "./wallet-lease.js";
+import { feesOfDay, lockFeeBudget, lockWallet, type WalletLease } from "./wallet-lease.js";
 import { walletStatus } from "../wallets/wallet.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import {
@@ -89,6 +89,7 @@ export function takeSlots(
     // Behind the wallet's lock: who drains it holds that lock, too.
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
+    await lockFeeBudget(tx);
     const open = await sumOpenSlots(tx, lease.wallet);
     const repeats = await freezeRecovered(
       tx,
@@ -98,7 +99,7 @@ export function takeSlots(
     const ids = present.map(({ id }) => id);
     const judged = await judgeAtSlot(tx, { policy, wallet: lease.wallet }, ids);
     const allowed = present.filter(({ id }) => judged.allowed.has(id));
-    const choice = chooseSlots(allowed, open, budget, wallet.feesOfDayAtoken);
+    const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx));
     const earlier = [...repeats.events, ...judged.events];
     await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
     const { chosen, limit, uncovered, behindCode } = choice;

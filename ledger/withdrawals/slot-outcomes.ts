@@ -13,6 +13,7 @@ import {
   walletAccount,
 } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
+import { storedAddress } from "../stored-values.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import type { PaidTerms } from "./payment-terms.js";
@@ -175,6 +176,10 @@ export function settleSlots(
   rules: FailureRules,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
+    await lockWalletsOf(
+      tx,
+      receipts.map(({ wallet }) => wallet),
+    );
     const proven = receipts.filter(({ isProven }) => isProven);
     const { ended, events } = await settleInside(tx, proven, rules);
     await appendEvents(tx, events);
@@ -191,6 +196,14 @@ export async function decideTransfer(
   tx: Sql,
   { withdrawalId: id, isPaid }: { readonly withdrawalId: WithdrawalId; readonly isPaid: boolean },
 ): Promise<readonly NewEvent[]> {
+  const wallets = await tx.query<{ wallet: string }>(
+    `SELECT wallet FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS NULL`,
+    [id],
+  );
+  await lockWalletsOf(
+    tx,
+    wallets.map((slot) => storedAddress(slot.wallet)),
+  );
   const [row] = await tx.query<SlotRow>(
     `${SELECT_LIVE_SLOT} WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND w.status = 'frozen'
         FOR UPDATE OF w`,
@@ -212,6 +225,14 @@ export async function decideTransfer(
   const receipt = { ...common, isSuccess: isPaid, isProven: false };
   const { events } = await settleInside(tx, [receipt], { failureFeeAtoken: 0n });
   return [...again.events, ...events];
+}
+
+/** Their day's fees are booked: in the order of locks a wallet comes before its withdrawals. */
+async function lockWalletsOf(tx: Sql, wallets: readonly Address[]): Promise<void> {
+  await tx.query(
+    `SELECT 1 FROM hot_wallet WHERE wallet = ANY ($1::text[]) ORDER BY wallet FOR UPDATE`,
+    [[...new Set(wallets)]],
+  );
 }
 
 async function settleInside(

@@ -39,11 +39,13 @@ interface HotWalletRow {
   readonly fees_of_day: string;
 }
 
+const FEES_OF_DAY = `
+  SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
+   WHERE every.fee_day = (now() AT TIME ZONE 'UTC')::date`;
+
 const HOT_WALLET_COLUMNS = `
   (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
-  next_nonce::text, settled_height::text,
-  (SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
-    WHERE every.fee_day = (now() AT TIME ZONE 'UTC')::date)::text AS fees_of_day`;
+  next_nonce::text, settled_height::text, (${FEES_OF_DAY})::text AS fees_of_day`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {
@@ -52,6 +54,23 @@ function toHotWallet(row: HotWalletRow): HotWalletState {
     settledHeight: storedInteger(row.settled_height),
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
   };
+}
+
+/** Advisory lock of the day's budget of fees, which all wallets share. */
+const FEE_BUDGET_LOCK = 8_083_000_028n;
+
+/**
+ * Lets wallets take of the one budget of fees one after the other, each until its commit: two that
+ * counted at the same moment would both spend what is left.
+ */
+export async function lockFeeBudget(tx: Sql): Promise<void> {
+  await tx.query(`SELECT pg_advisory_xact_lock($1::bigint)`, [FEE_BUDGET_LOCK]);
+}
+
+/** Fees of all wallets' transactions that were booked today (UTC). */
+export async function feesOfDay(sql: Sql): Promise<bigint> {
+  const rows = await sql.query<{ fees: string }>(`SELECT (${FEES_OF_DAY})::text AS fees`);
+  return storedAtoken(rows[0]?.fees);
 }
 
 /** Reads the row; undefined before the first start. */

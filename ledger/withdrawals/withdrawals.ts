@@ -146,6 +146,8 @@ async function acceptInside(
   // Balances of a ledger that lost debits say nothing about what a customer has.
   await refuseInRecovery(tx);
   const bound = await lockKeys(tx, requests);
+  // Before the balances: the kill switch comes before them in the order of locks.
+  const judge = await AcceptJudge.open(tx, requests, rules);
   const available = await lockBalances(tx, requests);
   // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
   const paid = new Set(await matchRecovered(tx, requests));
@@ -153,7 +155,6 @@ async function acceptInside(
     tx,
     requests.map(({ destination }) => destination),
   );
-  const judge = await AcceptJudge.open(tx, requests, rules);
   const decisions = requests.map((request) =>
     decide(request, { bound, available, rules, own, judge, mayBePaid: paid.has(request) }),
   );

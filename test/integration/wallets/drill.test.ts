@@ -11,7 +11,8 @@ import { bytesToHex } from "../../../chain/hex.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { Lanes } from "../../../withdrawal-worker/lanes.js";
 import { WalletKeys } from "../../../withdrawal-worker/wallet-keys.js";
-import { policyPath } from "../../../ledger/policy/policy-paths.js";
+import { ensureKillSwitchFile } from "../../../withdrawal-worker/kill-switch.js";
+import { killSwitchPath, policyPath } from "../../../ledger/policy/policy-paths.js";
 import { PERMISSIVE_POLICY, policyFileText } from "../../../ledger/policy/policy.js";
 import { systemClock } from "../../../runtime/process/clock.js";
 import { SignerTotals } from "../../../withdrawal-worker/signers/signer-totals.js";
@@ -38,6 +39,7 @@ beforeEach(async () => {
   const totals = new SignerTotals(join(desk.home, "signer-totals"), systemClock);
   const rules = { chainId: FAKE_CHAIN_ID, limits, totals, tokens: [] };
   writeFileSync(policyPath(desk.home), policyFileText(PERMISSIVE_POLICY), { mode: 0o600 });
+  await ensureKillSwitchFile(killSwitchPath(desk.home), desk.workerDatabase);
   const keys = new WalletKeys({ home: desk.home, settings, ...rules, log: silentLog });
   lanes = new Lanes({
     database: desk.workerDatabase,

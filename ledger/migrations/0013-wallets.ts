@@ -65,7 +65,7 @@ const WALLET = `
 const KNOWN_WALLETS = `
   INSERT INTO wallet (address, place, status, reason, operator, label, from_height, past_booked)
   SELECT h.wallet, row_number() OVER (ORDER BY first.id NULLS LAST, h.wallet), 'active',
-         'the ledger knew it before it had several wallets', 'migration 8', '',
+         'the ledger knew it before it had several wallets', 'migration 13', '',
          coalesce((SELECT value::bigint FROM meta WHERE key = 'watched_from_height'), 0), true
     FROM hot_wallet h
     LEFT JOIN LATERAL (SELECT min(s.id) AS id FROM nonce_slot s WHERE s.wallet = h.wallet) AS first
@@ -92,7 +92,8 @@ const ACCOUNTS = `
       CHECK (is_account(credit) OR is_decision_account(credit) OR is_wallet_account(credit));
 
   -- What stands on asset:hot_wallet goes to the wallets' own accounts, once: payments to the wallet
-  -- whose slot they had, all else to the first one.
+  -- whose slot they had, what a recovery or a person booked of a wallet to that one, all else to the
+  -- first one.
   CREATE FUNCTION move_former_wallet_account() RETURNS void LANGUAGE plpgsql AS $$
   DECLARE
     entry bigint;
@@ -111,13 +112,17 @@ const ACCOUNTS = `
            CASE WHEN sum > 0 THEN 'asset:wallet:' || address ELSE 'asset:hot_wallet' END,
            CASE WHEN sum > 0 THEN 'asset:hot_wallet' ELSE 'asset:wallet:' || address END, abs(sum)
       FROM (
-        SELECT coalesce(s.wallet, (SELECT address FROM wallet ORDER BY place LIMIT 1)) AS address,
+        SELECT coalesce(s.wallet, r.wallet, o.address,
+                        (SELECT address FROM wallet ORDER BY place LIMIT 1)) AS address,
                p.asset,
                sum(CASE WHEN p.debit = 'asset:hot_wallet' THEN p.amount_units
                         ELSE -p.amount_units END) AS sum
           FROM posting p JOIN journal_entry e ON e.id = p.journal_id
           LEFT JOIN nonce_slot s ON e.idem_key = 'withdrawal:' || s.withdrawal_id || ':end'
                 AND s.outcome IN ('paid', 'reverted', 'cancelled')
+          LEFT JOIN recovered_payment r ON e.idem_key = 'recovered-payment:' || r.tx_hash
+          LEFT JOIN wallet o
+                 ON e.idem_key LIKE 'outflow:%' AND o.address = split_part(e.idem_key, ':', 3)
          WHERE p.debit = 'asset:hot_wallet' OR p.credit = 'asset:hot_wallet'
          GROUP BY 1, 2) AS moved
      WHERE sum <> 0;
@@ -128,7 +133,6 @@ const ACCOUNTS = `
 const REQUESTS = `
   ALTER TABLE withdrawal ALTER COLUMN wallet DROP NOT NULL;
   DROP INDEX withdrawal_open;
-  DROP INDEX withdrawal_deadline;
   -- Every step of every withdrawal writes an entry into each index that covers its row: what is
   -- settled, which is nearly all, is found by position.
   DROP INDEX withdrawal_status;
@@ -137,8 +141,6 @@ const REQUESTS = `
   CREATE INDEX withdrawal_unpaid ON withdrawal (status, position)
     WHERE status IN ('failed', 'rejected', 'cancelled');
   CREATE INDEX withdrawal_waiting ON withdrawal (next_try_at, position) WHERE status = 'accepted';
-  CREATE INDEX withdrawal_deadline ON withdrawal (expires_at)
-    WHERE expires_at IS NOT NULL AND status IN ('accepted', 'slotted', 'signed', 'broadcast');
 
   -- The last word on which wallet takes a new payment: an active one, and never to one of ours.
   CREATE FUNCTION refuse_slot_of_wallet() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -185,8 +187,8 @@ const WATCH_LEASE = `
 const FORMAT = `UPDATE meta SET value = '3' WHERE key = 'format_version' AND value = '2'`;
 
 /** Several wallets, and leases; listed explicitly. */
-export class Wallets1760000000008 implements MigrationInterface {
-  readonly name = "Wallets1760000000008";
+export class Wallets1760000000013 implements MigrationInterface {
+  readonly name = "Wallets1760000000013";
 
   async up(runner: QueryRunner): Promise<void> {
     for (const part of [WALLET, KNOWN_WALLETS, ACCOUNTS, REQUESTS, WATCH_LEASE, FORMAT]) {
