@@ -87,9 +87,11 @@ const ACCOUNTS = `
     DROP CONSTRAINT posting_debit_check,
     DROP CONSTRAINT posting_credit_check,
     ADD CONSTRAINT posting_debit_check
-      CHECK (is_account(debit) OR is_decision_account(debit) OR is_wallet_account(debit)),
+      CHECK (is_account(debit) OR is_decision_account(debit) OR is_fee_account(debit)
+             OR is_wallet_account(debit)),
     ADD CONSTRAINT posting_credit_check
-      CHECK (is_account(credit) OR is_decision_account(credit) OR is_wallet_account(credit));
+      CHECK (is_account(credit) OR is_decision_account(credit) OR is_fee_account(credit)
+             OR is_wallet_account(credit));
 
   -- What stands on asset:hot_wallet goes to the wallets' own accounts, once: payments to the wallet
   -- whose slot they had, what a recovery or a person booked of a wallet to that one, all else to the

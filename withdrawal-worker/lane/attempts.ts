@@ -171,7 +171,10 @@ async function heedRefusals(
   }
 }
 
-/** What may still be spent on dearer payments; only the worker that holds the lease spends it. */
+/**
+ * What may still be spent on dearer payments; of this wallet only the worker that holds the lease
+ * spends it. Another wallet that looks at the same moment sees the same room (ADR 28).
+ */
 export class FeeRoom {
   readonly #gas: GasSettings;
   #leftAtoken: bigint;
