@@ -48,7 +48,7 @@ import {
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
 /** Key of a wallet that is added at the end. */
-const other = new Wallet(`0x${"22".repeat(32)}`);
+const added = new Wallet(`0x${"22".repeat(32)}`);
 const HOT = parseAddress(wallet.address);
 const DEPOSITS = parseAddress(`0x${"5e".repeat(20)}`);
 const PAID = 1_000_000n;
@@ -75,7 +75,7 @@ beforeAll(async () => {
   };
   const fields = { type: 0, chainId: 6940, nonce: 0, gasLimit: 21_000, gasPrice: 25_000_000 };
   const payment = await wallet.signTransaction({ ...fields, to: DEPOSITS, value: PAID });
-  const funding = { ...fields, nonce: 1, to: other.address, value: PAID };
+  const funding = { ...fields, nonce: 1, to: added.address, value: PAID };
   const funded = await wallet.signTransaction(funding);
   for (let height = 1; height <= HEIGHT + 2; height += 1) {
     await chain.mine(height === 2 ? [payment, funded] : []);
@@ -303,7 +303,7 @@ describe("the commands", () => {
 // Behind the others: from here on the ledger has more wallets.
 describe("of several wallets", () => {
   it("every one that is signed for is proven and signs; a retired one stands for nothing", async () => {
-    const second = parseAddress(other.address);
+    const second = parseAddress(added.address);
     const third = parseAddress(`0x${"7d".repeat(20)}`);
     await registerTestWallets(ledger.owner, HOT, second, third);
     const word = { operator: "test", reason: "the key is old" };

@@ -80,7 +80,8 @@ it("pays from another wallet what is beyond the limit of the one that was to pay
     { timeoutMs: 60_000, what: "all three are settled" },
   );
   const payers = await paidBy();
-  expect(payers.toSorted()).toEqual([SECOND, WALLET, WALLET].toSorted());
+  expect(payers.filter((wallet) => wallet === WALLET)).toHaveLength(2);
+  expect(payers.filter((wallet) => wallet === SECOND)).toHaveLength(1);
   const frozen = await house.database.query(`SELECT 1 FROM signing_freeze WHERE frozen`);
   expect(frozen).toEqual([]);
 });
@@ -130,6 +131,6 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
   release();
   await blocked;
   const results = await Promise.all(taking);
-  expect(results.map(({ taken }) => taken.length).toSorted()).toEqual([0, 1]);
+  expect(results.flatMap(({ taken }) => taken)).toHaveLength(1);
   expect(results.map(({ limit }) => limit)).toContain("fee-budget");
 });
