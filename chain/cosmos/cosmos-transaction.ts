@@ -8,6 +8,7 @@ import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.
 import { parsePublicKey } from "../crypto.js";
 import { sha256 } from "../hashes.js";
 import { bytesToHash32, type Hash32 } from "../hex.js";
+import type { SignedTransaction } from "../transaction.js";
 import { BASE_DENOM } from "../units.js";
 import {
   type AnyMessage,
@@ -81,6 +82,9 @@ export interface CosmosTransaction {
   /** Accounts that the messages want to sign, each once. */
   readonly signers: readonly Address[];
 }
+
+/** A transaction of either kind. */
+export type AnyTransaction = SignedTransaction | CosmosTransaction;
 
 /** True for bytes that can only be a Cosmos transaction: EVM ones begin otherwise. */
 export function isCosmosBytes(bytes: Uint8Array): boolean {

@@ -3,7 +3,7 @@
  * consensus RPC, gRPC, REST and `abci_query` share. EVM transactions are served as the SDK Tx
  * around them (D20), Cosmos transactions as the bytes that were signed.
  */
-import type { AbciEvent } from "../../chain/consensus/abci-event.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 
 /** What execution, or the way into the pool, says of a transaction: `ExecTxResult` of ABCI. */
