@@ -71,7 +71,7 @@ export function forEachDelta(
   if (change.to !== undefined) visit(change.to, change.amountAtoken);
 }
 
-/** All changes of a block: EVM transactions in order, Cosmos transactions in order, then the block-level ones. */
+/** All changes of a block: of EVM transactions, of Cosmos transactions, then the block-level ones. */
 export function* allChanges(journal: BlockJournal): Generator<BalanceChange> {
   for (const transaction of journal.transactions) yield* transaction.changes;
   for (const transaction of journal.cosmos ?? []) yield* transaction.changes;

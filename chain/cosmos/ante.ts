@@ -78,7 +78,7 @@ function optionsFault(tx: CosmosTransaction): SdkFault | undefined {
   if (tx.isUnordered) {
     return sdkFault(SDK_CODE.notSupported, "unordered transactions are not supported");
   }
-  const characters = [...tx.memo].length;
+  const characters = Array.from(tx.memo).length;
   if (characters > MAX_MEMO_CHARACTERS) {
     const received = `maximum number of characters is ${MAX_MEMO_CHARACTERS} but received`;
     return sdkFault(SDK_CODE.memoTooLarge, `${received} ${characters} characters`);

@@ -255,6 +255,12 @@ export function amountOf({ denom, amount }: Coin): bigint | undefined {
   return atoken < 1n << 256n ? atoken : undefined;
 }
 
+/** A field that holds a text; "" where it holds something else. */
+export function textOf(message: ProtoMessage, field: string): string {
+  const value = message[field];
+  return typeof value === "string" ? value : "";
+}
+
 /** A field that holds a list of messages. */
 export function listOf(value: ProtoValue): readonly ProtoMessage[] {
   return Array.isArray(value) ? (value as readonly ProtoMessage[]) : [];
@@ -264,8 +270,8 @@ export function listOf(value: ProtoValue): readonly ProtoMessage[] {
 export function coinsOf(value: ProtoValue): readonly Coin[] {
   const list = value === undefined || Array.isArray(value) ? listOf(value) : [value];
   return (list as readonly ProtoMessage[]).map((one) => ({
-    denom: String(one["denom"]),
-    amount: String(one["amount"]),
+    denom: textOf(one, "denom"),
+    amount: textOf(one, "amount"),
   }));
 }
 
@@ -286,7 +292,7 @@ function signerTexts(schema: MessageSchema, message: ProtoMessage): readonly str
   if (signer === undefined) throw invalidMessage(`${schema.name} is no message of a transaction`);
   const value = message[signer];
   if (typeof value === "string") return [value];
-  return listOf(value).map((input) => String(input["address"]));
+  return listOf(value).map((input) => textOf(input, "address"));
 }
 
 function parseSigner(text: string): Address {

@@ -110,7 +110,7 @@ function addTypes(
   object: JsonObject,
 ): string | undefined {
   const fields: TypedField[] = [];
-  const names = Object.keys(object).sort((left, right) => (left < right ? 1 : -1));
+  const names = Object.keys(object).toSorted((left, right) => (left < right ? 1 : -1));
   for (const name of names) {
     const value = object[name];
     if (value === undefined || value === null) continue;
@@ -206,7 +206,7 @@ function typeText(data: TypedData, type: string): string {
     }
   };
   visit(type);
-  const names = [type, ...[...found].sort()];
+  const names = [type, ...[...found].toSorted()];
   return names
     .map((name) => {
       const fields = (data.types[name] ?? []).map((field) => `${field.type} ${field.name}`);

@@ -280,7 +280,7 @@ function isEmpty(value: ProtoValue): boolean {
 
 function aminoOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (value === undefined) return null;
-  if (field.kind === "decimal") return decimalText(String(value));
+  if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
   if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
   if (isAny(value)) return aminoOfAny(value);
   if (value instanceof Uint8Array) return base64(value);
@@ -309,7 +309,7 @@ export function protoJsonOfAny({ typeUrl, schema, message }: AnyMessage): JsonVa
 function protoJsonOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (value === undefined) return null;
   if (field.kind === "enum") return field.names?.[Number(value)] ?? Number(value);
-  if (field.kind === "decimal") return decimalText(String(value));
+  if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
   if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
   if (isAny(value)) return protoJsonOfAny(value);
   if (value instanceof Uint8Array) return base64(value);

@@ -5,15 +5,13 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { decodeCosmosTransaction, isCosmosBytes } from "../../chain/cosmos/cosmos-transaction.js";
-import { decodeTransaction } from "../../chain/transaction.js";
-import { fundsFault, staticFault } from "../../chain/transaction-rules.js";
+import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { BlockLimits, BlockPool, HeadChange, MinedTransaction } from "../blocks/block-pool.js";
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { PoolRules, StateAtHead } from "./admission.js";
-import { cosmosFault } from "./cosmos-admission.js";
+import { decodeStored, storedFault } from "./stored-transactions.js";
 import { Intake } from "./intake.js";
 import { BlockSelection } from "./ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
@@ -456,7 +454,7 @@ export class Mempool implements TransactionPool, BlockPool {
     // By hash, because one that was dropped and came back may have been written twice.
     const entries = new Map<Hash32, PoolEntry>();
     for await (const { hash, raw, from, receivedAtMs, sequence } of this.ports.journal.load()) {
-      const tx = isCosmosBytes(raw) ? decodeCosmosTransaction(raw) : decodeTransaction(raw);
+      const tx = decodeStored(raw);
       if (tx.hash !== hash) {
         throw new PoolError("INVALID_TRANSACTION", "the pool's journal is damaged", {
           details: { hash },
@@ -480,9 +478,7 @@ export class Mempool implements TransactionPool, BlockPool {
 
   /** An older version may have taken what no block can hold. */
   private refuseStored({ tx }: PoolEntry): boolean {
-    const { rules } = this.ports;
-    const reason =
-      tx.type === "cosmos" ? cosmosFault(tx, rules)?.log : staticFault(tx, rules)?.message;
+    const reason = storedFault(tx, this.ports.rules);
     if (reason === undefined) return false;
     this.history.set(tx.hash, { status: "dropped", reason });
     this.droppedTotal++;

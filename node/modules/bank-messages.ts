@@ -4,7 +4,13 @@
  */
 import { type Address, parseBech32 } from "../../chain/address.js";
 import { coinsText } from "../../chain/cosmos/ante.js";
-import { amountOf, type Coin, coinsOf, listOf } from "../../chain/cosmos/cosmos-transaction.js";
+import {
+  amountOf,
+  type Coin,
+  coinsOf,
+  listOf,
+  textOf,
+} from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { type MessageContext, MessageFailure, type MessageHandler } from "./message-context.js";
@@ -27,11 +33,11 @@ function fail(code: number, text: string): MessageFailure {
   return new MessageFailure(sdkFault(code, text));
 }
 
-function addressOf(value: ProtoMessage[string], role: string): Address {
+function addressOf(value: string, role: string): Address {
   try {
-    return parseBech32(String(value));
+    return parseBech32(value);
   } catch {
-    const text = `invalid ${role} address: ${String(value).slice(0, 100)}`;
+    const text = `invalid ${role} address: ${value.slice(0, 100)}`;
     throw fail(SDK_CODE.invalidAddress, text);
   }
 }
@@ -51,17 +57,18 @@ function amountOfCoins(coins: readonly Coin[]): bigint {
   return amountAtoken;
 }
 
-function assertReceives(to: Address, text: string, { isBlocked }: MessageContext): void {
-  if (!isBlocked(to)) return;
+function assertReceives(to: Address, text: string, context: MessageContext): void {
+  if (!context.isBlocked(to)) return;
   throw fail(SDK_CODE.unauthorized, `${text} is not allowed to receive funds`);
 }
 
 function send(message: ProtoMessage, context: MessageContext): Uint8Array {
   context.useGas(SEND_GAS, "MsgSend");
-  const from = addressOf(message["from_address"], "from");
-  const to = addressOf(message["to_address"], "to");
+  const from = addressOf(textOf(message, "from_address"), "from");
+  const toText = textOf(message, "to_address");
+  const to = addressOf(toText, "to");
   const amountAtoken = amountOfCoins(coinsOf(message["amount"]));
-  assertReceives(to, String(message["to_address"]), context);
+  assertReceives(to, toText, context);
   context.moveCoins("CALL", from, to, amountAtoken);
   return NO_RESPONSE;
 }
@@ -73,10 +80,11 @@ function multiSend(message: ProtoMessage, context: MessageContext): Uint8Array {
   if (input === undefined) throw fail(SDK_CODE.invalidRequest, "no inputs to send transaction");
   if (others.length > 0) throw fail(SDK_CODE.invalidRequest, "multiple senders not allowed");
   if (outputs.length === 0) throw fail(SDK_CODE.invalidRequest, "no outputs to send transaction");
-  const from = addressOf(input["address"], "input");
+  const from = addressOf(textOf(input, "address"), "input");
   const parts = outputs.map((output) => {
-    const to = addressOf(output["address"], "output");
-    assertReceives(to, String(output["address"]), context);
+    const toText = textOf(output, "address");
+    const to = addressOf(toText, "output");
+    assertReceives(to, toText, context);
     return { to, amountAtoken: amountOfCoins(coinsOf(output["coins"])) };
   });
   const sumAtoken = parts.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);

@@ -5,9 +5,9 @@ import { BANK_HANDLERS } from "./bank-messages.js";
 import type { MessageHandler } from "./message-context.js";
 
 /** Handlers by the full names of their messages. */
-const HANDLERS: ReadonlyMap<string, MessageHandler> = new Map<string, MessageHandler>([
-  ...BANK_HANDLERS,
-]);
+const HANDLERS: ReadonlyMap<string, MessageHandler> = new Map<string, MessageHandler>(
+  BANK_HANDLERS,
+);
 
 /** The handler of a message; undefined where nothing runs it. */
 export function handlerOf({ schema }: AnyMessage): MessageHandler | undefined {

@@ -35,7 +35,7 @@ const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "outline" | "pages" | "blockHash">;
+  readonly view: Pick<ChainView, "outline" | "pages" | "cosmos" | "blockHash">;
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;

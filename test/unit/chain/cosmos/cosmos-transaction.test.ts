@@ -239,8 +239,8 @@ describe("what is not in order", () => {
       [8, { messages: [send("1", receiver)] }],
       [37, { messages: [send(), send("1", receiver)] }],
     ];
-    const read = readAll(...cases.map(([, options]) => options));
-    expect(read.map((tx) => faultOf(tx)?.code)).toEqual(cases.map(([code]) => code));
+    const wrong = readAll(...cases.map(([, options]) => options));
+    expect(wrong.map((tx) => faultOf(tx)?.code)).toEqual(cases.map(([code]) => code));
     const [tx] = readAll({});
     if (tx === undefined) throw new Error("nothing was signed");
     expect(feeFault(tx, { numerator: 25n, denominator: 1_000n })).toBeUndefined();
