@@ -33,6 +33,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "view",
     "store",
     "state",
+    "modules",
     "execution",
     "blocks",
     "mempool",

@@ -1,6 +1,6 @@
 /** One job of a call worker, from its description to its answer; free of threads and ports. */
 import type { Address } from "../../../chain/address.js";
-import type { BlockTransaction } from "../../../chain/block.js";
+import { isEvm } from "../../../chain/block.js";
 import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import { JournaledState } from "../../state/journaled-state.js";
@@ -8,7 +8,7 @@ import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
 import type { CallOverrides, CallRequest, CallResult, SimulatedBlock } from "./call-port.js";
-import type { Job, WorkerSettings } from "./call-protocol.js";
+import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
 import { OverlaidState, overriddenBlock, precompileChanges } from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
 import { MessageRunner, withFundsText } from "./call-run.js";
@@ -127,17 +127,17 @@ async function call(
 
 /** Asks at once for the accounts that a block's transactions will surely touch. */
 function prefetch(
-  transactions: readonly BlockTransaction[],
+  transactions: readonly TracedTransaction[],
   block: BlockContext,
   reader: RememberingReader,
   { accounts, settings }: JobEnvironment,
 ): void {
   if (accounts === undefined) return;
   const wanted = new Set<Address>([block.coinbase, settings.feeCollector]);
-  for (const { tx, from } of transactions) {
+  for (const transaction of transactions) {
     if (wanted.size >= PREFETCH_ACCOUNTS) break;
-    wanted.add(from);
-    if (tx.to !== undefined) wanted.add(tx.to);
+    wanted.add(transaction.from);
+    if (isEvm(transaction) && transaction.tx.to !== undefined) wanted.add(transaction.tx.to);
   }
   const addresses = [...wanted];
   for (const [index, account] of accounts(addresses).entries()) {

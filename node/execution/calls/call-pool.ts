@@ -2,7 +2,8 @@
  * The call workers as the servers see them: a bounded queue before a fixed number of threads.
  * Whatever a client asks, the main thread only passes messages and answers small reads.
  */
-import type { BlockTransaction } from "../../../chain/block.js";
+import { type BlockTransaction, isEvm } from "../../../chain/block.js";
+import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
@@ -19,7 +20,14 @@ import type {
   SimulationRequest,
   TraceKind,
 } from "./call-port.js";
-import type { BlockFacts, Job, JobWork, ReadRequest, WorkerSettings } from "./call-protocol.js";
+import type {
+  TracedTransaction,
+  BlockFacts,
+  Job,
+  JobWork,
+  ReadRequest,
+  WorkerSettings,
+} from "./call-protocol.js";
 import { CallSlot, type SlotJob } from "./call-slot.js";
 
 /** Jobs that may wait: two full JSON-RPC batches. */
@@ -27,7 +35,7 @@ const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "outline" | "pages" | "blockHash">;
+  readonly view: Pick<ChainView, "outline" | "pages" | "cosmos" | "blockHash">;
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
@@ -127,9 +135,14 @@ export class CallPool implements CallWorkers {
       transactions.push(...page.transactions());
       await breathe(signal);
     }
+    const cosmos = this.options.view.cosmos(height);
+    const evm = transactions.slice(0, count);
+    const ordered: TracedTransaction[] = inDataOrder(evm, cosmos);
+    // Those behind the last traced one do not matter to it.
+    const end = ordered.findLastIndex(isEvm) + 1;
     const work: JobWork = {
       kind: "traceBlock",
-      transactions: transactions.slice(0, count),
+      transactions: ordered.slice(0, end),
       index,
       trace,
     };

@@ -1,7 +1,10 @@
 /** Traces: a block's transactions over their parent's state, or one message over a fixed state. */
 import type { ExecResult } from "@ethereumjs/evm";
 import type { Address } from "../../../chain/address.js";
-import type { BlockTransaction } from "../../../chain/block.js";
+import { isEvm } from "../../../chain/block.js";
+import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
+import type { JournaledState } from "../../state/journaled-state.js";
+import type { TracedTransaction } from "./call-protocol.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { transactionLimitsOf } from "../../settings/genesis.js";
@@ -45,7 +48,7 @@ export interface TransactionTrace {
  * @throws TRACE_TOO_LARGE
  */
 export async function traceTransactions(
-  transactions: readonly BlockTransaction[],
+  transactions: readonly TracedTransaction[],
   index: number | undefined,
   kind: TraceKind,
   environment: TraceEnvironment,
@@ -57,7 +60,13 @@ export async function traceTransactions(
   const tracer = createTracer(kind, machine, environment);
   const last = rememberLastResult(machine);
   const traces: TransactionTrace[] = [];
-  for (const [position, transaction] of transactions.entries()) {
+  let position = -1;
+  for (const transaction of transactions) {
+    if (!isEvm(transaction)) {
+      await repeatCosmos(transaction, state);
+      continue;
+    }
+    position += 1;
     const { tx, from } = transaction;
     const isWanted = index === undefined || index === position;
     last.result = undefined;
@@ -75,6 +84,21 @@ export async function traceTransactions(
     traces.push({ transactionHash: tx.hash, result });
   }
   return traces;
+}
+
+/** What a Cosmos transaction did to the accounts: it runs no code that could be traced. */
+async function repeatCosmos(mined: MinedCosmosTransaction, state: JournaledState): Promise<void> {
+  const { from, changes } = mined;
+  const sender = (await state.account(from)) ?? EMPTY_ACCOUNT;
+  state.putAccount(from, { ...sender, nonce: sender.nonce + 1n });
+  for (const change of changes) {
+    if (!change.effective) continue;
+    for (const address of [change.from, change.to]) {
+      if (address !== undefined) await state.account(address);
+    }
+    if (change.from !== undefined) state.moveBalance(change.from, -change.amountAtoken);
+    if (change.to !== undefined) state.moveBalance(change.to, change.amountAtoken);
+  }
 }
 
 /** A mined transaction was valid when its block was made; here its parent's state is wrong. */

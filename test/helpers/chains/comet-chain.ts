@@ -2,6 +2,7 @@
  * A real chain (store, execution, pool) with the consensus RPC in front of it; consensus is a
  * fixture that signs every block with real ed25519 keys, so that heights come when a test says.
  */
+import { COSMOS_RULES } from "./cosmos-rules.js";
 import { createHash } from "node:crypto";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { msToNs } from "../../../chain/consensus/block-id.js";
@@ -262,6 +263,7 @@ export class CometTestChain {
     return {
       view,
       consensus: this.consensus,
+      simulate: () => Promise.reject(new Error("nothing is simulated here")),
       pool: this.pool,
       bus: this.bus,
       events: new EventStore(stores.database),
@@ -355,6 +357,7 @@ function poolPorts({ stores, view, genesis }: ExecutionChain, bus: EventBus): Me
     clock: systemClock,
     rules: {
       chainId: genesis.evmChainId,
+      ...COSMOS_RULES,
       minGasPriceAtoken: 1n,
       maxTransactionGas: genesis.params.maxTransactionGas,
     },

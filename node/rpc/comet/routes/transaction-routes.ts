@@ -7,11 +7,17 @@ import {
 } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import { INVALID_REQUEST, type QueryAnswer, queryFailure, queryModule } from "./abci-query.js";
 import type { Arguments } from "../arguments.js";
-import { blockResult, executedAt, latestHeight, sizeBytesOf } from "../chain-reads.js";
+import {
+  blockResult,
+  bytesOf,
+  executedAt,
+  latestHeight,
+  sizeBytesOf,
+  transactionPages,
+} from "../chain-reads.js";
 import { base64, transactionProofJson, upperHexOf } from "../json/encode.js";
 import { refused } from "../errors.js";
 import { searchBlocks, searchTransactions } from "../search/event-search.js";
@@ -77,18 +83,16 @@ async function proofsOf(
   signal: AbortSignal,
 ): Promise<BlockProofs> {
   const leaves: Uint8Array[] = [];
-  for (const page of chain.view.pages(height)) {
-    for (const { tx, from } of page.transactions()) {
-      leaves.push(sha256(encodeSdkTransaction(tx, from)));
-    }
+  for (const page of transactionPages(chain.view, height)) {
+    for (const one of page) leaves.push(sha256(bytesOf(one)));
     await breathe(signal);
   }
   return { root: merkleRootOf(leaves), proofs: merkleProofs(leaves) };
 }
 
 function transactionJson(height: Height, executed: ExecutedTransaction, proved?: BlockProofs) {
-  const { tx, from, index } = executed;
-  const bytes = encodeSdkTransaction(tx, from);
+  const { index } = executed;
+  const bytes = bytesOf(executed);
   const proof = proved?.proofs[index];
   return {
     hash: upperHexOf(sha256(bytes)),
