@@ -39,7 +39,10 @@ export interface CallPoolOptions {
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
-  readonly params: Pick<ChainParams, "maxTransactionGas" | "feeCollector">;
+  readonly params: Pick<
+    ChainParams,
+    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector"
+  >;
   /** Threads. */
   readonly workerCount: number;
   /** Most gas of a call or trace, and its gas where the caller names none. */
@@ -63,8 +66,9 @@ export class CallPool implements CallWorkers {
 
   constructor(private readonly options: CallPoolOptions) {
     const { chainId, params, gasCap, workerCount, timeoutMs } = options;
-    const { feeCollector, maxTransactionGas } = params;
-    const settings: WorkerSettings = { chainId, feeCollector, gasCap, maxTransactionGas };
+    const { feeCollector, maxTransactionGas, maxTransactionComputeNs } = params;
+    const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs };
+    const settings: WorkerSettings = { chainId, feeCollector, ...bounds };
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
     const slotOptions = {

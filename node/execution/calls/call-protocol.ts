@@ -63,6 +63,8 @@ export interface WorkerSettings {
   readonly gasCap: bigint;
   /** Most gas of a transaction that enters code: where an estimate starts from. */
   readonly maxTransactionGas: bigint;
+  /** Compute units (D21) of a transaction at most, and of a call. */
+  readonly maxTransactionComputeNs: number;
 }
 
 /** `workerData` of a worker thread. */

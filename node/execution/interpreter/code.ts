@@ -58,7 +58,8 @@ function jumpTableOf(bytes: Uint8Array): Uint8Array {
   return table;
 }
 
-interface Block {
+/** What a block of instructions is checked for when it is entered. */
+export interface Block {
   /** Gas of its instructions that is always the same. */
   gas: number;
   /** Compute units that are always the same. */
@@ -76,19 +77,18 @@ interface Block {
  * first one alone: behind a jump, behind an end of a block, or at a JUMPDEST.
  */
 export function prepareBlock({ bytes, handlers }: Code, start: number): Handler {
-  const block: Block = { gas: 0, computeNs: 0, needs: 0, grows: 0, change: 0 };
+  const block = newBlock();
   let first: Handler | undefined;
   let count = 0;
   for (let place = start; place < bytes.length; place++) {
     const opcode = bytes[place] ?? STOP;
     if (opcode === JUMPDEST && place > start) break;
     const instruction = INSTRUCTIONS[opcode] ?? INVALID_INSTRUCTION;
-    const pushed = opcode >= PUSH1 && opcode <= PUSH32 ? opcode - PUSH1 + 1 : 0;
+    const pushed = pushedBytes(opcode);
     const handler = pushed > 0 ? pushHandler(bytes, place + 1, pushed) : instruction.run;
     if (first === undefined) first = enter(block, handler);
     else handlers[place] = handler;
-    addTo(block, instruction);
-    block.computeNs += opcodeNs(opcode);
+    addTo(block, opcode, instruction);
     count++;
     place += pushed;
     if (instruction.endsBlock) break;
@@ -99,8 +99,37 @@ export function prepareBlock({ bytes, handlers }: Code, start: number): Handler 
   return first;
 }
 
-function addTo(block: Block, { gas, takes, gives }: Instruction): void {
+/** The block that begins at a place, without its handlers: for who takes it step by step. */
+export function measureBlock(bytes: Uint8Array, start: number): Block {
+  const block = newBlock();
+  for (let place = start; place < bytes.length; place++) {
+    const opcode = bytes[place] ?? STOP;
+    if (opcode === JUMPDEST && place > start) break;
+    const instruction = INSTRUCTIONS[opcode] ?? INVALID_INSTRUCTION;
+    addTo(block, opcode, instruction);
+    place += pushedBytes(opcode);
+    if (instruction.endsBlock) break;
+  }
+  return block;
+}
+
+/** True where a block may be entered at this height of the stack, with this gas. */
+export function canEnter(block: Block, height: number, gas: number): boolean {
+  return height >= block.needs && height + block.grows <= MAX_STACK && block.gas <= gas;
+}
+
+/** Bytes behind the opcode that it pushes. */
+export function pushedBytes(opcode: number): number {
+  return opcode >= PUSH1 && opcode <= PUSH32 ? opcode - PUSH1 + 1 : 0;
+}
+
+function newBlock(): Block {
+  return { gas: 0, computeNs: 0, needs: 0, grows: 0, change: 0 };
+}
+
+function addTo(block: Block, opcode: number, { gas, takes, gives }: Instruction): void {
   block.gas += gas;
+  block.computeNs += opcodeNs(opcode);
   block.needs = Math.max(block.needs, takes - block.change);
   block.change += gives - takes;
   block.grows = Math.max(block.grows, block.change);
@@ -119,14 +148,19 @@ function enter(block: Block, first: Handler): Handler {
   };
 }
 
-/** Bytes behind the end of the code are zero. */
 function pushHandler(bytes: Uint8Array, start: number, length: number): Handler {
-  let word = 0n;
-  for (let index = 0; index < length; index++) {
-    word = (word << 8n) | BigInt(bytes[start + index] ?? 0);
-  }
+  const word = pushedWord(bytes, start, length);
   return (frame) => {
     frame.push(word);
     frame.place += length;
   };
+}
+
+/** The word that stands in the code; bytes behind its end are zero. */
+export function pushedWord(bytes: Uint8Array, start: number, length: number): bigint {
+  let word = 0n;
+  for (let index = 0; index < length; index++) {
+    word = (word << 8n) | BigInt(bytes[start + index] ?? 0);
+  }
+  return word;
 }
