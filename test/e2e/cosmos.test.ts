@@ -45,8 +45,8 @@ function wallet(input: {
 beforeAll(async () => {
   kit = await startKit({ portOffset: kitOffset(0) });
   const body = { customerId: "cosmonaut" };
-  const made = await callApi(kit, "depositApi", { method: "POST", path: "/v1/addresses", body });
-  deposit = made.body;
+  const made = await callApi(kit, "depositApi", { path: "/v1/addresses", body });
+  deposit = made.body as unknown as typeof deposit;
 });
 
 afterAll(async () => {
@@ -75,7 +75,8 @@ describe("a CosmJS wallet", () => {
     expect(answer.found).toEqual([[paid?.hash], [paid?.hash]]);
     expect(answer.sequence).toBe(1);
     const path = `/v1/deposits?address=${deposit.address}`;
-    const rows = async () => (await callApi(kit, "depositApi", { path })).body.deposits;
+    const rows = async () =>
+      (await callApi(kit, "depositApi", { path })).body["deposits"] as { status: string }[];
     await until(async () => (await rows())[0]?.status === "credited", { timeoutMs: 60_000 });
     const hash = `0x${paid?.hash?.toLowerCase()}`;
     expect(await rows()).toEqual([

@@ -6,6 +6,9 @@ import { transactionEvents } from "../../../chain/consensus/abci-event.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32, parseHexBytes } from "../../../chain/hex.js";
 import { SYSTEM_ADDRESSES } from "../../../chain/networks.js";
+import { proveBlock } from "../../../node/statesync/snapshot/snapshot-block.js";
+import { BlockRecords } from "../../../node/store/block-records.js";
+import { encodeBlock } from "../../../node/store/whole-block-codec.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import { validatorGenesis, ValidatorNode } from "../../helpers/chains/validator-node.js";
 import { signWithCosmJs } from "../../helpers/cosmjs.js";
@@ -146,6 +149,24 @@ describe("four validators and a follower", () => {
       [payer, toBech32(parseAddress(SYSTEM_ADDRESSES.feeCollector)), `${FEE}atoken`],
       [payer, toBech32(to), "7atoken", "0"],
     ]);
+  });
+
+  it("hand a block on in a snapshot, proven by the headers alone", () => {
+    const one = node(2);
+    for (const { height, tx } of mined(one)) {
+      const [header, next] = [height, height + 1].map((at) => one.consensus.load(at)?.block.header);
+      if (header === undefined || next === undefined) throw new Error("a header is missing");
+      const encoded = new BlockRecords(one.stores.database).encoded(height);
+      const { committed } = proveBlock(encoded, { header, next });
+      expect(committed.block.cosmos?.map(({ tx: { hash } }) => hash)).toContain(tx.hash);
+      expect(committed.block.cosmos?.flatMap(({ result }) => result.events)).toEqual([]);
+      const cosmos = committed.block.cosmos?.map((of) => {
+        return { ...of, result: { ...of.result, code: of.result.code + 1 } };
+      });
+      const block = { ...committed.block, ...(cosmos === undefined ? {} : { cosmos }) };
+      const forged = { ...encoded, block: encodeBlock(block) };
+      expect(() => proveBlock(forged, { header, next })).toThrow("the results of transactions");
+    }
   });
 
   it("read the same from disk after a restart", async () => {
