@@ -98,6 +98,8 @@ beforeAll(async () => {
   await until(() => net.nodes.every((one) => one?.stores.state.account(from)?.nonce === 5n), {
     timeoutMs: 60_000,
   });
+  // The header after the last of them says what it came to.
+  await net.reach(Math.max(...net.nodes.map((one) => one?.height ?? 0)) + 1);
 });
 
 afterAll(() => net.close());
