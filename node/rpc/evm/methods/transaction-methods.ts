@@ -2,7 +2,8 @@
 import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
 import { type BlockTransaction, isEvm } from "../../../../chain/block.js";
 import { isCosmosBytes } from "../../../../chain/cosmos/cosmos-transaction.js";
-import { invalidParams } from "../errors.js";
+import { AppError } from "../../../../chain/errors.js";
+import { poolRefusal, RefusedTransaction } from "../errors.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { minedTransactionJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
@@ -89,8 +90,9 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
 /** Cosmos transactions come by the consensus RPC: their hash is another kind of hash. */
 function evmBytes(bytes: Uint8Array): Uint8Array {
   if (!isCosmosBytes(bytes)) return bytes;
-  const text = "transaction type not supported: send Cosmos transactions to broadcast_tx_sync";
-  throw invalidParams(text);
+  const refusal = new AppError("TYPE_NOT_SUPPORTED", "transaction type not supported");
+  const answer = poolRefusal(refusal);
+  throw answer === undefined ? refusal : new RefusedTransaction(answer);
 }
 
 function raw(found: { tx: { raw: Uint8Array } } | undefined): RpcResult {
