@@ -100,6 +100,7 @@ async function createTrial(
       "sidecar-offline": script("sidecar-offline"),
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
+      explorer: script("explorer"),
     },
   });
   kits.push(kit);
