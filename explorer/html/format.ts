@@ -11,9 +11,11 @@ const MAX_TEXT = 400;
 /** Decimals beyond which a token's amount is shown in its smallest unit. */
 const MAX_DECIMALS = 77;
 
-/** Invisible characters and those that join others, which make one name look like another. */
-const INVISIBLE =
-  /[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff]|\p{M}/gu;
+/** Invisible characters, which make one name look like another: formats, fillers, selectors. */
+const INVISIBLE = /\p{Cf}|\u115f|\u1160|\u17b4|\u17b5|[\ufe00-\ufe0f]|\u3164/gu;
+
+/** More marks over one letter than any script has: they would reach into other lines. */
+const PILED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /** Unix seconds as "2026-11-21 07:50:59 UTC". */
 export function utcTime(timestampSeconds: number): string {
@@ -50,12 +52,20 @@ export function unitsAmount(units: bigint, decimals: number | undefined): string
 
 /** A name that a stranger chose, short and without characters that deceive; "" for nothing. */
 export function foreignName(text: string): string {
-  return cleanForeignText(text.replace(INVISIBLE, ""), MAX_NAME).trim();
+  return cleanForeignText(shownText(text), MAX_NAME).trim();
 }
 
 /** A longer text of a stranger. */
 export function foreignText(text: string): string {
-  return cleanForeignText(text.replace(INVISIBLE, ""), MAX_TEXT);
+  return cleanForeignText(shownText(text), MAX_TEXT);
+}
+
+/** Cut before it is looked at: the work is bounded by what is kept. */
+function shownText(text: string): string {
+  return text
+    .slice(0, 4 * MAX_TEXT)
+    .replace(INVISIBLE, "")
+    .replace(PILED_MARKS, "$1");
 }
 
 /** The ends of a long hex text. */

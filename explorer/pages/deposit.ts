@@ -82,7 +82,7 @@ function answerText(
       return t("notInBlocks", { height: found.headHeight, pending: t("no") });
     case "block":
       return t("hashOfBlock", { height: found.height });
-    case "cosmos":
+    default:
       return t("cosmosOnly", { height: found.cosmos.height });
   }
 }

@@ -153,10 +153,10 @@ function valueContent(value: AbiValue, t: Texts): Content {
       return addressLink(value.address, t);
     case "number":
       return value.number.toString();
-    case "text":
-      return el("bdi", {}, foreignText(value.text));
     case "list":
       return value.items.map((item, index) => [index === 0 ? "" : ", ", valueContent(item, t)]);
+    default:
+      return el("bdi", {}, foreignText(value.text));
   }
 }
 

@@ -37,7 +37,7 @@ async function search(
       return { location: `/block/${found.height}` };
     case "address":
       return { location: `/address/${found.address}` };
-    case "hash": {
+    default: {
       const seen = await lookUp(context, found.hash, signal);
       if (seen.kind === "block") return { location: `/block/${seen.height}` };
       if (seen.kind !== "unknown") return { location: `/tx/${found.hash}` };

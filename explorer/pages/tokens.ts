@@ -80,8 +80,8 @@ async function token(context: PageContext, request: PageRequest): Promise<Page> 
   const contract = readAddress(parameter);
   if (contract === undefined) throw badRequest("not an address");
   const { chain, indexer } = context;
-  const code_ = await chain.evm.getCode(contract, "latest", { signal });
-  if (code_ === "0x") return notAToken(contract, t);
+  const contractCode = await chain.evm.getCode(contract, "latest", { signal });
+  if (contractCode === "0x") return notAToken(contract, t);
   const cursor = query.get("cursor") ?? undefined;
   const [claims, holders, transfers] = await Promise.all([
     chain.tokenClaims(contract, { signal }),

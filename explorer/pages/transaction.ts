@@ -170,7 +170,7 @@ async function transaction(context: PageContext, request: PageRequest): Promise<
       return pendingPage(found, t);
     case "block":
       return { location: `/block/${found.height}` };
-    case "unknown":
+    default:
       return missingTransaction(found, hash, t);
   }
 }

@@ -202,7 +202,7 @@ class Pages implements PageServer {
       }
       await this.answer(asked, request, response);
     } catch (error) {
-      this.sendFault(error, asked, request, response);
+      this.refuse(error, asked, request, response);
     }
   }
 
@@ -327,6 +327,21 @@ class Pages implements PageServer {
     };
   }
 
+  /** Never throws: one request must not end the process. */
+  private refuse(
+    error: unknown,
+    asked: Asked,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
+    try {
+      this.sendFault(error, asked, request, response);
+    } catch (fault) {
+      this.options.log.error({ err: fault, path: asked.path }, "page of a fault failed");
+      response.destroy();
+    }
+  }
+
   private sendFault(
     error: unknown,
     asked: Asked,
@@ -366,6 +381,8 @@ function readRequest(request: IncomingMessage): Asked {
   } catch (cause) {
     throw new ExplorerError("BAD_REQUEST", "the address is not encoded rightly", { cause });
   }
+  // Browsers take "//host" in a link for another origin.
+  if (/^\/[/\\]/.test(path)) throw new ExplorerError("BAD_REQUEST", "the path has no beginning");
   if (/\p{Cc}/u.test(path)) throw new ExplorerError("BAD_REQUEST", "control characters");
   const query = new URLSearchParams(rest.join("?"));
   const chosen = parseLanguage(query.get("lang") ?? undefined);

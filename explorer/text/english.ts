@@ -230,7 +230,7 @@ export const ENGLISH = {
   treasury: "treasury",
   trustedHeader: "Trusted header",
   trustedHeaderText:
-    "Height and hash of a header that you trust, at most a week old. Your own node says " + "them:",
+    "Height and hash of a header that you trust, at most a week old. Your own node says them:",
   unavailableText:
     "The node does not answer just now. Nothing is lost; please load the page again.",
   unavailableTitle: "A part behind this page does not answer",

@@ -6,10 +6,10 @@ const MASK = (1n << 64n) - 1n;
 const RATE = 136;
 
 /** Round constants by the submission's LFSR, and the rotations and order of rho and pi. */
-const { constants, rotations, order } = tables();
+const { constants, rotations, order } = makeTables();
 
-function tables() {
-  const constants = [];
+function makeTables() {
+  const made = { constants: [], rotations: [], order: [] };
   let bit = 1;
   for (let round = 0; round < 24; round++) {
     let constant = 0n;
@@ -17,17 +17,15 @@ function tables() {
       if (bit & 1) constant |= 1n << BigInt((1 << power) - 1);
       bit = (bit << 1) ^ ((bit >> 7) * 0x171);
     }
-    constants.push(constant);
+    made.constants.push(constant);
   }
-  const rotations = [];
-  const order = [];
   let [x, y] = [1, 0];
   for (let step = 0; step < 24; step++) {
-    order.push(x + 5 * y);
-    rotations.push(BigInt((((step + 1) * (step + 2)) / 2) % 64));
+    made.order.push(x + 5 * y);
+    made.rotations.push(BigInt((((step + 1) * (step + 2)) / 2) % 64));
     [x, y] = [y, (2 * x + 3 * y) % 5];
   }
-  return { constants, rotations, order };
+  return made;
 }
 
 function rotate(lane, by) {

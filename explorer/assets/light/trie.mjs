@@ -1,9 +1,11 @@
 /** Merkle Patricia tries (Ethereum's yellow paper, appendix D): a proof followed, a whole trie computed. */
-import { check, concat, decodeRlp, encodeRlp, fromHex, same, toHex } from "./bytes.mjs";
+import { check, concat, decodeRlp, encodeRlp, fromHex, NotProven, same, toHex } from "./bytes.mjs";
 import { keccak256 } from "./keccak.mjs";
 
 function nibblesOf(bytes) {
-  return [...toHex(bytes)].map((digit) => Number.parseInt(digit, 16));
+  return toHex(bytes)
+    .split("")
+    .map((digit) => Number.parseInt(digit, 16));
 }
 
 /** Hex-prefix encoding of a path, decoded. */
@@ -46,7 +48,7 @@ export function provenValue(root, key, proof) {
     }
     check(expected.length === 32, "a node of the proof is malformed");
   }
-  check(false, "the proof ends too early");
+  throw new NotProven("the proof ends too early");
 }
 
 function follow(node, path) {

@@ -453,6 +453,8 @@ describe("the server", () => {
       "/%00",
       "/block/%ff",
       "//evil.example/",
+      "/%2fevil.example",
+      "/%5cevil.example",
       "/tx/",
       "/block/1/2",
       `/block/${"9".repeat(300)}`,
@@ -484,7 +486,7 @@ describe("the server", () => {
     let seen = "";
     const reading = (async () => {
       const decoder = new TextDecoder();
-      for await (const chunk of answer.body ?? []) seen += decoder.decode(chunk as Uint8Array);
+      for await (const chunk of answer.body ?? []) seen += decoder.decode(chunk);
     })().catch(() => undefined);
     await until(() => (seen.match(/event: head/g) ?? []).length >= 3, { timeoutMs: 30_000 });
     ending.abort();
