@@ -87,6 +87,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     cacheBytes: config.server["cache-mib"] * MIB,
     maxStreams: config.server["max-streams"],
     pagesPerMinute: config.limits["pages-per-minute"],
+    limitsLoopback: config.limits.loopback,
     concurrentPages: config.limits["concurrent-pages"],
     head: () => tracker.head,
     readiness: () => readiness(context, config.node["max-block-age-ms"], signal),

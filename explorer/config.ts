@@ -46,6 +46,12 @@ export const explorerConfig = defineConfigFile("explorer", {
         "Pages that are made anew for one client (an IPv4 address or an IPv6 /64). Finished pages " +
         "are not counted. A page that asks much of the node counts five times.",
     }),
+    loopback: field.boolean({
+      default: false,
+      help:
+        "Whether clients of this machine are limited, too. Behind a proxy on the same machine all " +
+        "are: let the proxy limit them.",
+    }),
     "concurrent-pages": field.integer({
       default: 16,
       min: 1,

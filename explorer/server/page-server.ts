@@ -24,7 +24,7 @@ import { type Assets } from "./assets.js";
 import { type HeadEvent, LiveStreams } from "./live-streams.js";
 import type { Download, Page, PageRoute } from "./page.js";
 import { etagOf, type FinishedAnswer, isKnown, PageCache } from "./page-cache.js";
-import { clientOf, RateLimit, Turns } from "./rate-limit.js";
+import { clientOf, isLoopback, RateLimit, Turns } from "./rate-limit.js";
 
 /** What the server is made of. */
 export interface PageServerOptions {
@@ -35,6 +35,8 @@ export interface PageServerOptions {
   readonly cacheBytes: number;
   readonly maxStreams: number;
   readonly pagesPerMinute: number;
+  /** True counts clients of this machine, too. */
+  readonly limitsLoopback: boolean;
   readonly concurrentPages: number;
   /** The newest block, as far as it is known. */
   readonly head: () => HeadEvent | undefined;
@@ -264,7 +266,10 @@ class Pages implements PageServer {
       send(known, request, response);
       return;
     }
-    this.limit.take(clientOf(request.socket.remoteAddress), route.isCostly === true ? COSTLY : 1);
+    const client = clientOf(request.socket.remoteAddress);
+    if (this.options.limitsLoopback || !isLoopback(client)) {
+      this.limit.take(client, route.isCostly === true ? COSTLY : 1);
+    }
     const signal = signalOf(response);
     const made = await this.cache.make(key, () =>
       // Others may wait for the same page: the one who asked first going away does not end it.

@@ -141,7 +141,8 @@ export class ExplorerStage {
   }
 }
 
-async function openExplorer(
+/** A further explorer over the node of a home. */
+export async function openExplorer(
   home: string,
   offset: number,
   signal: AbortSignal,

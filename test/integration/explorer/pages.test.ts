@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { formatEther, getBytes } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { ExplorerStage, type RawReply, type Scene } from "../../helpers/explorer.js";
+import {
+  ExplorerStage,
+  openExplorer,
+  rawGet,
+  type RawReply,
+  type Scene,
+} from "../../helpers/explorer.js";
 import { all, elements, type HtmlElement, parseHtml, textOf } from "../../helpers/html.js";
 import { until } from "../../helpers/until.js";
 
@@ -331,7 +337,7 @@ describe("an account", () => {
     expect(text).toContain("The indexer does not answer");
     expect(text).toContain("no contract");
     const contract = await page(`/address/${scene.token}`);
-    expect(contract.text).toMatch(/contract \d+ bytes/);
+    expect(contract.text).toMatch(/KindContract \d+ bytes/);
   });
 
   it("draws its balance, with the same as a table", async () => {
@@ -477,6 +483,26 @@ describe("the server", () => {
     expect((await stage.get("/health")).text).toBe('{"status":"ok"}');
     expect((await stage.get("/ready")).text).toBe('{"ready":true}');
     expect((await stage.get("/metrics")).text).toContain('route="/block"');
+  });
+
+  it("makes so many pages for one client and minute, and gives finished ones all the same", async () => {
+    const stopping = new AbortController();
+    const limited = await openExplorer(stage.home, stage.offset, stopping.signal, {
+      CAUSEWAY_EXPLORER_LIMITS_LOOPBACK: "true",
+      CAUSEWAY_EXPLORER_LIMITS_PAGES_PER_MINUTE: "6",
+    });
+    try {
+      const ask = (target: string) => rawGet(limited.server.port, target);
+      const kept = `/block/${scene.plain.blockNumber}`;
+      expect((await ask(kept)).status).toBe(200);
+      const refused = await ask(`/block/${scene.failed.blockNumber}`);
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+      expect((await ask(kept)).status).toBe(200);
+    } finally {
+      stopping.abort();
+      for (const service of limited.services.toReversed()) await service.stop();
+    }
   });
 
   it("tells open pages of new heads", async () => {

@@ -17,6 +17,7 @@ const PARTS: readonly KitPart[] = [
   "sidecar-offline",
   "deposit-watcher",
   "withdrawal-worker",
+  "explorer",
 ];
 
 const folders: string[] = [];
@@ -122,8 +123,9 @@ describe("the kit", () => {
     expect(place("start node")).toBe(0);
     expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
     expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
-    expect(place("stop withdrawal-worker")).toBe(PARTS.length);
-    expect(place("stop deposit-watcher")).toBe(PARTS.length + 1);
+    expect(place("stop explorer")).toBe(PARTS.length);
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 1);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 2);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
   });

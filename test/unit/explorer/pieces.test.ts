@@ -8,7 +8,7 @@ import { readIdentifier } from "../../../explorer/decode/identifiers.js";
 import { candleChart, lineChart } from "../../../explorer/html/chart.js";
 import { el, renderDocument } from "../../../explorer/html/element.js";
 import { foreignName, unitsAmount } from "../../../explorer/html/format.js";
-import { clientOf, RateLimit, Turns } from "../../../explorer/server/rate-limit.js";
+import { clientOf, isLoopback, RateLimit, Turns } from "../../../explorer/server/rate-limit.js";
 import { isKnown } from "../../../explorer/server/page-cache.js";
 
 const account = `0x${"ab".repeat(20)}`;
@@ -154,6 +154,10 @@ describe("limits", () => {
 
   it("tell clients apart by their networks", () => {
     expect(clientOf("::ffff:10.0.0.1")).toBe("10.0.0.1");
+    expect(
+      ["127.0.0.1", "::1", "::ffff:127.0.0.9"].map((one) => isLoopback(clientOf(one))),
+    ).toEqual([true, true, true]);
+    expect(["::2", "10.0.0.1"].map((one) => isLoopback(clientOf(one)))).toEqual([false, false]);
     expect(clientOf("2001:db8:1:2:3:4:5:6")).toBe(clientOf("2001:db8:1:2::9"));
     expect(clientOf("2001:db8:1:2::9")).not.toBe(clientOf("2001:db8:1:3::9"));
   });
