@@ -53,16 +53,24 @@ const FUNCTIONS = [
   "burn(uint256 value)",
   "deposit()",
   "withdraw(uint256 value)",
-  "addLiquidity(address tokenA, address tokenB, uint256 desiredA, uint256 desiredB, uint256 minA, uint256 minB, address to, uint256 deadline)",
-  "addLiquidityETH(address token, uint256 desired, uint256 minToken, uint256 minCoins, address to, uint256 deadline)",
-  "removeLiquidity(address tokenA, address tokenB, uint256 liquidity, uint256 minA, uint256 minB, address to, uint256 deadline)",
-  "removeLiquidityETH(address token, uint256 liquidity, uint256 minToken, uint256 minCoins, address to, uint256 deadline)",
-  "swapExactTokensForTokens(uint256 amountIn, uint256 minOut, address[] path, address to, uint256 deadline)",
-  "swapTokensForExactTokens(uint256 amountOut, uint256 maxIn, address[] path, address to, uint256 deadline)",
+  "addLiquidity(address tokenA, address tokenB, uint256 desiredA, " +
+    "uint256 desiredB, uint256 minA, uint256 minB, address to, uint256 deadline)",
+  "addLiquidityETH(address token, uint256 desired, uint256 minToken, " +
+    "uint256 minCoins, address to, uint256 deadline)",
+  "removeLiquidity(address tokenA, address tokenB, uint256 liquidity, " +
+    "uint256 minA, uint256 minB, address to, uint256 deadline)",
+  "removeLiquidityETH(address token, uint256 liquidity, uint256 minToken, " +
+    "uint256 minCoins, address to, uint256 deadline)",
+  "swapExactTokensForTokens(uint256 amountIn, uint256 minOut, address[] path, " +
+    "address to, uint256 deadline)",
+  "swapTokensForExactTokens(uint256 amountOut, uint256 maxIn, address[] path, " +
+    "address to, uint256 deadline)",
   "swapExactETHForTokens(uint256 minOut, address[] path, address to, uint256 deadline)",
-  "swapExactTokensForETH(uint256 amountIn, uint256 minOut, address[] path, address to, uint256 deadline)",
+  "swapExactTokensForETH(uint256 amountIn, uint256 minOut, address[] path, " +
+    "address to, uint256 deadline)",
   "swapETHForExactTokens(uint256 amountOut, address[] path, address to, uint256 deadline)",
-  "swapTokensForExactETH(uint256 amountOut, uint256 maxIn, address[] path, address to, uint256 deadline)",
+  "swapTokensForExactETH(uint256 amountOut, uint256 maxIn, address[] path, " +
+    "address to, uint256 deadline)",
   "createPair(address tokenA, address tokenB)",
 ].map(readSignature);
 
@@ -73,13 +81,15 @@ const EVENTS = [
   "Approval(address indexed owner, address indexed spender, uint256 value)",
   "Approval(address indexed owner, address indexed approved, uint256 indexed id)",
   "ApprovalForAll(address indexed owner, address indexed operator, bool approved)",
-  "TransferSingle(address indexed operator, address indexed from, address indexed to, uint256 id, uint256 value)",
+  "TransferSingle(address indexed operator, address indexed from, " +
+    "address indexed to, uint256 id, uint256 value)",
   "Deposit(address indexed to, uint256 value)",
   "Withdrawal(address indexed from, uint256 value)",
   "PairCreated(address indexed token0, address indexed token1, address pair, uint256 count)",
   "Mint(address indexed sender, uint256 amount0, uint256 amount1)",
   "Burn(address indexed sender, uint256 amount0, uint256 amount1, address indexed to)",
-  "Swap(address indexed sender, uint256 amount0In, uint256 amount1In, uint256 amount0Out, uint256 amount1Out, address indexed to)",
+  "Swap(address indexed sender, uint256 amount0In, uint256 amount1In, " +
+    "uint256 amount0Out, uint256 amount1Out, address indexed to)",
   "Sync(uint112 reserve0, uint112 reserve1)",
   "OwnershipTransferred(address indexed previousOwner, address indexed newOwner)",
 ].map(readSignature);

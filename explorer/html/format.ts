@@ -1,4 +1,7 @@
-/** Numbers, times and amounts as people read them; the same in every language, so that no point is taken for a comma. */
+/**
+ * Numbers, times and amounts as people read them; the same in every language, so that no point is
+ * taken for a comma.
+ */
 import { atokenToToken, TOKEN_SYMBOL } from "../../chain/units.js";
 import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 

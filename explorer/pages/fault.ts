@@ -4,7 +4,8 @@ import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { ExplorerError, STATUS_OF } from "../errors.js";
 import { el } from "../html/element.js";
 import type { Page } from "../server/page.js";
-import type { TextKey, Texts } from "../text/catalogue.js";
+import type { Texts } from "../text/catalogue.js";
+import type { TextKey } from "../text/english.js";
 
 /** A fault as a page. */
 export interface FaultPage {

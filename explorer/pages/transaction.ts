@@ -1,4 +1,6 @@
-/** A transaction with both of its sides on one page: what the EVM did and what the Cosmos side tells of it. */
+/**
+ * A transaction with both of its sides on one page: what the EVM did, and what the Cosmos side tells.
+ */
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";

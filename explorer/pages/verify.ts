@@ -1,4 +1,6 @@
-/** "Verify in this browser": the page where a reader pins a trusted header, and the control on other pages. */
+/**
+ * "Verify in this browser": the page where a reader pins a trusted header, and the control on others.
+ */
 import { type Content, el } from "../html/element.js";
 import { code, note, section } from "../html/parts.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";

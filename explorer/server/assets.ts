@@ -1,4 +1,7 @@
-/** The style sheet, the icon and the scripts: read once, named by their content, so that they are kept for ever. */
+/**
+ * The style sheet, the icon and the scripts: read once, named by their content, so that they are kept
+ * for ever.
+ */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";

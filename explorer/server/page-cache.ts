@@ -1,4 +1,6 @@
-/** Finished answers in memory, within a bound of bytes; whoever asks for the same meanwhile waits for it. */
+/**
+ * Finished answers in memory, within a bound of bytes; whoever asks for the same meanwhile waits.
+ */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 

@@ -1,4 +1,7 @@
-/** What pages ask of the node's JSON-RPC, in single items and bounded batches: never a whole block with all its content. */
+/**
+ * What pages ask of the node's JSON-RPC, in single items and bounded batches: never a whole block with
+ * all its content.
+ */
 import type { Address } from "../../chain/address.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
 import { revertReason } from "../../chain/evm/revert-reason.js";

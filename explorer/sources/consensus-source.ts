@@ -1,4 +1,7 @@
-/** What pages ask of the node's consensus RPC: who decided a block, who the validators are, the Cosmos side's hashes. */
+/**
+ * What pages ask of the node's consensus RPC: who decided a block, who the validators are, the Cosmos
+ * side's hashes, the supply.
+ */
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import { ProtoReader, ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";

@@ -1,6 +1,5 @@
 /** Words in the reader's language. Every language has the same keys: the types and a test hold that. */
 import { type Catalogue, ENGLISH, type TextKey } from "./english.js";
-export type { TextKey } from "./english.js";
 import { GERMAN } from "./german.js";
 
 /** Language of a page, as in `lang`. */

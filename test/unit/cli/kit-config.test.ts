@@ -100,6 +100,7 @@ describe("the arguments of npm start", () => {
         chain: {},
         once: true,
         noDemo: false,
+        noExplorer: false,
         blockIntervalMs: undefined,
         help: false,
       },

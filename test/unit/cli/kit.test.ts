@@ -152,6 +152,19 @@ describe("the kit", () => {
     expect(new Set(record())).toEqual(watched);
   });
 
+  it("goes on without the explorer, and says so", async () => {
+    const { kit, faults, lines, watched, events } = await createTrial(["explorer"]);
+    await kit.start();
+    expect(faults).toEqual([]);
+    expect(watched.size).toBe(PARTS.length - 1);
+    const said = lines.filter((line) => line.includes("The kit goes on without it."));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain("explorer is broken on purpose");
+    await kit.stop();
+    expect(events()).not.toContain("start explorer");
+    expect(events().at(-1)).toBe("stop node");
+  });
+
   it("says why when a part cannot be started, and can be stopped all the same", async () => {
     const { kit, faults, watched, events, lines } = await createTrial(["deposit-watcher"]);
     await expect(kit.start()).rejects.toMatchObject({ code: "CHILD_FAILED" });
