@@ -10,6 +10,7 @@ export const SOURCE_FOLDERS = [
   "node",
   "openapi",
   "sidecar",
+  "explorer",
   "deposit-watcher",
   "withdrawal-worker",
   "ledger",

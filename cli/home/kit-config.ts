@@ -1,6 +1,7 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { explorerConfig } from "../../explorer/config.js";
 import {
   ConfigError,
   type ConfigFault,
@@ -21,6 +22,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   sidecarConfig,
   watcherConfigFile,
   workerConfigFile,
+  explorerConfig,
 ];
 
 /** Every settings file of a home, in the order in which they are written. */
@@ -40,6 +42,8 @@ export interface KitEndpoints {
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
   readonly withdrawalUrl: string;
+  /** Undefined where no explorer is started. */
+  readonly explorerUrl: string | undefined;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
@@ -65,6 +69,7 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   sidecarOffline: "the sidecar (offline)",
   depositApi: "the deposit API",
   withdrawalApi: "the withdrawal API",
+  explorer: "the explorer",
 };
 
 /** A place that some setting tells to listen on. */
@@ -88,10 +93,11 @@ interface KitConfigSources {
  * Reads and checks the settings of every process.
  * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
  *   somebody else's node is used
+ *   `hasExplorer` false leaves the explorer's port to others
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
-  sources: KitConfigSources & { readonly validators?: number },
+  sources: KitConfigSources & { readonly validators?: number; readonly hasExplorer?: boolean },
 ): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
@@ -115,12 +121,14 @@ export function loadKitConfig(
   const sidecar = read(sources, sidecarConfig);
   const watcher = read(sources, watcherConfigFile);
   const worker = read(sources, workerConfigFile);
+  const isExplored = sources.hasExplorer !== false;
+  if (isExplored) read(sources, explorerConfig);
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
-  const ours = endpointsOf(listeners, nodes);
+  const ours = endpointsOf(listeners, nodes, isExplored);
   const somebodys = { jsonRpcUrl, webSocketUrl, cometRpcUrl: undefined, metricsUrl: undefined };
   return {
     nodes,
@@ -183,7 +191,11 @@ export function callableHost(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]): KitEndpoints {
+function endpointsOf(
+  listeners: readonly Listener[],
+  nodes: readonly KitNode[],
+  isExplored: boolean,
+): KitEndpoints {
   // Without a node's name the first one's: it serves the kit's ports.
   const url = (name: PortName, scheme = "http", node?: string): string => {
     const found = listeners.find(
@@ -201,6 +213,7 @@ function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]):
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
+    explorerUrl: isExplored ? url("explorer") : undefined,
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

@@ -130,6 +130,7 @@ function checkSettings(
       env: plan === undefined ? env : planEnvironment(plan, env),
       portOffset,
       validators: plan?.kind === "remote" ? 0 : validators,
+      hasExplorer: !args.noExplorer,
     }),
   );
   faults.push(...homeFileFaults(paths));
@@ -210,6 +211,7 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
+      without: new Set(this.args.noExplorer ? ["explorer"] : []),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
     });
@@ -234,7 +236,13 @@ class KitRun {
     const { paths, portOffset, context } = this;
     const { signal } = this.ending;
     const validators = this.plan.kind === "remote" ? 0 : this.args.validators;
-    const config = loadKitConfig({ home: paths.home, env: context.env, portOffset, validators });
+    const config = loadKitConfig({
+      home: paths.home,
+      env: context.env,
+      portOffset,
+      validators,
+      hasExplorer: !this.args.noExplorer,
+    });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {
       hadOrphans = true;

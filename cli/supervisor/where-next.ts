@@ -24,12 +24,15 @@ export function whereToLookNext(
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
+  const explorer =
+    endpoints.explorerUrl === undefined ? [] : [`  explorer          ${endpoints.explorerUrl}`];
   return [
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
     ...ownNode,
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
+    ...explorer,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,

@@ -337,6 +337,7 @@ async function shownOn(columns: number): Promise<string> {
     sidecarOfflineUrl: url,
     depositUrl: url,
     withdrawalUrl: url,
+    explorerUrl: undefined,
     otherNodes: [],
   };
   const output = {
