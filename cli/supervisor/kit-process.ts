@@ -1,4 +1,5 @@
 /** The life of `npm start`, from the lock of the home to the last process gone. */
+import { withEvm } from "../home/evm-choice.js";
 import { setMaxListeners } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -86,7 +87,7 @@ export async function runKitProcess(
     context.print(`Causeway, home ${paths.home}`);
     await createHomeFolders(paths);
     const lock = await lockHome(paths.lock, paths.home);
-    const env = planEnvironment(plan, context.env);
+    const env = withEvm(planEnvironment(plan, context.env), args.evm);
     try {
       return await new KitRun(args, plan, paths, { ...context, env }, lock.tookOver).run();
     } finally {

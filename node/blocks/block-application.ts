@@ -10,7 +10,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
 import { BlockExecution, type ExecutorOptions } from "./block-executor.js";
-import { BlockRoom } from "./block-room.js";
+import { BlockRoom, computeForGas } from "./block-room.js";
 import type { ProposedTransactions } from "./block-pool.js";
 import type { ChainTip, ExecutedDecision } from "./chain-tip.js";
 import { type ConsensusRecords, type DecisionParts, settleDecision } from "./decision.js";
@@ -120,6 +120,7 @@ async function buildBlock(
   const selection = parts.pool.takeForBlock({
     ...params,
     maxGas,
+    maxComputeNs: computeForGas(params, maxGas),
     maxBytes,
   });
   // Time spent on transactions that a later block will hold: no more than one of them may take.

@@ -162,11 +162,10 @@ function createTracer(kind: TraceKind, traced: Traced, budget: TraceBudget): Tra
       return NOOP_TRACER;
     case "prestateTracer":
       return new PrestateTracer(state, kind, always, budget);
-    case "muxTracer": {
-      const made = ([name, each]: readonly [string, TraceKind]) =>
-        [name, createTracer(each, traced, budget)] as const;
-      return new MuxTracer(kind.tracers.map(made));
-    }
+    default:
+      return new MuxTracer(
+        kind.tracers.map(([name, each]) => [name, createTracer(each, traced, budget)] as const),
+      );
   }
 }
 

@@ -6,7 +6,7 @@ import type { Frame } from "./frame.js";
 import { type Message, MESSAGE_OPCODES } from "./frame-message.js";
 import {
   type Halt,
-  INIT_CODE_TOO_LARGE,
+  initCodeTooLarge,
   INSUFFICIENT_BALANCE,
   NONCE_SPENT,
   STATIC_STATE_CHANGE,
@@ -165,7 +165,7 @@ function makeContract(frame: Frame, isSalted: boolean): void {
   const size = wordToSize(frame.pop());
   const salt = isSalted ? frame.pop() : undefined;
   frame.reserve(offset, size);
-  if (size > MAX_INIT_CODE_BYTES) throw INIT_CODE_TOO_LARGE;
+  if (size > MAX_INIT_CODE_BYTES) throw initCodeTooLarge(size);
   const words = wordsOf(size);
   frame.charge(words * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
   frame.spend(words * (COPY_WORD_NS + (isSalted ? HASH_WORD_NS : 0)));

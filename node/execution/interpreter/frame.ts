@@ -19,12 +19,15 @@ const MAX_MEMORY_BYTES = 0xffff_ffff;
 /** Runs one instruction; `place` of the frame is the next one already. */
 export type Handler = (frame: Frame) => void;
 
+/** Bit of a place in the jump table where a jump may land. */
+export const JUMP_TARGET = 1;
+
 /** What is executed. */
 export interface Code {
   readonly bytes: Uint8Array;
   /** Handler by place; none yet where the code has not come to. */
   readonly handlers: (Handler | undefined)[];
-  /** 1 where a jump may land. */
+  /** JUMP_TARGET, where a jump may land. Above it: entries into a block that begins there. */
   readonly jumpTable: Uint8Array;
 }
 

@@ -70,10 +70,13 @@ export const CODE_TOO_LARGE = new Halt(
 export const CODE_OUT_OF_GAS = new Halt("out of gas", EVM_FAILURE.codeStoreOutOfGas);
 
 /** More creation code than EIP-3860 allows. */
-export const INIT_CODE_TOO_LARGE = new Halt(
-  "initcode exceeds max initcode size",
-  `${EVM_FAILURE_START.outOfGasBecause}${EVM_FAILURE.initcodeTooLarge}`,
-);
+export function initCodeTooLarge(sizeBytes: number): Halt {
+  const what = `${EVM_FAILURE.initcodeTooLarge}: size ${sizeBytes}`;
+  return new Halt(INIT_CODE_TOO_LARGE, `${EVM_FAILURE_START.outOfGasBecause}${what}`);
+}
+
+/** Message of such a failure. */
+export const INIT_CODE_TOO_LARGE = "initcode exceeds max initcode size";
 
 /** Code that starts with 0xEF (EIP-3541). */
 export const INVALID_CODE = new Halt("invalid bytecode deployed", EVM_FAILURE.invalidCode);

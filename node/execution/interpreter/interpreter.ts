@@ -8,7 +8,7 @@ import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../store/account-record.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { Precompile } from "../precompiles/precompile.js";
-import { prepareBlock, prepareCode } from "./code.js";
+import { enterBlock, prepareCode } from "./code.js";
 import { type Child, type Execution, Frame } from "./frame.js";
 import type { Message } from "./frame-message.js";
 import {
@@ -247,7 +247,7 @@ function runUntilChild(frame: Frame): Halt | undefined {
       const place = frame.place++;
       const handler = handlers[place];
       if (handler !== undefined) handler(frame);
-      else if (place < code.bytes.length) prepareBlock(code, place)(frame);
+      else if (place < code.bytes.length) enterBlock(frame, place);
       else {
         // Behind the end of the code, also where its last instruction pushes bytes from there.
         frame.spend(0);

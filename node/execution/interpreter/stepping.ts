@@ -30,6 +30,8 @@ const STOP = 0x00;
 const JUMPDEST = 0x5b;
 const INVALID = 0xfe;
 const STACK_LIMIT = 1_024;
+/** No 64 bits hold the end of such a range. */
+const TOO_LARGE_BYTES = 2 ** 64;
 /** Memory whose gas go-ethereum does not reckon. */
 const MAX_GETH_MEMORY_BYTES = 0x1f_ffff_ffe0;
 
@@ -70,7 +72,6 @@ const REFUSALS: ReadonlySet<Halt> = new Set([
   COLD_OUT_OF_GAS,
   OUT_OF_COMPUTE,
   SENTRY_OUT_OF_GAS,
-  INIT_CODE_TOO_LARGE,
   GAS_OVERFLOW,
   MEMORY_OVERFLOW,
 ]);
@@ -106,7 +107,7 @@ export class SteppedFrame extends Frame {
   override reserve(offset: number, size: number): void {
     if (size > 0) {
       const end = offset + size;
-      if (end === Number.POSITIVE_INFINITY) throw GAS_OVERFLOW;
+      if (end >= TOO_LARGE_BYTES) throw GAS_OVERFLOW;
       if (end > MAX_GETH_MEMORY_BYTES) throw MEMORY_OVERFLOW;
     }
     super.reserve(offset, size);
@@ -230,7 +231,10 @@ export function stepUntilChild(frame: SteppedFrame): Halt | undefined {
 function isRefusal(halt: Halt): boolean {
   const { message } = halt;
   return (
-    REFUSALS.has(halt) || message === STACK_UNDERFLOW.message || message === STACK_OVERFLOW.message
+    REFUSALS.has(halt) ||
+    message === INIT_CODE_TOO_LARGE ||
+    message === STACK_UNDERFLOW.message ||
+    message === STACK_OVERFLOW.message
   );
 }
 

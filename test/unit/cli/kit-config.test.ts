@@ -93,7 +93,9 @@ describe("the settings of the kit", () => {
 
 describe("the arguments of npm start", () => {
   it("are read, and wrong ones are refused with a reason", () => {
-    expect(parseKitArguments(["--once", "--home", "/h", "--port-offset", "7"])).toEqual({
+    expect(
+      parseKitArguments(["--once", "--home", "/h", "--port-offset", "7", "--evm", "ethereumjs"]),
+    ).toEqual({
       args: {
         home: "/h",
         portOffset: 7,
@@ -102,6 +104,7 @@ describe("the arguments of npm start", () => {
         noDemo: false,
         noExplorer: false,
         blockIntervalMs: undefined,
+        evm: "ethereumjs",
         help: false,
       },
       faults: [],
