@@ -4,13 +4,7 @@
  */
 import { encodeVarint, ProtoWriter } from "../consensus/protobuf.js";
 import type { FieldKind, FieldType, MessageType } from "./descriptor-file.js";
-import {
-  asMessage,
-  EncodedMessage,
-  isList,
-  type ProtoMessage,
-  type ProtoValue,
-} from "./values.js";
+import { asMessage, EncodedMessage, isList, type ProtoMessage, type ProtoValue } from "./values.js";
 import { malformed, WIRE, type WireField, WireReader } from "./wire-reader.js";
 
 /** Messages inside messages, at most: a bound for bytes from outside. */

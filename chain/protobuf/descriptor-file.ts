@@ -205,7 +205,12 @@ function fileContents(bytes: Uint8Array): FileContents {
   const extensions = of(bytes, 7).map((one) => extensionType(one.bytes));
   const nested = (outer: string, message: Uint8Array) => {
     const own = `${outer}.${textOf(message, 1)}`;
-    messages.push(new MessageType(own, of(message, 2).map((one) => fieldType(one.bytes))));
+    messages.push(
+      new MessageType(
+        own,
+        of(message, 2).map((one) => fieldType(one.bytes)),
+      ),
+    );
     for (const one of of(message, 3)) nested(own, one.bytes);
     for (const one of of(message, 4)) enumerations.push(enumType(own, one.bytes));
     for (const one of of(message, 6)) extensions.push(extensionType(one.bytes));

@@ -42,7 +42,8 @@ export class Descriptors {
       });
     }
     for (const service of this.serviceTypes.values()) {
-      for (const method of service.methods.values()) this.places.set(symbolOf(method), service.file);
+      for (const method of service.methods.values())
+        this.places.set(symbolOf(method), service.file);
     }
   }
 

@@ -21,7 +21,12 @@ function fractionText(nanos: number): string {
  * @throws INVALID_MESSAGE before year 1 and after year 9999
  */
 export function timeText(seconds: bigint, nanos: number): string {
-  if (seconds < -62_135_596_800n || seconds > 253_402_300_799n || nanos < 0 || nanos > 999_999_999) {
+  if (
+    seconds < -62_135_596_800n ||
+    seconds > 253_402_300_799n ||
+    nanos < 0 ||
+    nanos > 999_999_999
+  ) {
     throw new ChainError("INVALID_MESSAGE", "a time is out of range");
   }
   const whole = new Date(Number(seconds) * 1_000).toISOString();
@@ -65,7 +70,8 @@ export function parseTime(text: string): readonly [bigint, number] | undefined {
 export function parseDuration(text: string): readonly [bigint, number] | undefined {
   const match = /^(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s$/.exec(text);
   if (match === null) return undefined;
-  const nanos = BigInt(match[2] ?? "0") * NANOS_PER_SECOND + BigInt((match[3] ?? "").padEnd(9, "0"));
+  const nanos =
+    BigInt(match[2] ?? "0") * NANOS_PER_SECOND + BigInt((match[3] ?? "").padEnd(9, "0"));
   const signed = match[1] === "-" ? -nanos : nanos;
   return [signed / NANOS_PER_SECOND, Number(signed % NANOS_PER_SECOND)];
 }

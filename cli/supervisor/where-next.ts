@@ -28,7 +28,9 @@ export function whereToLookNext(
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
     ...ownNode,
-    ...(restUrl === undefined ? [] : [`  REST              ${restUrl}   routes ${restUrl}/swagger`]),
+    ...(restUrl === undefined
+      ? []
+      : [`  REST              ${restUrl}   routes ${restUrl}/swagger`]),
     ...(grpcAddress === undefined ? [] : [`  gRPC              ${grpcAddress}`]),
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,

@@ -142,7 +142,8 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     clock: systemClock,
     log,
   };
-  if (app.api.enable) starts.push(() => startRestServer({ ...restOptions(app), memory: clients, ...shared }));
+  if (app.api.enable)
+    starts.push(() => startRestServer({ ...restOptions(app), memory: clients, ...shared }));
   if (app.grpc.enable) {
     const { address, "rate-limit": requestsPerSecond } = app.grpc;
     starts.push(() => startGrpcServer({ listen: address, requestsPerSecond, ...shared }));

@@ -59,7 +59,8 @@ export function createEvmTransactions(chain: CometChain, calls: CallWorkers): Sd
     search: (query, signal) => searchTransactions(chain, parseQuery(query), signal),
     async submit(bytes) {
       const refusal = await submit(chain, bytes);
-      const result = refusal === undefined ? { code: 0, ...NO_RESULT } : { ...NO_RESULT, ...refusal };
+      const result =
+        refusal === undefined ? { code: 0, ...NO_RESULT } : { ...NO_RESULT, ...refusal };
       return { hash: bytesToHash32(sha256(bytes)), result };
     },
     async simulate(bytes, signal) {

@@ -3,7 +3,11 @@
  * them. gRPC, REST, `abci_query` and the command line are faces of it: they differ in how a request
  * comes in and an answer goes out, never in what is answered.
  */
-import type { MessageType, MethodType, ServiceType } from "../../../chain/protobuf/descriptor-file.js";
+import type {
+  MessageType,
+  MethodType,
+  ServiceType,
+} from "../../../chain/protobuf/descriptor-file.js";
 import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
 import { decodeMessage } from "../../../chain/protobuf/codec.js";
 import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";

@@ -73,6 +73,8 @@ export function accountOf(text: string): Address {
   try {
     return text.startsWith("0x") ? parseAddress(text) : parseBech32(text);
   } catch {
-    throw invalidArgument(`invalid address: expected addr1... or 0x hex, got "${text.slice(0, 100)}"`);
+    throw invalidArgument(
+      `invalid address: expected addr1... or 0x hex, got "${text.slice(0, 100)}"`,
+    );
   }
 }

@@ -1,6 +1,10 @@
 /** Transactions as the SDK's `TxResponse` shows them. */
 import { EncodedMessage, type ProtoMessage } from "../../../chain/protobuf/values.js";
-import type { SdkResult, SdkSubmission, SdkTransactionRecord } from "../../view/sdk-transactions.js";
+import type {
+  SdkResult,
+  SdkSubmission,
+  SdkTransactionRecord,
+} from "../../view/sdk-transactions.js";
 import { upperHex, upperHexOf } from "../comet/json/encode.js";
 
 const TX_TYPE_URL = "/cosmos.tx.v1beta1.Tx";

@@ -99,7 +99,10 @@ function answerOf(
   }
   if (reader.has("file_containing_extension")) {
     const extension = reader.submessage("file_containing_extension");
-    const [type, number] = [extension.text("containing_type"), extension.number("extension_number")];
+    const [type, number] = [
+      extension.text("containing_type"),
+      extension.number("extension_number"),
+    ];
     return files(types.fileOfExtension(type, number), `extension not found: ${type} ${number}`);
   }
   if (reader.has("all_extension_numbers_of_type")) {

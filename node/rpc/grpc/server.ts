@@ -143,9 +143,7 @@ class Calls {
   ): Promise<void> {
     const { queries, log, timeoutMs } = this.options;
     const gone = new AbortController();
-    call.once("cancelled", () =>
-      gone.abort(new DOMException("the client is gone", "AbortError")),
-    );
+    call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
     this.running += 1;
     try {
       if (!this.limit.take(addressOf(call.getPeer()))) {
@@ -164,7 +162,8 @@ class Calls {
       done(null, bytes);
     } catch (error) {
       const fault = faultOf(error);
-      if (fault === undefined) log.error({ err: error, method: served.method.path }, "a query failed");
+      if (fault === undefined)
+        log.error({ err: error, method: served.method.path }, "a query failed");
       const { code, message } = fault ?? new QueryFault("INTERNAL", "internal error");
       done({ code: GRPC_CODES[code], details: message });
     } finally {

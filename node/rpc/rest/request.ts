@@ -32,7 +32,15 @@ export function requestOf(
   // What is not a field may be a condition: `a.b='c'` has no field `a`.
   const conditions = [...strays];
   for (const [name, texts] of values) {
-    if (reader.setText(input, message, name, texts.map(({ value }) => value))) continue;
+    if (
+      reader.setText(
+        input,
+        message,
+        name,
+        texts.map(({ value }) => value),
+      )
+    )
+      continue;
     conditions.push(...texts.map(({ pair }) => pair));
   }
   if (input.byName("events") !== undefined) {

@@ -65,7 +65,9 @@ function openApi(queries: QueryRegistry): Schema {
         tags: [served.service],
         parameters: parametersOf(served, inPath, body === "*"),
         ...(body === "*" && {
-          requestBody: { content: { "application/json": { schema: refOf(served.input, schemas) } } },
+          requestBody: {
+            content: { "application/json": { schema: refOf(served.input, schemas) } },
+          },
         }),
         responses: {
           200: {

@@ -1,11 +1,6 @@
 /** `cosmos.evm.vm.v1.Query`: the EVM's accounts, code and storage, calls and estimates. */
 import { toBech32 } from "../../../../chain/address.js";
-import {
-  bigintToWord,
-  bytesToHex,
-  EMPTY_CODE_HASH,
-  type Height,
-} from "../../../../chain/hex.js";
+import { bigintToWord, bytesToHex, EMPTY_CODE_HASH, type Height } from "../../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
   BASE_DENOM,

@@ -45,8 +45,7 @@ export function txQueries(sources: QuerySources): QueryHandlers {
     },
     [`${SERVICE}/GetTxsEvent`]: (request, { signal }) =>
       lane.run(signal, () => search(sources, request, signal)),
-    [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) =>
-      blockWithTxs(sources, request, signal),
+    [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) => blockWithTxs(sources, request, signal),
     [`${SERVICE}/BroadcastTx`]: async (request) => {
       const submission = await transactions.submit(bytesOf(request));
       return { tx_response: submissionResponse(submission) };
@@ -101,8 +100,7 @@ async function search(sources: QuerySources, request: MessageReader, signal: Abo
     throw invalidArgument("must declare at least one event to search: events= or query=");
   }
   const found = await transactions.search(conditions.join(" AND "), signal);
-  const ordered =
-    request.number("order_by") === ORDER_DESCENDING ? found.toReversed() : found;
+  const ordered = request.number("order_by") === ORDER_DESCENDING ? found.toReversed() : found;
   const { start, limit } = window(request);
   const records: SdkTransactionRecord[] = [];
   let sizeBytes = 0;
