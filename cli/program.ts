@@ -27,6 +27,7 @@ import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addQueryCommands } from "./queries/program.js";
 import { addWebhookCommands } from "./webhooks/program.js";
 import { EVM_CHOICES } from "./home/evm-choice.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
@@ -62,6 +63,7 @@ export function createProgram(options: ProgramOptions): Command {
   addInitCommands(program, run);
   addNodeCommands(program, run, options);
   addKitCommands(program, run);
+  addQueryCommands(program, run);
   addAuditCommands(program, run, options);
   addTokenCommands(program, run);
   addDepositCommands(program, run);

@@ -38,6 +38,10 @@ export interface KitEndpoints {
   /** Of the kit's own node; undefined where somebody else's is used. */
   readonly cometRpcUrl: string | undefined;
   readonly metricsUrl: string | undefined;
+  /** Undefined where it is somebody else's node, or not served. */
+  readonly restUrl: string | undefined;
+  /** host:port, as gRPC's clients want it. */
+  readonly grpcAddress: string | undefined;
   readonly sidecarOnlineUrl: string;
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
@@ -65,6 +69,8 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   metrics: "the node's metrics",
   jsonRpc: "the node's JSON-RPC",
   webSocket: "the node's WebSocket",
+  rest: "the node's REST interface",
+  grpc: "the node's gRPC",
   sidecarOnline: "the sidecar (online)",
   sidecarOffline: "the sidecar (offline)",
   depositApi: "the deposit API",
@@ -129,7 +135,14 @@ export function loadKitConfig(
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
   const ours = endpointsOf(listeners, nodes, isExplored);
-  const somebodys = { jsonRpcUrl, webSocketUrl, cometRpcUrl: undefined, metricsUrl: undefined };
+  const somebodys = {
+    jsonRpcUrl,
+    webSocketUrl,
+    cometRpcUrl: undefined,
+    metricsUrl: undefined,
+    restUrl: undefined,
+    grpcAddress: undefined,
+  };
   return {
     nodes,
     nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
@@ -171,6 +184,8 @@ function listenersOf(
   const listeners: Listener[] = [];
   for (const [section, fields] of Object.entries(file.sections)) {
     for (const [key, { defaultValue }] of Object.entries(fields)) {
+      // What is switched off listens nowhere.
+      if (values[section]?.["enable"] === false) continue;
       const address = values[section]?.[key];
       if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
       const name = portNameOf(defaultValue.port);
@@ -204,11 +219,14 @@ function endpointsOf(
     const { host, port } = found ?? { host: "127.0.0.1", port: DEFAULT_PORTS[name] };
     return formatListenAddress({ host: callableHost(host), port }, `${scheme}://`);
   };
+  const isServed = (name: PortName) => listeners.some((listener) => listener.name === name);
   return {
     jsonRpcUrl: url("jsonRpc"),
     webSocketUrl: url("webSocket", "ws"),
     cometRpcUrl: url("cometRpc"),
     metricsUrl: url("metrics"),
+    restUrl: isServed("rest") ? url("rest") : undefined,
+    grpcAddress: isServed("grpc") ? url("grpc").slice("http://".length) : undefined,
     sidecarOnlineUrl: url("sidecarOnline"),
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),

@@ -41,7 +41,8 @@ import type { Network } from "../p2p/network.js";
 import { openNodeKey } from "../p2p/node-key.js";
 import { databaseSettings, memoryBytes } from "../settings/memory-config.js";
 import { keepsProofsByWindow } from "../settings/pruning-config.js";
-import { startServers } from "./servers.js";
+import { createNodeQueries } from "./queries.js";
+import { APP_VERSION, startServers } from "./servers.js";
 import { Stages } from "./stages.js";
 import { TrieCache } from "../state/trie-cache.js";
 import { openStores, type OpenStores } from "../store/open-store.js";
@@ -235,20 +236,23 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     haltReason: halt.reason,
     trieCacheBytes: () => tries.sizeBytes,
   });
+  const comet = createCometChain({
+    ...parts,
+    genesis,
+    database: stores.database,
+    accounts: headReader(stores),
+    network: { listeners: network.listeners(), peers: () => network.peers() },
+  });
+  const { nodeId } = parts.nodeKey;
   const servers = await startServers({
     ...options,
     ...parts,
     network: NETWORKS[genesis.network],
     metrics,
-    comet: createCometChain({
-      ...parts,
-      genesis,
-      database: stores.database,
-      accounts: headReader(stores),
-      network: { listeners: network.listeners(), peers: () => network.peers() },
-    }),
+    comet,
+    queries: createNodeQueries({ ...options, ...parts, comet, nodeId, appVersion: APP_VERSION }),
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),
-    nodeId: parts.nodeKey.nodeId,
+    nodeId,
     maxTransactionGas: genesis.params.maxTransactionGas,
     refusedBlocks: () => parts.consensus.refusedBlocks(),
   });

@@ -71,6 +71,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   ],
   [/^level$/, [/^runtime\/files\/level-store\.ts$/]],
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
+  [/^@grpc\//, [/^node\/rpc\/grpc\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
   [/^preact(-render-to-string)?$/, [/^explorer\/html\/element\.ts$/]],

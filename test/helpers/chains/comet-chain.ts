@@ -46,6 +46,13 @@ import { emptyProgress, voteList } from "./height-progress.js";
 import { dryCheck } from "../../../node/mempool/admission.js";
 import { Mempool, type MempoolPorts } from "../../../node/mempool/mempool.js";
 import type { CometChain, CometConsensus } from "../../../node/rpc/comet/ports.js";
+import { moduleAccounts } from "../../../node/compose/queries.js";
+import { inflationPercent } from "../../../node/blocks/fees.js";
+import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.js";
+import { withEvmSimulation } from "../../../node/rpc/cosmos/evm-simulation.js";
+import { createQueries } from "../../../node/rpc/cosmos/queries.js";
+import type { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
+import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { startCometServer } from "../../../node/rpc/comet/server.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { EventStore } from "../../../node/store/event-store.js";
@@ -195,6 +202,10 @@ export class FixtureConsensus implements CometConsensus {
   }
 }
 
+async function unserved(): Promise<never> {
+  throw new Error("the fixture executes no calls");
+}
+
 function need<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error("the fixture lacks a value");
   return value;
@@ -207,6 +218,7 @@ export class CometTestChain {
   readonly tellVote = new Set<(vote: Vote) => void>();
   reception: Reception = "new";
   private served: CometChain | undefined;
+  private registry: QueryRegistry | undefined;
 
   private constructor(
     readonly chain: ExecutionChain,
@@ -241,6 +253,7 @@ export class CometTestChain {
       log: createLogger({ component: "test", level: "silent" }),
       allowedOrigins: ["https://wallet.example"],
       chain: (test.served = test.portsOf(genesis, ports)),
+      queries: (test.registry = test.queriesOf(genesis, test.served)),
     });
     return test;
   }
@@ -248,6 +261,41 @@ export class CometTestChain {
   /** What the server reads. */
   get ports(): CometChain {
     return need(this.served);
+  }
+
+  /** What `abci_query` answers. */
+  get queries(): QueryRegistry {
+    return need(this.registry);
+  }
+
+  /** The registry of a node; calls are executed by nobody. */
+  private queriesOf(genesis: Genesis, chain: CometChain): QueryRegistry {
+    const noCalls = { call: unserved, estimateGas: unserved, createAccessList: unserved };
+    const noTraces = { traceBlock: unserved, traceCall: unserved, simulate: unserved };
+    const calls = { ...noCalls, ...noTraces };
+    return createQueries({
+      types: loadDescriptors(),
+      chain,
+      transactions: withEvmSimulation(createSdkTransactions(chain), chain, calls),
+      calls,
+      evmChainId: genesis.evmChainId,
+      node: {
+        moniker: "fixture",
+        nodeId: "ab".repeat(20),
+        p2pListenAddress: "tcp://127.0.0.1:26656",
+        rpcListenAddress: "tcp://127.0.0.1:26657",
+        version: "0.0.0-test",
+        appVersion: "1",
+        minimumGasPrices: "0.025atoken",
+        pruningKeepRecent: "0",
+        pruningInterval: "0",
+        haltHeight: 0,
+      },
+      moduleAccounts: moduleAccounts(genesis.params),
+      burnAddress: genesis.params.burnAddress,
+      inflationPercent,
+      lockedAtoken: () => 0n,
+    });
   }
 
   private portsOf(genesis: Genesis, pool: MempoolPorts): CometChain {

@@ -8,7 +8,13 @@ import {
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import { INVALID_REQUEST, type QueryAnswer, queryFailure, queryModule } from "./abci-query.js";
+import {
+  abciAnswer,
+  INVALID_REQUEST,
+  type QueryAnswer,
+  queryFailure,
+} from "../../cosmos/abci-answer.js";
+import type { QueryRegistry } from "../../cosmos/registry.js";
 import type { Arguments } from "../arguments.js";
 import {
   blockResult,
@@ -35,6 +41,7 @@ const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 /** The routes of this file. */
 export function transactionRoutes(
   chain: CometChain,
+  queries: QueryRegistry,
   node: { readonly version: string; readonly appVersion: string },
 ): readonly (readonly [string, Route])[] {
   const lane = new SearchLane();
@@ -67,7 +74,9 @@ export function transactionRoutes(
         },
       };
     }),
-    route("abci_query", ["path", "data", "height", "prove"], (values) => abciQuery(chain, values)),
+    route("abci_query", ["path", "data", "height", "prove"], (values, { signal }) =>
+      abciQuery(chain, queries, values, signal),
+    ),
   ];
 }
 
@@ -144,14 +153,23 @@ async function blockSearch(chain: CometChain, values: Arguments, { signal }: Rou
 /** Code of a height that the node does not have yet (SDK root codespace). */
 const INVALID_HEIGHT = 26;
 
-async function abciQuery(chain: CometChain, values: Arguments) {
+async function abciQuery(
+  chain: CometChain,
+  queries: QueryRegistry,
+  values: Arguments,
+  signal: AbortSignal,
+) {
   const path = values.text("path");
   const data = values.hexBytes("data");
   const wanted = values.integer("height") ?? 0;
   const isProofWanted = values.boolean("prove");
   const latest = latestHeight(chain);
   const height = wanted === 0 ? latest : wanted;
-  const answer = await queryOrRefuse(chain, { path, data, height, latest, isProofWanted });
+  const answer = await queryOrRefuse(
+    queries,
+    { path, data, height, latest, isProofWanted },
+    signal,
+  );
   return {
     response: {
       code: answer.code,
@@ -169,7 +187,7 @@ async function abciQuery(chain: CometChain, values: Arguments) {
 
 /** An answer without the proof that was asked for would be believed as if it had one. */
 async function queryOrRefuse(
-  chain: CometChain,
+  queries: QueryRegistry,
   query: {
     readonly path: string;
     readonly data: Uint8Array;
@@ -177,6 +195,7 @@ async function queryOrRefuse(
     readonly latest: Height;
     readonly isProofWanted: boolean;
   },
+  signal: AbortSignal,
 ): Promise<QueryAnswer> {
   const { height, latest, isProofWanted } = query;
   if (isProofWanted) {
@@ -190,7 +209,7 @@ async function queryOrRefuse(
     const text = "cannot query with height in the future or below 0: invalid height";
     return queryFailure(INVALID_HEIGHT, text);
   }
-  return queryModule(chain.view, query);
+  return abciAnswer(queries, query, signal);
 }
 
 function isServed(height: Height, latest: Height): boolean {
