@@ -222,8 +222,10 @@ function attachedSettings(
   // Addresses that are given out from now on have no past: the chain's is not read.
   const watcher = { chain: { network }, node: watcherNode, watcher: { "start-height": "head" } };
   const worker = { chain: { network }, node: workerNode };
-  // Somebody else's node has a consensus RPC where its owner says; until then pages leave it out.
-  const explorerNode = node === undefined ? {} : { url: node.url, "ws-url": node.wsUrl };
+  // Where somebody's consensus RPC is, its owner says. Until then the JSON-RPC refuses such questions:
+  // better than asking whatever node of another chain may listen on this machine.
+  const explorerNode =
+    node === undefined ? {} : { url: node.url, "ws-url": node.wsUrl, "consensus-url": node.url };
   const explorer = { "": { network }, node: explorerNode };
   return [
     [sidecarConfig.name, renderToml(sidecarConfig, sidecar, offset)],

@@ -28,7 +28,7 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
   const head = await chain.head({ signal });
   const heights = placesUpTo(head.height);
   const [totals, indexed, newest] = await Promise.all([
-    consensus.supplies(heights, { signal }),
+    consensus.supplies(heights, { signal }).catch(() => heights.map(() => undefined)),
     ask(indexer.supply(signal)),
     chain.journal(head.hash, { signal }),
   ]);
