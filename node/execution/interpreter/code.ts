@@ -127,13 +127,13 @@ function runFromBytes(frame: Frame, start: number): void {
 }
 
 function jumpTableOf(bytes: Uint8Array): Uint8Array {
-  const table = new Uint8Array(bytes.length);
+  const targets = new Uint8Array(bytes.length);
   for (let place = 0; place < bytes.length; place++) {
     const opcode = bytes[place] ?? STOP;
-    if (opcode === JUMPDEST) table[place] = JUMP_TARGET;
+    if (opcode === JUMPDEST) targets[place] = JUMP_TARGET;
     else if (opcode >= PUSH1 && opcode <= PUSH32) place += opcode - PUSH1 + 1;
   }
-  return table;
+  return targets;
 }
 
 /** What a block of instructions is checked for when it is entered. */
