@@ -4,13 +4,15 @@
  * checked in one go when it is entered. That tells nothing a frame could see: within a block
  * nothing but a failure can happen, and every failure costs the frame all its gas.
  */
-import { bytesToBigint } from "../../../chain/hex.js";
 import { type Code, type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { OUT_OF_GAS, STACK_OVERFLOW, STACK_UNDERFLOW } from "./halt.js";
 import { opcodeNs } from "../../../chain/evm/compute-weights.js";
 import { INVALID_INSTRUCTION, type Instruction, INSTRUCTIONS } from "./instructions.js";
 
 const MAX_STACK = 1_024;
+/** Bytes of a number that is exact. */
+const PART_BYTES = 6;
+const PART_BITS = 48n;
 const STOP = 0x00;
 const JUMPDEST = 0x5b;
 const PUSH1 = 0x60;
@@ -241,8 +243,17 @@ function pushHandler(bytes: Uint8Array, start: number, length: number): Handler 
 
 /** The word that stands in the code; bytes behind its end are zero. */
 export function pushedWord(bytes: Uint8Array, start: number, length: number): bigint {
-  const found = bytes.subarray(start, start + length);
-  const missing = length - found.length;
-  const word = bytesToBigint(found);
-  return missing === 0 ? word : word << BigInt(8 * missing);
+  // Numbers as long as they are exact: most pushes are short, and much code is only run once.
+  const first = length % PART_BYTES;
+  let word = BigInt(partOf(bytes, start, first));
+  for (let offset = first; offset < length; offset += PART_BYTES) {
+    word = (word << PART_BITS) | BigInt(partOf(bytes, start + offset, PART_BYTES));
+  }
+  return word;
+}
+
+function partOf(bytes: Uint8Array, start: number, length: number): number {
+  let part = 0;
+  for (let place = start; place < start + length; place++) part = part * 256 + (bytes[place] ?? 0);
+  return part;
 }
