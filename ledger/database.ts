@@ -15,6 +15,7 @@ import { Policy1760000000009 } from "./migrations/0009-policy.js";
 import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
+import { Guards1760000000015 } from "./migrations/0015-guards.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -36,6 +37,7 @@ export const LEDGER_MIGRATIONS = [
   Webhooks1760000000010,
   TamperEvidence1760000000011,
   Tokens1760000000012,
+  Guards1760000000015,
 ] as const;
 
 /** The chain that a ledger keeps books for. */
