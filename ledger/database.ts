@@ -17,6 +17,7 @@ import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.j
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { Guards1760000000015 } from "./migrations/0015-guards.js";
 import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
+import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -40,6 +41,7 @@ export const LEDGER_MIGRATIONS = [
   Tokens1760000000012,
   Guards1760000000015,
   PostingTime1760000000016,
+  LinkedKinds1760000000017,
 ] as const;
 
 /** The chain that a ledger keeps books for. */
