@@ -117,7 +117,11 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
     ),
     `${verb}: the next nonce is ${plan.nextNonce}, events go on behind ${plan.eventSeq} in epoch ` +
       `${plan.epoch}`,
-    ...(result?.frozen ?? []).map((id) => `frozen: ${id} may be one of these payments`),
+    ...shorten(
+      (result?.frozen ?? []).map(
+        (id) => `frozen: ${id} may be one of these payments, or was cancelled behind the backup`,
+      ),
+    ),
     ...(waitingInPool > 0n
       ? [`WAIT: ${waitingInPool} transactions of the hot wallet are in the pool; run it again`]
       : []),
