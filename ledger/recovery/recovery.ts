@@ -71,11 +71,11 @@ export async function applyRecovery(
       cancelled.push(...(await recoverWallet(tx, wallet, { epoch: plan.epoch, operator })));
     }
     await closeRecovery(tx, operator);
-    const waiting = await tx.query<{ id: string }>(
+    const rows = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal WHERE status = ANY ($1::text[]) ORDER BY position`,
       [WAITING_STATUSES],
     );
-    const ids = waiting.map(({ id }) => toWithdrawalId(id));
+    const ids = rows.map(({ id }) => toWithdrawalId(id));
     const paid = await freezeRecovered(tx, ids);
     const doubtful = await freezeDoubtful(tx, ids);
     await appendEvents(tx, [...cancelled, ...paid.events, ...doubtful.events]);
