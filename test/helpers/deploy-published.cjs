@@ -94,7 +94,7 @@ async function main() {
   };
   const folder = path.join(modules, "@openzeppelin/contracts/build/contracts");
   const pending = [];
-  for (const file of fs.readdirSync(folder).sort()) {
+  for (const file of fs.readdirSync(folder).toSorted()) {
     const json = artifact("@openzeppelin/contracts/build/contracts", file);
     const name = path.basename(file, ".json");
     const inputs = json.abi.find(({ type }) => type === "constructor")?.inputs ?? [];
