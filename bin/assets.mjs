@@ -12,6 +12,7 @@ export const SOURCE_FOLDERS = [
   "sidecar",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "ledger",
   "cli",
   "contracts",

@@ -14,12 +14,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   sidecar: ["chain", "runtime", "rpc-client", "openapi"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
+  indexer: ["chain", "runtime", "rpc-client", "openapi"],
   cli: ["chain", "runtime", "rpc-client", "ledger"],
 };
 
 /** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
-  /^(sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^(sidecar|deposit-watcher|withdrawal-worker|indexer)\/config\.ts$/,
+  /^indexer\/maintenance\/commands\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,
@@ -43,6 +45,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "compose",
   ],
   sidecar: ["rosetta", "index", "data-api", "construction-api"],
+  indexer: ["store", "ingest", "maintenance", "api"],
 };
 
 /** What the servers below node/rpc may see of the node beside each other. */
@@ -70,6 +73,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^level$/, [/^runtime\/files\/level-store\.ts$/]],
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
+  [/^pg-copy-streams$/, [/^runtime\/sql\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],
 ];

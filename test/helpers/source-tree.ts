@@ -11,6 +11,7 @@ export const PRODUCT_FOLDERS = [
   "sidecar",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "ledger",
   "cli",
 ] as const;
