@@ -17,6 +17,7 @@ import {
   environmentName,
 } from "../../runtime/config/config.js";
 import { InvalidValueError } from "../../runtime/config/config-values.js";
+import { indexerConfigFile } from "../../indexer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
 import { type ChainOrigin, readChainOrigin } from "./chain-origin.js";
@@ -118,6 +119,7 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
   const { name: sidecar } = sidecarConfig;
   const { name: watcher } = watcherConfigFile;
   const { name: worker } = workerConfigFile;
+  const { name: indexer } = indexerConfigFile;
   const node = plan.kind === "remote" ? plan.node : undefined;
   const seeds = plan.kind === "joined" ? plan.seeds?.join(",") : undefined;
   const values: readonly (readonly [string, string, string | undefined])[] = [
@@ -129,6 +131,9 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
     [watcher, "node.json-rpc-url", node?.url],
     [watcher, "node.web-socket-url", node?.wsUrl],
     [worker, "node.json-rpc-url", node?.url],
+    [indexer, "chain.network", network],
+    [indexer, "node.json-rpc-url", node?.url],
+    [indexer, "node.web-socket-url", node?.wsUrl],
     [CONFIG_FILE.name, "p2p.seeds", seeds === "" ? undefined : seeds],
   ];
   const given = values.flatMap(([file, key, value]) =>

@@ -9,6 +9,7 @@ import {
   loadConfig,
 } from "../../runtime/config/config.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
+import { indexerConfigFile } from "../../indexer/config.js";
 import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
@@ -21,6 +22,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   sidecarConfig,
   watcherConfigFile,
   workerConfigFile,
+  indexerConfigFile,
 ];
 
 /** Every settings file of a home, in the order in which they are written. */
@@ -40,6 +42,7 @@ export interface KitEndpoints {
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
   readonly withdrawalUrl: string;
+  readonly indexerUrl: string;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
@@ -65,6 +68,7 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   sidecarOffline: "the sidecar (offline)",
   depositApi: "the deposit API",
   withdrawalApi: "the withdrawal API",
+  indexer: "the indexer",
 };
 
 /** A place that some setting tells to listen on. */
@@ -115,7 +119,15 @@ export function loadKitConfig(
   const sidecar = read(sources, sidecarConfig);
   const watcher = read(sources, watcherConfigFile);
   const worker = read(sources, workerConfigFile);
-  if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
+  const indexer = read(sources, indexerConfigFile);
+  const files = [sidecar, watcher, worker, indexer];
+  if (
+    sidecar === undefined ||
+    watcher === undefined ||
+    worker === undefined ||
+    files.includes(undefined) ||
+    faults.length > 0
+  ) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
@@ -201,6 +213,7 @@ function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]):
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
+    indexerUrl: url("indexer"),
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

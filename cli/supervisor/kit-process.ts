@@ -212,6 +212,7 @@ class KitRun {
       isPatient: this.plan.kind !== "local",
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
+      without: this.args.noIndexer ? ["indexer"] : [],
     });
     try {
       return await this.runStarted(kit, config);

@@ -28,6 +28,7 @@ const SCRIPTS = {
   "sidecar-offline": "../../sidecar/main-offline.js",
   "deposit-watcher": "../../deposit-watcher/main.js",
   "withdrawal-worker": "../../withdrawal-worker/main.js",
+  indexer: "../../indexer/main.js",
 } as const;
 
 /** A process of the kit. */
@@ -41,7 +42,8 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["node"], stopMs: 1_500 },
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
-  { parts: ["withdrawal-worker"], stopMs: 1_200 },
+  // The indexer needs nothing of its neighbour, and nothing needs it.
+  { parts: ["withdrawal-worker", "indexer"], stopMs: 1_200 },
 ];
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
@@ -61,6 +63,8 @@ export interface KitOptions {
   readonly signal: AbortSignal;
   /** True where a start waits for somebody else's node as long as that takes. */
   readonly isPatient: boolean;
+  /** Parts that are not started. */
+  readonly without?: readonly KitPart[];
   /** One line of progress. */
   readonly print: (line: string) => void;
   /** Called once when the kit cannot go on; it has to be stopped then. */
@@ -91,6 +95,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "sidecar-offline": locate("sidecar-offline"),
     "deposit-watcher": locate("deposit-watcher"),
     "withdrawal-worker": locate("withdrawal-worker"),
+    indexer: locate("indexer"),
   };
 }
 
@@ -118,7 +123,8 @@ class KitRun implements Kit {
     }
     for (const { parts, stopMs } of STAGES) {
       signal.throwIfAborted();
-      const processes = parts.flatMap((part) =>
+      const wanted = parts.filter((part) => !this.options.without?.includes(part));
+      const processes = wanted.flatMap((part) =>
         part === "node" ? this.createNodes() : [this.createProcess(part)],
       );
       this.stages.push({ stopMs, processes });

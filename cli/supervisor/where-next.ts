@@ -30,6 +30,7 @@ export function whereToLookNext(
     ...ownNode,
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
+    `  indexer           ${endpoints.indexerUrl}/v1/status`,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,

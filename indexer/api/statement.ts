@@ -56,7 +56,7 @@ export async function statementReply(
   request: HttpRequest,
 ): Promise<HttpReply> {
   let rows: readonly LineRow[] = [];
-  let asset = Buffer.alloc(0);
+  let asset: Buffer = Buffer.alloc(0);
   const kind: ListKind<LineRow> = {
     ...LINES,
     rows: async (query) => {

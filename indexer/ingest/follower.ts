@@ -41,7 +41,7 @@ export interface FollowerOptions {
   readonly verifyPerRound: number;
   /** Told of the blocks of each batch, after its commit. */
   readonly onBlocks?: (blocks: readonly RangedBlock[]) => void;
-  /** Ends when this height is indexed and nothing is left to check; follows for ever without it. */
+  /** Ends at the node's head when nothing is left to check; follows for ever without it. */
   readonly untilHead?: boolean;
 }
 
@@ -80,6 +80,8 @@ export class IndexFollower {
   private reason: string | undefined;
   private tip: Tip = { height: -1, hash: undefined };
   private nodeHeight: Height | undefined;
+  private checked = 0;
+  private corrected = 0;
   private readonly figures: Readonly<
     Record<"blocks" | "transfers" | "checked" | "corrected", MetricCounter>
   >;
@@ -108,6 +110,11 @@ export class IndexFollower {
   status(): FollowerStatus {
     const { state, reason, nodeHeight } = this;
     return { state, reason, indexedHeight: this.tip.height, nodeHeight };
+  }
+
+  /** Balances that this follower held against state, and how many of them it corrected. */
+  checks(): { readonly checked: number; readonly corrected: number } {
+    return { checked: this.checked, corrected: this.corrected };
   }
 
   /** Looks at once; a hint, for example a new head that was announced. */
@@ -219,6 +226,8 @@ export class IndexFollower {
     const tokens = await readTokenFacts(target, this.tip, node, { signal });
     const options = { signal, limit: verifyPerRound };
     const { checked, corrected } = await checkBalances(target, this.tip, node, options);
+    this.checked += checked;
+    this.corrected += corrected;
     this.figures.checked.inc(checked);
     this.figures.corrected.inc(corrected);
     failpoint("indexer.after-check");
