@@ -22,10 +22,10 @@ import { IndexFollower } from "./ingest/follower.js";
 import { type IndexIdentity, readProgress } from "./store/progress.js";
 import { LIVE_SCHEMA } from "./store/schema.js";
 
-runProcess({ name: "indexer", start });
-
 /** Connections of the API: reads are short, and the writer has one of its own. */
 const POOL_SIZE = 8;
+
+runProcess({ name: "indexer", start });
 
 async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;

@@ -100,6 +100,7 @@ async function createTrial(
       "sidecar-offline": script("sidecar-offline"),
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
+      indexer: script("indexer"),
     },
   });
   kits.push(kit);

@@ -336,6 +336,7 @@ async function shownOn(columns: number): Promise<string> {
     sidecarOfflineUrl: url,
     depositUrl: url,
     withdrawalUrl: url,
+    indexerUrl: url,
     otherNodes: [],
   };
   const output = {
