@@ -155,10 +155,12 @@ export function decodeErc1155(signature: string, data: Hex): readonly Erc1155Par
     return id === undefined || units === undefined ? undefined : [{ id, units }];
   }
   const list = (offset: bigint | undefined) => {
-    if (offset === undefined || offset % 32n !== 0n || offset >= BigInt(bytes.length)) return undefined;
+    if (offset === undefined || offset % 32n !== 0n || offset >= BigInt(bytes.length))
+      return undefined;
     const start = Number(offset / 32n);
     const count = word(start);
-    if (count === undefined || count > BigInt(bytes.length / WORD_BYTES - start - 1)) return undefined;
+    if (count === undefined || count > BigInt(bytes.length / WORD_BYTES - start - 1))
+      return undefined;
     return Array.from({ length: Number(count) }, (_, index) => word(start + 1 + index) ?? 0n);
   };
   const [ids, units] = [list(word(0)), list(word(1))];

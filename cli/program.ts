@@ -205,7 +205,9 @@ function addIndexerCommands(program: Command, run: Runner): void {
   addShared(indexer.command("rebuild"))
     .description("make the index anew beside the live one, which goes on serving, then swap")
     .action(
-      run(async (context) => (await import("./commands/indexer.js")).runIndexer(context, "rebuild")),
+      run(async (context) =>
+        (await import("./commands/indexer.js")).runIndexer(context, "rebuild"),
+      ),
     );
 }
 

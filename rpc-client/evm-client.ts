@@ -23,8 +23,8 @@ import {
   parseJournaledBlock,
 } from "./journal-codec.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
-import { type BlockRangeCalls, blockRangeCalls } from "./block-range.js";
-import { type ContractViewCalls, contractViewCalls } from "./contract-views.js";
+import { type BlockRangeCalls, blockRangeCalls } from "./indexing/block-range.js";
+import { type ContractViewCalls, contractViewCalls } from "./indexing/contract-views.js";
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
 import { type TokenCalls, tokenCalls } from "./token-balances.js";

@@ -185,7 +185,7 @@ const HISTORY: ListKind<PointRow> = {
 export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
   const list = <Row>(path: string, kind: ListKind<Row>): HttpRoute => ({
     method: "get",
-    path: `/v1/addresses/{address}${path}`,
+    path: `/v1/addresses/{address}/${path}`,
     handler: (request) => listReply(context, kind, request),
   });
   return [
@@ -230,10 +230,10 @@ export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
         });
       },
     },
-    list("/balances", BALANCES),
-    list("/balance-history", HISTORY),
-    list("/transfers", TRANSFERS),
-    list("/transactions", TRANSACTIONS),
+    list("balances", BALANCES),
+    list("balance-history", HISTORY),
+    list("transfers", TRANSFERS),
+    list("transactions", TRANSACTIONS),
     {
       method: "get",
       path: "/v1/addresses/{address}/statement",

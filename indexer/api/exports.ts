@@ -105,7 +105,10 @@ export class Exports {
   }
 
   /** The file's bytes and form. @throws NOT_FOUND before it is done */
-  read(id: string | undefined): { readonly state: ExportState; readonly bytes: AsyncIterable<Buffer> } {
+  read(id: string | undefined): {
+    readonly state: ExportState;
+    readonly bytes: AsyncIterable<Buffer>;
+  } {
     const state = this.get(id);
     if (state.status !== "done") {
       throw new IndexerError("NOT_FOUND", `the export is ${state.status}: there is no file`);
@@ -194,9 +197,11 @@ function copyStatement(request: ExportRequest): string {
     : `COPY (SELECT row_to_json(r)::text FROM (${rows}) r) TO STDOUT WITH (${JSON_LINES})`;
 }
 
-function digits(text: string): string {
+/** A condition on bytes, where these were asked for. */
+function only(text: string | undefined, condition: (bytes: string) => string): string {
+  if (text === undefined) return "";
   if (!/^([0-9a-f]{40})?$/.test(text)) throw new IndexerError("INVALID_FIELD", "no address");
-  return `'\\x${text}'::bytea`;
+  return condition(`'\\x${text}'::bytea`);
 }
 
 function between(column: string, { fromHeight, toHeight }: ExportRequest): string {
@@ -211,8 +216,8 @@ const SELECTS: Readonly<Record<ExportRequest["kind"], (request: ExportRequest) =
     FROM ${s}.transfer f JOIN ${s}.block b ON b.height = f.height
     LEFT JOIN ${s}.transaction t ON t.height = f.height AND t.tx_index = f.tx_index
     WHERE ${between("f.height", request)}
-      ${request.addressHex === undefined ? "" : `AND (f.sender = ${digits(request.addressHex)} OR f.recipient = ${digits(request.addressHex)})`}
-      ${request.assetHex === undefined ? "" : `AND f.asset = ${digits(request.assetHex)}`}
+      ${only(request.addressHex, (one) => `AND ${one} IN (f.sender, f.recipient)`)}
+      ${only(request.assetHex, (one) => `AND f.asset = ${one}`)}
     ORDER BY f.height, f.tx_index, f.seq`,
   transactions: (request) => `SELECT ${hex("t.hash")} AS hash, t.height, t.tx_index, ${time},
       t.status, ${hex("t.sender")} AS "from", ${hex("t.recipient")} AS "to",
@@ -220,14 +225,18 @@ const SELECTS: Readonly<Record<ExportRequest["kind"], (request: ExportRequest) =
       t.gas_price::text AS gas_price, t.fee::text AS fee
     FROM ${s}.transaction t JOIN ${s}.block b USING (height)
     WHERE ${between("t.height", request)}
-      ${request.addressHex === undefined ? "" : `AND EXISTS (SELECT 1 FROM ${s}.address_transaction a WHERE a.address = ${digits(request.addressHex)} AND a.height = t.height AND a.tx_index = t.tx_index)`}
+      ${only(
+        request.addressHex,
+        (one) => `AND EXISTS (SELECT 1 FROM ${s}.address_transaction a
+          WHERE a.address = ${one} AND a.height = t.height AND a.tx_index = t.tx_index)`,
+      )}
     ORDER BY t.height, t.tx_index`,
   balances: (request) => `SELECT ${hex("h.address")} AS address, ${asset("h.asset")},
       nullif(h.token_id, -1)::text AS token_id, h.amount::text AS amount, h.height AS changed_at
     FROM (SELECT DISTINCT ON (address, asset, token_id) * FROM ${s}.balance_history
           WHERE height <= ${Math.trunc(request.toHeight)}
-          ${request.addressHex === undefined ? "" : `AND address = ${digits(request.addressHex)}`}
-          ${request.assetHex === undefined ? "" : `AND asset = ${digits(request.assetHex)}`}
+          ${only(request.addressHex, (one) => `AND address = ${one}`)}
+          ${only(request.assetHex, (one) => `AND asset = ${one}`)}
           ORDER BY address, asset, token_id, height DESC) h
     WHERE h.amount <> 0 ORDER BY h.address, h.asset, h.token_id`,
   swaps: (request) => `SELECT w.height || '-' || w.log_index AS id, w.height, ${time},
@@ -237,6 +246,6 @@ const SELECTS: Readonly<Record<ExportRequest["kind"], (request: ExportRequest) =
       w.amount1_out::text AS amount1_out
     FROM ${s}.swap w JOIN ${s}.block b USING (height)
     WHERE ${between("w.height", request)}
-      ${request.addressHex === undefined ? "" : `AND ${digits(request.addressHex)} IN (w.sender, w.recipient, w.origin)`}
+      ${only(request.addressHex, (one) => `AND ${one} IN (w.sender, w.recipient, w.origin)`)}
     ORDER BY w.height, w.log_index`,
 };

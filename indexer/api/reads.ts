@@ -11,7 +11,10 @@ import { LIVE_SCHEMA } from "../store/schema.js";
 /** What handlers work with. */
 export interface ApiContext {
   readonly database: SqlDatabase;
-  readonly node: Pick<EvmClient, "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances">;
+  readonly node: Pick<
+    EvmClient,
+    "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances"
+  >;
   readonly chainId: bigint;
   readonly status: () => FollowerStatus;
 }

@@ -117,10 +117,7 @@ async function findAll(
     [hashes.map(bytesOf)],
   );
   return new Map(
-    rows.flatMap((row) => [
-      [hexOf(row.sdk_hash), row] as const,
-      [hexOf(row.hash), row] as const,
-    ]),
+    rows.flatMap((row) => [[hexOf(row.sdk_hash), row] as const, [hexOf(row.hash), row] as const]),
   );
 }
 

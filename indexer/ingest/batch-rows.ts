@@ -4,7 +4,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
-import type { RangedBlock, RangedTransaction } from "../../rpc-client/block-range.js";
+import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
 import { copyRow } from "../../runtime/sql/sql-session.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
@@ -114,7 +114,10 @@ class BatchBuilder {
   private addBlock(block: RangedBlock): void {
     this.minted += block.mintedAtoken;
     this.burned += block.burnedAtoken;
-    const fees = block.transactions.reduce((sum, one) => sum + one.gasUsed * one.gasPriceAtoken, 0n);
+    const fees = block.transactions.reduce(
+      (sum, one) => sum + one.gasUsed * one.gasPriceAtoken,
+      0n,
+    );
     this.rows.block.push(
       copyRow([
         block.height,

@@ -2,7 +2,7 @@
 import type { Hash32, Height } from "../../chain/hex.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
-import type { RangedBlock } from "../../rpc-client/block-range.js";
+import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";

@@ -5,7 +5,7 @@
  */
 import { errorMessage } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
-import type { BlockRange, RangedBlock } from "../../rpc-client/block-range.js";
+import type { BlockRange, RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import { isMethodMissing, PRUNED_RPC_CODE } from "../../rpc-client/node-methods.js";

@@ -7,7 +7,7 @@ import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { decodeErc1155, ERC1155_TOPICS, ERC20_TOPICS } from "../../chain/erc20.js";
 import type { Height } from "../../chain/hex.js";
-import type { RangedBlock } from "../../rpc-client/block-range.js";
+import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
 import type { JournaledLog } from "../../rpc-client/journal-codec.js";
 import { transferOf } from "../../rpc-client/transfer-logs.js";
 
@@ -124,8 +124,7 @@ function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
  * Transfer counts, once.
  */
 function withoutEchoes(claims: readonly Moved[], logs: readonly JournaledLog[], first: number) {
-  const isTransfer = ({ logIndex = 0 }: Moved) =>
-    TRANSFER === logs[logIndex - first]?.topics[0];
+  const isTransfer = ({ logIndex = 0 }: Moved) => TRANSFER === logs[logIndex - first]?.topics[0];
   const keyOf = (one: Moved) => `${one.asset} ${one.from} ${one.to} ${one.amountUnits}`;
   const counts = new Map<string, number>();
   for (const claim of claims) {

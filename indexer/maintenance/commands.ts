@@ -1,4 +1,7 @@
-/** What an operator does with the index: make it anew beside the live one, or hold all of it against state. */
+/**
+ * What an operator does with the index: make it anew beside the live one, or hold all of it against
+ * state.
+ */
 import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { createLogger } from "../../runtime/process/logger.js";

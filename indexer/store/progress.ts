@@ -84,11 +84,15 @@ function assertOurs(progress: Progress, identity: IndexIdentity): void {
   const { schemaVersion, chainId, genesisHash } = progress;
   const versions = { details: { stored: schemaVersion, supported: INDEX_SCHEMA_VERSION } };
   if (schemaVersion > INDEX_SCHEMA_VERSION) {
-    const message = `the index has format ${schemaVersion}, this program knows ${INDEX_SCHEMA_VERSION}: start the version that wrote it`;
+    const message =
+      `the index has format ${schemaVersion}, this program knows ${INDEX_SCHEMA_VERSION}: ` +
+      "start the version that wrote it";
     throw new IndexerError("NEWER_INDEX", message, versions);
   }
   if (schemaVersion < INDEX_SCHEMA_VERSION) {
-    const message = `the index has format ${schemaVersion}, this program writes ${INDEX_SCHEMA_VERSION}: run causeway indexer rebuild`;
+    const message =
+      `the index has format ${schemaVersion}, this program writes ${INDEX_SCHEMA_VERSION}: ` +
+      "run causeway indexer rebuild";
     throw new IndexerError("OLDER_INDEX", message, versions);
   }
   if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {

@@ -4,7 +4,7 @@
  * no row can be there twice. Bytes are BYTEA; the coin's asset is zero bytes, a token's its contract.
  */
 
-/** Version of the tables; another one in the database is refused, and `causeway indexer rebuild` makes it anew. */
+/** Version of the tables; another one is refused, and `causeway indexer rebuild` makes it anew. */
 export const INDEX_SCHEMA_VERSION = 1;
 
 /** Schema that the API reads. */

@@ -235,7 +235,11 @@ describe("the indexer", () => {
     expect((await fetch(`${url}/ready`)).status).toBe(200);
     const before = await contents();
     const options = { databaseUrl: database.url, nodeUrl: chain.url, timeoutMs: 10_000 };
-    const report = await rebuildIndex({ ...options, batchBytes: 2 ** 20, signal: new AbortController().signal });
+    const report = await rebuildIndex({
+      ...options,
+      batchBytes: 2 ** 20,
+      signal: new AbortController().signal,
+    });
     expect(report).toMatchObject({ height, corrected: 0 });
     expect(await contents()).toBe(before);
     await mine({ to: bob.address, value: 1n });
@@ -248,7 +252,10 @@ describe("the indexer", () => {
     const holders = await all(`/tokens/${places["AAA"]}/holders`);
     expect(holders.length).toBe(41);
     for (const { address, amount, verifiedAtHeight } of holders) {
-      expect({ address, amount }).toEqual({ address, amount: String(await token["balanceOf"]?.(address)) });
+      expect({ address, amount }).toEqual({
+        address,
+        amount: String(await token["balanceOf"]?.(address)),
+      });
       expect(verifiedAtHeight).not.toBeNull();
     }
     expect((await get(`/tokens/${places["AAA"]}`)).token).toMatchObject({
@@ -304,9 +311,7 @@ describe("the indexer", () => {
     const first = await get(`${pathname}&limit=5`);
     await mine({ to: bob.address, value: 3n }, { to: bob.address, value: 4n });
     await indexed();
-    const second = await get(
-      `/addresses/${faucet.address}/transfers?limit=5&cursor=${first.next}`,
-    );
+    const second = await get(`/addresses/${faucet.address}/transfers?limit=5&cursor=${first.next}`);
     const ids = [...first.items, ...second.items].map(({ id }: Json) => id);
     expect(ids).toEqual(whole.slice(0, 10).map(({ id }: Json) => id));
     expect(new Set((await all(pathname, 3)).map(({ id }) => id)).size).toBe(

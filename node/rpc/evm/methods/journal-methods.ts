@@ -6,7 +6,7 @@ import { type Operation, operationsOf } from "../../../../chain/operations.js";
 import type { AccountJournalEntry, ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool, TransactionStatus } from "../../../mempool/pool-port.js";
 import type { BlockJson } from "../block-json.js";
-import { blockRangeJson, MAX_RANGE_BYTES } from "../block-range.js";
+import { blockRangeJson, MAX_RANGE_BYTES } from "../json/block-range.js";
 import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../journal-json.js";
 import { type JsonValue, type MethodEntries, method } from "../method.js";

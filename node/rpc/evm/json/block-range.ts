@@ -2,15 +2,15 @@
  * Ranges of blocks with all that an index of the chain is made of: outline, transactions, logs and
  * balance changes. Read once by each index and never again, so nothing of it is kept in memory.
  */
-import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
-import { type Height, toQuantity } from "../../../chain/hex.js";
-import { breathe } from "../../../runtime/process/main-thread.js";
-import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
-import type { ChainView } from "../../view/chain-view.js";
-import { blockSizeBytes } from "./encode.js";
-import { historyPruned } from "./errors.js";
-import { journaledTransactions, journalEndJson, journalStartJson } from "./journal-json.js";
-import { RawJson } from "./method.js";
+import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";
+import { type Height, toQuantity } from "../../../../chain/hex.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import type { BlockOutline, BlockPage } from "../../../view/block-pages.js";
+import type { ChainView } from "../../../view/chain-view.js";
+import { blockSizeBytes } from "../encode.js";
+import { historyPruned } from "../errors.js";
+import { journaledTransactions, journalEndJson, journalStartJson } from "../journal-json.js";
+import { RawJson } from "../method.js";
 
 /** An answer begins no further block behind this size; one block is always given whole. */
 export const MAX_RANGE_BYTES = 16 * 1024 * 1024;

@@ -1,10 +1,10 @@
 /** Views of contracts that may do anything: bounded gas, and a failure is an answer as well. */
-import type { Address } from "../chain/address.js";
-import { type Height, type Hex, hexToBytes, toQuantity } from "../chain/hex.js";
-import { readHex } from "./answer-fields.js";
-import { encodeAt } from "./at.js";
-import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
-import { isExecutionFailure } from "./token-balances.js";
+import type { Address } from "../../chain/address.js";
+import { type Height, type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
+import { readHex } from "../answer-fields.js";
+import { encodeAt } from "../at.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
+import { isExecutionFailure } from "../token-balances.js";
 
 /** One call that changes nothing. */
 export interface ContractView {

@@ -1,6 +1,6 @@
 /** Ranges of blocks with transactions, logs and balance changes, as an index of the chain reads them. */
-import type { Address } from "../chain/address.js";
-import { type Hash32, type Height, toQuantity } from "../chain/hex.js";
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, toQuantity } from "../../chain/hex.js";
 import {
   readAddress,
   readHash,
@@ -9,14 +9,14 @@ import {
   readOptional,
   readQuantity,
   readSafeQuantity,
-} from "./answer-fields.js";
-import { badAnswer } from "./errors.js";
+} from "../answer-fields.js";
+import { badAnswer } from "../errors.js";
 import {
   type JournaledBlock,
   type JournaledTransaction,
   parseJournaledBlock,
-} from "./journal-codec.js";
-import type { JsonRpcClient, RpcOptions } from "./json-rpc.js";
+} from "../journal-codec.js";
+import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
 
 /** A transaction with what front ends show beside its journal. */
 export interface RangedTransaction extends JournaledTransaction {
