@@ -136,7 +136,7 @@ export class IndexFollower {
         if (signal.aborted) return;
         if (error instanceof IndexMoved) continue;
         const fault = explained(error);
-        if (this.options.untilHead === true && fault instanceof IndexerError) throw fault;
+        if (this.options.untilHead === true) throw fault;
         this.reason = errorMessage(fault);
         if (isFinal(fault)) {
           this.state = "halted";
