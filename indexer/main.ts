@@ -82,7 +82,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     tasks.run("writer", (ending) => follower.run(ending));
     tasks.run("new heads", async (ending) => {
       const heads = subscribeNewHeads({ url: config.node["web-socket-url"], signal: ending });
-      for await (const _head of heads) follower.wake();
+      for await (const head of heads) if (head.height >= 0) follower.wake();
     });
     return [...closers, { name: "writer", stop: () => tasks.stop() }, server];
   } catch (error) {

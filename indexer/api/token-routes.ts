@@ -152,7 +152,8 @@ export function tokenRoutes(context: ApiContext): readonly HttpRoute[] {
       method: "get",
       path: "/v1/tokens",
       handler: (request) => {
-        const sort = String(request.query["sort"] ?? sortOfCursor(request.query["cursor"]));
+        const { sort: given, cursor } = request.query;
+        const sort = typeof given === "string" ? given : sortOfCursor(cursor);
         return listReply(context, tokens(sort), request);
       },
     },
@@ -187,6 +188,6 @@ export function tokenRoutes(context: ApiContext): readonly HttpRoute[] {
 
 /** The sort that a cursor carries, so that it need not be sent again; the cursor is judged later. */
 function sortOfCursor(cursor: unknown): string {
-  const text = Buffer.from(String(cursor ?? ""), "base64url").toString("utf8");
+  const text = Buffer.from(typeof cursor === "string" ? cursor : "", "base64url").toString("utf8");
   return /"sort":"(transfers|holders|firstSeen)"/.exec(text)?.[1] ?? "transfers";
 }
