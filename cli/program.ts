@@ -25,6 +25,7 @@ import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
+import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
 import { addWebhookCommands } from "./webhooks/program.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
@@ -64,6 +65,7 @@ export function createProgram(options: ProgramOptions): Command {
   addTokenCommands(program, run);
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
+  addWalletCommands(program, run);
   addKillSwitchCommands(program, run);
   addKeyCommands(program, run);
   addWebhookCommands(program, run);
@@ -306,10 +308,11 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
   addShared(withdrawals.command("freeze"))
     .description("sign nothing more until release")
     .option("--reason <text>", "why, for the record")
+    .option("--wallet <address>", "only this wallet (else all that sign)")
     .action(
-      run<SharedOptions & { reason?: string }>(async (context, own) => {
+      run<SharedOptions & { reason?: string; wallet?: string }>(async (context, own) => {
         const { runFreezeWithdrawals } = await import("./commands/withdrawals.js");
-        return runFreezeWithdrawals(context, { reason: own.reason });
+        return runFreezeWithdrawals(context, { reason: own.reason, wallet: own.wallet });
       }),
     );
   addShared(withdrawals.command("cancel"))
@@ -329,6 +332,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--paid-by <hash>", "with an id: this mined transaction was its payment")
     .option("--not-paid", "with an id: it was never paid, pay it")
     .option("--acknowledge <hash...>", "transactions nobody asked for, which you looked at")
+    .option("--wallet <address>", "only this wallet (else all that sign)")
     .option("--accept-foreign", "acknowledge all that the release finds, each by its hash")
     .option("--reason <text>", "what you found, for the record")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>

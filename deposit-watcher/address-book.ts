@@ -1,4 +1,4 @@
-/** The watched addresses in memory: every registered one, in the order of their indexes. */
+/** The watched addresses in memory: every deposit address, in the order of indexes, and all wallets. */
 import type { Address } from "../chain/address.js";
 import type { CustomerId } from "../ledger/books/accounts.js";
 import {
@@ -6,27 +6,38 @@ import {
   assignmentsAfter,
   type DepositAddress,
 } from "../ledger/deposits/deposit-addresses.js";
+import type { Height } from "../chain/hex.js";
+import { listWallets } from "../ledger/wallets/wallet.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import type { Watched } from "./deposit-match.js";
 
 /** Rows per read: large enough for few round trips, small enough for one message. */
 const PAGE = 20_000;
 
-/** Grows only: addresses are never unregistered. One entry takes about 200 bytes. */
+/** Grows only: nothing is ever unregistered. One entry takes about 200 bytes. */
 export class AddressBook implements Watched {
   readonly #customers = new Map<Address, CustomerId>();
+  /** Hot wallets with the first block whose operations are booked as they come. */
+  readonly #wallets = new Map<Address, Height>();
   #nextIndex = 0;
   #lastAssignment = 0;
 
   /** @param assets listed tokens by their contracts */
-  constructor(
-    readonly hotWallet: Address,
-    private readonly assets: ReadonlyMap<Address, string> = new Map(),
-  ) {}
+  constructor(private readonly assets: ReadonlyMap<Address, string> = new Map()) {}
 
   /** Index of the next address that this book does not know. */
   get nextIndex(): number {
     return this.#nextIndex;
+  }
+
+  /** Hot wallets that this book knows. */
+  get walletCount(): number {
+    return this.#wallets.size;
+  }
+
+  /** See `Watched`. */
+  walletFrom(address: Address): Height | undefined {
+    return this.#wallets.get(address);
   }
 
   /** See `Watched`. */
@@ -39,9 +50,16 @@ export class AddressBook implements Watched {
     return this.assets.get(contract);
   }
 
-  /** True for a deposit address and for the hot wallet. */
+  /** True for a deposit address and for a hot wallet. */
   has(address: Address): boolean {
-    return address === this.hotWallet || this.#customers.has(address);
+    return this.#wallets.has(address) || this.#customers.has(address);
+  }
+
+  /** Reads the hot wallets anew: a few rows. */
+  async refreshWallets(sql: Sql): Promise<void> {
+    for (const { address, fromHeight } of await listWallets(sql)) {
+      this.#wallets.set(address, fromHeight);
+    }
   }
 
   /** Adds addresses that continue the book; ones it knows change nothing. */
@@ -52,8 +70,9 @@ export class AddressBook implements Watched {
     }
   }
 
-  /** Reads every address registered, and every customer named, since. */
+  /** Reads every address and wallet registered, and every customer named, since. */
   async refresh(sql: Sql): Promise<void> {
+    await this.refreshWallets(sql);
     for (;;) {
       const page = await addressesFrom(sql, { firstIndex: this.#nextIndex, limit: PAGE });
       this.add(page);

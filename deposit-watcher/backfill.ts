@@ -1,11 +1,15 @@
 /**
  * The past of newly registered addresses: coins that came before the address was given to a
- * customer go to suspense, one deposit row per operation, proven against the balance.
+ * customer go to suspense, one deposit row per operation, proven against the balance. And that of hot
+ * wallets: what they held when they were registered, as one balance.
  */
 import { NATIVE_ASSET } from "../ledger/books/accounts.js";
 import type { TokenAsset } from "../ledger/assets/asset-registry.js";
 import type { TokenBalance } from "../ledger/assets/token-opening.js";
 import { commitBackfill, type NewDeposit, type PastOutflow } from "../ledger/deposits/deposits.js";
+import { bookWalletPast } from "../ledger/books/wallet-flows.js";
+import { proveWatchLease, type WatchLease } from "../ledger/deposits/watch-lease.js";
+import { listWallets } from "../ledger/wallets/wallet.js";
 import { addressesToBackfill, type DepositAddress } from "../ledger/deposits/deposit-addresses.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { AccountJournalEntry } from "../rpc-client/journal-codec.js";
@@ -30,15 +34,15 @@ export interface BackfillParts {
 }
 
 /**
- * Books the past of every address that waits for it.
- * @returns how many addresses were done
- * @throws IncidentFound; faults of node and database
+ * Books the past of every address and wallet that waits for it.
+ * @returns how many were done
+ * @throws WATCH_LEASE_LOST, IncidentFound; faults of node and database
  */
 export async function runBackfill(
   parts: BackfillParts,
-  options: { readonly signal: AbortSignal },
+  options: { readonly lease: WatchLease; readonly signal: AbortSignal },
 ): Promise<number> {
-  let done = 0;
+  let done = await bookWalletPasts(parts, options);
   for (;;) {
     const waiting = await addressesToBackfill(parts.database, ROUND);
     if (waiting.length === 0) return done;
@@ -47,13 +51,34 @@ export async function runBackfill(
       for (const address of queue) {
         options.signal.throwIfAborted();
         const past = await readPast(parts, address, options);
-        if (await commitBackfill(parts.database, { address, ...past })) done += 1;
+        const { lease } = options;
+        if (await commitBackfill(parts.database, { lease, address, ...past })) done += 1;
       }
     };
     const lanes = await Promise.allSettled(Array.from({ length: PARALLEL }, lane));
     const failed = lanes.find((result) => result.status === "rejected");
     if (failed !== undefined) throw failed.reason;
   }
+}
+
+async function bookWalletPasts(
+  parts: BackfillParts,
+  { lease, signal }: { readonly lease: WatchLease; readonly signal: AbortSignal },
+): Promise<number> {
+  const { database, node } = parts;
+  let done = 0;
+  const waiting = (await listWallets(database)).filter(({ pastBooked }) => !pastBooked);
+  for (const { address: wallet, fromHeight } of waiting) {
+    const height = fromHeight - 1;
+    const amountAtoken = await node.getBalance(wallet, height, { signal });
+    const tokens = await readTokens(parts, { address: wallet, fromHeight }, { signal });
+    const isBooked = await database.transaction(async (tx) => {
+      await proveWatchLease(tx, lease);
+      return bookWalletPast(tx, { wallet, height, amountAtoken, tokens });
+    });
+    if (isBooked) done += 1;
+  }
+  return done;
 }
 
 interface Past {
@@ -98,7 +123,7 @@ async function readPast(
 /** Tokens as sums: which transfers they came by is not asked of a whole chain. */
 async function readTokens(
   { node, tokens }: BackfillParts,
-  { address, fromHeight }: DepositAddress,
+  { address, fromHeight }: Pick<DepositAddress, "address" | "fromHeight">,
   options: { readonly signal: AbortSignal },
 ): Promise<TokenBalance[]> {
   // Younger tokens are opened with what this address holds by then.

@@ -90,7 +90,7 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       allowed: '"genesis", "head" or a height',
       help:
         "First block that is watched by a ledger that has seen none yet: block 0, the one behind " +
-        "the newest at the first start, or this height. What the hot wallet holds before it is " +
+        "the newest at the first start, or this height. What the hot wallets hold before it is " +
         "booked as opening capital. Without effect once a block is booked.",
     }),
     "reads-in-flight": field.integer({
@@ -99,6 +99,13 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       max: 256,
       unit: "blocks",
       help: "Blocks read at the same time when catching up, and booked in one commit at most.",
+    }),
+    "lease-ms": field.integer({
+      default: 3_000,
+      min: 100,
+      max: 60_000,
+      unit: "ms",
+      help: "How long a watcher that fell silent keeps others of the same ledger from booking.",
     }),
     "reconcile-interval-s": field.integer({
       default: 300,

@@ -1,6 +1,6 @@
 /**
  * Pure: operations of blocks and the addresses we watch -> deposits with their natural keys, flows
- * of the hot wallet, and per address and block the sum that the chain's balances must confirm; of
+ * of the hot wallets, and per address and block the sum that the chain's balances must confirm; of
  * tokens the sides of transfers, which are claims of contracts until `tokens/` has judged them.
  */
 import type { Address } from "../chain/address.js";
@@ -45,7 +45,11 @@ export interface Watched {
   customerOf(address: Address): CustomerId | undefined;
   /** The asset of a token's contract; undefined for contracts that nobody listed. */
   assetOf(contract: Address): string | undefined;
-  readonly hotWallet: Address;
+  /**
+   * First block whose operations of a hot wallet are booked as they come, retired wallets included;
+   * undefined for an address that is none.
+   */
+  walletFrom(address: Address): Height | undefined;
 }
 
 /** What a block did to one watched address, to be held against its balances. */
@@ -112,7 +116,7 @@ function matchTransaction(matching: Matching): void {
     if (!isEffective(operation)) continue;
     const { address, amountAtoken } = operation;
     const customerId = watched.customerOf(address);
-    if (customerId === undefined && address !== watched.hotWallet) continue;
+    if (customerId === undefined && !isWatchedWallet(matching, address)) continue;
     const deltaAtoken = operation.isNative ? amountAtoken : 0n;
     // Other currencies leave the balance alone, and the chain is asked whether that is true.
     deltas.set(address, (deltas.get(address) ?? 0n) + deltaAtoken);
@@ -134,7 +138,7 @@ function matchTransaction(matching: Matching): void {
     matching.result.outflows.push({
       asset: NATIVE_ASSET,
       wallet,
-      role: wallet === watched.hotWallet ? "hot-wallet" : "deposit-address",
+      role: watched.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet",
       txHash: transaction.hash,
       height: matching.block.height,
       ...sum,
@@ -179,8 +183,8 @@ function addInflow(
     txIndex: transaction.index,
     opIndex: operation.index,
   };
-  if (operation.address === watched.hotWallet) {
-    result.walletInflows.push(place);
+  if (watched.walletFrom(operation.address) !== undefined) {
+    result.walletInflows.push({ wallet: operation.address, ...place });
   } else if (customerId !== undefined) {
     result.deposits.push({
       ...place,
@@ -192,6 +196,12 @@ function addInflow(
         block.height > 0 && PAYMENT_TYPES.has(operation.type) && customerId !== UNASSIGNED,
     });
   }
+}
+
+/** What lay in a wallet before its first block is booked as one balance. */
+function isWatchedWallet({ block, watched }: Matching, address: Address): boolean {
+  const from = watched.walletFrom(address);
+  return from !== undefined && block.height >= from;
 }
 
 function isEffective(operation: MatchOperation): boolean {

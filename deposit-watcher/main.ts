@@ -1,9 +1,9 @@
 /** Entry of the deposit watcher: the loop, the backfills and the deposit API in one process. */
 import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Address } from "../chain/address.js";
 import { BLOCKCHAIN_NAME, NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
 import { findIdentity } from "../ledger/find-identity.js";
@@ -33,7 +33,8 @@ import { DepositError } from "./errors.js";
 import { runLinkLoop } from "./link-loop.js";
 import { readinessOf } from "./readiness.js";
 import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
-import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
+import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
+import { type NewWallet, registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { beginWatch, type WatchStart } from "./watch-start.js";
 import { TokenBook } from "./tokens/token-book.js";
@@ -50,7 +51,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, watcherConfigFile);
   const derivation = createAddressDerivation(readSecretFile(join(home, "config", "deposit.xpub")));
-  const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
+  const wallets = readHomeWallets(home).map((wallet) => foundInHome(wallet, "deposit-watcher"));
   const apiKey = readSecretFile(join(home, "config", "api.key"));
   const entries = loadExchangeTokens(home);
   const url = databaseUrl({ home, env, portOffset });
@@ -72,19 +73,19 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const applicationName = "causeway-watcher";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   const startHeight = config.watcher["start-height"];
-  const begin = { database, node, identity, hotWallet, startHeight, log, signal };
-  const guard = await openGuarded(home, begin).catch(async (error: unknown) => {
+  const begin = { database, node, identity, startHeight, log, signal };
+  const guard = await openGuarded(home, wallets, begin).catch(async (error: unknown) => {
     await database.close();
     throw error;
   });
-  const tokens = await TokenBook.open({ database, node, hotWallet, log }, entries, {
+  const tokens = await TokenBook.open({ database, node, log }, entries, {
     signal,
   }).catch(async (error: unknown) => {
     await database.close();
     throw error;
   });
   const metrics = createMetrics();
-  const book = new AddressBook(hotWallet, tokens.assets());
+  const book = new AddressBook(tokens.assets());
   const watcher = new Watcher({
     database,
     guard,
@@ -99,6 +100,8 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       pollIntervalMs: config.watcher["poll-interval-ms"],
       readsInFlight: config.watcher["reads-in-flight"],
       staleHeadsAllowed: STALE_HEADS_ALLOWED,
+      leaseMs: config.watcher["lease-ms"],
+      owner: `${hostname()}:${process.pid}:${randomUUID()}`,
     },
   });
   const chain = { node, source, watched: book };
@@ -113,7 +116,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     log,
   });
   registerReconcileFigures(metrics, { database, clock: systemClock });
-  const ours = { owner, node, hotWallet };
+  const ours = { owner, node };
   const opened = { database, guard, derivation, chain, tokens, watcher };
   const common = { config, ...opened, apiKey, metrics, context, ...ours };
   const parts = { ...common, webhooks };
@@ -140,8 +143,14 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
 }
 
 /** Nothing is begun in a ledger that is not the one that the home remembers. */
-async function openGuarded(home: string, begin: WatchStart): Promise<LedgerGuard> {
+async function openGuarded(
+  home: string,
+  wallets: readonly NewWallet[],
+  begin: WatchStart,
+): Promise<LedgerGuard> {
   const { database, log } = begin;
+  // Before the first block: what genesis gave them is their opening capital.
+  await registerWallets(database, wallets);
   const guard = await LedgerGuard.open({ database, home, reporter: "deposit-watcher" });
   const reason = await guard.check();
   if (reason === undefined) await beginWatch(begin);
@@ -161,7 +170,6 @@ interface RunningParts {
   /** Random name of the process' life, for leases. */
   readonly owner: string;
   readonly node: EvmClient;
-  readonly hotWallet: Address;
   readonly apiKey: string;
   readonly metrics: Metrics;
   readonly context: ProcessContext;
@@ -199,7 +207,7 @@ function createServer(parts: RunningParts): HttpServer {
 }
 
 function startTasks(parts: RunningParts): TaskGroup {
-  const { config, watcher, webhooks, context, database, owner, metrics, node, hotWallet } = parts;
+  const { config, watcher, webhooks, context, database, owner, metrics, node } = parts;
   const { log } = context;
   const background = { database, owner, log, clock: systemClock };
   const tasks = new TaskGroup({
@@ -211,7 +219,7 @@ function startTasks(parts: RunningParts): TaskGroup {
   tasks.run("webhooks", (signal) => webhooks.run(signal));
   tasks.run("chain of hashes", (signal) => runLinkLoop({ ...background, metrics }, signal));
   const intervalMs = config.watcher["reconcile-interval-s"] * 1_000;
-  const reconciling = { ...background, node, hotWallet, intervalMs };
+  const reconciling = { ...background, node, intervalMs };
   tasks.run("reconcile", (signal) => runReconcileLoop(reconciling, signal));
   tasks.run("new heads", async (signal) => {
     const url = config.node["web-socket-url"];

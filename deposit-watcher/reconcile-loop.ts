@@ -1,7 +1,8 @@
 /** Books against chain on a schedule: what was found is kept, counted and, where it matters, told. */
-import { toChecksumAddress, type Address } from "../chain/address.js";
+import { toChecksumAddress } from "../chain/address.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
+import { listWallets } from "../ledger/wallets/wallet.js";
 import { lastRun, type ReconcileRun, recordRun } from "../ledger/books/reconcile-runs.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import { createReconcileChain } from "../rpc-client/reconcile-chain.js";
@@ -13,7 +14,6 @@ import { type LeasedLoop, runLeased } from "./leased-loop.js";
 /** What the loop needs. */
 export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {
   readonly node: EvmClient;
-  readonly hotWallet: Address;
   /** Time from one run to the next, whichever process made it. */
   readonly intervalMs: number;
   readonly clock: Clock;
@@ -47,12 +47,12 @@ export async function runReconcileLoop(
 
 /** One comparison, written down. Nothing is compared before a block is booked. */
 export async function reconcileOnce(
-  parts: Pick<ReconcileLoopParts, "database" | "node" | "hotWallet" | "log">,
+  parts: Pick<ReconcileLoopParts, "database" | "node" | "log">,
   signal: AbortSignal,
 ): Promise<void> {
-  const { database, node, hotWallet, log } = parts;
+  const { database, node, log } = parts;
   const chain = createReconcileChain(node, signal);
-  const report = await reconcile(database, chain, hotWallet);
+  const report = await reconcile(database, chain, await listWallets(database));
   if (report.blockHash === undefined) return;
   const { height, clean } = report;
   const findings = clean ? [] : await findingsOf(report, parts, chain);
@@ -66,13 +66,17 @@ async function findingsOf(
   chain: ReturnType<typeof createReconcileChain>,
 ): Promise<readonly string[]> {
   const divergences = await bisectBreaks(database, chain, report);
+  const assets = [report, ...report.tokens];
+  const lines = assets.flatMap((asset) => asset.lines);
   return [
-    ...report.lines.flatMap(({ account, breaks, moreBreaks }) => [
+    ...lines.flatMap(({ account, breaks, moreBreaks }) => [
       ...breaks.map(({ address }) => `${account}: ${toChecksumAddress(address)} does not match`),
       ...(moreBreaks > 0 ? [`${account}: ${moreBreaks} more addresses`] : []),
     ]),
     ...divergences.map(divergenceText),
-    ...report.internalBreaks.map(({ what }) => `inside the ledger: ${what}`),
+    ...assets
+      .flatMap(({ internalBreaks }) => internalBreaks)
+      .map(({ what }) => `inside the ledger: ${what}`),
   ];
 }
 

@@ -4,6 +4,7 @@ import { AppError, errorMessage } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { ChainIdentity } from "../ledger/database.js";
 import { beginCursorBehind, readCursor } from "../ledger/deposits/watch-cursor.js";
+import { listWallets } from "../ledger/wallets/wallet.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { retry } from "../runtime/process/task.js";
@@ -22,7 +23,6 @@ export interface WatchStart {
     "chainId" | "genesisHash" | "blockNumber" | "getBlockHeader" | "getBalance"
   >;
   readonly identity: ChainIdentity;
-  readonly hotWallet: Address;
   /** "genesis", "head" or the first height to watch. */
   readonly startHeight: string;
   readonly log: Logger;
@@ -30,12 +30,13 @@ export interface WatchStart {
 }
 
 /**
- * Sets the cursor of a ledger that has seen nothing; any other is left alone. To be done before an
+ * Sets the cursor of a ledger that has seen nothing, behind the registration of its wallets; any other
+ * is left alone. To be done before an
  * address can be registered: one that is there must not have its blocks skipped. Waits for a node
  * that does not answer or does not have the block yet.
  */
 export async function beginWatch(start: WatchStart): Promise<void> {
-  const { database, node, identity, hotWallet, startHeight, log, signal } = start;
+  const { database, node, identity, startHeight, log, signal } = start;
   const { height: cursor, nextAddressIndex } = await readCursor(database);
   if (startHeight === "genesis" || cursor !== -1 || nextAddressIndex !== 0) return;
   const behind = await retry(
@@ -51,8 +52,14 @@ export async function beginWatch(start: WatchStart): Promise<void> {
       if (height < 0) return undefined;
       const header = await node.getBlockHeader(height, { signal });
       if (header === undefined) throw notReady(`the node does not have block ${height} yet`);
-      const hotWalletAtoken = await node.getBalance(hotWallet, height, { signal });
-      return { height, hash: header.hash, hotWalletAtoken };
+      const wallets: { address: Address; balanceAtoken: bigint }[] = [];
+      for (const { address } of await listWallets(database)) {
+        wallets.push({
+          address,
+          balanceAtoken: await node.getBalance(address, height, { signal }),
+        });
+      }
+      return { height, hash: header.hash, wallets };
     },
     {
       signal,

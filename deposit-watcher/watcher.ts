@@ -13,12 +13,8 @@ import {
   type NewDeposit,
 } from "../ledger/deposits/deposits.js";
 import { LedgerError } from "../ledger/errors.js";
-import {
-  type Incident,
-  type NewIncident,
-  openIncident,
-  recordIncident,
-} from "../ledger/incidents.js";
+import { type Incident, type NewIncident, openIncident } from "../ledger/incidents.js";
+import { type WatchLease, WatchLeaseLostError } from "../ledger/deposits/watch-lease.js";
 import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { readCursor, type WatchCursor } from "../ledger/deposits/watch-cursor.js";
 import type { DataBlock } from "../rpc-client/data-api-client.js";
@@ -36,6 +32,7 @@ import { type MatchBlock, matchBlocks, type MatchResult } from "./deposit-match.
 import { IncidentFound } from "./errors.js";
 import type { TokenBook } from "./tokens/token-book.js";
 import { readTokenRun, type TokenNode, type TokenRun } from "./tokens/token-run.js";
+import { WatchSeat } from "./watch-seat.js";
 import type { WatcherMetrics } from "./watcher-metrics.js";
 
 /**
@@ -86,6 +83,10 @@ export interface WatcherParts {
     readonly readsInFlight: number;
     /** Heads below the cursor, one after the other, that are not an incident yet. */
     readonly staleHeadsAllowed: number;
+    /** How long a watcher that fell silent keeps others from booking. */
+    readonly leaseMs: number;
+    /** Name of this process, different for every one. */
+    readonly owner: string;
   };
 }
 
@@ -112,13 +113,16 @@ interface PreparedRun {
   readonly verified: Promise<void>;
   /** Why the run's next block could not be read. */
   readonly fault: unknown;
-  /** Addresses below this index were matched. */
+  /** Addresses below this index were matched, ... */
   readonly nextAddressIndex: number;
+  /** ... and so many hot wallets. */
+  readonly walletCount: number;
 }
 
 /** The running watcher. */
 export class Watcher {
   readonly #parts: WatcherParts;
+  readonly #seat: WatchSeat;
   readonly #bell = createWakeup();
   readonly #backfillBell = createWakeup();
   #isTrusted = false;
@@ -134,6 +138,8 @@ export class Watcher {
 
   constructor(parts: WatcherParts) {
     this.#parts = parts;
+    const { database, log, options } = parts;
+    this.#seat = new WatchSeat({ database, log, leaseMs: options.leaseMs, owner: options.owner });
   }
 
   /** The latest state; a snapshot. */
@@ -155,19 +161,24 @@ export class Watcher {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const timeoutMs = await this.#guarded(signal, this.#blockDoubt, () => this.#round(signal));
-      await quietly(this.#bell.wait({ signal, timeoutMs }));
+      const wait = (within: AbortSignal) => this.#bell.wait({ signal: within, timeoutMs });
+      const { lease } = this.#seat;
+      // Held between rounds, too: a long poll interval is no reason for others to take over.
+      await quietly(lease === undefined ? wait(signal) : this.#seat.whileHeld(lease, signal, wait));
     }
+    await this.#seat.giveBack();
   }
 
   /** Books the past of registered addresses until the signal fires; see `run` for faults. */
   async runBackfills(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const timeoutMs = await this.#guarded(signal, this.#pastDoubt, async () => {
-        if (this.#isTrusted && this.#status.incident === undefined) {
-          this.#parts.metrics.backfilled(await runBackfill(this.#backfillParts(), { signal }));
-          return this.#parts.options.pollIntervalMs;
+        const lease = this.#seat.lease;
+        if (lease === undefined || !this.#isTrusted || this.#status.incident !== undefined) {
+          return LAG_RETRY_MS;
         }
-        return LAG_RETRY_MS;
+        this.#parts.metrics.backfilled(await runBackfill(this.#backfillParts(), { lease, signal }));
+        return this.#parts.options.pollIntervalMs;
       });
       await quietly(this.#backfillBell.wait({ signal, timeoutMs }));
     }
@@ -187,6 +198,10 @@ export class Watcher {
     } catch (error) {
       if (signal.aborted) return 0;
       if (error instanceof LedgerError && error.code === "CURSOR_MOVED") return 0;
+      if (error instanceof WatchLeaseLostError) {
+        this.#seat.forget();
+        return 0;
+      }
       const incident = toIncident(error);
       if (incident === undefined) this.#waitOut(error);
       else if (this.#isConfirmed(incident, doubt)) await this.#halt(incident);
@@ -218,8 +233,9 @@ export class Watcher {
   async #round(signal: AbortSignal): Promise<number> {
     const { database, guard, node, identity, book, tokens, metrics, options } = this.#parts;
     await guard.keep();
+    const lease = await this.#seat.hold();
     const incident = await openIncident(database);
-    let cursor = await readCursor(database);
+    const cursor = await readCursor(database);
     this.#update({ incident, cursorHeight: cursor.height });
     metrics.halted(incident !== undefined);
     metrics.cursor(cursor.height);
@@ -239,29 +255,35 @@ export class Watcher {
     this.#isTrusted = true;
     this.#seeHead(headHeight);
     await book.refresh(database);
+    if (lease === undefined) {
+      // Another watcher books: this one shows how far that is, and stands by.
+      this.#update({ problem: undefined });
+      return Math.min(options.pollIntervalMs, this.#seat.leaseMs);
+    }
     const range = {
       previous: previousBlock(cursor),
       genesisHash: identity.genesisHash,
       to: headHeight,
       readsInFlight: options.readsInFlight,
-      signal,
     };
-    cursor = await this.#bookRuns(cursor, range);
-    this.#reportPaused(await tokens.checkCodes(cursor.height, { signal }));
+    const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
+      this.#bookRuns(lease, cursor, { ...range, signal: heldSignal }),
+    );
+    this.#reportPaused(await tokens.checkCodes(booked.height, { signal }));
     this.#update({ problem: undefined });
-    const isBehind = cursor.height < headHeight;
+    const isBehind = booked.height < headHeight;
     return isBehind ? Math.min(LAG_RETRY_MS, options.pollIntervalMs) : options.pollIntervalMs;
   }
 
   /** Books run after run; while one is committed, the next is read, matched and verified. */
-  async #bookRuns(cursor: WatchCursor, range: ReadRange): Promise<WatchCursor> {
+  async #bookRuns(lease: WatchLease, cursor: WatchCursor, range: ReadRange): Promise<WatchCursor> {
     let booked = Promise.resolve(cursor);
     try {
       for await (const run of readRuns(this.#parts.source, range)) {
         failpoint("watcher.after-read");
         const step = this.#prepare(run, range.signal);
         const from = await booked;
-        booked = this.#book(from, step, range.signal);
+        booked = this.#book(lease, from, step, range.signal);
         // Awaited before the next run is booked, or below.
         booked.catch(() => undefined);
       }
@@ -286,16 +308,21 @@ export class Watcher {
     const input = { run: run.slice(0, own.length), sides: tokenSides };
     const tokens = readTokenRun(node, book, input, { signal });
     tokens.catch(() => undefined);
-    const nextAddressIndex = book.nextIndex;
-    return { run, own, last, matched, tokens, verified, fault, nextAddressIndex };
+    const known = { nextAddressIndex: book.nextIndex, walletCount: book.walletCount };
+    return { run, own, last, matched, tokens, verified, fault, ...known };
   }
 
   /** Commits a run; matches it again if an address registered meanwhile is touched by it. */
-  async #book(from: WatchCursor, prepared: PreparedRun, signal: AbortSignal): Promise<WatchCursor> {
+  async #book(
+    lease: WatchLease,
+    from: WatchCursor,
+    prepared: PreparedRun,
+    signal: AbortSignal,
+  ): Promise<WatchCursor> {
     const { database, book, metrics } = this.#parts;
     let step = prepared;
     for (;;) {
-      const { run, own, last, matched, nextAddressIndex } = step;
+      const { run, own, last, matched, nextAddressIndex, walletCount } = step;
       assert(own[0]?.height === from.height + 1, "a run begins behind the cursor");
       const isTouched = touchTest(run.slice(0, own.length));
       await step.verified;
@@ -304,7 +331,9 @@ export class Watcher {
       const result = await commitBlockStep(
         database,
         {
+          lease,
           from: { ...from, nextAddressIndex },
+          walletCount,
           height: last.height,
           blockHash: last.hash,
           deposits: inChainOrder([...matched.deposits, ...deposits]),
@@ -315,6 +344,7 @@ export class Watcher {
         ({ address }) => isTouched(address) || receivers.has(address),
       );
       book.add(result.newAddresses);
+      if (result.hasNewWallets) await book.refreshWallets(database);
       if (result.outcome === "committed") {
         this.#report(result, last.height);
         metrics.tokenSightings(tokens.sightings.length);
@@ -360,7 +390,7 @@ export class Watcher {
     this.#isTrusted = false;
     this.#staleHeads = 0;
     try {
-      await recordIncident(database, incident);
+      await this.#seat.record(incident);
       failpoint("watcher.after-incident");
       this.#update({ incident: await openIncident(database) });
     } catch (error) {

@@ -15,10 +15,11 @@ import { Policy1760000000009 } from "./migrations/0009-policy.js";
 import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
+import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
-export const LEDGER_FORMAT_VERSION = 2;
+export const LEDGER_FORMAT_VERSION = 3;
 
 /** Connections per process: enough for a loop, a backfill and several HTTP requests at once. */
 const POOL_SIZE = 10;
@@ -36,6 +37,7 @@ export const LEDGER_MIGRATIONS = [
   Webhooks1760000000010,
   TamperEvidence1760000000011,
   Tokens1760000000012,
+  Wallets1760000000013,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -16,6 +16,8 @@ import { AppError } from "../chain/errors.js";
  * SECOND_PERSON_NEEDED: the proposer cannot approve; NOT_FROZEN: an operator decided about a
  * withdrawal that is not frozen; NO_WALLET_TRANSACTION: a named payment is none of the hot wallet's;
  * ASSET_CONTRADICTED: the list of tokens says otherwise than the ledger about one that it keeps books of;
+ * UNKNOWN_WALLET: none of this ledger's; TOO_MANY_WALLETS: it takes no more; WALLET_NOT_EMPTY: what
+ * is to be retired has coins or open nonces;
  * INVALID_KEY and KEY_UNKNOWN: an API key cannot be made like that, or there is none of that id;
  * INVALID_WEBHOOK, TOO_MANY_WEBHOOKS, WEBHOOK_UNKNOWN: the same of webhooks; SECRETS_FULL,
  * SECRET_UNKNOWN and LAST_SECRET: a webhook has two secrets at most, and one at least;
@@ -44,6 +46,9 @@ export const LEDGER_ERROR_CODES = [
   "NOT_FROZEN",
   "NO_WALLET_TRANSACTION",
   "ASSET_CONTRADICTED",
+  "UNKNOWN_WALLET",
+  "TOO_MANY_WALLETS",
+  "WALLET_NOT_EMPTY",
   "INVALID_KEY",
   "KEY_UNKNOWN",
   "INVALID_WEBHOOK",

@@ -55,8 +55,13 @@ const WATCHER: Writes = {
     "token_state",
     "token_state_change",
     "token_sighting",
+    // The home's wallets, at the first start that sees them.
+    "wallet",
+    "wallet_change",
   ],
   update: [
+    "wallet.past_booked",
+    "watch_lease",
     "chain_cursor",
     "webhook",
     "webhook_secret",
@@ -99,8 +104,12 @@ const WORKER: Writes = {
     // It closes a ledger that is behind what its home remembers.
     "incident",
     "remembered_ledger",
+    "wallet",
+    "wallet_change",
   ],
   update: [
+    // Registering a wallet locks the cursor: that takes the right to change some column of it.
+    "watch_cursor.single",
     "customer_balance",
     "event_counter",
     "withdrawal",
@@ -135,6 +144,10 @@ const OPERATOR: Writes = {
     "api_key.revoked_at",
     "recovered_payment",
     "operator_decision",
+    "wallet.status",
+    "wallet.since",
+    "wallet.reason",
+    "wallet.operator",
   ],
   draw: WORKER.draw,
   hidden: [],

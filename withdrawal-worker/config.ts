@@ -208,7 +208,7 @@ export const workerConfigFile = defineConfigFile("worker", {
       help: "Wait for it before /ready says that the lane does not move.",
     }),
     "batch-size": field.integer({
-      default: 200,
+      default: 400,
       min: 1,
       max: 400,
       help: "Payments per database statement and per JSON-RPC batch.",

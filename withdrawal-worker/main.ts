@@ -1,9 +1,9 @@
 /** Entry of the withdrawal worker: the API, the hot wallet's lane and the queue in one process. */
 import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Address } from "../chain/address.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
@@ -11,7 +11,8 @@ import { loadExchangeTokens, readAgreedTokens } from "../ledger/assets/asset-reg
 import { findIdentity } from "../ledger/find-identity.js";
 import { killSwitchPath, policyPath } from "../ledger/policy/policy-paths.js";
 import { stops } from "../ledger/policy/kill-switch-level.js";
-import { readWalletAddress } from "../ledger/withdrawals/wallet-address.js";
+import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
+import { registerWallets } from "../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
 import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
@@ -24,9 +25,9 @@ import { createMetrics } from "../runtime/process/metrics.js";
 import { readSecretFile } from "../runtime/config/secret-file.js";
 import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { TaskGroup } from "../runtime/process/task.js";
 import { AcceptQueue } from "./api/accept-queue.js";
 import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
+import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
 import { WorkerError } from "./errors.js";
@@ -37,9 +38,10 @@ import { createLaneLedger } from "./lane/lane-ledger.js";
 import { createWakeQueue, type WakeQueue } from "./queue.js";
 import { createKillSwitch, ensureKillSwitchFile, fileSwitch } from "./kill-switch.js";
 import { createScreener } from "./lane/screening.js";
+import { Lanes } from "./lanes.js";
+import { WalletKeys } from "./wallet-keys.js";
 import { createWalletNode } from "./lane/wallet-node.js";
 import { PolicyKeeper } from "./policy-keeper.js";
-import { type OpenedSigner, openSigner } from "./signers/open-signer.js";
 import { SignerTotals } from "./signers/signer-totals.js";
 import { registerWorkerFigures, registerWorkerHealth } from "./worker-metrics.js";
 
@@ -49,10 +51,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { home, env, portOffset, signal, log } = context;
   const config = loadConfig({ home, env, portOffset }, workerConfigFile);
   const settings = toLaneSettings(config);
-  const apiKey = readSecretFile(join(home, "config", "api.key"));
   const entries = loadExchangeTokens(home);
-  const keys = openWalletSigner({ home, config, settings, entries });
-  const { signer, close: closeSigner } = keys;
+  const keys = openKeys(context, { config, settings, entries });
+  const apiKey = readSecretFile(join(home, "config", "api.key"));
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
@@ -67,6 +68,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const applicationName = "causeway-worker";
   const database = await openLedger({ url, log, signal, identity, applicationName });
   await checkLedger(home, { database, entries, log });
+  await registerHomeWallets(home, database);
   const tokens = entries.map(({ symbol, contractAddress: contract }) => ({ symbol, contract }));
   const switchFile = killSwitchPath(home);
   const policy = await openRules(home, database, log);
@@ -76,23 +78,30 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const { chainId } = identity;
   const clock = systemClock;
   const ledger = createLaneLedger(database);
-  const guard = createLaneGuard({ database, wallet: signer.address, log });
-  const rules = { signer, policy, killSwitch, screener };
-  const lane = new Lane(
-    { ledger, guard, node, ...rules, chainId, settings, clock, log },
-    randomUUID(),
-  );
+  const owner = `${hostname()}:${process.pid}:${randomUUID()}`;
+  const rules = { policy, killSwitch, screener };
+  const lanes = new Lanes({
+    database,
+    keys,
+    createLane(wallet, key) {
+      const guard = createLaneGuard({ database, wallet, log });
+      const common = { ...rules, ledger, guard, node, chainId, settings, clock, log };
+      return new Lane(Object.assign(key, common), owner);
+    },
+    log,
+    signal,
+    onFault: (error) => context.fatal(error),
+  });
   const queue = createWakeQueue({
     databaseUrl: url,
     redisUrl: redisUrl(env),
-    onWake: () => lane.wake(),
+    onWake: () => lanes.wake(),
     log,
     signal,
   });
-  const wallet = signer.address;
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const api = { wallet, policy, isStopped, chainId, tokens, apiKey };
-  const server = createServer({ config, database, api, lane, queue, context });
+  const api = { tokens, policy, isStopped, chainId, apiKey };
+  const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
   } catch (error) {
@@ -100,15 +109,14 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     await database.close();
     throw error;
   }
-  const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
-  tasks.run("lane", (laneSignal) => lane.run(laneSignal));
+  lanes.start();
   return [
     { name: "ledger", stop: () => database.close() },
     { name: "node client", stop: async () => rpc.close() },
-    { name: "signer", stop: closeSigner },
+    { name: "signer", stop: () => keys.close() },
     { name: "screening", stop: async () => screener.close() },
     queue,
-    { name: "lane", stop: () => tasks.stop() },
+    lanes,
     server,
   ];
 }
@@ -145,30 +153,38 @@ async function checkLedger(
   }
 }
 
-/** The hot wallet's signer, with rules of its own: of the ledger it knows nothing. */
-function openWalletSigner(parts: {
-  readonly home: string;
-  readonly config: WorkerConfig;
-  readonly settings: LaneSettings;
-  readonly entries: readonly TokenEntry[];
-}): OpenedSigner {
-  const { home, config, settings, entries } = parts;
-  const wallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
-  const contracts = new Map(
-    entries.map(({ symbol, contractAddress }) => [symbol, contractAddress]),
-  );
-  return openSigner({
+/** Every keystore of the home is a wallet of the ledger, from the first start that sees it. */
+async function registerHomeWallets(home: string, database: SqlDatabase): Promise<void> {
+  const found = readHomeWallets(home).map((wallet) => foundInHome(wallet, "withdrawal-worker"));
+  try {
+    await registerWallets(database, found);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** The wallets' signers, with rules of their own: of the ledger they know nothing. */
+function openKeys(
+  { home, log }: ProcessContext,
+  parts: {
+    readonly config: WorkerConfig;
+    readonly settings: LaneSettings;
+    readonly entries: readonly TokenEntry[];
+  },
+): WalletKeys {
+  const { config, settings, entries } = parts;
+  return new WalletKeys({
     home,
     settings: config.signer,
-    wallet,
     chainId: NETWORKS[config.chain.network].evmChainId,
     limits: {
       gasPriceCapAtoken: settings.gas.priceCapAtoken,
       gasLimitMax: settings.gas.limitMax,
     },
     totals: new SignerTotals(join(home, "data", "signer-totals"), systemClock),
-    own: { wallets: [wallet], tokenContracts: [...contracts.values()] },
-    contractOf: (asset) => contracts.get(asset),
+    tokens: entries,
+    log,
   });
 }
 
@@ -207,46 +223,45 @@ function toLaneSettings(config: WorkerConfig): LaneSettings {
 function createServer(parts: {
   readonly config: WorkerConfig;
   readonly database: SqlDatabase;
-  readonly api: {
-    readonly wallet: Address;
+  readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId"> & {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
-    readonly chainId: bigint;
-    readonly tokens: WithdrawalApiParts["tokens"];
     readonly apiKey: string;
   };
-  readonly lane: Lane;
+  readonly lanes: Lanes;
   readonly queue: WakeQueue;
   readonly context: ProcessContext;
 }): HttpServer {
-  const { config, database, api, lane, queue, context } = parts;
-  const { wallet, policy, isStopped, chainId, tokens, apiKey } = api;
+  const { config, database, api, lanes, queue, context } = parts;
+  const { tokens, policy, isStopped, chainId, apiKey } = api;
   const metrics = createMetrics();
   registerWorkerHealth(metrics, {
-    laneStatus: () => lane.status(),
+    laneStatuses: () => lanes.statuses(),
     isQueueOpen: () => queue.isOpen(),
   });
   const keyedMetrics = createMetrics({ processMetrics: false });
-  registerWorkerFigures(keyedMetrics, { database, wallet });
+  registerWorkerFigures(keyedMetrics, database);
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/withdrawal.yaml", import.meta.url)),
     listen: config.api.listen,
-    routes: createWithdrawalRoutes({
-      database,
-      accept: new AcceptQueue(database, {
-        onAccepted: () => queue.wake(),
-        minimumAtoken: config.payouts["minimum-atoken"],
+    routes: [
+      ...createWithdrawalRoutes({
+        database,
+        accept: new AcceptQueue(database, {
+          onAccepted: () => queue.wake(),
+          minimumAtoken: config.payouts["minimum-atoken"],
+          policy,
+          isStopped,
+          clock: systemClock,
+        }),
+        tokens,
         policy,
-        isStopped,
-        clock: systemClock,
+        chainId,
+        onCancelled: () => queue.wake(),
       }),
-      wallet,
-      policy,
-      chainId,
-      tokens,
-      onCancelled: () => queue.wake(),
-    }),
+      ...createWalletRoutes(database),
+    ],
     access: new KeyRing({
       database,
       fileKey: apiKey,
@@ -254,7 +269,7 @@ function createServer(parts: {
       clock: systemClock,
     }),
     mapError: mapWithdrawalError,
-    readiness: () => readinessOf(lane, policy),
+    readiness: () => readinessOf(lanes, policy),
     log: context.log,
     metrics,
     keyedMetrics,
@@ -263,8 +278,8 @@ function createServer(parts: {
 }
 
 /** `/ready`: frozen, behind or not connected, with the reason. */
-function readinessOf(lane: Lane, policy: PolicyKeeper): Readiness {
-  const blockedReason = policy.trouble() ?? lane.status().blockedReason;
+function readinessOf(lanes: Lanes, policy: PolicyKeeper): Readiness {
+  const blockedReason = policy.trouble() ?? lanes.blockedReason();
   return blockedReason === undefined ? { ready: true } : { ready: false, reason: blockedReason };
 }
 

@@ -1,5 +1,4 @@
 /** Metrics of the withdrawal worker: its health for anybody, its business for who has the key. */
-import type { Address } from "../chain/address.js";
 import {
   endingsAfter,
   newestEvent,
@@ -9,23 +8,16 @@ import { isFinalStatus, WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdr
 import type { Metrics } from "../runtime/process/metrics.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
-import type { LaneStatus } from "./lane/lane.js";
+import type { WalletLaneStatus } from "./lanes.js";
 
 /** What the gauges of health read when a page is asked for. */
 export interface WorkerHealthSource {
-  readonly laneStatus: () => LaneStatus;
+  readonly laneStatuses: () => readonly WalletLaneStatus[];
   readonly isQueueOpen: () => boolean;
 }
 
-/** What the business figures are read from. */
-export interface WorkerFiguresSource {
-  readonly database: Sql;
-  readonly wallet: Address;
-}
-
 /** Registers figures of the tables: open withdrawals by state, and those that ended since. */
-export function registerWorkerFigures(metrics: Metrics, source: WorkerFiguresSource): void {
-  const { database, wallet } = source;
+export function registerWorkerFigures(metrics: Metrics, database: Sql): void {
   const oldest = metrics.gauge(
     "causeway_withdrawals_oldest_open_age_seconds",
     "Age of the oldest withdrawal that has not ended; 0 without one.",
@@ -53,7 +45,7 @@ export function registerWorkerFigures(metrics: Metrics, source: WorkerFiguresSou
       gauge.reset();
       oldest.reset();
       await unlessAway(async () => {
-        const figures = await openFigures(database, wallet);
+        const figures = await openFigures(database);
         for (const status of WITHDRAWAL_STATUSES.filter((each) => !isFinalStatus(each))) {
           gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
         }
@@ -65,32 +57,50 @@ export function registerWorkerFigures(metrics: Metrics, source: WorkerFiguresSou
   );
 }
 
-/** Registers the gauges of health. */
+/** Registers the gauges of health; each of a lane has its wallet's address as label. */
 export function registerWorkerHealth(metrics: Metrics, source: WorkerHealthSource): void {
-  const status = source.laneStatus;
-  metrics.gauge(
+  const perWallet = (name: string, help: string, read: (status: WalletLaneStatus) => number) => {
+    metrics.gauge(name, help, ["wallet"], (gauge) => {
+      gauge.reset();
+      for (const status of source.laneStatuses())
+        gauge.set({ wallet: status.wallet }, read(status));
+    });
+  };
+  perWallet(
     "causeway_withdrawals_in_flight",
-    "Nonces that are taken and not yet booked.",
-    [],
-    (gauge) => gauge.set(status().openSlots),
+    "Nonces of a wallet that are taken and not yet booked.",
+    ({ openSlots }) => openSlots,
   );
-  metrics.gauge(
+  perWallet(
     "causeway_withdrawal_lane_stalled_seconds",
-    "How long the lowest open nonce has been waited for; 0 while none is open.",
-    [],
-    (gauge) => gauge.set(status().stalledMs / 1_000),
+    "How long a wallet's lowest open nonce has been waited for; 0 while none is open.",
+    ({ stalledMs }) => stalledMs / 1_000,
   );
-  metrics.gauge(
+  perWallet(
     "causeway_signing_frozen",
-    "1 while signing is frozen and an operator must look.",
-    [],
-    (gauge) => gauge.set(status().isFrozen ? 1 : 0),
+    "1 while signing for a wallet is frozen and an operator must look.",
+    ({ isFrozen }) => (isFrozen ? 1 : 0),
+  );
+  perWallet(
+    "causeway_withdrawal_lane_held",
+    "1 while this process works for the wallet.",
+    ({ holdsLease }) => (holdsLease ? 1 : 0),
   );
   metrics.gauge(
-    "causeway_withdrawal_lane_held",
-    "1 while this process works for the hot wallet.",
-    [],
-    (gauge) => gauge.set(status().holdsLease ? 1 : 0),
+    "causeway_wallet_status",
+    "1 for the status that a wallet has.",
+    ["wallet", "status"],
+    (gauge) => {
+      gauge.reset();
+      for (const { wallet, walletStatus } of source.laneStatuses()) {
+        gauge.set({ wallet, status: walletStatus }, 1);
+      }
+    },
+  );
+  perWallet(
+    "causeway_wallet_key_present",
+    "1 while a keystore of this home opens the wallet.",
+    ({ hasKey }) => (hasKey ? 1 : 0),
   );
   metrics.gauge(
     "causeway_withdrawal_queue_open",

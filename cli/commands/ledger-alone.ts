@@ -1,7 +1,6 @@
 /** The ledger without its node: the kill switch must work when everything else is down. */
-import { join } from "node:path";
 import { openLedger, readStoredIdentity } from "../../ledger/database.js";
-import { readWalletAddress } from "../../ledger/withdrawals/wallet-address.js";
+import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { databaseUrl } from "../../runtime/config/service-urls.js";
 import { CliError } from "../errors.js";
@@ -9,7 +8,7 @@ import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
 import type { LedgerCommand, OpenedLedger } from "./ledger-tools.js";
 
 /** What can be had without a node. */
-export interface LedgerAlone extends Pick<OpenedLedger, "database" | "hotWallet"> {
+export interface LedgerAlone extends Pick<OpenedLedger, "database" | "wallets"> {
   /** The chain that the ledger was made for. */
   readonly chainId: bigint;
 }
@@ -24,7 +23,6 @@ export async function withLedgerAlone<T>(
   work: (opened: LedgerAlone) => Promise<T>,
 ): Promise<T> {
   const { home, env, portOffset, signal } = command;
-  const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
   const options = {
     url: databaseUrl({ home, env, portOffset }),
     log: createLogger({ component: "cli", level: "silent" }),
@@ -41,7 +39,8 @@ export async function withLedgerAlone<T>(
   }
   const database = await openLedger({ ...options, identity });
   try {
-    return await work({ database, hotWallet, chainId: identity.chainId });
+    const wallets = await listKnownWallets(database, home);
+    return await work({ database, wallets, chainId: identity.chainId });
   } finally {
     await database.close();
   }

@@ -1,8 +1,7 @@
-/** What the commands about the ledger share: the node, the database and the hot wallet of a home. */
-import { join } from "node:path";
-import type { Address } from "../../chain/address.js";
+/** What the commands about the ledger share: the node, the database and the hot wallets of a home. */
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
-import { readWalletAddress } from "../../ledger/withdrawals/wallet-address.js";
+import { listKnownWallets } from "../../ledger/wallets/home-wallets.js";
+import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { type LedgerDatabase, openLedger } from "../../ledger/database.js";
 import { createEvmClient, type EvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
@@ -26,7 +25,8 @@ export interface LedgerCommand {
 export interface OpenedLedger {
   readonly database: LedgerDatabase;
   readonly node: EvmClient;
-  readonly hotWallet: Address;
+  /** All hot wallets, retired ones included, the first registered first; never none. */
+  readonly wallets: readonly HotWallet[];
   /** Time between two looks of the watcher at the head. */
   readonly pollIntervalMs: number;
 }
@@ -59,9 +59,9 @@ export async function withLedger<T>(
       applicationName: "causeway-cli",
     });
     try {
-      const hotWallet = readWalletAddress(join(home, "config", "hot-wallet.json"));
+      const wallets = await listKnownWallets(database, home);
       const pollIntervalMs = config.watcher["poll-interval-ms"];
-      return await work({ database, node, hotWallet, pollIntervalMs });
+      return await work({ database, node, wallets, pollIntervalMs });
     } finally {
       await database.close();
     }

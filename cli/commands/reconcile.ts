@@ -29,7 +29,7 @@ export async function runReconcile(command: LedgerCommand): Promise<number> {
   return withLedger(command, async (opened) => {
     const behindBlocks = await waitForWatcher(opened, command.signal);
     const chain = createReconcileChain(opened.node, command.signal);
-    const report = await reconcile(opened.database, chain, opened.hotWallet);
+    const report = await reconcile(opened.database, chain, opened.wallets);
     const divergences = report.clean ? [] : await bisectBreaks(opened.database, chain, report);
     command.print(
       command.json

@@ -27,8 +27,8 @@ export async function recoverChain(
   opened: OpenedLedger,
   options: { readonly apply?: boolean; readonly operator: string },
 ): Promise<number> {
-  const { database, hotWallet } = opened;
-  const plan = await planRewind(database, rewindChain(command, opened), hotWallet);
+  const { database } = opened;
+  const plan = await planRewind(database, rewindChain(command, opened));
   if (plan === undefined) {
     const nothing = "Neither ledger nor chain is behind: nothing to do.";
     command.print(command.json ? toJson({ plan: null, rewind: null }) : nothing);
@@ -110,8 +110,7 @@ function rewindLines(
         `${txHash}: ${done ? "reversed" : "will be reversed"}`,
     ),
     ...inflows.map(
-      ({ txHash }) =>
-        `missing inflow of the hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
+      ({ txHash }) => `missing inflow of a hot wallet ${txHash}: ${done ? "" : "will be "}reversed`,
     ),
     ...payments.map(
       ({ withdrawalId, nonce, asset, amountUnits, hash, raw }) =>

@@ -16,13 +16,14 @@ import {
   type RecoveryChain,
   type RecoveryContext,
   type RecoveryPlan,
+  type WalletPlan,
 } from "../../ledger/recovery/recovery-plan.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { CliError } from "../errors.js";
 import { operatorName } from "./ledger-decisions.js";
 import { recoverChain } from "./recover-chain.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
-import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallet-transactions.js";
+import { MAX_RECOVERED_BLOCKS, readWalletTransactions } from "./wallets/wallet-transactions.js";
 
 /** Options of `recover`, as typed. */
 export interface RecoverOptions {
@@ -45,13 +46,13 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
     throw new CliError("USAGE", "--declare needs a reason.");
   }
   return withLedger(command, async (opened) => {
-    const { database, hotWallet: wallet } = opened;
+    const { database, wallets } = opened;
     const operator = operatorName(options.operator);
     if (options.declare !== undefined) {
       await declareRecovery(database, { reason: options.declare, operator });
     }
     const chain = recoveryChain(command, opened);
-    const context: RecoveryContext = { database, chain, wallet };
+    const context: RecoveryContext = { database, chain, wallets };
     const plan = await planRecovery(context);
     const result =
       plan !== undefined && options.apply === true
@@ -68,15 +69,15 @@ export async function runRecover(command: LedgerCommand, options: RecoverOptions
   });
 }
 
-function recoveryChain(command: LedgerCommand, { node, hotWallet }: OpenedLedger): RecoveryChain {
+function recoveryChain(command: LedgerCommand, { node }: OpenedLedger): RecoveryChain {
   const { home, signal } = command;
   const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
   const derivation = createAddressDerivation(xpub);
   return {
     headHeight: () => node.blockNumber({ signal }),
-    nonceAt: (at) => node.getTransactionCount(hotWallet, at, { signal }),
-    transactions: (range) =>
-      readWalletTransactions(node, hotWallet, {
+    nonceAt: (wallet, at) => node.getTransactionCount(wallet, at, { signal }),
+    transactions: (wallet, range) =>
+      readWalletTransactions(node, wallet, {
         ...range,
         signal,
         maxBlocks: MAX_RECOVERED_BLOCKS,
@@ -97,7 +98,7 @@ function recoveryChain(command: LedgerCommand, { node, hotWallet }: OpenedLedger
 const USES = { paid: "was paid", failed: "failed", cancelled: "was cancelled" };
 
 function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): string[] {
-  const { addresses, payments, found, waitingInPool } = plan;
+  const { addresses, wallets } = plan;
   const first = addresses[0];
   const last = addresses.at(-1);
   const verb = result === undefined ? "to do" : "done";
@@ -109,21 +110,30 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
       : `${verb}: register ${addresses.length} addresses without a customer, indexes ${first.index} ` +
         `to ${last.index}; what they receive goes to suspense`,
     ...shorten(addresses.map(({ index, address }) => `  ${index} ${toChecksumAddress(address)}`)),
-    `${verb}: book ${payments.length} payments of the hot wallet that the ledger does not know`,
+    ...wallets.flatMap((wallet) => walletLines(wallet, verb)),
+    `${verb}: events go on behind ${plan.eventSeq} in epoch ${plan.epoch}`,
+    ...(result?.frozen ?? []).map((id) => `frozen: ${id} may be one of these payments`),
+    result === undefined
+      ? "Nothing was changed. To carry it out: causeway recover --apply"
+      : "The ledger is open again.",
+  ];
+}
+
+function walletLines(plan: WalletPlan, verb: string): string[] {
+  const { wallet, isRegistered, payments, found, nextNonce, waitingInPool } = plan;
+  const name = toChecksumAddress(wallet.address);
+  return [
+    ...(isRegistered ? [] : [`${verb}: register the hot wallet ${name}, as its key is here`]),
+    `${verb}: book ${payments.length} payments of the hot wallet ${name} that the ledger does not ` +
+      `know; its next nonce is ${nextNonce}`,
     ...shorten(payments.map(paymentLine)),
     ...found.map(
       ({ withdrawalId, use, payment }) =>
         `${verb}: ${withdrawalId} ${USES[use]} by ${payment.hash}; the worker books it`,
     ),
-    `${verb}: the next nonce is ${plan.nextNonce}, events go on behind ${plan.eventSeq} in epoch ` +
-      `${plan.epoch}`,
-    ...(result?.frozen ?? []).map((id) => `frozen: ${id} may be one of these payments`),
     ...(waitingInPool > 0n
-      ? [`WAIT: ${waitingInPool} transactions of the hot wallet are in the pool; run it again`]
+      ? [`WAIT: ${waitingInPool} transactions of ${name} are in the pool; run it again`]
       : []),
-    result === undefined
-      ? "Nothing was changed. To carry it out: causeway recover --apply"
-      : "The ledger is open again.",
   ];
 }
 

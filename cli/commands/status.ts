@@ -7,7 +7,7 @@ import { type CommandContext, printJson } from "../command-context.js";
 import { sentenceOf } from "../errors.js";
 import { homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { loadKitConfig } from "../home/kit-config.js";
-import { readKitStatus } from "../probe/kit-status.js";
+import { readKitStatus, type WalletFigures } from "../probe/kit-status.js";
 import { createNodeClient } from "../probe/node-client.js";
 import { formatStatusLine } from "../supervisor/status-line.js";
 
@@ -32,11 +32,17 @@ async function kitStatus(context: CommandContext): Promise<number> {
         const state = part.ready ? "ready" : `NOT READY: ${part.reason}`;
         context.print(`  ${part.part.padEnd(18)} ${part.url.padEnd(24)} ${state}`);
       }
+      for (const wallet of status.wallets) context.print(`  ${walletLine(wallet)}`);
     }
     return ready ? 0 : 1;
   } finally {
     close();
   }
+}
+
+function walletLine({ address, status, inFlight, isFrozen, hasKey }: WalletFigures): string {
+  const key = hasKey || status === "retired" ? "" : ", no keystore opens it";
+  return `hot wallet ${address} ${status}, ${inFlight} on their way${key}${isFrozen ? ", FROZEN" : ""}`;
 }
 
 /** Of a node's home: 0 when it answers and has caught up, else 1. */

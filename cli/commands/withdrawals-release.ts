@@ -3,6 +3,7 @@
  * in ledger/withdrawals/release.ts; here is the chain that they ask.
  */
 import { userInfo } from "node:os";
+import type { Address } from "../../chain/address.js";
 import { parseHash32 } from "../../chain/hex.js";
 import type {
   Acknowledgement,
@@ -20,12 +21,16 @@ import {
 } from "../../ledger/withdrawals/release.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { refuseInRecovery } from "../../ledger/recovery/ledger-guard.js";
-import type { WalletTransaction } from "../../ledger/withdrawals/operator-decisions.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import {
+  walletOfOpenSlot,
+  type WalletTransaction,
+} from "../../ledger/withdrawals/operator-decisions.js";
+import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import type { HotWallet } from "../../ledger/wallets/wallet.js";
 import { CliError } from "../errors.js";
 import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
-import { readWalletTransactions } from "./wallet-transactions.js";
-import { switchLine } from "./withdrawals.js";
+import { readWalletTransactions } from "./wallets/wallet-transactions.js";
+import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
 
 /** Options of `withdrawals release`, as typed. */
 export interface ReleaseOptions {
@@ -41,6 +46,8 @@ export interface ReleaseOptions {
   readonly acceptForeign?: boolean;
   /** With `acknowledge` or `acceptForeign`: what the operator found, for the record. */
   readonly reason?: string;
+  /** Without `id`: only this wallet. */
+  readonly wallet?: string;
 }
 
 /**
@@ -58,25 +65,77 @@ export async function runReleaseWithdrawals(
   return withLedger(command, async (opened) => {
     // Neither switch nor nonces nor requests are touched before the ledger knows what it paid.
     await refuseInRecovery(opened.database);
-    const context: ReleaseContext = {
-      database: opened.database,
-      wallet: opened.hotWallet,
-      chain: chainOf(opened, command.signal),
-    };
-    const report =
+    const meant =
       id === undefined
-        ? await releaseAll(context, options)
-        : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options));
-    const done = report.steps.flatMap(stepLines);
-    const remaining = report.obstacles.flatMap(obstacleLines);
+        ? walletsMeant(opened.wallets, options.wallet)
+        : await walletsOfWithdrawal(opened, toWithdrawalId(id), options, command.signal);
+    const hashesOf = await groupAcknowledged(opened, meant, options, command.signal);
+    const reports: ReleaseReport[] = [];
+    for (const { address: wallet } of meant) {
+      const chain = chainOf(opened, wallet, command.signal);
+      const context: ReleaseContext = { database: opened.database, wallet, chain };
+      reports.push(
+        id === undefined
+          ? await releaseAll(context, { ...options, acknowledge: hashesOf(wallet) })
+          : await releaseWithdrawal(context, toWithdrawalId(id), decisionOf(options)),
+      );
+    }
+    // What has no nonce is no wallet's: it is met with each of them, and told once.
+    const linesOf = <Entry>(entries: readonly Entry[], toLines: (entry: Entry) => string[]) => [
+      ...new Set(entries.flatMap(toLines)),
+    ];
+    const done = linesOf(
+      reports.flatMap(({ steps }) => steps),
+      stepLines,
+    );
+    const remaining = linesOf(
+      reports.flatMap(({ obstacles }) => obstacles),
+      obstacleLines,
+    );
     if (command.json) command.print(toJson({ done, remaining }));
     else {
       for (const line of done) command.print(line);
       for (const line of remaining) command.print(`STILL FROZEN: ${line}`);
-      command.print(await switchLine(opened));
+      const switches = await readSwitches(opened.database, meant);
+      for (const line of switches.map(switchLine)) command.print(line);
     }
     return remaining.length === 0 ? 0 : 1;
   });
+}
+
+/** Each acknowledged transaction is its sender's; one of nobody's is refused by the first wallet. */
+async function groupAcknowledged(
+  { node }: OpenedLedger,
+  meant: readonly HotWallet[],
+  { acknowledge = [] }: ReleaseOptions,
+  signal: AbortSignal,
+): Promise<(wallet: Address) => readonly string[]> {
+  const [first, ...others] = meant;
+  if (others.length === 0 || acknowledge.length === 0) return () => acknowledge;
+  const hashes = acknowledge.map((hash) => parseHash32(hash));
+  const receipts = await node.getTransactionReceipts(hashes, { signal });
+  const known = new Set(meant.map(({ address }) => address));
+  return (wallet) =>
+    hashes.filter((_, index) => {
+      const from = receipts[index]?.from;
+      return from !== undefined && known.has(from) ? from === wallet : wallet === first?.address;
+    });
+}
+
+/** The wallet whose nonce it has; for a payment that is named, the wallet that sent it. */
+async function walletsOfWithdrawal(
+  { database, node, wallets }: OpenedLedger,
+  id: WithdrawalId,
+  { paidBy }: ReleaseOptions,
+  signal: AbortSignal,
+): Promise<readonly HotWallet[]> {
+  const [receipt] =
+    paidBy === undefined
+      ? []
+      : await node.getTransactionReceipts([parseHash32(paidBy)], { signal });
+  const named = receipt?.from ?? (await walletOfOpenSlot(database, id));
+  const found = wallets.filter(({ address }) => address === named);
+  return found.length > 0 ? found : wallets.slice(0, 1);
 }
 
 /** Looks first where everything found is to be acknowledged: what is recorded are hashes. */
@@ -110,12 +169,12 @@ function acknowledgementOf({ acknowledge, reason }: ReleaseOptions): Acknowledge
   return { hashes: acknowledge.map((hash) => parseHash32(hash)), by: userInfo().username, reason };
 }
 
-function chainOf({ node, hotWallet }: OpenedLedger, signal: AbortSignal): WalletChain {
+function chainOf({ node }: OpenedLedger, wallet: Address, signal: AbortSignal): WalletChain {
   return {
     headHeight: () => node.blockNumber({ signal }),
-    nonceAt: (at) => node.getTransactionCount(hotWallet, at, { signal }),
+    nonceAt: (at) => node.getTransactionCount(wallet, at, { signal }),
     receipts: (hashes) => node.getTransactionReceipts(hashes, { signal }),
-    transactions: (range) => readWalletTransactions(node, hotWallet, { ...range, signal }),
+    transactions: (range) => readWalletTransactions(node, wallet, { ...range, signal }),
   };
 }
 

@@ -2,10 +2,15 @@
  * `causeway withdrawals list|show|cancel|freeze`: what is on its way, what is not to be paid any
  * more, and the kill switch of signing.
  */
-import { toChecksumAddress } from "../../chain/address.js";
+import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
 import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
-import { freezeSigning, readFreeze } from "../../ledger/withdrawals/signing-freeze.js";
+import type { HotWallet } from "../../ledger/wallets/wallet.js";
+import {
+  freezeSigning,
+  readFreeze,
+  type SigningFreeze,
+} from "../../ledger/withdrawals/signing-freeze.js";
 import {
   isWithdrawalStatus,
   WITHDRAWAL_STATUSES,
@@ -17,8 +22,9 @@ import {
   type Withdrawal,
 } from "../../ledger/withdrawals/withdrawals.js";
 import { amountText } from "../amount-text.js";
+import type { Sql } from "../../runtime/sql/sql.js";
 import { CliError } from "../errors.js";
-import { type LedgerAlone, withLedgerAlone } from "./ledger-alone.js";
+import { withLedgerAlone } from "./ledger-alone.js";
 import { type LedgerCommand, toJson } from "./ledger-tools.js";
 
 /** Filters of `withdrawals list`, as typed. */
@@ -54,16 +60,17 @@ export async function runListWithdrawals(
   return withLedgerAlone(command, async (opened) => {
     const page = { customerId: options.customer, status, limit, afterPosition };
     const withdrawals = await listWithdrawals(opened.database, page);
-    const freeze = await readFreeze(opened.database, opened.hotWallet);
-    if (command.json) command.print(toJson({ signing: freeze, withdrawals }));
+    const switches = await readSwitches(opened.database, opened.wallets);
+    if (command.json)
+      command.print(toJson({ signing: summaryOf(switches), switches, withdrawals }));
     else {
-      command.print(await switchLine(opened));
+      for (const line of switches.map(switchLine)) command.print(line);
       for (const withdrawal of withdrawals) command.print(rowOf(withdrawal));
       if (withdrawals.length === limit) {
         command.print(`more: --after ${withdrawals.at(-1)?.position}`);
       }
     }
-    return freeze.frozen ? 1 : 0;
+    return summaryOf(switches).frozen ? 1 : 0;
   });
 }
 
@@ -116,27 +123,70 @@ export async function runCancelWithdrawal(
 /** `withdrawals freeze`: nothing more is signed until `release`; what is signed goes on. */
 export async function runFreezeWithdrawals(
   command: LedgerCommand,
-  options: { readonly reason?: string },
+  options: { readonly reason?: string; readonly wallet?: string },
 ): Promise<number> {
   const reason = options.reason ?? "an operator froze it";
-  return withLedgerAlone(command, async (opened) => {
-    const changed = await freezeSigning(opened.database, opened.hotWallet, reason);
-    const freeze = await readFreeze(opened.database, opened.hotWallet);
-    if (command.json) command.print(toJson({ changed, signing: freeze }));
-    else command.print(await switchLine(opened));
+  return withLedgerAlone(command, async ({ database, wallets }) => {
+    const meant = walletsMeant(wallets, options.wallet);
+    let changed = false;
+    for (const { address } of meant) {
+      changed = (await freezeSigning(database, address, reason)) || changed;
+    }
+    const switches = await readSwitches(database, meant);
+    if (command.json) {
+      command.print(toJson({ changed, signing: summaryOf(switches), switches }));
+    } else for (const line of switches.map(switchLine)) command.print(line);
     return 0;
   });
 }
 
-/** One line about the switch. */
-export async function switchLine(
-  opened: Pick<LedgerAlone, "database" | "hotWallet">,
-): Promise<string> {
-  const freeze = await readFreeze(opened.database, opened.hotWallet);
-  const wallet = toChecksumAddress(opened.hotWallet);
-  return freeze.frozen
-    ? `signing for ${wallet} is FROZEN since ${freeze.changedAt}: ${freeze.reason}`
-    : `signing for ${wallet} goes on`;
+/**
+ * The wallets that a command means: the one that `--wallet` names, else all that are not retired.
+ * @throws USAGE
+ */
+export function walletsMeant(
+  wallets: readonly HotWallet[],
+  flag: string | undefined,
+): readonly HotWallet[] {
+  if (flag === undefined) {
+    const signing = wallets.filter(({ status }) => status !== "retired");
+    return signing.length === 0 ? wallets : signing;
+  }
+  const address = parseAddress(flag);
+  const found = wallets.filter((wallet) => wallet.address === address);
+  if (found.length > 0) return found;
+  throw new CliError("USAGE", `${flag} is none of the hot wallets: see causeway wallets list.`);
+}
+
+/** The switch of one wallet. */
+export interface WalletSwitch extends SigningFreeze {
+  readonly wallet: Address;
+}
+
+/** Reads the switches of wallets, in their order. */
+export async function readSwitches(
+  sql: Sql,
+  wallets: readonly HotWallet[],
+): Promise<WalletSwitch[]> {
+  const switches: WalletSwitch[] = [];
+  for (const { address } of wallets) {
+    switches.push({ wallet: address, ...(await readFreeze(sql, address)) });
+  }
+  return switches;
+}
+
+/** Of all switches the first that is frozen, else the first. */
+function summaryOf(switches: readonly WalletSwitch[]): SigningFreeze {
+  const shown = switches.find(({ frozen }) => frozen) ?? switches[0];
+  return shown ?? { frozen: false, reason: "", changedAt: undefined };
+}
+
+/** One line about a switch. */
+export function switchLine({ wallet, frozen, changedAt, reason }: WalletSwitch): string {
+  const name = toChecksumAddress(wallet);
+  return frozen
+    ? `signing for ${name} is FROZEN since ${changedAt}: ${reason}`
+    : `signing for ${name} goes on`;
 }
 
 function rowOf(withdrawal: Withdrawal): string {

@@ -9,6 +9,7 @@ import { AppError, errorMessage } from "../../chain/errors.js";
 import { keystoreAddress } from "../../chain/keystore.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
 import { loadPolicyFile } from "../../ledger/policy/policy-file.js";
+import { keystoreFiles } from "../../ledger/wallets/home-wallets.js";
 import { loadNodeId, loadValidatorIdentity } from "../../node/consensus/signing/validator-key.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import { ConfigError, type ConfigFault } from "../../runtime/config/config.js";
@@ -23,8 +24,10 @@ import { parseAccountXpub, parseKeyFile } from "./wallet-keys.js";
 export function homeFileFaults(paths: HomePaths): readonly ConfigFault[] {
   const text = (file: string): string => readFileSync(file, "utf8");
   const exchange: readonly (readonly [string, (file: string) => unknown])[] = [
-    [paths.hotWallet, (file) => keystoreAddress(text(file))],
-    [paths.hotWalletPassphrase, readSecretFile],
+    ...keystoreFiles(paths.home).flatMap(({ keystore, passphrase }) => [
+      [keystore, (file: string) => keystoreAddress(text(file))] as const,
+      [passphrase, readSecretFile] as const,
+    ]),
     [paths.depositXpub, (file) => parseAccountXpub(text(file), file)],
     [paths.apiKey, readSecretFile],
     [paths.postgresPassword, readSecretFile],

@@ -123,6 +123,14 @@ export async function createOpenFolder(folder: string): Promise<void> {
   await createFolders([[folder, 0o755]]);
 }
 
+/**
+ * Creates a folder below a home that only its owner may enter.
+ * @throws HOME_UNUSABLE naming folder and cause
+ */
+export async function createSecretFolder(folder: string): Promise<void> {
+  await createFolders([[folder, 0o700]]);
+}
+
 async function createFolders(folders: readonly (readonly [string, number])[]): Promise<void> {
   for (const [folder, mode] of folders) {
     try {

@@ -4,7 +4,8 @@
  */
 import { chmod, mkdir, readFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
+import { readHomeWallets } from "../../ledger/wallets/home-wallets.js";
 import { LEDGER_SERVICES, type LedgerService, ledgerRole } from "../../ledger/roles.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_DATABASE } from "../../runtime/config/service-urls.js";
@@ -128,6 +129,17 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
   redis: [copyOf("config/redis.password"), REDIS_SETTINGS],
 };
 
+/** The only role that signs: it gets the keystores of further wallets, too. */
+const SIGNING_ROLE = "withdrawal-worker";
+
+/** Keystores beside the first wallet's, with their passphrases. */
+function furtherKeystores({ home }: HomePaths): readonly RoleFile[] {
+  return readHomeWallets(home)
+    .slice(1)
+    .flatMap(({ keystore, passphrase }) => [keystore, passphrase])
+    .map((path) => copyOf(relative(home, path)));
+}
+
 /** Names of the roles: the folders that `writeRoleHomes` makes. */
 export const ROLE_NAMES: readonly string[] = Object.keys(ROLE_FILES);
 
@@ -150,12 +162,13 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
     // Without a node there is no genesis: the record of the chain takes its place.
     const files = hasNode ? allFiles : allFiles.map((file) => (file === GENESIS ? CHAIN : file));
     const home = join(folder, role);
+    const wallets = role === SIGNING_ROLE ? furtherKeystores(paths) : [];
     await inHome(home, async () => {
       for (const part of [".", "config", "data", "logs"]) {
         await mkdir(join(home, part), { recursive: true });
         await chmod(join(home, part), 0o700);
       }
-      for (const { name, content } of files) {
+      for (const { name, content } of [...files, ...wallets]) {
         await mkdir(dirname(join(home, name)), { recursive: true, mode: 0o700 });
         await createFileOnce(join(home, name), await content(paths), SECRET_MODE);
       }

@@ -1,8 +1,9 @@
 /** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
-import { readdirSync, statfsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
+import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../node/settings/genesis.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
@@ -12,7 +13,7 @@ import { homeFileFaults } from "../home/file-faults.js";
 import { readChainOrigin } from "../home/chain-origin.js";
 import type { HomePaths } from "../home/home.js";
 import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
-import { readKitStatus } from "./kit-status.js";
+import { readKitStatus, type WalletFigures } from "./kit-status.js";
 
 /** How bad a finding is. */
 export type Severity = "pass" | "warn" | "fail";
@@ -89,10 +90,14 @@ export function checkKeyModes(paths: HomePaths): readonly Finding[] {
   } catch (error) {
     return [finding("home", "fail", sentenceOf(error), "run `npm start` or `causeway init` first")];
   }
-  const open = names
-    .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
-    .map((name) => join(paths.config, name))
-    .filter((path) => (statSync(path).mode & 0o077) !== 0);
+  const wallets = join(paths.home, WALLETS_FOLDER);
+  const further = existsSync(wallets) ? readdirSync(wallets) : [];
+  const open = [
+    ...names
+      .filter((name) => SECRET_NAMES.has(name) || SECRET_SUFFIXES.some((end) => name.endsWith(end)))
+      .map((name) => join(paths.config, name)),
+    ...further.map((name) => join(wallets, name)),
+  ].filter((path) => (statSync(path).mode & 0o077) !== 0);
   return open.length === 0
     ? [finding("key-modes", "pass", "only their owner can read the keys")]
     : open.map((path) =>
@@ -151,6 +156,7 @@ export async function checkParts(
     const remedy = severity === "warn" ? "it catches up by itself; see its log if it does not" : "";
     findings.push(finding("watcher-lag", severity, `${lag} blocks`, remedy));
   }
+  findings.push(...status.wallets.flatMap(checkWallet));
   if (status.height !== undefined) {
     try {
       findings.push(await checkChain(context, evm));
@@ -159,6 +165,21 @@ export async function checkParts(
     }
   }
   return findings;
+}
+
+/** A hot wallet that cannot do what its status says. */
+function checkWallet(wallet: WalletFigures): readonly Finding[] {
+  const { address, status, isFrozen, hasKey, inFlight } = wallet;
+  const id = "hot-wallet";
+  if (isFrozen) {
+    const remedy = "look, then: causeway withdrawals list and release";
+    return [finding(id, "fail", `${address} (${status}) is frozen`, remedy)];
+  }
+  if (hasKey || status === "retired") {
+    return [finding(id, "pass", `${address} is ${status}, ${inFlight} on their way`)];
+  }
+  const remedy = "put its keystore back into config/wallets, or: causeway wallets drain";
+  return [finding(id, "warn", `${address} is ${status} and no keystore here opens it`, remedy)];
 }
 
 /** What to do about a part that is not ready; the log of somebody's node is not here. */

@@ -25,7 +25,20 @@ export interface KitStatus {
   readonly creditedDeposits: number | undefined;
   /** Withdrawals whose nonce is taken and that are not booked yet. */
   readonly withdrawalsInFlight: number | undefined;
+  /** Hot wallets as their worker sees them; none while it does not answer. */
+  readonly wallets: readonly WalletFigures[];
   readonly parts: readonly PartStatus[];
+}
+
+/** A hot wallet on the worker's page of metrics. */
+export interface WalletFigures {
+  readonly address: string;
+  readonly status: string;
+  /** Nonces that are taken and not booked. */
+  readonly inFlight: number;
+  readonly isFrozen: boolean;
+  /** False where no keystore of the worker's home opens it. */
+  readonly hasKey: boolean;
 }
 
 /** Names of the figures on the metrics pages of watcher and worker. */
@@ -61,6 +74,28 @@ export function parseMetricsPage(text: string): ReadonlyMap<string, number> {
   return values;
 }
 
+/** Hot wallets on the worker's page, in its order. */
+export function parseWalletFigures(text: string): readonly WalletFigures[] {
+  const statuses = new Map<string, string>();
+  const values = new Map<string, number>();
+  for (const line of text.split("\n")) {
+    const match = /^([a-z_]+)\{wallet="(0x[0-9a-f]{40})"(?:,status="([a-z]+)")?\} ([0-9.]+)$/.exec(
+      line,
+    );
+    if (match === null) continue;
+    const [, name = "", address = "", status, value] = match;
+    if (status === undefined) values.set(`${name} ${address}`, Number(value));
+    else statuses.set(address, status);
+  }
+  return [...statuses].map(([address, status]) => ({
+    address,
+    status,
+    inFlight: values.get(`${IN_FLIGHT_METRIC} ${address}`) ?? 0,
+    isFrozen: values.get(`causeway_signing_frozen ${address}`) === 1,
+    hasKey: values.get(`causeway_wallet_key_present ${address}`) === 1,
+  }));
+}
+
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
@@ -77,9 +112,10 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
   return {
     height: node.height,
     blockAgeSeconds: node.blockAgeSeconds,
-    watcherLagBlocks: watcher.get(LAG_METRIC),
-    creditedDeposits: watcher.get(CREDITED_METRIC),
-    withdrawalsInFlight: worker.get(IN_FLIGHT_METRIC),
+    watcherLagBlocks: parseMetricsPage(watcher).get(LAG_METRIC),
+    creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
+    withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
+    wallets: parseWalletFigures(worker),
     parts: [node.part, ...others, online, offline, deposit, withdrawal],
   };
 }
@@ -130,13 +166,13 @@ function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: nu
   return { signal, timeoutMs: PROBE_TIMEOUT_MS };
 }
 
-async function readMetrics(url: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+async function readMetrics(url: string, signal: AbortSignal): Promise<string> {
   try {
     const answer = await httpRequest(new URL("/metrics", url), {}, probeOptions(signal));
-    return answer.status === 200 ? parseMetricsPage(answer.body) : new Map();
+    return answer.status === 200 ? answer.body : "";
   } catch {
     signal.throwIfAborted();
-    return new Map(); // The part's own line already says that it does not answer.
+    return ""; // The part's own line already says that it does not answer.
   }
 }
 

@@ -15,6 +15,7 @@ import { bookOpening, type OpeningBalance } from "../../ledger/assets/token-open
 import { observeCodesNow, readTokenStates } from "../../ledger/assets/token-state.js";
 import { addressesFrom } from "../../ledger/deposits/deposit-addresses.js";
 import { openIncident } from "../../ledger/incidents.js";
+import { listWallets } from "../../ledger/wallets/wallet.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { retry } from "../../runtime/process/task.js";
@@ -35,7 +36,6 @@ const MAX_DELAY_MS = 2_000;
 export interface TokenBookParts {
   readonly database: SqlDatabase;
   readonly node: Pick<EvmClient, "tokenBalances" | "tokenCodes">;
-  readonly hotWallet: Address;
   readonly log: Logger;
 }
 
@@ -104,27 +104,38 @@ export class TokenBook {
   }
 }
 
+/** Younger wallets are booked with what they hold by then. */
+async function walletsBefore(
+  database: SqlDatabase,
+  { fromHeight }: TokenAsset,
+): Promise<ReadonlySet<Address>> {
+  const wallets = await listWallets(database);
+  const known = wallets.filter((wallet) => wallet.fromHeight < fromHeight || wallet.pastBooked);
+  return new Set(known.map(({ address }) => address));
+}
+
 /** What our addresses held before the first block that counts. */
 async function openToken(
   parts: TokenBookParts,
   token: TokenAsset,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
-  const { database, node, hotWallet, log } = parts;
+  const { database, node, log } = parts;
   const at = token.fromHeight - 1;
   const balances = await retry(
     async () => {
+      const wallets = await walletsBefore(database, token);
       const found: OpeningBalance[] = [];
       let firstIndex = 0;
       for (;;) {
         const page = await addressesFrom(database, { firstIndex, limit: ADDRESS_PAGE });
         const accounts = page.map(({ address }) => address);
-        if (firstIndex === 0) accounts.push(hotWallet);
+        if (firstIndex === 0) accounts.push(...wallets);
         const queries = accounts.map((account) => ({ token: token.contract, account, at }));
         const answers = await node.tokenBalances(queries, { signal });
         accounts.forEach((address, index) => {
           const units = answers[index] ?? 0n;
-          const isHotWallet = address === hotWallet;
+          const isHotWallet = wallets.has(address);
           if (units > 0n)
             found.push({ asset: token.symbol, address, amountUnits: units, isHotWallet });
         });

@@ -113,8 +113,11 @@ function sidesBesideOperations(
   const sides: TokenSide[] = [];
   const sightings: NewSighting[] = [];
   const leftOut = new Map(run.map((block) => [block.height, new Set(block.leftOut)]));
-  const isOurs = (address: Address) => watched.has(address);
   for (const log of logs) {
+    // What a wallet held before its first block is booked as one balance.
+    const isOurs = (address: Address) => {
+      return watched.has(address) && log.height >= (watched.walletFrom(address) ?? 0);
+    };
     const asset = watched.assetOf(log.contract);
     const isPlain = log.standard === "erc20" && log.isStandard;
     if (asset !== undefined && isPlain) {

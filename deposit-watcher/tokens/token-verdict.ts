@@ -39,7 +39,8 @@ export interface TokenVerdicts {
 /** Which addresses are whose. */
 export interface TokenOwners {
   customerOf(address: Address): CustomerId | undefined;
-  readonly hotWallet: Address;
+  /** See `Watched`; undefined for an address that is no hot wallet. */
+  walletFrom(address: Address): Height | undefined;
 }
 
 /** Sides of blocks, taken together by block, token and address, in the order of the chain. */
@@ -93,7 +94,7 @@ export function judgeTouch(
   const [first] = touch.sides;
   if (leftUnits > 0n && first !== undefined) {
     const { asset, address, height } = touch;
-    const isHotWallet = address === owners.hotWallet;
+    const isHotWallet = owners.walletFrom(address) !== undefined;
     const { txHash } = first;
     verdicts.surpluses.push({
       asset,
@@ -110,8 +111,8 @@ function addInflow(side: TokenSide, owners: TokenOwners, verdicts: TokenVerdicts
   const { asset, address, units: amountUnits, height, blockHash, txHash, txIndex, opIndex } = side;
   const place = { asset, amountUnits, height, txHash, txIndex, opIndex };
   const customerId = owners.customerOf(address);
-  if (address === owners.hotWallet) {
-    verdicts.walletInflows.push(place);
+  if (owners.walletFrom(address) !== undefined) {
+    verdicts.walletInflows.push({ ...place, wallet: address });
   } else if (customerId !== undefined) {
     const creditable = height > 0 && customerId !== UNASSIGNED;
     verdicts.deposits.push({ ...place, address, customerId, blockHash, creditable });
@@ -129,7 +130,7 @@ function addOutflows(
   for (const { txHash, units } of outgoing) {
     byTransaction.set(txHash, (byTransaction.get(txHash) ?? 0n) - units);
   }
-  const role = wallet === owners.hotWallet ? "hot-wallet" : "deposit-address";
+  const role = owners.walletFrom(wallet) === undefined ? "deposit-address" : "hot-wallet";
   for (const [txHash, amountUnits] of byTransaction) {
     verdicts.outflows.push({ asset, wallet, role, txHash, height, amountUnits, feeAtoken: 0n });
   }

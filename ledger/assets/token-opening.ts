@@ -2,7 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
-import { DEPOSIT_ADDRESSES, HOT_WALLET, OPENING_CAPITAL, SUSPENSE } from "../books/accounts.js";
+import { DEPOSIT_ADDRESSES, OPENING_CAPITAL, SUSPENSE, walletAccount } from "../books/accounts.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import type { TokenAsset } from "./asset-registry.js";
 
@@ -67,7 +67,7 @@ export function openingEntry(
     postings: [
       {
         asset,
-        debit: isHotWallet ? HOT_WALLET : DEPOSIT_ADDRESSES,
+        debit: isHotWallet ? walletAccount(address) : DEPOSIT_ADDRESSES,
         credit: isHotWallet ? OPENING_CAPITAL : SUSPENSE,
         amountUnits,
       },

@@ -1,11 +1,20 @@
 /** The chart of accounts. Codes are checked again by the database, which also knows asset:break. */
+import type { Address } from "../../chain/address.js";
 import { LedgerError } from "../errors.js";
 
 /** The chain's own coin, counted in atoken. */
 export const NATIVE_ASSET = "TOKEN";
 
-/** Coins of the hot wallet on the chain. */
+/**
+ * Coins of the only hot wallet that a ledger had before each got an account of its own. Its entries
+ * count as the first wallet's; nothing is posted to it any more.
+ */
 export const HOT_WALLET = "asset:hot_wallet" as AccountCode;
+
+/** Coins of one hot wallet on the chain. */
+export function walletAccount(wallet: Address): AccountCode {
+  return `asset:wallet:${wallet}` as AccountCode;
+}
 
 /** Coins on all deposit addresses together. */
 export const DEPOSIT_ADDRESSES = "asset:deposit_addresses" as AccountCode;
@@ -13,7 +22,7 @@ export const DEPOSIT_ADDRESSES = "asset:deposit_addresses" as AccountCode;
 /** Coins that arrived without anybody to owe them to. */
 export const SUSPENSE = "liability:suspense" as AccountCode;
 
-/** What the exchange put into the hot wallet at genesis. */
+/** What the exchange's hot wallets held at genesis, or where a ledger begins behind it. */
 export const OPENING_CAPITAL = "equity:opening_capital" as AccountCode;
 
 /** Fees paid to the network, the exchange's expense. */

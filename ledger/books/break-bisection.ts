@@ -3,18 +3,27 @@
  * it there is a block after which it was not there. Found by bisection over the chain's balances of
  * the past, in some twenty questions, whatever lies in between.
  */
-import { toChecksumAddress } from "../../chain/address.js";
+import { type Address, toChecksumAddress } from "../../chain/address.js";
 import { present } from "../../chain/errors.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { watchedFromHeight } from "../deposits/watch-cursor.js";
-import { storedAtoken } from "../stored-values.js";
+import { readTokenAssets } from "../assets/asset-registry.js";
+import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
+import { listWallets } from "../wallets/wallet.js";
 import { DEPOSIT_ADDRESSES, NATIVE_ASSET } from "./accounts.js";
-import type { AddressBreak, BreakCause, ReconcileChain, ReconcileReport } from "./reconcile.js";
-import { ADDRESS_ENTRIES } from "./reconcile-books.js";
+import type {
+  AddressBreak,
+  BreakCause,
+  ReconcileChain,
+  ReconcileReport,
+  TokenReport,
+} from "./reconcile.js";
+import { accountsOfWallet, ADDRESS_ENTRIES } from "./reconcile-books.js";
 
 /** Where one address' break begins. */
 export interface Divergence {
+  readonly asset: string;
   readonly account: string;
   readonly address: AddressBreak["address"];
   /** The first block after which they differ; undefined when they did before the first watched one. */
@@ -30,39 +39,97 @@ const MAX_BISECTED = 20;
 const MAX_PASSED = 16;
 
 /** What the search asks the chain. */
-type PastBalances = Pick<ReconcileChain, "balances">;
+type PastBalances = Pick<ReconcileChain, "balances" | "tokenBalances">;
 
-/** Looks into the breaks of a report, in its order. */
+/** What the search takes of a report. */
+type BrokenReport = Pick<ReconcileReport, "height" | "lines"> & {
+  readonly tokens?: readonly Pick<TokenReport, "asset" | "contract" | "lines">[];
+};
+
+/** Looks into the breaks of a report, in its order: those of coins, then of tokens. */
 export async function bisectBreaks(
   sql: Sql,
   chain: PastBalances,
-  report: Pick<ReconcileReport, "height" | "lines">,
+  report: BrokenReport,
 ): Promise<readonly Divergence[]> {
-  const from = await watchedFromHeight(sql);
-  const breaks = report.lines.flatMap(({ account, breaks: found }) =>
-    found.map((one) => ({ account, found: one })),
+  const coins = { asset: NATIVE_ASSET, contract: undefined, lines: report.lines };
+  const breaks = [coins, ...(report.tokens ?? [])].flatMap(({ asset, contract, lines }) =>
+    lines.flatMap(({ account, breaks: found }) =>
+      found.map((one) => ({ asset, contract, account, found: one })),
+    ),
+  );
+  const looked = breaks.slice(0, MAX_BISECTED);
+  const starts = await readStarts(
+    sql,
+    looked.map(({ found }) => found.address),
   );
   const divergences: Divergence[] = [];
-  for (const { account, found } of breaks.slice(0, MAX_BISECTED)) {
+  for (const { asset, contract, account, found } of looked) {
     const { address, causes } = found;
+    const accounts = account === DEPOSIT_ADDRESSES ? undefined : starts.accountsOf(address);
     const sides: Sides = {
       async chainAt(height) {
-        const [balance] = await chain.balances([{ address, height }]);
-        return present(balance, "balance of an account");
+        const asked = [{ address, height }];
+        const [balance] =
+          contract === undefined
+            ? await chain.balances(asked)
+            : await chain.tokenBalances(contract, asked);
+        // As in the report: a token that does not tell has nothing of ours.
+        return contract === undefined ? present(balance, "balance of an account") : (balance ?? 0n);
       },
-      booked: (range) => bookedBetween(sql, { account, address, ...range }),
+      booked: (range) => bookedBetween(sql, { asset, accounts, address, ...range }),
     };
-    const low = account === DEPOSIT_ADDRESSES ? 0 : Math.max(0, from - 1);
+    const low = starts.lowOf({ asset, account, address });
     const height = await firstCause(sides, { low, high: report.height }, causes);
     const there = causes.filter((cause) => cause.height === height);
-    divergences.push({ account, address, height, causes: height === undefined ? [] : there });
+    const where = { asset, account, address, height };
+    divergences.push({ ...where, causes: height === undefined ? [] : there });
   }
   return divergences;
 }
 
+/** Where a search begins, and what it adds up. */
+interface Starts {
+  /** Last block before single movements are booked. */
+  lowOf(of: Pick<Divergence, "asset" | "account" | "address">): Height;
+  /** Accounts of a wallet. */
+  accountsOf(wallet: Address): readonly string[];
+}
+
+/** What lay anywhere before its first block is booked as one sum, and no search leads through it. */
+async function readStarts(sql: Sql, addresses: readonly Address[]): Promise<Starts> {
+  const watchedFrom = await watchedFromHeight(sql);
+  const wallets = await listWallets(sql);
+  const fromOfWallet = new Map(wallets.map(({ address, fromHeight }) => [address, fromHeight]));
+  const fromOfToken = new Map(
+    (await readTokenAssets(sql)).map(({ symbol, fromHeight }) => [symbol, fromHeight]),
+  );
+  const rows = await sql.query<{ address: string; from_height: string }>(
+    `SELECT address, from_height::text FROM deposit_address WHERE address = ANY ($1::text[])`,
+    [addresses],
+  );
+  const fromOfAddress = new Map(
+    rows.map((row) => [storedAddress(row.address), storedHeight(row.from_height)]),
+  );
+  return {
+    lowOf({ asset, account, address }) {
+      const fromToken = fromOfToken.get(asset) ?? 0;
+      if (account === DEPOSIT_ADDRESSES) {
+        // Past coins are booked one by one, past tokens as one sum.
+        const from = asset === NATIVE_ASSET ? 0 : (fromOfAddress.get(address) ?? 0);
+        return Math.max(0, Math.max(fromToken, from) - 1);
+      }
+      const from = Math.max(watchedFrom, fromToken, fromOfWallet.get(address) ?? 0);
+      return Math.max(0, from - 1);
+    },
+    accountsOf: (wallet) => accountsOfWallet(wallet, wallet === wallets[0]?.address),
+  };
+}
+
 /** One sentence for people. */
-export function divergenceText({ address, height, causes }: Divergence): string {
-  const who = toChecksumAddress(address);
+export function divergenceText({ asset, address, height, causes }: Divergence): string {
+  const name = toChecksumAddress(address);
+  const who = asset === NATIVE_ASSET ? name : `${name} (${asset})`;
   if (height === undefined) return `${who} differed before the first block that is watched.`;
   const named = causes.map(({ txHash }) => txHash).join(", ");
   return `${who} differs since block ${height}${named === "" ? "" : `: ${named}`}`;
@@ -122,27 +189,32 @@ async function firstDifference(
 
 async function bookedBetween(
   sql: Sql,
-  asked: HeightRange & { readonly account: string; readonly address: string },
+  asked: HeightRange & {
+    readonly asset: string;
+    /** A wallet's; undefined for a deposit address. */
+    readonly accounts: readonly string[] | undefined;
+    readonly address: string;
+  },
 ): Promise<bigint> {
-  const { account, address, low, high } = asked;
+  const { asset, accounts, address, low, high } = asked;
   const rows =
-    account === DEPOSIT_ADDRESSES
+    accounts === undefined
       ? await sql.query<{ units: string }>(BOOKED_OF_DEPOSITS, [
           DEPOSIT_ADDRESSES,
           address,
-          NATIVE_ASSET,
+          asset,
           low,
           high,
         ])
-      : await sql.query<{ units: string }>(BOOKED_OF_WALLET, [account, NATIVE_ASSET, low, high]);
+      : await sql.query<{ units: string }>(BOOKED_OF_WALLET, [accounts, asset, low, high]);
   return storedAtoken(rows[0]?.units);
 }
 
 const BOOKED_OF_WALLET = `
-  SELECT coalesce(sum(CASE WHEN p.debit = $1 THEN p.amount_units ELSE -p.amount_units END), 0)::text
-           AS units
+  SELECT coalesce(sum(CASE WHEN p.debit = ANY ($1::text[]) THEN p.amount_units
+                           ELSE -p.amount_units END), 0)::text AS units
     FROM posting p JOIN journal_entry e ON e.id = p.journal_id
-   WHERE (p.debit = $1 OR p.credit = $1) AND p.asset = $2
+   WHERE (p.debit = ANY ($1::text[]) OR p.credit = ANY ($1::text[])) AND p.asset = $2
      AND e.effective_height > $3 AND e.effective_height <= $4`;
 
 const BOOKED_OF_DEPOSITS = `

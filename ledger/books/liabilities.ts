@@ -3,6 +3,7 @@ import type { Address } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
+import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
 import { SUSPENSE } from "./accounts.js";
 
@@ -40,7 +41,7 @@ export const SUSPENSE_HOLDER = "causeway:suspense";
  */
 export function readLiabilities(
   database: SqlDatabase,
-  options: { readonly height: Height | undefined; readonly hotWallet: Address },
+  options: { readonly height: Height | undefined },
 ): Promise<LiabilityBooks> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
@@ -57,7 +58,7 @@ export function readLiabilities(
       ledgerId: state?.ledger_id ?? "",
       height,
       liabilities: await readOwed(tx, height),
-      addresses: await readOwnAddresses(tx, options.hotWallet, height),
+      addresses: await readOwnAddresses(tx, height),
     };
   });
 }
@@ -91,21 +92,15 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
   });
 }
 
-async function readOwnAddresses(
-  tx: Sql,
-  hotWallet: Address,
-  height: Height,
-): Promise<readonly OwnAddress[]> {
-  const wallets = await tx.query<{ address: string }>(
-    `SELECT wallet AS address FROM hot_wallet UNION SELECT $1 ORDER BY 1`,
-    [hotWallet],
-  );
+async function readOwnAddresses(tx: Sql, height: Height): Promise<readonly OwnAddress[]> {
+  // For a retired one nobody signs any more; it was empty when it was retired.
+  const wallets = (await listWallets(tx)).filter(({ status }) => status !== "retired");
   const deposits = await tx.query<{ address: string }>(
     `SELECT DISTINCT address FROM deposit WHERE height <= $1 ORDER BY address`,
     [height],
   );
   return [
-    ...wallets.map((row) => ({ ...own(row), role: "hot-wallet" as const })),
+    ...wallets.map(({ address }) => ({ address, role: "hot-wallet" as const })),
     ...deposits.map((row) => ({ ...own(row), role: "deposit-address" as const })),
   ];
 }

@@ -2,7 +2,13 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { DEPOSIT_ADDRESSES, HOT_WALLET, NATIVE_ASSET } from "./accounts.js";
+import {
+  type AccountCode,
+  DEPOSIT_ADDRESSES,
+  HOT_WALLET,
+  NATIVE_ASSET,
+  walletAccount,
+} from "./accounts.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
 import { readTokenStates } from "../assets/token-state.js";
@@ -14,6 +20,7 @@ import {
   storedHeight,
   storedInteger,
 } from "../stored-values.js";
+import type { HotWallet } from "../wallets/wallet.js";
 import { readCursor, type WatchCursor, watchedFromHeight } from "../deposits/watch-cursor.js";
 
 /** Mismatches of one kind that a report lists at most; the rest is counted. */
@@ -29,8 +36,17 @@ export interface BookedAddress {
   readonly bookedUnits: bigint;
 }
 
+/** What the books say about one hot wallet. */
+export interface BookedWallet {
+  readonly wallet: HotWallet;
+  readonly account: AccountCode;
+  /** In the asset's smallest unit. */
+  readonly balanceUnits: bigint;
+}
+
 /** A signed transaction of a withdrawal that is not settled. */
 export interface UnsettledAttempt {
+  readonly wallet: Address;
   readonly hash: Hash32;
   readonly withdrawalId: string;
   /** What it sends away when it is mined: zero for a cancelling transfer. */
@@ -76,7 +92,8 @@ export interface AssetBooks {
   readonly asset: string;
   /** First block whose movements are booked one by one. */
   readonly fromHeight: Height;
-  readonly hotWalletUnits: bigint;
+  /** The first registered first. */
+  readonly wallets: readonly BookedWallet[];
   readonly depositAddressesUnits: bigint;
   /** Deposits that are detected or held: on the chain, not posted yet. */
   readonly unpostedDepositsUnits: bigint;
@@ -90,18 +107,25 @@ export interface AssetBooks {
   readonly internalBreaks: readonly InternalBreak[];
 }
 
-/** Reads the books in one REPEATABLE READ snapshot. */
-export async function readBooks(database: SqlDatabase): Promise<Books> {
+/**
+ * Reads the books in one REPEATABLE READ snapshot.
+ * @param wallets all that there are, the first registered first
+ */
+export async function readBooks(
+  database: SqlDatabase,
+  wallets: readonly HotWallet[],
+): Promise<Books> {
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const cursor = await readCursor(tx);
     const watchedFrom = await watchedFromHeight(tx);
-    const native = { asset: NATIVE_ASSET, fromHeight: watchedFrom, height: cursor.height };
+    const { height } = cursor;
+    const native = { asset: NATIVE_ASSET, fromHeight: watchedFrom, height, wallets };
     const states = await readTokenStates(tx);
     const tokens: Books["tokens"][number][] = [];
     for (const { symbol, contract, fromHeight } of await readTokenAssets(tx)) {
       if (states.get(symbol)?.isOpened !== true) continue;
-      const scope = { asset: symbol, fromHeight, height: cursor.height };
+      const scope = { asset: symbol, fromHeight, height, wallets };
       tokens.push({ ...(await readAssetBooks(tx, scope)), contract });
     }
     return {
@@ -121,6 +145,8 @@ interface Scope {
   readonly fromHeight: Height;
   /** The cursor's. */
   readonly height: Height;
+  /** All hot wallets, the first registered first. */
+  readonly wallets: readonly HotWallet[];
 }
 
 async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
@@ -139,7 +165,13 @@ async function readAssetBooks(tx: Sql, scope: Scope): Promise<AssetBooks> {
   };
 }
 
-async function readAssets(tx: Sql, { asset, height }: Scope) {
+/** Accounts of a wallet: its own, and of the first one that of the time when there was only one. */
+export function accountsOfWallet(wallet: Address, isFirst: boolean): readonly AccountCode[] {
+  return isFirst ? [walletAccount(wallet), HOT_WALLET] : [walletAccount(wallet)];
+}
+
+async function readAssets(tx: Sql, { asset, height, wallets }: Scope) {
+  const codes = wallets.flatMap(({ address }, index) => accountsOfWallet(address, index === 0));
   const rows = await tx.query<{ account: string; balance: string }>(
     `SELECT account, sum(amount) AS balance
        FROM (
@@ -152,11 +184,20 @@ async function readAssets(tx: Sql, { asset, height }: Scope) {
        JOIN journal_entry entry ON entry.id = side.journal_id
       WHERE entry.effective_height IS NULL OR entry.effective_height <= $2
       GROUP BY account`,
-    [[HOT_WALLET, DEPOSIT_ADDRESSES], height, asset],
+    [[...codes, DEPOSIT_ADDRESSES], height, asset],
   );
   const balances = new Map(rows.map((row) => [row.account, storedAtoken(row.balance)]));
   return {
-    hotWalletUnits: balances.get(HOT_WALLET) ?? 0n,
+    wallets: wallets.map(
+      (wallet, index): BookedWallet => ({
+        wallet,
+        account: walletAccount(wallet.address),
+        balanceUnits: accountsOfWallet(wallet.address, index === 0).reduce(
+          (sum, code) => sum + (balances.get(code) ?? 0n),
+          0n,
+        ),
+      }),
+    ),
     depositAddressesUnits: balances.get(DEPOSIT_ADDRESSES) ?? 0n,
   };
 }
@@ -235,7 +276,8 @@ async function readDecidedEntries(tx: Sql, { asset, height }: Scope): Promise<De
        JOIN journal_entry entry ON entry.idem_key = booked.idem_key
        JOIN posting ON posting.journal_id = entry.id
       WHERE decision.status = 'done' AND entry.effective_height <= $2
-        AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
+        AND (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[])
+             OR is_wallet_account(posting.debit) OR is_wallet_account(posting.credit))
         AND posting.asset = $3
       ORDER BY entry.id DESC, posting.place LIMIT ${MAX_LISTED}`,
     [[HOT_WALLET, DEPOSIT_ADDRESSES], height, asset],
@@ -266,8 +308,8 @@ async function readUndecided(tx: Sql): Promise<Books["recoveredPayments"]> {
 
 /** A payment of a token costs coins for its fee: it is in both assets' books. */
 async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttempt[]> {
-  const rows = await tx.query<{ hash: string; withdrawal_id: string; amount_units: string }>(
-    `SELECT attempt.hash, slot.withdrawal_id,
+  const rows = await tx.query<Record<"wallet" | "hash" | "withdrawal_id" | "amount_units", string>>(
+    `SELECT slot.wallet, attempt.hash, slot.withdrawal_id,
             CASE WHEN attempt.kind = 'cancel' OR withdrawal.asset <> $1 THEN 0
                  ELSE withdrawal.amount_units END
               AS amount_units
@@ -275,10 +317,11 @@ async function readUnsettled(tx: Sql, { asset }: Scope): Promise<UnsettledAttemp
        JOIN withdrawal_attempt attempt ON attempt.slot_id = slot.id
        JOIN withdrawal ON withdrawal.id = slot.withdrawal_id
       WHERE slot.outcome IS NULL AND (withdrawal.asset = $1 OR $1 = $2)
-      ORDER BY slot.nonce, attempt.n`,
+      ORDER BY slot.wallet, slot.nonce, attempt.n`,
     [asset, NATIVE_ASSET],
   );
   return rows.map((row) => ({
+    wallet: storedAddress(row.wallet),
     hash: storedHash(row.hash),
     withdrawalId: row.withdrawal_id,
     amountUnits: storedAtoken(row.amount_units),
@@ -350,21 +393,24 @@ async function readCustomerBreaks(tx: Sql, { asset }: Scope): Promise<InternalBr
   }));
 }
 
+/** An address of ours whose transactions are compared. */
+export interface ReconciledAddress {
+  readonly address: Address;
+  readonly role: "first-wallet" | "wallet" | "deposit-address";
+}
+
 /** Net movement of an asset at an address per transaction, as the books have it. */
 export async function bookedByTransaction(
   sql: Sql,
-  account: {
-    readonly address: Address;
-    readonly isHotWallet: boolean;
-    readonly asset: string;
-  },
+  account: ReconciledAddress & { readonly asset: string },
   upToHeight: Height,
 ): Promise<ReadonlyMap<Hash32, bigint>> {
+  const { address, role } = account;
   const rows = await sql.query<{ tx_hash: string; delta: string }>(
-    account.isHotWallet ? HOT_WALLET_BY_TRANSACTION : DEPOSIT_ADDRESS_BY_TRANSACTION,
-    account.isHotWallet
-      ? [HOT_WALLET, upToHeight, account.asset]
-      : [DEPOSIT_ADDRESSES, account.address, upToHeight, account.asset],
+    role === "deposit-address" ? DEPOSIT_ADDRESS_BY_TRANSACTION : HOT_WALLET_BY_TRANSACTION,
+    role === "deposit-address"
+      ? [DEPOSIT_ADDRESSES, address, upToHeight, account.asset]
+      : [accountsOfWallet(address, role === "first-wallet"), upToHeight, account.asset],
   );
   return new Map(rows.map((row) => [storedHash(row.tx_hash), storedAtoken(row.delta)]));
 }
@@ -373,12 +419,14 @@ export async function bookedByTransaction(
 const HOT_WALLET_BY_TRANSACTION = `
   SELECT tx_hash, sum(delta) AS delta FROM (
     SELECT coalesce(slot.mined_hash, split_part(entry.memo, ' ', 1)) AS tx_hash,
-           CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta
+           CASE WHEN posting.debit = ANY ($1::text[]) THEN amount_units
+                ELSE -amount_units END AS delta
       FROM posting
       JOIN journal_entry entry ON entry.id = posting.journal_id
       LEFT JOIN nonce_slot slot ON entry.idem_key = 'withdrawal:' || slot.withdrawal_id || ':end'
             AND slot.outcome IN ('paid', 'reverted', 'cancelled')
-     WHERE (posting.debit = $1 OR posting.credit = $1) AND entry.effective_height <= $2
+     WHERE (posting.debit = ANY ($1::text[]) OR posting.credit = ANY ($1::text[]))
+       AND entry.effective_height <= $2
        AND posting.asset = $3
   ) AS movement
   WHERE tx_hash ~ '^0x[0-9a-f]{64}$' GROUP BY tx_hash`;

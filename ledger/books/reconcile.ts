@@ -8,15 +8,18 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
 import type { LoggedTransfer } from "../withdrawals/slot-outcomes.js";
-import { DEPOSIT_ADDRESSES, HOT_WALLET } from "./accounts.js";
+import type { HotWallet } from "../wallets/wallet.js";
+import { DEPOSIT_ADDRESSES } from "./accounts.js";
 import {
   bookedByTransaction,
   type AssetBooks,
+  type BookedWallet,
   type Books,
   type DecidedEntry,
   type InternalBreak,
   MAX_LISTED,
   readBooks,
+  type ReconciledAddress,
   type UnsettledAttempt,
 } from "./reconcile-books.js";
 
@@ -135,24 +138,27 @@ export interface TokenReport {
 /** Balances asked at a time. */
 const BALANCE_CHUNK = 5_000;
 
-/** Compares books and chain at the height of the watcher's cursor. */
+/**
+ * Compares books and chain at the height of the watcher's cursor.
+ * @param wallets all hot wallets, retired ones included, the first registered first
+ */
 export async function reconcile(
   database: SqlDatabase,
   chain: ReconcileChain,
-  hotWallet: Address,
+  wallets: readonly HotWallet[],
 ): Promise<ReconcileReport> {
-  const books = await readBooks(database);
+  const books = await readBooks(database, wallets);
   const { height, blockHash } = books.cursor;
   const tokens: TokenReport[] = [];
   for (const token of books.tokens) {
     const { asset, contract, availableUnits, heldUnits, decided, internalBreaks } = token;
-    const sides = { database, books: token, height, chain: tokenSide(chain, contract, hotWallet) };
-    const lines = blockHash === undefined ? [] : await linesOf(sides, hotWallet);
+    const sides = { database, books: token, height, chain: tokenSide(chain, contract) };
+    const lines = blockHash === undefined ? [] : await linesOf(sides);
     const totals = { availableUnits, heldUnits, decided };
     tokens.push({ asset, contract, lines, internalBreaks, ...totals });
   }
   const sides = { database, books: books.native, height, chain: nativeSide(chain) };
-  const lines = blockHash === undefined ? [] : await linesOf(sides, hotWallet);
+  const lines = blockHash === undefined ? [] : await linesOf(sides);
   const { incident } = books;
   const { availableUnits, heldUnits, decided, internalBreaks } = books.native;
   return {
@@ -203,14 +209,14 @@ function nativeSide(chain: ReconcileChain): AssetSide {
 }
 
 /** What left is what the contract logged: success alone says nothing of tokens. */
-function tokenSide(chain: ReconcileChain, contract: Address, wallet: Address): AssetSide {
+function tokenSide(chain: ReconcileChain, contract: Address): AssetSide {
   return {
     async balances(queries) {
       const balances = await chain.tokenBalances(contract, queries);
       // A contract that does not tell has nothing of ours: with books of it, that is a break.
       return balances.map((units) => units ?? 0n);
     },
-    taken: ({ transfers }) =>
+    taken: ({ transfers }, { wallet }) =>
       transfers
         .filter((one) => one.contract === contract)
         .reduce((sum, { from, to, units }) => {
@@ -229,41 +235,76 @@ interface Sides {
   readonly height: Height;
 }
 
-async function linesOf(sides: Sides, hotWallet: Address): Promise<AccountLine[]> {
-  return [await hotWalletLine(sides, hotWallet), await depositLine(sides)];
+async function linesOf(sides: Sides): Promise<AccountLine[]> {
+  return [...(await walletLines(sides)), await depositLine(sides)];
 }
 
-async function hotWalletLine(sides: Sides, hotWallet: Address): Promise<AccountLine> {
+async function walletLines(sides: Sides): Promise<AccountLine[]> {
   const { chain, books, height } = sides;
-  const [chainUnits = 0n] = await chain.balances([{ address: hotWallet, height }]);
-  const { items, byTransaction } = await minedButUnsettled(sides);
-  const line = accountLine(HOT_WALLET, books.hotWalletUnits, items, chainUnits);
+  const balances = await askBalances(
+    chain,
+    books.wallets.map(({ wallet }) => ({ address: wallet.address, height })),
+  );
+  const unsettled = await minedButUnsettled(sides);
+  const lines: AccountLine[] = [];
+  for (const [index, booked] of books.wallets.entries()) {
+    const chainUnits = present(balances[index], "balance of a hot wallet");
+    const account: ReconciledAddress = {
+      address: booked.wallet.address,
+      role: index === 0 ? "first-wallet" : "wallet",
+    };
+    const mined = unsettled.filter(({ wallet }) => wallet === account.address);
+    lines.push(await walletLine(sides, { account, booked, mined, chainUnits }));
+  }
+  return lines;
+}
+
+async function walletLine(
+  sides: Sides,
+  found: {
+    readonly account: ReconciledAddress;
+    readonly booked: BookedWallet;
+    readonly mined: readonly MinedUnsettled[];
+    readonly chainUnits: bigint;
+  },
+): Promise<AccountLine> {
+  const { account, booked, mined, chainUnits } = found;
+  const { wallet } = booked;
+  const items: InFlightItem[] = mined.map(({ item }) => item);
+  // What a wallet held of a token before the token itself counted is booked with the token.
+  if (!wallet.pastBooked && wallet.fromHeight >= sides.books.fromHeight) {
+    const past = [{ address: wallet.address, height: wallet.fromHeight - 1 }];
+    const [amountUnits = 0n] = await askBalances(sides.chain, past);
+    if (amountUnits > 0n) items.push({ what: "coins from before its registration", amountUnits });
+  }
+  const line = accountLine(booked.account, booked.balanceUnits, items, chainUnits);
   if (line.differenceUnits === 0n) return line;
-  const account = { address: hotWallet, isHotWallet: true };
   const expectedUnits = line.chainUnits - line.differenceUnits;
-  const { fromHeight } = books;
+  const fromHeight = Math.max(sides.books.fromHeight, wallet.fromHeight);
+  const byTransaction = new Map(mined.map(({ hash, item }) => [hash, item.amountUnits]));
   const amounts = { expectedUnits, chainUnits, byTransaction, fromHeight };
-  const found = await explainBreak(sides, account, amounts);
-  return { ...line, breaks: [found] };
+  return { ...line, breaks: [await explainBreak(sides, account, amounts)] };
+}
+
+/** A withdrawal's transaction that is mined and not booked yet. */
+interface MinedUnsettled {
+  readonly wallet: Address;
+  readonly hash: Hash32;
+  readonly item: InFlightItem;
 }
 
 /** Withdrawals that are mined up to the height and not booked yet, from their receipts. */
-async function minedButUnsettled({ chain, books, height }: Sides) {
-  const items: InFlightItem[] = [];
-  const byTransaction = new Map<Hash32, bigint>();
+async function minedButUnsettled({ chain, books, height }: Sides): Promise<MinedUnsettled[]> {
   const costs = await chain.minedCosts(books.unsettled.map((attempt) => attempt.hash));
-  books.unsettled.forEach((attempt, index) => {
+  return books.unsettled.flatMap((attempt, index) => {
+    const { wallet, hash, withdrawalId } = attempt;
     const cost = costs[index];
-    if (cost === undefined || cost.height > height) return;
+    if (cost === undefined || cost.height > height) return [];
     const amountUnits = -chain.taken(cost, attempt);
-    if (amountUnits === 0n) return;
-    byTransaction.set(attempt.hash, amountUnits);
-    items.push({
-      what: `withdrawal ${attempt.withdrawalId} mined in block ${cost.height}, not settled yet`,
-      amountUnits,
-    });
+    if (amountUnits === 0n) return [];
+    const what = `withdrawal ${withdrawalId} mined in block ${cost.height}, not settled yet`;
+    return [{ wallet, hash, item: { what, amountUnits } }];
   });
-  return { items, byTransaction };
 }
 
 async function depositLine(sides: Sides): Promise<AccountLine> {
@@ -301,7 +342,7 @@ async function depositLine(sides: Sides): Promise<AccountLine> {
   });
   const breaks: AddressBreak[] = [];
   for (const { entry, ...amounts } of uneven.slice(0, MAX_LISTED)) {
-    const account = { address: entry.address, isHotWallet: false };
+    const account: ReconciledAddress = { address: entry.address, role: "deposit-address" };
     // Before the backfill the past is in no book, and it is not what is missing.
     const fromHeight = entry.backfilled ? 0 : entry.fromHeight;
     const byTransaction = new Map<Hash32, bigint>();
@@ -346,7 +387,7 @@ async function askBalances(
 /** Finds the transactions whose effect differs between the chain and the books. */
 async function explainBreak(
   { database, chain, books, height }: Sides,
-  account: { readonly address: Address; readonly isHotWallet: boolean },
+  account: ReconciledAddress,
   found: {
     readonly expectedUnits: bigint;
     readonly chainUnits: bigint;

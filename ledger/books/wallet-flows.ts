@@ -1,15 +1,17 @@
-/** What the chain says about our own coins: hot wallet inflows, and outflows nobody asked for. */
+/** What the chain says about our own coins: inflows of hot wallets, and outflows nobody asked for. */
 import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { HOT_WALLET, NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE } from "./accounts.js";
-import { postJournals } from "./journal.js";
+import { NATIVE_ASSET, OPENING_CAPITAL, SUSPENSE, walletAccount } from "./accounts.js";
+import type { TokenBalance } from "../assets/token-opening.js";
+import { postJournal, postJournals } from "./journal.js";
 import { readAcknowledged } from "../withdrawals/foreign-transactions.js";
 import { freezeSigning } from "../withdrawals/signing-freeze.js";
 
-/** One operation that raised the hot wallet's balance. */
+/** One operation that raised a hot wallet's balance. */
 export interface WalletInflow {
   readonly asset: string;
+  readonly wallet: Address;
   /** In the asset's smallest unit, greater than zero. */
   readonly amountUnits: bigint;
   /** 0 means the local genesis: opening capital instead of suspense. */
@@ -33,8 +35,9 @@ export interface Outflow {
 }
 
 /**
- * Books inflows of the hot wallet and records outflows that nothing explains; such an outflow of
- * the hot wallet, unless an operator has acknowledged it, freezes signing in the same commit.
+ * Books inflows of hot wallets and records outflows that nothing explains; such an outflow of a hot
+ * wallet, unless an operator has acknowledged it, freezes signing for this wallet in the same commit,
+ * also when it is retired: its key is in somebody's hands.
  * @returns the outflows nobody asked for
  */
 export async function bookWalletFlows(
@@ -57,7 +60,7 @@ export async function bookWalletFlows(
       postings: [
         {
           asset: inflow.asset,
-          debit: HOT_WALLET,
+          debit: walletAccount(inflow.wallet),
           credit: inflow.height === 0 ? OPENING_CAPITAL : SUSPENSE,
           amountUnits: inflow.amountUnits,
         },
@@ -72,6 +75,44 @@ export async function bookWalletFlows(
     if (!known.has(txHash)) await freezeSigning(tx, wallet, freezeReason(outflow));
   }
   return foreign;
+}
+
+/**
+ * Books what lay in a wallet before it was watched, once: it came from somewhere that only a person
+ * knows. The wallet's balance after the block before its first one.
+ * @returns false when it is booked already
+ */
+export async function bookWalletPast(
+  tx: Sql,
+  past: {
+    readonly wallet: Address;
+    readonly height: Height;
+    readonly amountAtoken: bigint;
+    /** The same of tokens that counted by then. */
+    readonly tokens: readonly TokenBalance[];
+  },
+): Promise<boolean> {
+  const { wallet, height, amountAtoken, tokens } = past;
+  const rows = await tx.query(
+    `WITH booked AS (
+       UPDATE wallet SET past_booked = true WHERE address = $1 AND NOT past_booked RETURNING 1)
+     SELECT 1 FROM booked`,
+    [wallet],
+  );
+  if (rows.length === 0) return false;
+  const coins = { asset: NATIVE_ASSET, amountUnits: amountAtoken };
+  const held = [coins, ...tokens].filter(({ amountUnits }) => amountUnits > 0n);
+  if (held.length === 0) return true;
+  await postJournal(tx, {
+    kind: "wallet.past",
+    idemKey: `wallet-past:${wallet}`,
+    effectiveHeight: height,
+    memo: `balance after block ${height}`,
+    postings: held.map(({ asset, amountUnits }) => {
+      return { asset, debit: walletAccount(wallet), credit: SUSPENSE, amountUnits };
+    }),
+  });
+  return true;
 }
 
 /**
@@ -114,7 +155,7 @@ function freezeReason(outflow: Outflow): string {
       ? `${amountUnits} atoken and a fee of ${feeAtoken} atoken`
       : `${amountUnits} units of ${asset}`;
   return (
-    `transaction ${txHash} in block ${height} took ${took} from the hot wallet, and no ` +
-    "withdrawal asked for it"
+    `transaction ${txHash} in block ${height} took ${took} from the hot wallet ${outflow.wallet}, ` +
+    "and no withdrawal asked for it"
   );
 }

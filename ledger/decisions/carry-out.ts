@@ -6,11 +6,11 @@ import {
   customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
-  HOT_WALLET,
   NATIVE_ASSET,
   NETWORK_FEE,
   SUSPENSE,
   UNASSIGNED,
+  walletAccount,
 } from "../books/accounts.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournal, type Posting } from "../books/journal.js";
@@ -151,10 +151,12 @@ async function acceptOutflow(tx: Sql, terms: Terms<"accept-outflow">): Promise<N
       `${hash} is no outflow that nobody asked for and that is not booked`,
     );
   }
+  await assertWallet(tx, account);
   // One entry for each wallet: its key is what explains the transaction, whichever assets left.
   for (const wallet of new Set(rows.map((row) => row.wallet))) {
     const own = rows.filter((row) => row.wallet === wallet);
-    const from: AccountCode = own[0]?.is_deposit === true ? DEPOSIT_ADDRESSES : HOT_WALLET;
+    const from: AccountCode =
+      own[0]?.is_deposit === true ? DEPOSIT_ADDRESSES : walletAccount(storedAddress(wallet));
     if (account === from) throw new LedgerError("INVALID_DECISION", `it left ${from} itself`);
     const sides = own.flatMap(({ asset, amount_units, fee_atoken }): Posting[] => [
       { asset, debit: account, credit: from, amountUnits: storedAtoken(amount_units) },
@@ -185,6 +187,7 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
       throw new LedgerError("INVALID_DECISION", `${address} is no deposit address of this ledger`);
     }
   }
+  for (const code of [debit, credit]) await assertWallet(tx, code);
   await postJournal(tx, {
     kind: "ledger.adjustment",
     idemKey: `adjustment:${key}`,
@@ -192,6 +195,18 @@ async function adjust(tx: Sql, terms: Terms<"adjust">): Promise<void> {
     memo: hash === undefined ? undefined : evidence(hash, address),
     postings: [{ asset, debit, credit, amountUnits }],
   });
+}
+
+/** An account of a wallet that nobody knows would hold coins that nobody looks for. */
+async function assertWallet(tx: Sql, code: AccountCode): Promise<void> {
+  const rows = await tx.query(
+    `SELECT 1 WHERE $1 LIKE 'asset:wallet:%'
+        AND NOT EXISTS (SELECT 1 FROM wallet WHERE 'asset:wallet:' || address = $1)`,
+    [code],
+  );
+  if (rows.length > 0) {
+    throw new LedgerError("INVALID_DECISION", `${code} is no account of a wallet of this ledger`);
+  }
 }
 
 /** Memo of an entry: the transaction that proves it, and the address that it is about. */

@@ -8,7 +8,6 @@ import {
   BREAK,
   COLD_STORAGE,
   DEPOSIT_ADDRESSES,
-  HOT_WALLET,
   NETWORK_FEE,
   OPENING_CAPITAL,
   parseCustomerId,
@@ -25,7 +24,6 @@ const withdrawalId = z.string().min(1).max(100).transform(toWithdrawalId);
 
 /** Accounts of the exchange itself that an operator may post to. */
 const OPERATOR_ACCOUNTS: ReadonlySet<string> = new Set([
-  HOT_WALLET,
   DEPOSIT_ADDRESSES,
   COLD_STORAGE,
   BREAK,
@@ -36,11 +34,18 @@ const OPERATOR_ACCOUNTS: ReadonlySet<string> = new Set([
   WRITE_OFF,
 ]);
 const CUSTOMER_ACCOUNT = /^liability:customer:[A-Za-z0-9_.:-]{1,64}$/;
+const WALLET_ACCOUNT = /^asset:wallet:0x[0-9a-f]{40}$/;
 const account = z
   .string()
-  .refine((text) => OPERATOR_ACCOUNTS.has(text) || CUSTOMER_ACCOUNT.test(text), {
-    error: `one of ${[...OPERATOR_ACCOUNTS].join(", ")} or liability:customer:<id>`,
-  })
+  .refine(
+    (text) =>
+      OPERATOR_ACCOUNTS.has(text) || CUSTOMER_ACCOUNT.test(text) || WALLET_ACCOUNT.test(text),
+    {
+      error:
+        `one of ${[...OPERATOR_ACCOUNTS].join(", ")}, asset:wallet:<address> ` +
+        "or liability:customer:<id>",
+    },
+  )
   .transform((text) => text as AccountCode);
 const amountAtoken = z
   .string()
@@ -124,7 +129,7 @@ export function parseTerms(terms: unknown): DecisionTerms {
   if (data.debit === data.credit) {
     throw new LedgerError("INVALID_DECISION", "debit and credit are the same account");
   }
-  const onChain = sides.some((code) => /^asset:(hot_wallet|deposit_addresses)$/.test(code));
+  const onChain = sides.some((code) => code === DEPOSIT_ADDRESSES || WALLET_ACCOUNT.test(code));
   if (onChain && (data.hash === undefined || data.height === undefined)) {
     throw new LedgerError(
       "INVALID_DECISION",

@@ -136,7 +136,7 @@ export async function claimPayment(
   },
 ): Promise<NewEvent[]> {
   const payment = await lockUndecided(tx, claim.hash);
-  const { destination, amountUnits, wallet } = payment;
+  const { destination, amountUnits } = payment;
   if (destination === undefined) throw refused(`${claim.hash} created a contract`);
   const inside = { transaction: <T>(work: (inner: Sql) => Promise<T>) => work(tx) };
   const [outcome] = await acceptWithdrawals(
@@ -149,7 +149,6 @@ export async function claimPayment(
         destination,
         destinationText: toChecksumAddress(destination),
         amountUnits,
-        wallet,
       },
     ],
     LOST_REQUEST,

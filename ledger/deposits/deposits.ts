@@ -17,7 +17,7 @@ import {
   customerAccount,
   type CustomerId,
   DEPOSIT_ADDRESSES,
-  HOT_WALLET,
+  walletAccount,
   parseCustomerId,
   SUSPENSE,
 } from "../books/accounts.js";
@@ -30,7 +30,9 @@ import { type JournalEntry, postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { countWallets } from "../wallets/wallet.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
+import { proveWatchLease, type WatchLease } from "./watch-lease.js";
 
 /** Addresses read at once inside the block step; more are read page by page. */
 const ADDRESS_PAGE = 10_000;
@@ -55,6 +57,10 @@ export interface NewDeposit {
 
 /** Everything that a run of consecutive blocks means for the ledger. */
 export interface BlockStep {
+  /** The right to book, proven in the commit. */
+  readonly lease: WatchLease;
+  /** Hot wallets that the blocks were matched against. */
+  readonly walletCount: number;
   /** Where the cursor stood when the blocks were matched. */
   readonly from: WatchCursor;
   /** Last block of the run. */
@@ -97,9 +103,17 @@ export type BlockStepResult =
       readonly foreignOutflows: readonly Outflow[];
       /** Why tokens were stopped by this step, one sentence each. */
       readonly pausedTokens: readonly string[];
+      readonly hasNewWallets: false;
     }
-  /** An address registered meanwhile is touched by these blocks: match and verify again. */
-  | { readonly outcome: "match-again"; readonly newAddresses: readonly DepositAddress[] };
+  /**
+   * An address registered meanwhile is touched by these blocks, or there is another wallet: match and
+   * verify again.
+   */
+  | {
+      readonly outcome: "match-again";
+      readonly newAddresses: readonly DepositAddress[];
+      readonly hasNewWallets: boolean;
+    };
 
 /** Public identifier of a deposit, made of its natural key. */
 export function depositId(key: {
@@ -117,7 +131,8 @@ export function depositId(key: {
  * Books a run of blocks in one transaction: cursor, deposits, credits that are due, postings and
  * events.
  * @param isTouched whether the blocks touch an address that was registered after the matching
- * @throws CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY, as nothing is credited before a recovery
+ * @throws WATCH_LEASE_LOST, CURSOR_MOVED, DEPOSIT_CONFLICT; RECOVERY, as nothing is credited before a
+ *   recovery
  */
 export async function commitBlockStep(
   database: SqlDatabase,
@@ -125,6 +140,7 @@ export async function commitBlockStep(
   isTouched: (address: DepositAddress) => boolean,
 ): Promise<BlockStepResult> {
   const result = await database.transaction<BlockStepResult>(async (tx) => {
+    await proveWatchLease(tx, given.lease);
     const cursor = await lockCursor(tx);
     const step = { ...given, deposits: given.deposits.map(placedAfter(cursor)) };
     if (cursor.height !== step.from.height || cursor.blockHash !== step.from.blockHash) {
@@ -132,7 +148,11 @@ export async function commitBlockStep(
     }
     await refuseInRecovery(tx);
     const newAddresses = await readNewAddresses(tx, step.from, cursor);
-    if (newAddresses.some(isTouched)) return { outcome: "match-again", newAddresses };
+    // Rare, so that nobody asks whether the blocks touch it.
+    const hasNewWallets = (await countWallets(tx)) !== step.walletCount;
+    if (hasNewWallets || newAddresses.some(isTouched)) {
+      return { outcome: "match-again", newAddresses, hasNewWallets };
+    }
     await advanceCursor(tx, step);
     failpoint("watcher.in-block-commit");
     const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
@@ -167,6 +187,7 @@ export async function commitBlockStep(
       credited: credited.length,
       foreignOutflows,
       pausedTokens: tokenEvents.map(({ data }) => String(data["reason"])),
+      hasNewWallets: false,
     };
   });
   if (result.outcome === "committed") failpoint("watcher.after-block-commit");
@@ -225,7 +246,7 @@ async function bookTokens(
       postings: [
         {
           asset,
-          debit: isHotWallet ? HOT_WALLET : DEPOSIT_ADDRESSES,
+          debit: isHotWallet ? walletAccount(address) : DEPOSIT_ADDRESSES,
           credit: SUSPENSE,
           amountUnits,
         },
@@ -380,6 +401,7 @@ export interface PastOutflow {
 export async function commitBackfill(
   database: SqlDatabase,
   past: {
+    readonly lease: WatchLease;
     readonly address: DepositAddress;
     readonly inflows: readonly NewDeposit[];
     readonly outflows: readonly PastOutflow[];
@@ -387,6 +409,7 @@ export async function commitBackfill(
   },
 ): Promise<boolean> {
   const done = await database.transaction(async (tx) => {
+    await proveWatchLease(tx, past.lease);
     // The cursor's lock orders all writers of deposits, so that list positions never move.
     const cursor = await lockCursor(tx);
     const rows = await tx.query<{ taken: number }>(

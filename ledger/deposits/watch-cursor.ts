@@ -1,8 +1,9 @@
 /** The watcher's cursor: the last block whose deposits, postings and events are all committed. */
+import type { Address } from "../../chain/address.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
-import { HOT_WALLET, NATIVE_ASSET, OPENING_CAPITAL } from "../books/accounts.js";
-import { postJournal } from "../books/journal.js";
+import { NATIVE_ASSET, OPENING_CAPITAL, walletAccount } from "../books/accounts.js";
+import { postJournals } from "../books/journal.js";
 import { LedgerError } from "../errors.js";
 import { storedHash, storedHeight, storedInteger } from "../stored-values.js";
 
@@ -65,13 +66,17 @@ const WATCHED_FROM = "watched_from_height";
 
 /**
  * Lets a ledger that has seen no block begin behind a block of a chain that exists: in one commit
- * the cursor stands there and the hot wallet's balance after that block is its opening capital. A
+ * the cursor stands there and each hot wallet's balance after that block is opening capital. A
  * ledger with a block, or with an address whose blocks would be skipped, stays as it is.
  * @returns whether it begins there now
  */
 export async function beginCursorBehind(
   database: SqlDatabase,
-  block: { readonly height: Height; readonly hash: Hash32; readonly hotWalletAtoken: bigint },
+  block: {
+    readonly height: Height;
+    readonly hash: Hash32;
+    readonly wallets: readonly { readonly address: Address; readonly balanceAtoken: bigint }[];
+  },
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     const from = await lockCursor(tx);
@@ -79,22 +84,24 @@ export async function beginCursorBehind(
     await advanceCursor(tx, { from, height: block.height, blockHash: block.hash });
     const values = [WATCHED_FROM, String(block.height + 1)];
     await tx.query(`INSERT INTO meta (key, value) VALUES ($1, $2)`, values);
-    if (block.hotWalletAtoken > 0n) {
-      await postJournal(tx, {
+    const holding = block.wallets.filter(({ balanceAtoken }) => balanceAtoken > 0n);
+    await postJournals(
+      tx,
+      holding.map(({ address, balanceAtoken: amountUnits }) => ({
         kind: "wallet.opening",
-        idemKey: "wallet-opening",
+        idemKey: `wallet-opening:${address}`,
         effectiveHeight: block.height,
         memo: `balance after block ${block.height}`,
         postings: [
           {
             asset: NATIVE_ASSET,
-            debit: HOT_WALLET,
+            debit: walletAccount(address),
             credit: OPENING_CAPITAL,
-            amountUnits: block.hotWalletAtoken,
+            amountUnits,
           },
         ],
-      });
-    }
+      })),
+    );
     return true;
   });
 }

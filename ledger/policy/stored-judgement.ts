@@ -41,6 +41,7 @@ interface Judgement {
   /** Rule and words of a rejection or a wait. */
   readonly rule?: string;
   readonly reason?: string;
+  readonly isOfWallet?: boolean;
   readonly needed: number;
   readonly signed: boolean;
 }
@@ -49,7 +50,12 @@ interface Judgement {
 export interface SlotJudgement {
   readonly allowed: ReadonlySet<WithdrawalId>;
   /** Accepted ones that wait for something other than persons. */
-  readonly waiting: readonly { readonly id: WithdrawalId; readonly reason: string }[];
+  readonly waiting: readonly {
+    readonly id: WithdrawalId;
+    readonly reason: string;
+    /** It is this wallet's own limit: another wallet may have room. */
+    readonly isOfWallet: boolean;
+  }[];
   /** The caller appends them last. */
   readonly events: readonly NewEvent[];
 }
@@ -69,9 +75,10 @@ export async function judgeAtSlot(
   const events = await apply(tx, policy, "slot", judgements);
   return {
     allowed: new Set(having(judgements, "pay").map(({ stored }) => stored.id)),
-    waiting: having(judgements, "wait").map(({ stored, reason }) => ({
+    waiting: having(judgements, "wait").map(({ stored, reason, isOfWallet }) => ({
       id: stored.id,
       reason: `waits: ${reason}`,
+      isOfWallet: isOfWallet === true,
     })),
     events,
   };
@@ -168,7 +175,7 @@ async function withinWallet(
         if (isExceeded(limit, next)) {
           const rule = `LIMIT_EXCEEDED ${asset} ${nameLimit(limit)}`;
           const reason = `the wallet's limit (${nameLimit(limit)}) is used up`;
-          return { ...judgement, outcome: "wait" as const, rule, reason };
+          return { ...judgement, outcome: "wait" as const, rule, reason, isOfWallet: true };
         }
         Object.assign(sum, next);
         return judgement;

@@ -86,14 +86,13 @@ export async function paymentsFrom(
 }
 
 /**
- * Compares what is booked with the chain.
+ * Compares what is booked with the chain, payments of all wallets.
  * @returns undefined when the chain has the last booked block and all payments
  * @throws RECOVERY when more is gone than one plan holds (`maxRows` of a kind)
  */
 export async function planRewind(
   database: SqlDatabase,
   chain: RewindChain,
-  wallet: Address,
   { maxRows = MAX_ROWS }: { readonly maxRows?: number } = {},
 ): Promise<RewindPlan | undefined> {
   const cursor = await readCursor(database);
@@ -104,7 +103,7 @@ export async function planRewind(
     ? { height: cursor.height, hash: cursor.blockHash }
     : await findCommonBlock(database, chain, cursor.height);
   const limit = maxRows + 1;
-  const mined = await readPayments(database, `height > $2`, [wallet, to.height, limit]);
+  const mined = await readPayments(database, `height > $2`, [null, to.height, limit]);
   const deposits = isCursorThere ? [] : await readDeposits(database, to.height, limit);
   const inflows = isCursorThere ? [] : await readInflows(database, to.height, limit);
   if ([mined, deposits, inflows].some((rows) => rows.length > maxRows)) {
@@ -173,6 +172,7 @@ async function findCommonBlock(
   return { height, hash: height < 0 ? undefined : await chain.blockHash(height) };
 }
 
+/** @param parameters the wallet, or null for all; what the condition compares with; a limit */
 async function readPayments(
   sql: Sql,
   condition: string,
@@ -200,7 +200,9 @@ async function readPayments(
               amount_units, NULL
          FROM recovered_payment p
         WHERE withdrawal_id IS NULL
-     ) AS mined WHERE wallet = $1 AND ${condition} ORDER BY mined.nonce LIMIT $3`,
+     ) AS mined
+      WHERE ($1::text IS NULL OR wallet = $1) AND ${condition}
+      ORDER BY mined.wallet, mined.nonce LIMIT $3`,
     parameters,
   );
   return rows.map((row) => ({

@@ -16,6 +16,7 @@ import {
   type WalletTransaction,
 } from "../withdrawals/operator-decisions.js";
 import { isSamePayment, termsOf } from "../withdrawals/payment-terms.js";
+import { type HotWallet, walletStatus } from "../wallets/wallet.js";
 import { readHotWallet } from "../withdrawals/wallet-lease.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { type LedgerState, readLedgerState } from "./ledger-guard.js";
@@ -31,16 +32,19 @@ export interface MinedPayment extends WalletTransaction {
   readonly blockHash: Hash32;
 }
 
-/** What a recovery asks of the chain, for one hot wallet. */
+/** What a recovery asks of the chain. */
 export interface RecoveryChain {
   readonly headHeight: () => Promise<Height>;
-  /** The wallet's next nonce after a block, or behind everything that waits in the node's pool. */
-  readonly nonceAt: (at: Height | "pending") => Promise<bigint>;
-  /** What the wallet signed in these blocks, both included, in order. */
-  readonly transactions: (range: {
-    readonly from: Height;
-    readonly to: Height;
-  }) => Promise<readonly MinedPayment[]>;
+  /** A wallet's next nonce after a block, or behind everything that waits in the node's pool. */
+  readonly nonceAt: (wallet: Address, at: Height | "pending") => Promise<bigint>;
+  /** What a wallet signed in these blocks, both included, in order. */
+  readonly transactions: (
+    wallet: Address,
+    range: {
+      readonly from: Height;
+      readonly to: Height;
+    },
+  ) => Promise<readonly MinedPayment[]>;
   /** Whether anything ever moved the address's balance, up to a block. */
   readonly hasActivity: (address: Address, upTo: Height) => Promise<boolean>;
   /** The deposit address of an index. */
@@ -61,24 +65,31 @@ export interface FoundPayment {
   readonly payment: MinedPayment;
 }
 
-/** Everything that a recovery would do. */
-export interface RecoveryPlan {
-  /** Why the ledger is in recovery. */
-  readonly reason: string;
-  readonly wallet: Address;
-  readonly headHeight: Height;
-  /** Last block that the ledger has booked. */
-  readonly cursorHeight: Height;
-  /** Index behind the last one that was given out. */
-  readonly nextAddressIndex: number;
-  readonly addresses: readonly LostAddress[];
-  /** Undefined while the ledger has no row of the wallet. */
+/** What a recovery would do about one hot wallet. */
+export interface WalletPlan {
+  readonly wallet: HotWallet;
+  /** False for one that only the home knows: it is registered, too. */
+  readonly isRegistered: boolean;
+  /** Undefined while the ledger has no nonces of the wallet. */
   readonly ledgerNonce: bigint | undefined;
   readonly nextNonce: bigint;
   readonly payments: readonly MinedPayment[];
   readonly found: readonly FoundPayment[];
   /** Transactions of the wallet that wait in the pool: they have to be mined first. */
   readonly waitingInPool: bigint;
+}
+
+/** Everything that a recovery would do. */
+export interface RecoveryPlan {
+  /** Why the ledger is in recovery. */
+  readonly reason: string;
+  readonly headHeight: Height;
+  /** Last block that the ledger has booked. */
+  readonly cursorHeight: Height;
+  /** Index behind the last one that was given out. */
+  readonly nextAddressIndex: number;
+  readonly addresses: readonly LostAddress[];
+  readonly wallets: readonly WalletPlan[];
   readonly epoch: number;
   /** Highest event number that was ever told; the new epoch counts on from it. */
   readonly eventSeq: number;
@@ -88,7 +99,8 @@ export interface RecoveryPlan {
 export interface RecoveryContext {
   readonly database: SqlDatabase;
   readonly chain: RecoveryChain;
-  readonly wallet: Address;
+  /** Of the ledger and of the home. */
+  readonly wallets: readonly HotWallet[];
 }
 
 /**
@@ -96,7 +108,7 @@ export interface RecoveryContext {
  * @returns undefined when the ledger is not in recovery
  */
 export async function planRecovery(context: RecoveryContext): Promise<RecoveryPlan | undefined> {
-  const { database, chain, wallet } = context;
+  const { database, chain } = context;
   const incident = await openIncident(database);
   if (incident?.kind !== "RECOVERY") return undefined;
   const state = await readLedgerState(database);
@@ -108,17 +120,41 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     remembered: remembered.nextAddressIndex,
     headHeight,
   });
+  const wallets: WalletPlan[] = [];
+  for (const wallet of context.wallets) {
+    wallets.push(await planWallet(context, wallet, { cursorHeight: cursor.height, headHeight }));
+  }
+  return {
+    reason: incident.message,
+    headHeight,
+    cursorHeight: cursor.height,
+    nextAddressIndex: state.nextAddressIndex + addresses.length,
+    addresses,
+    wallets,
+    epoch: remembered.epoch + 1,
+    eventSeq: remembered.eventSeq,
+  };
+}
+
+async function planWallet(
+  { database, chain }: RecoveryContext,
+  hotWallet: HotWallet,
+  { cursorHeight, headHeight }: { readonly cursorHeight: Height; readonly headHeight: Height },
+): Promise<WalletPlan> {
+  const { address: wallet } = hotWallet;
+  const isRegistered = (await walletStatus(database, wallet)) !== undefined;
+  const fromHeight = isRegistered ? hotWallet.fromHeight : cursorHeight + 1;
   const ledgerNonce = (await readHotWallet(database, wallet))?.nextNonce;
-  const minedNonce = await chain.nonceAt(headHeight);
-  const pendingNonce = await chain.nonceAt("pending");
+  const minedNonce = await chain.nonceAt(wallet, headHeight);
+  const pendingNonce = await chain.nonceAt(wallet, "pending");
   const slots = await readOpenSlots(database, wallet);
-  const known = await readKnownNonces(context, ledgerNonce);
+  const known = await readKnownNonces({ database, chain }, { wallet, fromHeight, ledgerNonce });
   const lowest = [...slots.map(({ nonce }) => nonce), known.nextNonce].reduce((left, right) =>
     left < right ? left : right,
   );
   const mined =
     lowest < minedNonce
-      ? await chain.transactions({
+      ? await chain.transactions(wallet, {
           from: Math.max(
             known.fromHeight,
             await heightBelowNonce(database, { wallet, nonce: lowest }),
@@ -136,19 +172,13 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
     );
   }
   return {
-    reason: incident.message,
-    wallet,
-    headHeight,
-    cursorHeight: cursor.height,
-    nextAddressIndex: state.nextAddressIndex + addresses.length,
-    addresses,
+    wallet: { ...hotWallet, fromHeight },
+    isRegistered,
     ledgerNonce,
     nextNonce,
     payments,
     found: matchSlots({ wallet, slots, mined, payments }),
     waitingInPool: pendingNonce > nextNonce ? pendingNonce - nextNonce : 0n,
-    epoch: remembered.epoch + 1,
-    eventSeq: remembered.eventSeq,
   };
 }
 
@@ -157,18 +187,26 @@ export async function planRecovery(context: RecoveryContext): Promise<RecoveryPl
  * makes it with the chain's nonce in a ledger that has just come up empty.
  */
 async function readKnownNonces(
-  { database, chain, wallet }: RecoveryContext,
-  ledgerNonce: bigint | undefined,
+  { database, chain }: Pick<RecoveryContext, "database" | "chain">,
+  asked: {
+    readonly wallet: Address;
+    readonly fromHeight: Height;
+    readonly ledgerNonce: bigint | undefined;
+  },
 ): Promise<{ readonly nextNonce: bigint; readonly fromHeight: Height }> {
+  const { wallet, ledgerNonce } = asked;
   const rows = await database.query(
     `SELECT 1 FROM nonce_slot WHERE wallet = $1
      UNION ALL SELECT 1 FROM recovered_payment WHERE wallet = $1 LIMIT 1`,
     [wallet],
   );
-  const fromHeight = await watchedFromHeight(database);
+  const fromHeight = Math.max(asked.fromHeight, await watchedFromHeight(database));
   if (ledgerNonce !== undefined && rows.length > 0) return { nextNonce: ledgerNonce, fromHeight };
-  // What was before the first watched block is in the opening capital.
-  return { nextNonce: fromHeight === 0 ? 0n : await chain.nonceAt(fromHeight - 1), fromHeight };
+  // What was before the first watched block is in the opening capital, or in what lay there.
+  return {
+    nextNonce: fromHeight === 0 ? 0n : await chain.nonceAt(wallet, fromHeight - 1),
+    fromHeight,
+  };
 }
 
 /** The highest of what this ledger says and of what homes reported. */

@@ -1,11 +1,11 @@
 /** Carries out a recovery: one commit, after which the ledger is open again in a new epoch. */
 import type { Address } from "../../chain/address.js";
 import {
-  HOT_WALLET,
   NATIVE_ASSET,
   NETWORK_FEE,
   RECOVERED_PAYMENTS,
   UNASSIGNED,
+  walletAccount,
 } from "../books/accounts.js";
 import { type Posting, postJournals } from "../books/journal.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
@@ -22,7 +22,8 @@ import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery } from "./ledger-guard.js";
-import type { LostAddress, MinedPayment, RecoveryPlan } from "./recovery-plan.js";
+import { registerInside } from "../wallets/wallet-registry.js";
+import type { LostAddress, MinedPayment, RecoveryPlan, WalletPlan } from "./recovery-plan.js";
 
 /** What a recovery did beyond its plan. */
 export interface RecoveryResult {
@@ -43,11 +44,12 @@ export async function applyRecovery(
   plan: RecoveryPlan,
   operator: string,
 ): Promise<RecoveryResult> {
-  if (plan.waitingInPool > 0n) {
+  const waiting = plan.wallets.find(({ waitingInPool }) => waitingInPool > 0n);
+  if (waiting !== undefined) {
     throw new LedgerError(
       "RECOVERY",
-      `${plan.waitingInPool} transactions of the hot wallet wait in the pool: recover when they ` +
-        "are mined",
+      `${waiting.waitingInPool} transactions of the hot wallet ${waiting.wallet.address} wait in ` +
+        "the pool: recover when they are mined",
     );
   }
   return database.transaction(async (tx) => {
@@ -60,19 +62,16 @@ export async function applyRecovery(
     ]);
     await tx.query(`SELECT skip_told_positions()`);
     await registerLost(tx, plan);
-    await raiseNonce(tx, plan);
-    await bookPayments(tx, plan);
     const cancelled: NewEvent[] = [];
-    for (const { payment, ...found } of plan.found) {
-      cancelled.push(...(await takeOver(tx, { ...found, transaction: payment })));
+    for (const wallet of plan.wallets) {
+      cancelled.push(...(await recoverWallet(tx, wallet, { epoch: plan.epoch, operator })));
     }
-    await releaseBehindChain(tx, plan.wallet);
     await closeRecovery(tx, operator);
-    const waiting = await tx.query<{ id: string }>(
+    const accepted = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal WHERE status = ANY ($1::text[]) ORDER BY position`,
       [WAITING_STATUSES],
     );
-    const ids = waiting.map(({ id }) => toWithdrawalId(id));
+    const ids = accepted.map(({ id }) => toWithdrawalId(id));
     const { frozen, events } = await freezeRecovered(tx, ids);
     await appendEvents(tx, [...cancelled, ...events]);
     return { frozen };
@@ -81,15 +80,14 @@ export async function applyRecovery(
 
 async function assertUnmoved(tx: Sql, plan: RecoveryPlan): Promise<void> {
   const cursor = await lockCursor(tx);
-  const rows = await tx.query<{ next_nonce: string }>(
-    `SELECT next_nonce::text FROM hot_wallet WHERE wallet = $1 FOR UPDATE`,
-    [plan.wallet],
+  const rows = await tx.query<{ wallet: string; next_nonce: string }>(
+    `SELECT wallet, next_nonce::text FROM hot_wallet ORDER BY wallet FOR UPDATE`,
   );
-  const nonce = rows[0] === undefined ? undefined : storedAtoken(rows[0].next_nonce);
+  const nonces = new Map(rows.map((row) => [row.wallet, storedAtoken(row.next_nonce)]));
   const isSame =
     cursor.height === plan.cursorHeight &&
     cursor.nextAddressIndex + plan.addresses.length === plan.nextAddressIndex &&
-    nonce === plan.ledgerNonce;
+    plan.wallets.every(({ wallet, ledgerNonce }) => nonces.get(wallet.address) === ledgerNonce);
   if (isSame) return;
   throw new LedgerError("RECOVERY", "the ledger moved since the plan was made: run it again");
 }
@@ -115,7 +113,28 @@ async function registerLost(tx: Sql, plan: RecoveryPlan): Promise<void> {
   await tx.query(`UPDATE watch_cursor SET next_address_index = $1`, [plan.nextAddressIndex]);
 }
 
-async function raiseNonce(tx: Sql, { wallet, nextNonce }: RecoveryPlan): Promise<void> {
+/** @returns events to append last */
+async function recoverWallet(
+  tx: Sql,
+  plan: WalletPlan,
+  { epoch, operator }: { readonly epoch: number; readonly operator: string },
+): Promise<readonly NewEvent[]> {
+  const { address: wallet, label } = plan.wallet;
+  if (!plan.isRegistered) {
+    const reason = "its keystore lies in the home, and the ledger had lost it";
+    await registerInside(tx, [{ address: wallet, label, operator, reason }]);
+  }
+  await raiseNonce(tx, wallet, plan.nextNonce);
+  await bookPayments(tx, { wallet, payments: plan.payments, epoch });
+  const cancelled: NewEvent[] = [];
+  for (const { payment, ...found } of plan.found) {
+    cancelled.push(...(await takeOver(tx, { ...found, transaction: payment })));
+  }
+  await releaseBehindChain(tx, wallet);
+  return cancelled;
+}
+
+async function raiseNonce(tx: Sql, wallet: Address, nextNonce: bigint): Promise<void> {
   await createHotWallet(tx, { wallet, firstNonce: nextNonce });
   await tx.query(
     `UPDATE hot_wallet SET next_nonce = greatest(next_nonce, $2::numeric)
@@ -124,7 +143,18 @@ async function raiseNonce(tx: Sql, { wallet, nextNonce }: RecoveryPlan): Promise
   );
 }
 
-async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan): Promise<void> {
+async function bookPayments(
+  tx: Sql,
+  {
+    wallet,
+    payments,
+    epoch,
+  }: {
+    readonly wallet: Address;
+    readonly payments: readonly MinedPayment[];
+    readonly epoch: number;
+  },
+): Promise<void> {
   for (let start = 0; start < payments.length; start += CHUNK) {
     const part = payments.slice(start, start + CHUNK);
     const booked = await readBooked(tx, wallet, part);
@@ -163,7 +193,7 @@ async function bookPayments(tx: Sql, { wallet, payments, epoch }: RecoveryPlan):
         idemKey: `recovered-payment:${payment.hash}`,
         effectiveHeight: payment.height,
         memo: payment.hash,
-        postings: postingsOf(payment, symbols),
+        postings: postingsOf(wallet, payment, symbols),
       })),
     );
   }
@@ -189,7 +219,12 @@ function paidUnits(payment: MinedPayment): bigint {
 }
 
 /** @param symbols of the tokens that the ledger keeps books of; what others paid is not in them */
-function postingsOf(payment: MinedPayment, symbols: ReadonlyMap<Address, string>): Posting[] {
+function postingsOf(
+  wallet: Address,
+  payment: MinedPayment,
+  symbols: ReadonlyMap<Address, string>,
+): Posting[] {
+  const credit = walletAccount(wallet);
   const contract = termsOf(payment)?.contract;
   const asset = contract === undefined ? NATIVE_ASSET : symbols.get(contract);
   const feeAtoken = payment.gasUsed * payment.gasPriceAtoken;
@@ -198,7 +233,5 @@ function postingsOf(payment: MinedPayment, symbols: ReadonlyMap<Address, string>
     ...(asset === undefined ? [] : [{ ...paid, asset }]),
     { debit: NETWORK_FEE, amountUnits: feeAtoken, asset: NATIVE_ASSET },
   ];
-  return sides
-    .filter(({ amountUnits }) => amountUnits > 0n)
-    .map((side) => ({ ...side, credit: HOT_WALLET }));
+  return sides.filter(({ amountUnits }) => amountUnits > 0n).map((side) => ({ ...side, credit }));
 }

@@ -76,18 +76,18 @@ async function insertRows(
   const column = <T>(read: (entry: DecidedRequest) => T) => accepted.map(read);
   await tx.query(
     `WITH version AS (
-       INSERT INTO policy_version (hash, body) VALUES ($15, $16) ON CONFLICT (hash) DO NOTHING
+       INSERT INTO policy_version (hash, body) VALUES ($14, $15) ON CONFLICT (hash) DO NOTHING
      ), written AS (
-       INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset, wallet,
+       INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset,
          destination, destination_text, amount_units, expires_at, status, fee_units,
          requested_by, approvals_needed, approvals_signed, approval_policy)
-       SELECT id, key, request_hash, customer_id, asset, wallet, destination, destination_text,
+       SELECT id, key, request_hash, customer_id, asset, destination, destination_text,
               amount, expires_at, status, fee, requested_by, needed, signed,
-              CASE WHEN needed > 0 THEN $15 END
-         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
-                     $7::text[], $8::text[], $9::numeric[], $10::timestamptz[], $11::text[],
-                     $12::numeric[], $13::text[], $14::integer[], $17::boolean[])
-              WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset, wallet,
+              CASE WHEN needed > 0 THEN $14 END
+         FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
+                     $6::text[], $7::text[], $8::numeric[], $9::timestamptz[], $10::text[],
+                     $11::numeric[], $12::text[], $13::integer[], $16::boolean[])
+              WITH ORDINALITY AS input (id, key, request_hash, customer_id, asset,
                 destination, destination_text, amount, expires_at, status, fee, requested_by,
                 needed, signed, place)
         ORDER BY place
@@ -100,7 +100,6 @@ async function insertRows(
       column(({ request }) => hashRequest(request)),
       column(({ request }) => request.customerId),
       column(({ request }) => request.asset),
-      column(({ request }) => request.wallet),
       column(({ request }) => request.destination),
       column(({ request }) => request.destinationText),
       column(({ request }) => request.amountUnits.toString()),

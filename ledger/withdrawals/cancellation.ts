@@ -2,7 +2,6 @@
  * Withdrawals that are not to be paid any more: at once while they have no nonce; afterwards by a
  * transfer of nothing on the same nonce, and whichever of the two is mined decides.
  */
-import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { appendEvents } from "../events.js";
 import { type CancelCause, WAITING_STATUSES, type WithdrawalStatus } from "./withdrawal-status.js";
@@ -82,21 +81,22 @@ export function beginCancelling(
 }
 
 /**
- * Cancels what was not paid by its deadline: at once, or from now on by its nonce.
+ * Cancels what was not paid by its deadline, whichever wallet pays it: at once, or from now on by its
+ * nonce.
  * @returns how many withdrawals moved; `limit` means that more may be waiting
  * @throws RECOVERY
  */
 export function cancelExpired(
   database: SqlDatabase,
-  options: { readonly wallet: Address; readonly limit: number },
+  options: { readonly limit: number },
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string; status: string }>(
       `SELECT id, status FROM withdrawal
-        WHERE wallet = $1 AND expires_at <= now() AND expires_at IS NOT NULL
+        WHERE expires_at <= now() AND expires_at IS NOT NULL
           AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast')
-        ORDER BY expires_at LIMIT $2`,
-      [options.wallet, options.limit],
+        ORDER BY expires_at, position LIMIT $1 FOR UPDATE SKIP LOCKED`,
+      [options.limit],
     );
     const reason = "its deadline passed before it was paid";
     const stepsOf = (isChosen: (status: string) => boolean) =>

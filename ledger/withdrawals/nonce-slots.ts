@@ -22,7 +22,8 @@ import {
   type SlotChoice,
   type SlotLimit,
 } from "./slot-choice.js";
-import { lockWallet, type WalletLease } from "./wallet-lease.js";
+import { feesOfDay, lockFeeBudget, lockWallet, type WalletLease } from "./wallet-lease.js";
+import { walletStatus } from "../wallets/wallet.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import {
   type AttemptKind,
@@ -64,8 +65,8 @@ export interface SlotQuery {
   readonly fromNonce?: bigint;
   /** Only nonces below this one. */
   readonly belowNonce?: bigint;
-  /** Only those with more than one attempt. */
-  readonly isReplaced?: boolean;
+  /** Of those that were broadcast below this nonce, only the ones with more than one attempt. */
+  readonly missingFrom?: bigint;
   readonly limit: number;
 }
 
@@ -85,7 +86,10 @@ export function takeSlots(
   return database.transaction(async (tx) => {
     const wallet = await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return noSlots("frozen");
+    // Behind the wallet's lock: who drains it holds that lock, too.
+    if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
+    await lockFeeBudget(tx);
     const open = await sumOpenSlots(tx, lease.wallet);
     const repeats = await freezeRecovered(
       tx,
@@ -95,7 +99,7 @@ export function takeSlots(
     const ids = present.map(({ id }) => id);
     const judged = await judgeAtSlot(tx, { policy, wallet: lease.wallet }, ids);
     const allowed = present.filter(({ id }) => judged.allowed.has(id));
-    const choice = chooseSlots(allowed, open, budget, wallet.feesOfDayAtoken);
+    const choice = chooseSlots(allowed, open, budget, await feesOfDay(tx));
     const earlier = [...repeats.events, ...judged.events];
     await writeSlots(tx, lease, choice.chosen, wallet.nextNonce, earlier);
     const { chosen, limit, uncovered, behindCode } = choice;
@@ -136,7 +140,7 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
     `${SELECT_LIVE_SLOT}
       WHERE s.outcome IS NULL AND s.wallet = $1 AND w.status = ANY ($2::text[])
         AND s.nonce >= $3::numeric AND ($4::numeric IS NULL OR s.nonce < $4)
-        ${query.isReplaced === true ? "AND s.replaced" : ""}
+        AND ($6::numeric IS NULL OR w.status <> 'broadcast' OR s.replaced OR s.nonce >= $6)
       ORDER BY s.nonce LIMIT $5`,
     [
       query.wallet,
@@ -144,16 +148,18 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
       (query.fromNonce ?? 0n).toString(),
       query.belowNonce?.toString() ?? null,
       query.limit,
+      query.missingFrom?.toString() ?? null,
     ],
   );
   return rows.map(toLiveSlot);
 }
 
-/** Sums the open slots of a wallet. */
+/** Sums the open slots of a wallet; their fees with those of all others, as the day's budget is one. */
 export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
   const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
     `SELECT count(*)::text AS count, coalesce(sum(reserved_atoken), 0)::text AS reserved,
-            coalesce(sum(fee_reserved_atoken), 0)::text AS fees,
+            (SELECT coalesce(sum(fee_reserved_atoken), 0) FROM nonce_slot
+              WHERE outcome IS NULL)::text AS fees,
             coalesce(sum(gas_limit) FILTER (WHERE enters_code), 0)::text AS code
        FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL`,
     [wallet],
@@ -175,6 +181,10 @@ export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots
 
 /** An accepted withdrawal that is due for a slot. */
 export interface QueuedWithdrawal {
+  /** How long it has been due, milliseconds. */
+  readonly waitedMs: number;
+  /** Its destination has become a wallet of ours. */
+  readonly isToOwnWallet: boolean;
   readonly id: WithdrawalId;
   readonly customerId: string;
   readonly asset: string;
@@ -185,28 +195,33 @@ export interface QueuedWithdrawal {
 }
 
 /**
- * Accepted withdrawals of a wallet that are due for a slot, without those of tokens that stand still;
- * those first that have waited longest
+ * Accepted withdrawals that are due for a slot of whichever wallet, without those of tokens that
+ * stand still; those first that have waited longest
  * since they were last put off: what is tried again and again hides nothing that never was.
  */
 export async function readSlotQueue(
   sql: Sql,
-  options: { readonly wallet: Address; readonly limit: number },
+  options: { readonly limit: number },
 ): Promise<QueuedWithdrawal[]> {
   const rows = await sql.query<
-    Record<"id" | "customer_id" | "asset" | "destination" | "amount_units", string> & {
-      readonly contract: string | null;
-    }
+    Record<
+      "id" | "customer_id" | "asset" | "destination" | "amount_units" | "waited_ms",
+      string
+    > & { readonly contract: string | null; readonly is_own: boolean }
   >(
     `SELECT id, customer_id, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
-            destination, amount_units::text
+            destination, amount_units::text,
+            (extract(epoch FROM now() - next_try_at) * 1000)::bigint::text AS waited_ms,
+            EXISTS (SELECT 1 FROM wallet WHERE address = destination) AS is_own
        FROM withdrawal w
-      WHERE wallet = $1 AND status = 'accepted' AND next_try_at <= now()
+      WHERE status = 'accepted' AND next_try_at <= now()
         AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = w.asset AND t.paused)
-      ORDER BY next_try_at, position LIMIT $2`,
-    [options.wallet, options.limit],
+      ORDER BY next_try_at, position LIMIT $1`,
+    [options.limit],
   );
   return rows.map((row) => ({
+    waitedMs: storedInteger(row.waited_ms),
+    isToOwnWallet: row.is_own,
     id: toWithdrawalId(row.id),
     customerId: row.customer_id,
     asset: row.asset,

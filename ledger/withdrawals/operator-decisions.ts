@@ -14,7 +14,7 @@ import { WAITING_STATUSES } from "./withdrawal-status.js";
 import { stepWithdrawals } from "./withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 
-/** A withdrawal that only an operator lets go on. */
+/** A withdrawal that only an operator lets go on; without a slot it is no wallet's yet. */
 export interface FrozenWithdrawal {
   readonly id: WithdrawalId;
   readonly destination: Address;
@@ -125,22 +125,21 @@ export function takeOverFrozen(
  */
 export async function findUnclaimed(
   sql: Sql,
-  frozen: FrozenWithdrawal,
+  { wallet, frozen }: { readonly wallet: Address; readonly frozen: FrozenWithdrawal },
   transactions: readonly WalletTransaction[],
 ): Promise<Hash32 | undefined> {
   const equal = transactions.filter(
     (transaction) => transaction.isSuccess && isSamePayment(frozen, termsOf(transaction)),
   );
   const rows = await sql.query<{ hash: string }>(
-    `SELECT hash FROM withdrawal w, unnest($2::text[]) AS mined (hash)
-      WHERE w.id = $1 AND explanation_of(w.wallet, hash) IS NULL
+    `SELECT hash FROM unnest($3::text[]) AS mined (hash) WHERE explanation_of($2, hash) IS NULL
      UNION ALL SELECT tx_hash FROM undecided_payment_of($1) LIMIT 1`,
-    [frozen.id, equal.map(({ hash }) => hash)],
+    [frozen.id, wallet, equal.map(({ hash }) => hash)],
   );
   return rows[0] === undefined ? undefined : storedHash(rows[0].hash);
 }
 
-/** All frozen withdrawals of a wallet, oldest first. */
+/** Frozen withdrawals with an open slot of this wallet, and those without any, oldest first. */
 export async function readFrozenWithdrawals(
   sql: Sql,
   wallet: Address,
@@ -156,7 +155,10 @@ export async function readFrozenWithdrawals(
     `SELECT id, destination, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
             amount_units::text, reason
        FROM withdrawal w
-      WHERE wallet = $1 AND status = 'frozen' ORDER BY position`,
+      WHERE status = 'frozen' AND NOT EXISTS (
+        SELECT 1 FROM nonce_slot s
+         WHERE s.withdrawal_id = w.id AND s.outcome IS NULL AND s.wallet <> $1)
+      ORDER BY position`,
     [wallet],
   );
   const slots = await sql.query<SlotRow>(
@@ -186,6 +188,15 @@ export async function heightBelowNonce(
     [options.wallet, options.nonce.toString()],
   );
   return storedInteger(rows[0]?.height);
+}
+
+/** The wallet whose nonce a withdrawal has that is not booked; undefined without one. */
+export async function walletOfOpenSlot(sql: Sql, id: WithdrawalId): Promise<Address | undefined> {
+  const rows = await sql.query<{ wallet: string }>(
+    `SELECT wallet FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS NULL`,
+    [id],
+  );
+  return rows[0] === undefined ? undefined : storedAddress(rows[0].wallet);
 }
 
 /** Lets a frozen withdrawal go on with its open slot, whose nonce the chain has not used yet. */
@@ -229,14 +240,13 @@ export function skipForeignNonces(
     const paid = options.foreign.map((mined) => ({ hash: mined.hash, terms: termsOf(mined) }));
     const matches = await tx.query<{ id: string; hash: string }>(
       `SELECT DISTINCT ON (w.id) w.id, paid.hash
-         FROM unnest($2::text[], $3::numeric[], $4::text[], $5::text[])
+         FROM unnest($1::text[], $2::numeric[], $3::text[], $4::text[])
               AS paid (destination, amount, hash, contract)
          JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
          JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
-        WHERE w.wallet = $1 AND w.status = ANY ($6::text[])
+        WHERE w.status = ANY ($5::text[])
         ORDER BY w.id, paid.hash`,
       [
-        options.wallet,
         paid.map(({ terms }) => terms?.destination ?? ""),
         paid.map(({ terms }) => (terms?.amountUnits ?? 0n).toString()),
         paid.map(({ hash }) => hash),
@@ -282,12 +292,11 @@ export function adoptPayment(
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string }>(
       `SELECT w.id FROM withdrawal w JOIN asset a ON a.symbol = w.asset
-        WHERE w.id = $1 AND w.wallet = $2 AND w.status = 'frozen' AND w.destination = $3
-          AND w.amount_units = $4::numeric AND a.contract IS NOT DISTINCT FROM $5
+        WHERE w.id = $1 AND w.status = 'frozen' AND w.destination = $2
+          AND w.amount_units = $3::numeric AND a.contract IS NOT DISTINCT FROM $4
         FOR UPDATE OF w`,
       [
         id,
-        wallet,
         terms?.destination ?? "",
         (terms?.amountUnits ?? 0n).toString(),
         terms?.contract ?? null,

@@ -304,7 +304,9 @@ async function proveForeign(
   }
   const use = useOfSlot({ ...frozen, wallet }, consumer);
   const unclaimed =
-    use === "paid" ? consumer.hash : await findUnclaimed(database, frozen, transactions);
+    use === "paid"
+      ? consumer.hash
+      : await findUnclaimed(database, { wallet, frozen }, transactions);
   if (unclaimed !== undefined) {
     obstacles.push({ obstacle: "maybe-paid", id, hash: unclaimed });
     return;

@@ -42,7 +42,7 @@ export interface OpenSlots {
   readonly reservedAtoken: bigint;
   /** The same of tokens. */
   readonly tokenUnits?: ReadonlyMap<string, bigint>;
-  /** Of it, the fees of their dearest attempts. */
+  /** Fees of the dearest attempts of the open slots of all wallets: the day's budget is one. */
   readonly feesAtoken: bigint;
   /** Gas limits of those that run code. */
   readonly codeGas: bigint;
@@ -51,9 +51,16 @@ export interface OpenSlots {
 /**
  * Why not all candidates got a slot: signing is frozen; the balance does not cover all open slots
  * and this one; too many are open; the balance was read at a block older than what is settled; the
- * day's budget of fees is used up. Waiting behind code is none of these: others go on.
+ * day's budget of fees is used up; the wallet is draining or retired. Waiting behind code is none of
+ * these: others go on.
  */
-export type SlotLimit = "frozen" | "reserve" | "window" | "stale-balance" | "fee-budget";
+export type SlotLimit =
+  | "frozen"
+  | "reserve"
+  | "window"
+  | "stale-balance"
+  | "fee-budget"
+  | "not-active";
 
 /** Who gets a slot, and who waits for what. */
 export interface SlotChoice {

@@ -7,12 +7,13 @@ import {
   customerAccount,
   FAILED_PAYOUTS,
   heldAccount,
-  HOT_WALLET,
   NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
+  walletAccount,
 } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
+import { storedAddress } from "../stored-values.js";
 import { appendEvents, type NewEvent } from "../events.js";
 import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
 import type { PaidTerms } from "./payment-terms.js";
@@ -32,6 +33,8 @@ import { endingKey, type WithdrawalId } from "./withdrawal-id.js";
 /** A receipt for one of a slot's attempts. */
 export interface SlotReceipt extends Inclusion {
   readonly slotId: string;
+  /** Whose slot it is: this one paid. */
+  readonly wallet: Address;
   readonly withdrawalId: WithdrawalId;
   /** False when the transaction was mined but failed: the nonce and the fee are gone. */
   readonly isSuccess: boolean;
@@ -107,6 +110,7 @@ export function receiptOfSlot(
     const isPayment = kind === "payment" && receipt.status === 1;
     return {
       slotId: slot.slotId,
+      wallet: slot.wallet,
       withdrawalId: slot.withdrawalId,
       isSuccess: receipt.status === 1,
       isProven:
@@ -172,6 +176,10 @@ export function settleSlots(
   rules: FailureRules,
 ): Promise<ReadonlySet<WithdrawalId>> {
   return database.transaction(async (tx) => {
+    await lockWalletsOf(
+      tx,
+      receipts.map(({ wallet }) => wallet),
+    );
     const proven = receipts.filter(({ isProven }) => isProven);
     const { ended, events } = await settleInside(tx, proven, rules);
     await appendEvents(tx, events);
@@ -188,6 +196,14 @@ export async function decideTransfer(
   tx: Sql,
   { withdrawalId: id, isPaid }: { readonly withdrawalId: WithdrawalId; readonly isPaid: boolean },
 ): Promise<readonly NewEvent[]> {
+  const wallets = await tx.query<{ wallet: string }>(
+    `SELECT wallet FROM nonce_slot WHERE withdrawal_id = $1 AND outcome IS NULL`,
+    [id],
+  );
+  await lockWalletsOf(
+    tx,
+    wallets.map((slot) => storedAddress(slot.wallet)),
+  );
   const [row] = await tx.query<SlotRow>(
     `${SELECT_LIVE_SLOT} WHERE s.withdrawal_id = $1 AND s.outcome IS NULL AND w.status = 'frozen'
         FOR UPDATE OF w`,
@@ -204,10 +220,19 @@ export async function decideTransfer(
   const { slotId, inclusion } = slot;
   const data = { txHash: inclusion.hash, blockNumber: inclusion.blockNumber, decided: true };
   const again = await stepWithdrawals(tx, "included", [{ id, data }], ["frozen"]);
-  const common = { ...inclusion, slotId, withdrawalId: id, cancelled: undefined };
+  const { wallet } = slot;
+  const common = { ...inclusion, slotId, wallet, withdrawalId: id, cancelled: undefined };
   const receipt = { ...common, isSuccess: isPaid, isProven: false };
   const { events } = await settleInside(tx, [receipt], { failureFeeAtoken: 0n });
   return [...again.events, ...events];
+}
+
+/** Their day's fees are booked: in the order of locks a wallet comes before its withdrawals. */
+async function lockWalletsOf(tx: Sql, wallets: readonly Address[]): Promise<void> {
+  await tx.query(
+    `SELECT 1 FROM hot_wallet WHERE wallet = ANY ($1::text[]) ORDER BY wallet FOR UPDATE`,
+    [[...new Set(wallets)]],
+  );
 }
 
 async function settleInside(
@@ -392,6 +417,7 @@ function endingEntry(
   const customerId = parseCustomerId(withdrawal.customerId);
   const { asset, amountUnits } = withdrawal;
   const debit = heldAccount(customerId);
+  const paying = walletAccount(receipt.wallet);
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
   // The fee is told in atoken: who asked for a token has none of these held.
@@ -400,7 +426,7 @@ function endingEntry(
   const principal: Posting = {
     asset,
     debit,
-    credit: end === "settled" ? HOT_WALLET : customerAccount(customerId),
+    credit: end === "settled" ? paying : customerAccount(customerId),
     amountUnits: amountUnits - chargedUnits,
   };
   const postings: Posting[] = [
@@ -410,7 +436,7 @@ function endingEntry(
     {
       asset: NATIVE_ASSET,
       debit: NETWORK_FEE,
-      credit: HOT_WALLET,
+      credit: paying,
       amountUnits: receipt.gasUsed * receipt.effectiveGasPriceAtoken,
     },
   ];

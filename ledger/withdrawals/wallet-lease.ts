@@ -4,8 +4,11 @@
  */
 import type { Address } from "../../chain/address.js";
 import { AppError } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
+import { acquireRow, type LeaseTerms, releaseRow, renewRow } from "../lease.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
+import { storedWalletStatus, type WalletStatus } from "../wallets/wallet.js";
 
 /** Another worker has taken the wallet over: whatever was prepared is dropped. */
 export class LeaseLostError extends AppError<"LEASE_LOST"> {}
@@ -19,30 +22,55 @@ export interface WalletLease {
 
 /** The row of a wallet. */
 export interface HotWalletState {
+  /** Whether it may take new payments; inside `lockWallet` it may be older than the lock. */
+  readonly status: WalletStatus;
   /** The nonce that the next slot gets. */
   readonly nextNonce: bigint;
   /** Highest block whose effect on the wallet is booked. */
   readonly settledHeight: number;
-  /** Fees of the wallet's transactions that were booked today (UTC). */
+  /** Fees of all wallets' transactions that were booked today (UTC): the budget is the exchange's. */
   readonly feesOfDayAtoken: bigint;
 }
 
 interface HotWalletRow {
+  readonly status: string;
   readonly next_nonce: string;
   readonly settled_height: string;
   readonly fees_of_day: string;
 }
 
-const HOT_WALLET_COLUMNS = `next_nonce::text, settled_height::text,
-  (CASE WHEN fee_day = (now() AT TIME ZONE 'UTC')::date THEN fee_day_atoken ELSE 0 END)::text
-    AS fees_of_day`;
+const FEES_OF_DAY = `
+  SELECT coalesce(sum(every.fee_day_atoken), 0) FROM hot_wallet every
+   WHERE every.fee_day = (now() AT TIME ZONE 'UTC')::date`;
+
+const HOT_WALLET_COLUMNS = `
+  (SELECT w.status FROM wallet w WHERE w.address = hot_wallet.wallet) AS status,
+  next_nonce::text, settled_height::text, (${FEES_OF_DAY})::text AS fees_of_day`;
 
 function toHotWallet(row: HotWalletRow): HotWalletState {
   return {
+    status: storedWalletStatus(row.status),
     nextNonce: storedAtoken(row.next_nonce),
     settledHeight: storedInteger(row.settled_height),
     feesOfDayAtoken: storedAtoken(row.fees_of_day),
   };
+}
+
+/** Advisory lock of the day's budget of fees, which all wallets share. */
+const FEE_BUDGET_LOCK = 8_083_000_028n;
+
+/**
+ * Lets wallets take of the one budget of fees one after the other, each until its commit: two that
+ * counted at the same moment would both spend what is left.
+ */
+export async function lockFeeBudget(tx: Sql): Promise<void> {
+  await tx.query(`SELECT pg_advisory_xact_lock($1::bigint)`, [FEE_BUDGET_LOCK]);
+}
+
+/** Fees of all wallets' transactions that were booked today (UTC). */
+export async function feesOfDay(sql: Sql): Promise<bigint> {
+  const rows = await sql.query<{ fees: string }>(`SELECT (${FEES_OF_DAY})::text AS fees`);
+  return storedAtoken(rows[0]?.fees);
 }
 
 /** Reads the row; undefined before the first start. */
@@ -59,8 +87,8 @@ export async function readHotWallet(
 }
 
 /**
- * Makes the wallet's rows at the very first start, with the nonce that the chain shows; a wallet
- * that has rows keeps them.
+ * Makes the rows of a registered wallet's lane at its very first start, with the nonce that the chain
+ * shows; a wallet that has rows keeps them.
  */
 export async function createHotWallet(
   sql: Sql,
@@ -82,50 +110,42 @@ export async function createHotWallet(
 /** Takes the lease when it is free or has run out. @returns undefined while another holds it */
 export async function acquireLease(
   sql: Sql,
-  options: { readonly wallet: Address; readonly owner: string; readonly leaseMs: number },
+  { wallet, ...terms }: LeaseTerms & { readonly wallet: Address },
 ): Promise<WalletLease | undefined> {
-  const rows = await sql.query<{ lease_epoch: string }>(
-    `WITH taken AS (
-       UPDATE hot_wallet
-          SET lease_owner = $2, lease_epoch = lease_epoch + 1,
-              lease_expires_at = clock_timestamp() + $3::integer * interval '1 millisecond'
-        WHERE wallet = $1
-          AND (lease_owner IS NULL OR lease_expires_at < clock_timestamp())
-       RETURNING lease_epoch)
-     SELECT lease_epoch::text FROM taken`,
-    [options.wallet, options.owner, options.leaseMs],
-  );
-  const row = rows[0];
-  return row === undefined
-    ? undefined
-    : { wallet: options.wallet, epoch: storedAtoken(row.lease_epoch) };
+  const epoch = await acquireRow(sql, rowOf(wallet), terms);
+  return epoch === undefined ? undefined : { wallet, epoch };
 }
 
 /** Holds the lease on. @returns false when it went to another */
-export async function renewLease(
+export function renewLease(
   sql: Sql,
-  lease: WalletLease,
-  options: { readonly leaseMs: number },
+  { wallet, epoch }: WalletLease,
+  { leaseMs }: { readonly leaseMs: number },
 ): Promise<boolean> {
-  const rows = await sql.query(
-    `WITH held AS (
-       UPDATE hot_wallet
-          SET lease_expires_at = clock_timestamp() + $3::integer * interval '1 millisecond'
-        WHERE wallet = $1 AND lease_epoch = $2::bigint AND lease_owner IS NOT NULL
-       RETURNING wallet)
-     SELECT wallet FROM held`,
-    [lease.wallet, lease.epoch.toString(), options.leaseMs],
-  );
-  return rows.length > 0;
+  return renewRow(sql, rowOf(wallet), { epoch, leaseMs });
 }
 
 /** Gives the lease back at an orderly stop, so that the next worker need not wait for its end. */
-export async function releaseLease(sql: Sql, lease: WalletLease): Promise<void> {
+export function releaseLease(sql: Sql, { wallet, epoch }: WalletLease): Promise<void> {
+  return releaseRow(sql, rowOf(wallet), epoch);
+}
+
+/** Tells whoever chooses between wallets what this one holds; under the lease alone. */
+export async function showBalance(
+  sql: Sql,
+  { wallet, epoch }: WalletLease,
+  seen: { readonly balanceAtoken: bigint; readonly height: Height },
+): Promise<void> {
   await sql.query(
-    `UPDATE hot_wallet SET lease_owner = NULL, lease_expires_at = NULL
-      WHERE wallet = $1 AND lease_epoch = $2::bigint`,
-    [lease.wallet, lease.epoch.toString()],
+    `UPDATE hot_wallet SET seen_balance_atoken = $3::numeric, seen_height = $4
+      WHERE wallet = $1 AND lease_epoch = $2::bigint
+        AND (seen_balance_atoken, seen_height) IS DISTINCT FROM ($3::numeric, $4::bigint)`,
+    [wallet, epoch.toString(), seen.balanceAtoken.toString(), seen.height],
   );
+}
+
+function rowOf(wallet: Address) {
+  return { table: "hot_wallet", key: wallet } as const;
 }
 
 /**

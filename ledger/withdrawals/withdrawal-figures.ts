@@ -1,5 +1,4 @@
-/** Figures of a wallet's withdrawals for metrics: what is open, and what ended since a moment. */
-import type { Address } from "../../chain/address.js";
+/** Figures of withdrawals for metrics: what is open, and what ended since a moment. */
 import type { Sql } from "../../runtime/sql/sql.js";
 import { storedInteger } from "../stored-values.js";
 import { isFinalStatus, isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
@@ -19,15 +18,15 @@ export const MAX_COUNTED_OPEN = 100_000;
 const MAX_EVENTS = 50_000;
 
 /** Counts what is open, from the index of open withdrawals alone. */
-export async function openFigures(sql: Sql, wallet: Address): Promise<OpenFigures> {
+export async function openFigures(sql: Sql): Promise<OpenFigures> {
   const rows = await sql.query<{ status: string; count: string; age: string }>(
     `SELECT status, count(*)::text AS count,
             greatest(0, extract(epoch FROM now() - min(created_at)))::bigint::text AS age
        FROM (SELECT status, created_at FROM withdrawal
-              WHERE wallet = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled')
-              ORDER BY position LIMIT $2) AS open
+              WHERE status NOT IN ('settled', 'failed', 'rejected', 'cancelled')
+              ORDER BY position LIMIT $1) AS open
       GROUP BY status`,
-    [wallet, MAX_COUNTED_OPEN],
+    [MAX_COUNTED_OPEN],
   );
   return {
     countByStatus: new Map(rows.map((row) => [storedStatus(row.status), storedInteger(row.count)])),

@@ -15,8 +15,6 @@ export interface WithdrawalRequest {
   readonly destinationText: string;
   /** Greater than zero, below 2^256. */
   readonly amountUnits: bigint;
-  /** The hot wallet that pays. */
-  readonly wallet: Address;
   /** Deadline, milliseconds since 1970 UTC: not paid by then, it is cancelled; none without it. */
   readonly expiresAtMs?: number | undefined;
   /** The API key that asks; it can never approve. */

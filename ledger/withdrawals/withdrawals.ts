@@ -9,6 +9,7 @@ import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/acc
 import { type ApprovalRow, type ApprovalState, toApproval } from "../policy/approval-rows.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import { ownWallets } from "../wallets/wallet.js";
 import { freezeRecovered, matchRecovered } from "../recovery/recovered-payments.js";
 import {
   storedAddress,
@@ -42,6 +43,8 @@ export type AcceptRefusal =
   | "INSUFFICIENT_BALANCE"
   | "IDEMPOTENCY_KEY_REUSED"
   | "DEADLINE_PASSED"
+  /** The destination is a hot wallet of the exchange. */
+  | "OWN_WALLET"
   | PolicyRefusal;
 
 /** What became of a request: accepted now, a repeat of an accepted one, or refused. */
@@ -61,7 +64,8 @@ export interface Withdrawal {
   readonly position: number;
   readonly customerId: string;
   readonly asset: string;
-  readonly wallet: Address;
+  /** The hot wallet whose nonce it has; undefined before it has one. */
+  readonly wallet: Address | undefined;
   readonly destination: Address;
   readonly destinationText: string;
   readonly amountUnits: bigint;
@@ -142,12 +146,17 @@ async function acceptInside(
   // Balances of a ledger that lost debits say nothing about what a customer has.
   await refuseInRecovery(tx);
   const bound = await lockKeys(tx, requests);
+  // Before the balances: the kill switch comes before them in the order of locks.
+  const judge = await AcceptJudge.open(tx, requests, rules);
   const available = await lockBalances(tx, requests);
   // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
   const paid = new Set(await matchRecovered(tx, requests));
-  const judge = await AcceptJudge.open(tx, requests, rules);
+  const own = await ownWallets(
+    tx,
+    requests.map(({ destination }) => destination),
+  );
   const decisions = requests.map((request) =>
-    decide(request, { bound, available, rules, judge, mayBePaid: paid.has(request) }),
+    decide(request, { bound, available, rules, own, judge, mayBePaid: paid.has(request) }),
   );
   const accepted: DecidedRequest[] = [];
   const doubtful: WithdrawalId[] = [];
@@ -242,12 +251,14 @@ function decide(
     readonly bound: Map<string, BoundKey>;
     readonly available: Map<string, bigint>;
     readonly rules: AcceptRules;
+    /** Hot wallets of the exchange among the destinations. */
+    readonly own: ReadonlySet<Address>;
     readonly judge: AcceptJudge;
     /** A recovered payment may be this request's. */
     readonly mayBePaid: boolean;
   },
 ): Decision {
-  const { bound, available, rules, judge, mayBePaid } = known;
+  const { bound, available, rules, own, judge, mayBePaid } = known;
   const requestHash = hashRequest(request);
   const before = bound.get(request.idempotencyKey);
   if (before !== undefined) {
@@ -255,6 +266,7 @@ function decide(
       ? { kind: "repeat", id: before.id }
       : { kind: "refused", refusal: "IDEMPOTENCY_KEY_REUSED" };
   }
+  if (own.has(request.destination)) return { kind: "refused", refusal: "OWN_WALLET" };
   const key = balanceKey(request.customerId, request.asset);
   const availableAtoken = available.get(key);
   if (availableAtoken === undefined) return { kind: "refused", refusal: "UNKNOWN_CUSTOMER" };
@@ -296,7 +308,7 @@ interface WithdrawalRow {
   readonly position: string;
   readonly customer_id: string;
   readonly asset: string;
-  readonly wallet: string;
+  readonly wallet: string | null;
   readonly destination: string;
   readonly destination_text: string;
   readonly amount_units: string;
@@ -317,10 +329,10 @@ interface WithdrawalRow {
 
 /** A slot whose nonce a foreign transaction consumed shows no mined transaction of ours. */
 const SELECT_WITHDRAWAL = `
-  SELECT w.id, w.position::text, w.customer_id, w.asset, w.wallet, w.destination,
+  SELECT w.id, w.position::text, w.customer_id, w.asset, slot.wallet, w.destination,
          w.destination_text, w.amount_units::text, w.fee_units::text, w.status, w.reason,
          w.expires_at, slot.nonce::text, slot.mined_hash, slot.block_number::text,
-         (SELECT array_agg(a.hash ORDER BY s.nonce, a.n)
+         (SELECT array_agg(a.hash ORDER BY s.id, a.n)
             FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id
            WHERE s.withdrawal_id = w.id) AS hashes,
          (SELECT jsonb_agg(jsonb_build_object('status', h.status, 'at', h.at) ORDER BY h.seq)
@@ -330,10 +342,10 @@ const SELECT_WITHDRAWAL = `
             FROM withdrawal_approval a WHERE a.withdrawal_id = w.id) AS approvals
     FROM withdrawal w
     LEFT JOIN LATERAL (
-      SELECT s.nonce,
+      SELECT s.wallet, s.nonce,
              CASE WHEN s.outcome IS DISTINCT FROM 'foreign' THEN s.mined_hash END AS mined_hash,
              CASE WHEN s.outcome IS DISTINCT FROM 'foreign' THEN s.block_number END AS block_number
-        FROM nonce_slot s WHERE s.withdrawal_id = w.id ORDER BY s.nonce DESC LIMIT 1
+        FROM nonce_slot s WHERE s.withdrawal_id = w.id ORDER BY s.id DESC LIMIT 1
     ) AS slot ON true`;
 
 function toWithdrawal(row: WithdrawalRow): Withdrawal {
@@ -343,7 +355,7 @@ function toWithdrawal(row: WithdrawalRow): Withdrawal {
     position: storedInteger(row.position),
     customerId: row.customer_id,
     asset: row.asset,
-    wallet: storedAddress(row.wallet),
+    wallet: row.wallet === null ? undefined : storedAddress(row.wallet),
     destination: storedAddress(row.destination),
     destinationText: row.destination_text,
     amountUnits: storedAtoken(row.amount_units),

@@ -364,7 +364,7 @@ describe("the exchange beside them", () => {
       line["differenceUnits"],
     ]);
     expect(sums).toEqual([
-      ["asset:hot_wallet", "100", "0"],
+      [expect.stringMatching(/^asset:wallet:0x[0-9a-f]{40}$/), "100", "0"],
       ["asset:deposit_addresses", "500", "0"],
     ]);
   });

@@ -377,7 +377,7 @@ describe("an exchange under load", () => {
     });
 
     const theftCause = () => ({
-      account: "asset:hot_wallet",
+      account: `asset:wallet:${run.stage.hotWallet}`,
       txHash: theft.hash,
       chainAtoken: (-stolenAtoken - theft.feeAtoken).toString(),
       ledgerAtoken: "0",
@@ -388,7 +388,7 @@ describe("an exchange under load", () => {
       expect([answer.code, answer.clean]).toEqual([1, false]);
       expect(answer.causes).toEqual([theftCause()]);
       expect(answer.differences).toEqual({
-        "asset:hot_wallet": theftCause().chainAtoken,
+        [`asset:wallet:${run.stage.hotWallet}`]: theftCause().chainAtoken,
         "asset:deposit_addresses": "0",
       });
       const { stdout, code } = await runCauseway(kit, ["reconcile"]);

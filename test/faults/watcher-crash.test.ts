@@ -2,7 +2,7 @@
  * The deposit watcher's own process, killed with SIGKILL at each named failpoint of its way: after
  * a restart every deposit is there exactly once, and ledger and chain agree.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -12,10 +12,15 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { keccak256Hex } from "../../chain/hashes.js";
+import { WatchSeat } from "../../deposit-watcher/watch-seat.js";
 import { WATCHER_FAILPOINTS } from "../../deposit-watcher/watcher.js";
+import { commitBlockStep } from "../../ledger/deposits/deposits.js";
+import { readCursor } from "../../ledger/deposits/watch-cursor.js";
 import { listEvents } from "../../ledger/events.js";
+import { listWallets } from "../../ledger/wallets/wallet.js";
 import { reconcile } from "../../ledger/books/reconcile.js";
 import { addWebhook } from "../../ledger/webhooks/subscriptions.js";
+import { silentLog } from "../helpers/services/ledger.js";
 import { freePort } from "../helpers/ports.js";
 import { Receiver } from "../helpers/services/receiver.js";
 import { until } from "../helpers/until.js";
@@ -51,13 +56,18 @@ afterEach(async () => {
 });
 
 /** Starts the process; `ended` resolves with its exit code or signal. */
-function start(failpoint?: string) {
-  const child = spawn(process.execPath, [entry, "--home", home], {
+function start(
+  failpoint?: string,
+  at: { readonly home: string; readonly port: number } = { home, port },
+) {
+  const child = spawn(process.execPath, [entry, "--home", at.home], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       PATH: process.env["PATH"],
       DATABASE_URL: bench.ledger.url,
-      CAUSEWAY_WATCHER_API_LISTEN: `127.0.0.1:${port}`,
+      CAUSEWAY_WATCHER_API_LISTEN: `127.0.0.1:${at.port}`,
+      // What a restart after a kill waits for.
+      CAUSEWAY_WATCHER_WATCHER_LEASE_MS: "300",
       CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: bench.chain.url,
       CAUSEWAY_WATCHER_NODE_DATA_API_URL: bench.chain.url,
       CAUSEWAY_WATCHER_NODE_WEB_SOCKET_URL: bench.chain.url.replace("http", "ws"),
@@ -87,8 +97,8 @@ async function register(customerId: string): Promise<number> {
   return (JSON.parse(await reply.text()) as { index: number }).index;
 }
 
-async function isReady(): Promise<boolean> {
-  const reply = await fetch(`http://127.0.0.1:${port}/ready`).catch(() => undefined);
+async function isReady(at = port): Promise<boolean> {
+  const reply = await fetch(`http://127.0.0.1:${at}/ready`).catch(() => undefined);
   return reply?.status === 200;
 }
 
@@ -144,7 +154,7 @@ describe("a watcher killed with SIGKILL", () => {
     const working = work().catch(() => undefined);
     expect(await victim.ended).toBe("SIGKILL");
     start();
-    await until(isReady, { timeoutMs: 20_000, what: "the watcher is ready again" });
+    await until(() => isReady(), { timeoutMs: 20_000, what: "the watcher is ready again" });
     await working;
     const registered = await bench.ledger.database.query<{ address: string }>(
       `SELECT address FROM deposit_address WHERE index = 1`,
@@ -165,7 +175,7 @@ describe("a watcher killed with SIGKILL", () => {
     const report = await reconcile(
       bench.ledger.database,
       createReconcileChain(bench.node, signal),
-      HOT,
+      await listWallets(bench.ledger.database),
     );
     expect(report.clean).toBe(true);
   });
@@ -186,10 +196,85 @@ describe("a watcher killed with SIGKILL", () => {
   });
 });
 
+describe("two watchers on one ledger", () => {
+  const epoch = async () => {
+    const [row] = await bench.ledger.database.query<{ lease_epoch: string }>(
+      `SELECT lease_epoch::text FROM watch_lease`,
+    );
+    return Number(row?.lease_epoch);
+  };
+
+  it("book each block once, whichever is stopped, resumed as a zombie, or killed", async () => {
+    const { address } = await bench.register("alice");
+    const other = { home: `${home}-b`, port: await freePort() };
+    cpSync(home, other.home, { recursive: true });
+    const first = start();
+    await until(() => isReady(), { timeoutMs: 20_000, what: "the first is ready" });
+    await until(async () => (await epoch()) === 1, {
+      timeoutMs: 20_000,
+      what: "it holds the lease",
+    });
+    const second = start(undefined, other);
+    await until(() => isReady(other.port), { timeoutMs: 20_000, what: "the second stands by" });
+    expect(await epoch()).toBe(1);
+    const pay = async (amount: bigint) => {
+      bench.pay([address, amount]);
+      bench.chain.mine();
+      await bench.caughtUp();
+    };
+    await pay(5n);
+    first.child.kill("SIGSTOP");
+    // The lease of the stopped one runs out, and the other books.
+    await pay(6n);
+    expect(await epoch()).toBe(2);
+    first.child.kill("SIGCONT");
+    await pay(7n);
+    expect(await epoch()).toBe(2);
+    second.child.kill("SIGKILL");
+    await second.ended;
+    await pay(8n);
+    expect(await epoch()).toBe(3);
+    expect((await bench.deposits()).map((row) => row.split(" ").slice(2).join(" "))).toEqual([
+      "credited 5",
+      "credited 6",
+      "credited 7",
+      "credited 8",
+    ]);
+    rmSync(other.home, { recursive: true, force: true });
+  });
+
+  it("write nothing under a lease that went to the other", async () => {
+    const { database } = bench.ledger;
+    const parts = { database, log: silentLog, leaseMs: 100 };
+    const zombie = new WatchSeat({ ...parts, owner: "zombie" });
+    const lease = await zombie.hold();
+    if (lease === undefined) throw new Error("no lease");
+    const heir = new WatchSeat({ ...parts, owner: "heir" });
+    await until(async () => (await heir.hold()) !== undefined, {
+      timeoutMs: 10_000,
+      what: "the lease runs out",
+    });
+    const from = await readCursor(database);
+    const block = { height: 0, blockHash: bench.chain.genesisHash };
+    const nothing = { deposits: [], walletInflows: [], outflows: [] };
+    const step = { lease, from, walletCount: 1, ...block, ...nothing };
+    const late = commitBlockStep(database, step, () => false);
+    await expect(late).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
+    const incident = { kind: "HASH_CHANGED", height: 0, message: "stale", details: {} } as const;
+    await expect(zombie.record(incident)).rejects.toMatchObject({ code: "WATCH_LEASE_LOST" });
+    expect(await readCursor(database)).toEqual(from);
+    expect(await database.query(`SELECT 1 FROM incident`)).toEqual([]);
+    // Told that it has lost it, it stands by.
+    zombie.forget();
+    await zombie.record(incident);
+    expect(await database.query(`SELECT 1 FROM incident`)).toEqual([]);
+  });
+});
+
 describe("the watcher's process", () => {
   it("serves, ends on SIGTERM with 0, and names what is wrong at the start in one sentence", async () => {
     const good = start();
-    await until(isReady, { timeoutMs: 20_000, what: "ready" });
+    await until(() => isReady(), { timeoutMs: 20_000, what: "ready" });
     expect(good.output()).toContain(`{"ready":true,"name":"deposit-watcher"}`);
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     expect(metrics).toMatch(/causeway_watcher_cursor_height 0/);

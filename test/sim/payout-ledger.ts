@@ -111,6 +111,7 @@ export class ModelLedger {
   port(): LaneLedger {
     return {
       readHotWallet: async () => ({
+        status: "active" as const,
         nextNonce: this.nextNonce,
         settledHeight: this.settledHeight,
         feesOfDayAtoken: this.feesOfDayAtoken,
@@ -126,6 +127,9 @@ export class ModelLedger {
       releaseLease: async ({ epoch }) => {
         if (epoch === this.#epoch) this.#owner = undefined;
       },
+      showBalance: async () => undefined,
+      // A single wallet pays everything.
+      readPayers: async () => [],
       readFreeze: async () => ({
         frozen: this.freeze !== undefined,
         reason: this.freeze ?? "",
@@ -141,7 +145,13 @@ export class ModelLedger {
         [...this.rows.values()]
           .filter((row) => row.status === "accepted" && row.waitsUntilMs <= this.nowMs())
           .slice(0, limit)
-          .map((row) => ({ ...row, ...COINS, customerId: "alice" })),
+          .map((row) => ({
+            ...row,
+            ...COINS,
+            customerId: "alice",
+            waitedMs: 0,
+            isToOwnWallet: false,
+          })),
       takeSlots: async (lease, candidates, budget) => this.#takeSlots(lease, candidates, budget),
       readLiveSlots: async (query) =>
         this.slots
@@ -151,7 +161,10 @@ export class ModelLedger {
               query.statuses.includes(row.status) &&
               nonce >= (query.fromNonce ?? 0n) &&
               (query.belowNonce === undefined || nonce < query.belowNonce) &&
-              (query.isReplaced !== true || attempts.length > 1),
+              (query.missingFrom === undefined ||
+                row.status !== "broadcast" ||
+                attempts.length > 1 ||
+                nonce >= query.missingFrom),
           )
           .slice(0, query.limit)
           .map((slot) => this.#live(slot)),
@@ -331,7 +344,7 @@ export class ModelLedger {
     const { slotId, nonce, row, gasLimit, gasPriceAtoken, inclusion } = slot;
     const { id: withdrawalId, status, destination, amountUnits, cancel } = row;
     const gas = { gasLimit, gasPriceAtoken };
-    const asked = { ...COINS, customerId: "alice", destination, amountUnits };
+    const asked = { customerId: "alice", ...COINS, destination, amountUnits };
     const terms = { withdrawalId, status, ...asked, cancel };
     const attempts = [...slot.attempts];
     return { slotId, wallet: this.chain.wallet, nonce, ...terms, ...gas, attempts, inclusion };

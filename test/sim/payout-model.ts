@@ -211,7 +211,9 @@ class Model {
   #request(): void {
     const random = this.#random;
     const number = this.#ledger.rows.size + 1;
-    const destination = bytesToAddress(Buffer.from(number.toString(16).padStart(40, "0"), "hex"));
+    // Above the chain's own addresses, which are never plain.
+    const digits = `dd${number.toString(16).padStart(38, "0")}`;
+    const destination = bytesToAddress(Buffer.from(digits, "hex"));
     this.#chain.natures.set(destination, random.pick(NATURES));
     this.#ledger.request(destination, 1_000n, chance(random, 0.2));
   }
@@ -222,13 +224,14 @@ class Model {
   }
 
   #hire(number: number): Worker {
-    return new Worker((enqueue) => {
+    return new Worker(this.#random, (enqueue) => {
       const context: LaneContext = {
         ledger: this.#turns(this.#ledger.port(), enqueue),
         // This chain never goes back; what does is in test/integration/recovery.
         guard: { mayGoOn: async () => true },
         node: this.#turns(this.#node(), enqueue),
         signer: this.#signer,
+        hasKey: () => true,
         policy: { current: async () => PERMISSIVE },
         killSwitch: { read: async () => SWITCH_UNTOUCHED },
         screener: { ask: async () => [] },
@@ -315,17 +318,19 @@ class Model {
   }
 }
 
-/** One process: its lane, and the call it waits for. */
+/** One process: its lane, and the calls it waits for: while one batch is sent, the next is made. */
 class Worker {
   readonly #lane: Lane;
-  #call: Call | undefined;
+  readonly #random: Random;
+  #calls: Call[] = [];
   #round: Promise<void> | undefined;
   #fault: unknown;
   readonly #signal = new AbortController().signal;
 
-  constructor(makeLane: (enqueue: (call: Call) => void) => Lane) {
+  constructor(random: Random, makeLane: (enqueue: (call: Call) => void) => Lane) {
+    this.#random = random;
     this.#lane = makeLane((call) => {
-      this.#call = call;
+      this.#calls.push(call);
     });
   }
 
@@ -345,11 +350,17 @@ class Worker {
     }
   }
 
-  /** @param hasHappened its last call reached whom it was for */
+  /** @param hasHappened one of its calls reached whom it was for */
   async die(hasHappened: boolean): Promise<void> {
-    if (hasHappened) await this.#call?.perform();
-    this.#call?.abandon();
-    this.#call = undefined;
+    if (hasHappened) await this.#next()?.perform();
+    // What it asks for afterwards is nobody's: the lane is thrown away.
+    for (const call of this.#calls.splice(0)) call.abandon();
+  }
+
+  /** Any of those that wait: answers come in no order. */
+  #next(): Call | undefined {
+    const place = this.#calls.length > 1 ? this.#random.integer(this.#calls.length) : 0;
+    return this.#calls[place];
   }
 
   #start(): void {
@@ -367,8 +378,8 @@ class Worker {
   }
 
   async #perform(): Promise<void> {
-    const call = this.#call;
-    this.#call = undefined;
+    const call = this.#next();
+    this.#calls = this.#calls.filter((other) => other !== call);
     const deliver = await call?.perform();
     deliver?.();
   }
@@ -377,7 +388,7 @@ class Worker {
   async #settle(): Promise<void> {
     for (let tick = 0; tick < 500; tick++) {
       if (this.#fault !== undefined) throw this.#fault;
-      if (this.#call !== undefined || this.#round === undefined) return;
+      if (this.#calls.length > 0 || this.#round === undefined) return;
       await Promise.resolve();
     }
     throw new BrokenPromise("a worker waits for something that the model does not know");

@@ -1,5 +1,5 @@
 /** The withdrawal API (openapi/withdrawal.yaml): requests in, withdrawals out. */
-import { type Address, parseStrictAddress } from "../../chain/address.js";
+import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
@@ -31,8 +31,6 @@ import { ApiError, type ApiErrorCode } from "../errors.js";
 export interface WithdrawalApiParts {
   readonly database: SqlDatabase;
   readonly accept: AcceptQueue;
-  /** The hot wallet that pays. */
-  readonly wallet: Address;
   /** Tokens that can be withdrawn, and that never receive. */
   readonly tokens: readonly Pick<TokenAsset, "symbol" | "contract">[];
   /** Told after a withdrawal was cancelled, is to be, or has its approvals. */
@@ -47,7 +45,11 @@ const DEFAULT_LIMIT = 100;
 /** Printable ASCII; HTTP itself takes the blanks around a header's value away. */
 const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,128}$/;
 
-const REFUSALS: Readonly<Record<AcceptRefusal, string>> = {
+const NEVER_PAID =
+  "hot wallets, tokens' contracts, accounts of the chain itself and the zero and the burn address " +
+  "are never paid";
+
+const REFUSALS: Readonly<Record<Exclude<AcceptRefusal, "OWN_WALLET">, string>> = {
   UNKNOWN_CUSTOMER: "the ledger does not know this customer",
   INSUFFICIENT_BALANCE: "the customer's available balance is too small",
   IDEMPOTENCY_KEY_REUSED: "this Idempotency-Key belongs to another request",
@@ -116,7 +118,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
  */
 export function parseWithdrawalRequest(
   request: Pick<HttpRequest, "headers" | "body" | "caller">,
-  { wallet, tokens }: Pick<WithdrawalApiParts, "wallet" | "tokens">,
+  { tokens }: Pick<WithdrawalApiParts, "tokens">,
 ): WithdrawalRequest {
   const idempotencyKey = request.headers["idempotency-key"];
   if (typeof idempotencyKey !== "string" || !IDEMPOTENCY_KEY_PATTERN.test(idempotencyKey)) {
@@ -130,15 +132,10 @@ export function parseWithdrawalRequest(
   const read = (name: string): unknown => Reflect.get(body, name);
   const asset = readAsset(read("asset"), tokens);
   const destination = parseField("to", () => parseStrictAddress(read("to")));
-  const tokenContracts = tokens.map(({ contract }) => contract);
-  if (isForbiddenDestination(destination, { wallets: [wallet], tokenContracts })) {
-    throw new ApiError(
-      422,
-      "FORBIDDEN_DESTINATION",
-      "hot wallets, tokens' contracts, accounts of the chain itself and the zero and the burn " +
-        "address are never paid",
-      { field: "to" },
-    );
+  // Which wallets are ours the ledger knows: it refuses them itself.
+  const own = { wallets: [], tokenContracts: tokens.map(({ contract }) => contract) };
+  if (isForbiddenDestination(destination, own)) {
+    throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
   }
   return {
     idempotencyKey,
@@ -147,7 +144,6 @@ export function parseWithdrawalRequest(
     destination,
     destinationText: String(read("to")),
     amountUnits: readAmount(asset, read),
-    wallet,
     expiresAtMs: readTime("expiresAt", read("expiresAt")),
     requestedBy: request.caller?.keyId,
   };
@@ -164,6 +160,7 @@ export function encodeWithdrawal(withdrawal: Withdrawal) {
     status: withdrawal.status,
     reason: withdrawal.reason ?? null,
     expiresAt: withdrawal.expiresAt ?? null,
+    wallet: withdrawal.wallet === undefined ? null : toChecksumAddress(withdrawal.wallet),
     nonce: withdrawal.nonce === undefined ? null : Number(withdrawal.nonce),
     hashes: withdrawal.hashes,
     txHash: withdrawal.txHash ?? null,
@@ -180,6 +177,9 @@ async function createWithdrawal(
   const outcome = await parts.accept.accept(parseWithdrawalRequest(request, parts));
   if (outcome.outcome === "refused") {
     const { refusal, rule } = outcome;
+    if (refusal === "OWN_WALLET") {
+      throw new ApiError(422, "FORBIDDEN_DESTINATION", NEVER_PAID, { field: "to" });
+    }
     throw new ApiError(422, refusal, REFUSALS[refusal], rule === undefined ? {} : { rule });
   }
   return { status: 201, body: encodeWithdrawal(outcome.withdrawal) };

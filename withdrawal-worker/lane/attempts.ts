@@ -5,7 +5,7 @@
 import { hexToBytes } from "../../chain/hex.js";
 import type { ApprovalSignature } from "../../ledger/policy/approval-digest.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
-import type { SigningIntent, SigningOutcome } from "../signers/signer-port.js";
+import type { SigningIntent, SigningOutcome, TransactionIntent } from "../signers/signer-port.js";
 import type { NewAttempt } from "../../ledger/withdrawals/nonce-slots.js";
 import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
 import { calldataOf, paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
@@ -72,11 +72,10 @@ export interface PlannedAttempt {
   readonly intent: Omit<SigningIntent, "approvals">;
 }
 
-/** A slot's payment with this gas. */
+/** A slot's payment with this gas: coins, or the call of a token's contract. */
 export function planPayment(context: LaneContext, slot: LiveSlot, gas: AttemptGas): PlannedAttempt {
-  const terms = paymentTerms(slot);
-  const { to, valueAtoken } = terms;
-  const data = hexToBytes(calldataOf(terms));
+  const { to, valueAtoken, transfer } = paymentTerms(slot);
+  const data = hexToBytes(calldataOf({ transfer }));
   return plan(context, slot, { kind: "payment", to, valueAtoken, data, ...gas });
 }
 
@@ -172,7 +171,10 @@ async function heedRefusals(
   }
 }
 
-/** What may still be spent on dearer payments; only the worker that holds the lease spends it. */
+/**
+ * What may still be spent on dearer payments; of this wallet only the worker that holds the lease
+ * spends it. Another wallet that looks at the same moment sees the same room (ADR 28).
+ */
 export class FeeRoom {
   readonly #gas: GasSettings;
   #leftAtoken: bigint;
@@ -208,15 +210,14 @@ export class FeeRoom {
 function plan(
   { chainId }: LaneContext,
   slot: LiveSlot,
-  wanted: Pick<
-    SigningIntent,
-    "kind" | "to" | "valueAtoken" | "data" | "gasLimit" | "gasPriceAtoken"
-  >,
+  wanted: TransactionTerms & Pick<SigningIntent, "kind">,
 ): PlannedAttempt {
   const { nonce, withdrawalId, customerId, asset, amountUnits, destination } = slot;
   const terms = { withdrawalId, customerId, asset, amountUnits, destination };
   return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
 }
+
+type TransactionTerms = Omit<TransactionIntent, "chainId" | "nonce">;
 
 const NO_DATA = new Uint8Array(0);
 

@@ -59,23 +59,25 @@ export class Broadcaster {
   /**
    * Sends what was never sent, and what the node's pool does not show although it was sent a while
    * ago. A fault of the wire leaves everything as it is: the same bytes go out again later.
+   * @param options.isFirst false for further batches of the same round
    * @throws NODE_BROKEN, NodeFault
    */
-  async sendDue(round: Round): Promise<SendReport> {
+  async sendDue(round: Round, { isFirst }: { readonly isFirst: boolean }): Promise<SendReport> {
     this.#forgetMined(round.view.nonce);
     const report: MutableReport = { sentCount: 0, refused: [], conflicts: [], hasNoFunds: false };
     const { nonce, pendingNonce } = round.view;
     // Below the pool's next nonce the node shows every nonce as taken up: nothing to send again but
-    // what is to replace the transaction there.
+    // what is to replace the transaction there, and what was never sent.
     const missingFrom = pendingNonce > nonce ? pendingNonce : nonce;
+    // What was sent before has been looked at in this round: only what was signed since is left.
+    const signed = { statuses: ["signed"], fromNonce: nonce } as const;
     const pages: readonly Omit<SlotQuery, "wallet" | "limit">[] = [
       // First: these cost the least, and what waits behind them may be waiting for them.
       { statuses: ["cancelling"], fromNonce: nonce },
-      { statuses: ["broadcast"], fromNonce: nonce, belowNonce: missingFrom, isReplaced: true },
-      { statuses: ["broadcast"], fromNonce: missingFrom },
-      { statuses: ["signed"], fromNonce: nonce },
+      { statuses: ["broadcast", "signed"], fromNonce: nonce, missingFrom },
     ];
-    for (const page of pages) await this.#sendPages(page, missingFrom, round, report);
+    for (const page of isFirst ? pages : [signed])
+      await this.#sendPages(page, missingFrom, round, report);
     return report;
   }
 

@@ -61,7 +61,10 @@ export interface LaneContext {
   /** Asked in each round before anything is given a nonce, signed or sent. */
   readonly guard: LaneGuard;
   readonly node: WalletNode;
+  /** Of this lane's wallet; without a key here it knows the address alone. */
   readonly signer: Signer;
+  /** False while no keystore of this home opens the wallet: then nothing is signed here. */
+  readonly hasKey: () => boolean;
   readonly policy: PolicySource;
   readonly killSwitch: KillSwitch;
   /** Asks about withdrawals where the policy wants it. */

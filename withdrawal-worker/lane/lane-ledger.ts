@@ -46,8 +46,11 @@ import {
   readHotWallet,
   releaseLease,
   renewLease,
+  showBalance,
   type WalletLease,
 } from "../../ledger/withdrawals/wallet-lease.js";
+import type { Payer } from "../../ledger/wallets/payer-choice.js";
+import { readPayers } from "../../ledger/wallets/wallet-board.js";
 import { endBeforeSlot } from "../../ledger/withdrawals/endings.js";
 import {
   moveWithdrawals,
@@ -65,6 +68,8 @@ export interface LaneLedger {
   acquireLease(options: Parameters<typeof acquireLease>[1]): Promise<WalletLease | undefined>;
   renewLease(lease: WalletLease, options: { readonly leaseMs: number }): Promise<boolean>;
   releaseLease(lease: WalletLease): Promise<void>;
+  showBalance(lease: WalletLease, seen: Parameters<typeof showBalance>[2]): Promise<void>;
+  readPayers(): Promise<Payer[]>;
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
   sumOpenSlots(wallet: Address): Promise<OpenSlots>;
@@ -102,6 +107,8 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     acquireLease: (options) => acquireLease(database, options),
     renewLease: (lease, options) => renewLease(database, lease, options),
     releaseLease: (lease) => releaseLease(database, lease),
+    showBalance: (lease, seen) => showBalance(database, lease, seen),
+    readPayers: () => readPayers(database),
     readFreeze: (wallet) => readFreeze(database, wallet),
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
     sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),

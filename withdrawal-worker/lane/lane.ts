@@ -4,6 +4,7 @@
  * finds what a lost one left behind.
  */
 import { errorCode, errorMessage } from "../../chain/errors.js";
+import type { WalletStatus } from "../../ledger/wallets/wallet.js";
 import { BEHIND_CHAIN } from "../../ledger/withdrawals/signing-freeze.js";
 import {
   type KillSwitchState,
@@ -18,20 +19,28 @@ import {
 import { LedgerError } from "../../ledger/errors.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { whileHolding } from "../../runtime/process/lease-keeper.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
 import { signSlots } from "./attempts.js";
-import { Broadcaster } from "./broadcaster.js";
+import { Broadcaster, type SendReport } from "./broadcaster.js";
 import { correctAttempts } from "./corrections.js";
 import { WorkerError } from "../errors.js";
 import type { LaneContext, Round } from "./lane-context.js";
-import { whileHolding } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
-import { fillCodeSlots, fillSlots } from "./slotter.js";
+import { fillCodeSlots, type Filled, fillSlots } from "./slotter.js";
 import { signCancels, WayOut } from "./way-out.js";
 import type { WalletView } from "./wallet-node.js";
 
+/**
+ * Batches of payments under one look at the chain: a long queue is worked off without asking anew for
+ * what has not changed, and what is mined is still booked every few seconds.
+ */
+const BATCHES_PER_ROUND = 8;
+
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
+  /** What the wallet may do; as it was at the last look. */
+  readonly walletStatus: WalletStatus;
   /** Why nothing goes on; undefined while it does, or while another worker holds the wallet. */
   readonly blockedReason: string | undefined;
   readonly isFrozen: boolean;
@@ -55,6 +64,7 @@ export class Lane {
   #killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
   #blockedReason: string | undefined = "the first round has not ended yet";
   #isFrozen = false;
+  #walletStatus: WalletStatus = "active";
   #openSlots = 0;
   /** When the present round began; undefined between rounds. */
   #roundSinceMs: number | undefined;
@@ -78,6 +88,7 @@ export class Lane {
   /** What the last round came to. */
   status(): LaneStatus {
     return {
+      walletStatus: this.#walletStatus,
       blockedReason: this.#blockedReason ?? this.#longRoundReason(),
       isFrozen: this.#isFrozen,
       holdsLease: this.#lease !== undefined,
@@ -120,6 +131,7 @@ export class Lane {
   async #round(signal: AbortSignal): Promise<boolean> {
     const view = await this.#context.node.view(this.#context.signer.address, { signal });
     const wallet = await this.#openWallet(view);
+    this.#walletStatus = wallet.status;
     this.#checkHeight(view, wallet);
     this.#lease = await this.#holdLease();
     if (this.#lease === undefined) {
@@ -128,46 +140,97 @@ export class Lane {
     }
     const lease = this.#lease;
     const { ledger, settings } = this.#context;
+    const { leaseMs } = settings;
     const hasMore = await whileHolding(
-      lease,
-      { ledger, leaseMs: settings.leaseMs, signal },
+      {
+        renew: () => ledger.renewLease(lease, { leaseMs }),
+        lost: () => new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"),
+        leaseMs,
+        signal,
+      },
       (heldSignal) => this.#work({ lease, view, signal: heldSignal }, wallet),
     );
     await this.#readStatus();
+    // Whoever has the key comes first: a lane without it only books, between the others' rounds.
+    if (!this.#context.hasKey()) await this.#giveLeaseBack();
     return hasMore;
   }
 
   async #work(round: Round, wallet: HotWalletState): Promise<boolean> {
     if (!(await this.#context.guard.mayGoOn(round.view))) return false;
     await this.#checkForeignNonce(round.view, wallet);
-    const { ledger, settings, signer, killSwitch } = this.#context;
+    const { ledger, settings } = this.#context;
+    const { balanceAtoken, height } = round.view;
+    await ledger.showBalance(round.lease, { balanceAtoken, height });
     const hasMoreMined = await this.#settler.settle(round);
     const limit = settings.batchSize;
-    const expired = await ledger.cancelExpired({ wallet: signer.address, limit });
-    this.#killSwitch = await killSwitch.read();
-    const { level } = this.#killSwitch;
-    if (stops(level, "stop-sign")) {
-      if (!stops(level, "stop-broadcast")) await this.#broadcaster.sendDue(round);
-      return hasMoreMined;
-    }
+    const expired = await ledger.cancelExpired({ limit });
+    if (wallet.status === "retired") return hasMoreMined;
+    const isStopped = await this.#isStopped();
+    if (stops(this.#killSwitch.level, "stop-broadcast")) return hasMoreMined;
+    if (isStopped) return this.#sendStored(round, hasMoreMined);
+    if (!this.#context.hasKey()) return this.#sendStored(round, hasMoreMined);
     await this.#wayOut.attend(round);
     if (this.#context.clock.monotonicMs() < this.#pausedUntilMs) return hasMoreMined;
-    const filled = await fillSlots(this.#context, round);
-    if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
-    const hasMoreToSign = await signSlots(this.#context, round);
     await signCancels(this.#context, round);
-    const report = await this.#broadcaster.sendDue(round);
+    const hasMorePayments = await this.#pay(round, wallet);
+    const hasMoreExpired = expired === limit;
+    return hasMoreMined || hasMoreExpired || hasMorePayments;
+  }
+
+  /**
+   * Batch after batch under one look at the chain: nonces and signatures of the next while the last one
+   * is sent. What a batch takes of the balance is counted by its open slots; a refusal ends the round.
+   */
+  async #pay(round: Round, wallet: HotWalletState): Promise<boolean> {
+    let filled: Filled = { hasMore: true, limit: undefined, toCode: [] };
+    let hasMore = true;
+    let sending: Promise<SendReport> | undefined;
+    try {
+      for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
+        if (batch > 0 && (await this.#isStopped())) break;
+        filled = await fillSlots(this.#context, round, wallet);
+        if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
+        const hasMoreToSign = await signSlots(this.#context, round);
+        const isSmooth = sending === undefined || (await this.#heed(round, await sending));
+        sending = this.#broadcaster.sendDue(round, { isFirst: batch === 0 });
+        // Looked at below, whatever happens until then.
+        sending.catch(() => undefined);
+        hasMore = hasMoreToSign || filled.hasMore || !isSmooth;
+        // Those to code would come again: they are estimated below.
+        if (!isSmooth || filled.toCode.length > 0) break;
+      }
+    } finally {
+      // Nothing of a round goes on behind it.
+      await sending?.catch(() => undefined);
+    }
+    const isSmooth = sending === undefined || (await this.#heed(round, await sending));
+    // Behind the sending: what code does in its estimates holds up nobody's plain payment.
+    const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
+    return hasMoreCode || hasMore || !isSmooth;
+  }
+
+  /** The kill switch holds between batches, too: a round may be long. */
+  async #isStopped(): Promise<boolean> {
+    this.#killSwitch = await this.#context.killSwitch.read();
+    return stops(this.#killSwitch.level, "stop-sign");
+  }
+
+  /** Does what the node's answers ask for. @returns false when it refused something */
+  async #heed(round: Round, report: SendReport): Promise<boolean> {
     await correctAttempts(this.#context, round, report.refused);
     if (report.conflicts.length > 0) {
       const nonces = report.conflicts.map(({ nonce }) => nonce.toString());
       await this.#freeze(`the pool holds a foreign transaction with nonce ${nonces[0]}`);
     }
     if (report.hasNoFunds) this.#pause();
-    // Behind the sending: what code does in its estimates holds up nobody's plain payment.
-    const hasMoreCode = await fillCodeSlots(this.#context, round, filled.toCode);
-    const hasMoreExpired = expired === limit;
-    const hasMoreOpen = hasMoreToSign || hasMoreCode || report.refused.length > 0;
-    return hasMoreMined || hasMoreExpired || filled.hasMore || hasMoreOpen;
+    return report.refused.length === 0 && report.conflicts.length === 0 && !report.hasNoFunds;
+  }
+
+  /** What others have signed goes out all the same. */
+  async #sendStored(round: Round, hasMoreMined: boolean): Promise<boolean> {
+    await this.#broadcaster.sendDue(round, { isFirst: true });
+    return hasMoreMined;
   }
 
   /** Reads the wallet's row; the first start ever makes it with the chain's nonce. */

@@ -1,27 +1,26 @@
 /**
- * Requests to nonce slots: a preflight estimate first, then slots within the wallet's reserve. Plain
- * payments come first and in one go; what runs code is estimated behind them, as far as time goes.
+ * Requests to nonce slots, within the wallet's reserve. Plain payments come first and in one go; what
+ * runs code is estimated behind them, as far as time goes.
  */
-import { errorCode, errorMessage } from "../../chain/errors.js";
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { shorten } from "../../chain/evm/foreign-text.js";
 import type { QueuedWithdrawal } from "../../ledger/withdrawals/nonce-slots.js";
 import { paymentTerms } from "../../ledger/withdrawals/payment-terms.js";
-import { feeOf, type SlotCandidate, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import { feeOf, type SlotLimit } from "../../ledger/withdrawals/slot-choice.js";
+import type { HotWalletState } from "../../ledger/withdrawals/wallet-lease.js";
 import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
-import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
-import { approvalsOf } from "./attempts.js";
 import { choosePrice, estimateCeiling, TRANSFER_GAS, withMargin } from "./gas.js";
 import { gasOf, type LaneContext, type Round } from "./lane-context.js";
+import { postpone, storeEach, type Waiting } from "./put-off.js";
+import { type Candidate, screen, withoutRefused, withoutRejected } from "./slot-rules.js";
+import { heldHere, shareOf, type TokenShare, withoutOwn } from "./slot-share.js";
 import type { PaymentEstimate } from "./wallet-node.js";
 import type { EstimateMeaning } from "../withdrawal-state.js";
 
 /** Characters of a destination's refusal that are kept; contracts choose these texts. */
 const MAX_REASON_CHARACTERS = 200;
-
-/** A candidate with what rules are about. */
-type Candidate = SlotCandidate & Omit<QueuedWithdrawal, "id" | "amountUnits">;
 
 /** What a batch of estimates makes of the requests. */
 interface Sorted {
@@ -31,15 +30,7 @@ interface Sorted {
   readonly waiting: Waiting[];
 }
 
-interface Waiting {
-  readonly id: WithdrawalId;
-  readonly reason: string;
-  /** Its estimate was asked for and not answered. */
-  readonly isUnanswered?: boolean;
-}
-
-/** No more than this: what the ledger refuses may be the text itself. */
-const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
+const TOO_DEAR = "waits: its fee would be above the budget of one payout";
 
 const UNCOVERED = "waits: the hot wallet's free balance does not cover it";
 
@@ -51,6 +42,12 @@ const MAX_CODE_PER_ROUND = 64;
  * code that were never asked about come before it.
  */
 const UNANSWERED_CODE_DELAYS = 10;
+
+/** Payments to addresses without code that are estimated of each batch. */
+const PLAIN_SAMPLE = 16;
+
+/** Addresses below are the chain's own: precompiles, and system accounts from 0x800 on. */
+const RESERVED_BELOW = 0x1000n;
 
 /** What filling slots came to. */
 export interface Filled {
@@ -66,44 +63,107 @@ export interface Filled {
  * Takes slots for the oldest waiting requests to plain addresses. A request that cannot be paid
  * fails without a nonce; one that cannot be judged or covered now waits.
  */
-export async function fillSlots(context: LaneContext, round: Round): Promise<Filled> {
+export async function fillSlots(
+  context: LaneContext,
+  round: Round,
+  { status }: Pick<HotWalletState, "status">,
+): Promise<Filled> {
   const { ledger, settings, signer, node } = context;
   const none: Filled = { hasMore: false, limit: undefined, toCode: [] };
+  if (status !== "active") return { ...none, limit: "not-active" };
   // Only saves estimates: the commit of the slots reads the switch again, under a lock.
   if ((await ledger.readFreeze(signer.address)).frozen) return { ...none, limit: "frozen" };
-  const requests = await ledger.readSlotQueue({
-    wallet: signer.address,
-    limit: settings.batchSize,
-  });
-  if (requests.length === 0) return none;
-  const coins = requests.filter(({ contract }) => contract === undefined);
-  const tokens = requests.filter(({ contract }) => contract !== undefined);
+  const queued = await ledger.readSlotQueue({ limit: settings.batchSize });
+  const { coins, tokens } = await shareOf(context, round, await withoutOwn(context, queued));
+  if (coins.length + tokens.requests.length === 0) return none;
   const destinations = coins.map(({ destination }) => destination);
   const haveCode = await node.haveCode(destinations, { signal: round.signal });
-  const plain = coins.filter((_, index) => haveCode[index] !== true);
-  const toCode = coins.filter((_, index) => haveCode[index] === true);
-  // None of these runs code, so none can take long.
-  const plainLimit = await fillFor(context, round, plain, { perCall: settings.batchSize });
-  const withTokens = { ...round, tokenUnits: await readTokenUnits(context, round, tokens) };
-  const limit = (await fillFor(context, withTokens, tokens, {})) ?? plainLimit;
-  const hasMore = requests.length === settings.batchSize && limit === undefined;
+  const runsCode = (index: number) =>
+    haveCode[index] === true || isReserved(destinations[index] ?? ZERO_ADDRESS);
+  const plain = coins.filter((_, index) => !runsCode(index));
+  const toCode = coins.filter((_, index) => runsCode(index));
+  const plainLimit = await fillScreened(context, round, plain, sortPlain);
+  const limit = (await fillTokenSlots(context, round, tokens)) ?? plainLimit;
+  const hasMore = queued.length === settings.batchSize && limit === undefined;
   return { hasMore, limit, toCode };
 }
 
-/** The wallet's balances of the requests' tokens at the round's height, by asset. */
-async function readTokenUnits(
-  { node, signer }: LaneContext,
-  { view, signal }: Round,
+/** Takes slots for requests that screening, where the policy wants it, has answered about. */
+async function fillScreened(
+  context: LaneContext,
+  round: Round,
   requests: readonly QueuedWithdrawal[],
-): Promise<ReadonlyMap<string, bigint>> {
-  const contracts = new Map(
-    requests.flatMap(({ asset, contract }) => (contract === undefined ? [] : [[asset, contract]])),
-  );
-  if (contracts.size === 0) return new Map();
-  const tokens = [...contracts.values()];
-  const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
-  // A token that does not tell covers nothing.
-  return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
+  sort: (
+    context: LaneContext,
+    round: Round,
+    requests: readonly QueuedWithdrawal[],
+  ) => Promise<Sorted>,
+  unansweredDelays = 1,
+): Promise<SlotLimit | undefined> {
+  if (requests.length === 0) return undefined;
+  const screened = await screen(context, round, requests);
+  const sorted = await sort(context, round, screened.answered);
+  sorted.waiting.push(...screened.waiting);
+  return take(context, round, sorted, unansweredDelays);
+}
+
+/** Each is judged by itself: a token's code may take long, and what it does costs any gas. */
+async function fillTokenSlots(
+  context: LaneContext,
+  round: Round,
+  { requests, tokenUnits }: TokenShare,
+): Promise<SlotLimit | undefined> {
+  return fillScreened(context, { ...round, tokenUnits }, requests, sortRequests);
+}
+
+/**
+ * Sorts payments to addresses without code. The first ones are estimated; where each of those costs the
+ * gas of a transfer, so do the others, and nobody is asked for hundreds of equal answers. One that gets
+ * code before it is mined may fail for want of gas; its hold goes back like that of any payment that
+ * failed on the chain.
+ */
+async function sortPlain(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<Sorted> {
+  const sample = requests.slice(0, PLAIN_SAMPLE);
+  const rest = requests.slice(PLAIN_SAMPLE);
+  const sorted = await sortRequests(context, round, sample, { perCall: PLAIN_SAMPLE });
+  const isPlain =
+    sorted.candidates.length === sample.length &&
+    sorted.candidates.every(({ entersCode }) => !entersCode);
+  if (isPlain) addLike(sorted, rest, round.view.balanceAtoken);
+  else if (rest.length > 0) {
+    const perCall = context.settings.batchSize;
+    const others = await sortRequests(context, round, rest, { perCall });
+    sorted.candidates.push(...others.candidates);
+    sorted.failing.push(...others.failing);
+    sorted.waiting.push(...others.waiting);
+  }
+  return sorted;
+}
+
+/** Adds requests that cost what the ones before cost. */
+function addLike(
+  { candidates, waiting }: Sorted,
+  requests: readonly QueuedWithdrawal[],
+  balanceAtoken: bigint,
+): void {
+  const [first] = candidates;
+  if (first === undefined) return;
+  const { gasLimit, gasPriceAtoken, entersCode } = first;
+  const terms = { gasLimit, gasPriceAtoken, entersCode };
+  for (const request of requests) {
+    const { id, amountUnits } = request;
+    if (amountUnits + feeOf(terms) > balanceAtoken) waiting.push({ id, reason: UNCOVERED });
+    else candidates.push({ ...request, ...terms });
+  }
+}
+
+/** Precompiles and system accounts: what they do costs gas, whatever their code says. */
+function isReserved(address: Address): boolean {
+  return BigInt(address) < RESERVED_BELOW;
 }
 
 /**
@@ -117,23 +177,20 @@ export async function fillCodeSlots(
 ): Promise<boolean> {
   if (toCode.length === 0) return false;
   const asked = toCode.slice(0, MAX_CODE_PER_ROUND);
-  await fillFor(context, round, asked, { unansweredDelays: UNANSWERED_CODE_DELAYS });
+  await fillScreened(context, round, asked, sortRequests, UNANSWERED_CODE_DELAYS);
   const reason = "waits: payouts to contracts are estimated a few at a time";
   const later = toCode.slice(MAX_CODE_PER_ROUND).map(({ id }) => ({ id, reason }));
   await postpone(context, later);
   return true;
 }
 
-async function fillFor(
+/** Gives slots to those that can be paid, ends what cannot, and puts the others off. */
+async function take(
   context: LaneContext,
   round: Round,
-  requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number; readonly unansweredDelays?: number },
+  sorted: Sorted,
+  unansweredDelays = 1,
 ): Promise<SlotLimit | undefined> {
-  if (requests.length === 0) return undefined;
-  const screened = await screen(context, round, requests);
-  const sorted = await sortRequests(context, round, screened.answered, options);
-  sorted.waiting.push(...screened.waiting);
   if (sorted.failing.length > 0) {
     await storeEach(context, sorted.failing, (steps) =>
       context.ledger.endBeforeSlot("failed", steps),
@@ -147,7 +204,7 @@ async function fillFor(
   const trusted = await withoutRejected(context, sorted.candidates);
   const candidates = await withoutRefused(context, trusted, sorted.waiting);
   const limit = await takeFor(context, round, { ...sorted, candidates });
-  await postpone(context, sorted.waiting, options.unansweredDelays);
+  await postpone(context, sorted.waiting, unansweredDelays);
   return limit;
 }
 
@@ -155,7 +212,7 @@ async function sortRequests(
   context: LaneContext,
   round: Round,
   requests: readonly QueuedWithdrawal[],
-  options: { readonly perCall?: number },
+  options: { readonly perCall?: number } = {},
 ): Promise<Sorted> {
   const sorted: Sorted = { candidates: [], failing: [], waiting: [] };
   const price = choosePrice(round.view.suggestedPriceAtoken, context.settings.gas);
@@ -241,10 +298,7 @@ function sortOne(
         return;
       }
       if (feeOf({ gasLimit, gasPriceAtoken: price }) > gas.feePerPayoutAtoken) {
-        sorted.waiting.push({
-          id,
-          reason: "waits: its fee would be above the budget of one payout",
-        });
+        sorted.waiting.push({ id, reason: TOO_DEAR });
         return;
       }
       // A listed token's code is known: it takes no share of what strangers' code may take.
@@ -253,95 +307,6 @@ function sortOne(
       sorted.candidates.push({ ...terms, gasLimit, gasPriceAtoken: price, entersCode });
     }
   }
-}
-
-/** Ends payouts to code of customers whose payouts failed on the chain too often. */
-async function withoutRejected(
-  context: LaneContext,
-  candidates: Sorted["candidates"],
-): Promise<Sorted["candidates"]> {
-  const { maxCount: count, windowMs } = context.settings.failures;
-  const toCode = candidates.filter(({ entersCode }) => entersCode);
-  if (count === 0 || toCode.length === 0) return candidates;
-  const customerIds = toCode.map(({ customerId }) => customerId);
-  const options = { customerIds, count, windowMs };
-  const failing = await context.ledger.customersWithFailures(options);
-  const rejected = toCode.filter(({ customerId }) => failing.has(customerId));
-  if (rejected.length === 0) return candidates;
-  const reason =
-    `rule failed-payouts: ${count} payouts of this customer failed on the chain within ` +
-    `${Math.round(windowMs / 1_000)} s`;
-  const steps = rejected.map(({ id }) => ({ id, reason, data: { rule: "failed-payouts" } }));
-  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
-  context.log.warn({ count: rejected.length }, "payouts to contracts are rejected");
-  return candidates.filter((candidate) => !rejected.includes(candidate));
-}
-
-/** Requests that may be judged: screening, where the policy wants it, has answered about them. */
-async function screen(
-  { ledger, policy, screener }: LaneContext,
-  round: Round,
-  requests: readonly QueuedWithdrawal[],
-): Promise<{
-  readonly answered: readonly QueuedWithdrawal[];
-  readonly waiting: readonly Waiting[];
-}> {
-  const { screening } = (await policy.current()).policy;
-  if (screening === undefined) return { answered: requests, waiting: [] };
-  const open = await ledger.withoutVerdict(requests.map(({ id }) => id));
-  const asked = requests.filter(({ id }) => open.has(id));
-  const answers = await screener.ask(screening, asked, { signal: round.signal });
-  await ledger.recordVerdicts(answers);
-  const silent = new Set<string>(open);
-  for (const { withdrawalId } of answers) silent.delete(withdrawalId);
-  const reason = "waits: screening has not answered";
-  return {
-    answered: requests.filter(({ id }) => !silent.has(id)),
-    waiting: requests.flatMap(({ id }) => (silent.has(id) ? [{ id, reason }] : [])),
-  };
-}
-
-/**
- * Spares a nonce where the signer would refuse it: what nobody is ever paid is rejected, what its day
- * does not cover waits. What persons or the policy decide is the ledger's to judge.
- */
-async function withoutRefused(
-  context: LaneContext,
-  candidates: readonly Candidate[],
-  waiting: Waiting[],
-): Promise<readonly Candidate[]> {
-  const approvals = await approvalsOf(
-    context,
-    candidates.map(({ id }) => id),
-  );
-  const refusals = context.signer.review(
-    candidates.map(({ id, customerId, asset, amountUnits, destination }) => ({
-      withdrawalId: id,
-      customerId,
-      asset,
-      amountUnits,
-      destination,
-      approvals: approvals.get(id) ?? [],
-    })),
-  );
-  const forbidden: { id: WithdrawalId; reason: string; data: { rule: string } }[] = [];
-  const kept = candidates.filter(({ id }, index) => {
-    const refusal = refusals[index];
-    if (refusal === undefined) return true;
-    const { code, reason, isLasting } = refusal;
-    if (code === "FORBIDDEN_DESTINATION") {
-      forbidden.push({ id, reason: `rule ${code}: ${reason}`, data: { rule: code } });
-    } else if (!isLasting) waiting.push({ id, reason: `waits: the signer refuses (${reason})` });
-    return isLasting && code !== "FORBIDDEN_DESTINATION";
-  });
-  if (forbidden.length > 0) {
-    await storeEach(context, forbidden, (some) => context.ledger.endBeforeSlot("rejected", some));
-    context.log.warn(
-      { count: forbidden.length },
-      "withdrawals to forbidden addresses are rejected",
-    );
-  }
-  return kept;
 }
 
 /** Takes slots and adds who has to wait for funds, fees or the share of code. */
@@ -363,7 +328,7 @@ async function takeFor(
   const policy = await context.policy.current();
   const result = await context.ledger.takeSlots(round.lease, candidates, { budget, policy });
   if (result.taken.length > 0) failpoint(WORKER_FAILPOINTS.afterSlotCommit);
-  waiting.push(...result.held);
+  waiting.push(...(await heldHere(context, candidates, result.held)));
   for (const id of result.uncovered) waiting.push({ id, reason: UNCOVERED });
   for (const id of result.behindCode) {
     waiting.push({ id, reason: "waits: other payouts to contracts are on their way" });
@@ -374,52 +339,4 @@ async function takeFor(
     for (const { id } of candidates) if (!isTaken.has(id)) waiting.push({ id, reason });
   }
   return result.limit === "reserve" ? undefined : result.limit;
-}
-
-/** Puts off what cannot go on now, so that it does not stand before those that can. */
-async function postpone(
-  context: LaneContext,
-  waiting: readonly Waiting[],
-  unansweredDelays = 1,
-): Promise<void> {
-  for (const reason of new Set(waiting.map((entry) => entry.reason))) {
-    const alike = waiting.filter((entry) => entry.reason === reason);
-    const ids = alike.map(({ id }) => id);
-    const delays = alike[0]?.isUnanswered === true ? unansweredDelays : 1;
-    const delayMs = delays * context.settings.retryDelayMs;
-    context.log.warn({ count: ids.length, reason }, "withdrawals wait");
-    await storeEach(
-      context,
-      ids.map((id) => ({ id })),
-      (some) =>
-        context.ledger.postponeWithdrawals({ ids: some.map(({ id }) => id), reason, delayMs }),
-    );
-  }
-}
-
-/**
- * Writes what came of requests in one go; when the ledger refuses it, each by itself, and who is
- * refused then is put off: one request's fault ends neither the others nor the lane.
- * @throws faults that pass by themselves
- */
-async function storeEach<Entry extends { readonly id: WithdrawalId }>(
-  context: LaneContext,
-  entries: readonly Entry[],
-  store: (entries: readonly Entry[]) => Promise<unknown>,
-): Promise<void> {
-  try {
-    await store(entries);
-  } catch (error) {
-    if (!(error instanceof SqlError) || error.retriable) throw error;
-    const [only] = entries;
-    if (only === undefined) return;
-    if (entries.length > 1) {
-      for (const entry of entries) await storeEach(context, [entry], store);
-      return;
-    }
-    const fault = { id: only.id, code: errorCode(error), reason: errorMessage(error) };
-    context.log.error(fault, "the ledger refuses what came of a withdrawal: it is put off");
-    const { retryDelayMs: delayMs } = context.settings;
-    await context.ledger.postponeWithdrawals({ ids: [only.id], reason: NOT_STORED, delayMs });
-  }
 }

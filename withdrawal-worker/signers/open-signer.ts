@@ -1,9 +1,9 @@
 /** A wallet's signer as the settings name it, behind the signer's own rules. */
 import { join } from "node:path";
-import type { Address } from "../../chain/address.js";
 import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
 import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
 import { PolicyFile } from "../../ledger/policy/policy-file.js";
+import type { HomeWallet } from "../../ledger/wallets/home-wallets.js";
 import { ConfigError } from "../../runtime/config/config.js";
 import type { WorkerConfig } from "../config.js";
 import { createCommandSigner } from "./command-signer.js";
@@ -17,8 +17,8 @@ export interface SignerParts
   extends Pick<SignerRules, "chainId" | "limits" | "totals" | "own" | "contractOf"> {
   readonly home: string;
   readonly settings: WorkerConfig["signer"];
-  /** The wallet's address, as its file names it. */
-  readonly wallet: Address;
+  /** Files and address of the wallet. */
+  readonly wallet: HomeWallet;
 }
 
 /** A signer and what ends it. */
@@ -47,7 +47,8 @@ export function openSigner(parts: SignerParts): OpenedSigner {
   return { signer, close: () => holder.close() };
 }
 
-function openHolder({ home, settings, wallet: address }: SignerParts): KeyHolder {
+function openHolder({ home, settings, wallet }: SignerParts): KeyHolder {
+  const { address } = wallet;
   const timeoutMs = settings["timeout-ms"];
   const { kind, url, command } = settings;
   if (kind === "web3signer") {
@@ -58,10 +59,7 @@ function openHolder({ home, settings, wallet: address }: SignerParts): KeyHolder
     if (command.length === 0) throw missing(home, "signer.command", "a program and its arguments");
     return createCommandSigner({ command, timeoutMs, address });
   }
-  return openKeystore({
-    keystore: join(home, "config", "hot-wallet.json"),
-    passphrase: join(home, "config", "hot-wallet.passphrase"),
-  });
+  return openKeystore(wallet);
 }
 
 function missing(home: string, key: string, allowed: string): ConfigError {

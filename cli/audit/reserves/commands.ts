@@ -1,9 +1,11 @@
 /** `causeway audit reserves`, `verify reserves` and `verify liability`. */
+import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { decryptKeystore, type WalletKey } from "../../../chain/keystore.js";
 import { atokenToToken } from "../../../chain/units.js";
 import { readLiabilities } from "../../../ledger/books/liabilities.js";
+import { readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
 import { loadGenesis } from "../../../node/settings/genesis.js";
 import { readSecretFile } from "../../../runtime/config/secret-file.js";
 import { amountText } from "../../amount-text.js";
@@ -63,9 +65,9 @@ export async function runAuditReserves(
     if (!/^[\x20-\x7e]{1,100}$/.test(nonce)) throw badOption("--nonce", nonce);
     const genesis = loadGenesis(options.genesis ?? homePaths(context.home).genesis);
     const keys = readKeys(context.home, options.keystore ?? []);
-    const made = await withLedgerAlone(context, ({ database, hotWallet }) =>
+    const made = await withLedgerAlone(context, ({ database }) =>
       withProofSource(context, options, async (source) => {
-        const books = await readLiabilities(database, { height: source.height, hotWallet });
+        const books = await readLiabilities(database, { height: source.height });
         return makeReserves({ source, books, keys, nonce });
       }),
     );
@@ -159,11 +161,13 @@ async function assertPartOf(
   throw new AuditError("NOT_PROVEN", message);
 }
 
-/** The home's hot wallet, where its key lies here, and those that are named. */
+/** The home's hot wallets, where their keys lie here, and those that are named. */
 function readKeys(home: string, keystores: readonly string[]): readonly WalletKey[] {
-  const { hotWallet, hotWalletPassphrase } = homePaths(home);
-  const named = keystores.map((path) => [path, path.replace(/\.json$/, ".passphrase")] as const);
-  return [[hotWallet, hotWalletPassphrase] as const, ...named].map(([keystore, passphrase]) =>
+  const named = keystores.map((keystore) => {
+    return { keystore, passphrase: keystore.replace(/\.json$/, ".passphrase") };
+  });
+  const ofHome = readHomeWallets(home).filter(({ passphrase }) => existsSync(passphrase));
+  return [...ofHome, ...named].map(({ keystore, passphrase }) =>
     decryptKeystore(readSecretFile(keystore), readSecretFile(passphrase)),
   );
 }

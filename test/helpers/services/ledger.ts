@@ -1,7 +1,9 @@
 /** An opened ledger on a database of its own, for tests. */
+import type { Address } from "../../../chain/address.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
+import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { createLogger } from "../../../runtime/process/logger.js";
 import { createTestDatabase } from "./postgres.js";
 
@@ -54,6 +56,22 @@ export async function openTestLedger(
       await drop();
     },
   };
+}
+
+/** Registers wallets as a process does at its start. */
+export async function registerTestWallets(
+  database: LedgerDatabase,
+  ...addresses: readonly Address[]
+): Promise<void> {
+  await registerWallets(
+    database,
+    addresses.map((address, index) => ({
+      address,
+      label: `wallet-${index}`,
+      operator: "test",
+      reason: "a wallet of the tests",
+    })),
+  );
 }
 
 /** The URL of a service's role on a database of the tests. */

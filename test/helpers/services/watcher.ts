@@ -1,4 +1,5 @@
 /** A deposit watcher on a fake chain and a ledger of its own, for tests. */
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/jso
 import { createMetrics } from "../../../runtime/process/metrics.js";
 import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { change, FakeChain, testAddress } from "../chains/fake-chain.js";
-import { openTestLedger, silentLog, type TestLedger } from "./ledger.js";
+import { openTestLedger, registerTestWallets, silentLog, type TestLedger } from "./ledger.js";
 import { until } from "../until.js";
 
 /** The hot wallet of every test. */
@@ -80,6 +81,7 @@ export class WatcherBench {
     await chain.start();
     const identity = { genesisHash: chain.genesisHash, chainId: 6940n };
     const ledger = await openTestLedger(identity, "watcher");
+    await registerTestWallets(ledger.database, HOT);
     const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 30_000 });
     const source = createDataApiClient({
       url: chain.url,
@@ -97,18 +99,28 @@ export class WatcherBench {
   }
 
   /** Starts a watcher; several may run at once. */
-  start(database: SqlDatabase = this.ledger.database, guard = this.guard): RunningWatcher {
+  start(
+    database: SqlDatabase = this.ledger.database,
+    guard = this.guard,
+    leaseMs = 3_000,
+  ): RunningWatcher {
     const watcher = new Watcher({
       database,
       guard,
       node: this.node,
       source: this.source,
-      book: new AddressBook(HOT),
+      book: new AddressBook(),
       tokens: NO_TOKENS,
       identity: { genesisHash: this.chain.genesisHash, chainId: 6940n },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
-      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+      options: {
+        pollIntervalMs: 20,
+        readsInFlight: 8,
+        staleHeadsAllowed: 3,
+        leaseMs,
+        owner: randomUUID(),
+      },
     });
     const controller = new AbortController();
     const faults: unknown[] = [];

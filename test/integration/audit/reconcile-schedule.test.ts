@@ -7,8 +7,9 @@ import {
   runReconcileLoop,
 } from "../../../deposit-watcher/reconcile-loop.js";
 import { bisectBreaks, divergenceText } from "../../../ledger/books/break-bisection.js";
-import { DEPOSIT_ADDRESSES, HOT_WALLET } from "../../../ledger/books/accounts.js";
+import { DEPOSIT_ADDRESSES, walletAccount } from "../../../ledger/books/accounts.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { lastRun } from "../../../ledger/books/reconcile-runs.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { createMetrics } from "../../../runtime/process/metrics.js";
@@ -33,7 +34,6 @@ const quiet = () => {
 const parts = () => ({
   database: bench.ledger.database,
   node: bench.node,
-  hotWallet: HOT,
   log: silentLog,
 });
 const chain = () => {
@@ -90,11 +90,15 @@ describe("a break", () => {
     const later = bench.chain.mine([second]);
     quiet();
     await bench.caughtUp();
-    const report = await reconcile(bench.ledger.database, chain(), HOT);
+    const report = await reconcile(
+      bench.ledger.database,
+      chain(),
+      await listWallets(bench.ledger.database),
+    );
     asked = 0;
     const found = await bisectBreaks(bench.ledger.database, chain(), report);
     expect(found).toMatchObject([
-      { account: HOT_WALLET, address: HOT, height, causes: [{ txHash: theft.hash }] },
+      { account: walletAccount(HOT), address: HOT, height, causes: [{ txHash: theft.hash }] },
     ]);
     expect(found.map(divergenceText)).toEqual([
       `${toChecksumAddress(HOT)} differs since block ${height}: ${theft.hash}`,
@@ -131,7 +135,7 @@ describe("a break", () => {
 
   it("from before the first watched block is said to be that", async () => {
     const line = {
-      account: HOT_WALLET,
+      account: walletAccount(HOT),
       breaks: [
         {
           address: STRANGER,

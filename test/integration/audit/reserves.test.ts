@@ -36,12 +36,19 @@ import {
 } from "../../../ledger/books/accounts.js";
 import { postJournals } from "../../../ledger/books/journal.js";
 import { readLiabilities, SUSPENSE_HOLDER } from "../../../ledger/books/liabilities.js";
+import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";
 import { proofNodeOf } from "../../helpers/chains/proof-node.js";
-import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
 
 const wallet = new Wallet(`0x${"11".repeat(32)}`);
+/** Key of a wallet that is added at the end. */
+const added = new Wallet(`0x${"22".repeat(32)}`);
 const HOT = parseAddress(wallet.address);
 const DEPOSITS = parseAddress(`0x${"5e".repeat(20)}`);
 const PAID = 1_000_000n;
@@ -68,10 +75,13 @@ beforeAll(async () => {
   };
   const fields = { type: 0, chainId: 6940, nonce: 0, gasLimit: 21_000, gasPrice: 25_000_000 };
   const payment = await wallet.signTransaction({ ...fields, to: DEPOSITS, value: PAID });
+  const funding = { ...fields, nonce: 1, to: added.address, value: PAID };
+  const funded = await wallet.signTransaction(funding);
   for (let height = 1; height <= HEIGHT + 2; height += 1) {
-    await chain.mine(height === 2 ? [payment] : []);
+    await chain.mine(height === 2 ? [payment, funded] : []);
   }
   ledger = await openTestLedger();
+  await registerTestWallets(ledger.owner, HOT);
   await fillBooks();
   made = await make();
 }, 120_000);
@@ -123,12 +133,12 @@ async function fillBooks(): Promise<void> {
   await owner.query(`UPDATE watch_cursor SET height = 5, block_hash = $1`, [`0x${"0".repeat(64)}`]);
 }
 
-async function make(): Promise<MadeReserves> {
-  const books = await readLiabilities(ledger.owner, { height: HEIGHT, hotWallet: HOT });
+async function make(signers = keys): Promise<MadeReserves> {
+  const books = await readLiabilities(ledger.owner, { height: HEIGHT });
   const headers = headerSource({ url: chain.url, oldestHeight: async () => 1, signal });
   const node = proofNodeOf(() => chain);
   const source = { node, headers, genesis, height: HEIGHT, signal };
-  return makeReserves({ source, books, keys, nonce: "auditor 7" });
+  return makeReserves({ source, books, keys: signers, nonce: "auditor 7" });
 }
 
 const verify = (contents: ReservesContents) =>
@@ -144,7 +154,6 @@ describe("liabilities", () => {
   it("are what is owed as of a block, on its way or in suspense included", async () => {
     const { liabilities, addresses } = await readLiabilities(ledger.owner, {
       height: HEIGHT,
-      hotWallet: HOT,
     });
     expect(liabilities).toEqual([
       { asset: "TOKEN", customerId: "alice", units: 700n },
@@ -155,9 +164,9 @@ describe("liabilities", () => {
       { address: HOT, role: "hot-wallet" },
       { address: DEPOSITS, role: "deposit-address" },
     ]);
-    await expect(
-      readLiabilities(ledger.owner, { height: 6, hotWallet: HOT }),
-    ).rejects.toMatchObject({ code: "HEIGHT_NOT_BOOKED" });
+    await expect(readLiabilities(ledger.owner, { height: 6 })).rejects.toMatchObject({
+      code: "HEIGHT_NOT_BOOKED",
+    });
   });
 });
 
@@ -288,5 +297,31 @@ describe("the commands", () => {
     expect(printed.at(-1)).toContain("other liabilities");
     expect(await check({ reserves: alice })).toBe(2);
     expect(await runVerifyReserves(shown, alice, { genesis: genesisFile }, warn)).toBe(2);
+  });
+});
+
+// Behind the others: from here on the ledger has more wallets.
+describe("of several wallets", () => {
+  it("every one that is signed for is proven and signs; a retired one stands for nothing", async () => {
+    const second = parseAddress(added.address);
+    const third = parseAddress(`0x${"7d".repeat(20)}`);
+    await registerTestWallets(ledger.owner, HOT, second, third);
+    const word = { operator: "test", reason: "the key is old" };
+    await drainWallet(ledger.owner, third, word);
+    const empty = { balanceAtoken: 0n, dustAtoken: 0n, force: false };
+    await retireWallet(ledger.owner, third, { ...word, ...empty });
+    await expect(make()).rejects.toThrow(second);
+    const secondKey = { address: second, privateKey: Buffer.from("22".repeat(32), "hex") };
+    const { contents } = await make([...keys, secondKey]);
+    const proven = await verify(contents);
+    expect(proven).toMatchObject({ accounts: 3, wallets: 2, owedAtoken: 935n });
+    const states = await Promise.all(
+      [HOT, second, DEPOSITS].map((address) => chain.chain.view.proof(address, [], HEIGHT, signal)),
+    );
+    const held = states.map(({ account }) => account.balanceAtoken);
+    expect(held[1]).toBe(PAID);
+    expect(proven.reservesAtoken).toBe(held.reduce((sum, units) => sum + units, 0n));
+    const signatures = contents.signatures.filter(({ address }) => address === HOT);
+    await expect(verify({ ...contents, signatures })).rejects.toMatchObject({ code: "NOT_PROVEN" });
   });
 });

@@ -47,7 +47,10 @@ describe("causeway reconcile", () => {
     expect(await runReconcile(command(true))).toBe(0);
     const report = JSON.parse(printed.join(""));
     expect(report).toMatchObject({ clean: true, height: 1, behindBlocks: 0 });
-    expect(report.lines[0]).toMatchObject({ account: "asset:hot_wallet", chainAtoken: "1000000" });
+    expect(report.lines[0]).toMatchObject({
+      account: `asset:wallet:${HOT}`,
+      chainAtoken: "1000000",
+    });
   });
 
   it("exits 1 right after coins left the hot wallet, naming transaction and amount", async () => {

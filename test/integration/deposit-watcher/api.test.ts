@@ -12,7 +12,6 @@ import { createMetrics } from "../../../runtime/process/metrics.js";
 import { silentLog } from "../../helpers/services/ledger.js";
 import {
   derivation,
-  HOT,
   type RunningWatcher,
   STRANGER,
   WatcherBench,
@@ -36,7 +35,7 @@ beforeAll(async () => {
     routes: createDepositRoutes({
       database: bench.ledger.database,
       derivation,
-      chain: { node: bench.node, source: bench.source, watched: new AddressBook(HOT) },
+      chain: { node: bench.node, source: bench.source, watched: new AddressBook() },
       guard: bench.guard,
       tokens: [],
       headHeight: () => running.watcher.status.headHeight,

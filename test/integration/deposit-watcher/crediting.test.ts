@@ -232,7 +232,7 @@ describe("the hot wallet", () => {
     await bench.caughtUp();
     expect(await bench.accountAtoken("equity:opening_capital")).toBe(-1_000_000n);
     expect(await bench.accountAtoken("liability:suspense")).toBe(-77n);
-    expect(await bench.accountAtoken("asset:hot_wallet")).toBe(1_000_077n);
+    expect(await bench.accountAtoken(`asset:wallet:${HOT}`)).toBe(1_000_077n);
   });
 
   it("freezes signing at an outflow nobody asked for, and keeps crediting", async () => {
@@ -255,7 +255,7 @@ describe("the hot wallet", () => {
       { wallet: HOT, tx_hash: theft.hash, amount_units: "1000", fee_atoken: "21", height: "1" },
     ]);
     expect(await bench.deposits()).toEqual(["1-1-3 alice credited 4"]);
-    expect(await bench.accountAtoken("asset:hot_wallet")).toBe(1_000_000n);
+    expect(await bench.accountAtoken(`asset:wallet:${HOT}`)).toBe(1_000_000n);
   });
 });
 

@@ -39,7 +39,7 @@ beforeAll(async () => {
   const entry = await bench.register("alice");
   alice = entry.address;
   running = bench.start();
-  const book = new AddressBook(HOT);
+  const book = new AddressBook();
   book.add([entry]);
   const chain = { node: nodeOf(bench), source: bench.source, watched: book };
   server = createHttpServer({

@@ -7,6 +7,7 @@ import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile } from "../../../ledger/books/reconcile.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { silentLog } from "../../helpers/services/ledger.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { HOT, OPENING_ATOKEN, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
 
 /** What the hot wallet holds after its past: 500 came, 200 and a fee of 21 went. */
@@ -27,7 +28,7 @@ function begin(startHeight: string, signal = new AbortController().signal): Prom
   const identity = { genesisHash: bench.chain.genesisHash, chainId: 6940n };
   const { node, ledger } = bench;
   const { database } = ledger;
-  const settings = { identity, hotWallet: HOT, startHeight, log: silentLog, signal };
+  const settings = { identity, startHeight, log: silentLog, signal };
   return beginWatch({ database, node, ...settings });
 }
 
@@ -35,7 +36,7 @@ const cursorHeight = async () => (await readCursor(bench.ledger.database)).heigh
 
 async function report() {
   const chain = createReconcileChain(bench.node, new AbortController().signal);
-  return reconcile(bench.ledger.database, chain, HOT);
+  return reconcile(bench.ledger.database, chain, await listWallets(bench.ledger.database));
 }
 
 describe("a ledger that has seen no block", () => {

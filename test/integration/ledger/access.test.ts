@@ -76,7 +76,7 @@ beforeAll(async () => {
       derivation,
       guard: await LedgerGuard.open({ database: ledger.database, home, reporter: "test" }),
       tokens: [],
-      chain: { node, source, watched: new AddressBook(HOT) },
+      chain: { node, source, watched: new AddressBook() },
       headHeight: () => 7,
       onRegistered: () => undefined,
     }),

@@ -8,6 +8,7 @@ import {
 } from "../../../ledger/database.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
 import { openTestLedger, silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { createTestDatabase } from "../../helpers/services/postgres.js";
 
 const { signal } = new AbortController();
@@ -86,6 +87,9 @@ describe("opening the ledger", () => {
     );
     await former.close();
     const database = await openLedger({ ...options, identity: TEST_IDENTITY });
+    expect(await listWallets(database)).toMatchObject([
+      { address: wallet, status: "active", fromHeight: 0, pastBooked: true },
+    ]);
     const [slot] = await database.query(
       `SELECT s.fee_reserved_atoken, s.replaced, a.kind, w.cancel_cause
          FROM nonce_slot s JOIN withdrawal_attempt a ON a.slot_id = s.id

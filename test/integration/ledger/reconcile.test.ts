@@ -13,6 +13,7 @@ import {
 import { postJournal } from "../../../ledger/books/journal.js";
 import { reconcile, type ReconcileReport } from "../../../ledger/books/reconcile.js";
 import { settleSlots } from "../../../ledger/withdrawals/slot-outcomes.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { createReconcileChain } from "../../../rpc-client/reconcile-chain.js";
 import { derivation, HOT, STRANGER, WatcherBench } from "../../helpers/services/watcher.js";
@@ -26,8 +27,9 @@ afterEach(() => bench.close());
 const { signal } = new AbortController();
 const alice = parseCustomerId("alice");
 
-function run(): Promise<ReconcileReport> {
-  return reconcile(bench.ledger.owner, createReconcileChain(bench.node, signal), HOT);
+async function run(): Promise<ReconcileReport> {
+  const wallets = await listWallets(bench.ledger.owner);
+  return reconcile(bench.ledger.owner, createReconcileChain(bench.node, signal), wallets);
 }
 
 /** Credits alice with 1,000 and lets nothing wait. */
@@ -47,7 +49,8 @@ it("never takes a missing balance for zero, or for its neighbour's", async () =>
     ...chain,
     balances: async (queries) => (await chain.balances(queries)).slice(0, -1),
   };
-  await expect(reconcile(bench.ledger.database, short, HOT)).rejects.toMatchObject({
+  const wallets = await listWallets(bench.ledger.database);
+  await expect(reconcile(bench.ledger.database, short, wallets)).rejects.toMatchObject({
     code: "MISSING_ANSWER",
   });
 });
@@ -179,6 +182,7 @@ describe("reconcile", () => {
     await bench.ledger.owner.query(`UPDATE withdrawal SET status = 'included'`);
     const receipt = {
       slotId: slot?.id ?? "",
+      wallet: HOT,
       withdrawalId: toWithdrawalId("w1"),
       hash: cancel.hash,
       blockNumber: height,

@@ -10,6 +10,7 @@ import { commitBlockStep } from "../../../ledger/deposits/deposits.js";
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { appendEvents, listEvents } from "../../../ledger/events.js";
+import { acquireWatchLease } from "../../../ledger/deposits/watch-lease.js";
 import { openIncident, recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/recovery/home-mark.js";
 import { LedgerGuard, openRecovery } from "../../../ledger/recovery/ledger-guard.js";
@@ -178,7 +179,9 @@ describe("a ledger and what its home remembers", () => {
     const from = await readCursor(older);
     await (await guardOf(older)).check();
     const step = { from, height: 0, blockHash: TEST_IDENTITY.genesisHash };
-    const nothing = { deposits: [], walletInflows: [], outflows: [] };
+    const lease = await acquireWatchLease(older, { owner: "test", leaseMs: 60_000 });
+    if (lease === undefined) throw new Error("no lease");
+    const nothing = { lease, walletCount: 0, deposits: [], walletInflows: [], outflows: [] };
     const booked = commitBlockStep(older, { ...step, ...nothing }, () => false);
     await expect(booked).rejects.toMatchObject({ code: "RECOVERY" });
     expect(await readCursor(older)).toEqual(from);

@@ -13,7 +13,7 @@ import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { silentLog } from "../../helpers/services/ledger.js";
-import { freshAddress, House, WALLET } from "../withdrawal-worker/house.js";
+import { freshAddress, House } from "../withdrawal-worker/house.js";
 import { APPROVERS, policyOf, signatureOf } from "./terms.js";
 
 let house: House;
@@ -38,7 +38,6 @@ beforeAll(async () => {
         isStopped: () => isStopped,
         clock: systemClock,
       }),
-      wallet: WALLET,
       policy,
       chainId: FAKE_CHAIN_ID,
       tokens: [],

@@ -7,7 +7,7 @@ import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { NATIVE_ASSET, parseCustomerId } from "../../../ledger/books/accounts.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
-import { Desk, destination, TOKEN, WALLET } from "./desk.js";
+import { Desk, destination, TOKEN } from "./desk.js";
 import { ANY_REQUEST } from "../../helpers/signing.js";
 
 let desk: Desk;
@@ -44,7 +44,6 @@ async function requestUntil(key: string, expiresAtMs: number): Promise<Withdrawa
         destination: destination(1),
         destinationText: destination(1),
         amountUnits: 4n * TOKEN,
-        wallet: WALLET,
         expiresAtMs,
       },
     ],

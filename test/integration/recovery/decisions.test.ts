@@ -46,7 +46,7 @@ describe("decisions about the books", () => {
     const after = await reconcile();
     expect(after.code).toBe(0);
     expect(after.text).toContain(
-      `decided (1): ${hash} in block 1: 3 from asset:hot_wallet to asset:break, by ann: ` +
+      `decided (1): ${hash} in block 1: 3 from asset:wallet:${WALLET} to asset:break, by ann: ` +
         "the auditor asked",
     );
     expect(await totals("asset:break")).toBe(3n * TOKEN);
@@ -106,7 +106,7 @@ describe("decisions about the books", () => {
     const refused: readonly (readonly [string, string, readonly string[]])[] = [
       ["already", "inflow-1", sides(suspense, alice, TOKEN)],
       ["below zero", "k1", sides(alice, suspense, 9n * TOKEN)],
-      ["evidence", "k2", sides("asset:break", "asset:hot_wallet", 1n)],
+      ["evidence", "k2", sides("asset:break", `asset:wallet:${WALLET}`, 1n)],
       ["one of", "k3", sides("asset:nowhere", "asset:break", 1n)],
       ["does not know", "k4", sides(suspense, "liability:customer:nobody", 1n)],
       ["same account", "k5", sides(suspense, suspense, 1n)],

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
@@ -27,6 +27,8 @@ import {
 import { readCursor } from "../../../ledger/deposits/watch-cursor.js";
 import { openIncident } from "../../../ledger/incidents.js";
 import { grantLedgerRoles } from "../../../ledger/roles.js";
+import { foundInHome, readHomeWallets } from "../../../ledger/wallets/home-wallets.js";
+import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
@@ -42,6 +44,8 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
+import type { LaneKey } from "../../../withdrawal-worker/lanes.js";
+import { signerWithoutKey } from "../../../withdrawal-worker/wallet-keys.js";
 import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { change, FAKE_CHAIN_ID, FakeChain, testAddress } from "../../helpers/chains/fake-chain.js";
@@ -53,7 +57,8 @@ import { until } from "../../helpers/until.js";
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;
 
-const KEY = keccak256(Buffer.from("hot wallet of the recovery tests"));
+/** Key of the first hot wallet. */
+export const KEY = keccak256(Buffer.from("hot wallet of the recovery tests"));
 
 /** The hot wallet. */
 export const WALLET = privateKeyToAddress(KEY);
@@ -81,7 +86,8 @@ const GAS = {
 const LANE: LaneSettings = {
   batchSize: 50,
   maxLiveSlots: 4_096,
-  scanIntervalMs: 50,
+  // Long enough that no request is overdue for its payer within a test.
+  scanIntervalMs: 10_000,
   pollIntervalMs: 20,
   rebroadcastIntervalMs: 1_000,
   retryDelayMs: 1_000,
@@ -105,12 +111,14 @@ export class Desk {
   readonly signal = new AbortController().signal;
   /** Further variables of the commands that are typed. */
   readonly env: Record<string, string> = {};
+  /** Of lanes that are made from now on. */
+  leaseMs = LANE.leaseMs;
   readonly #drops: (() => Promise<void>)[] = [];
   readonly #opened: LedgerDatabase[] = [];
   #database: LedgerDatabase | undefined;
   #watcher: LedgerDatabase | undefined;
   #worker: LedgerDatabase | undefined;
-  #lane: Lane | undefined;
+  readonly #lanes = new Map<Address, Lane>();
   #url = "";
   #nowMs = 1_000_000;
 
@@ -180,13 +188,15 @@ export class Desk {
   /** Every process ends, and starts again on this database. */
   async useDatabase(url: string): Promise<void> {
     this.#url = url;
-    this.#lane = undefined;
+    this.#lanes.clear();
     const owner = await this.#open(url);
     // A backup holds the rights of its roles as rows of another database: they are given anew.
     await grantLedgerRoles(owner, TEST_PASSWORDS);
     this.#database = owner;
     this.#watcher = await this.#open(roleUrl(url, "watcher"));
     this.#worker = await this.#open(roleUrl(url, "worker"));
+    const found = readHomeWallets(this.home).map((wallet) => foundInHome(wallet, "test"));
+    await registerWallets(this.#watcher, found);
   }
 
   async #open(url: string): Promise<LedgerDatabase> {
@@ -230,12 +240,19 @@ export class Desk {
       guard,
       node: createEvmClient(rpc),
       source,
-      book: new AddressBook(WALLET),
+      book: new AddressBook(),
       tokens: NO_TOKENS,
       identity: { genesisHash: this.chain.genesisHash, chainId: FAKE_CHAIN_ID },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
-      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+      options: {
+        pollIntervalMs: 20,
+        readsInFlight: 8,
+        staleHeadsAllowed: 3,
+        // A backup holds the lease of the watcher of then, as below.
+        leaseMs: 1_000,
+        owner: randomUUID(),
+      },
     });
     const controller = new AbortController();
     const faults: unknown[] = [];
@@ -244,7 +261,8 @@ export class Desk {
       watcher.run(controller.signal).catch(note),
       watcher.runBackfills(controller.signal).catch(note),
     ];
-    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled LIMIT 1`;
+    const waiting = `SELECT 1 FROM deposit_address WHERE NOT backfilled
+                      UNION ALL SELECT 1 FROM wallet WHERE NOT past_booked LIMIT 1`;
     try {
       await until(
         async () => {
@@ -263,37 +281,78 @@ export class Desk {
     }
   }
 
-  /** The worker's lane; a new one after each change of the database. */
+  /** The first wallet's lane; a new one after each change of the database. */
   lane(): Lane {
-    const database = present(this.#worker, "a database");
-    this.#lane ??= new Lane(
-      {
-        ledger: createLaneLedger(database),
-        guard: createLaneGuard({ database, wallet: WALLET, log: silentLog }),
-        node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
-          chainId: FAKE_CHAIN_ID,
-          genesisHash: this.chain.genesisHash,
-        }),
-        ...laneRules({
-          privateKey: KEY,
-          chainId: FAKE_CHAIN_ID,
-          limits: { gasPriceCapAtoken: GAS.priceCapAtoken, gasLimitMax: GAS.limitMax },
-          sql: database,
-        }),
+    return this.laneOf(KEY);
+  }
+
+  /** The lane of a key's wallet, or, where the home lacks the key, of the wallet alone. */
+  laneOf(key: Uint8Array, hasKey = true): Lane {
+    const wallet = privateKeyToAddress(key);
+    const known = this.#lanes.get(wallet);
+    if (known !== undefined) return known;
+    const { signer } = this.rulesOf(key);
+    const lane = this.makeLane(wallet, {
+      signer: hasKey ? signer : signerWithoutKey(wallet),
+      hasKey: () => hasKey,
+    });
+    this.#lanes.set(wallet, lane);
+    return lane;
+  }
+
+  /** In the role of the worker. */
+  get workerDatabase(): LedgerDatabase {
+    return present(this.#worker, "a database");
+  }
+
+  /** Signer and rules over a key. */
+  rulesOf(key: Uint8Array) {
+    return laneRules({
+      privateKey: key,
+      chainId: FAKE_CHAIN_ID,
+      limits: { gasPriceCapAtoken: GAS.priceCapAtoken, gasLimitMax: GAS.limitMax },
+      sql: this.workerDatabase,
+    });
+  }
+
+  /** A lane of a wallet with a name of its own. */
+  makeLane(wallet: Address, key: LaneKey, settings: Partial<LaneSettings> = {}): Lane {
+    const database = this.workerDatabase;
+    const { policy, killSwitch, screener } = this.rulesOf(KEY);
+    const parts = {
+      policy,
+      killSwitch,
+      screener,
+      ledger: createLaneLedger(database),
+      guard: createLaneGuard({ database, wallet, log: silentLog }),
+      node: createWalletNode(createJsonRpcClient({ url: this.chain.url, timeoutMs: 5_000 }), {
         chainId: FAKE_CHAIN_ID,
-        settings: LANE,
-        clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
-        log: silentLog,
-      },
-      randomUUID(),
-    );
-    return this.#lane;
+        genesisHash: this.chain.genesisHash,
+      }),
+      chainId: FAKE_CHAIN_ID,
+      settings: { ...LANE, leaseMs: this.leaseMs, ...settings },
+      clock: { nowMs: () => this.#nowMs, monotonicMs: () => this.#nowMs },
+      log: silentLog,
+    };
+    return new Lane(Object.assign(key, parts), randomUUID());
+  }
+
+  /** A keystore of the home, as far as no key is needed: the file that names its wallet. */
+  writeKeystore(name: string, wallet: Address): void {
+    const file = join(this.home, "config", name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ address: wallet }));
+  }
+
+  /** Every process of the home ends and starts again. */
+  restart(): Promise<void> {
+    return this.useDatabase(this.#url);
   }
 
   /** Rounds of the worker, a block after each: what is accepted is paid and booked. */
-  async work(rounds = 4): Promise<void> {
+  async work(rounds = 4, lanes: readonly Lane[] = [this.lane()]): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
-      await this.lane().runRound(this.signal);
+      await Promise.all(lanes.map((lane) => lane.runRound(this.signal)));
       this.chain.mine();
       this.#nowMs += 2_000;
     }
@@ -306,7 +365,7 @@ export class Desk {
     readonly amountAtoken: bigint;
   }): Promise<Withdrawal> {
     const [outcome] = await acceptWithdrawals(
-      present(this.#worker, "a database"),
+      this.workerDatabase,
       [
         {
           idempotencyKey: fields.key,
@@ -315,7 +374,6 @@ export class Desk {
           destination: fields.to,
           destinationText: fields.to,
           amountUnits: fields.amountAtoken,
-          wallet: WALLET,
         },
       ],
       ANY_REQUEST,

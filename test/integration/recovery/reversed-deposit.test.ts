@@ -4,7 +4,7 @@ import { parseHash32 } from "../../../chain/hex.js";
 import { explainTransaction } from "../../../deposit-watcher/explanation.js";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
-import { Desk, TOKEN, WALLET } from "./desk.js";
+import { Desk, TOKEN } from "./desk.js";
 
 let desk: Desk;
 
@@ -33,11 +33,9 @@ describe("a deposit that was reversed", () => {
       areMined: (hashes: readonly string[]) => Promise.resolve(hashes.map(() => false)),
     };
     // More than a plan holds is refused, never cut: the cursor would go back over all of it.
-    const cut = planRewind(desk.database, chain, WALLET, { maxRows: 0 });
+    const cut = planRewind(desk.database, chain, { maxRows: 0 });
     await expect(cut).rejects.toMatchObject({ code: "RECOVERY" });
-    expect((await planRewind(desk.database, chain, WALLET, { maxRows: 1 }))?.deposits).toHaveLength(
-      1,
-    );
+    expect((await planRewind(desk.database, chain, { maxRows: 1 }))?.deposits).toHaveLength(1);
     await desk.causeway("recover", "--apply");
     await desk.watch();
     expect(await desk.availableAtoken("bob")).toBe(0n);
@@ -46,7 +44,11 @@ describe("a deposit that was reversed", () => {
       database: desk.database,
       node: { transactionStatus: nobody, getTransactionReceipt: nobody },
       source: { block: nobody, close: () => undefined },
-      watched: { customerOf: () => undefined, assetOf: () => undefined, hotWallet: WALLET },
+      watched: {
+        customerOf: () => undefined,
+        assetOf: () => undefined,
+        walletFrom: () => undefined,
+      },
     };
     const hash = parseHash32(row?.tx_hash);
     const { code, deposits } = await explainTransaction(parts, hash, { signal: desk.signal });

@@ -295,7 +295,7 @@ describe("deposits on a real chain", () => {
     await bench.caughtUp();
     const rows = await bench.ledger.owner.query<{ credit: string; amount: string }>(
       `SELECT credit, amount_units::text AS amount FROM posting
-        WHERE debit = 'asset:hot_wallet' AND asset = 'PLAIN'`,
+        WHERE is_wallet_account(debit) AND asset = 'PLAIN'`,
     );
     expect(rows).toEqual([{ credit: "liability:suspense", amount: "900" }]);
   });
@@ -392,7 +392,7 @@ describe("a deposit of a token", () => {
   async function explain(hash: Hash32) {
     const { database, node, source } = bench;
     const known = {
-      hotWallet: WALLET,
+      walletFrom: (address: Address) => (address === WALLET ? 0 : undefined),
       assetOf: () => undefined,
       customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
     };

@@ -27,7 +27,13 @@ import type { SqlDatabase } from "../../../runtime/sql/sql.js";
 import { TokenRegistry } from "../../../sidecar/rosetta/token-registry.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
-import { openTestLedger, silentLog, type TestLedger } from "../../helpers/services/ledger.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  silentLog,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { type CompiledContract, compileFixture } from "../../helpers/solidity.js";
 import { until } from "../../helpers/until.js";
@@ -136,6 +142,7 @@ export class TokenBench {
     await online.server.start();
     const genesisHash = chain.chain.view.genesis().block.hash;
     const ledger = await openTestLedger({ chainId: 6940n, genesisHash }, "watcher");
+    await registerTestWallets(ledger.database, WALLET);
     const rpc = createJsonRpcClient({ url: chain.url, timeoutMs: 30_000 });
     const source = createDataApiClient({
       url: `http://127.0.0.1:${online.server.port}`,
@@ -154,7 +161,7 @@ export class TokenBench {
   async watch(): Promise<TokenBook> {
     const { node, source, database } = this;
     const signal = this.#stop.signal;
-    const parts = { database, node, hotWallet: WALLET, log: silentLog };
+    const parts = { database, node, log: silentLog };
     const tokens = await TokenBook.open(parts, TOKENS, { signal });
     const guard = await LedgerGuard.open({ database, home: this.home, reporter: "test" });
     const watcher = new Watcher({
@@ -162,12 +169,18 @@ export class TokenBench {
       guard,
       node,
       source,
-      book: new AddressBook(WALLET, tokens.assets()),
+      book: new AddressBook(tokens.assets()),
       tokens,
       identity: { chainId: 6940n, genesisHash: this.chain.chain.view.genesis().block.hash },
       log: silentLog,
       metrics: createWatcherMetrics(createMetrics({ processMetrics: false })),
-      options: { pollIntervalMs: 20, readsInFlight: 8, staleHeadsAllowed: 3 },
+      options: {
+        pollIntervalMs: 20,
+        readsInFlight: 8,
+        staleHeadsAllowed: 3,
+        leaseMs: 60_000,
+        owner: "bench",
+      },
     });
     const note = (error: unknown) => void this.faults.push(error);
     this.#loops = [watcher.run(signal).catch(note), watcher.runBackfills(signal).catch(note)];
@@ -228,8 +241,9 @@ export class TokenBench {
   }
 
   /** Ledger against chain, as the command does it. */
-  reconcile() {
-    return reconcile(this.ledger.owner, createReconcileChain(this.node, this.#stop.signal), WALLET);
+  async reconcile() {
+    const chain = createReconcileChain(this.node, this.#stop.signal);
+    return reconcile(this.ledger.owner, chain, await listWallets(this.ledger.owner));
   }
 
   async close(): Promise<void> {

@@ -20,17 +20,18 @@ import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
 import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js";
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
-import { readWalletTransactions } from "../../../cli/commands/wallet-transactions.js";
+import { readWalletTransactions } from "../../../cli/commands/wallets/wallet-transactions.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
 import { declareRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import { freezeRecovered } from "../../../ledger/recovery/recovered-payments.js";
 import { applyRecovery } from "../../../ledger/recovery/recovery.js";
 import { planRecovery, type RecoveryChain } from "../../../ledger/recovery/recovery-plan.js";
+import { listWallets } from "../../../ledger/wallets/wallet.js";
+import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { copyTestDatabase } from "../../helpers/services/postgres.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { freshAddress, House, requestOf, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
-import { ANY_REQUEST, laneRules } from "../../helpers/signing.js";
 import { callOf, contractAt, ISSUER, THIEF, TokenBench, TOKENS } from "./token-bench.js";
 
 const { signal } = new AbortController();
@@ -195,12 +196,17 @@ describe("withdrawals of tokens", () => {
     await declareRecovery(restored, { reason: "a backup", operator: "test" });
     const chain: RecoveryChain = {
       headHeight: () => bench.node.blockNumber({ signal }),
-      nonceAt: (at) => bench.node.getTransactionCount(WALLET, at, { signal }),
-      transactions: (range) => readWalletTransactions(bench.node, WALLET, { ...range, signal }),
+      nonceAt: (wallet, at) => bench.node.getTransactionCount(wallet, at, { signal }),
+      transactions: (wallet, range) =>
+        readWalletTransactions(bench.node, wallet, { ...range, signal }),
       hasActivity: async () => false,
       addressAt: (index) => derivation.addressAt(index),
     };
-    const plan = await planRecovery({ database: restored, chain, wallet: WALLET });
+    const plan = await planRecovery({
+      database: restored,
+      chain,
+      wallets: await listWallets(restored),
+    });
     if (plan === undefined) throw new Error("nothing to recover");
     await applyRecovery(restored, plan, "test");
     const [found] = await restored.query<{ hash: string }>(

@@ -4,8 +4,10 @@ import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { getAddress } from "ethers";
 import request from "supertest";
+import { toChecksumAddress } from "../../../chain/address.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import { freezeSigning, releaseSigning } from "../../../ledger/withdrawals/signing-freeze.js";
 import { acceptWithdrawals } from "../../../ledger/withdrawals/withdrawals.js";
 import { singleKeyAccess } from "../../../runtime/http/http-access.js";
 import { createHttpServer, type HttpServer } from "../../../runtime/http/http-server.js";
@@ -16,6 +18,8 @@ import type { Sql } from "../../../runtime/sql/sql.js";
 import { SqlError } from "../../../runtime/sql/sql-errors.js";
 import { AcceptQueue } from "../../../withdrawal-worker/api/accept-queue.js";
 import { createWithdrawalRoutes } from "../../../withdrawal-worker/api/routes.js";
+import { createWalletRoutes } from "../../../withdrawal-worker/api/wallet-routes.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
 import { mapWithdrawalError } from "../../../withdrawal-worker/api/api-errors.js";
 import {
   registerWorkerFigures,
@@ -30,30 +34,32 @@ let server: HttpServer;
 const API_KEY = "the key of the tests";
 const bearer = { Authorization: "Bearer k3y" };
 
-const policy = { current: async () => house.files.policy };
 /** Contract of a listed token, of which nobody has any. */
 const GOLD = freshAddress();
 
+const policy = { current: async () => house.files.policy };
 function createServer(minimumAtoken = 0n, keyedMetrics?: Metrics): HttpServer {
   return createHttpServer({
     name: "withdrawal-api",
     apiSpecPath: resolve("openapi/withdrawal.yaml"),
     listen: { host: "127.0.0.1", port: 0 },
-    routes: createWithdrawalRoutes({
-      database: house.database,
-      accept: new AcceptQueue(house.database, {
-        onAccepted: () => undefined,
-        minimumAtoken,
+    routes: [
+      ...createWithdrawalRoutes({
+        database: house.database,
+        accept: new AcceptQueue(house.database, {
+          onAccepted: () => undefined,
+          minimumAtoken,
+          policy,
+          isStopped: () => false,
+          clock: systemClock,
+        }),
         policy,
-        isStopped: () => false,
-        clock: systemClock,
+        chainId: 6940n,
+        tokens: [{ symbol: "GOLD", contract: GOLD }],
+        onCancelled: () => undefined,
       }),
-      wallet: WALLET,
-      policy,
-      chainId: 6940n,
-      tokens: [{ symbol: "GOLD", contract: GOLD }],
-      onCancelled: () => undefined,
-    }),
+      ...createWalletRoutes(house.database),
+    ],
     access: singleKeyAccess("k3y"),
     mapError: mapWithdrawalError,
     readiness: () => ({ ready: true }),
@@ -117,6 +123,7 @@ describe("POST /v1/withdrawals", () => {
       status: "accepted",
       reason: null,
       expiresAt: null,
+      wallet: null,
       nonce: null,
       feeUnits: "0",
       approvalsNeeded: 0,
@@ -415,6 +422,51 @@ describe("requests in one commit", () => {
   });
 });
 
+describe("the wallets", () => {
+  it("are listed with what they hold, what is on its way and who works for them", async () => {
+    const ask = () => request(base()).get("/v1/wallets").set(bearer);
+    const fresh = await ask();
+    expect(fresh.status).toBe(200);
+    expect(fresh.body.wallets).toEqual([
+      {
+        address: toChecksumAddress(WALLET),
+        label: "wallet-0",
+        status: "active",
+        since: expect.stringMatching(/Z$/),
+        reason: "a wallet of the tests",
+        balanceAtoken: null,
+        balanceHeight: null,
+        reservedAtoken: "0",
+        freeAtoken: "0",
+        nextNonce: null,
+        openSlots: 0,
+        oldestSlot: null,
+        frozen: false,
+        frozenReason: null,
+        leaseHolder: null,
+      },
+    ]);
+    const { body } = await post(bodyOf());
+    const context = house.context();
+    await new Lane(context, "host:1:worker").runRound(house.signal);
+    await freezeSigning(house.database, WALLET, "a drill");
+    const [wallet] = (await ask()).body.wallets;
+    expect(wallet).toMatchObject({
+      balanceAtoken: (1_000n * TOKEN).toString(),
+      frozen: true,
+      frozenReason: "a drill",
+      leaseHolder: "host:1:worker",
+    });
+    expect(wallet.openSlots).toBeGreaterThan(0);
+    expect(wallet.nextNonce).toBe(wallet.openSlots);
+    expect(wallet.oldestSlot).toMatchObject({ nonce: 0 });
+    expect(BigInt(wallet.freeAtoken) + BigInt(wallet.reservedAtoken)).toBe(1_000n * TOKEN);
+    const paying = await request(base()).get(`/v1/withdrawals/${body.id}`).set(bearer);
+    expect(paying.body.wallet).toBe(toChecksumAddress(WALLET));
+    await releaseSigning(house.database, WALLET, "a drill");
+  });
+});
+
 describe("the metrics", () => {
   it("tell withdrawals by status, age, flight and freeze, and survive a lost database", async () => {
     const metrics = createMetrics({ processMetrics: false });
@@ -425,15 +477,17 @@ describe("the metrics", () => {
           ? Promise.reject(new SqlError("DATABASE_UNAVAILABLE", "gone", { retriable: true }))
           : house.database.query(text, values),
     };
-    registerWorkerFigures(metrics, { database, wallet: WALLET });
-    registerWorkerHealth(metrics, { laneStatus, isQueueOpen: () => false });
+    registerWorkerFigures(metrics, database);
+    const walletStatus = "active" as const;
+    const laneStatuses = () => [{ wallet: WALLET, hasKey: true, walletStatus, ...laneStatus() }];
+    registerWorkerHealth(metrics, { laneStatuses, isQueueOpen: () => false });
     const { body } = await post(bodyOf());
     const page = await metrics.page();
     expect(page).toMatch(/causeway_withdrawals\{status="accepted"\} [1-9]/);
     expect(page).toMatch(/causeway_withdrawals_oldest_open_age_seconds [0-9]/);
-    expect(page).toContain("causeway_withdrawals_in_flight 3");
-    expect(page).toContain("causeway_withdrawal_lane_stalled_seconds 4");
-    expect(page).toContain("causeway_signing_frozen 1");
+    expect(page).toContain(`causeway_withdrawals_in_flight{wallet="${WALLET}"} 3`);
+    expect(page).toContain(`causeway_withdrawal_lane_stalled_seconds{wallet="${WALLET}"} 4`);
+    expect(page).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
     expect(page).toContain("causeway_withdrawal_queue_open 0");
     expect(page).toContain('causeway_withdrawals_ended_total{status="cancelled"} 0');
     await cancelWithdrawal(house.database, body.id, "for the metrics");
@@ -444,12 +498,12 @@ describe("the metrics", () => {
     isDown = true;
     const later = await metrics.page();
     expect(later).not.toContain('status="accepted"');
-    expect(later).toContain("causeway_signing_frozen 1");
+    expect(later).toContain(`causeway_signing_frozen{wallet="${WALLET}"} 1`);
   });
 
   it("tell their business to nobody without the key", async () => {
     const keyedMetrics = createMetrics({ processMetrics: false });
-    registerWorkerFigures(keyedMetrics, { database: house.database, wallet: WALLET });
+    registerWorkerFigures(keyedMetrics, house.database);
     const keyed = createServer(0n, keyedMetrics);
     await keyed.start();
     const ask = (headers: Record<string, string>) =>

@@ -152,7 +152,7 @@ describe("a worker that is killed", () => {
       held: 0n,
     });
     const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
-    expect(500n * TOKEN - (await house.accountAtoken("asset:hot_wallet"))).toBe(spent);
+    expect(500n * TOKEN - (await house.accountAtoken(`asset:wallet:${WALLET}`))).toBe(spent);
     worker.child.kill("SIGTERM");
     expect(await worker.ended).toBe("0");
   });

@@ -49,7 +49,7 @@ async function pass(lane: Lane, options: { rounds: number; stepMs: number }): Pr
 /** What the wallet spent on the chain is what the books say that it spent. */
 async function expectEvenBooks(): Promise<void> {
   const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
-  expect(100n * TOKEN - (await house.accountAtoken("asset:hot_wallet"))).toBe(spent);
+  expect(100n * TOKEN - (await house.accountAtoken(`asset:wallet:${WALLET}`))).toBe(spent);
 }
 
 describe("the limit of the node", () => {
@@ -501,7 +501,7 @@ describe("payouts to code", () => {
   /** Bob's coins were funded beyond alice's hundred. */
   async function expectEvenBooksWithBob(): Promise<void> {
     const fees = (await house.accountAtoken("expense:network_fee")) * -1n;
-    const hot = await house.accountAtoken("asset:hot_wallet");
+    const hot = await house.accountAtoken(`asset:wallet:${WALLET}`);
     expect(hot).toBe(101n * TOKEN + fees);
   }
 });

@@ -5,9 +5,9 @@ import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import { keccak256 } from "../../../chain/hashes.js";
 import {
   customerAccount,
-  HOT_WALLET,
   NATIVE_ASSET,
   parseCustomerId,
+  walletAccount,
 } from "../../../ledger/books/accounts.js";
 import { SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
 import type { LedgerDatabase } from "../../../ledger/database.js";
@@ -30,7 +30,11 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import { createWalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { FakeChain, FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { ANY_REQUEST, laneRules, PERMISSIVE, type RuleFiles } from "../../helpers/signing.js";
-import { openTestLedger, type TestLedger } from "../../helpers/services/ledger.js";
+import {
+  openTestLedger,
+  registerTestWallets,
+  type TestLedger,
+} from "../../helpers/services/ledger.js";
 
 /** One TOKEN. */
 export const TOKEN = 10n ** 18n;
@@ -98,6 +102,7 @@ export class House {
     chain.mine();
     const identity = { chainId: FAKE_CHAIN_ID, genesisHash: chain.blockHash(0) };
     const ledger = await openTestLedger(identity, "worker");
+    await registerTestWallets(ledger.database, WALLET);
     await chain.start();
     return new House(chain, ledger);
   }
@@ -138,6 +143,7 @@ export class House {
         sql: this.database,
         files: this.files,
       }),
+      hasKey: () => true,
       chainId: FAKE_CHAIN_ID,
       settings: merged,
       clock: this.clock,
@@ -158,7 +164,7 @@ export class House {
         postings: [
           {
             asset: NATIVE_ASSET,
-            debit: HOT_WALLET,
+            debit: walletAccount(WALLET),
             credit: customerAccount(customerId),
             amountUnits: amountAtoken,
           },
@@ -234,7 +240,6 @@ export function requestOf(fields: Partial<WithdrawalRequest> = {}): WithdrawalRe
     destination,
     destinationText: destination,
     amountUnits: TOKEN,
-    wallet: WALLET,
     ...fields,
   };
 }

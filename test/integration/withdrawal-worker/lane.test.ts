@@ -50,7 +50,7 @@ describe("a withdrawal", () => {
     const fee = 21_000n * 25_000_000n;
     expect(await house.accountAtoken("expense:network_fee")).toBe(fee);
     const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
-    expect(100n * TOKEN - (await house.accountAtoken("asset:hot_wallet"))).toBe(spent);
+    expect(100n * TOKEN - (await house.accountAtoken(`asset:wallet:${WALLET}`))).toBe(spent);
     const events = await house.database.query<{ seq: string; type: string }>(
       `SELECT seq::text, type FROM event ORDER BY seq`,
     );

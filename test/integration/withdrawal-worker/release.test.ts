@@ -244,7 +244,7 @@ describe("causeway withdrawals", () => {
     expect((await house.read(paid.id)).status).toBe("settled");
     expect(house.chain.balances.get(to)).toBe(TOKEN);
     const spent = 1_000n * TOKEN - (house.chain.balances.get(WALLET) ?? 0n);
-    expect(100n * TOKEN - (await house.accountAtoken("asset:hot_wallet"))).toBe(spent);
+    expect(100n * TOKEN - (await house.accountAtoken(`asset:wallet:${WALLET}`))).toBe(spent);
   });
 
   it("pays what an operator says was never paid", async () => {

@@ -301,6 +301,7 @@ describe("the status line", () => {
       watcherLagBlocks: 1,
       creditedDeposits: 3,
       withdrawalsInFlight: undefined,
+      wallets: [],
       parts: [
         { part: "node", url: "", ready: true, reason: "" },
         { part: "withdrawal-worker", url: "", ready: false, reason: "signing is frozen" },

@@ -18,8 +18,8 @@ const customers = new Map<Address, string>([
   [bob, "bob"],
 ]);
 const watched = {
-  hotWallet: hot,
   assetOf: () => undefined,
+  walletFrom: (address: Address) => (address === hot ? 0 : undefined),
   customerOf(address: Address) {
     const id = customers.get(address);
     return id === undefined ? undefined : parseCustomerId(id);

@@ -150,8 +150,8 @@ function truthOf(journal: Record<string, unknown>): string[] {
 }
 
 const watched = {
-  hotWallet: hot,
   assetOf: () => undefined,
+  walletFrom: (address: Address) => (address === hot ? 0 : undefined),
   customerOf: (address: Address) =>
     ours.includes(address) ? parseCustomerId(`c-${address}`) : undefined,
 };

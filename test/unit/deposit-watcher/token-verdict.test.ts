@@ -15,7 +15,7 @@ const hotWallet = testAddress(2);
 const contract = testAddress(3);
 const hashOf = (text: string) => keccak256Hex(Buffer.from(text));
 const owners = {
-  hotWallet,
+  walletFrom: (address: Address) => (address === hotWallet ? 0 : undefined),
   customerOf: (address: Address) => (address === alice ? parseCustomerId("alice") : undefined),
 };
 

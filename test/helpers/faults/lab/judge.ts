@@ -6,10 +6,9 @@ import { expect } from "@jest/globals";
 import { createReconcileChain } from "../../../../rpc-client/reconcile-chain.js";
 import { openLedger } from "../../../../ledger/database.js";
 import { reconcile } from "../../../../ledger/books/reconcile.js";
-import { readWalletAddress } from "../../../../ledger/withdrawals/wallet-address.js";
+import { listWallets } from "../../../../ledger/wallets/wallet.js";
 import { createEvmClient } from "../../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../../rpc-client/json-rpc.js";
-import path from "node:path";
 import { silentLog } from "../../services/ledger.js";
 import { until } from "../../until.js";
 import { assertMoneyKept, type Figures } from "../oracle.js";
@@ -47,14 +46,17 @@ async function assertBooks(lab: LabExchange): Promise<void> {
   const url = lab.databaseUrl;
   const database = await openLedger({ url, log: silentLog, signal, identity });
   try {
-    const wallet = readWalletAddress(path.join(lab.home, "config", "hot-wallet.json"));
     const head = await node.blockNumber({ signal });
     const isPassed = async () => {
       const [row] = await lab.query<{ height: string }>(`SELECT height FROM watch_cursor`);
       return Number(row?.height ?? -1) >= head;
     };
     await until(isPassed, { timeoutMs: 60_000, what: "the watcher passes the head" });
-    const report = await reconcile(database, createReconcileChain(node, signal), wallet);
+    const report = await reconcile(
+      database,
+      createReconcileChain(node, signal),
+      await listWallets(database),
+    );
     expect({ ...report, clean: report.clean }).toMatchObject({ clean: true });
   } finally {
     await database.close();

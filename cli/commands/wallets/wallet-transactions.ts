@@ -1,11 +1,11 @@
 /** The hot wallet's own transactions, as the node's journals show them. */
-import type { Address } from "../../chain/address.js";
-import { decodeTransfer } from "../../chain/erc20.js";
-import type { Hash32, Height } from "../../chain/hex.js";
-import type { MinedPayment } from "../../ledger/recovery/recovery-plan.js";
-import type { EvmClient } from "../../rpc-client/evm-client.js";
-import type { JournaledBlock, JournaledTransaction } from "../../rpc-client/journal-codec.js";
-import { CliError } from "../errors.js";
+import type { Address } from "../../../chain/address.js";
+import { decodeTransfer } from "../../../chain/erc20.js";
+import type { Hash32, Height } from "../../../chain/hex.js";
+import type { MinedPayment } from "../../../ledger/recovery/recovery-plan.js";
+import type { EvmClient } from "../../../rpc-client/evm-client.js";
+import type { JournaledBlock, JournaledTransaction } from "../../../rpc-client/journal-codec.js";
+import { CliError } from "../../errors.js";
 
 /** Blocks whose journals one command reads; more needs a narrower question. */
 const MAX_BLOCKS = 20_000;

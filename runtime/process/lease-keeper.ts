@@ -1,30 +1,32 @@
 /**
- * Keeps a lease while its holder works: a round that waits for a slow node must not lose the wallet
- * to another worker, which would then lose it in the same way.
+ * Keeps a lease while its holder works: work that waits for a slow node must not lose the lease to
+ * another process, which would then lose it in the same way.
  */
-import { LeaseLostError, type WalletLease } from "../../ledger/withdrawals/wallet-lease.js";
-import type { LaneLedger } from "./lane-ledger.js";
 
 /** Renewals within one lease: two may come late before it runs out. */
 const RENEWALS_PER_LEASE = 3;
 
-/** After so many leases a round counts as hung, and another worker may take the wallet. */
+/** After so many leases the work counts as hung, and another process may take it over. */
 const MAX_LEASES_PER_ROUND = 40;
 
+/** How a lease is held. */
+export interface LeaseHolding {
+  /** Holds it on. @returns false when it went to another */
+  readonly renew: () => Promise<boolean>;
+  /** What the work is ended with when it is lost. */
+  readonly lost: () => Error;
+  readonly leaseMs: number;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Runs `work` and renews the lease meanwhile. Its signal fires with the outer one, or with
- * LEASE_LOST when the lease went to another.
+ * Runs `work` and renews the lease meanwhile. Its signal fires with the outer one, or with the
+ * holding's `lost` when the lease went to another.
  */
 export async function whileHolding<T>(
-  lease: WalletLease,
-  options: {
-    readonly ledger: Pick<LaneLedger, "renewLease">;
-    readonly leaseMs: number;
-    readonly signal: AbortSignal;
-  },
+  { renew, lost, leaseMs, signal }: LeaseHolding,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const { ledger, leaseMs, signal } = options;
   const held = new AbortController();
   // Taken off again at the end: the outer signal lives as long as the process.
   const onOuterAbort = () => held.abort(signal.reason);
@@ -32,17 +34,15 @@ export async function whileHolding<T>(
   signal.addEventListener("abort", onOuterAbort, { once: true });
   let renewal: Promise<void> = Promise.resolve();
   let renewals = 0;
-  const renew = async (): Promise<void> => {
+  const renewOnce = async (): Promise<void> => {
     // Without the database nothing can be lost now: every commit proves the lease again.
-    const isHeld = await ledger.renewLease(lease, { leaseMs }).catch(() => true);
-    if (!isHeld) {
-      held.abort(new LeaseLostError("LEASE_LOST", "another worker has taken this wallet over"));
-    }
+    const isHeld = await renew().catch(() => true);
+    if (!isHeld) held.abort(lost());
   };
   const timer = setInterval(() => {
     renewals += 1;
     if (renewals > MAX_LEASES_PER_ROUND * RENEWALS_PER_LEASE) clearInterval(timer);
-    else renewal = renewal.then(renew);
+    else renewal = renewal.then(renewOnce);
   }, leaseMs / RENEWALS_PER_LEASE);
   // Work that never ends must not keep a process alive.
   timer.unref();

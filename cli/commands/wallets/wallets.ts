@@ -1,0 +1,222 @@
+/**
+ * `causeway wallets list|add|drain|activate|retire`: which hot wallets there are, and what an operator
+ * decides about them. Every change is kept with its reason.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { decryptKeystore, encryptKeystore } from "../../../chain/keystore.js";
+import { atokenToToken } from "../../../chain/units.js";
+import { readHomeWallets, WALLETS_FOLDER } from "../../../ledger/wallets/home-wallets.js";
+import type { HotWallet } from "../../../ledger/wallets/wallet.js";
+import { readWalletBoard, type WalletLane } from "../../../ledger/wallets/wallet-board.js";
+import {
+  drainWallet,
+  reactivateWallet,
+  registerWallets,
+  retireWallet,
+} from "../../../ledger/wallets/wallet-registry.js";
+import { readSecretFile } from "../../../runtime/config/secret-file.js";
+import { CliError } from "../../errors.js";
+import { createFileOnce, SECRET_MODE } from "../../home/home-file.js";
+import { createSecretFolder } from "../../home/home.js";
+import { createPrivateKey, createSecretLine } from "../../home/wallet-keys.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { operatorName } from "../ledger-decisions.js";
+import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
+
+/** What every change takes, as typed. */
+export interface WalletWordOptions {
+  readonly reason: string;
+  readonly operator?: string;
+}
+
+/** Options of `wallets add`. */
+export interface AddWalletOptions extends WalletWordOptions {
+  readonly label: string;
+  /** A keystore of version 3 that exists, ... */
+  readonly keystore?: string;
+  /** ... and the file with its passphrase. */
+  readonly passphraseFile?: string;
+}
+
+/** Options of `wallets retire`. */
+export interface RetireWalletOptions extends WalletWordOptions {
+  readonly leaveBehind?: boolean;
+  readonly dustAtoken?: string;
+}
+
+/** Ten plain transfers at the price that nodes suggest: less is not worth fetching. */
+const DEFAULT_DUST_ATOKEN = 10n * 21_000n * 25_000_000n;
+
+/** `wallets list`: every wallet with what it holds. @returns 0 */
+export async function runListWallets(command: LedgerCommand): Promise<number> {
+  return withLedgerAlone(command, async ({ database, wallets }) => {
+    const board = await readWalletBoard(database);
+    const keys = new Set(readHomeWallets(command.home).map(({ address }) => address));
+    const shown = board.map((wallet) => ({ ...wallet, isInHome: keys.has(wallet.address) }));
+    if (command.json) command.print(toJson({ wallets: shown }));
+    else for (const wallet of shown) command.print(rowOf(wallet, wallet.isInHome));
+    for (const { address } of wallets.slice(board.length)) {
+      if (!command.json) command.print(`${toChecksumAddress(address)} waits for a first start`);
+    }
+    return 0;
+  });
+}
+
+/**
+ * `wallets add`: a keystore in the home, made or brought, and the wallet in the ledger.
+ * @returns 0 @throws USAGE, HOME_UNUSABLE, the keystore's and the ledger's faults
+ */
+export async function runAddWallet(
+  command: LedgerCommand,
+  options: AddWalletOptions,
+): Promise<number> {
+  const { label } = options;
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(label)) {
+    throw new CliError("USAGE", "--label must be 1-64 of A-Z, a-z, 0-9, _ and -.");
+  }
+  const word = wordOf(options);
+  return withLedgerAlone(command, async ({ database }) => {
+    const key = await keystoreFor(options);
+    const folder = join(command.home, WALLETS_FOLDER);
+    await createSecretFolder(folder);
+    const file = join(folder, `${label}.json`);
+    // The passphrase comes first: a keystore without one is nothing that a worker may wait for.
+    const isFree =
+      (await createFileOnce(join(folder, `${label}.passphrase`), key.passphrase, SECRET_MODE)) &&
+      (await createFileOnce(file, key.keystore, SECRET_MODE));
+    if (!isFree) throw new CliError("USAGE", `${file} or its passphrase is there already.`);
+    const added = readHomeWallets(command.home).find(({ keystore }) => keystore === file);
+    if (added === undefined) throw new CliError("HOME_UNUSABLE", `${file} cannot be read back.`);
+    const { address } = added;
+    const [registered] = await registerWallets(database, [{ address, label, ...word }]);
+    const isKnown = registered === undefined;
+    if (command.json)
+      command.print(toJson({ address: toChecksumAddress(address), label, file, isKnown }));
+    else for (const line of addedLines(address, file, isKnown)) command.print(line);
+    return 0;
+  });
+}
+
+function addedLines(address: HotWallet["address"], file: string, isKnown: boolean): string[] {
+  const name = toChecksumAddress(address);
+  if (isKnown) return [`${name} was known; its key lies in ${file}`];
+  return [
+    `${name} is a hot wallet now; its key lies in ${file}`,
+    `fund it: send TOKEN to ${name}. A running worker takes it up by itself and pays from it as ` +
+      "soon as it holds enough.",
+    "What arrives stands on liability:suspense until you say where it came from, for example: " +
+      `causeway ledger adjust --key fund-${name.slice(2, 10)} --debit liability:suspense ` +
+      "--credit asset:cold_storage --amount-atoken N --reason TEXT",
+    "Back up the keystore with its passphrase before you send anything.",
+  ];
+}
+
+async function keystoreFor(
+  options: AddWalletOptions,
+): Promise<{ readonly keystore: string; readonly passphrase: string }> {
+  const { keystore: path, passphraseFile } = options;
+  if ((path === undefined) !== (passphraseFile === undefined)) {
+    throw new CliError("USAGE", "--keystore and --passphrase-file go together.");
+  }
+  if (path === undefined || passphraseFile === undefined) {
+    const passphrase = createSecretLine();
+    return { keystore: await encryptKeystore(createPrivateKey(), passphrase.trim()), passphrase };
+  }
+  const keystore = await readFile(path, "utf8");
+  const passphrase = readSecretFile(passphraseFile);
+  // Tried now: a worker that cannot open it would only say so in its log.
+  const { address } = decryptKeystore(keystore, passphrase);
+  return { keystore: withAddress(keystore, address), passphrase: `${passphrase}\n` };
+}
+
+/** A keystore may leave its address out; here it has to be readable without the passphrase. */
+function withAddress(keystore: string, address: HotWallet["address"]): string {
+  const fields: unknown = JSON.parse(keystore);
+  return `${JSON.stringify({ ...Object(fields), address: toChecksumAddress(address) }, undefined, 2)}\n`;
+}
+
+/** `wallets drain`: no new payments; what is on its way goes on. @returns 0 */
+export async function runDrainWallet(
+  command: LedgerCommand,
+  address: string,
+  options: WalletWordOptions,
+): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const wallet = await drainWallet(database, parseAddress(address), wordOf(options));
+    return printChange(command, wallet);
+  });
+}
+
+/** `wallets activate`: a draining wallet takes new payments again. @returns 0 */
+export async function runActivateWallet(
+  command: LedgerCommand,
+  address: string,
+  options: WalletWordOptions,
+): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const wallet = await reactivateWallet(database, parseAddress(address), wordOf(options));
+    return printChange(command, wallet);
+  });
+}
+
+/** `wallets retire`: nobody signs for it any more; it is watched and reconciled on. @returns 0 */
+export async function runRetireWallet(
+  command: LedgerCommand,
+  address: string,
+  options: RetireWalletOptions,
+): Promise<number> {
+  const dustAtoken = readDust(options.dustAtoken);
+  return withLedger(command, async ({ database, node }) => {
+    const wallet = parseAddress(address);
+    const { signal } = command;
+    const balanceAtoken = await node.getBalance(wallet, "latest", { signal });
+    const force = options.leaveBehind === true;
+    const allowed = { ...wordOf(options), balanceAtoken, dustAtoken, force };
+    return printChange(command, await retireWallet(database, wallet, allowed));
+  });
+}
+
+function readDust(text: string | undefined): bigint {
+  if (text === undefined) return DEFAULT_DUST_ATOKEN;
+  if (!/^[0-9]{1,30}$/.test(text)) {
+    throw new CliError("USAGE", "--dust-atoken must be a whole number of atoken.");
+  }
+  return BigInt(text);
+}
+
+function printChange(command: LedgerCommand, wallet: HotWallet): number {
+  if (command.json) command.print(toJson({ wallet }));
+  else {
+    const { address, status, since, reason } = wallet;
+    command.print(`${toChecksumAddress(address)} is ${status} since ${since}: ${reason}`);
+  }
+  return 0;
+}
+
+function wordOf({ reason, operator }: WalletWordOptions) {
+  const trimmed = reason.trim();
+  if (trimmed === "" || trimmed.length > 1_000) {
+    throw new CliError("USAGE", "--reason must say why, in at most 1,000 characters.");
+  }
+  return { reason: trimmed, operator: operatorName(operator) };
+}
+
+function rowOf(wallet: WalletLane, isInHome: boolean): string {
+  const { address, label, status, seenAtoken, reservedAtoken, openSlots, freeze } = wallet;
+  const balance = seenAtoken === undefined ? "not seen yet" : `${atokenToToken(seenAtoken)} TOKEN`;
+  const parts = [
+    toChecksumAddress(address),
+    status,
+    label,
+    balance,
+    `reserved ${atokenToToken(reservedAtoken)}`,
+    `open ${openSlots}`,
+    `next nonce ${wallet.nextNonce ?? "unknown"}`,
+    ...(wallet.leaseHolder === undefined ? [] : [`held by ${wallet.leaseHolder}`]),
+    ...(isInHome || status === "retired" ? [] : ["NO KEYSTORE IN THIS HOME"]),
+    ...(freeze.frozen ? [`FROZEN: ${freeze.reason}`] : []),
+  ];
+  return parts.join("  ");
+}

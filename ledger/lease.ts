@@ -1,0 +1,72 @@
+/**
+ * Leases: one process does a kind of work, others stand by. A lease saves work; its epoch, which
+ * rises with every change of the holder and is proven in each commit, makes a process that lost it
+ * unable to write.
+ */
+import type { Sql } from "../runtime/sql/sql.js";
+import { storedAtoken } from "./stored-values.js";
+
+/** A row that is leased: the lane of a wallet, or the one cursor. */
+export type LeasedRow =
+  | { readonly table: "hot_wallet"; readonly key: string }
+  | { readonly table: "watch_lease"; readonly key: "blocks" };
+
+const KEY_COLUMN = { hot_wallet: "wallet", watch_lease: "name" } as const;
+
+/** Who wants it, and for how long without a renewal. */
+export interface LeaseTerms {
+  /** Name of the process, different for each. */
+  readonly owner: string;
+  readonly leaseMs: number;
+}
+
+/** Takes the lease when it is free or has run out. @returns its epoch; undefined while another holds it */
+export async function acquireRow(
+  sql: Sql,
+  { table, key }: LeasedRow,
+  { owner, leaseMs }: LeaseTerms,
+): Promise<bigint | undefined> {
+  const rows = await sql.query<{ lease_epoch: string }>(
+    `WITH taken AS (
+       UPDATE ${table}
+          SET lease_owner = $2, lease_epoch = lease_epoch + 1,
+              lease_expires_at = clock_timestamp() + $3::integer * interval '1 millisecond'
+        WHERE ${KEY_COLUMN[table]} = $1
+          AND (lease_owner IS NULL OR lease_expires_at < clock_timestamp())
+       RETURNING lease_epoch)
+     SELECT lease_epoch::text FROM taken`,
+    [key, owner, leaseMs],
+  );
+  return rows[0] === undefined ? undefined : storedAtoken(rows[0].lease_epoch);
+}
+
+/** Holds the lease on. @returns false when it went to another */
+export async function renewRow(
+  sql: Sql,
+  { table, key }: LeasedRow,
+  { epoch, leaseMs }: { readonly epoch: bigint; readonly leaseMs: number },
+): Promise<boolean> {
+  const rows = await sql.query(
+    `WITH held AS (
+       UPDATE ${table}
+          SET lease_expires_at = clock_timestamp() + $3::integer * interval '1 millisecond'
+        WHERE ${KEY_COLUMN[table]} = $1 AND lease_epoch = $2::bigint AND lease_owner IS NOT NULL
+       RETURNING 1)
+     SELECT 1 FROM held`,
+    [key, epoch.toString(), leaseMs],
+  );
+  return rows.length > 0;
+}
+
+/** Gives the lease back at an orderly stop, so that the next process need not wait for its end. */
+export async function releaseRow(
+  sql: Sql,
+  { table, key }: LeasedRow,
+  epoch: bigint,
+): Promise<void> {
+  await sql.query(
+    `UPDATE ${table} SET lease_owner = NULL, lease_expires_at = NULL
+      WHERE ${KEY_COLUMN[table]} = $1 AND lease_epoch = $2::bigint`,
+    [key, epoch.toString()],
+  );
+}

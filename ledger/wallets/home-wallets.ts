@@ -1,0 +1,91 @@
+/**
+ * Keystores of a home: `config/hot-wallet.json`, the first wallet's, and further ones in
+ * `config/wallets/`, each with a passphrase of the same name beside it. Nothing is decrypted here.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Address } from "../../chain/address.js";
+import { LedgerError } from "../errors.js";
+import { readWalletAddress } from "../withdrawals/wallet-address.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { type HotWallet, listWallets, MAX_WALLETS } from "./wallet.js";
+import type { NewWallet } from "./wallet-registry.js";
+
+/** A keystore file with its address. */
+export interface HomeWallet {
+  readonly address: Address;
+  /** What people call it: the file's name. */
+  readonly label: string;
+  readonly keystore: string;
+  /** Where its passphrase lies; it may be missing where nothing is signed. */
+  readonly passphrase: string;
+}
+
+/** Folder of further keystores, below the home. */
+export const WALLETS_FOLDER = join("config", "wallets");
+
+const KEYSTORE_END = ".json";
+
+/**
+ * All keystores of a home, the first wallet's first.
+ * @throws INVALID_WALLET_FILE for a file without an address, or two of the same address
+ */
+export function readHomeWallets(home: string): readonly HomeWallet[] {
+  const wallets = keystoreFiles(home).map(({ keystore, passphrase }): HomeWallet => {
+    const label = basename(keystore, KEYSTORE_END).slice(0, 64);
+    return { address: readWalletAddress(keystore), label, keystore, passphrase };
+  });
+  const twice = wallets.find(({ address }, at) =>
+    wallets.slice(0, at).some((earlier) => earlier.address === address),
+  );
+  if (twice === undefined) return wallets;
+  throw new LedgerError(
+    "INVALID_WALLET_FILE",
+    `${twice.keystore} holds a wallet that another file of the home holds: take one of them away`,
+  );
+}
+
+/** Where the keystores of a home lie, the first wallet's first, each with its passphrase. */
+export function keystoreFiles(
+  home: string,
+): readonly Pick<HomeWallet, "keystore" | "passphrase">[] {
+  const first = join(home, "config", `hot-wallet${KEYSTORE_END}`);
+  return [first, ...furtherFiles(home)].map((keystore) => ({
+    keystore,
+    passphrase: `${keystore.slice(0, -KEYSTORE_END.length)}.passphrase`,
+  }));
+}
+
+function furtherFiles(home: string): string[] {
+  const folder = join(home, WALLETS_FOLDER);
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder).filter((name) => name.endsWith(KEYSTORE_END));
+  return names
+    .toSorted()
+    .slice(0, MAX_WALLETS)
+    .map((name) => join(folder, name));
+}
+
+/** A keystore in the home is a wallet of its ledger, from the first start that sees it. */
+export function foundInHome({ address, label }: HomeWallet, operator: string): NewWallet {
+  return { address, label, operator, reason: "its keystore lies in the home" };
+}
+
+/**
+ * Wallets of the ledger, and behind them those of the home that no process has registered yet: a
+ * command must not overlook coins because nothing has been started since.
+ */
+export async function listKnownWallets(sql: Sql, home: string): Promise<HotWallet[]> {
+  const registered = await listWallets(sql);
+  const isKnown = new Set(registered.map(({ address }) => address));
+  const unknown = readHomeWallets(home).filter(({ address }) => !isKnown.has(address));
+  const found = unknown.map((wallet): HotWallet => {
+    const { address, label, operator, reason } = foundInHome(wallet, "nobody yet");
+    const common = { address, label, operator, reason, since: NEVER };
+    return { ...common, status: "active", fromHeight: 0, pastBooked: true };
+  });
+  return [...registered, ...found];
+}
+
+/** Since when a wallet that nobody registered has its status. */
+const NEVER = new Date(0).toISOString();

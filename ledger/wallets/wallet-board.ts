@@ -1,0 +1,117 @@
+/** Every wallet's state of work in one read: what its worker last saw, what is reserved, who holds it. */
+import type { Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { readFreeze, type SigningFreeze } from "../withdrawals/signing-freeze.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHeight,
+  storedInteger,
+  storedTime,
+} from "../stored-values.js";
+import type { Payer } from "./payer-choice.js";
+import { type HotWallet, listWallets } from "./wallet.js";
+
+/** A wallet with its lane. */
+export interface WalletLane extends HotWallet {
+  /** What its worker last saw on the chain, after `seenHeight`; undefined before it looked. */
+  readonly seenAtoken: bigint | undefined;
+  readonly seenHeight: Height | undefined;
+  /** What its open slots may still take. */
+  readonly reservedAtoken: bigint;
+  readonly openSlots: number;
+  /** The nonce that the next slot gets; undefined before a worker opened it. */
+  readonly nextNonce: bigint | undefined;
+  /** Lowest nonce that is taken and not booked. */
+  readonly oldestSlot:
+    | { readonly nonce: bigint; readonly withdrawalId: string; readonly takenAt: string }
+    | undefined;
+  readonly freeze: SigningFreeze;
+  /** The process that works for it now; undefined when none does. */
+  readonly leaseHolder: string | undefined;
+}
+
+interface LaneRow {
+  readonly wallet: string;
+  readonly next_nonce: string;
+  readonly seen: string | null;
+  readonly seen_height: string | null;
+  readonly holder: string | null;
+  readonly open: string;
+  readonly reserved: string;
+  readonly oldest_nonce: string | null;
+  readonly oldest_withdrawal: string | null;
+  readonly oldest_at: unknown;
+}
+
+const SELECT_LANES = `
+  SELECT h.wallet, h.next_nonce::text, h.seen_balance_atoken::text AS seen, h.seen_height::text,
+         CASE WHEN h.lease_expires_at >= clock_timestamp() THEN h.lease_owner END AS holder,
+         live.open::text, live.reserved::text, oldest.nonce::text AS oldest_nonce,
+         oldest.withdrawal_id AS oldest_withdrawal, oldest.taken_at AS oldest_at
+    FROM hot_wallet h
+   CROSS JOIN LATERAL (
+           SELECT count(*) AS open, coalesce(sum(reserved_atoken), 0) AS reserved
+             FROM nonce_slot s WHERE s.wallet = h.wallet AND s.outcome IS NULL) AS live
+    LEFT JOIN LATERAL (
+           SELECT nonce, withdrawal_id, taken_at FROM nonce_slot s
+            WHERE s.wallet = h.wallet AND s.outcome IS NULL ORDER BY nonce LIMIT 1) AS oldest
+      ON true`;
+
+/** Reads all wallets, the first registered first. */
+export async function readWalletBoard(sql: Sql): Promise<WalletLane[]> {
+  const wallets = await listWallets(sql);
+  const rows = await sql.query<LaneRow>(SELECT_LANES);
+  const byWallet = new Map(rows.map((row) => [row.wallet, row]));
+  const board: WalletLane[] = [];
+  for (const wallet of wallets) {
+    const row = byWallet.get(wallet.address);
+    const freeze = await readFreeze(sql, wallet.address);
+    board.push({ ...wallet, freeze, ...toLane(row) });
+  }
+  return board;
+}
+
+function toLane(row: LaneRow | undefined): Omit<WalletLane, keyof HotWallet | "freeze"> {
+  const hasOldest = row !== undefined && row.oldest_nonce !== null;
+  return {
+    seenAtoken: row === undefined || row.seen === null ? undefined : storedAtoken(row.seen),
+    seenHeight:
+      row === undefined || row.seen_height === null ? undefined : storedHeight(row.seen_height),
+    reservedAtoken: row === undefined ? 0n : storedAtoken(row.reserved),
+    openSlots: row === undefined ? 0 : storedInteger(row.open),
+    nextNonce: row === undefined ? undefined : storedAtoken(row.next_nonce),
+    oldestSlot: hasOldest
+      ? {
+          nonce: storedAtoken(row.oldest_nonce),
+          withdrawalId: row.oldest_withdrawal ?? "",
+          takenAt: storedTime(row.oldest_at),
+        }
+      : undefined,
+    leaseHolder: row?.holder ?? undefined,
+  };
+}
+
+/**
+ * Wallets that can take a payment now as far as the tables say: active, held by a worker, not frozen
+ * by their switch, their balance seen. In the order of their registration.
+ */
+export async function readPayers(sql: Sql): Promise<Payer[]> {
+  const rows = await sql.query<{ wallet: string; free: string; open: string }>(
+    `SELECT h.wallet, (h.seen_balance_atoken - live.reserved)::text AS free, live.open::text
+       FROM wallet w
+       JOIN hot_wallet h ON h.wallet = w.address
+       LEFT JOIN signing_freeze f ON f.wallet = w.address
+      CROSS JOIN LATERAL (
+              SELECT count(*) AS open, coalesce(sum(reserved_atoken), 0) AS reserved
+                FROM nonce_slot s WHERE s.wallet = h.wallet AND s.outcome IS NULL) AS live
+      WHERE w.status = 'active' AND f.frozen IS NOT TRUE AND h.seen_balance_atoken IS NOT NULL
+        AND h.lease_owner IS NOT NULL AND h.lease_expires_at >= clock_timestamp()
+      ORDER BY w.place`,
+  );
+  return rows.map((row) => ({
+    wallet: storedAddress(row.wallet),
+    freeAtoken: storedAtoken(row.free),
+    openSlots: storedInteger(row.open),
+  }));
+}

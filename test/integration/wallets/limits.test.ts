@@ -1,0 +1,136 @@
+/** What wallets have each for itself, and what they share: a policy's limit, and the budget of fees. */
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { keccak256 } from "../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { takeSlots } from "../../../ledger/withdrawals/nonce-slots.js";
+import type { SlotBudget } from "../../../ledger/withdrawals/slot-choice.js";
+import {
+  acquireLease,
+  createHotWallet,
+  type WalletLease,
+} from "../../../ledger/withdrawals/wallet-lease.js";
+import type { Withdrawal } from "../../../ledger/withdrawals/withdrawals.js";
+import { present } from "../../../chain/errors.js";
+import { Lane } from "../../../withdrawal-worker/lane/lane.js";
+import type { LaneSettings } from "../../../withdrawal-worker/lane/lane-context.js";
+import { createLaneGuard } from "../../../withdrawal-worker/lane/lane-guard.js";
+import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
+import { registerTestWallets, silentLog } from "../../helpers/services/ledger.js";
+import { laneRules } from "../../helpers/signing.js";
+import { until } from "../../helpers/until.js";
+import { policyOf } from "../policy/terms.js";
+import { House, TOKEN, WALLET } from "../withdrawal-worker/house.js";
+
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the limits"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
+
+let house: House;
+
+beforeEach(async () => {
+  house = await House.open();
+  house.chain.balances.set(SECOND, 20n * TOKEN);
+  house.chain.mine();
+  await registerTestWallets(house.database, SECOND);
+  await house.fund("alice", 100n * TOKEN);
+});
+afterEach(() => house.close());
+
+function secondLane(settings: Partial<LaneSettings>): Lane {
+  const context = house.context(settings);
+  const { priceCapAtoken: gasPriceCapAtoken, limitMax: gasLimitMax } = context.settings.gas;
+  const rules = laneRules({
+    privateKey: SECOND_KEY,
+    chainId: FAKE_CHAIN_ID,
+    limits: { gasPriceCapAtoken, gasLimitMax },
+    sql: house.database,
+    files: house.files,
+  });
+  const guard = createLaneGuard({ database: house.database, wallet: SECOND, log: silentLog });
+  return new Lane({ ...context, ...rules, guard }, randomUUID());
+}
+
+it("pays from another wallet what is beyond the limit of the one that was to pay", async () => {
+  house.files.policy = policyOf({
+    limits: [{ by: "wallet", window: "day", maxUnits: 2n * TOKEN, maxCount: undefined }],
+  });
+  // What the first one puts off, or is late for, waits for longer than the test does.
+  const first = house.lane({ retryDelayMs: 3_600_000, scanIntervalMs: 3_600_000 });
+  const lanes = [first, secondLane({})];
+  for (const lane of lanes) await lane.runRound(house.signal);
+  // It has fifty times the coins: all three would be its own.
+  const asked: Withdrawal[] = [];
+  for (let count = 0; count < 3; count += 1) asked.push(await house.accept());
+  await first.runRound(house.signal);
+  const left = await house.database.query(
+    `SELECT next_try_at <= now() AS is_due FROM withdrawal WHERE status = 'accepted'`,
+  );
+  expect(left).toEqual([{ is_due: true }]);
+  const paidBy = async () => {
+    const found = await Promise.all(asked.map(({ id }) => house.read(id)));
+    return found.map(({ status, wallet }) => (status === "settled" ? wallet : undefined));
+  };
+  await until(
+    async () => {
+      await Promise.all(lanes.map((lane) => lane.runRound(house.signal)));
+      house.chain.mine();
+      house.clock.ms += 2_000;
+      return !(await paidBy()).includes(undefined);
+    },
+    { timeoutMs: 60_000, what: "all three are settled" },
+  );
+  const payers = await paidBy();
+  expect(payers.filter((wallet) => wallet === WALLET)).toHaveLength(2);
+  expect(payers.filter((wallet) => wallet === SECOND)).toHaveLength(1);
+  const frozen = await house.database.query(`SELECT 1 FROM signing_freeze WHERE frozen`);
+  expect(frozen).toEqual([]);
+});
+
+it("spends the day's budget of fees once, by whichever of two wallets comes first", async () => {
+  const leases: WalletLease[] = [];
+  for (const wallet of [WALLET, SECOND]) {
+    await createHotWallet(house.database, { wallet, firstNonce: 0n });
+    const lease = await acquireLease(house.database, { wallet, owner: "test", leaseMs: 60_000 });
+    leases.push(present(lease, "a lease"));
+  }
+  const gas = { gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
+  const budget: SlotBudget = {
+    balanceAtoken: 20n * TOKEN,
+    balanceHeight: house.chain.head,
+    maxLiveSlots: 10,
+    maxCodeGas: 0n,
+    // One payment's fee, and not a second one's.
+    feePerDayAtoken: 40_000n,
+  };
+  const { policy } = house.files;
+  const requests = [await house.accept(), await house.accept()];
+  // Both commits wait for the last lock that they take: each has counted what is spent by then.
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const blocked = house.ledger.owner.transaction(async (tx) => {
+    await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
+    await released;
+  });
+  const taking = leases.map((lease, index) => {
+    const { id, amountUnits } = present(requests[index], "a request");
+    const candidates = [{ id, amountUnits, ...gas }];
+    return takeSlots(house.database, lease, candidates, { budget, policy });
+  });
+  await until(
+    async () => {
+      const waiting = await house.ledger.owner.query(
+        `SELECT 1 FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return waiting.length === 2;
+    },
+    { timeoutMs: 10_000, what: "both wait" },
+  );
+  release();
+  await blocked;
+  const results = await Promise.all(taking);
+  expect(results.flatMap(({ taken }) => taken)).toHaveLength(1);
+  expect(results.map(({ limit }) => limit)).toContain("fee-budget");
+});

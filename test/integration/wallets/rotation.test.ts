@@ -1,0 +1,222 @@
+/** Several hot wallets: a key that is changed strands nothing, and each is watched for ever. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { keccak256 } from "../../../chain/hashes.js";
+import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
+import { readPayers } from "../../../ledger/wallets/wallet-board.js";
+import type { WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import { Desk, destination, KEY, TOKEN, WALLET } from "../recovery/desk.js";
+
+const SECOND_KEY = keccak256(Buffer.from("second hot wallet of the rotation tests"));
+const SECOND = privateKeyToAddress(SECOND_KEY);
+
+let desk: Desk;
+
+beforeEach(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterEach(() => desk.close());
+
+let asked = 0;
+async function ask(amountAtoken: bigint): Promise<WithdrawalId> {
+  asked += 1;
+  const { id } = await desk.request({
+    key: `k${asked}`,
+    customer: "alice",
+    to: destination(asked),
+    amountAtoken,
+  });
+  return id;
+}
+
+/** Status and paying wallet. */
+async function stateOf(id: WithdrawalId): Promise<readonly [string, Address | undefined]> {
+  const { status, wallet } = await desk.read(id);
+  return [status, wallet];
+}
+
+/** The second wallet with 50 TOKEN, known and watched. */
+async function addSecond(): Promise<void> {
+  desk.writeKeystore("wallets/second.json", SECOND);
+  await desk.restart();
+  desk.pay([SECOND, 50n * TOKEN]);
+  await desk.watch();
+}
+
+const both = () => [desk.laneOf(KEY), desk.laneOf(SECOND_KEY)];
+
+const reconcileLines = async () => {
+  const { code, text } = await desk.causeway("reconcile", "--json");
+  const { lines }: { lines: { account: string; chainAtoken: string }[] } = JSON.parse(text);
+  return { code, text, held: new Map(lines.map((line) => [line.account, line.chainAtoken])) };
+};
+
+describe("a keystore that was changed for another", () => {
+  it("strands no request and no coin, and nobody's taking goes unnamed", async () => {
+    const waiting = await ask((5n * TOKEN) / 2n);
+    desk.writeKeystore("hot-wallet.json", SECOND);
+    await desk.restart();
+    desk.pay([SECOND, 50n * TOKEN]);
+    await desk.watch();
+    // The home has the second key alone.
+    const lanes = [desk.laneOf(KEY, false), desk.laneOf(SECOND_KEY)];
+    await desk.work(4, lanes);
+    expect(await stateOf(waiting)).toEqual(["settled", SECOND]);
+    await desk.watch();
+    const { code, held } = await reconcileLines();
+    expect(code).toBe(0);
+    expect(held.get(`asset:wallet:${WALLET}`)).toBe((100n * TOKEN).toString());
+    expect([...held.keys()]).toContain(`asset:wallet:${SECOND}`);
+
+    // Somebody takes coins of the wallet that nobody works with any more.
+    const takenAtoken = 1_234n * 10n ** 15n;
+    const theft = desk.chain.payment(WALLET, destination(99), takenAtoken);
+    desk.chain.mine([theft]);
+    await desk.watch();
+    const broken = await reconcileLines();
+    expect(broken.code).toBe(1);
+    expect(broken.text).toContain(theft.hash);
+    const { text } = await desk.causeway("withdrawals", "list");
+    const line = (wallet: Address) =>
+      text.split("\n").find((each) => each.includes(toChecksumAddress(wallet)));
+    expect(line(WALLET)).toMatch(new RegExp(`FROZEN.*${theft.hash}.*${takenAtoken} atoken`));
+    expect(line(SECOND)).toContain("goes on");
+    // Its lane is frozen, no other one.
+    const next = await ask(TOKEN);
+    await desk.work(4, lanes);
+    expect(await stateOf(next)).toEqual(["settled", SECOND]);
+  });
+});
+
+describe("a wallet that is added", () => {
+  it("has its past in suspense, and its account takes over nobody's", async () => {
+    desk.pay([SECOND, 7n * TOKEN]);
+    await desk.watch();
+    desk.writeKeystore("wallets/second.json", SECOND);
+    await desk.restart();
+    await desk.watch();
+    const rows = await desk.database.query(
+      `SELECT kind, debit, credit, amount_units::text AS amount
+         FROM journal_entry e JOIN posting p ON p.journal_id = e.id WHERE kind = 'wallet.past'`,
+    );
+    expect(rows).toEqual([
+      {
+        kind: "wallet.past",
+        debit: `asset:wallet:${SECOND}`,
+        credit: "liability:suspense",
+        amount: (7n * TOKEN).toString(),
+      },
+    ]);
+    expect((await reconcileLines()).code).toBe(0);
+    await desk.restart();
+    await desk.watch();
+    expect((await reconcileLines()).code).toBe(0);
+  });
+
+  it("shares the payments, each paid once, by free balance and open nonces", async () => {
+    await addSecond();
+    desk.leaseMs = 60_000;
+    await desk.restart();
+    await desk.work(1, both());
+    const payers = await readPayers(desk.database);
+    expect(payers.map(({ wallet }) => wallet)).toEqual([WALLET, SECOND]);
+    const ids: WithdrawalId[] = [];
+    for (let count = 0; count < 12; count += 1) ids.push(await ask(TOKEN / 2n));
+    await desk.work(5, both());
+    const states = await Promise.all(ids.map(stateOf));
+    expect(states.map(([status]) => status)).toEqual(ids.map(() => "settled"));
+    const paidBy = (payer: Address) => states.filter(([, wallet]) => wallet === payer).length;
+    // 100 TOKEN against 50: two of three, as far as two lanes at once agree.
+    expect(paidBy(WALLET)).toBeGreaterThan(paidBy(SECOND));
+    expect(paidBy(SECOND)).toBeGreaterThan(0);
+    await desk.watch();
+    expect((await reconcileLines()).code).toBe(0);
+  });
+
+  it("is never paid by a customer's withdrawal, asked for before or after", async () => {
+    const before = await desk.request({
+      key: "own",
+      customer: "alice",
+      to: SECOND,
+      amountAtoken: TOKEN,
+    });
+    await addSecond();
+    const refused = desk.request({
+      key: "own-2",
+      customer: "alice",
+      to: SECOND,
+      amountAtoken: TOKEN,
+    });
+    await expect(refused).rejects.toThrow("OWN_WALLET");
+    await desk.work(2, both());
+    expect(await desk.read(before.id)).toMatchObject({ status: "rejected", nonce: undefined });
+  });
+});
+
+describe("a wallet that is drained", () => {
+  it("finishes its own and takes nothing new: others pay what was accepted", async () => {
+    await addSecond();
+    const begun = await ask(TOKEN);
+    // The other wallet is not held yet: this one takes the nonce and signs.
+    await desk.laneOf(KEY).runRound(desk.signal);
+    expect(await stateOf(begun)).toEqual(["broadcast", WALLET]);
+    const waiting = await ask(TOKEN);
+    const word = ["--reason", "rotation drill", "--operator", "ann"];
+    expect((await desk.causeway("wallets", "drain", WALLET, ...word)).code).toBe(0);
+    await desk.work(5, both());
+    expect(await stateOf(begun)).toEqual(["settled", WALLET]);
+    expect(await stateOf(waiting)).toEqual(["settled", SECOND]);
+    const changes = await desk.database.query(
+      `SELECT former, status, reason, operator FROM wallet_change WHERE address = $1 ORDER BY id`,
+      [WALLET],
+    );
+    expect(changes.at(-1)).toEqual({
+      former: "active",
+      status: "draining",
+      reason: "rotation drill",
+      operator: "ann",
+    });
+  });
+
+  it("gets no new nonce even from a program that ignores the rule", async () => {
+    await desk.causeway("wallets", "drain", WALLET, "--reason", "drill");
+    const id = await ask(TOKEN);
+    await desk.database.query(
+      `INSERT INTO nonce_slot (wallet, nonce, withdrawal_id, gas_limit, gas_price_atoken,
+         reserved_atoken) VALUES ($1, 0, $2, 21000, 1, 1)`,
+      [WALLET, id],
+    );
+    const step = desk.database.query(`UPDATE withdrawal SET status = 'slotted' WHERE id = $1`, [
+      id,
+    ]);
+    await expect(step).rejects.toThrow("no nonce of an active wallet");
+  });
+
+  it("is retired when it is empty, or with a word that it is not, and is watched on", async () => {
+    await addSecond();
+    const word = ["--reason", "the key is old"];
+    const retire = () => desk.causeway("wallets", "retire", WALLET, ...word);
+    await expect(retire()).rejects.toThrow("only draining ones");
+    await desk.causeway("wallets", "drain", WALLET, ...word);
+    await expect(retire()).rejects.toThrow("has 0 open nonces and");
+    const left = await desk.causeway("wallets", "retire", WALLET, "--leave-behind", ...word);
+    expect(left.text).toContain("is retired");
+    // It signs nothing, and its coins stay on the books.
+    const id = await ask(TOKEN);
+    await desk.work(4, both());
+    expect(await stateOf(id)).toEqual(["settled", SECOND]);
+    desk.pay([WALLET, 3n]);
+    const theft = desk.chain.payment(WALLET, destination(98), 5n);
+    desk.chain.mine([theft]);
+    await desk.watch();
+    const { code, text } = await reconcileLines();
+    expect(code).toBe(1);
+    expect(text).toContain(theft.hash);
+    const listed = await desk.causeway("wallets", "list", "--json");
+    const { wallets } = JSON.parse(listed.text);
+    expect(wallets[0]).toMatchObject({ address: WALLET, status: "retired" });
+    expect(wallets[0].freeze).toMatchObject({ frozen: true });
+    expect(wallets[0].freeze.reason).toContain(theft.hash);
+    expect(wallets[1].freeze).toMatchObject({ frozen: false });
+  });
+});

@@ -1,0 +1,83 @@
+/** Which of several wallets pays which request. */
+import { describe, expect, it } from "@jest/globals";
+import { bytesToAddress } from "../../../chain/address.js";
+import { choosePayers, type Payer } from "../../../ledger/wallets/payer-choice.js";
+import { createRandom } from "../../helpers/random.js";
+
+const wallet = (number: number) => bytesToAddress(Buffer.alloc(20, number));
+const [first, second] = [wallet(1), wallet(2)];
+
+const payer = (at: number, freeAtoken: bigint, openSlots = 0): Payer => ({
+  wallet: wallet(at),
+  freeAtoken,
+  openSlots,
+});
+
+const requests = (count: number, neededAtoken: bigint, isOverdue = false) =>
+  Array.from({ length: count }, () => ({ neededAtoken, isOverdue }));
+
+const asking = { asking: first, maxOpenSlots: 100 };
+
+describe("the choice of who pays", () => {
+  it("follows free balance for each open nonce", () => {
+    const chosen = choosePayers(requests(30, 1n), [payer(1, 2_000n), payer(2, 1_000n)], asking);
+    expect(chosen.filter((each) => each === first)).toHaveLength(20);
+    expect(chosen.filter((each) => each === second)).toHaveLength(10);
+    const deep = choosePayers(requests(1, 1n), [payer(1, 2_000n, 9), payer(2, 1_000n)], asking);
+    expect(deep).toEqual([second]);
+  });
+
+  it("passes over who does not cover it, or whose window is full; nobody is told apart", () => {
+    expect(choosePayers(requests(1, 500n), [payer(1, 499n), payer(2, 500n, 80)], asking)).toEqual([
+      second,
+    ]);
+    const full = [payer(1, 9_000n, 100), payer(2, 10n)];
+    expect(choosePayers(requests(1, 5n), full, asking)).toEqual([second]);
+    expect(choosePayers(requests(2, 7n), full, asking)).toEqual([second, undefined]);
+    expect(choosePayers(requests(1, 1n), [payer(1, 5n), payer(2, 5n)], asking)).toEqual([first]);
+  });
+
+  it("gives what is overdue to whoever asks and covers it", () => {
+    const payers = [payer(1, 10n), payer(2, 1_000n)];
+    expect(choosePayers(requests(1, 5n), payers, asking)).toEqual([second]);
+    expect(choosePayers(requests(1, 5n, true), payers, asking)).toEqual([first]);
+    expect(choosePayers(requests(1, 50n, true), payers, asking)).toEqual([second]);
+  });
+
+  it("never gives a wallet more than it has, and leaves nothing that one of them covers", () => {
+    const seed = 20_261_121;
+    const random = createRandom(seed);
+    for (let round = 0; round < 300; round += 1) {
+      const payers = [1, 2, 3].map((at) =>
+        payer(at, BigInt(random.integer(1_000)), random.integer(5)),
+      );
+      const wanted = Array.from({ length: 20 }, () => ({
+        neededAtoken: BigInt(1 + random.integer(200)),
+        isOverdue: random.integer(4) === 0,
+      }));
+      const maxOpenSlots = 8;
+      const chosen = choosePayers(wanted, payers, { asking: first, maxOpenSlots });
+      const left = new Map(payers.map((each) => [each.wallet, { ...each }]));
+      wanted.forEach(({ neededAtoken }, index) => {
+        const able = [...left.values()].filter(
+          ({ freeAtoken, openSlots }) => freeAtoken >= neededAtoken && openSlots < maxOpenSlots,
+        );
+        const taker = chosen[index];
+        expect([seed, round, index, taker !== undefined]).toEqual([
+          seed,
+          round,
+          index,
+          able.length > 0,
+        ]);
+        if (taker === undefined) return;
+        expect(able.map((each) => each.wallet)).toContain(taker);
+        const before = left.get(taker) ?? payer(0, 0n);
+        left.set(taker, {
+          wallet: taker,
+          freeAtoken: before.freeAtoken - neededAtoken,
+          openSlots: before.openSlots + 1,
+        });
+      });
+    }
+  });
+});

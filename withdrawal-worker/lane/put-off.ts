@@ -1,0 +1,64 @@
+/** What cannot go on now: put off with a reason, so that it does not stand before those that can. */
+import { errorCode, errorMessage } from "../../chain/errors.js";
+import type { WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import type { LaneContext } from "./lane-context.js";
+
+/** A withdrawal that waits. */
+export interface Waiting {
+  readonly id: WithdrawalId;
+  readonly reason: string;
+  /** Its estimate was asked for and not answered. */
+  readonly isUnanswered?: boolean;
+}
+
+/** No more than this: what the ledger refuses may be the text itself. */
+const NOT_STORED = "waits: the ledger did not take what came of it; see the worker's log";
+
+/** Puts off what cannot go on now, so that it does not stand before those that can. */
+export async function postpone(
+  context: LaneContext,
+  waiting: readonly Waiting[],
+  unansweredDelays = 1,
+): Promise<void> {
+  for (const reason of new Set(waiting.map((entry) => entry.reason))) {
+    const alike = waiting.filter((entry) => entry.reason === reason);
+    const ids = alike.map(({ id }) => id);
+    const delays = alike[0]?.isUnanswered === true ? unansweredDelays : 1;
+    const delayMs = delays * context.settings.retryDelayMs;
+    context.log.warn({ count: ids.length, reason }, "withdrawals wait");
+    await storeEach(
+      context,
+      ids.map((id) => ({ id })),
+      (some) =>
+        context.ledger.postponeWithdrawals({ ids: some.map(({ id }) => id), reason, delayMs }),
+    );
+  }
+}
+
+/**
+ * Writes what came of requests in one go; when the ledger refuses it, each by itself, and who is
+ * refused then is put off: one request's fault ends neither the others nor the lane.
+ * @throws faults that pass by themselves
+ */
+export async function storeEach<Entry extends { readonly id: WithdrawalId }>(
+  context: LaneContext,
+  entries: readonly Entry[],
+  store: (entries: readonly Entry[]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await store(entries);
+  } catch (error) {
+    if (!(error instanceof SqlError) || error.retriable) throw error;
+    const [only] = entries;
+    if (only === undefined) return;
+    if (entries.length > 1) {
+      for (const entry of entries) await storeEach(context, [entry], store);
+      return;
+    }
+    const fault = { id: only.id, code: errorCode(error), reason: errorMessage(error) };
+    context.log.error(fault, "the ledger refuses what came of a withdrawal: it is put off");
+    const { retryDelayMs: delayMs } = context.settings;
+    await context.ledger.postponeWithdrawals({ ids: [only.id], reason: NOT_STORED, delayMs });
+  }
+}

@@ -1,0 +1,100 @@
+/** Which of the waiting requests this lane's wallet pays, where there are several wallets. */
+import { choosePayers } from "../../ledger/wallets/payer-choice.js";
+import type { QueuedWithdrawal, TakenSlots } from "../../ledger/withdrawals/nonce-slots.js";
+import { choosePrice, TRANSFER_GAS } from "./gas.js";
+import type { LaneContext, Round } from "./lane-context.js";
+import { storeEach, type Waiting } from "./put-off.js";
+import type { Candidate } from "./slot-rules.js";
+
+/** Scans for which a request waits for the wallet that is to pay it, before any other does. */
+const OVERDUE_SCANS = 3;
+
+/** Requests in tokens with what this wallet has of them. */
+export interface TokenShare {
+  readonly requests: readonly QueuedWithdrawal[];
+  readonly tokenUnits: ReadonlyMap<string, bigint>;
+}
+
+/**
+ * The requests that this wallet is to pay, and those that no wallet covers: they are put off. What the
+ * others have of a token is not known here: a token is paid by any wallet that has it and the coins
+ * for a fee, and only one of them gets the slot.
+ */
+export async function shareOf(
+  context: LaneContext,
+  round: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<{ readonly coins: readonly QueuedWithdrawal[]; readonly tokens: TokenShare }> {
+  const { ledger, settings, signer } = context;
+  const coins = requests.filter(({ contract }) => contract === undefined);
+  const tokens = requests.filter(({ contract }) => contract !== undefined);
+  const tokenUnits = await readTokenUnits(context, round, tokens);
+  const payers = requests.length === 0 ? [] : await ledger.readPayers();
+  if (payers.every(({ wallet }) => wallet === signer.address)) {
+    return { coins, tokens: { requests: tokens, tokenUnits } };
+  }
+  const feeAtoken = TRANSFER_GAS * choosePrice(round.view.suggestedPriceAtoken, settings.gas);
+  const overdueMs = OVERDUE_SCANS * settings.scanIntervalMs;
+  const wanted = coins.map(({ amountUnits, waitedMs }) => ({
+    neededAtoken: amountUnits + feeAtoken,
+    isOverdue: waitedMs > overdueMs,
+  }));
+  const maxOpenSlots = settings.maxLiveSlots;
+  const chosen = choosePayers(wanted, payers, { asking: signer.address, maxOpenSlots });
+  const isPaidHere = ({ asset, amountUnits, waitedMs }: QueuedWithdrawal) =>
+    waitedMs > overdueMs ||
+    (round.view.balanceAtoken >= feeAtoken && amountUnits <= (tokenUnits.get(asset) ?? 0n));
+  return {
+    coins: coins.filter((_, index) => (chosen[index] ?? signer.address) === signer.address),
+    tokens: { requests: tokens.filter(isPaidHere), tokenUnits },
+  };
+}
+
+/** Ends requests to an address that has become a wallet of ours since they were accepted. */
+export async function withoutOwn(
+  context: LaneContext,
+  requests: readonly QueuedWithdrawal[],
+): Promise<readonly QueuedWithdrawal[]> {
+  const own = requests.filter(({ isToOwnWallet }) => isToOwnWallet);
+  if (own.length === 0) return requests;
+  const reason = "rule own-wallet: the destination is a hot wallet of the exchange";
+  const steps = own.map(({ id }) => ({ id, reason, data: { rule: "own-wallet" } }));
+  await storeEach(context, steps, (some) => context.ledger.endBeforeSlot("rejected", some));
+  context.log.warn({ count: own.length }, "withdrawals to wallets of ours are rejected");
+  return requests.filter(({ isToOwnWallet }) => !isToOwnWallet);
+}
+
+/** The wallet's balances of the requests' tokens at the round's height, by asset. */
+async function readTokenUnits(
+  { node, signer }: LaneContext,
+  { view, signal }: Round,
+  requests: readonly QueuedWithdrawal[],
+): Promise<ReadonlyMap<string, bigint>> {
+  const contracts = new Map(
+    requests.flatMap(({ asset, contract }) => (contract === undefined ? [] : [[asset, contract]])),
+  );
+  if (contracts.size === 0) return new Map();
+  const tokens = [...contracts.values()];
+  const units = await node.tokenBalances(signer.address, tokens, view.height, { signal });
+  // A token that does not tell covers nothing.
+  return new Map([...contracts.keys()].map((asset, index) => [asset, units[index] ?? 0n]));
+}
+
+/**
+ * What is beyond this wallet's own limit may be another wallet's to pay: it keeps its place, and whoever
+ * covers it takes it once it is overdue; what then still waits is put off.
+ */
+export async function heldHere(
+  { ledger, settings, signer }: LaneContext,
+  candidates: readonly Candidate[],
+  held: TakenSlots["held"],
+): Promise<readonly Waiting[]> {
+  if (!held.some(({ isOfWallet }) => isOfWallet)) return held;
+  const payers = await ledger.readPayers();
+  if (payers.every(({ wallet }) => wallet === signer.address)) return held;
+  const patienceMs = 2 * OVERDUE_SCANS * settings.scanIntervalMs;
+  const isLate = new Set(
+    candidates.filter(({ waitedMs }) => waitedMs > patienceMs).map(({ id }) => id),
+  );
+  return held.filter(({ id, isOfWallet }) => !isOfWallet || isLate.has(id));
+}

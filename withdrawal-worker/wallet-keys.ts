@@ -1,0 +1,114 @@
+/** Signers of the home's hot wallets, opened once each behind the signers' own rules. */
+import { existsSync } from "node:fs";
+import type { Address } from "../chain/address.js";
+import { AppError, errorCode } from "../chain/errors.js";
+import type { TokenEntry } from "../chain/token-list.js";
+import { type HomeWallet, readHomeWallets } from "../ledger/wallets/home-wallets.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { WorkerError } from "./errors.js";
+import { type OpenedSigner, openSigner, type SignerParts } from "./signers/open-signer.js";
+import type { Signer } from "./signers/signer-port.js";
+
+/** What `WalletKeys` needs. */
+export interface WalletKeysOptions
+  extends Pick<SignerParts, "home" | "settings" | "chainId" | "limits" | "totals"> {
+  /** Served tokens: their contracts are called, and never paid. */
+  readonly tokens: readonly Pick<TokenEntry, "symbol" | "contractAddress">[];
+  readonly log: Logger;
+}
+
+/** The signers of the wallets whose keystores lie in the home; one that is added later is found. */
+export class WalletKeys {
+  readonly #options: WalletKeysOptions;
+  readonly #contracts: ReadonlyMap<string, Address>;
+  readonly #opened = new Map<Address, OpenedSigner>();
+  /** Keystores that could not be opened: each is complained about once, and tried at the next start. */
+  readonly #unusable = new Set<Address>();
+  /** Every wallet that the home names, also one that cannot be opened: none is ever paid. */
+  #wallets: readonly Address[] = [];
+
+  /**
+   * Opens the first wallet's keystore, without which a home is not complete, and the others as far
+   * as they can be opened.
+   * @throws the faults of the first one's files and of the signer's settings; INVALID_WALLET_FILE
+   */
+  constructor(options: WalletKeysOptions) {
+    this.#options = options;
+    this.#contracts = new Map(
+      options.tokens.map(({ symbol, contractAddress }) => [symbol, contractAddress]),
+    );
+    const [first, ...further] = this.#readHome();
+    if (first !== undefined) this.#open(first);
+    for (const wallet of further) this.#tryToOpen(wallet);
+  }
+
+  /** The signer of a wallet; undefined while no keystore of the home opens it. */
+  signerOf(wallet: Address): Signer | undefined {
+    return this.#opened.get(wallet)?.signer;
+  }
+
+  /** Opens what has come into the home since; faults of single files leave the others alone. */
+  refresh(): void {
+    try {
+      for (const wallet of this.#readHome()) this.#tryToOpen(wallet);
+    } catch (error) {
+      // A file that is being written, or is none of ours: the next look sees it whole.
+      if (!(error instanceof AppError)) throw error;
+      this.#options.log.debug({ code: errorCode(error) }, "the home's keystores cannot be listed");
+    }
+  }
+
+  /** Ends connections and processes of those who hold the keys. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map(({ close }) => close()));
+  }
+
+  #readHome(): readonly HomeWallet[] {
+    const wallets = readHomeWallets(this.#options.home);
+    this.#wallets = wallets.map(({ address }) => address);
+    return wallets;
+  }
+
+  #tryToOpen(wallet: HomeWallet): void {
+    const { address } = wallet;
+    if (this.#opened.has(address) || this.#unusable.has(address)) return;
+    // Written behind the keystore: until then the file is not complete.
+    const isKeystore = this.#options.settings.kind === "keystore";
+    if (isKeystore && !existsSync(wallet.passphrase)) return;
+    try {
+      this.#open(wallet);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      const fields = { wallet: address, code: errorCode(error) };
+      this.#options.log.error(fields, "the keystore of a wallet cannot be opened");
+      this.#unusable.add(address);
+    }
+  }
+
+  #open(wallet: HomeWallet): void {
+    const { home, settings, chainId, limits, totals } = this.#options;
+    const contracts = this.#contracts;
+    const wallets = () => this.#wallets;
+    const own = {
+      get wallets() {
+        return wallets();
+      },
+      tokenContracts: [...contracts.values()],
+    };
+    const contractOf = (asset: string) => contracts.get(asset);
+    const rules = { chainId, limits, totals, own, contractOf };
+    const opened = openSigner({ home, settings, wallet, ...rules });
+    this.#opened.set(opened.signer.address, opened);
+  }
+}
+
+/** Stands where no key is: it knows the address and signs nothing. */
+export function signerWithoutKey(address: Address): Signer {
+  const reason = "no keystore of this home opens this wallet";
+  return {
+    address,
+    sign: () => Promise.reject(new WorkerError("NO_KEY", reason)),
+    review: (payments) => payments.map(() => undefined),
+    trouble: () => reason,
+  };
+}
