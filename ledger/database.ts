@@ -16,6 +16,9 @@ import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
+import { Guards1760000000015 } from "./migrations/0015-guards.js";
+import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
+import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -38,6 +41,9 @@ export const LEDGER_MIGRATIONS = [
   TamperEvidence1760000000011,
   Tokens1760000000012,
   Wallets1760000000013,
+  Guards1760000000015,
+  PostingTime1760000000016,
+  LinkedKinds1760000000017,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

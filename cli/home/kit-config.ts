@@ -1,6 +1,7 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { explorerConfig } from "../../explorer/config.js";
 import {
   ConfigError,
   type ConfigFault,
@@ -23,6 +24,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   watcherConfigFile,
   workerConfigFile,
   indexerConfigFile,
+  explorerConfig,
 ];
 
 /** Every settings file of a home, in the order in which they are written. */
@@ -38,14 +40,24 @@ export interface KitEndpoints {
   /** Of the kit's own node; undefined where somebody else's is used. */
   readonly cometRpcUrl: string | undefined;
   readonly metricsUrl: string | undefined;
+  /** Undefined where it is somebody else's node, or not served. */
+  readonly restUrl: string | undefined;
+  /** host:port, as gRPC's clients want it. */
+  readonly grpcAddress: string | undefined;
   readonly sidecarOnlineUrl: string;
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
   readonly withdrawalUrl: string;
-  readonly indexerUrl: string;
+  /** Undefined where no indexer is started. */
+  readonly indexerUrl: string | undefined;
+  /** Undefined where no explorer is started. */
+  readonly explorerUrl: string | undefined;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
+
+/** Parts that a kit can be started without. */
+export type LeftOut = "indexer" | "explorer";
 
 /** What the kit needs to know of its processes' settings. */
 export interface KitConfig {
@@ -64,11 +76,14 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   metrics: "the node's metrics",
   jsonRpc: "the node's JSON-RPC",
   webSocket: "the node's WebSocket",
+  rest: "the node's REST interface",
+  grpc: "the node's gRPC",
   sidecarOnline: "the sidecar (online)",
   sidecarOffline: "the sidecar (offline)",
   depositApi: "the deposit API",
   withdrawalApi: "the withdrawal API",
   indexer: "the indexer",
+  explorer: "the explorer",
 };
 
 /** A place that some setting tells to listen on. */
@@ -92,10 +107,11 @@ interface KitConfigSources {
  * Reads and checks the settings of every process.
  * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
  *   somebody else's node is used
+ *   `without` leaves the ports of parts that are not started to others
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
-  sources: KitConfigSources & { readonly validators?: number },
+  sources: KitConfigSources & { readonly validators?: number; readonly without?: ReadonlySet<LeftOut> },
 ): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
@@ -119,21 +135,23 @@ export function loadKitConfig(
   const sidecar = read(sources, sidecarConfig);
   const watcher = read(sources, watcherConfigFile);
   const worker = read(sources, workerConfigFile);
-  const indexer = read(sources, indexerConfigFile);
-  const files = [sidecar, watcher, worker, indexer];
-  if (
-    sidecar === undefined ||
-    watcher === undefined ||
-    worker === undefined ||
-    files.includes(undefined) ||
-    faults.length > 0
-  ) {
+  const { without = new Set() } = sources;
+  if (!without.has("indexer")) read(sources, indexerConfigFile);
+  if (!without.has("explorer")) read(sources, explorerConfig);
+  if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
   const ours = endpointsOf(listeners, nodes);
-  const somebodys = { jsonRpcUrl, webSocketUrl, cometRpcUrl: undefined, metricsUrl: undefined };
+  const somebodys = {
+    jsonRpcUrl,
+    webSocketUrl,
+    cometRpcUrl: undefined,
+    metricsUrl: undefined,
+    restUrl: undefined,
+    grpcAddress: undefined,
+  };
   return {
     nodes,
     nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
@@ -175,6 +193,8 @@ function listenersOf(
   const listeners: Listener[] = [];
   for (const [section, fields] of Object.entries(file.sections)) {
     for (const [key, { defaultValue }] of Object.entries(fields)) {
+      // What is switched off listens nowhere.
+      if (values[section]?.["enable"] === false) continue;
       const address = values[section]?.[key];
       if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
       const name = portNameOf(defaultValue.port);
@@ -204,16 +224,20 @@ function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]):
     const { host, port } = found ?? { host: "127.0.0.1", port: DEFAULT_PORTS[name] };
     return formatListenAddress({ host: callableHost(host), port }, `${scheme}://`);
   };
+  const isServed = (name: PortName) => listeners.some((listener) => listener.name === name);
   return {
     jsonRpcUrl: url("jsonRpc"),
     webSocketUrl: url("webSocket", "ws"),
     cometRpcUrl: url("cometRpc"),
     metricsUrl: url("metrics"),
+    restUrl: isServed("rest") ? url("rest") : undefined,
+    grpcAddress: isServed("grpc") ? url("grpc").slice("http://".length) : undefined,
     sidecarOnlineUrl: url("sidecarOnline"),
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
-    indexerUrl: url("indexer"),
+    indexerUrl: isServed("indexer") ? url("indexer") : undefined,
+    explorerUrl: isServed("explorer") ? url("explorer") : undefined,
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

@@ -13,6 +13,8 @@ export interface PartStatus {
   readonly ready: boolean;
   /** Why not, one sentence; "" when ready. */
   readonly reason: string;
+  /** True where the kit is well without it. */
+  readonly isDispensable?: boolean;
 }
 
 /** A snapshot of the whole kit; a part that does not answer leaves its figures undefined. */
@@ -99,16 +101,18 @@ export function parseWalletFigures(text: string): readonly WalletFigures[] {
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
-  const [node, others, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
-    readNode(probe, signal),
-    Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
-    probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
-    probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
-    probePart("deposit-watcher", endpoints.depositUrl, signal),
-    probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
-    readMetrics(endpoints.depositUrl, signal),
-    readMetrics(endpoints.withdrawalUrl, signal),
-  ]);
+  const [node, others, online, offline, deposit, withdrawal, dispensable, watcher, worker] =
+    await Promise.all([
+      readNode(probe, signal),
+      Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
+      probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
+      probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
+      probePart("deposit-watcher", endpoints.depositUrl, signal),
+      probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
+      probeDispensable(endpoints, signal),
+      readMetrics(endpoints.depositUrl, signal),
+      readMetrics(endpoints.withdrawalUrl, signal),
+    ]);
   return {
     height: node.height,
     blockAgeSeconds: node.blockAgeSeconds,
@@ -116,7 +120,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
     wallets: parseWalletFigures(worker),
-    parts: [node.part, ...others, online, offline, deposit, withdrawal],
+    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...dispensable],
   };
 }
 
@@ -160,6 +164,18 @@ async function probePart(part: string, url: string, signal: AbortSignal): Promis
     signal.throwIfAborted();
     return { part, url, ready: false, reason: sentenceOf(error) };
   }
+}
+
+/** Parts that are for front ends and people, and that nothing depends on. */
+function probeDispensable(
+  { indexerUrl, explorerUrl }: KitEndpoints,
+  signal: AbortSignal,
+): Promise<PartStatus[]> {
+  const urls = { indexer: indexerUrl, explorer: explorerUrl };
+  const probes = Object.entries(urls).map(async ([part, url]) =>
+    url === undefined ? [] : [{ ...(await probePart(part, url, signal)), isDispensable: true }],
+  );
+  return Promise.all(probes).then((parts) => parts.flat());
 }
 
 function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {

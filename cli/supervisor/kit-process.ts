@@ -1,4 +1,5 @@
 /** The life of `npm start`, from the lock of the home to the last process gone. */
+import { withEvm } from "../home/evm-choice.js";
 import { setMaxListeners } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,6 +32,7 @@ import {
   KIT_CONFIG_FILES,
   KIT_CONFIG_NAMES,
   type KitConfig,
+  type LeftOut,
   loadKitConfig,
 } from "../home/kit-config.js";
 import { createLogFile } from "./log-file.js";
@@ -86,7 +88,7 @@ export async function runKitProcess(
     context.print(`Causeway, home ${paths.home}`);
     await createHomeFolders(paths);
     const lock = await lockHome(paths.lock, paths.home);
-    const env = planEnvironment(plan, context.env);
+    const env = withEvm(planEnvironment(plan, context.env), args.evm);
     try {
       return await new KitRun(args, plan, paths, { ...context, env }, lock.tookOver).run();
     } finally {
@@ -130,6 +132,7 @@ function checkSettings(
       env: plan === undefined ? env : planEnvironment(plan, env),
       portOffset,
       validators: plan?.kind === "remote" ? 0 : validators,
+      without: leftOut(args),
     }),
   );
   faults.push(...homeFileFaults(paths));
@@ -143,6 +146,12 @@ function checkSettings(
   }
   if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
   return plan;
+}
+
+/** Parts that the flags leave out. */
+function leftOut({ noIndexer, noExplorer }: KitArguments): ReadonlySet<LeftOut> {
+  const flags = { indexer: noIndexer, explorer: noExplorer };
+  return new Set((["indexer", "explorer"] as const).filter((part) => flags[part]));
 }
 
 /** Flags that have no sense on a chain that exists. */
@@ -210,9 +219,9 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
+      without: leftOut(this.args),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
-      without: this.args.noIndexer ? ["indexer"] : [],
     });
     try {
       return await this.runStarted(kit, config);
@@ -235,7 +244,13 @@ class KitRun {
     const { paths, portOffset, context } = this;
     const { signal } = this.ending;
     const validators = this.plan.kind === "remote" ? 0 : this.args.validators;
-    const config = loadKitConfig({ home: paths.home, env: context.env, portOffset, validators });
+    const config = loadKitConfig({
+      home: paths.home,
+      env: context.env,
+      portOffset,
+      validators,
+      without: leftOut(this.args),
+    });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {
       hadOrphans = true;

@@ -12,7 +12,7 @@ export function whereToLookNext(
   endpoints: KitEndpoints,
   hotWallet: Address | undefined,
 ): readonly string[] {
-  const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl } = endpoints;
+  const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl, restUrl, grpcAddress } = endpoints;
   const ownNode =
     cometRpcUrl === undefined
       ? []
@@ -24,13 +24,24 @@ export function whereToLookNext(
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
+  const { indexerUrl, explorerUrl } = endpoints;
+  const indexer =
+    indexerUrl === undefined
+      ? []
+      : [`  indexer           ${indexerUrl}   routes ${indexerUrl}/v1/openapi.json`];
+  const explorer = explorerUrl === undefined ? [] : [`  explorer          ${explorerUrl}`];
   return [
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
     ...ownNode,
+    ...(restUrl === undefined
+      ? []
+      : [`  REST              ${restUrl}   routes ${restUrl}/swagger`]),
+    ...(grpcAddress === undefined ? [] : [`  gRPC              ${grpcAddress}`]),
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
-    `  indexer           ${endpoints.indexerUrl}/v1/status`,
+    ...indexer,
+    ...explorer,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,

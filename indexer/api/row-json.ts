@@ -14,7 +14,8 @@ export interface TransactionRow {
   readonly contract: Buffer | null;
   readonly value: string;
   readonly nonce: string;
-  readonly type: number;
+  /** NULL for a Cosmos transaction. */
+  readonly type: number | null;
   readonly gas_limit: string;
   readonly gas_used: string;
   readonly gas_price: string;
@@ -40,6 +41,7 @@ export function transactionJson(row: TransactionRow, { nodeHeight, progress }: S
   return {
     hash: hexOf(row.hash),
     cosmosHash: hexOf(row.sdk_hash),
+    kind: row.type === null ? "cosmos" : "evm",
     status: row.status === 1 ? "success" : "failed",
     height: row.height,
     blockHash: hexOf(row.block_hash),

@@ -124,8 +124,13 @@ async function findAll(
 async function detail(snapshot: Snapshot, row: TransactionRow) {
   const { sql } = snapshot;
   const place = [row.height, row.tx_index];
-  const [more] = await sql.query<{ input: Buffer; failure: string | null }>(
-    `SELECT input, failure FROM ${s}.transaction WHERE height = $1 AND tx_index = $2`,
+  const [more] = await sql.query<{
+    input: Buffer;
+    failure: string | null;
+    messages: string | null;
+    memo: string | null;
+  }>(
+    `SELECT input, failure, messages, memo FROM ${s}.transaction WHERE height = $1 AND tx_index = $2`,
     place,
   );
   const logs = await sql.query<{
@@ -147,6 +152,8 @@ async function detail(snapshot: Snapshot, row: TransactionRow) {
     ...transactionJson(row, snapshot),
     input: hexOf(more?.input ?? Buffer.alloc(0)),
     failure: more?.failure ?? null,
+    messages: more?.messages?.split(",").filter((type) => type !== "") ?? [],
+    memo: more?.memo ?? null,
     feeBurned: ((BigInt(row.fee) + 1n) / 2n).toString(),
     logs: logs.map((log) => ({
       logIndex: log.log_index,

@@ -114,10 +114,7 @@ class BatchBuilder {
   private addBlock(block: RangedBlock): void {
     this.minted += block.mintedAtoken;
     this.burned += block.burnedAtoken;
-    const fees = block.transactions.reduce(
-      (sum, one) => sum + one.gasUsed * one.gasPriceAtoken,
-      0n,
-    );
+    const fees = block.transactions.reduce((sum, one) => sum + feeAtokenOf(one), 0n);
     this.rows.block.push(
       copyRow([
         block.height,
@@ -156,9 +153,11 @@ class BatchBuilder {
         transaction.gasLimit,
         transaction.gasUsed,
         transaction.gasPriceAtoken,
-        transaction.gasUsed * transaction.gasPriceAtoken,
+        feeAtokenOf(transaction),
         transaction.input,
         transaction.status === 1 ? undefined : failure,
+        transaction.cosmos?.messages.join(","),
+        transaction.cosmos?.memo,
       ]),
     );
   }
@@ -283,6 +282,11 @@ class BatchBuilder {
       }
     }
   }
+}
+
+/** A Cosmos transaction pays what it offers, whatever it uses. */
+function feeAtokenOf({ cosmos, gasUsed, gasPriceAtoken }: RangedTransaction): bigint {
+  return cosmos === undefined ? gasUsed * gasPriceAtoken : cosmos.feeAtoken;
 }
 
 function deltaOf(deltas: Map<string, Delta>, key: string): Delta {

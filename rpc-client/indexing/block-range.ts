@@ -13,6 +13,7 @@ import {
 import { badAnswer } from "../errors.js";
 import {
   type JournaledBlock,
+  type JournaledCosmos,
   type JournaledTransaction,
   parseJournaledBlock,
 } from "../journal-codec.js";
@@ -22,9 +23,9 @@ import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
 export interface RangedTransaction extends JournaledTransaction {
   readonly valueAtoken: bigint;
   readonly gasLimit: bigint;
-  /** EIP-2718 type. */
-  readonly type: number;
-  /** SHA-256 of the SDK transaction around it. */
+  /** EIP-2718 type; undefined for a Cosmos transaction. */
+  readonly type: number | undefined;
+  /** SHA-256 of the SDK transaction: around one of the EVM's, or the Cosmos transaction's own. */
   readonly sdkHash: Hash32;
 }
 
@@ -104,13 +105,20 @@ function parseRangedBlock(value: unknown): RangedBlock {
     ...journal,
     transactions: journal.transactions.map((transaction, index) => ({
       ...transaction,
-      ...parseExtras(raw[index]),
+      ...(transaction.cosmos === undefined
+        ? parseExtras(raw[index])
+        : extrasOfCosmos(transaction.hash, transaction.cosmos)),
     })),
     proposer: readAddress(block["proposer"], "proposer"),
     gasUsed: readQuantity(block["gasUsed"], "gasUsed"),
     gasLimit: readQuantity(block["gasLimit"], "gasLimit"),
     sizeBytes: readSafeQuantity(block["size"], "size"),
   };
+}
+
+/** A Cosmos transaction has no value of its own: its journal says what its messages moved. */
+function extrasOfCosmos(sdkHash: Hash32, { gasLimit }: JournaledCosmos) {
+  return { valueAtoken: 0n, gasLimit, type: undefined, sdkHash };
 }
 
 function parseExtras(value: unknown) {

@@ -12,6 +12,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ledger: ["chain", "runtime"],
   node: ["chain", "runtime", "openapi"],
   sidecar: ["chain", "runtime", "rpc-client", "openapi"],
+  explorer: ["chain", "runtime", "rpc-client", "openapi"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   indexer: ["chain", "runtime", "rpc-client", "openapi"],
@@ -20,7 +21,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
-  /^(sidecar|deposit-watcher|withdrawal-worker|indexer)\/config\.ts$/,
+  /^(sidecar|explorer|indexer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
   /^indexer\/maintenance\/commands\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
@@ -35,6 +36,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "view",
     "store",
     "state",
+    "modules",
     "execution",
     "blocks",
     "mempool",
@@ -72,9 +74,11 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   ],
   [/^level$/, [/^runtime\/files\/level-store\.ts$/]],
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
+  [/^@grpc\//, [/^node\/rpc\/grpc\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
   [/^pg-copy-streams$/, [/^runtime\/sql\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
+  [/^preact(-render-to-string)?$/, [/^explorer\/html\/element\.ts$/]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],
 ];
 

@@ -44,7 +44,11 @@ export function openSigner(parts: SignerParts): OpenedSigner {
     readPolicy: () => policy.read(),
     readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
   });
-  return { signer, close: () => holder.close() };
+  const close = async () => {
+    await holder.close();
+    await totals.flush();
+  };
+  return { signer, close };
 }
 
 function openHolder({ home, settings, wallet }: SignerParts): KeyHolder {

@@ -75,7 +75,13 @@ async function* blockPieces(
     yield Buffer.from(page.first === 0 ? text : `,${text}`);
     await breathe(signal);
   }
-  yield Buffer.from(journalEndJson(view.blockChanges(header.height)));
+  const { height } = header;
+  const end = journalEndJson(
+    view.blockChanges(height),
+    view.cosmos(height),
+    outline.transactionCount,
+  );
+  yield Buffer.from(end);
   await breathe(signal);
 }
 
