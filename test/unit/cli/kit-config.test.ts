@@ -142,16 +142,17 @@ describe("homes by role", () => {
     expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
     const secret = (path: string) => readFileSync(path, "utf8").trim();
     const owner = secret(homePaths(home).postgresPassword);
-    const passwords = ["watcher", "worker", "operator"].map((service) =>
+    const passwords = ["watcher", "worker", "operator", "indexer"].map((service) =>
       secret(join(home, `config/database-roles/${service}.password`)),
     );
-    expect(new Set([owner, ...passwords]).size).toBe(4);
-    const [watcher, worker, operator] = passwords;
+    expect(new Set([owner, ...passwords]).size).toBe(5);
+    const [watcher, worker, operator, indexer] = passwords;
     for (const [role, user, password] of [
       ["migrate", "causeway", owner],
       ["deposit-watcher", "causeway_watcher", watcher],
       ["withdrawal-worker", "causeway_worker", worker],
       ["desk", "causeway_operator", operator],
+      ["indexer", "causeway_indexer", indexer],
     ] as const) {
       const pgpass = join(roleHomes, role, "config/pgpass");
       expect(readFileSync(pgpass, "utf8")).toBe(`*:*:causeway:${user}:${password}\n`);
@@ -163,7 +164,12 @@ describe("homes by role", () => {
         expect(texts.join()).not.toContain(other);
       }
     }
-    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({ watcher, worker, operator });
+    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({
+      watcher,
+      worker,
+      operator,
+      indexer,
+    });
     expect(readRolePasswords(join(roleHomes, "deposit-watcher"))).toBeUndefined();
     expect(secret(join(roleHomes, "redis/config/redis.conf"))).toBe(
       `requirepass ${secret(join(roleHomes, "withdrawal-worker/config/redis.password"))}`,
