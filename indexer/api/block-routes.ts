@@ -57,6 +57,30 @@ function blockJson(row: BlockRow) {
   };
 }
 
+interface SupplyRow {
+  readonly height: number;
+  readonly time: Date;
+  readonly total_minted: string;
+  readonly total_burned: string;
+}
+
+function supplyPointJson({ height, time, total_minted, total_burned }: SupplyRow) {
+  return {
+    height,
+    time: time.toISOString(),
+    total: (BigInt(total_minted) - BigInt(total_burned)).toString(),
+    minted: total_minted,
+    burned: total_burned,
+  };
+}
+
+/** At most `points` heights from 0 to the last one, both among them. */
+function evenHeights(last: Height, points: number): Height[] {
+  const steps = Math.min(points - 1, last);
+  if (steps === 0) return [last];
+  return Array.from({ length: steps + 1 }, (_, index) => Math.round((index * last) / steps));
+}
+
 /** Handlers of `/v1/blocks` and `/v1/supply`; transactions of a block are elsewhere. */
 export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
   return [
@@ -125,6 +149,20 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
             circulating: (total - outOfReach).toString(),
           };
           return { body: { meta: metaOf(snapshot), supply } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/supply/history",
+      handler: ({ query }) =>
+        atOneMoment(context, async (snapshot) => {
+          const heights = evenHeights(snapshot.progress.height, Number(query["points"]));
+          const rows = await snapshot.sql.query<SupplyRow>(
+            `SELECT height, time, total_minted, total_burned FROM ${s}.block
+             WHERE height = ANY($1::integer[]) ORDER BY height`,
+            [heights],
+          );
+          return { body: { meta: metaOf(snapshot), items: rows.map(supplyPointJson) } };
         }),
     },
   ];

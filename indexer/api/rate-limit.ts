@@ -1,6 +1,6 @@
 /** Requests of one client address in a minute, where a limit is set. */
-import { isIP } from "node:net";
 import type { Clock } from "../../runtime/process/clock.js";
+import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
 import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
 import { IndexerError } from "../errors.js";
 
@@ -33,15 +33,16 @@ export class RateLimit {
   }
 
   /** @throws RATE_LIMITED */
-  private count({ remoteAddress = "" }: HttpRequest): Readonly<Record<string, string>> {
-    if (isLoopback(remoteAddress)) return {};
+  private count({ remoteAddress }: HttpRequest): Readonly<Record<string, string>> {
+    const client = clientOf(remoteAddress);
+    if (isLoopback(client)) return {};
     const nowMs = this.clock.monotonicMs();
     if (nowMs - this.windowStartMs >= WINDOW_MS || this.counts.size > MAX_CLIENTS) {
       this.counts.clear();
       this.windowStartMs = nowMs;
     }
-    const count = (this.counts.get(remoteAddress) ?? 0) + 1;
-    this.counts.set(remoteAddress, count);
+    const count = (this.counts.get(client) ?? 0) + 1;
+    this.counts.set(client, count);
     const resetSeconds = Math.ceil((this.windowStartMs + WINDOW_MS - nowMs) / 1_000);
     if (count > this.perMinute) {
       const message = `more than ${this.perMinute} requests in a minute`;
@@ -54,9 +55,4 @@ export class RateLimit {
       "ratelimit-reset": String(resetSeconds),
     };
   }
-}
-
-function isLoopback(address: string): boolean {
-  const plain = address.replace(/^::ffff:/, "");
-  return plain === "::1" || (isIP(plain) === 4 && plain.startsWith("127."));
 }

@@ -102,6 +102,7 @@ describe("the arguments of npm start", () => {
         chain: {},
         once: true,
         noDemo: false,
+        noIndexer: false,
         noExplorer: false,
         blockIntervalMs: undefined,
         evm: "ethereumjs",
