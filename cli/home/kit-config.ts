@@ -111,7 +111,10 @@ interface KitConfigSources {
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
-  sources: KitConfigSources & { readonly validators?: number; readonly without?: ReadonlySet<LeftOut> },
+  sources: KitConfigSources & {
+    readonly validators?: number;
+    readonly without?: ReadonlySet<LeftOut>;
+  },
 ): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];

@@ -27,10 +27,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 
 async function dropDatabase(serverUrl: string, name: string): Promise<void> {
   await runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-  const roles = [
-    ...LEDGER_SERVICES.map((service) => ledgerRole(name, service)),
-    indexerRole(name),
-  ];
+  const roles = [...LEDGER_SERVICES.map((service) => ledgerRole(name, service)), indexerRole(name)];
   await runOnServer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
 }
 
