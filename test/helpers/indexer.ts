@@ -15,7 +15,7 @@ import { compiledFolder } from "./services/services.js";
 import { until } from "./until.js";
 
 /** Whatever JSON came. */
-export type Json = any;
+export type Json = ReturnType<typeof JSON.parse>;
 
 /** A call of a contract, or a payment. */
 export interface Message {

@@ -170,8 +170,8 @@ describe("the indexer's answers", () => {
     const names = async (query: string) =>
       (await stage.all(`/tokens?${query}`, 1)).map(({ symbol, address }) => symbol ?? address);
     expect(await names("sort=firstSeen")).toEqual([places.Items, "CARD", "PLAIN"]);
-    expect((await names("sort=transfers")).slice(0, 2).toSorted()).toEqual(
-      [places.Items, "CARD"].toSorted(),
+    expect(new Set((await names("sort=transfers")).slice(0, 2))).toEqual(
+      new Set([places.Items, "CARD"]),
     );
     expect(await names("search=plain%20C")).toEqual(["PLAIN"]);
     expect(await names("search=_")).toEqual([]);

@@ -247,7 +247,7 @@ describe("the indexer", () => {
       );
     }
     await stage.indexed();
-    const [reserve0, reserve1] = await contract["getReserves"]?.();
+    const [reserve0, reserve1]: bigint[] = (await contract["getReserves"]?.()) ?? [];
     const shown = (await stage.get(`/dex/pairs/${pair}`)).pair;
     expect(shown).toMatchObject({
       token0: { address: token0.toLowerCase() },
@@ -278,7 +278,8 @@ describe("the indexer", () => {
         body: JSON.stringify({ kind: "transfers", format }),
       });
       expect(reply.status).toBe(202);
-      const { id } = ((await reply.json()) as Json).export;
+      const created: Json = await reply.json();
+      const { id } = created.export;
       let state: Json;
       await until(
         async () => {
