@@ -232,16 +232,16 @@ describe("a second node", () => {
   it("that has another block, or another balance, halts before anything is credited", async () => {
     const alice = await bench.register("alice");
     bench.pay([alice.address, 5n]);
-    const { getBlockHeader, getBalances } = bench.node;
+    const truth = bench.node;
     const lies = { hash: true, balance: false };
     bench.secondNode = {
       ...bench.node,
       getBlockHeader: async (height, options) => {
-        const header = await getBlockHeader(height, options);
+        const header = await truth.getBlockHeader(height, options);
         return header && (lies.hash && height !== 0 ? { ...header, hash: wrongHash } : header);
       },
       getBalances: async (queries, options) => {
-        const balances = await getBalances(queries, options);
+        const balances = await truth.getBalances(queries, options);
         return lies.balance ? balances.map(() => 0n) : balances;
       },
     };

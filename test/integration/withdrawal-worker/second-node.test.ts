@@ -13,9 +13,9 @@ afterEach(() => house.close());
 
 /** A lane whose second node tells what `tell` makes of the truth. */
 function laneWith(tell: (truth: ReceiptsAtHeight) => ReceiptsAtHeight) {
-  const { receipts } = house.context().node;
+  const { node } = house.context();
   const secondNode: Pick<WalletNode, "receipts"> = {
-    receipts: async (hashes, options) => tell(await receipts(hashes, options)),
+    receipts: async (hashes, options) => tell(await node.receipts(hashes, options)),
   };
   return house.laneWith({ secondNode });
 }
