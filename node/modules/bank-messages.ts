@@ -13,7 +13,8 @@ import {
 } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
-import { type MessageContext, MessageFailure, type MessageHandler } from "./message-context.js";
+import type { MessageContext, MessageHandler } from "./message-context.js";
+import { MessageFailure } from "./module-context.js";
 
 /** Gas of a MsgSend beside its bytes and its signature: some 65,000 in all (D2). */
 const SEND_GAS = 40_000n;
