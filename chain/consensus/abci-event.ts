@@ -133,7 +133,7 @@ export function failureOf({ receipt, changes }: ExecutedEvmTransaction): string 
   return changes.find(({ tracePath }) => tracePath === "")?.error ?? "execution reverted";
 }
 
-/** Events that no transaction made: the split of the fees, then the mint. */
+/** Events that no transaction made: the split of the fees, the mint, what the modules did. */
 export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEvent[] {
   const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
   const events = journal.blockChanges.flatMap(moneyEvents);
@@ -148,7 +148,18 @@ export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEv
     );
   }
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
+  for (const change of journal.blockChanges) events.push(...moduleEvents(change));
   return events.map((one) => withLast(one, "mode", "EndBlock"));
+}
+
+/** What the modules did at the end of a block. */
+function moduleEvents({ reason, from, to, amountAtoken }: BalanceChange): AbciEvent[] {
+  const amount = amountText(amountAtoken);
+  if (reason === "UNBOND_COMPLETE" && to !== undefined) {
+    return [event("complete_unbonding", { amount, delegator: accountText(to) })];
+  }
+  if (reason === "SLASH" && from !== undefined) return [event("slash", { burned: amount })];
+  return [];
 }
 
 /** What a block can be found by beside the accounts and hashes in it. */
@@ -173,6 +184,9 @@ export function searchTerms(source: EventSource): SearchTerms {
   };
   for (const { changes } of journal.transactions) addMoves(changes);
   addMoves(journal.blockChanges);
+  for (const change of journal.blockChanges) {
+    for (const { type } of moduleEvents(change)) types.add(type);
+  }
   for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);
   if (block.transactions.length > 0) for (const type of TRANSACTION_TYPES) types.add(type);
   if (receipts.some(({ logs }) => logs.length > 0)) types.add("tx_log");

@@ -36,7 +36,10 @@ import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
 import type { BlockContext } from "../execution/evm/evm.js";
 import type { TransactionEngine } from "../execution/transaction-engine.js";
-import { endOfBlockChanges } from "./fees.js";
+import { blockChange, endOfBlockChanges } from "./fees.js";
+import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import type { ModuleContext } from "../modules/module-context.js";
+import { type BlockFacts, endModules, hasModules } from "../modules/modules.js";
 import {
   entersCode,
   executeTransaction,
@@ -49,6 +52,8 @@ import { createTransactionEngine, type EngineName } from "./engines.js";
 /** Longest stretch of synchronous work before other tasks of the process get their turn. */
 const YIELD_AFTER_MS = 8;
 
+const NO_FACTS: BlockFacts = { votes: [], misbehavior: [] };
+
 /** What a block starts from. */
 export interface BlockStart {
   readonly parent: Head;
@@ -57,6 +62,8 @@ export interface BlockStart {
   readonly coinbase: Address;
   /** Hash over the SDK transactions, where a proposal has brought them and it. */
   readonly dataHash?: Hash32;
+  /** What consensus tells the modules; nothing where nobody asks. */
+  readonly facts?: BlockFacts;
 }
 
 /** What execution reads, and the chain's fixed parameters. */
@@ -195,8 +202,9 @@ export class BlockExecution {
     const { params } = this.options;
     const height = this.context.height;
     const { totalAtoken } = this.start.parentSupply;
-    const blockChanges = endOfBlockChanges(height, this.feesAtoken, totalAtoken, params);
+    const blockChanges = [...endOfBlockChanges(height, this.feesAtoken, totalAtoken, params)];
     this.applyBlockChanges(blockChanges);
+    const validatorUpdates = this.endModules(blockChanges);
     const journal = journalOf(height, this.journals, blockChanges, this.cosmos);
     const sums = journalSums(journal);
     const changed = this.state.changedAccounts();
@@ -216,13 +224,38 @@ export class BlockExecution {
       trieWrites: roots.trieWrites,
       supply,
       sdkHashes,
+      ...(validatorUpdates === undefined ? {} : { validatorUpdates }),
     };
+  }
+
+  /** The modules' end of the block; their moves join the block's. */
+  private endModules(blockChanges: BalanceChange[]): ValidatorUpdate[] | undefined {
+    const { state } = this;
+    if (!hasModules(state)) return undefined;
+    const { validatorsPool } = this.options.params;
+    const mintedAtoken = blockChanges
+      .filter(({ reason, to }) => reason === "MINT" && to === validatorsPool)
+      .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+    const context: ModuleContext = {
+      state,
+      height: this.context.height,
+      timeMs: this.start.timeMs,
+      validatorsPool,
+      // Events of a block follow from its journal.
+      emit: () => undefined,
+      moveCoins: (reason, from, to, amountAtoken) => {
+        const moved = blockChange(reason, from, to, amountAtoken);
+        this.applyBlockChanges(moved);
+        blockChanges.push(...moved);
+      },
+    };
+    return endModules(context, this.start.facts ?? NO_FACTS, mintedAtoken);
   }
 
   private applyBlockChanges(changes: readonly BalanceChange[]): void {
     for (const { from, to, amountAtoken } of changes) {
       if (from !== undefined && !this.state.moveBalance(from, -amountAtoken)) {
-        throw new RangeError("the FeeCollector holds less than the block's fees");
+        throw new RangeError(`${from} holds less than the block's end takes`);
       }
       if (to !== undefined) this.state.moveBalance(to, amountAtoken);
     }
