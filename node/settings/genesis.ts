@@ -114,6 +114,9 @@ function feeCollectorCode(): Hex {
   return parseHex(artifact.parse(JSON.parse(fs.readFileSync(file, "utf8"))).runtimeCode);
 }
 
+/** Coins of an operator beside its stake: for fees, and to delegate more. */
+const OPERATOR_ATOKEN = 1_000n * ATOKEN_PER_TOKEN;
+
 /** What a local genesis is made from. */
 export interface LocalGenesisOptions {
   readonly network: NetworkName;
@@ -160,6 +163,9 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
       burnAddress: BURN_ADDRESS,
     },
     alloc: new Map([
+      ...options.validators.flatMap(({ operator }) =>
+        operator === undefined ? [] : [[operator, plain(OPERATOR_ATOKEN)] as const],
+      ),
       [options.faucet, plain(FAUCET_ATOKEN)],
       ...(hotWallet === undefined ? [] : [[hotWallet, plain(HOT_WALLET_ATOKEN)] as const]),
       [

@@ -220,9 +220,7 @@ describe("a random economy", () => {
       const [operator, delegator] = key.split(" ") as [Address, Address];
       const validator = validators.of(operator);
       const texts = `${toBech32(operator, VALIDATOR_PREFIX)} ${toBech32(delegator)}`;
-      const pending = validator.exists
-        ? delegationRewards(chain.state, validator, delegator)
-        : 0n;
+      const pending = validator.exists ? delegationRewards(chain.state, validator, delegator) : 0n;
       const got = (paid.get(texts) ?? 0n) + pending;
       const due = exact / FIXED;
       const off = got > due ? got - due : due - got;
