@@ -236,7 +236,8 @@ describe("docker-compose.yml", () => {
     const { otherNodes: _none, ...urls } = endpoints;
     for (const [part, url] of Object.entries(urls)) {
       if (url === undefined) continue;
-      expect({ part, host: hostIn(url) }).toEqual({ part, host: new URL(url).hostname });
+      const { hostname } = new URL(url.includes("//") ? url : `grpc://${url}`);
+      expect({ part, host: hostIn(url) }).toEqual({ part, host: hostname });
     }
   });
 
