@@ -107,12 +107,12 @@ export function signingInfo(
   consensusAddress: Address,
 ): SigningInfo | undefined {
   const record = new SigningRecord(state, consensusAddress);
-  const isTombstoned = record.word(2) === 1n;
-  if (record.word(0) === 0n && !isTombstoned) return undefined;
+  const isOut = record.word(2) === 1n;
+  if (record.word(0) === 0n && !isOut) return undefined;
   return {
     startHeight: Number(record.word(0)),
     jailedUntilMs: Number(record.word(1)),
-    isTombstoned,
+    isTombstoned: isOut,
     missedBlocks: Number(record.word(3)),
   };
 }

@@ -246,8 +246,15 @@ function heightRange(query: EventQuery, tag: string, latest: Height) {
  * the block. Others may name one that stayed as it was: the address that rewards are to go to.
  */
 const CHANGING_TYPES: ReadonlySet<string> = new Set([
-  ...["coin_spent", "coin_received", "transfer", "coinbase", "burn"],
-  ...["message", "tx", "ethereum_tx", "delegate"],
+  "coin_spent",
+  "coin_received",
+  "transfer",
+  "coinbase",
+  "burn",
+  "message",
+  "tx",
+  "ethereum_tx",
+  "delegate",
 ]);
 
 /** The account that a condition compares with, in either of its spellings. */
