@@ -18,6 +18,7 @@ import { stakingFailure } from "./staking-failure.js";
 import {
   BOND_STATUS,
   SHARES_PER_ATOKEN,
+  type SlashEvent,
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
@@ -321,7 +322,7 @@ function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
     const { infractionHeight, fraction } = source.slashAt(index);
     if (entry.height < infractionHeight) continue;
     if (entry.kind === ENTRY_KIND.redelegation) slashDestination(context, entry, fraction);
-    else leftAtoken -= burnPart(context, leftAtoken, (entry.initialAtoken * fraction) / ONE);
+    else leftAtoken -= burn(context, slashPart(entry, leftAtoken, { fraction }));
   }
   if (slashCount > entry.borneSlashes) {
     const next = { amountAtoken: leftAtoken, borneSlashes: slashCount };
@@ -330,8 +331,30 @@ function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
   return leftAtoken;
 }
 
-function burnPart(context: ModuleContext, leftAtoken: bigint, dueAtoken: bigint): bigint {
-  const burnAtoken = dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
+/**
+ * What is left of an unbonding when the slashes that came meanwhile are borne, atoken: what its end
+ * would pay now.
+ */
+export function unbondingLeft(source: ValidatorRecord, entry: QueueEntry): bigint {
+  let leftAtoken = entry.amountAtoken;
+  for (let index = entry.borneSlashes; index < source.slashCount; index++) {
+    const slash = source.slashAt(index);
+    if (entry.height >= slash.infractionHeight) leftAtoken -= slashPart(entry, leftAtoken, slash);
+  }
+  return leftAtoken;
+}
+
+/** What a slash takes of an unbonding: a part of what it began with, at most what is left. */
+function slashPart(
+  { initialAtoken }: QueueEntry,
+  leftAtoken: bigint,
+  { fraction }: Pick<SlashEvent, "fraction">,
+): bigint {
+  const dueAtoken = (initialAtoken * fraction) / ONE;
+  return dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
+}
+
+function burn(context: ModuleContext, burnAtoken: bigint): bigint {
   if (burnAtoken > 0n) {
     context.moveCoins("SLASH", MODULE_ACCOUNTS.staking, undefined, burnAtoken);
   }
@@ -347,7 +370,7 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
   const taken = due < owned ? due : owned;
   if (taken === 0n) return;
   const worthAtoken = takeShares(context, validator, delegator, taken);
-  burnPart(context, worthAtoken, worthAtoken);
+  burn(context, worthAtoken);
   removeIfEmpty(context, validator);
 }
 
