@@ -28,6 +28,7 @@ import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js"
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
 import { addQueryCommands } from "./queries/program.js";
+import { addTxCommands } from "./transactions/program.js";
 import { addWebhookCommands } from "./webhooks/program.js";
 import { EVM_CHOICES } from "./home/evm-choice.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
@@ -64,6 +65,7 @@ export function createProgram(options: ProgramOptions): Command {
   addNodeCommands(program, run, options);
   addKitCommands(program, run);
   addQueryCommands(program, run);
+  addTxCommands(program, run, options);
   addAuditCommands(program, run, options);
   addTokenCommands(program, run);
   addDepositCommands(program, run);

@@ -1,6 +1,5 @@
 /** `cosmos.distribution.v1beta1.Query`: rewards, commission, slashes, the community pool. */
-import { toBech32 } from "../../../../chain/address.js";
-import type { Address } from "../../../../chain/address.js";
+import { type Address, toBech32 } from "../../../../chain/address.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import {
   allRewardsOf,

@@ -2,8 +2,7 @@
  * `cosmos.slashing.v1beta1.Query` and `cosmos.evidence.v1beta1.Query`: who misses blocks, and who
  * signed two.
  */
-import { addressToBytes } from "../../../../chain/address.js";
-import type { Address } from "../../../../chain/address.js";
+import { type Address, addressToBytes } from "../../../../chain/address.js";
 import type { DuplicateVoteEvidence } from "../../../../chain/consensus/evidence.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import type { Height } from "../../../../chain/hex.js";

@@ -1,8 +1,6 @@
 /** `cosmos.staking.v1beta1.Query`: validators, delegations, what is on its way out. */
-import type { Address } from "../../../../chain/address.js";
-import { toBech32 } from "../../../../chain/address.js";
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
-import { addressToBytes } from "../../../../chain/address.js";
+import { type Address, addressToBytes, toBech32 } from "../../../../chain/address.js";
 import { EncodedMessage, type ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { BASE_DENOM } from "../../../../chain/units.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
@@ -178,7 +176,7 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
         const [from, to] = [toBech32(delegator), operatorText(operator)];
         throw notFound(`unbonding delegation with delegator ${from} not found for validator ${to}`);
       }
-      return { unbond };
+      return { unbond: unbond.message };
     },
     [`${SERVICE}/DelegatorUnbondingDelegations`]: async (request, { height, signal }) => {
       const delegator = delegatorIn(request, "delegator_addr");
@@ -186,8 +184,8 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
         .at(height)
         .read((state) => entriesOf(state, delegator, "unbonding"), signal);
       const groups = unbondings(entries);
-      const { items, response } = pageOf(groups, pageRequest(request), keyOfGroup);
-      return { unbonding_responses: items, pagination: response };
+      const { items, response } = pageOf(groups, pageRequest(request), ({ key }) => key);
+      return { unbonding_responses: messagesOf(items), pagination: response };
     },
     // A page is one of entries: those of one account may go on on the next.
     [`${SERVICE}/ValidatorUnbondingDelegations`]: async (request, { height, signal }) => {
@@ -197,7 +195,7 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
         .at(height)
         .read((state) => entriesFrom(state, operator, "unbonding", listPart(page)), signal);
       const { items, response } = partPage(part, page);
-      return { unbonding_responses: unbondings(items), pagination: response };
+      return { unbonding_responses: messagesOf(unbondings(items)), pagination: response };
     },
     [`${SERVICE}/Redelegations`]: async (request, { height, signal }) => {
       const page = pageRequest(request);
@@ -215,7 +213,7 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
           ),
           page,
         );
-        const responses = redelegations(items.filter(isWanted));
+        const responses = messagesOf(redelegations(items.filter(isWanted)));
         return { redelegation_responses: responses, pagination: response };
       }
       const delegator = delegatorIn(request, "delegator_addr");
@@ -227,8 +225,8 @@ function leavingQueries(sources: ModuleSources): QueryHandlers {
           `redelegation not found for delegator address ${toBech32(delegator)} ${route}`,
         );
       }
-      const { items, response } = pageOf(groups, page, keyOfGroup);
-      return { redelegation_responses: items, pagination: response };
+      const { items, response } = pageOf(groups, page, ({ key }) => key);
+      return { redelegation_responses: messagesOf(items), pagination: response };
     },
   };
 }
@@ -316,11 +314,19 @@ function delegationResponse(read: DelegationRead): ProtoMessage {
   };
 }
 
+/** Entries of one key as a message. */
+interface Group {
+  /** What tells it from the others: pages go on with it. */
+  readonly key: Uint8Array;
+  readonly message: ProtoMessage;
+}
+
 /** Entries in the order of their ids, those of one key together. */
 function grouped(
   entries: readonly EntryRead[],
   keyOf: (entry: EntryRead) => string,
-): readonly (readonly [EntryRead, readonly EntryRead[]])[] {
+  messageOf: (first: EntryRead, all: readonly EntryRead[]) => ProtoMessage,
+): Group[] {
   const groups = new Map<string, [EntryRead, EntryRead[]]>();
   for (const entry of entries) {
     const group = groups.get(keyOf(entry)) ?? [entry, []];
@@ -329,13 +335,15 @@ function grouped(
   }
   return [...groups.entries()]
     .toSorted(([one], [other]) => (one < other ? -1 : 1))
-    .map(([, group]) => group);
+    .map(([key, [first, all]]) => ({ key: Buffer.from(key), message: messageOf(first, all) }));
 }
 
 /** `UnbondingDelegation` of each pair of account and validator. */
-function unbondings(entries: readonly EntryRead[]): ProtoMessage[] {
-  return grouped(entries, ({ delegator, source }) => `${delegator}${source}`).map(
-    ([{ delegator, source }, own]) => ({
+function unbondings(entries: readonly EntryRead[]): Group[] {
+  return grouped(
+    entries,
+    ({ delegator, source }) => `${delegator}${source}`,
+    ({ delegator, source }, own) => ({
       delegator_address: toBech32(delegator),
       validator_address: operatorText(source),
       entries: own.map((entry) => ({
@@ -350,32 +358,30 @@ function unbondings(entries: readonly EntryRead[]): ProtoMessage[] {
 }
 
 /** `RedelegationResponse` of each route of an account. */
-function redelegations(entries: readonly EntryRead[]): ProtoMessage[] {
-  const keyOf = ({ delegator, source, destination }: EntryRead) =>
-    `${delegator}${source}${destination}`;
-  return grouped(entries, keyOf).map(([{ delegator, source, destination }, own]) => ({
-    redelegation: {
-      delegator_address: toBech32(delegator),
-      validator_src_address: operatorText(source),
-      validator_dst_address: operatorText(destination),
-    },
-    entries: own.map((entry) => ({
-      redelegation_entry: {
-        creation_height: BigInt(entry.height),
-        completion_time: secondsOf(entry.endMs),
-        initial_balance: entry.initialAtoken,
-        shares_dst: entry.destinationShares,
-        unbonding_id: entry.id,
+function redelegations(entries: readonly EntryRead[]): Group[] {
+  return grouped(
+    entries,
+    ({ delegator, source, destination }) => `${delegator}${source}${destination}`,
+    ({ delegator, source, destination }, own) => ({
+      redelegation: {
+        delegator_address: toBech32(delegator),
+        validator_src_address: operatorText(source),
+        validator_dst_address: operatorText(destination),
       },
-      balance: entry.leftAtoken,
-    })),
-  }));
+      entries: own.map((entry) => ({
+        redelegation_entry: {
+          creation_height: BigInt(entry.height),
+          completion_time: secondsOf(entry.endMs),
+          initial_balance: entry.initialAtoken,
+          shares_dst: entry.destinationShares,
+          unbonding_id: entry.id,
+        },
+        balance: entry.leftAtoken,
+      })),
+    }),
+  );
 }
 
-/** What a page of groups goes on with: the texts that tell one from the others. */
-function keyOfGroup(group: ProtoMessage): Uint8Array {
-  const { redelegation } = group;
-  const named = (redelegation ?? group) as ProtoMessage;
-  const texts = [named["validator_address"], named["validator_src_address"]];
-  return Buffer.from(`${texts.join(" ")} ${String(named["validator_dst_address"] ?? "")}`);
+function messagesOf(groups: readonly Group[]): readonly ProtoMessage[] {
+  return groups.map(({ message }) => message);
 }
