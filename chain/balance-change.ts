@@ -3,6 +3,7 @@
  * it. The vocabulary is fixed: integrators snapshot it.
  */
 import type { Address } from "./address.js";
+import type { AbciEvent } from "./consensus/abci-types.js";
 import type { Hash32, Height } from "./hex.js";
 
 /**
@@ -66,6 +67,8 @@ export interface BlockJournal {
    * the modules; in block 0 GENESIS.
    */
   readonly blockChanges: readonly BalanceChange[];
+  /** What the modules emitted at the end of the block, in order; absent where it is nothing. */
+  readonly moduleEvents?: readonly AbciEvent[];
   /** Sum of MINT and GENESIS. */
   readonly mintedAtoken: bigint;
   /** Sum of what effective changes without a receiver destroyed. */
