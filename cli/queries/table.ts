@@ -2,6 +2,7 @@
  * `causeway query`: which command asks which method, with the names of the SDK's command line.
  * Arguments are fields of the request, in order; flags of lists are those of every SDK command.
  */
+import { MODULE_QUERIES } from "./module-table.js";
 
 /** A command of `causeway query <module>`. */
 export interface QueryCommand {
@@ -34,6 +35,13 @@ export const MODULES: Readonly<Record<string, string>> = {
   auth: "accounts",
   bank: "balances and supply",
   mint: "inflation",
+  staking: "validators and delegations",
+  distribution: "rewards, commission, the community pool",
+  slashing: "missed blocks and jail",
+  gov: "proposals, deposits, votes",
+  upgrade: "planned upgrades",
+  evidence: "proven double signing",
+  params: "parameters by the names of older releases",
   evm: "the EVM's state",
   feemarket: "prices of gas",
   consensus: "parameters of consensus",
@@ -42,6 +50,7 @@ export const MODULES: Readonly<Record<string, string>> = {
 
 /** All commands that ask one method and print its answer. */
 export const QUERY_COMMANDS: readonly QueryCommand[] = [
+  ...MODULE_QUERIES,
   {
     words: "supply",
     path: "/causeway.supply.v1.Query/Supply",
