@@ -1,5 +1,5 @@
-/** `causeway query staking|distribution|slashing|gov|upgrade|evidence|params`: which command asks which method. */
-import type { QueryCommand } from "./table.js";
+/** `causeway query` of the modules: which command asks which method. */
+import type { QueryCommand } from "./query-command.js";
 
 const STAKING = "/cosmos.staking.v1beta1.Query";
 const DISTRIBUTION = "/cosmos.distribution.v1beta1.Query";

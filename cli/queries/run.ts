@@ -5,7 +5,7 @@ import { cometRpcUrl } from "../probe/node-status.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { queryNode, type QueryTarget } from "./node-query.js";
 import { yamlLines } from "./output.js";
-import type { QueryCommand } from "./table.js";
+import type { QueryCommand } from "./query-command.js";
 
 /** Flags of every query, as text. */
 export interface QueryFlags {

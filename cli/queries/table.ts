@@ -3,24 +3,7 @@
  * Arguments are fields of the request, in order; flags of lists are those of every SDK command.
  */
 import { MODULE_QUERIES } from "./module-table.js";
-
-/** A command of `causeway query <module>`. */
-export interface QueryCommand {
-  /** Words behind `query`, for example "bank balances". */
-  readonly words: string;
-  readonly aliases?: readonly string[];
-  /** `/package.Service/Method`. */
-  readonly path: string;
-  readonly description: string;
-  /** Fields of the request; one in square brackets may be left out. */
-  readonly arguments?: readonly string[];
-  /** Flags that set fields of the request: name of the flag and of the field. */
-  readonly fields?: readonly (readonly [string, string])[];
-  /** Whether the answer comes in pages. */
-  readonly isPaged?: boolean;
-  /** The method that answers when a flag or argument of this name is given instead. */
-  readonly instead?: readonly [string, string];
-}
+import type { QueryCommand } from "./query-command.js";
 
 const AUTH = "/cosmos.auth.v1beta1.Query";
 const BANK = "/cosmos.bank.v1beta1.Query";

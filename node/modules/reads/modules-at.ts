@@ -1,4 +1,4 @@
-/** The port through which servers read the modules: their state after a block, by the functions of this folder. */
+/** The port of servers to the modules: their state after a block, for the functions beside this file. */
 import type { Height } from "../../../chain/hex.js";
 import { StateAt } from "../../state/state-at.js";
 import type { StateReader } from "../../store/state-reader.js";

@@ -6,7 +6,7 @@ import { MsgMultiSend, MsgSend } from "cosmjs-types/cosmos/bank/v1beta1/tx";
 import { MsgVoteWeighted } from "cosmjs-types/cosmos/gov/v1/tx";
 import { MsgEditValidator } from "cosmjs-types/cosmos/staking/v1beta1/tx";
 import { encryptKeystoreJson, Wallet } from "ethers";
-import WebSocket from "ws";
+import { WebSocket } from "ws";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { type MinedResponse, StakedNode } from "../../helpers/staked-node.js";
 import { until } from "../../helpers/until.js";
@@ -77,7 +77,12 @@ describe("causeway tx makes", () => {
     expect(many.outputs.map(({ coins: own }) => own)).toEqual([coins("4"), coins("4")]);
     const votes = messageOf(
       await generated(
-        ...["gov", "weighted-vote", "3", "yes=0.6,no=0.3,abstain=0.1", "--from", "operator"],
+        "gov",
+        "weighted-vote",
+        "3",
+        "yes=0.6,no=0.3,abstain=0.1",
+        "--from",
+        "operator",
       ),
       MsgVoteWeighted,
     );
@@ -91,8 +96,14 @@ describe("causeway tx makes", () => {
     ]);
     const edit = messageOf(
       await generated(
-        ...["staking", "edit-validator", "--new-moniker", "prima", "--commission-rate", "0.15"],
-        ...["--from", "operator"],
+        "staking",
+        "edit-validator",
+        "--new-moniker",
+        "prima",
+        "--commission-rate",
+        "0.15",
+        "--from",
+        "operator",
       ),
       MsgEditValidator,
     );
@@ -105,8 +116,18 @@ describe("causeway tx makes", () => {
 
   it("bytes offline that a node takes once, however often they are sent", async () => {
     const { out } = await node.run(
-      ...["tx", "bank", "send", friend, "11atoken", "--from", node.faucetKey],
-      ...["--generate-only", "--gas", "90000", "--fees", "90000atoken"],
+      "tx",
+      "bank",
+      "send",
+      friend,
+      "11atoken",
+      "--from",
+      node.faucetKey,
+      "--generate-only",
+      "--gas",
+      "90000",
+      "--fees",
+      "90000atoken",
     );
     const draft = node.write("draft.json", out);
     const offline = ["--offline", "--chain-id", "chain_6940-1", "--sequence", "0"];
@@ -119,7 +140,13 @@ describe("causeway tx makes", () => {
     const online = await node.run("tx", "sign", draft, "--from", node.faucetKey);
     expect(JSON.parse(online.out)).toEqual(JSON.parse(fs.readFileSync(signed, "utf8")));
     const mined = await node.run(
-      ...["tx", "broadcast", signed, "--broadcast-mode", "block", "--output", "json"],
+      "tx",
+      "broadcast",
+      signed,
+      "--broadcast-mode",
+      "block",
+      "--output",
+      "json",
     );
     const { txhash } = JSON.parse(mined.out) as MinedResponse;
     expect(await balance(friend)).toBe(11n);
@@ -144,8 +171,16 @@ describe("causeway tx makes", () => {
     const passphrase = node.write("secret", "open it\n");
     const before = await balance(other);
     const sent = await node.tx(
-      ...["bank", "send", other, "5atoken", "--from", keystore, "--passphrase-file", passphrase],
-      ...["--sign-mode", "amino-json"],
+      "bank",
+      "send",
+      other,
+      "5atoken",
+      "--from",
+      keystore,
+      "--passphrase-file",
+      passphrase,
+      "--sign-mode",
+      "amino-json",
     );
     expect([sent.code, sent.raw_log]).toEqual([0, ""]);
     expect(await balance(other)).toBe(before + 5n);
@@ -153,14 +188,32 @@ describe("causeway tx makes", () => {
 
   it("estimates, and fees by the node's price", async () => {
     const dry = await node.run(
-      ...["tx", "staking", "delegate", operator, "5atoken", "--from", "operator", "--dry-run"],
-      ...["--gas-adjustment", "1", "--output", "json"],
+      "tx",
+      "staking",
+      "delegate",
+      operator,
+      "5atoken",
+      "--from",
+      "operator",
+      "--dry-run",
+      "--gas-adjustment",
+      "1",
+      "--output",
+      "json",
     );
     const { gas_estimate: gas } = JSON.parse(dry.out) as { gas_estimate: string };
     expect(dry.err).toBe(`gas estimate: ${gas}`);
     const sent = await node.tx(
-      ...["staking", "delegate", operator, "5atoken", "--from", "operator", "--gas", "auto"],
-      ...["--gas-prices", "0.05atoken"],
+      "staking",
+      "delegate",
+      operator,
+      "5atoken",
+      "--from",
+      "operator",
+      "--gas",
+      "auto",
+      "--gas-prices",
+      "0.05atoken",
     );
     expect([sent.code, sent.raw_log]).toEqual([0, ""]);
     const fee = sent.events.find(({ type }) => type === "tx")?.attributes[0]?.value;
@@ -223,8 +276,20 @@ describe("causeway tx refuses", () => {
 
   it("with the chain's code, and exit code 1", async () => {
     const { code, out } = await node.run(
-      ...["tx", "bank", "send", friend, `${10n ** 40n}atoken`, "--from", "operator", "--yes"],
-      ...["--gas", "100000", "--fees", "2500atoken", "--output", "json"],
+      "tx",
+      "bank",
+      "send",
+      friend,
+      `${10n ** 40n}atoken`,
+      "--from",
+      "operator",
+      "--yes",
+      "--gas",
+      "100000",
+      "--fees",
+      "2500atoken",
+      "--output",
+      "json",
     );
     expect(code).toBe(1);
     expect(JSON.parse(out)).toMatchObject({
@@ -318,7 +383,12 @@ describe("events", () => {
       sent.txhash,
     );
     const cancel = await node.tx(
-      ...["staking", "cancel-unbond", operator, "400000atoken", unbond.height, ...from],
+      "staking",
+      "cancel-unbond",
+      operator,
+      "400000atoken",
+      unbond.height,
+      ...from,
     );
     expect([cancel.code, cancel.raw_log]).toEqual([0, ""]);
     await found(["cancel_unbonding_delegation.amount=400000atoken"], cancel.txhash);
@@ -342,20 +412,16 @@ describe("events", () => {
     const validator = toBech32(parseAddress(joiner.address), VALIDATOR_PREFIX);
     await node.tx("bank", "send", text, `${9n * TOKEN}atoken`, "--from", node.faucetKey);
     const registered = await node.tx(
-      ...[
-        "validator",
-        "register",
-        "--from",
-        key,
-        "--moniker",
-        "late",
-        "--amount",
-        `${TOKEN}atoken`,
-      ],
-      ...[
-        "--pubkey",
-        `{"@type":"/cosmos.crypto.ed25519.PubKey","key":"${Buffer.alloc(32, 9).toString("base64")}"}`,
-      ],
+      "validator",
+      "register",
+      "--from",
+      key,
+      "--moniker",
+      "late",
+      "--amount",
+      `${TOKEN}atoken`,
+      "--pubkey",
+      `{"@type":"/cosmos.crypto.ed25519.PubKey","key":"${Buffer.alloc(32, 9).toString("base64")}"}`,
     );
     expect([registered.code, registered.raw_log]).toEqual([0, ""]);
     const event = registered.events.find(({ type }) => type === "register_validator");
@@ -367,7 +433,13 @@ describe("events", () => {
     await found([`register_validator.validator=${validator}`], registered.txhash);
     await found([`register_validator.burn_amount=${TOKEN}atoken`], registered.txhash);
     const moved = await node.tx(
-      ...["staking", "redelegate", operator, validator, "500000atoken", "--from", node.faucetKey],
+      "staking",
+      "redelegate",
+      operator,
+      validator,
+      "500000atoken",
+      "--from",
+      node.faucetKey,
     );
     expect([moved.code, moved.raw_log]).toEqual([0, ""]);
     await found(
