@@ -81,6 +81,11 @@ export class MessageReader {
     });
   }
 
+  /** Messages of a repeated field. */
+  messages(name: string): readonly MessageReader[] {
+    return this.list(name).map((value) => new MessageReader(asMessage(value, name)));
+  }
+
   private list(name: string): readonly ProtoValue[] {
     const value = this.value[name] ?? [];
     if (!isList(value)) throw wrongKind(name);

@@ -4,7 +4,7 @@ import { decodeMessage, encodeMessage } from "../../chain/protobuf/codec.js";
 import { JsonWriter } from "../../chain/protobuf/json.js";
 import type { Descriptors } from "../../chain/protobuf/descriptors.js";
 import { JsonReader } from "../../chain/protobuf/json-reader.js";
-import type { ProtoValue } from "../../chain/protobuf/values.js";
+import { MessageReader, type ProtoMessage, type ProtoValue } from "../../chain/protobuf/values.js";
 import { CliError } from "../errors.js";
 import { httpRequest } from "../probe/http-request.js";
 
@@ -23,17 +23,10 @@ export interface QueryTarget {
   readonly signal: AbortSignal;
 }
 
-const answerSchema = z.object({
-  result: z
-    .object({
-      response: z.object({
-        code: z.number(),
-        log: z.string(),
-        value: z.string().nullable(),
-      }),
-    })
-    .optional(),
-  error: z.object({ message: z.string(), data: z.string().optional() }).optional(),
+const refusalSchema = z.object({ message: z.string(), data: z.string().optional() });
+const answerSchema = z.object({ result: z.unknown(), error: refusalSchema.optional() });
+const querySchema = z.object({
+  response: z.object({ code: z.number(), log: z.string(), value: z.string().nullable() }),
 });
 
 /**
@@ -48,11 +41,7 @@ export async function queryNode(
   fields: Readonly<Record<string, string | readonly string[]>>,
   target: QueryTarget,
 ): Promise<unknown> {
-  const [, service = "", name = ""] = path.split("/");
-  const method = types.service(service)?.methods.get(name);
-  if (method === undefined) throw new RangeError(`the descriptors have no method ${path}`);
-  const input = types.message(method.input);
-  const output = types.message(method.output);
+  const { input, output } = methodTypes(types, path);
   const message: Record<string, ProtoValue> = {};
   const reader = new JsonReader(types);
   for (const [field, value] of Object.entries(fields)) {
@@ -65,15 +54,56 @@ export async function queryNode(
   return JSON.parse(new JsonWriter(types).text(output, decodeMessage(output, bytes)));
 }
 
+/**
+ * The answer as a message.
+ * @throws QueryRefusal when the node refuses; CLIENT_FAILED when it does not answer
+ */
+export async function askNode(
+  types: Descriptors,
+  path: string,
+  request: ProtoMessage,
+  target: QueryTarget,
+): Promise<MessageReader> {
+  const { input, output } = methodTypes(types, path);
+  const bytes = await ask(path, encodeMessage(input, request), target);
+  return new MessageReader(decodeMessage(output, bytes));
+}
+
+function methodTypes(types: Descriptors, path: string) {
+  const [, service = "", name = ""] = path.split("/");
+  const method = types.service(service)?.methods.get(name);
+  if (method === undefined) throw new RangeError(`the descriptors have no method ${path}`);
+  return { input: types.message(method.input), output: types.message(method.output) };
+}
+
 async function ask(path: string, data: Uint8Array, target: QueryTarget): Promise<Uint8Array> {
-  const { url, height, signal } = target;
+  const { height } = target;
   const params = {
     path,
     data: Buffer.from(data).toString("hex"),
     height: `${height}`,
     prove: false,
   };
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "abci_query", params });
+  const { code, log, value } = (await callComet("abci_query", params, querySchema, target))
+    .response;
+  if (code !== 0) throw new QueryRefusal("CLIENT_FAILED", `The node refused ${path}: ${log}`);
+  return Buffer.from(value ?? "", "base64");
+}
+
+/** A query that the node answered with a refusal: it was asked, and what was asked for is not there. */
+export class QueryRefusal extends CliError {}
+
+/**
+ * Calls a method of the consensus RPC.
+ * @throws CLIENT_FAILED when the node refuses or does not answer in the method's form
+ */
+export async function callComet<Result>(
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  schema: z.ZodType<Result>,
+  { url, signal }: Pick<QueryTarget, "url" | "signal">,
+): Promise<Result> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const headers = { "Content-Type": "application/json" };
   const answer = await httpRequest(
     new URL(url),
@@ -81,16 +111,15 @@ async function ask(path: string, data: Uint8Array, target: QueryTarget): Promise
     { signal, timeoutMs: ANSWER_TIMEOUT_MS },
   );
   const parsed = answerSchema.safeParse(parseJson(answer.body));
-  if (!parsed.success) {
-    const text = `${url} does not answer abci_query as a node's consensus RPC does.`;
-    throw new CliError("CLIENT_FAILED", text);
+  const error = parsed.data?.error;
+  if (error !== undefined) {
+    const reason = error.data ?? error.message;
+    throw new CliError("CLIENT_FAILED", `The node refused ${method}: ${reason}`);
   }
-  const { result, error } = parsed.data;
-  const refusal = error === undefined ? result?.response.log : (error.data ?? error.message);
-  if (error !== undefined || result === undefined || result.response.code !== 0) {
-    throw new CliError("CLIENT_FAILED", `The node refused ${path}: ${refusal ?? "no reason"}`);
-  }
-  return Buffer.from(result.response.value ?? "", "base64");
+  const result = schema.safeParse(parsed.data?.result);
+  if (result.success) return result.data;
+  const text = `${url} does not answer ${method} as a node's consensus RPC does.`;
+  throw new CliError("CLIENT_FAILED", text);
 }
 
 function parseJson(text: string): unknown {

@@ -2,7 +2,8 @@
 import type { Command } from "commander";
 import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 import type { QueryFlags } from "./run.js";
-import { MODULES, QUERY_COMMANDS, type QueryCommand } from "./table.js";
+import type { QueryCommand } from "./query-command.js";
+import { MODULES, QUERY_COMMANDS } from "./table.js";
 
 type Options = SharedOptions & QueryFlags;
 

@@ -5,7 +5,7 @@ import { cometRpcUrl } from "../probe/node-status.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { queryNode, type QueryTarget } from "./node-query.js";
 import { yamlLines } from "./output.js";
-import type { QueryCommand } from "./table.js";
+import type { QueryCommand } from "./query-command.js";
 
 /** Flags of every query, as text. */
 export interface QueryFlags {
@@ -144,7 +144,11 @@ function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
   return fields;
 }
 
-function targetOf(context: CommandContext, flags: QueryFlags): QueryTarget {
+/**
+ * Which node is asked, as of which height.
+ * @throws USAGE
+ */
+export function targetOf(context: CommandContext, flags: QueryFlags): QueryTarget {
   const { node } = flags;
   const url = node === undefined ? cometRpcUrl(context) : node.replace(/^tcp:/, "http:");
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
@@ -169,12 +173,14 @@ function wholeNumber(flags: QueryFlags, name: string, absent: number): number {
   throw new CliError("USAGE", `--${name} must be a whole number, not "${text}".`);
 }
 
-function memberOf(value: unknown, name: string): unknown {
+/** A member of a JSON object; undefined where there is none. */
+export function memberOf(value: unknown, name: string): unknown {
   const isObject = typeof value === "object" && value !== null;
   return isObject && name in value ? Reflect.get(value, name) : undefined;
 }
 
-function print(context: CommandContext, flags: QueryFlags, answer: unknown): void {
+/** Prints an answer in the form that is asked for. Throws USAGE. */
+export function print(context: CommandContext, flags: QueryFlags, answer: unknown): void {
   const { output = context.json ? "json" : "text" } = flags;
   if (output === "json") context.print(JSON.stringify(answer));
   else if (output === "text") for (const line of yamlLines(answer)) context.print(line);

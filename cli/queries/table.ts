@@ -2,24 +2,8 @@
  * `causeway query`: which command asks which method, with the names of the SDK's command line.
  * Arguments are fields of the request, in order; flags of lists are those of every SDK command.
  */
-
-/** A command of `causeway query <module>`. */
-export interface QueryCommand {
-  /** Words behind `query`, for example "bank balances". */
-  readonly words: string;
-  readonly aliases?: readonly string[];
-  /** `/package.Service/Method`. */
-  readonly path: string;
-  readonly description: string;
-  /** Fields of the request; one in square brackets may be left out. */
-  readonly arguments?: readonly string[];
-  /** Flags that set fields of the request: name of the flag and of the field. */
-  readonly fields?: readonly (readonly [string, string])[];
-  /** Whether the answer comes in pages. */
-  readonly isPaged?: boolean;
-  /** The method that answers when a flag or argument of this name is given instead. */
-  readonly instead?: readonly [string, string];
-}
+import { MODULE_QUERIES } from "./module-table.js";
+import type { QueryCommand } from "./query-command.js";
 
 const AUTH = "/cosmos.auth.v1beta1.Query";
 const BANK = "/cosmos.bank.v1beta1.Query";
@@ -34,6 +18,13 @@ export const MODULES: Readonly<Record<string, string>> = {
   auth: "accounts",
   bank: "balances and supply",
   mint: "inflation",
+  staking: "validators and delegations",
+  distribution: "rewards, commission, the community pool",
+  slashing: "missed blocks and jail",
+  gov: "proposals, deposits, votes",
+  upgrade: "planned upgrades",
+  evidence: "proven double signing",
+  params: "parameters by the names of older releases",
   evm: "the EVM's state",
   feemarket: "prices of gas",
   consensus: "parameters of consensus",
@@ -42,6 +33,7 @@ export const MODULES: Readonly<Record<string, string>> = {
 
 /** All commands that ask one method and print its answer. */
 export const QUERY_COMMANDS: readonly QueryCommand[] = [
+  ...MODULE_QUERIES,
   {
     words: "supply",
     path: "/causeway.supply.v1.Query/Supply",

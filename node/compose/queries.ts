@@ -4,6 +4,8 @@ import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
 import { inflationPercent } from "../blocks/fees.js";
 import type { CallWorkers } from "../execution/calls/call-port.js";
+import { createModulesAt } from "../modules/reads/modules-at.js";
+import { MODULE_ACCOUNTS } from "../modules/system-storage.js";
 import type { CometChain } from "../rpc/comet/ports.js";
 import { createSdkTransactions } from "../rpc/comet/sdk-transactions.js";
 import { withEvmSimulation } from "../rpc/cosmos/evm-simulation.js";
@@ -11,7 +13,8 @@ import { createQueries } from "../rpc/cosmos/queries.js";
 import type { QueryRegistry } from "../rpc/cosmos/registry.js";
 import type { ModuleAccount } from "../rpc/cosmos/sources.js";
 import type { AppConfig, NodeConfig } from "../settings/config.js";
-import type { ChainParams, Genesis } from "../settings/genesis.js";
+import type { Genesis } from "../settings/genesis.js";
+import type { OpenStores } from "../store/open-store.js";
 
 /** Parts of a running node. */
 export interface QueryParts {
@@ -20,6 +23,7 @@ export interface QueryParts {
   readonly app: AppConfig;
   readonly comet: CometChain;
   readonly calls: CallWorkers;
+  readonly stores: Pick<OpenStores, "state">;
   readonly nodeId: string;
   /** Version of the application protocol. */
   readonly appVersion: string;
@@ -27,7 +31,7 @@ export interface QueryParts {
 
 /** All queries that REST, gRPC and `abci_query` answer. */
 export function createNodeQueries(parts: QueryParts): QueryRegistry {
-  const { genesis, config, app, comet, calls, nodeId, appVersion } = parts;
+  const { genesis, config, app, comet, calls, nodeId, appVersion, stores } = parts;
   const pruning = app[""];
   return createQueries({
     types: loadDescriptors(),
@@ -47,7 +51,8 @@ export function createNodeQueries(parts: QueryParts): QueryRegistry {
       pruningInterval: `${pruning["pruning-interval"]}`,
       haltHeight: pruning["halt-height"],
     },
-    moduleAccounts: moduleAccounts(genesis.params),
+    modules: genesis.modules && createModulesAt((height) => stores.state.readerAt(height)),
+    moduleAccounts: moduleAccounts(genesis),
     burnAddress: genesis.params.burnAddress,
     inflationPercent,
     // No genesis of this version names locked balances.
@@ -56,11 +61,24 @@ export function createNodeQueries(parts: QueryParts): QueryRegistry {
 }
 
 /** The chain's own accounts, by the names that modules of SDK chains have where they have one. */
-export function moduleAccounts(params: ChainParams): readonly ModuleAccount[] {
-  return [
+export function moduleAccounts({
+  params,
+  modules,
+}: Pick<Genesis, "params" | "modules">): readonly ModuleAccount[] {
+  const own = [
     { name: "fee_collector", address: params.feeCollector, permissions: ["burner"] },
     { name: "treasury", address: params.treasury, permissions: [] },
     { name: "validators_pool", address: params.validatorsPool, permissions: ["minter"] },
     { name: "development_fund", address: params.developmentFund, permissions: ["minter"] },
+  ];
+  if (modules === undefined) return own;
+  const { staking, gov } = MODULE_ACCOUNTS;
+  // Coins of bonded and unbonding stake lie on one account, rewards on the validators' pool.
+  return [
+    ...own,
+    { name: "bonded_tokens_pool", address: staking, permissions: ["burner", "staking"] },
+    { name: "not_bonded_tokens_pool", address: staking, permissions: ["burner", "staking"] },
+    { name: "distribution", address: params.validatorsPool, permissions: [] },
+    { name: "gov", address: gov, permissions: ["burner"] },
   ];
 }

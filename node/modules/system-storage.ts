@@ -21,6 +21,7 @@ import type { JournaledState } from "../state/journaled-state.js";
 export const MODULE_ACCOUNTS = {
   staking: "0x0000000000000000000000000000000000000800" as Address,
   distribution: "0x0000000000000000000000000000000000000801" as Address,
+  vesting: "0x0000000000000000000000000000000000000803" as Address,
   gov: "0x0000000000000000000000000000000000000805" as Address,
   slashing: "0x0000000000000000000000000000000000000806" as Address,
 } as const;
@@ -117,6 +118,24 @@ export class SystemStorage {
   }
 }
 
+/** Which members of a list are wanted. */
+export interface ListPart {
+  /** The member to begin with; undefined: by the offset. */
+  readonly from: bigint | undefined;
+  readonly offset: number;
+  readonly limit: number;
+  readonly isReverse: boolean;
+}
+
+/** Some members of a list. */
+export interface MemberPart {
+  readonly members: readonly bigint[];
+  /** The member after them. */
+  readonly next: bigint | undefined;
+  /** Members of the whole list. */
+  readonly size: number;
+}
+
 /**
  * A set of words that can be listed: the array of its members at `slot`, the mapping of each to its
  * place counted from 1 in the slot after. What is removed is replaced by the last one.
@@ -141,6 +160,24 @@ export class StoredSet {
     return Array.from({ length: this.size }, (_, index) =>
       this.storage.word(first + BigInt(index)),
     );
+  }
+
+  /** Some of the members; undefined where the one to begin with is not in it. */
+  part({ from, offset, limit, isReverse }: ListPart): MemberPart | undefined {
+    const { size } = this;
+    const place = from === undefined ? 0n : this.placeOf(from);
+    if (from !== undefined && place === 0n) return undefined;
+    const at = Number(place) - 1;
+    const start = from === undefined ? offset : isReverse ? size - 1 - at : at;
+    const first = dataSlot(this.slot);
+    const memberAt = (index: number) => {
+      const inOrder = isReverse ? size - 1 - index : index;
+      return this.storage.word(first + BigInt(inOrder));
+    };
+    const end = Math.min(size, start + limit);
+    const count = Math.max(0, end - start);
+    const members = Array.from({ length: count }, (_, index) => memberAt(start + index));
+    return { members, next: end < size && count > 0 ? memberAt(end) : undefined, size };
   }
 
   /** Adds a member that is not in it yet. */

@@ -54,6 +54,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const RPC_MAY_SEE = [
   /^node\/rpc\//,
   /^node\/view\//,
+  /^node\/modules\/reads\//,
   /^node\/mempool\/pool-port\.ts$/,
   /^node\/execution\/calls\/call-port\.ts$/,
   /^node\/consensus\/consensus-ports\.ts$/,

@@ -13,6 +13,7 @@ export default class CosmJsEnvironment extends OneRealmEnvironment {
     await super.setup();
     this.global.cosmjs = require("@cosmjs/tendermint-rpc");
     this.global.cosmjsStargate = require("@cosmjs/stargate");
+    this.global.cosmjsSigning = require("@cosmjs/proto-signing");
     const folder = path.dirname(require.resolve("@cosmjs/tendermint-rpc"));
     this.global.cosmjsHasher = require(path.join(folder, "comet38", "hasher.js"));
   }

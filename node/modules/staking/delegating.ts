@@ -18,6 +18,7 @@ import { stakingFailure } from "./staking-failure.js";
 import {
   BOND_STATUS,
   SHARES_PER_ATOKEN,
+  type SlashEvent,
   type ValidatorRecord,
   Validators,
 } from "./validator-record.js";
@@ -46,7 +47,11 @@ export function delegate(
   validator: ValidatorRecord,
   amountAtoken: bigint,
 ): bigint {
-  context.moveCoins("DELEGATE", delegator, MODULE_ACCOUNTS.staking, amountAtoken);
+  const { state } = context;
+  state.withLocked(() => {
+    context.moveCoins("DELEGATE", delegator, MODULE_ACCOUNTS.staking, amountAtoken);
+  });
+  state.locks?.delegated(delegator, amountAtoken);
   const shares = addShares(context, validator, delegator, amountAtoken);
   context.emit("delegate", {
     delegator: accountText(delegator),
@@ -229,6 +234,7 @@ export function endEntries(context: ModuleContext): void {
     }
     if (restAtoken > 0n) {
       context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
+      context.state.locks?.returned(delegator, restAtoken);
     }
     context.emit("complete_unbonding", {
       amount: amountText(restAtoken),
@@ -335,7 +341,7 @@ function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
     const { infractionHeight, fraction } = source.slashAt(index);
     if (entry.height < infractionHeight) continue;
     if (entry.kind === ENTRY_KIND.redelegation) slashDestination(context, entry, fraction);
-    else leftAtoken -= burnPart(context, leftAtoken, (entry.initialAtoken * fraction) / ONE);
+    else leftAtoken -= burn(context, slashPart(entry, leftAtoken, { fraction }));
   }
   if (slashCount > entry.borneSlashes) {
     const next = { amountAtoken: leftAtoken, borneSlashes: slashCount };
@@ -344,8 +350,30 @@ function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
   return leftAtoken;
 }
 
-function burnPart(context: ModuleContext, leftAtoken: bigint, dueAtoken: bigint): bigint {
-  const burnAtoken = dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
+/**
+ * What is left of an unbonding when the slashes that came meanwhile are borne, atoken: what its end
+ * would pay now.
+ */
+export function unbondingLeft(source: ValidatorRecord, entry: QueueEntry): bigint {
+  let leftAtoken = entry.amountAtoken;
+  for (let index = entry.borneSlashes; index < source.slashCount; index++) {
+    const slash = source.slashAt(index);
+    if (entry.height >= slash.infractionHeight) leftAtoken -= slashPart(entry, leftAtoken, slash);
+  }
+  return leftAtoken;
+}
+
+/** What a slash takes of an unbonding: a part of what it began with, at most what is left. */
+function slashPart(
+  { initialAtoken }: QueueEntry,
+  leftAtoken: bigint,
+  { fraction }: Pick<SlashEvent, "fraction">,
+): bigint {
+  const dueAtoken = (initialAtoken * fraction) / ONE;
+  return dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
+}
+
+function burn(context: ModuleContext, burnAtoken: bigint): bigint {
   if (burnAtoken > 0n) {
     context.moveCoins("SLASH", MODULE_ACCOUNTS.staking, undefined, burnAtoken);
   }
@@ -364,7 +392,7 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
   if (taken > 0n) {
     const validator = new Validators(context.state).of(destination);
     const worthAtoken = takeShares(context, validator, delegator, taken);
-    burnPart(context, worthAtoken, worthAtoken);
+    burn(context, worthAtoken);
     removeIfEmpty(context, validator);
   }
   if (due === taken) return;
@@ -382,9 +410,10 @@ function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: bigi
     .toSorted((left, right) => (left.id < right.id ? -1 : 1));
   let leftAtoken = dueAtoken;
   for (const one of leaving) {
-    const burnAtoken = burnPart(context, one.amountAtoken, leftAtoken);
+    const { amountAtoken: restAtoken } = one;
+    const burnAtoken = burn(context, restAtoken < leftAtoken ? restAtoken : leftAtoken);
     leftAtoken -= burnAtoken;
-    const amountAtoken = one.amountAtoken - burnAtoken;
+    const amountAtoken = restAtoken - burnAtoken;
     delegations.update(one, { amountAtoken, borneSlashes: one.borneSlashes });
   }
 }

@@ -13,7 +13,15 @@
  */
 import type { Address } from "../../../chain/address.js";
 import type { JournaledState } from "../../state/journaled-state.js";
-import { addressWord, mapSlot, StoredSet, SystemStorage, wordAddress } from "../system-storage.js";
+import {
+  addressWord,
+  type ListPart,
+  mapSlot,
+  type MemberPart,
+  StoredSet,
+  SystemStorage,
+  wordAddress,
+} from "../system-storage.js";
 
 const SHARES = 16n;
 const DELEGATORS = 17n;
@@ -77,6 +85,16 @@ export class Delegations {
 
   delegatorsOf(operator: Address): Address[] {
     return this.setOf(DELEGATORS, operator).members().map(wordAddress);
+  }
+
+  /** Some of a validator's delegators, as words; undefined for a beginning that is none of them. */
+  delegatorsPart(operator: Address, part: ListPart): MemberPart | undefined {
+    return this.setOf(DELEGATORS, operator).part(part);
+  }
+
+  /** Ids of some of the entries that leave a validator; undefined for a beginning that is none. */
+  entriesPart(operator: Address, part: ListPart): MemberPart | undefined {
+    return this.setOf(ENTRIES_OF_OPERATOR, operator).part(part);
   }
 
   operatorsOf(delegator: Address): Address[] {

@@ -70,6 +70,8 @@ export function faultOf(error: unknown): QueryFault | undefined {
   switch (code) {
     case "HISTORY_PRUNED":
       return new QueryFault("FAILED_PRECONDITION", text, { cause: error });
+    case "STATE_READ_TOO_LARGE":
+      return new QueryFault("RESOURCE_EXHAUSTED", text);
     case "CALL_TIMEOUT":
       return new QueryFault("DEADLINE_EXCEEDED", text);
     case "CALL_QUEUE_FULL":

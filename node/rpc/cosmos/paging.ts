@@ -1,4 +1,5 @@
 /** Pages of lists as the SDK's `PageRequest` asks for them. */
+import { bigintToBytes, bytesToBigint } from "../../../chain/hex.js";
 import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
 import { invalidArgument } from "./errors.js";
 
@@ -69,6 +70,41 @@ export function pageOf<Item>(
     response: {
       ...(next !== undefined && { next_key: keyOf(next) }),
       ...(request.isTotalWanted && { total: BigInt(items.length) }),
+    },
+  };
+}
+
+/** Which part of a list a page is, for lists that are read by parts and keyed by words. */
+export function listPart({ key, offset, limit, isReverse }: PageRequest) {
+  if (key.length > MAX_WORD_BYTES) throw invalidArgument("invalid pagination key");
+  return { from: key.length > 0 ? bytesToBigint(key) : undefined, offset, limit, isReverse };
+}
+
+/** A word is 32 bytes. */
+const MAX_WORD_BYTES = 32;
+
+/**
+ * The answer of such a page.
+ * @param part undefined where its key is not in the list
+ * @throws INVALID_ARGUMENT
+ */
+export function partPage<Item>(
+  part:
+    | {
+        readonly items: readonly Item[];
+        readonly next: bigint | undefined;
+        readonly size: number;
+      }
+    | undefined,
+  { isTotalWanted }: PageRequest,
+): Page<Item> {
+  if (part === undefined) throw invalidArgument("invalid pagination key");
+  const { items, next, size } = part;
+  return {
+    items,
+    response: {
+      ...(next !== undefined && { next_key: bigintToBytes(next) }),
+      ...(isTotalWanted && { total: BigInt(size) }),
     },
   };
 }

@@ -3,10 +3,13 @@ import { latestHeight } from "../comet/chain-reads.js";
 import { authQueries } from "./modules/auth.js";
 import { bankQueries } from "./modules/bank.js";
 import { chainQueries } from "./modules/chain.js";
+import { distributionQueries } from "./modules/distribution.js";
 import { economyQueries } from "./modules/economy.js";
 import { evmQueries } from "./modules/evm.js";
+import { slashingQueries } from "./modules/slashing.js";
+import { stakingQueries } from "./modules/staking.js";
 import { txQueries } from "./modules/tx.js";
-import { QueryRegistry } from "./registry.js";
+import { type QueryHandlers, QueryRegistry } from "./registry.js";
 import type { QuerySources } from "./sources.js";
 
 /** The registry; every face of the node gets the same one. */
@@ -20,8 +23,16 @@ export function createQueries(sources: QuerySources): QueryRegistry {
       ...economyQueries(sources),
       ...evmQueries(sources),
       ...txQueries(sources),
+      ...moduleQueries(sources),
     },
     () => latestHeight(sources.chain),
   );
   return registry;
+}
+
+/** Where validators have no stake there are no such modules, and their methods are unimplemented. */
+function moduleQueries({ modules, ...sources }: QuerySources): QueryHandlers {
+  if (modules === undefined) return {};
+  const own = { ...sources, modules };
+  return { ...stakingQueries(own), ...distributionQueries(own), ...slashingQueries(own) };
 }

@@ -6,6 +6,7 @@ import { encodeMessage } from "../../../chain/protobuf/codec.js";
 import type { ProtoMessage } from "../../../chain/protobuf/values.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { SdkTransactions } from "../../view/sdk-transactions.js";
+import type { ModulesAt } from "../../modules/reads/modules-at.js";
 import type { CometChain } from "../comet/ports.js";
 import { invalidArgument } from "./errors.js";
 
@@ -44,6 +45,8 @@ export interface QuerySources {
   readonly calls: CallWorkers;
   readonly evmChainId: bigint;
   readonly node: NodeDescription;
+  /** State of staking and what belongs to it; undefined where the validators have no stake. */
+  readonly modules: ModulesAt | undefined;
   readonly moduleAccounts: readonly ModuleAccount[];
   readonly burnAddress: Address;
   /** Inflation at a height, in whole percent a year (D13). */
@@ -58,6 +61,9 @@ export function supplyAtoken({ chain }: QuerySources, height: Height): bigint {
   if (supply === undefined) throw new RangeError(`the supply after block ${height} is missing`);
   return supply.totalAtoken;
 }
+
+/** Modules of a chain whose validators have stake, which alone has the queries of these modules. */
+export type ModuleSources = QuerySources & { readonly modules: ModulesAt };
 
 /** A message in an Any. */
 export function anyOf(types: Descriptors, name: string, message: ProtoMessage): ProtoMessage {

@@ -45,6 +45,7 @@ import { FlowMonitor } from "../../../node/p2p/peers/flow-monitor.js";
 import { emptyProgress, voteList } from "./height-progress.js";
 import { dryCheck } from "../../../node/mempool/admission.js";
 import { Mempool, type MempoolPorts } from "../../../node/mempool/mempool.js";
+import { createModulesAt } from "../../../node/modules/reads/modules-at.js";
 import type { CometChain, CometConsensus } from "../../../node/rpc/comet/ports.js";
 import { moduleAccounts } from "../../../node/compose/queries.js";
 import { inflationPercent } from "../../../node/blocks/fees.js";
@@ -291,7 +292,9 @@ export class CometTestChain {
         pruningInterval: "0",
         haltHeight: 0,
       },
-      moduleAccounts: moduleAccounts(genesis.params),
+      modules:
+        genesis.modules && createModulesAt((height) => this.chain.stores.state.readerAt(height)),
+      moduleAccounts: moduleAccounts(genesis),
       burnAddress: genesis.params.burnAddress,
       inflationPercent,
       lockedAtoken: () => 0n,

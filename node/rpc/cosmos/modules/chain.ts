@@ -2,7 +2,6 @@
  * What the node says of itself and of consensus: `cosmos.base.tendermint.v1beta1`,
  * `cosmos.base.node.v1beta1` and `cosmos.consensus.v1`.
  */
-import { toBech32 } from "../../../../chain/address.js";
 import { encodeConsensusHeader } from "../../../../chain/consensus/consensus-header.js";
 import type { Validator } from "../../../../chain/consensus/validator-set.js";
 import { type Height, hexToBytes } from "../../../../chain/hex.js";
@@ -13,15 +12,13 @@ import { COMET_VERSION } from "../../comet/routes/status.js";
 import { abciAnswer, INVALID_REQUEST, queryFailure } from "../abci-answer.js";
 import { decidedBlock, decidedOutline, needHeight } from "../decided-block.js";
 import { notFound } from "../errors.js";
+import { consensusText } from "../module-values.js";
 import { pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers, QueryRegistry } from "../registry.js";
 import { anyOf, type QuerySources } from "../sources.js";
 
 const TENDERMINT = "/cosmos.base.tendermint.v1beta1.Service";
 const NODE = "/cosmos.base.node.v1beta1.Service";
-
-/** Prefix of addresses of consensus keys. */
-const CONSENSUS_PREFIX = "addrvalcons";
 
 /** The release of the SDK whose interfaces these are; explorers choose their requests by it. */
 const SDK_VERSION = "v0.53.7";
@@ -85,7 +82,7 @@ async function blockAnswer(sources: QuerySources, height: Height, signal: AbortS
     encodeConsensusHeader(outline.header),
   );
   // The SDK's own form of a block differs in this one field.
-  const proposer_address = toBech32(outline.header.proposerAddress, CONSENSUS_PREFIX);
+  const proposer_address = consensusText(outline.header.proposerAddress);
   return { block_id, block, sdk_block: { ...block, header: { ...header, proposer_address } } };
 }
 
@@ -105,7 +102,7 @@ function validatorSet(sources: QuerySources, request: MessageReader, height: Hei
 function validatorMessage({ types }: QuerySources, validator: Validator): ProtoMessage {
   const { address, publicKey, power, priority } = validator;
   return {
-    address: toBech32(address, CONSENSUS_PREFIX),
+    address: consensusText(address),
     pub_key: anyOf(types, "cosmos.crypto.ed25519.PubKey", { key: publicKey }),
     voting_power: power,
     proposer_priority: priority,

@@ -1,0 +1,19 @@
+/** What a command of `causeway query` is. */
+
+/** A command of `causeway query <module>`. */
+export interface QueryCommand {
+  /** Words behind `query`, for example "bank balances". */
+  readonly words: string;
+  readonly aliases?: readonly string[];
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  readonly description: string;
+  /** Fields of the request; one in square brackets may be left out. */
+  readonly arguments?: readonly string[];
+  /** Flags that set fields of the request: name of the flag and of the field. */
+  readonly fields?: readonly (readonly [string, string])[];
+  /** Whether the answer comes in pages. */
+  readonly isPaged?: boolean;
+  /** The method that answers when a flag or argument of this name is given instead. */
+  readonly instead?: readonly [string, string];
+}

@@ -1,0 +1,103 @@
+/** `causeway tx distribution` and `tx slashing`. */
+import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import type { MessageInput, TxCommand } from "../tx-command.js";
+import { accountIn, amountIn, coin, flagText, integerIn, operatorIn, usage } from "../values.js";
+import type { TxMessage } from "../document.js";
+
+const MODULE = "cosmos.distribution.v1beta1";
+
+/** Withdrawals in one transaction: the most messages that one may have. */
+const MAX_WITHDRAWALS = 100;
+
+/** The commands. */
+export const DISTRIBUTION_COMMANDS: readonly TxCommand[] = [
+  {
+    words: "distribution withdraw-rewards",
+    description:
+      "withdraw the rewards of a delegation, with --commission those of the validator too",
+    args: ["<validator>"],
+    options: [["--commission", "withdraw the validator's commission as well"]],
+    messages({ args: [validator = ""], flags, signer }) {
+      const operator = operatorText(validator);
+      const rewards = withdrawal(toBech32(signer), operator);
+      return flags["commission"] === true ? [rewards, commission(operator)] : [rewards];
+    },
+  },
+  {
+    words: "distribution withdraw-validator-commission",
+    description: "withdraw a validator's commission",
+    args: ["<validator>"],
+    messages: ({ args: [validator = ""] }) => [commission(operatorText(validator))],
+  },
+  {
+    words: "distribution withdraw-all-rewards",
+    description: "withdraw the rewards of all delegations, in one transaction",
+    args: [],
+    options: [["--max-msgs <n>", "at most so many withdrawals; 0 for as many as may be"]],
+    messages: withdrawAll,
+  },
+  {
+    words: "distribution set-withdraw-addr",
+    description: "say to which account rewards go from now on",
+    args: ["<account>"],
+    messages: ({ args: [account = ""], signer }) => [
+      {
+        name: `${MODULE}.MsgSetWithdrawAddress`,
+        fields: {
+          delegator_address: toBech32(signer),
+          withdraw_address: toBech32(accountIn(account, "The account")),
+        },
+      },
+    ],
+  },
+  {
+    words: "distribution fund-community-pool",
+    description: "give coins to what governance spends",
+    args: ["<amount>"],
+    messages: ({ args: [amount = ""], signer }) => [
+      {
+        name: `${MODULE}.MsgFundCommunityPool`,
+        fields: {
+          amount: [coin(amountIn(amount, "The amount"))],
+          depositor: toBech32(signer),
+        },
+      },
+    ],
+  },
+  {
+    words: "slashing unjail",
+    description: "bring a jailed validator back",
+    args: [],
+    messages: ({ signer }) => [
+      {
+        name: "cosmos.slashing.v1beta1.MsgUnjail",
+        fields: { validator_addr: toBech32(signer, VALIDATOR_PREFIX) },
+      },
+    ],
+  },
+];
+
+function operatorText(text: string): string {
+  return toBech32(operatorIn(text, "The validator"), VALIDATOR_PREFIX);
+}
+
+function withdrawal(delegator: string, operator: string): TxMessage {
+  const fields = { delegator_address: delegator, validator_address: operator };
+  return { name: `${MODULE}.MsgWithdrawDelegatorReward`, fields };
+}
+
+function commission(operator: string): TxMessage {
+  const fields = { validator_address: operator };
+  return { name: `${MODULE}.MsgWithdrawValidatorCommission`, fields };
+}
+
+async function withdrawAll({ flags, signer, node }: MessageInput): Promise<readonly TxMessage[]> {
+  const most = Number(integerIn(flagText(flags, "maxMsgs") ?? "0", "--max-msgs"));
+  const delegator = toBech32(signer);
+  const path = "/cosmos.distribution.v1beta1.Query/DelegatorValidators";
+  const answer = await node().ask(path, { delegator_address: delegator });
+  const validators = answer.texts("validators");
+  if (validators.length === 0) throw usage(`${delegator} has no delegations.`);
+  const bound = Math.min(most === 0 ? MAX_WITHDRAWALS : most, MAX_WITHDRAWALS);
+  return validators.slice(0, bound).map((operator) => withdrawal(delegator, operator));
+}

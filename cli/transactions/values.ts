@@ -1,0 +1,98 @@
+/** Arguments and flags of `causeway tx` as values; what is not one is refused before anything is asked. */
+import {
+  type Address,
+  parseBech32,
+  parseStrictAddress,
+  VALIDATOR_PREFIX,
+} from "../../chain/address.js";
+import type { ProtoMessage } from "../../chain/protobuf/values.js";
+import { parseDecimal } from "../../chain/protobuf/json-texts.js";
+import { BASE_DENOM, MAX_ATOKEN } from "../../chain/units.js";
+import { CliError } from "../errors.js";
+
+/** Flags as commander gives them: texts, or true. */
+export type Flags = Readonly<Record<string, unknown>>;
+
+/** What is wrong with a command line. */
+export function usage(message: string): CliError {
+  return new CliError("USAGE", message);
+}
+
+/**
+ * An account: bech32, or 0x hex with a right checksum where it has one.
+ * @throws USAGE
+ */
+export function accountIn(text: string, what: string): Address {
+  try {
+    return text.startsWith("0x") ? parseStrictAddress(text) : parseBech32(text);
+  } catch {
+    throw usage(`${what} must be an account, addr1... or 0x hex, not "${shown(text)}".`);
+  }
+}
+
+/**
+ * A validator's operator: bech32, or 0x hex of its account.
+ * @throws USAGE
+ */
+export function operatorIn(text: string, what: string): Address {
+  try {
+    return text.startsWith("0x") ? parseStrictAddress(text) : parseBech32(text, VALIDATOR_PREFIX);
+  } catch {
+    throw usage(`${what} must be a validator, ${VALIDATOR_PREFIX}1..., not "${shown(text)}".`);
+  }
+}
+
+/**
+ * Coins such as "1000atoken": one amount above zero, without decimals.
+ * @throws USAGE
+ */
+export function amountIn(text: string, what: string): bigint {
+  const [, digits] = new RegExp(`^([1-9][0-9]{0,77})${BASE_DENOM}$`).exec(text) ?? [];
+  const amountAtoken = BigInt(digits ?? "0");
+  if (amountAtoken > 0n && amountAtoken <= MAX_ATOKEN) return amountAtoken;
+  throw usage(
+    `${what} must be a whole number above 0 with its denomination, such as 1000${BASE_DENOM}, ` +
+      `not "${shown(text)}".`,
+  );
+}
+
+/**
+ * A number between 0 and 1 in 10^-18.
+ * @throws USAGE
+ */
+export function fractionIn(text: string, what: string): bigint {
+  const value = parseDecimal(text);
+  if (value !== undefined && value >= 0n && value <= 10n ** 18n) return value;
+  throw usage(`${what} must be a number from 0 to 1, such as 0.1, not "${shown(text)}".`);
+}
+
+/**
+ * A whole number below 2^63.
+ * @throws USAGE
+ */
+export function integerIn(text: string, what: string): bigint {
+  const value = /^[0-9]{1,19}$/.test(text) ? BigInt(text) : -1n;
+  if (value >= 0n && value < 2n ** 63n) return value;
+  throw usage(`${what} must be a whole number, not "${shown(text)}".`);
+}
+
+/** The text of a flag; undefined where it is not given. */
+export function flagText(flags: Flags, name: string): string | undefined {
+  const value = flags[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** `cosmos.base.v1beta1.Coin`. */
+export function coin(amountAtoken: bigint): ProtoMessage {
+  return { denom: BASE_DENOM, amount: amountAtoken };
+}
+
+/** What may be shown of a text that could be anything, even a key. */
+export function shown(text: string): string {
+  return looksLikeKey(text) ? "(a private key?)" : text.slice(0, 100);
+}
+
+/** Whether a text could be a private key. */
+export function looksLikeKey(text: string): boolean {
+  return /^(0x)?[0-9a-fA-F]{64}$/.test(text.trim());
+}

@@ -1,0 +1,92 @@
+/** Values of the modules as the SDK's messages have them. */
+import {
+  type Address,
+  parseAddress,
+  parseBech32,
+  toBech32,
+  VALIDATOR_PREFIX,
+} from "../../../chain/address.js";
+import type { MessageReader, ProtoMessage } from "../../../chain/protobuf/values.js";
+import { BASE_DENOM } from "../../../chain/units.js";
+import { invalidArgument } from "./errors.js";
+
+/** Prefix of addresses of consensus keys. */
+export const CONSENSUS_PREFIX = "addrvalcons";
+
+const ONE = 10n ** 18n;
+const MS_PER_SECOND = 1_000;
+const NS_PER_MS = 1_000_000;
+
+/** `cosmos.base.v1beta1.Coin`. */
+export function coinOf(amountAtoken: bigint): ProtoMessage {
+  return { denom: BASE_DENOM, amount: amountAtoken };
+}
+
+/** A list of coins, which never has one of nothing. */
+export function coinsOf(amountAtoken: bigint): readonly ProtoMessage[] {
+  return amountAtoken === 0n ? [] : [coinOf(amountAtoken)];
+}
+
+/** A list of `DecCoin`, whose amounts have 18 decimals. */
+export function decCoinsOf(amountAtoken: bigint): readonly ProtoMessage[] {
+  return coinsOf(amountAtoken * ONE);
+}
+
+/** `google.protobuf.Timestamp`, or a `Duration`. */
+export function secondsOf(timeMs: number): ProtoMessage {
+  const seconds = Math.floor(timeMs / MS_PER_SECOND);
+  return {
+    seconds: BigInt(seconds),
+    nanos: (timeMs - seconds * MS_PER_SECOND) * NS_PER_MS,
+  };
+}
+
+/** Bech32 of a validator's operator. */
+export function operatorText(operator: Address): string {
+  return toBech32(operator, VALIDATOR_PREFIX);
+}
+
+/** Bech32 of a consensus key's address. */
+export function consensusText(address: Address): string {
+  return toBech32(address, CONSENSUS_PREFIX);
+}
+
+/**
+ * A validator's operator in a field of a request: bech32, or 0x hex.
+ * @throws INVALID_ARGUMENT
+ */
+export function operatorIn(request: MessageReader, field: string): Address {
+  return addressIn(request, field, VALIDATOR_PREFIX, "validator address cannot be empty");
+}
+
+/**
+ * An account in a field of a request: bech32, or 0x hex.
+ * @throws INVALID_ARGUMENT
+ */
+export function delegatorIn(request: MessageReader, field: string): Address {
+  return addressIn(request, field, undefined, "delegator address cannot be empty");
+}
+
+/**
+ * The address of a consensus key in a field of a request: bech32, or 0x hex.
+ * @throws INVALID_ARGUMENT
+ */
+export function consensusAddressIn(request: MessageReader, field: string): Address {
+  return addressIn(request, field, CONSENSUS_PREFIX, "invalid request");
+}
+
+function addressIn(
+  request: MessageReader,
+  field: string,
+  prefix: string | undefined,
+  whenEmpty: string,
+): Address {
+  const text = request.text(field);
+  if (text === "") throw invalidArgument(whenEmpty);
+  try {
+    return text.startsWith("0x") ? parseAddress(text) : parseBech32(text, prefix);
+  } catch {
+    const form = `${prefix ?? "addr"}1... or 0x hex`;
+    throw invalidArgument(`${field}: expected ${form}, got "${text.slice(0, 100)}"`);
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * `cosmos.slashing.v1beta1.Query` and `cosmos.evidence.v1beta1.Query`: who misses blocks, and who
+ * signed two.
+ */
+import { type Address, addressToBytes } from "../../../../chain/address.js";
+import type { DuplicateVoteEvidence } from "../../../../chain/consensus/evidence.js";
+import { sha256 } from "../../../../chain/hashes.js";
+import type { Height } from "../../../../chain/hex.js";
+import { encodeMessage } from "../../../../chain/protobuf/codec.js";
+import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import {
+  readSlashingParams,
+  type SigningInfo,
+  signingInfo,
+} from "../../../modules/reads/slashing-reads.js";
+import { listValidators, readSlashes } from "../../../modules/reads/staking-reads.js";
+import { decidedOutline } from "../decided-block.js";
+import { invalidArgument, notFound } from "../errors.js";
+import { consensusAddressIn, consensusText, secondsOf } from "../module-values.js";
+import { pageOf, pageRequest } from "../paging.js";
+import type { QueryContext, QueryHandlers } from "../registry.js";
+import type { ModuleSources } from "../sources.js";
+
+const SLASHING = "/cosmos.slashing.v1beta1.Query";
+const EVIDENCE = "/cosmos.evidence.v1beta1.Query";
+const EQUIVOCATION = "cosmos.evidence.v1beta1.Equivocation";
+
+const NS_PER_SECOND = 1_000_000_000n;
+
+/** The queries of these services. */
+export function slashingQueries(sources: ModuleSources): QueryHandlers {
+  const { modules } = sources;
+  return {
+    [`${SLASHING}/Params`]: async (_request, { height, signal }) => {
+      const params = await modules.at(height).read(readSlashingParams, signal);
+      return {
+        params: {
+          signed_blocks_window: params.signedBlocksWindow,
+          min_signed_per_window: params.minSignedPerWindow,
+          downtime_jail_duration: secondsOf(Number(params.downtimeJailMs)),
+          slash_fraction_double_sign: params.slashFractionDoubleSign,
+          slash_fraction_downtime: params.slashFractionDowntime,
+        },
+      };
+    },
+    [`${SLASHING}/SigningInfo`]: async (request, { height, signal }) => {
+      const address = consensusAddressIn(request, "cons_address");
+      const info = await modules.at(height).read((state) => signingInfo(state, address), signal);
+      if (info === undefined) {
+        throw notFound(`SigningInfo not found for validator ${consensusText(address)}`);
+      }
+      return { val_signing_info: infoMessage(address, info, height) };
+    },
+    [`${SLASHING}/SigningInfos`]: async (request, { height, signal }) => {
+      const known = await modules.at(height).read(
+        (state) =>
+          listValidators(state).flatMap(({ consensusAddress }) => {
+            const info = signingInfo(state, consensusAddress);
+            return info === undefined ? [] : [{ address: consensusAddress, info }];
+          }),
+        signal,
+      );
+      const ordered = known.toSorted((one, other) => (one.address < other.address ? -1 : 1));
+      const { items, response } = pageOf(ordered, pageRequest(request), ({ address }) =>
+        addressToBytes(address),
+      );
+      return {
+        info: items.map(({ address, info }) => infoMessage(address, info, height)),
+        pagination: response,
+      };
+    },
+    ...evidenceQueries(sources),
+  };
+}
+
+/** `ValidatorSigningInfo`. */
+function infoMessage(address: Address, info: SigningInfo, height: Height): ProtoMessage {
+  return {
+    address: consensusText(address),
+    start_height: BigInt(info.startHeight),
+    index_offset: BigInt(Math.max(0, height - info.startHeight)),
+    jailed_until: secondsOf(info.jailedUntilMs),
+    tombstoned: info.isTombstoned,
+    missed_blocks_counter: BigInt(info.missedBlocks),
+  };
+}
+
+function evidenceQueries(sources: ModuleSources): QueryHandlers {
+  return {
+    [`${EVIDENCE}/AllEvidence`]: async (request, context) => {
+      const page = pageRequest(request);
+      const { items, response } = pageOf(await allEvidence(sources, context), page, hashOf);
+      return { evidence: items.map(anyOfEvidence), pagination: response };
+    },
+    [`${EVIDENCE}/Evidence`]: async (request, context) => {
+      const text = request.text("hash");
+      const wanted = text === "" ? request.bytes("evidence_hash") : hexOf(text);
+      if (wanted.length === 0) throw invalidArgument("invalid request; hash is empty");
+      const all = await allEvidence(sources, context);
+      const found = all.find((bytes) => Buffer.compare(hashOf(bytes), wanted) === 0);
+      if (found === undefined) {
+        throw notFound(`evidence ${Buffer.from(wanted).toString("hex").toUpperCase()} not found`);
+      }
+      return { evidence: anyOfEvidence(found) };
+    },
+  };
+}
+
+function hexOf(text: string): Buffer {
+  if (!/^([0-9a-fA-F]{2}){1,64}$/.test(text)) throw invalidArgument("invalid evidence hash");
+  return Buffer.from(text, "hex");
+}
+
+function hashOf(evidence: Uint8Array): Uint8Array {
+  return sha256(evidence);
+}
+
+function anyOfEvidence(value: Uint8Array): ProtoMessage {
+  return { type_url: `/${EQUIVOCATION}`, value };
+}
+
+/** Bytes of what was punished: it stands in the blocks in which its validator was slashed. */
+async function allEvidence(
+  sources: ModuleSources,
+  { height, signal }: QueryContext,
+): Promise<Buffer[]> {
+  const type = sources.types.message(EQUIVOCATION);
+  const slashes = await sources.modules
+    .at(height)
+    .read(
+      (state) =>
+        listValidators(state).flatMap(({ operator, consensusAddress }) =>
+          readSlashes(state, operator).map((slash) => ({ ...slash, consensusAddress })),
+        ),
+      signal,
+    );
+  const found: Buffer[] = [];
+  for (const slash of slashes.toSorted((one, other) => one.height - other.height)) {
+    await breathe(signal);
+    for (const evidence of decidedOutline(sources, slash.height).evidence) {
+      if (evidence.voteA.validatorAddress !== slash.consensusAddress) continue;
+      found.push(encodeMessage(type, equivocation(evidence)));
+    }
+  }
+  return found;
+}
+
+function equivocation({ voteA, timeNs, validatorPower }: DuplicateVoteEvidence): ProtoMessage {
+  return {
+    height: BigInt(voteA.height),
+    time: { seconds: timeNs / NS_PER_SECOND, nanos: Number(timeNs % NS_PER_SECOND) },
+    power: validatorPower,
+    consensus_address: consensusText(voteA.validatorAddress),
+  };
+}

@@ -1,0 +1,134 @@
+/** One validator with stake as a process of its own, and the command line beside it in this one. */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
+import { createTestnet } from "../../cli/home/testnet.js";
+import { createProgram } from "../../cli/program.js";
+import { sentenceOf } from "../../cli/errors.js";
+import { parseModuleParams } from "../../node/settings/module-params.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import { kitOffset } from "./kit.js";
+import { type NodeProcess, nodeReport, startNodeProcess } from "./node-process.js";
+import { until } from "./until.js";
+
+/** What a command printed, and how it ended. */
+export interface Printed {
+  readonly code: number;
+  readonly out: string;
+  /** Warnings, and why it failed. */
+  readonly err: string;
+}
+
+/** A network of one validator with its own operator and faucet. */
+export class StakedNode {
+  private constructor(
+    readonly folder: string,
+    readonly portOffset: number,
+    private readonly node: NodeProcess,
+  ) {}
+
+  /** Starts it and waits for its first blocks. @param params of the modules, as `--param` takes them */
+  static async start(params: Readonly<Record<string, string>>): Promise<StakedNode> {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-staked-"));
+    const portOffset = kitOffset(0);
+    await createTestnet({
+      out: folder,
+      validators: 1,
+      fullNodes: 0,
+      portOffset,
+      blockIntervalMs: 150,
+      modules: parseModuleParams(params),
+      clock: systemClock,
+    });
+    const node = await startNodeProcess(path.join(folder, "node0"));
+    const started = new StakedNode(folder, portOffset, node);
+    await until(async () => (await started.height()) >= 2, {
+      timeoutMs: 60_000,
+      what: `the first blocks\n${node.errors()}`,
+    });
+    return started;
+  }
+
+  get home(): string {
+    return path.join(this.folder, "node0");
+  }
+
+  /** File with the key of the faucet. */
+  get faucetKey(): string {
+    return path.join(this.folder, "faucet.key");
+  }
+
+  url(port: PortName): string {
+    return `http://127.0.0.1:${DEFAULT_PORTS[port] + this.portOffset}`;
+  }
+
+  async height(): Promise<number> {
+    return (await nodeReport(DEFAULT_PORTS.cometRpc + this.portOffset))?.height ?? 0;
+  }
+
+  /** Writes a file below the network's folder. @returns its path */
+  write(name: string, text: string): string {
+    const file = path.join(this.folder, name);
+    fs.writeFileSync(file, text, { mode: 0o600 });
+    return file;
+  }
+
+  /** Runs `causeway WORDS --home HOME`, errors as its entry shows them. */
+  async run(...words: readonly string[]): Promise<Printed> {
+    const [out, err]: [string[], string[]] = [[], []];
+    let code = 0;
+    const program = createProgram({
+      version: "0",
+      env: {},
+      signal: new AbortController().signal,
+      print: (line) => out.push(line),
+      warn: (line) => err.push(line),
+      setExitCode: (given) => {
+        code = given;
+      },
+    });
+    try {
+      await program.parseAsync(["node", "causeway", ...words, "--home", this.home]);
+    } catch (error) {
+      err.push(sentenceOf(error));
+      code = 1;
+    }
+    return { code, out: out.join("\n"), err: err.join("\n") };
+  }
+
+  /** Has a transaction mined. @returns its `TxResponse`, whatever its code */
+  async tx(...words: readonly string[]): Promise<MinedResponse> {
+    const flags = ["--yes", "--broadcast-mode", "block", "--output", "json"];
+    const { out, err } = await this.run("tx", ...words, ...flags);
+    if (out === "") throw new Error(`nothing was sent: ${err}`);
+    return JSON.parse(out);
+  }
+
+  /** A GET of the REST interface. */
+  async get(route: string, height?: number): Promise<{ status: number; body: unknown }> {
+    const headers: Record<string, string> = {};
+    if (height !== undefined) headers["x-cosmos-block-height"] = `${height}`;
+    const answer = await fetch(`${this.url("rest")}${route}`, { headers });
+    return { status: answer.status, body: await answer.json() };
+  }
+
+  async close(): Promise<void> {
+    this.node.process.kill("SIGKILL");
+    await this.node.ended;
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** `TxResponse` as far as tests look at it. */
+export interface MinedResponse {
+  readonly height: string;
+  readonly txhash: string;
+  readonly code: number;
+  readonly codespace: string;
+  readonly raw_log: string;
+  readonly events: readonly {
+    readonly type: string;
+    readonly attributes: readonly { readonly key: string; readonly value: string }[];
+  }[];
+}

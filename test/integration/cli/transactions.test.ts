@@ -1,0 +1,459 @@
+/** `causeway tx` against a node: what it makes is judged by CosmJS' codecs, what it refuses by words. */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import fs from "node:fs";
+import { Tx } from "cosmjs-types/cosmos/tx/v1beta1/tx";
+import { MsgMultiSend, MsgSend } from "cosmjs-types/cosmos/bank/v1beta1/tx";
+import { MsgVoteWeighted } from "cosmjs-types/cosmos/gov/v1/tx";
+import { MsgEditValidator } from "cosmjs-types/cosmos/staking/v1beta1/tx";
+import { encryptKeystoreJson, Wallet } from "ethers";
+import { WebSocket } from "ws";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { type MinedResponse, StakedNode } from "../../helpers/staked-node.js";
+import { until } from "../../helpers/until.js";
+
+const TOKEN = 10n ** 18n;
+const friend = toBech32(parseAddress(`0x${"31".repeat(20)}`));
+const other = toBech32(parseAddress(`0x${"32".repeat(20)}`));
+
+let node: StakedNode;
+let faucet: string;
+let account: string;
+let operator: string;
+
+beforeAll(async () => {
+  node = await StakedNode.start({ "staking.unbonding_time": "600s" });
+  faucet = toBech32(
+    parseAddress(new Wallet(fs.readFileSync(node.faucetKey, "utf8").trim()).address),
+  );
+  const key = fs.readFileSync(`${node.home}/config/operator.key`, "utf8").trim();
+  account = toBech32(parseAddress(new Wallet(key).address));
+  operator = toBech32(parseAddress(new Wallet(key).address), VALIDATOR_PREFIX);
+});
+
+afterAll(() => node?.close());
+
+/** What a command prints with --generate-only, as CosmJS reads its bytes. */
+async function generated(...words: readonly string[]): Promise<Tx> {
+  const made = await node.run("tx", ...words, "--generate-only");
+  expect([made.err, made.code]).toEqual(["", 0]);
+  const file = node.write("generated.json", made.out);
+  const { out } = await node.run("tx", "encode", file);
+  return Tx.decode(Buffer.from(out, "base64"));
+}
+
+function messageOf<T>(tx: Tx, type: { readonly typeUrl: string; decode(bytes: Uint8Array): T }): T {
+  const [message] = tx.body?.messages ?? [];
+  expect(message?.typeUrl).toBe(type.typeUrl);
+  return type.decode(message?.value ?? new Uint8Array(0));
+}
+
+async function balance(address: string): Promise<bigint> {
+  const { body } = await node.get(`/cosmos/bank/v1beta1/balances/${address}`);
+  const [coin] = (body as { balances: { amount: string }[] }).balances;
+  return BigInt(coin?.amount ?? 0);
+}
+
+describe("causeway tx makes", () => {
+  it("the messages that others make", async () => {
+    const sent = await generated("bank", "send", "operator", friend, "7atoken", "--note", "rent");
+    expect(messageOf(sent, MsgSend)).toEqual(
+      MsgSend.fromPartial({
+        fromAddress: account,
+        toAddress: friend,
+        amount: [{ denom: "atoken", amount: "7" }],
+      }),
+    );
+    expect([sent.body?.memo, sent.signatures, sent.authInfo?.fee?.gasLimit]).toEqual([
+      "rent",
+      [],
+      200_000n,
+    ]);
+    const many = messageOf(
+      await generated("bank", "multi-send", "operator", friend, other, "9atoken", "--split"),
+      MsgMultiSend,
+    );
+    const coins = (amount: string) => [{ denom: "atoken", amount }];
+    expect(many.inputs).toEqual([{ address: account, coins: coins("8") }]);
+    expect(many.outputs.map(({ coins: own }) => own)).toEqual([coins("4"), coins("4")]);
+    const votes = messageOf(
+      await generated(
+        "gov",
+        "weighted-vote",
+        "3",
+        "yes=0.6,no=0.3,abstain=0.1",
+        "--from",
+        "operator",
+      ),
+      MsgVoteWeighted,
+    );
+    expect([votes.proposalId, votes.options]).toEqual([
+      3n,
+      [
+        { option: 1, weight: "0.600000000000000000" },
+        { option: 3, weight: "0.300000000000000000" },
+        { option: 2, weight: "0.100000000000000000" },
+      ],
+    ]);
+    const edit = messageOf(
+      await generated(
+        "staking",
+        "edit-validator",
+        "--new-moniker",
+        "prima",
+        "--commission-rate",
+        "0.15",
+        "--from",
+        "operator",
+      ),
+      MsgEditValidator,
+    );
+    expect(edit).toMatchObject({
+      validatorAddress: operator,
+      commissionRate: "150000000000000000",
+      description: { moniker: "prima", details: "[do-not-modify]" },
+    });
+  });
+
+  it("bytes offline that a node takes once, however often they are sent", async () => {
+    const { out } = await node.run(
+      "tx",
+      "bank",
+      "send",
+      friend,
+      "11atoken",
+      "--from",
+      node.faucetKey,
+      "--generate-only",
+      "--gas",
+      "90000",
+      "--fees",
+      "90000atoken",
+    );
+    const draft = node.write("draft.json", out);
+    const offline = ["--offline", "--chain-id", "chain_6940-1", "--sequence", "0"];
+    const signed = `${node.folder}/signed.json`;
+    const words = ["tx", "sign", draft, "--from", node.faucetKey, ...offline];
+    expect(await node.run(...words, "--output-document", signed)).toMatchObject({ code: 0 });
+    const again = await node.run(...words, "--output-document", signed);
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("is there already")]);
+    // Signing is deterministic: online gives the same bytes.
+    const online = await node.run("tx", "sign", draft, "--from", node.faucetKey);
+    expect(JSON.parse(online.out)).toEqual(JSON.parse(fs.readFileSync(signed, "utf8")));
+    const mined = await node.run(
+      "tx",
+      "broadcast",
+      signed,
+      "--broadcast-mode",
+      "block",
+      "--output",
+      "json",
+    );
+    const { txhash } = JSON.parse(mined.out) as MinedResponse;
+    expect(await balance(friend)).toBe(11n);
+    const twice = await node.run("tx", "broadcast", signed, "--output", "json");
+    expect(twice.code).toBe(1);
+    expect(await balance(friend)).toBe(11n);
+    const { out: encoded } = await node.run("tx", "encode", signed);
+    const { out: decoded } = await node.run("tx", "decode", encoded);
+    expect(JSON.parse(decoded)).toEqual(JSON.parse(fs.readFileSync(signed, "utf8")));
+    const found = await node.run("query", "tx", txhash, "--output", "json");
+    expect(JSON.parse(found.out)).toMatchObject({ txhash, code: 0 });
+  });
+
+  it("signatures of amino JSON, and of a keystore", async () => {
+    const key = fs.readFileSync(node.faucetKey, "utf8").trim();
+    const wallet = { address: new Wallet(key).address, privateKey: key };
+    const options = { scrypt: { N: 1_024, r: 8, p: 1 } };
+    const keystore = node.write(
+      "payer.json",
+      await encryptKeystoreJson(wallet, "open it", options),
+    );
+    const passphrase = node.write("secret", "open it\n");
+    const before = await balance(other);
+    const sent = await node.tx(
+      "bank",
+      "send",
+      other,
+      "5atoken",
+      "--from",
+      keystore,
+      "--passphrase-file",
+      passphrase,
+      "--sign-mode",
+      "amino-json",
+    );
+    expect([sent.code, sent.raw_log]).toEqual([0, ""]);
+    expect(await balance(other)).toBe(before + 5n);
+  });
+
+  it("estimates, and fees by the node's price", async () => {
+    const dry = await node.run(
+      "tx",
+      "staking",
+      "delegate",
+      operator,
+      "5atoken",
+      "--from",
+      "operator",
+      "--dry-run",
+      "--gas-adjustment",
+      "1",
+      "--output",
+      "json",
+    );
+    const { gas_estimate: gas } = JSON.parse(dry.out) as { gas_estimate: string };
+    expect(dry.err).toBe(`gas estimate: ${gas}`);
+    const sent = await node.tx(
+      "staking",
+      "delegate",
+      operator,
+      "5atoken",
+      "--from",
+      "operator",
+      "--gas",
+      "auto",
+      "--gas-prices",
+      "0.05atoken",
+    );
+    expect([sent.code, sent.raw_log]).toEqual([0, ""]);
+    const fee = sent.events.find(({ type }) => type === "tx")?.attributes[0]?.value;
+    const { gas_wanted: wanted } = sent as unknown as { gas_wanted: string };
+    expect(fee).toBe(`${(BigInt(wanted) + 19n) / 20n}atoken`);
+  });
+});
+
+describe("causeway tx refuses", () => {
+  it("what would send from or to another than meant, or sign what nobody asked for", async () => {
+    const key = fs.readFileSync(node.faucetKey, "utf8").trim();
+    const open = node.write("open.key", `${key}\n`);
+    const cases: readonly (readonly [readonly string[], string])[] = [
+      [["bank", "send", friend, "5atoken", "--from", key], "never a key"],
+      [["bank", "send", friend, "5atoken", "--from", key.slice(2)], "never a key"],
+      [["bank", "send", key, friend, "5atoken"], "never a key"],
+      [["bank", "send", "operator", friend, "5atoken", "--from", open], "first argument names"],
+      [["bank", "send", friend, "5.5atoken", "--from", "operator"], "a whole number above 0"],
+      [["bank", "send", friend, "5", "--from", "operator"], "with its denomination"],
+      [["bank", "send", `${friend}x`, "5atoken", "--from", "operator"], "must be an account"],
+      [["bank", "send", friend, "--from", "operator"], "takes <from> <to> <amount>"],
+      [["bank", "send", friend, "5atoken", "--from", "nobody"], "no key of that name"],
+      [["bank", "send", friend, "5atoken"], "--from must say who signs"],
+      [["bank", "send", friend, "5atoken", "--from", friend], "is not known"],
+      [
+        ["bank", "send", friend, "5atoken", "--from", "operator", "--chain-id", "chain_6941-1"],
+        "the node is on chain_6940-1",
+      ],
+      [
+        [
+          "bank",
+          "send",
+          friend,
+          "5atoken",
+          "--from",
+          "operator",
+          "--fees",
+          "1atoken",
+          "--gas-prices",
+          "1atoken",
+        ],
+        "take one",
+      ],
+      [["bank", "send", friend, "5atoken", "--from", "operator", "--offline"], "--offline needs"],
+      [["staking", "delegate", friend, "5atoken", "--from", "operator"], "must be a validator"],
+      [["gov", "vote", "1", "maybe", "--from", "operator"], "A vote is yes, no"],
+      [["gov", "weighted-vote", "1", "yes=0.6,no=0.3", "--from", "operator"], "add up to 1"],
+    ];
+    const before = await balance(account);
+    for (const [words, reason] of cases) {
+      const { code, out, err } = await node.run("tx", ...words, "--yes");
+      expect([words, code, out]).toEqual([words, 1, ""]);
+      expect(err).toContain(reason);
+      expect(err).not.toContain(key.slice(2));
+    }
+    const unasked = await node.run("tx", "bank", "send", friend, "5atoken", "--from", "operator");
+    expect([unasked.code, unasked.err]).toEqual([1, expect.stringContaining("--yes")]);
+    expect(await balance(account)).toBe(before);
+  });
+
+  it("with the chain's code, and exit code 1", async () => {
+    const { code, out } = await node.run(
+      "tx",
+      "bank",
+      "send",
+      friend,
+      `${10n ** 40n}atoken`,
+      "--from",
+      "operator",
+      "--yes",
+      "--gas",
+      "100000",
+      "--fees",
+      "2500atoken",
+      "--output",
+      "json",
+    );
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject({
+      code: 5,
+      codespace: "sdk",
+      raw_log: expect.stringContaining("insufficient funds"),
+    });
+  });
+});
+
+describe("events", () => {
+  /** Conditions by which every face of the node has to find one transaction. */
+  async function found(conditions: readonly string[], hash: string): Promise<void> {
+    const quoted = conditions.map((one) => one.replace(/=(.*)$/, "='$1'"));
+    const get = async (query: string) => {
+      const { status, body } = await node.get(`/cosmos/tx/v1beta1/txs?${query}`);
+      expect([query, status]).toEqual([query, 200]);
+      return (body as { tx_responses: { txhash: string }[] }).tx_responses.map((one) => one.txhash);
+    };
+    const text = encodeURIComponent(quoted.join(" AND "));
+    const search = async (query: string) => {
+      const url = `${node.url("cometRpc")}/tx_search?query=${encodeURIComponent(`"${query}"`)}`;
+      const { result } = (await (await fetch(url)).json()) as {
+        result: { txs: { hash: string }[] };
+      };
+      return result.txs.map((one) => one.hash);
+    };
+    const command = async (...words: readonly string[]) => {
+      const { out } = await node.run("query", "txs", ...words, "--output", "json");
+      return (JSON.parse(out) as { txs: { txhash: string }[] }).txs.map((one) => one.txhash);
+    };
+    const answers = {
+      raw: await get(`events=${quoted.join("&")}`),
+      repeated: await get(quoted.map((one) => `events=${encodeURIComponent(one)}`).join("&")),
+      query: await get(`query=${text}`),
+      tx_search: await search(quoted.join(" AND ")),
+      ampersand: await search(quoted.join(" & ")),
+      events: await command("--events", conditions.join("&")),
+      "--query": await command("--query", quoted.join(" AND ")),
+    };
+    for (const [face, hashes] of Object.entries(answers)) {
+      expect([face, conditions, hashes]).toEqual([
+        face,
+        conditions,
+        expect.arrayContaining([hash]),
+      ]);
+    }
+  }
+
+  it("of the specification are found by REST, tx_search, the command line and a subscription", async () => {
+    const socket = new WebSocket(node.url("cometRpc").replace("http", "ws") + "/websocket");
+    await new Promise((resolve) => socket.once("open", resolve));
+    const pushed: string[] = [];
+    socket.on("message", (data: Buffer) => {
+      const { result } = JSON.parse(data.toString()) as {
+        result: { events?: { "tx.hash"?: string[] } };
+      };
+      pushed.push(...(result.events?.["tx.hash"] ?? []));
+    });
+    const query = `delegate.validator='${operator}' & delegate.amount='3000000atoken'`;
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "subscribe", params: { query } }));
+
+    const from = ["--from", node.faucetKey];
+    const delegated = await node.tx("staking", "delegate", operator, "3000000atoken", ...from);
+    expect([delegated.code, delegated.raw_log]).toEqual([0, ""]);
+    await until(() => pushed.includes(delegated.txhash), { timeoutMs: 30_000, what: "the push" });
+    socket.close();
+    await found(
+      [`delegate.delegator=${faucet}`, `delegate.validator=${operator}`],
+      delegated.txhash,
+    );
+    await found(["delegate.amount=3000000atoken", "message.module=staking"], delegated.txhash);
+
+    const withdrawn = await node.tx("distribution", "withdraw-rewards", operator, ...from);
+    await found(
+      [`withdraw_rewards.delegator=${faucet}`, `withdraw_rewards.validator=${operator}`],
+      withdrawn.txhash,
+    );
+    const unbond = await node.tx("staking", "unbond", operator, "1000000atoken", ...from);
+    const [ended] = unbond.events.filter(({ type }) => type === "unbond");
+    expect(ended?.attributes.map(({ key }) => key).slice(0, 4)).toEqual([
+      "delegator",
+      "validator",
+      "amount",
+      "completion_time",
+    ]);
+    await found([`unbond.validator=${operator}`, "unbond.amount=1000000atoken"], unbond.txhash);
+    const sent = await node.tx("bank", "send", friend, "77atoken", ...from);
+    await found(
+      [`transfer.sender=${faucet}`, `transfer.recipient=${friend}`, "transfer.amount=77atoken"],
+      sent.txhash,
+    );
+    const cancel = await node.tx(
+      "staking",
+      "cancel-unbond",
+      operator,
+      "400000atoken",
+      unbond.height,
+      ...from,
+    );
+    expect([cancel.code, cancel.raw_log]).toEqual([0, ""]);
+    await found(["cancel_unbonding_delegation.amount=400000atoken"], cancel.txhash);
+    const address = await node.tx("distribution", "set-withdraw-addr", friend, ...from);
+    expect([address.code, address.raw_log]).toEqual([0, ""]);
+    const all = await node.tx("distribution", "withdraw-all-rewards", ...from);
+    expect([all.code, all.raw_log]).toEqual([0, ""]);
+    await found([`transfer.recipient=${friend}`, "message.module=distribution"], all.txhash);
+    const pool = await node.tx("distribution", "fund-community-pool", "12345atoken", ...from);
+    expect([pool.code, pool.raw_log]).toEqual([0, ""]);
+    const { out } = await node.run("query", "distribution", "community-pool", "--output", "json");
+    expect(JSON.parse(out)).toEqual({
+      pool: [{ denom: "atoken", amount: "12345.000000000000000000" }],
+    });
+  });
+
+  it("of redelegation, registration and burnt fees", async () => {
+    const joiner = new Wallet(`0x${"78".repeat(32)}`);
+    const key = node.write("joiner.key", `${joiner.privateKey}\n`);
+    const text = toBech32(parseAddress(joiner.address));
+    const validator = toBech32(parseAddress(joiner.address), VALIDATOR_PREFIX);
+    await node.tx("bank", "send", text, `${9n * TOKEN}atoken`, "--from", node.faucetKey);
+    const registered = await node.tx(
+      "validator",
+      "register",
+      "--from",
+      key,
+      "--moniker",
+      "late",
+      "--amount",
+      `${TOKEN}atoken`,
+      "--pubkey",
+      `{"@type":"/cosmos.crypto.ed25519.PubKey","key":"${Buffer.alloc(32, 9).toString("base64")}"}`,
+    );
+    expect([registered.code, registered.raw_log]).toEqual([0, ""]);
+    const event = registered.events.find(({ type }) => type === "register_validator");
+    expect(event?.attributes.slice(0, 3)).toMatchObject([
+      { key: "validator", value: validator },
+      { key: "burn_amount", value: `${TOKEN}atoken` },
+      { key: "self_delegation", value: `${TOKEN}atoken` },
+    ]);
+    await found([`register_validator.validator=${validator}`], registered.txhash);
+    await found([`register_validator.burn_amount=${TOKEN}atoken`], registered.txhash);
+    const moved = await node.tx(
+      "staking",
+      "redelegate",
+      operator,
+      validator,
+      "500000atoken",
+      "--from",
+      node.faucetKey,
+    );
+    expect([moved.code, moved.raw_log]).toEqual([0, ""]);
+    await found(
+      [
+        `redelegate.delegator=${faucet}`,
+        `redelegate.source_validator=${operator}`,
+        `redelegate.destination_validator=${validator}`,
+      ],
+      moved.txhash,
+    );
+    const url = `${node.url("cometRpc")}/block_search?query=${encodeURIComponent(`"fee_burn.proposer_reward='0atoken' AND block.height=${moved.height}"`)}`;
+    const { result } = (await (await fetch(url)).json()) as {
+      result: { blocks: { block: { header: { height: string } } }[] };
+    };
+    expect(result.blocks.map(({ block }) => block.header.height)).toEqual([moved.height]);
+  });
+});
