@@ -8,6 +8,8 @@ import type { Hash32 } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { BlockFacts } from "../modules/modules.js";
+import { isPunishable } from "../modules/slashing/signing.js";
+import { JournaledState } from "../state/journaled-state.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
 import { BlockExecution, type ExecutorOptions } from "./block-executor.js";
@@ -57,6 +59,11 @@ export interface BlockApplication {
    * SUPPLY_MISMATCH
    */
   execute(place: BlockPlace, transactions: readonly Uint8Array[]): Promise<ExecutedBlock>;
+  /**
+   * Whether evidence against a key of consensus has an effect on the present head; undefined on a
+   * chain without stake, where it has as long as the key is in the set.
+   */
+  isPunishable(consensusAddress: Address): boolean | undefined;
   /** See `settleDecision`. */
   settle(tip: ChainTip, decision: ExecutedDecision, records: ConsensusRecords): Promise<ChainTip>;
 }
@@ -66,6 +73,7 @@ export function createBlockApplication(parts: ApplicationParts): BlockApplicatio
   return {
     build: (place, limits) => buildBlock(parts, place, limits),
     execute: (place, transactions) => executeProposal(parts, place, transactions),
+    isPunishable: (address) => isPunishable(new JournaledState(parts.executor.state), address),
     settle: (tip, decision, records) => settleDecision(parts, records, tip, decision),
   };
 }

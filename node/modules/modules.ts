@@ -1,10 +1,7 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { keccak256Hex } from "../../chain/hashes.js";
-import { hexToBytes } from "../../chain/hex.js";
 import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
-import type { JournaledState } from "../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
 import type { BlockEndContext, ModuleContext } from "./module-context.js";
@@ -16,21 +13,12 @@ import { createValidator } from "./staking/registration.js";
 import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
 import { MODULE_ACCOUNTS, MODULE_STUB_CODE } from "./system-storage.js";
 
-const STUB_CODE = hexToBytes(MODULE_STUB_CODE);
-const STUB_CODE_HASH = keccak256Hex(STUB_CODE);
+export { hasModules } from "./system-storage.js";
 
 /** What consensus tells a block: who signed the one before, and who signed twice. */
 export interface BlockFacts {
   readonly votes: readonly CommitVote[];
   readonly misbehavior: readonly Misbehavior[];
-}
-
-/**
- * Whether the chain's validators have stake. Chains whose genesis names no operators have not: their
- * validators stay as they are, until one signs twice.
- */
-export function hasModules(state: JournaledState): boolean {
-  return state.accountNow(MODULE_ACCOUNTS.staking)?.codeHash === STUB_CODE_HASH;
 }
 
 /** Commission of the validators of block 0: 10 %, at most 20 %, changed by 1 % a day. */
@@ -41,7 +29,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
   const { state } = context;
   const { modules, validators } = genesis;
   if (modules === undefined) return;
-  const codeHash = state.putCode(STUB_CODE);
+  const codeHash = state.putCode(MODULE_STUB_CODE);
   for (const address of Object.values(MODULE_ACCOUNTS)) {
     const account = state.accountNow(address) ?? EMPTY_ACCOUNT;
     state.putAccount(address, { ...account, codeHash });

@@ -7,13 +7,14 @@
  * leaves the root.
  */
 import type { Address } from "../../chain/address.js";
-import { keccak256 } from "../../chain/hashes.js";
+import { keccak256, keccak256Hex } from "../../chain/hashes.js";
 import {
   bigintToBytes,
   bigintToWord,
   bytesToBigint,
   bytesToHash32,
   type Hash32,
+  hexToBytes,
 } from "../../chain/hex.js";
 import type { JournaledState } from "../state/journaled-state.js";
 
@@ -30,7 +31,16 @@ export const MODULE_ACCOUNTS = {
 export type ModuleName = keyof typeof MODULE_ACCOUNTS;
 
 /** Runtime code of a module's account: `PUSH1 0 PUSH1 0 REVERT`, so that calls move nothing. */
-export const MODULE_STUB_CODE = "0x60006000fd";
+export const MODULE_STUB_CODE = hexToBytes("0x60006000fd");
+const STUB_CODE_HASH = keccak256Hex(MODULE_STUB_CODE);
+
+/**
+ * Whether the chain's validators have stake. Chains whose genesis names no operators have not: their
+ * validators stay as they are, until one signs twice.
+ */
+export function hasModules(state: JournaledState): boolean {
+  return state.accountNow(MODULE_ACCOUNTS.staking)?.codeHash === STUB_CODE_HASH;
+}
 
 /** Slots that were worked out, which is most of what an access takes. */
 const MAX_KNOWN_SLOTS = 50_000;
