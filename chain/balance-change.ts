@@ -3,6 +3,7 @@
  * it. The vocabulary is fixed: integrators snapshot it.
  */
 import type { Address } from "./address.js";
+import type { AbciEvent } from "./consensus/abci-types.js";
 import type { Hash32, Height } from "./hex.js";
 
 /**
@@ -52,6 +53,8 @@ export interface BalanceChange {
 export interface TransactionJournal {
   readonly transactionHash: Hash32;
   readonly changes: readonly BalanceChange[];
+  /** Of modules that an EVM transaction's code called; absent where it called none. */
+  readonly events?: readonly AbciEvent[];
 }
 
 /** The journal of one block. */

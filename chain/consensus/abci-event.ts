@@ -33,6 +33,8 @@ export interface ExecutedEvmTransaction extends BlockTransaction {
   readonly evmIndex: number;
   readonly receipt: Receipt;
   readonly changes: readonly BalanceChange[];
+  /** Of modules that its code called. */
+  readonly moduleEvents?: readonly AbciEvent[];
 }
 
 /** A mined transaction of either kind. */
@@ -69,8 +71,15 @@ function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransact
   const receipt = source.receipts[evmIndex];
   if (mined === undefined || receipt === undefined) return undefined;
   const index = dataIndexOf(evmIndex, cosmosPlacesOf(source.block));
-  const changes = source.journal.transactions[evmIndex]?.changes ?? [];
-  return { ...mined, index, evmIndex, receipt, changes };
+  const { changes = [], events } = source.journal.transactions[evmIndex] ?? {};
+  return { ...mined, index, evmIndex, receipt, changes, ...moduleEventsOf(events) };
+}
+
+/** The member of an executed transaction for events of modules; none for none. */
+export function moduleEventsOf(
+  events: readonly AbciEvent[] | undefined,
+): Pick<ExecutedEvmTransaction, "moduleEvents"> {
+  return events === undefined || events.length === 0 ? {} : { moduleEvents: events };
 }
 
 /** Type URL of the message around an EVM transaction (D20). */
@@ -90,9 +99,9 @@ export function transactionEvents(executed: ExecutedTransaction): readonly AbciE
   return isEvmExecuted(executed) ? evmEvents(executed) : executed.result.events;
 }
 
-/** In order: fee, messages, money moved, EVM result. */
+/** In order: fee, messages, money moved, what modules did, EVM result. */
 function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
-  const { tx, from, evmIndex, receipt, changes } = executed;
+  const { tx, from, evmIndex, receipt, changes, moduleEvents: ofModules = [] } = executed;
   const sender = accountText(from);
   const fees = changes.filter(({ reason }) => reason === "FEE");
   const feeAtoken = fees.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
@@ -103,6 +112,7 @@ function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
     event("message", { action: MESSAGE_ACTION, sender, module: "evm" }),
     ...moves,
     ...(moves.length === 0 ? [] : [event("message", { module: "bank", sender })]),
+    ...ofModules,
     event("ethereum_tx", {
       amount: tx.valueAtoken.toString(),
       ...hash,
@@ -182,7 +192,10 @@ export function searchTerms(source: EventSource): SearchTerms {
       for (const type of typesOfMove(from !== undefined, to !== undefined)) types.add(type);
     }
   };
-  for (const { changes } of journal.transactions) addMoves(changes);
+  for (const { changes, events } of journal.transactions) {
+    addMoves(changes);
+    if (events !== undefined) addEvents(events, types, amounts);
+  }
   addMoves(journal.blockChanges);
   for (const change of journal.blockChanges) {
     for (const { type } of moduleEvents(change)) types.add(type);

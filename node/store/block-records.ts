@@ -47,7 +47,8 @@ import {
   safeInteger,
   transactionItem,
 } from "./block-codec.js";
-import { cosmosItem, decodeCosmosItem } from "./cosmos-codec.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
+import { cosmosItem, decodeCosmosItem, decodeEvent, eventItem } from "./cosmos-codec.js";
 import {
   type Database,
   type KeySpace,
@@ -69,6 +70,7 @@ const PAGE_BYTES = 32 * 1024;
 const TRANSACTION_BYTES = 80;
 const LOG_BYTES = 160;
 const CHANGE_BYTES = 64;
+const EVENT_BYTES = 300;
 
 /** Bytes of a place in lists of them, and of a position in a bloom. */
 const INDEX_BYTES = 4;
@@ -106,6 +108,7 @@ export function pageStarts({ block, receipts, journal }: CommittedBlock): number
     count += 1;
     sizeBytes += tx.raw.length + TRANSACTION_BYTES + changed.changes.length * CHANGE_BYTES;
     for (const log of receipt.logs) sizeBytes += log.data.length + LOG_BYTES;
+    sizeBytes += (changed.events?.length ?? 0) * EVENT_BYTES;
   }
   return starts;
 }
@@ -132,9 +135,7 @@ export function blockRecordWrites(
       hashPage: encodeHashes(block.transactions.slice(first, end)),
       transactionPage: encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
       receiptPage: encodeReceiptPage(receipts, logCount),
-      journalPage: encodeRlp(
-        journal.transactions.slice(first, end).map(({ changes }) => changes.map(changeItem)),
-      ),
+      journalPage: encodeJournalPage(journal.transactions.slice(first, end)),
     };
     for (const space of PAGE_SPACES) {
       writes.push({ key: pageKey(space, at, first), value: values[space] });
@@ -321,17 +322,26 @@ export class StoredPage implements BlockPage {
   }
 
   journal(): readonly TransactionJournal[] {
-    const perTransaction = this.whole(rlpList(decodeRlp(this.read("journalPage"))));
+    const items = rlpList(decodeRlp(this.read("journalPage")));
+    const events = decodePlacedEvents(items[this.count]);
+    const perTransaction = this.whole(items.slice(0, this.count));
     return this.hashes().map((transactionHash, item) => ({
       transactionHash,
       changes: rlpList(perTransaction[item]).map(decodeChange),
+      ...(events.has(item) ? { events: events.get(item) ?? [] } : {}),
     }));
   }
 
   /** Changes of one transaction; `item` counts from the page's first. */
   changes(item: number): readonly BalanceChange[] {
-    const encoded = this.whole(encodedRlpItems(this.read("journalPage")));
+    const encoded = this.whole(encodedRlpItems(this.read("journalPage")).slice(0, this.count));
     return rlpList(decodeItem(encoded, item)).map(decodeChange);
+  }
+
+  /** Events of modules that one transaction's code called; `item` counts from the page's first. */
+  events(item: number): readonly AbciEvent[] {
+    const placed = encodedRlpItems(this.read("journalPage"))[this.count];
+    return placed === undefined ? [] : (decodePlacedEvents(decodeRlp(placed)).get(item) ?? []);
   }
 
   private whole<Item>(items: Item[]): Item[] {
@@ -421,6 +431,28 @@ function encodeReceiptPage(receipts: readonly Receipt[], firstLogIndex: number):
 function decodeStoredReceipt(item: RlpItem): Receipt {
   const fields = rlpList(item);
   return decodeReceipt(fields, () => unpackBloom(rlpBytes(fields[RECEIPT_FIELDS])));
+}
+
+/**
+ * The changes of each transaction; behind them, where code of any called modules, the places of
+ * those transactions with their events.
+ */
+function encodeJournalPage(journals: readonly TransactionJournal[]): Uint8Array {
+  const placed = journals.flatMap(({ events }, item) =>
+    events === undefined ? [] : [[integer(item), events.map(eventItem)]],
+  );
+  const changes = journals.map((one) => one.changes.map(changeItem));
+  return encodeRlp(placed.length === 0 ? changes : [...changes, placed]);
+}
+
+function decodePlacedEvents(placed: RlpItem | undefined): Map<number, AbciEvent[]> {
+  if (placed === undefined) return new Map();
+  return new Map(
+    rlpList(placed).map((one) => {
+      const [item, events] = rlpList(one);
+      return [safeInteger(item), rlpList(events).map(decodeEvent)];
+    }),
+  );
 }
 
 function encodedLogs(receipt: Uint8Array): Uint8Array[] {

@@ -15,7 +15,7 @@ import { MessageRunner, withFundsText } from "./call-run.js";
 import { traceMessage, traceTransactions, type TransactionTrace } from "./call-trace.js";
 import { simulate } from "./simulation/simulate.js";
 import type { BlockContext } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
+import type { AnyPrecompile } from "../native/table.js";
 
 /** Accounts asked for in one go before a block is repeated. */
 const PREFETCH_ACCOUNTS = 10_000;
@@ -90,7 +90,7 @@ async function overridden(
 ): Promise<{
   reader: StateReader;
   block: BlockContext;
-  precompiles?: ReadonlyMap<Address, Precompile>;
+  precompiles?: ReadonlyMap<Address, AnyPrecompile>;
 }> {
   const seen = blockOverrides === undefined ? block : overriddenBlock(block, blockOverrides);
   if (overrides === undefined || overrides.size === 0) return { reader, block: seen };

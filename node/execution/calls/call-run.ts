@@ -21,7 +21,7 @@ import { Engine } from "../interpreter/engine.js";
 import { OUT_OF_COMPUTE } from "../interpreter/halt.js";
 import { EXACT_STEPS, type Watcher } from "../interpreter/watcher.js";
 import type { BlockContext } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
+import type { AnyPrecompile } from "../native/table.js";
 import type { RunResult } from "../transaction-engine.js";
 import { destroy, leastComputeNs } from "../transaction-executor.js";
 
@@ -64,8 +64,8 @@ export interface RunEnvironment {
   readonly settings: WorkerSettings;
   readonly state: JournaledState;
   readonly block: BlockContext;
-  /** Where they are not those of the fork. */
-  readonly precompiles?: ReadonlyMap<Address, Precompile>;
+  /** Where they are not those of fork and chain. */
+  readonly precompiles?: ReadonlyMap<Address, AnyPrecompile>;
 }
 
 /** Runs messages over one state and block, on the engine and in the bounds of real blocks. */

@@ -9,6 +9,7 @@ import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { ONE } from "../../settings/module-params.js";
+import type { JournaledState } from "../../state/journaled-state.js";
 import { bookRewards, closeRewards, payRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
@@ -57,16 +58,24 @@ export function delegate(
   return shares;
 }
 
+/** What left a delegation. */
+export interface LeftStake {
+  /** When it is over, Unix milliseconds. */
+  readonly endMs: number;
+  /** What was taken: as much as was asked for, or less by what rounding keeps. */
+  readonly amountAtoken: bigint;
+}
+
 /**
  * Stake begins to leave; its coins come at the end of the unbonding time.
- * @returns when that is, Unix milliseconds. Throws `MessageFailure`
+ * Throws `MessageFailure`
  */
 export function undelegate(
   context: ModuleContext,
   delegator: Address,
   validator: ValidatorRecord,
   amountAtoken: bigint,
-): number {
+): LeftStake {
   const delegations = new Delegations(context.state);
   bearSlashes(context, delegator, validator.operator);
   const taken = takeStake(context, validator, delegator, amountAtoken);
@@ -94,20 +103,19 @@ export function undelegate(
     completion_time: timeText(entry.endMs),
   });
   removeIfEmpty(context, validator);
-  return entry.endMs;
+  return { endMs: entry.endMs, amountAtoken: taken };
 }
 
 /**
  * Stake moves to another validator at once, and answers for the first one's faults until the
- * unbonding time is over.
- * @returns when that is, Unix milliseconds. Throws `MessageFailure`
+ * unbonding time is over. Throws `MessageFailure`
  */
 export function redelegate(
   context: ModuleContext,
   delegator: Address,
   route: { readonly source: ValidatorRecord; readonly destination: ValidatorRecord },
   amountAtoken: bigint,
-): number {
+): LeftStake {
   const { source, destination } = route;
   if (source.operator === destination.operator) throw stakingFailure("selfRedelegation");
   const delegations = new Delegations(context.state);
@@ -150,7 +158,7 @@ export function redelegate(
     completion_time: timeText(endMs),
   });
   removeIfEmpty(context, source);
-  return endMs;
+  return { endMs, amountAtoken: taken };
 }
 
 /**
@@ -326,6 +334,19 @@ function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
   if (slashCount > entry.borneSlashes) {
     const next = { amountAtoken: leftAtoken, borneSlashes: slashCount };
     new Delegations(context.state).update(entry, next);
+  }
+  return leftAtoken;
+}
+
+/** What is left of an unbonding with the slashes that it has still to bear, atoken. */
+export function entryLeft(state: JournaledState, entry: QueueEntry): bigint {
+  const source = new Validators(state).of(entry.source);
+  let leftAtoken = entry.amountAtoken;
+  for (let index = entry.borneSlashes; index < source.slashCount; index++) {
+    const { infractionHeight, fraction } = source.slashAt(index);
+    if (entry.height < infractionHeight) continue;
+    const dueAtoken = (entry.initialAtoken * fraction) / ONE;
+    leftAtoken -= dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
   }
   return leftAtoken;
 }

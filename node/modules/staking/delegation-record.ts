@@ -79,8 +79,9 @@ export class Delegations {
     return this.setOf(DELEGATORS, operator).members().map(wordAddress);
   }
 
-  operatorsOf(delegator: Address): Address[] {
-    return this.setOf(OPERATORS, delegator).members().map(wordAddress);
+  /** @param most where only the first ones are wanted */
+  operatorsOf(delegator: Address, most?: number): Address[] {
+    return this.setOf(OPERATORS, delegator).members(most).map(wordAddress);
   }
 
   /** Entries of an account, in no order. */

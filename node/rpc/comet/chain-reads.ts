@@ -2,7 +2,7 @@
 import { LRUCache } from "lru-cache";
 import type { AnyBlockTransaction } from "../../../chain/block.js";
 import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
-import type { ExecutedTransaction } from "../../../chain/consensus/abci-event.js";
+import { type ExecutedTransaction, moduleEventsOf } from "../../../chain/consensus/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
@@ -79,8 +79,11 @@ export function executedAt(
   if (mined === undefined || placed === undefined) {
     throw refused(`results of height ${height} are not available`);
   }
-  const changes = view.changes(height, at.evm);
-  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, changes };
+  const own = {
+    changes: view.changes(height, at.evm),
+    ...moduleEventsOf(view.moduleEvents(height, at.evm)),
+  };
+  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, ...own };
 }
 
 /** The bytes of a transaction as `data.txs` has them. */
@@ -159,7 +162,8 @@ function executedOf(page: BlockPage, places: readonly number[]): ExecutedTransac
       throw new RangeError("a transaction has no receipt or no journal");
     }
     const index = dataIndexOf(evmIndex, places);
-    return { ...mined, index, evmIndex, receipt, changes: changed.changes };
+    const own = { changes: changed.changes, ...moduleEventsOf(changed.events) };
+    return { ...mined, index, evmIndex, receipt, ...own };
   });
 }
 

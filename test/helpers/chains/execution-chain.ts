@@ -8,6 +8,7 @@ import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { CommittedView } from "../../../node/blocks/committed-view.js";
 import { BlockExecution } from "../../../node/blocks/block-executor.js";
+import type { EngineName } from "../../../node/blocks/engines.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import type { TransactionOutcome } from "../../../node/execution/transaction-executor.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
@@ -71,6 +72,7 @@ export class ExecutionChain {
   /** Executes raw transactions as one block, without storing it. */
   async execute(
     raws: readonly string[],
+    engine: EngineName = "causeway",
   ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
     const parent = this.view.head();
     const parentSupply = this.stores.blocks.supply(parent.height);
@@ -83,6 +85,7 @@ export class ExecutionChain {
         state: state.readerAt(parent.height),
         tries: this.tries,
         blockHash: (height) => this.stores.blocks.hashOf(height),
+        engine,
         monotonicMs: () => performance.now(),
       },
       { parent, parentSupply, timeMs: parent.timeMs + 2_000, coinbase: this.coinbase },

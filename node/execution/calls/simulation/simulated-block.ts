@@ -39,7 +39,8 @@ export interface BlockEnvironment {
   readonly budget: TraceBudget;
   readonly traceTransfers: boolean;
   readonly validation: boolean;
-  readonly context: Pick<BlockContext, "coinbase" | "gasLimit" | "blockHash">;
+  /** Its facts of the chain are those of the base block: coins that burn are not counted. */
+  readonly context: Pick<BlockContext, "coinbase" | "gasLimit" | "blockHash" | "native">;
   readonly parentHash: Hash32;
 }
 
@@ -53,7 +54,7 @@ export async function simulateBlock(
 ): Promise<SimulatedBlock> {
   const { state, parentHash, settings } = environment;
   const place = { ...environment.context, height, timestampSeconds, mixHash: parentHash };
-  const context = overriddenBlock(place, blockOverrides);
+  const context = overriddenBlock(place, { ...blockOverrides, timestampSeconds });
   const precompiles = precompilesUnder(overrides);
   await state.override(overrides);
   if (calls.length === 0) return sealed({ context, parentHash, executed: [] });

@@ -1,0 +1,25 @@
+/**
+ * What calls of the chain's own contracts cost. A function pays for the words, accounts, coins and
+ * logs that it needs what a contract would pay for them, but that nothing is refunded; on top of
+ * it a base, and its bytes. The table is consensus, as the EVM's own is.
+ */
+
+/** Every call, also one that is refused. */
+export const CALL_GAS = 2_000;
+/** A word of input that is read, and of output that is written. */
+export const DATA_WORD_GAS = 6;
+/** An event that searches of transactions find. */
+export const EVENT_GAS = 500;
+/** secp256r1 verification (RIP-7212). */
+export const P256_GAS = 3_450;
+
+/** Compute units (D21), nanoseconds: each part beside its gas. */
+export const CALL_NS = 20_000;
+export const DATA_WORD_NS = 400;
+export const EVENT_NS = 60_000;
+/** A word of a module that is read, its slot worked out. */
+export const WORD_READ_NS = 3_000;
+/** The same where it is written. */
+export const WORD_WRITE_NS = 6_000;
+export const LOG_NS = 15_000;
+export const P256_NS = 3_000_000;
