@@ -69,6 +69,8 @@ export interface BlockJournal {
    * the modules; in block 0 GENESIS.
    */
   readonly blockChanges: readonly BalanceChange[];
+  /** What the modules emitted at the end of the block, in order; absent where it is nothing. */
+  readonly moduleEvents?: readonly AbciEvent[];
   /** Sum of MINT and GENESIS. */
   readonly mintedAtoken: bigint;
   /** Sum of what effective changes without a receiver destroyed. */

@@ -144,7 +144,9 @@ export function failureOf({ receipt, changes }: ExecutedEvmTransaction): string 
 }
 
 /** Events that no transaction made: the split of the fees, the mint, what the modules did. */
-export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEvent[] {
+export function blockEvents(
+  journal: Pick<BlockJournal, "blockChanges" | "moduleEvents">,
+): AbciEvent[] {
   const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
   const events = journal.blockChanges.flatMap(moneyEvents);
   if (feesAtoken > 0n) {
@@ -158,18 +160,8 @@ export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEv
     );
   }
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
-  for (const change of journal.blockChanges) events.push(...moduleEvents(change));
+  events.push(...(journal.moduleEvents ?? []));
   return events.map((one) => withLast(one, "mode", "EndBlock"));
-}
-
-/** What the modules did at the end of a block. */
-function moduleEvents({ reason, from, to, amountAtoken }: BalanceChange): AbciEvent[] {
-  const amount = amountText(amountAtoken);
-  if (reason === "UNBOND_COMPLETE" && to !== undefined) {
-    return [event("complete_unbonding", { amount, delegator: accountText(to) })];
-  }
-  if (reason === "SLASH" && from !== undefined) return [event("slash", { burned: amount })];
-  return [];
 }
 
 /** What a block can be found by beside the accounts and hashes in it. */
@@ -197,9 +189,7 @@ export function searchTerms(source: EventSource): SearchTerms {
     if (events !== undefined) addEvents(events, types, amounts);
   }
   addMoves(journal.blockChanges);
-  for (const change of journal.blockChanges) {
-    for (const { type } of moduleEvents(change)) types.add(type);
-  }
+  addEvents(journal.moduleEvents ?? [], types, amounts);
   for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);
   if (block.transactions.length > 0) for (const type of TRANSACTION_TYPES) types.add(type);
   if (receipts.some(({ logs }) => logs.length > 0)) types.add("tx_log");
@@ -210,7 +200,7 @@ export function searchTerms(source: EventSource): SearchTerms {
   return { types, amounts };
 }
 
-/** Terms of events that were made as a Cosmos transaction ran. */
+/** Terms of events that are stored as they were made. */
 function addEvents(events: readonly AbciEvent[], types: Set<string>, amounts: Set<bigint>): void {
   for (const { type, attributes } of events) {
     types.add(type);

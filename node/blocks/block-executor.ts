@@ -36,9 +36,10 @@ import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
 import type { BlockContext } from "../execution/evm/evm.js";
 import type { TransactionEngine } from "../execution/transaction-engine.js";
-import { blockChange, endOfBlockChanges } from "./fees.js";
+import { BlockEnd } from "./block-end.js";
+import { endOfBlockChanges } from "./fees.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import type { ModuleContext } from "../modules/module-context.js";
 import { type BlockFacts, endModules, hasModules } from "../modules/modules.js";
 import {
   entersCode,
@@ -210,10 +211,13 @@ export class BlockExecution {
     const { params } = this.options;
     const height = this.context.height;
     const { totalAtoken } = this.start.parentSupply;
-    const blockChanges = [...endOfBlockChanges(height, this.feesAtoken, totalAtoken, params)];
-    this.applyBlockChanges(blockChanges);
-    const validatorUpdates = this.endModules(blockChanges);
-    const journal = journalOf(height, this.journals, blockChanges, this.cosmos);
+    const { state } = this;
+    const { timeMs } = this.start;
+    const { validatorsPool } = params;
+    const end = new BlockEnd({ state, height, timeMs, validatorsPool });
+    end.move(endOfBlockChanges(height, this.feesAtoken, totalAtoken, params));
+    const validatorUpdates = this.endModules(end);
+    const journal = journalOf(height, this.journals, end.changes, this.cosmos, end.events);
     const sums = journalSums(journal);
     const changed = this.state.changedAccounts();
     assertConserved(journal, sums, changed);
@@ -236,37 +240,14 @@ export class BlockExecution {
     };
   }
 
-  /** The modules' end of the block; their moves join the block's. */
-  private endModules(blockChanges: BalanceChange[]): ValidatorUpdate[] | undefined {
-    const { state } = this;
-    if (!hasModules(state)) return undefined;
+  /** The modules' end of the block; their moves and events join the block's. */
+  private endModules(end: BlockEnd): ValidatorUpdate[] | undefined {
+    if (!hasModules(this.state)) return undefined;
     const { validatorsPool } = this.options.params;
-    const mintedAtoken = blockChanges
+    const mintedAtoken = end.changes
       .filter(({ reason, to }) => reason === "MINT" && to === validatorsPool)
       .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
-    const context: ModuleContext = {
-      state,
-      height: this.context.height,
-      timeMs: this.start.timeMs,
-      validatorsPool,
-      // Events of a block follow from its journal.
-      emit: () => undefined,
-      moveCoins: (reason, from, to, amountAtoken) => {
-        const moved = blockChange(reason, from, to, amountAtoken);
-        this.applyBlockChanges(moved);
-        blockChanges.push(...moved);
-      },
-    };
-    return endModules(context, this.start.facts ?? NO_FACTS, mintedAtoken);
-  }
-
-  private applyBlockChanges(changes: readonly BalanceChange[]): void {
-    for (const { from, to, amountAtoken } of changes) {
-      if (from !== undefined && !this.state.moveBalance(from, -amountAtoken)) {
-        throw new RangeError(`${from} holds less than the block's end takes`);
-      }
-      if (to !== undefined) this.state.moveBalance(to, amountAtoken);
-    }
+    return endModules(end.context, this.start.facts ?? NO_FACTS, mintedAtoken);
   }
 
   /** Changed accounts, those whose storage changed, and those whose journal cancels out. */
@@ -325,6 +306,7 @@ export function journalOf(
   transactions: BlockJournal["transactions"],
   blockChanges: readonly BalanceChange[],
   cosmos: readonly MinedCosmosTransaction[] = [],
+  moduleEvents: readonly AbciEvent[] = [],
 ): BlockJournal {
   let mintedAtoken = 0n;
   let burnedAtoken = 0n;
@@ -335,7 +317,8 @@ export function journalOf(
     else if (to === undefined) burnedAtoken += amountAtoken;
   }
   const own = { height, transactions, blockChanges, mintedAtoken, burnedAtoken };
-  return { ...own, ...cosmosJournal(cosmos) };
+  const events = moduleEvents.length === 0 ? {} : { moduleEvents };
+  return { ...own, ...cosmosJournal(cosmos), ...events };
 }
 
 /** Supply after a block. */

@@ -42,3 +42,12 @@ export interface ModuleContext {
     amountAtoken: bigint,
   ): void;
 }
+
+/** The end of a block, which has no transaction around it that would be undone. */
+export interface BlockEndContext extends ModuleContext {
+  /**
+   * Does all of something or nothing: a failure undoes its state, its coins and its events.
+   * @returns why it failed; other faults are thrown on
+   */
+  attempt(work: () => void): MessageFailure | undefined;
+}

@@ -8,7 +8,7 @@ const FIRST_SLOT = 1_000n;
 type Rules = typeof MODULE_PARAM_RULES;
 
 /** One parameter's value. */
-export function moduleParam<Module extends keyof Rules & keyof ModuleParams>(
+export function moduleParam<Module extends keyof Rules>(
   state: JournaledState,
   module: Module,
   name: keyof Rules[Module] & string,

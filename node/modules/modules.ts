@@ -7,7 +7,7 @@ import { ONE } from "../settings/module-params.js";
 import type { JournaledState } from "../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
-import type { ModuleContext } from "./module-context.js";
+import type { BlockEndContext, ModuleContext } from "./module-context.js";
 import { putModuleParams } from "./module-params.js";
 import { type CommitVote, type Misbehavior, noteVotes, punish } from "./slashing/signing.js";
 import { updateConsensusSet } from "./staking/consensus-set.js";
@@ -68,7 +68,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
  * @returns changes of the set, in effect two heights later
  */
 export function endModules(
-  context: ModuleContext,
+  context: BlockEndContext,
   facts: BlockFacts,
   mintedAtoken: bigint,
 ): ValidatorUpdate[] {

@@ -4,7 +4,11 @@ import type { BalanceReason } from "../../chain/balance-change.js";
 import { signingKeyOf } from "../../chain/consensus/ed25519.js";
 import { validatorAddress, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { sdkFault, SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
-import { MessageFailure, type ModuleContext } from "../../node/modules/module-context.js";
+import {
+  type BlockEndContext,
+  MessageFailure,
+  type ModuleContext,
+} from "../../node/modules/module-context.js";
 import { beginModules, type BlockFacts, endModules } from "../../node/modules/modules.js";
 import { createLocalGenesis, type Genesis } from "../../node/settings/genesis.js";
 import { parseModuleParams } from "../../node/settings/module-params.js";
@@ -90,9 +94,14 @@ export class ModuleChain {
     };
   }
 
+  private endContext(): BlockEndContext {
+    return { ...this.context(), attempt: (work) => this.run(work) };
+  }
+
   /** One call as a transaction: all of it, or nothing. @returns why it failed */
   run(work: (context: ModuleContext) => void): MessageFailure | undefined {
     const burnedBefore = this.burnedAtoken;
+    const eventCount = this.events.length;
     this.state.checkpoint();
     try {
       work(this.context());
@@ -101,6 +110,7 @@ export class ModuleChain {
     } catch (error) {
       this.state.revert();
       this.burnedAtoken = burnedBefore;
+      this.events.length = eventCount;
       if (error instanceof MessageFailure) return error;
       throw error;
     }
@@ -115,7 +125,7 @@ export class ModuleChain {
     this.timeMs += seconds * 1_000;
     this.mint(this.pool, rewardAtoken);
     const all = { votes: [], misbehavior: [], ...facts };
-    return endModules(this.context(), all, rewardAtoken);
+    return endModules(this.endContext(), all, rewardAtoken);
   }
 
   private move(

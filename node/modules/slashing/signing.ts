@@ -9,7 +9,8 @@
  *  1 mapping consensus address -> mapping number of a word -> 256 blocks, 1 for a missed one; the
  *    place of a height is its remainder by the window
  */
-import type { Address } from "../../../chain/address.js";
+import { type Address, CONSENSUS_PREFIX, toBech32 } from "../../../chain/address.js";
+import { amountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { ONE } from "../../settings/module-params.js";
 import type { JournaledState } from "../../state/journaled-state.js";
@@ -106,12 +107,12 @@ export function signingInfo(
   consensusAddress: Address,
 ): SigningInfo | undefined {
   const record = new SigningRecord(state, consensusAddress);
-  const isTombstoned = record.word(2) === 1n;
-  if (record.word(0) === 0n && !isTombstoned) return undefined;
+  const isOut = record.word(2) === 1n;
+  if (record.word(0) === 0n && !isOut) return undefined;
   return {
     startHeight: Number(record.word(0)),
     jailedUntilMs: Number(record.word(1)),
-    isTombstoned,
+    isTombstoned: isOut,
     missedBlocks: Number(record.word(3)),
   };
 }
@@ -139,6 +140,11 @@ function noteVote(
     record.setWord(0, BigInt(height));
   }
   const missed = record.note(BigInt(height) % window, !isSigned);
+  const address = toBech32(consensusAddress, CONSENSUS_PREFIX);
+  if (!isSigned) {
+    const missed_blocks = missed.toString();
+    context.emit("liveness", { address, missed_blocks, height: height.toString() });
+  }
   const isWatchedLong = BigInt(height) > record.word(0) + window;
   if (!isWatchedLong || missed <= mostMissed) return;
   const fault = {
@@ -146,8 +152,15 @@ function noteVote(
     stakeAtoken: power * ATOKEN_PER_POWER,
   };
   const fraction = moduleParam(state, "slashing", "slash_fraction_downtime");
-  slashValidator(context, validator, fault, fraction);
+  const burned = slashValidator(context, validator, fault, fraction);
   validator.setJailed(true);
+  context.emit("slash", {
+    address,
+    power: power.toString(),
+    reason: "missing_signature",
+    jailed: address,
+    burned_coins: amountText(burned),
+  });
   const jailMs = Number(moduleParam(state, "slashing", "downtime_jail_duration"));
   record.setWord(1, BigInt(context.timeMs + jailMs));
   record.restart(window);
@@ -166,8 +179,18 @@ export function punish(context: ModuleContext, misbehavior: readonly Misbehavior
       stakeAtoken: power * ATOKEN_PER_POWER,
     };
     const fraction = moduleParam(state, "slashing", "slash_fraction_double_sign");
-    slashValidator(context, validator, fault, fraction);
-    if (!validator.isJailed) validator.setJailed(true);
+    const burned = slashValidator(context, validator, fault, fraction);
+    const address = toBech32(consensusAddress, CONSENSUS_PREFIX);
+    context.emit("slash", {
+      address,
+      power: power.toString(),
+      reason: "double_sign",
+      burned_coins: amountText(burned),
+    });
+    if (!validator.isJailed) {
+      validator.setJailed(true);
+      context.emit("slash", { jailed: address });
+    }
     record.setWord(1, BigInt(FOR_EVER_MS));
     record.setWord(2, 1n);
   }

@@ -225,10 +225,24 @@ export function endEntries(context: ModuleContext): void {
     }
     const restAtoken = bearSlashesOf(context, entry);
     delegations.remove(entry);
-    if (entry.kind === ENTRY_KIND.unbonding && restAtoken > 0n) {
-      const { delegator } = entry;
+    const { delegator, source, destination } = entry;
+    if (entry.kind === ENTRY_KIND.redelegation) {
+      context.emit("complete_redelegation", {
+        amount: amountText(entry.initialAtoken),
+        delegator: accountText(delegator),
+        source_validator: operatorText(source),
+        destination_validator: operatorText(destination),
+      });
+      continue;
+    }
+    if (restAtoken > 0n) {
       context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
     }
+    context.emit("complete_unbonding", {
+      amount: amountText(restAtoken),
+      validator: operatorText(source),
+      delegator: accountText(delegator),
+    });
   }
 }
 

@@ -29,7 +29,8 @@ const TEXTS = {
   noDestination: [30, "redelegation destination validator not found"],
   transitive: [
     31,
-    "redelegation to this validator already in progress; first redelegation to this validator must complete before next redelegation",
+    "redelegation to this validator already in progress; first redelegation to this validator " +
+      "must complete before next redelegation",
   ],
   tooManyRedelegations: [
     32,

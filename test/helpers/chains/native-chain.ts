@@ -120,7 +120,7 @@ export class NativeChain {
   async mine(...sent: readonly Sent[]) {
     const raws: string[] = [];
     for (const one of sent) raws.push(await this.sign(one));
-    const other = await this.chain.execute(raws, "ethereumjs");
+    const other = await this.chain.execute(raws, [], "ethereumjs");
     const mined = await this.chain.mine(raws);
     const refused = mined.outcomes.filter(({ included }) => !included);
     if (refused.length > 0) throw new Error(JSON.stringify(refused));

@@ -1,7 +1,13 @@
 /** Validators with stake: power moves by delegation, who registers joins, who is silent leaves. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import {
+  CONSENSUS_PREFIX,
+  parseAddress,
+  toBech32,
+  VALIDATOR_PREFIX,
+} from "../../../chain/address.js";
+import { blockEvents } from "../../../chain/consensus/abci-event.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { sha256 } from "../../../chain/hashes.js";
@@ -9,6 +15,10 @@ import { bytesToHash32 } from "../../../chain/hex.js";
 import { delegationRewards } from "../../../node/modules/distribution/rewards.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
+import type { CometChain } from "../../../node/rpc/comet/ports.js";
+import { searchBlocks } from "../../../node/rpc/comet/search/event-search.js";
+import { parseQuery } from "../../../node/rpc/comet/search/query.js";
+import { EventStore } from "../../../node/store/event-store.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import {
@@ -50,7 +60,7 @@ const registerMessage = {
     validatorAddress: toBech32(from, VALIDATOR_PREFIX),
     pubkey: {
       typeUrl: "/cosmos.crypto.ed25519.PubKey",
-      value: [...Buffer.concat([Buffer.from([0x0a, 0x20]), joinerKey])],
+      value: Array.from(Buffer.concat([Buffer.from([0x0a, 0x20]), joinerKey])),
     },
     value: coin(30n * TOKEN),
   },
@@ -90,6 +100,20 @@ async function send(...messages: readonly { typeUrl: string; value: unknown }[])
 function powersAt(one: ValidatorNode, height: number) {
   const set = one.consensus.validators(height);
   return new Map(set?.validators.map(({ address, power }) => [address, power]));
+}
+
+/** Heights that `block_search` finds. */
+function blocksOf({ view, consensus, stores }: ValidatorNode, query: string) {
+  const events = new EventStore(stores.database);
+  const reads = { view, consensus, events } as unknown as CometChain;
+  return searchBlocks(reads, parseQuery(query), new AbortController().signal);
+}
+
+/** Attributes of a block's events of a type, as `block_results` has them. */
+function eventTexts({ view }: ValidatorNode, height: number, wanted: string) {
+  return blockEvents(view.blockChanges(height))
+    .filter(({ type }) => type === wanted)
+    .map(({ attributes }) => attributes.map(({ key, value }) => `${key}=${value}`));
 }
 
 function stateOf(one: ValidatorNode): JournaledState {
@@ -202,6 +226,28 @@ describe("validators with stake", () => {
       to: from,
       amountAtoken: 2n * TOKEN,
     });
+    const completion = `complete_unbonding.delegator='${toBech32(from)}'`;
+    const [at = 0, ...others] = await blocksOf(node(0), completion);
+    expect(others).toEqual([]);
+    expect(eventTexts(node(0), at, "complete_unbonding")).toEqual([
+      [
+        `amount=${2n * TOKEN}atoken`,
+        `validator=${operator(1)}`,
+        `delegator=${toBech32(from)}`,
+        "mode=EndBlock",
+      ],
+    ]);
+    // The same from disk, and in every node.
+    const kept = node(0).view.blockChanges(at);
+    node(0).stores.blocks.forget(at);
+    const stored = node(0).view.blockChanges(at);
+    expect(stored.blockChanges).toEqual(kept.blockChanges);
+    expect(stored.moduleEvents).toEqual(kept.moduleEvents);
+    await net.reach(at);
+    for (const one of net.nodes) {
+      if (one === undefined) continue;
+      expect(one.view.blockChanges(at).moduleEvents).toEqual(kept.moduleEvents);
+    }
   });
 
   it("leave the set, and lose a part, when they stay silent; the others go on", async () => {
@@ -215,13 +261,33 @@ describe("validators with stake", () => {
     expect(new Validators(stateOf(node(0))).of(operatorAt(3)).tokens).toBe((before * 99n) / 100n);
     await net.reach(height + 3);
     expect(powersAt(node(0), height + 2).has(addressOf(3))).toBe(false);
+    const reason = "slash.reason='missing_signature'";
+    await until(async () => (await blocksOf(node(0), reason)).length > 0, {
+      timeoutMs: 10_000,
+      what: "the event",
+    });
+    const [at = 0, ...more] = await blocksOf(node(0), reason);
+    expect(more).toEqual([]);
+    const consensusText = toBech32(addressOf(3), CONSENSUS_PREFIX);
+    expect(eventTexts(node(0), at, "slash")).toEqual([
+      [
+        `address=${consensusText}`,
+        "power=10",
+        "reason=missing_signature",
+        `jailed=${consensusText}`,
+        `burned_coins=${before / 100n}atoken`,
+        "mode=EndBlock",
+      ],
+    ]);
+    const missed = await blocksOf(node(0), `liveness.address='${consensusText}'`);
+    expect(missed.length).toBeGreaterThan(2);
     await net.start(3, { home });
     await net.reach(node(0).height + 2);
     const hashes = net.nodes.map((one) => one?.view.head());
     const [first] = hashes;
-    const at = Math.min(...net.nodes.map((one) => one?.height ?? 0));
+    const common = Math.min(...net.nodes.map((one) => one?.height ?? 0));
     expect(first).toBeDefined();
-    const all = new Set(net.nodes.map((one) => one?.stores.blocks.hashOf(at)));
+    const all = new Set(net.nodes.map((one) => one?.stores.blocks.hashOf(common)));
     expect(all.size).toBe(1);
   });
 });

@@ -2,7 +2,12 @@
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Interface, type Interface as EthersInterface } from "ethers";
-import { type Address, parseAddress, toBech32, toChecksumAddress } from "../../../../chain/address.js";
+import {
+  type Address,
+  parseAddress,
+  toBech32,
+  toChecksumAddress,
+} from "../../../../chain/address.js";
 import { verifyP256 } from "../../../../chain/crypto.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
@@ -121,11 +126,15 @@ describe("the distribution contract", () => {
     const [[denom, amount, precision]] = earned;
     expect([denom, precision]).toEqual(["atoken", 18n]);
     const elsewhere = parseAddress(`0x${"0e".repeat(20)}`);
-    const set = await send(to(distribution, "setWithdrawAddress", accountOf(2), toBech32(elsewhere)));
+    const set = await send(
+      to(distribution, "setWithdrawAddress", accountOf(2), toBech32(elsewhere)),
+    );
     expect(set.events.find(({ type }) => type === "set_withdraw_address")?.values).toMatchObject({
       withdraw_address: toBech32(elsewhere),
     });
-    expect(await view(distribution, "delegatorWithdrawAddress", accountOf(2))).toEqual([toBech32(elsewhere)]);
+    expect(await view(distribution, "delegatorWithdrawAddress", accountOf(2))).toEqual([
+      toBech32(elsewhere),
+    ]);
     const sent = to(distribution, "withdrawDelegatorRewards", accountOf(2), operatorText(0));
     const { receipt } = await send(sent);
     const paid = chain.balance(elsewhere);
@@ -140,7 +149,12 @@ describe("the distribution contract", () => {
         },
       },
     ]);
-    const blocked = to(distribution, "setWithdrawAddress", accountOf(2), toBech32(MODULE_ACCOUNTS.gov));
+    const blocked = to(
+      distribution,
+      "setWithdrawAddress",
+      accountOf(2),
+      toBech32(MODULE_ACCOUNTS.gov),
+    );
     expect((await send(blocked)).receipt.status).toBe(0);
   });
 
@@ -183,15 +197,19 @@ describe("the distribution contract", () => {
     const { events } = await send(to(distribution, "fundCommunityPool", accountOf(2), coins));
     expect(communityPool(chain.state())).toBe(before + 3n * TOKEN);
     expect(events.some(({ type }) => type === "coin_spent")).toBe(true);
-    expect((await view(distribution, "communityPool"))[0][0][1]).toBe((before + 3n * TOKEN) * TOKEN);
+    expect((await view(distribution, "communityPool"))[0][0][1]).toBe(
+      (before + 3n * TOKEN) * TOKEN,
+    );
     const validator = () => new Validators(chain.state()).of(accountOf(1));
     const was = validatorRewards(chain.state(), validator());
     const { own } = await chain.mine(
       to(distribution, "depositValidatorRewardsPool", accountOf(2), operatorText(1), coins),
     );
-    const control = own.journal.blockChanges.find(({ reason }) => reason === "MINT")?.amountAtoken ?? 0n;
+    const control =
+      own?.journal.blockChanges.find(({ reason }) => reason === "MINT")?.amountAtoken ?? 0n;
     const now = validatorRewards(chain.state(), validator());
-    const rose = now.delegatorsAtoken + now.commissionAtoken - was.delegatorsAtoken - was.commissionAtoken;
+    const rose =
+      now.delegatorsAtoken + now.commissionAtoken - was.delegatorsAtoken - was.commissionAtoken;
     expect(rose).toBeGreaterThanOrEqual(3n * TOKEN);
     expect(rose).toBeLessThan(3n * TOKEN + control);
     const foreign = to(distribution, "fundCommunityPool", accountOf(2), [["other", 1n]]);
@@ -200,7 +218,9 @@ describe("the distribution contract", () => {
       [],
       ["0x", 0n],
     ]);
-    expect((await view(distribution, "validatorOutstandingRewards", operatorText(1)))[0]).toHaveLength(1);
+    expect(
+      (await view(distribution, "validatorOutstandingRewards", operatorText(1)))[0],
+    ).toHaveLength(1);
   });
 });
 
@@ -208,7 +228,12 @@ describe("views of staking and slashing", () => {
   it("page validators", async () => {
     const first = await view(staking, "validators", "BOND_STATUS_BONDED", { ...PAGE, limit: 1 });
     const [[[operator, key, jailed, status, tokens]], [nextKey, total]] = first;
-    expect([operator, jailed, status, total]).toEqual([toChecksumAddress(accountOf(0)), false, 3n, 2n]);
+    expect([operator, jailed, status, total]).toEqual([
+      toChecksumAddress(accountOf(0)),
+      false,
+      3n,
+      2n,
+    ]);
     expect(Buffer.from(key, "base64")).toHaveLength(32);
     expect(tokens).toBeGreaterThan(100n * TOKEN);
     const second = await view(staking, "validators", "", { ...PAGE, key: nextKey, limit: 1 });
@@ -220,7 +245,9 @@ describe("views of staking and slashing", () => {
       toChecksumAddress(accountOf(0)),
     ]);
     expect((await view(staking, "validator", accountOf(4)))[0][0]).toBe("");
-    await expect(view(staking, "validators", "nonsense", PAGE)).rejects.toThrow("invalid validator status");
+    await expect(view(staking, "validators", "nonsense", PAGE)).rejects.toThrow(
+      "invalid validator status",
+    );
   });
 
   it("show what is on its way", async () => {
@@ -242,20 +269,31 @@ describe("views of staking and slashing", () => {
       expect(found.map((one: unknown[][]) => one[0]?.[0])).toEqual([toBech32(accountOf(2))]);
       expect(found[0][1][0][1]).toBe(TOKEN);
     }
-    await expect(view(staking, "redelegations", NOTHING, "", operatorText(1), PAGE)).rejects.toThrow(
-      "at least a source validator",
-    );
+    await expect(
+      view(staking, "redelegations", NOTHING, "", operatorText(1), PAGE),
+    ).rejects.toThrow("at least a source validator");
   });
 
   it("know who signs", async () => {
     const [params] = await view(slashing, "getParams");
-    expect(params).toEqual([100n, [TOKEN / 2n, 18n], 600n, [TOKEN / 20n, 18n], [TOKEN / 100n, 18n]]);
+    expect(params).toEqual([
+      100n,
+      [TOKEN / 2n, 18n],
+      600n,
+      [TOKEN / 20n, 18n],
+      [TOKEN / 100n, 18n],
+    ]);
     const address = validatorAddress(signingKeyOf(Buffer.alloc(32, 1)).publicKey);
-    await expect(view(slashing, "getSigningInfo", address)).rejects.toThrow("SigningInfo not found");
+    await expect(view(slashing, "getSigningInfo", address)).rejects.toThrow(
+      "SigningInfo not found",
+    );
     expect(await view(slashing, "getSigningInfos", PAGE)).toEqual([[], ["0x", 0n]]);
     const { receipt } = await send({ ...to(slashing, "unjail", accountOf(0)), from: 0 });
     expect(receipt.status).toBe(0);
-    const early = await work({ kind: "call", request: request({ ...to(slashing, "unjail", accountOf(0)), from: 0 }) });
+    const early = await work({
+      kind: "call",
+      request: request({ ...to(slashing, "unjail", accountOf(0)), from: 0 }),
+    });
     expect(reasonOf(slashing.abi, early)).toContain("validator not jailed");
   });
 });
@@ -266,18 +304,19 @@ describe("bank and bech32", () => {
     const result = await work({ kind: "call", request: request({ to: staker, data }) });
     if (result.outcome !== "success") throw new Error(result.outcome);
     const supply = chain.chain.stores.blocks.supply(chain.chain.view.head().height)?.totalAtoken;
-    expect(stakerAbi.decodeFunctionResult("whoAmI", bytesToHex(result.returnData)).toArray()).toEqual([
-      toBech32(staker),
-      toChecksumAddress(staker),
-      50n * TOKEN,
-      supply,
-    ]);
+    expect(
+      stakerAbi.decodeFunctionResult("whoAmI", bytesToHex(result.returnData)).toArray(),
+    ).toEqual([toBech32(staker), toChecksumAddress(staker), 50n * TOKEN, supply]);
     const coin = `0x${"ee".repeat(20)}`;
     expect(await view(bank, "supplyOf", coin)).toEqual([supply]);
     expect(await view(bank, "supplyOf", staker)).toEqual([0n]);
     expect(await view(bank, "balances", parseAddress(`0x${"77".repeat(20)}`))).toEqual([[]]);
-    expect(await view(bech32, "hexToBech32", accountOf(0), "addrvaloper")).toEqual([operatorText(0)]);
-    expect(await view(bech32, "bech32ToHex", operatorText(0))).toEqual([toChecksumAddress(accountOf(0))]);
+    expect(await view(bech32, "hexToBech32", accountOf(0), "addrvaloper")).toEqual([
+      operatorText(0),
+    ]);
+    expect(await view(bech32, "bech32ToHex", operatorText(0))).toEqual([
+      toChecksumAddress(accountOf(0)),
+    ]);
     await expect(view(bech32, "bech32ToHex", "addr1qqq")).rejects.toThrow("invalid bech32 address");
     await expect(view(bech32, "hexToBech32", accountOf(0), " ")).rejects.toThrow("HRP");
   });
@@ -320,7 +359,9 @@ describe("p256", () => {
     for (let round = 0; round < 10; round++) {
       const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
       const message = Buffer.from(`message ${round}`);
-      const signature = createSign("sha256").update(message).sign({ key: privateKey, dsaEncoding: "ieee-p1363" });
+      const signature = createSign("sha256")
+        .update(message)
+        .sign({ key: privateKey, dsaEncoding: "ieee-p1363" });
       const { x = "", y = "" } = publicKey.export({ format: "jwk" });
       const key = Buffer.concat([Buffer.from(x, "base64url"), Buffer.from(y, "base64url")]);
       const digest = sha256(message);
@@ -328,7 +369,9 @@ describe("p256", () => {
       expect(verifyP256({ ...signed, signature })).toBe(true);
       const s = BigInt(`0x${signature.subarray(32).toString("hex")}`);
       const other = Buffer.from((order - s).toString(16).padStart(64, "0"), "hex");
-      expect(verifyP256({ ...signed, signature: Buffer.concat([signature.subarray(0, 32), other]) })).toBe(true);
+      expect(
+        verifyP256({ ...signed, signature: Buffer.concat([signature.subarray(0, 32), other]) }),
+      ).toBe(true);
       expect(verifyP256({ ...signed, digest: digest.toReversed(), signature })).toBe(false);
     }
   });
@@ -337,7 +380,9 @@ describe("p256", () => {
 describe("calls that are no transactions", () => {
   it("estimate what a transaction then needs", async () => {
     const sent = to(staking, "delegate", accountOf(2), operatorText(1), TOKEN);
-    const { gas } = await work({ kind: "estimateGas", request: request(sent) }) as { gas: bigint };
+    const { gas } = (await work({ kind: "estimateGas", request: request(sent) })) as {
+      gas: bigint;
+    };
     const { receipt } = await send({ ...sent, gasLimit: gas });
     expect(receipt.status).toBe(1);
     expect((gas - receipt.gasUsed) * 50n).toBeLessThanOrEqual(gas);
@@ -348,7 +393,9 @@ describe("calls that are no transactions", () => {
     const traced = (trace: Extract<JobWork, { kind: "traceCall" }>["trace"]) =>
       work({ kind: "traceCall", request: request({ to: staker, data }), trace }) as Promise<never>;
     const frame = await traced({ tracer: "callTracer", onlyTopCall: false, withLog: true });
-    const { calls } = frame as { calls: { to: string; type: string; logs?: unknown[]; input: string }[] };
+    const { calls } = frame as {
+      calls: { to: string; type: string; logs?: unknown[]; input: string }[];
+    };
     expect(calls.map((one) => [one.type, one.to])).toEqual([
       ["CALL", staking.address],
       ["STATICCALL", staking.address],
@@ -361,7 +408,10 @@ describe("calls that are no transactions", () => {
       disableStorage: false,
       includeEmpty: false,
     });
-    const { pre, post } = state as Record<"pre" | "post", Record<string, { balance?: string; storage?: object }>>;
+    const { pre, post } = state as Record<
+      "pre" | "post",
+      Record<string, { balance?: string; storage?: object }>
+    >;
     const pool = MODULE_ACCOUNTS.staking;
     expect(BigInt(post[pool]?.balance ?? 0) - BigInt(pre[pool]?.balance ?? 0)).toBe(TOKEN);
     expect(Object.keys(post[pool]?.storage ?? {}).length).toBeGreaterThan(3);
@@ -382,7 +432,9 @@ describe("calls that are no transactions", () => {
     });
     expect(block?.calls[0]?.result.outcome).toBe("success");
     const coin = `0x${"ee".repeat(20)}`;
-    expect(block?.calls[0]?.logs.filter(({ address }) => address === coin).length).toBeGreaterThan(0);
+    expect(block?.calls[0]?.logs.filter(({ address }) => address === coin).length).toBeGreaterThan(
+      0,
+    );
   });
 
   it("see the modules' state as a client overrides it, and refuse to move a contract", async () => {
@@ -393,9 +445,14 @@ describe("calls that are no transactions", () => {
     ]) as never;
     const result = await work({ kind: "call", request: request(sent), overrides });
     if (result.outcome !== "success") throw new Error(result.outcome);
-    const [[[, amount]]] = distribution.abi.decodeFunctionResult("communityPool", bytesToHex(result.returnData));
+    const [[[, amount]]] = distribution.abi.decodeFunctionResult(
+      "communityPool",
+      bytesToHex(result.returnData),
+    );
     expect(amount).toBe(5n * TOKEN);
     const moving = new Map([[distribution.address, { movePrecompileTo: accountOf(4) }]]) as never;
-    await expect(work({ kind: "call", request: request(sent), overrides: moving })).rejects.toThrow("cannot move");
+    await expect(work({ kind: "call", request: request(sent), overrides: moving })).rejects.toThrow(
+      "cannot move",
+    );
   });
 });

@@ -3,7 +3,12 @@ import fs from "node:fs";
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, Interface, type ParamType } from "ethers";
 import { parseAbiContract } from "../../../../chain/evm/abi/abi-contract.js";
-import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "../../../../chain/evm/abi/abi-values.js";
+import {
+  AbiError,
+  type AbiValue,
+  decodeAbi,
+  encodeAbi,
+} from "../../../../chain/evm/abi/abi-values.js";
 import { NATIVE_CONTRACTS } from "../../../../chain/evm/precompiles.js";
 import { bytesToHex, hexToBytes } from "../../../../chain/hex.js";
 import { PUBLISHED } from "../../../helpers/chains/native-chain.js";
@@ -24,7 +29,9 @@ function valueOf(type: ParamType): { theirs: unknown; ours: AbiValue } {
     return { theirs: items.map(({ theirs }) => theirs), ours: items.map(({ ours }) => ours) };
   }
   if (type.baseType === "tuple") {
-    const members = (type.components ?? []).map((member) => [member.name, valueOf(member)] as const);
+    const members = (type.components ?? []).map(
+      (member) => [member.name, valueOf(member)] as const,
+    );
     return {
       theirs: members.map(([, { theirs }]) => theirs),
       ours: Object.fromEntries(members.map(([name, { ours }]) => [name, ours])),
@@ -68,7 +75,13 @@ describe("the published interfaces", () => {
       expect(own.functions.map(({ name: each, selector }) => [each, selector])).toEqual(
         theirs.fragments.flatMap((fragment) =>
           fragment.type === "function"
-            ? [[(fragment as { name: string } & typeof fragment).name, theirs.getFunction((fragment as { name: string } & typeof fragment).name)?.selector]]
+            ? [
+                [
+                  (fragment as { name: string } & typeof fragment).name,
+                  theirs.getFunction((fragment as { name: string } & typeof fragment).name)
+                    ?.selector,
+                ],
+              ]
             : [],
         ),
       );
@@ -93,8 +106,14 @@ describe("values of calls", () => {
             [fragment?.outputs ?? [], outputs],
           ] as const) {
             const values = types.map(valueOf);
-            const bytes = coder.encode(types, values.map(({ theirs: value }) => value));
-            const encoded = encodeAbi(parameters, values.map(({ ours }) => ours));
+            const bytes = coder.encode(
+              types,
+              values.map(({ theirs: value }) => value),
+            );
+            const encoded = encodeAbi(
+              parameters,
+              values.map(({ ours }) => ours),
+            );
             expect([each, bytesToHex(encoded)]).toEqual([each, bytes]);
             const byName = Object.fromEntries(
               types.map((type, index) => [type.name, values[index]?.ours]),
@@ -113,8 +132,10 @@ describe("values of calls", () => {
     const inputsOf = (name: string) => functions.find((one) => one.name === name)?.inputs ?? [];
     const claim = inputsOf("claimRewards");
     const word = (value: bigint) => value.toString(16).padStart(64, "0");
-    const read = (inputs: typeof claim, ...words: bigint[]) => () =>
-      decodeAbi(inputs, hexToBytes(`0x${words.map(word).join("")}`));
+    const read =
+      (inputs: typeof claim, ...words: bigint[]) =>
+      () =>
+        decodeAbi(inputs, hexToBytes(`0x${words.map(word).join("")}`));
     expect(read(claim, 5n)).toThrow(AbiError);
     expect(read(claim, 1n << 160n, 1n)).toThrow("an address is too long");
     expect(read(claim, 1n, 1n << 32n)).toThrow("out of its type's range");
