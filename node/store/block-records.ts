@@ -49,6 +49,7 @@ import {
 } from "./block-codec.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { cosmosItem, decodeCosmosItem, decodeEvent, eventItem } from "./cosmos-codec.js";
+import { decodePlacedEvents, encodeJournalPage } from "./journal-page.js";
 import {
   type Database,
   type KeySpace,
@@ -439,28 +440,6 @@ function encodeReceiptPage(receipts: readonly Receipt[], firstLogIndex: number):
 function decodeStoredReceipt(item: RlpItem): Receipt {
   const fields = rlpList(item);
   return decodeReceipt(fields, () => unpackBloom(rlpBytes(fields[RECEIPT_FIELDS])));
-}
-
-/**
- * The changes of each transaction; behind them, where code of any called modules, the places of
- * those transactions with their events.
- */
-function encodeJournalPage(journals: readonly TransactionJournal[]): Uint8Array {
-  const placed = journals.flatMap(({ events }, item) =>
-    events === undefined ? [] : [[integer(item), events.map(eventItem)]],
-  );
-  const changes = journals.map((one) => one.changes.map(changeItem));
-  return encodeRlp(placed.length === 0 ? changes : [...changes, placed]);
-}
-
-function decodePlacedEvents(placed: RlpItem | undefined): Map<number, AbciEvent[]> {
-  if (placed === undefined) return new Map();
-  return new Map(
-    rlpList(placed).map((one) => {
-      const [item, events] = rlpList(one);
-      return [safeInteger(item), rlpList(events).map(decodeEvent)];
-    }),
-  );
 }
 
 function encodedLogs(receipt: Uint8Array): Uint8Array[] {

@@ -13,13 +13,17 @@ export const EVENT_GAS = 500;
 /** secp256r1 verification (RIP-7212). */
 export const P256_GAS = 3_450;
 
-/** Compute units (D21), nanoseconds: each part beside its gas. */
-export const CALL_NS = 20_000;
+/** Compute units (D21) of a call, nanoseconds, as all that follow. */
+export const CALL_NS = 40_000;
+/** A word of input or output: decoded, encoded. */
 export const DATA_WORD_NS = 400;
-export const EVENT_NS = 60_000;
+/** An event: texts of its accounts, store. */
+export const EVENT_NS = 100_000;
 /** A word of a module that is read, its slot worked out. */
-export const WORD_READ_NS = 3_000;
+export const WORD_READ_NS = 6_000;
 /** The same where it is written. */
-export const WORD_WRITE_NS = 6_000;
-export const LOG_NS = 15_000;
-export const P256_NS = 3_000_000;
+export const WORD_WRITE_NS = 12_000;
+/** A log: encoded, bloom, receipt. */
+export const LOG_NS = 25_000;
+/** A verification. */
+export const P256_NS = 5_000_000;

@@ -1,6 +1,6 @@
 /** 0x800: validators and delegations. */
 import type { Address } from "../../../chain/address.js";
-import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import { validatorAddress as addressOfKey } from "../../../chain/consensus/validator-set.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { assertNotTombstoned } from "../../modules/slashing/signing.js";
 import {
@@ -34,7 +34,7 @@ const functions: Readonly<Record<string, NativeFunction>> = {
     const publicKey = consensusKey(args.text("pubkey"));
     assertNoContract(call);
     assertCaller(operator, call);
-    assertNotTombstoned(call.host.state, validatorAddress(publicKey));
+    assertNotTombstoned(call.host.state, addressOfKey(publicKey));
     const rates = args.struct("commissionRates");
     registerValidator(call.context(), {
       operator,

@@ -3,7 +3,7 @@
  * engines, which must come to the same hash, journal and events.
  */
 import fs from "node:fs";
-import { Interface, type InterfaceAbi, keccak256, toUtf8Bytes, Wallet } from "ethers";
+import { Interface, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import { type Address, parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
 import { transactionEvents, executedTransaction } from "../../../chain/consensus/abci-event.js";
@@ -46,7 +46,7 @@ export function published(name: keyof typeof ADDRESSES): {
 } {
   const { abi } = present(PUBLISHED[name], `an interface ${name}`);
   const address = parseAddress(`0x${ADDRESSES[name].padStart(40, "0")}`);
-  return { abi: new Interface(abi as InterfaceAbi), address };
+  return { abi: new Interface(abi), address };
 }
 
 /** Who signs: the operator of the first validator has the first key. */

@@ -41,7 +41,7 @@ type Published = typeof staking;
 const P256 = parseAddress(`0x${"100".padStart(40, "0")}`);
 const { Staker } = compileFixture("NativeCallers.sol");
 if (Staker === undefined) throw new Error("not compiled");
-const stakerAbi = new Interface(Staker.abi as never);
+const stakerAbi = new Interface(Staker.abi);
 
 let chain: NativeChain;
 let staker: Address;
@@ -68,10 +68,10 @@ async function send(sent: Sent) {
 function work<Kind extends JobWork["kind"]>(
   job: Extract<JobWork, { kind: Kind }>,
 ): Promise<JobResults[Kind]> {
-  const { stores, view, genesis } = chain.chain;
-  const head = view.head();
+  const { stores, view: read, genesis } = chain.chain;
+  const head = read.head();
   const { params } = genesis;
-  const outline = view.outline(head.height);
+  const outline = read.outline(head.height);
   if (outline === undefined) throw new Error("no head");
   const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } = params;
   const block: Job["block"] = {
@@ -428,7 +428,7 @@ describe("calls that are no transactions", () => {
         blocks: [{ blockOverrides: {}, overrides: new Map(), calls: [request(sent)] }],
         traceTransfers: true,
         validation: false,
-      } as never,
+      },
     });
     expect(block?.calls[0]?.result.outcome).toBe("success");
     const coin = `0x${"ee".repeat(20)}`;

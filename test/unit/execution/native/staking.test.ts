@@ -22,7 +22,7 @@ const distribution = published("IDistribution");
 const compiled = compileFixture("NativeCallers.sol");
 const { Staker, Mirror } = compiled;
 if (Staker === undefined || Mirror === undefined) throw new Error("not compiled");
-const stakerAbi = new Interface(Staker.abi as never);
+const stakerAbi = new Interface(Staker.abi);
 
 let chain: NativeChain;
 let staker: Address;
