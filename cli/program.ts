@@ -88,6 +88,15 @@ async function portOffsetOf(home: string, flag: string | undefined): Promise<num
   return parsePortOffset(flag);
 }
 
+function paramOption(): Option {
+  return new Option(
+    "--param <module.name=value>",
+    "a parameter of the modules in genesis, any number of times: staking.unbonding_time=120s",
+  )
+    .argParser((text: string, others: readonly string[]) => [...others, text])
+    .default([]);
+}
+
 function addInitCommands(program: Command, run: Runner): void {
   addShared(program.command("init"))
     .description(
@@ -101,6 +110,7 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--node-url <url>", "the kit's home on somebody's node, without one of its own")
     .option("--node-ws-url <url>", "WebSocket of that node (default: one port above)")
     .option("--block-interval-ms <n>", "time between blocks of the new local chain")
+    .addOption(paramOption())
     .option("--role-homes <dir>", "also write one home per process, each with its own files only")
     .action(
       run<SharedOptions & InitFlags>(async (context, own) => {
@@ -120,12 +130,7 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--port-offset <n>", "added to every port (default 0)")
     .option("--hosts <list>", "one host per node, separated by commas, instead of 127.0.0.1")
     .option("--block-interval-ms <n>", "time between blocks (default 2000)")
-    .option(
-      "--param <module.name=value>",
-      "a parameter of the modules in genesis, any number of times: staking.unbonding_time=120s",
-      (text: string, others: readonly string[]) => [...others, text],
-      [],
-    )
+    .addOption(paramOption())
     .option("--json", "print one JSON document")
     .action(
       run<SharedOptions & TestnetFlags>(async (context, own) => {

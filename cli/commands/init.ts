@@ -8,13 +8,20 @@ import { CliError } from "../errors.js";
 import { type ChainFlags, planChain } from "../home/attach.js";
 import { createHomeFolders, homePaths } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
-import { type AttachedInitOptions, initAttachedHome, initHome } from "../home/init.js";
+import {
+  type AttachedInitOptions,
+  initAttachedHome,
+  initHome,
+  isInitialised,
+} from "../home/init.js";
 import { KIT_CONFIG_FILES } from "../home/kit-config.js";
 import { initNetworkHome, resolveNetworkSource } from "../home/network-source.js";
 import { assertNoHome, nodePorts } from "../home/node-home.js";
 import { writeRoleHomes } from "../home/role-homes.js";
 import { assertNodeOfPlan, inspectNode } from "../probe/node-inspection.js";
+import type { ModuleParams } from "../../node/settings/module-params.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";
+import { parseParamFlags } from "./param-flags.js";
 
 /** Flags of `causeway init`. */
 export interface InitFlags {
@@ -22,6 +29,7 @@ export interface InitFlags {
   readonly moniker?: string;
   readonly blockIntervalMs?: string;
   readonly roleHomes?: string;
+  readonly param?: readonly string[];
   readonly genesis?: string;
   readonly seeds?: string;
   readonly nodeUrl?: string;
@@ -32,7 +40,15 @@ export interface InitFlags {
 export async function runInitCommand(context: CommandContext, own: InitFlags): Promise<number> {
   const { blockIntervalMs, roleHomes, moniker = "causeway", genesis, seeds } = own;
   const isKits = own.nodeUrl !== undefined || own.nodeWsUrl !== undefined;
-  if (isKits) return runInitRemote(context, own);
+  const hasParams = own.param !== undefined && own.param.length > 0;
+  const assertNoParams = () => {
+    if (!hasParams) return;
+    throw new CliError("USAGE", "--param belongs to a new local chain.");
+  };
+  if (isKits) {
+    assertNoParams();
+    return runInitRemote(context, own);
+  }
   const network = own.network === undefined ? undefined : parseNetworkFlag(own.network);
   if (network === "local" && (genesis !== undefined || seeds !== undefined)) {
     throw new CliError("USAGE", "--genesis and --seeds belong to a network that exists.");
@@ -48,8 +64,10 @@ export async function runInitCommand(context: CommandContext, own: InitFlags): P
       blockIntervalMs:
         blockIntervalMs === undefined ? undefined : parseBlockInterval(blockIntervalMs),
       roleHomes,
+      modules: hasParams ? parseParamFlags(own.param) : undefined,
     });
   }
+  assertNoParams();
   if (blockIntervalMs !== undefined || roleHomes !== undefined) {
     const message = "--block-interval-ms and --role-homes belong to a local chain.";
     throw new CliError("USAGE", message);
@@ -74,10 +92,19 @@ export function parseNetworkFlag(text: string): NetworkName | "local" {
  */
 export async function runInit(
   context: CommandContext,
-  options: { readonly blockIntervalMs?: number; readonly roleHomes?: string },
+  options: {
+    readonly blockIntervalMs?: number;
+    readonly roleHomes?: string;
+    readonly modules?: ModuleParams | undefined;
+  },
 ): Promise<number> {
   const paths = homePaths(context.home);
   const plan = planChain({}, paths, context.env);
+  const isOld = plan.kind !== "local" || (await isInitialised(paths));
+  if (options.modules !== undefined && isOld) {
+    const text = `${paths.home} has a chain: --param changes the genesis of a new one only.`;
+    throw new CliError("HOME_EXISTS", text);
+  }
   if (plan.kind !== "local") {
     return writeAttachedHome(context, { plan, node: undefined, roleHomes: options.roleHomes });
   }
@@ -89,6 +116,7 @@ export async function runInit(
       portOffset: context.portOffset,
       network: "testnet",
       blockIntervalMs: options.blockIntervalMs,
+      modules: options.modules,
       configFiles: KIT_CONFIG_FILES,
       clock: systemClock,
     });

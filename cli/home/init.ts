@@ -23,6 +23,7 @@ import {
   encodeGenesis,
   type GenesisValidator,
 } from "../../node/settings/genesis.js";
+import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type ConfigFile, renderToml } from "../../runtime/config/config.js";
 import { indexerConfigFile } from "../../indexer/config.js";
@@ -48,7 +49,8 @@ import { createNetworkKeys, writeNetworkHomes } from "./kit-network.js";
 import { type KitNode, kitNodes } from "./kit-nodes.js";
 import { encryptKeystore, type ScryptCost, STANDARD_SCRYPT } from "../../chain/keystore.js";
 import { NODE_CONFIG_FILES, writeNodeHome } from "./node-home.js";
-import { VALIDATOR_POWER } from "./testnet.js";
+import { createOperator } from "./operator-key.js";
+import { VALIDATOR_STAKE } from "./testnet.js";
 import {
   createNodeKey,
   createValidatorKeyFile,
@@ -76,6 +78,8 @@ export interface InitOptions {
   readonly blockIntervalMs?: number;
   /** How many validators decide a new chain; 1 when absent. An existing one keeps its number. */
   readonly validators?: number;
+  /** Parameters of the modules of a new chain; the first values when absent. */
+  readonly modules?: ModuleParams | undefined;
   /** Schemas of the settings files to write. */
   readonly configFiles: readonly ConfigFile[];
   readonly clock: Clock;
@@ -304,7 +308,9 @@ async function createValidator(paths: HomePaths): Promise<GenesisValidator> {
   // A state file that is there tells what this key has signed: it is never reset.
   await createFileOnce(paths.validatorState, createValidatorStateFile(), SECRET_MODE);
   const text = await readFile(paths.validatorKey, "utf8");
-  return { ...parseValidatorIdentity(text, paths.validatorKey), power: VALIDATOR_POWER };
+  const identity = parseValidatorIdentity(text, paths.validatorKey);
+  const operator = await createOperator(paths);
+  return { ...identity, power: VALIDATOR_STAKE, operator, moniker: NODE_MONIKER };
 }
 
 async function createGenesis(
@@ -321,6 +327,7 @@ async function createGenesis(
     genesisTimeMs: clock.nowMs(),
     blockIntervalMs,
     validators: isNetwork ? await createNetworkKeys(nodes) : [await createValidator(paths)],
+    modules: options.modules ?? firstModuleParams(),
   });
   const made = encodeGenesis(genesis);
   const text = isNetwork ? await writeNetworkHomes(nodes, { genesis: made, portOffset }) : made;

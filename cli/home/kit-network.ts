@@ -15,8 +15,9 @@ import { createFileOnce, SECRET_MODE } from "./home-file.js";
 import { createNodeFolders, homePaths } from "./home.js";
 import { callableHost } from "./kit-config.js";
 import type { KitNode } from "./kit-nodes.js";
+import { createOperator } from "./operator-key.js";
 import { writeNodeHome } from "./node-home.js";
-import { VALIDATOR_POWER } from "./testnet.js";
+import { VALIDATOR_STAKE } from "./testnet.js";
 import { createNodeKey, createValidatorKeyFile } from "./validator-keys.js";
 
 /**
@@ -34,7 +35,8 @@ export async function createNetworkKeys(
     await createFileOnce(paths.nodeKey, createNodeKey().text, SECRET_MODE);
     const text = await readFile(paths.validatorKey, "utf8");
     const identity = parseValidatorIdentity(text, paths.validatorKey);
-    validators.push({ ...identity, power: VALIDATOR_POWER });
+    const operator = await createOperator(paths);
+    validators.push({ ...identity, power: VALIDATOR_STAKE, operator, moniker: node.name });
   }
   return validators;
 }

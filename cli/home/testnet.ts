@@ -20,11 +20,8 @@ import { PORT_STEP } from "./ports.js";
 import { createNodeKey, createValidatorKeyFile, type NewNodeKey } from "./validator-keys.js";
 import { createPrivateKey, encodeKeyFile } from "./wallet-keys.js";
 
-/** Voting power of every validator of a chain without stake; equal, so only its ratio counts. */
-export const VALIDATOR_POWER = 10;
-
-/** Stake of every validator of a network, TOKEN: its power. */
-const VALIDATOR_STAKE = 100;
+/** Stake of every validator of a new chain, TOKEN: its power. */
+export const VALIDATOR_STAKE = 100;
 
 /** What a network is made from. */
 export interface TestnetOptions {

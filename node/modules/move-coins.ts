@@ -13,7 +13,7 @@ export function moveBalances(
   to: Address | undefined,
   amountAtoken: bigint,
 ): void {
-  const had = state.accountNow(from)?.balanceAtoken ?? 0n;
+  const had = state.spendableNow(from);
   if (!state.moveBalance(from, -amountAtoken)) {
     throw new MessageFailure(
       balanceFault(had, amountAtoken) ??

@@ -21,6 +21,7 @@ import type { JournaledState } from "../state/journaled-state.js";
 export const MODULE_ACCOUNTS = {
   staking: "0x0000000000000000000000000000000000000800" as Address,
   distribution: "0x0000000000000000000000000000000000000801" as Address,
+  vesting: "0x0000000000000000000000000000000000000803" as Address,
   gov: "0x0000000000000000000000000000000000000805" as Address,
   slashing: "0x0000000000000000000000000000000000000806" as Address,
 } as const;

@@ -86,7 +86,7 @@ describe("four validators and a node that joins", () => {
         },
         { timeoutMs: PATIENCE_MS, what: `${node.name} takes part among all others` },
       );
-      expect((await node.status()).validator_info.voting_power).toBe("10");
+      expect((await node.status()).validator_info.voting_power).toBe("100");
     }
   });
 

@@ -112,7 +112,7 @@ function anteFault(
   return (
     timeoutFault(tx, height) ??
     sequenceFault(account.nonce, tx.nonce) ??
-    balanceFault(account.balanceAtoken, tx.feeAtoken)
+    balanceFault(state.spendableNow(from), tx.feeAtoken)
   );
 }
 

@@ -15,6 +15,7 @@ import { homePaths, type HomePaths, resolveHome } from "../../../cli/home/home.j
 import { KIT_CONFIG_FILES } from "../../../cli/home/kit-config.js";
 import { initHome, type InitOptions, isInitialised } from "../../../cli/home/init.js";
 import { parseGenesis } from "../../../node/settings/genesis.js";
+import { firstModuleParams, parseModuleParams } from "../../../node/settings/module-params.js";
 import { defineConfigFile, field, readPortOffset } from "../../../runtime/config/config.js";
 
 const folders: string[] = [];
@@ -70,6 +71,7 @@ describe("init", () => {
       "hot-wallet.passphrase",
       "kill-switch.json",
       "node_key.json",
+      "operator.key",
       "policy.json",
       "postgres.password",
       "priv_validator_key.json",
@@ -101,6 +103,21 @@ describe("init", () => {
     expect(HDNodeWallet.fromExtendedKey(xpub).deriveChild(7).address).toBe(
       HDNodeWallet.fromPhrase(words, "", "m/44'/60'/0'/0/7").address,
     );
+  });
+
+  it("gives the validator stake, owned by the operator whose key lies in the home", async () => {
+    const paths = newPaths();
+    const modules = parseModuleParams({ "staking.unbonding_time": "120s" });
+    await initHome({ ...optionsFor(paths), modules });
+    const genesis = parseGenesis(readFileSync(paths.genesis, "utf8"));
+    const operator = new Wallet(readFileSync(paths.operatorKey, "utf8").trim());
+    expect(genesis.validators).toMatchObject([
+      { operator: operator.address.toLowerCase(), power: 100, moniker: "causeway" },
+    ]);
+    expect(genesis.modules?.staking.unbonding_time).toBe(120_000n);
+    const plain = newPaths();
+    await initHome(optionsFor(plain));
+    expect(parseGenesis(readFileSync(plain.genesis, "utf8")).modules).toEqual(firstModuleParams());
   });
 
   it("changes nothing the second time", async () => {
