@@ -41,7 +41,7 @@ export interface CallPoolOptions {
   readonly chainId: bigint;
   readonly params: Pick<
     ChainParams,
-    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector" | "validatorsPool"
+    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector" | "validatorsPool" | "locks"
   >;
   /** Threads. */
   readonly workerCount: number;
@@ -66,9 +66,11 @@ export class CallPool implements CallWorkers {
 
   constructor(private readonly options: CallPoolOptions) {
     const { chainId, params, gasCap, workerCount, timeoutMs } = options;
-    const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } = params;
+    const { feeCollector, validatorsPool, locks } = params;
+    const { maxTransactionGas, maxTransactionComputeNs } = params;
     const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs };
-    const settings: WorkerSettings = { chainId, feeCollector, validatorsPool, ...bounds };
+    const accounts = { feeCollector, validatorsPool, locks };
+    const settings: WorkerSettings = { chainId, ...accounts, ...bounds };
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
     const slotOptions = {

@@ -11,6 +11,7 @@ import type { ErrorDetails } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import type { NativeFacts } from "../message.js";
+import type { VestingSchedules } from "../../settings/vesting.js";
 import type { CallFaultCode } from "./call-error.js";
 import type { CallOverrides, CallRequest, SimulationRequest, TraceKind } from "./call-port.js";
 
@@ -63,6 +64,8 @@ export interface WorkerSettings {
   readonly chainId: bigint;
   readonly feeCollector: Address;
   readonly validatorsPool: Address;
+  /** Schedules of locked coins, as blocks keep to them. */
+  readonly locks?: VestingSchedules | undefined;
   /** Most gas of a call; its gas where the caller names none. */
   readonly gasCap: bigint;
   /** Most gas of a transaction that enters code: where an estimate starts from. */

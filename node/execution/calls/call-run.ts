@@ -11,7 +11,6 @@ import {
   effectiveGasPriceAtoken,
   type GasFees,
 } from "../../../chain/transaction.js";
-import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { CallError } from "./call-error.js";
@@ -128,7 +127,7 @@ export class MessageRunner {
   private buyGas(request: CallRequest, gasLimit: bigint): void {
     const { state } = this.environment;
     const { from, valueAtoken, gasPriceAtoken } = request;
-    const { balanceAtoken } = state.accountNow(from) ?? EMPTY_ACCOUNT;
+    const balanceAtoken = state.spendableNow(from);
     const gasCostAtoken = gasLimit * gasPriceAtoken;
     const wantedAtoken = gasCostAtoken + valueAtoken;
     if (balanceAtoken < wantedAtoken) {
