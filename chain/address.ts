@@ -84,6 +84,24 @@ export function toBech32(address: Address, prefix: string = ACCOUNT_PREFIX): str
   return bech32.encode(prefix, bech32.toWords(addressToBytes(address)));
 }
 
+/** Bech32 with any prefix. Throws INVALID_ADDRESS for a prefix that cannot be one. */
+export function bytesToBech32(address: Address, prefix: string): string {
+  try {
+    return toBech32(address, prefix);
+  } catch (cause) {
+    throw new ChainError("INVALID_ADDRESS", "the prefix cannot be one of bech32", { cause });
+  }
+}
+
+/** Prefix and bytes of a bech32 text. Throws INVALID_ADDRESS. */
+export function readBech32(text: string): { readonly prefix: string; readonly bytes: Uint8Array } {
+  try {
+    return bech32.decodeToBytes(text);
+  } catch (cause) {
+    throw new ChainError("INVALID_ADDRESS", "the text is no bech32", { cause });
+  }
+}
+
 /** Bech32 to address. Throws INVALID_ADDRESS for another prefix, length or checksum. */
 export function parseBech32(text: string, prefix: string = ACCOUNT_PREFIX): Address {
   try {

@@ -53,6 +53,8 @@ export interface BalanceChange {
 export interface TransactionJournal {
   readonly transactionHash: Hash32;
   readonly changes: readonly BalanceChange[];
+  /** Of modules that an EVM transaction's code called; absent where it called none. */
+  readonly events?: readonly AbciEvent[];
 }
 
 /** The journal of one block. */

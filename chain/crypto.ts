@@ -6,6 +6,7 @@
 import { present, ChainError } from "./errors.js";
 import { createRequire } from "node:module";
 import { ed25519 } from "@noble/curves/ed25519.js";
+import { p256 } from "@noble/curves/nist.js";
 import { secp256k1 as noble } from "@noble/curves/secp256k1.js";
 
 /** Which secp256k1 implementation is in use, fastest first. */
@@ -74,6 +75,32 @@ export function verifyEd25519Zip215(
   if (publicKey.length !== 32 || signature.length !== 64) return false;
   return ed25519.verify(signature, message, publicKey, { zip215: true });
 }
+
+/**
+ * Whether an ECDSA signature over secp256r1 is right (RIP-7212): s may be high, the key must be on
+ * the curve.
+ * @param signed.signature r and s, 32 bytes each
+ * @param signed.publicKey x and y, 32 bytes each
+ */
+export function verifyP256({
+  digest,
+  signature,
+  publicKey,
+}: {
+  readonly digest: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly publicKey: Uint8Array;
+}): boolean {
+  try {
+    const point = Buffer.concat([UNCOMPRESSED, publicKey]);
+    return p256.verify(signature, digest, point, { prehash: false, lowS: false });
+  } catch {
+    return false; // The library throws for numbers out of range and points off the curve.
+  }
+}
+
+/** First byte of a key with both coordinates (SEC 1). */
+const UNCOMPRESSED = Uint8Array.of(4);
 
 function createNative(): Secp256k1 | undefined {
   try {

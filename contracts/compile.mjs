@@ -1,4 +1,5 @@
-// Compiles the Solidity sources of this folder to contracts/artifacts. Run after changing one:
+// Compiles the Solidity sources of this folder to contracts/artifacts: predeploys with their code,
+// interfaces of precompiled contracts with their address. Run after changing one:
 //   node contracts/compile.mjs
 import fs from "node:fs";
 import path from "node:path";
@@ -7,9 +8,16 @@ import solc from "solc";
 
 const folder = path.dirname(fileURLToPath(import.meta.url));
 
-/** Compiles every .sol file here and returns { name: { abi, runtimeCode } }. */
+/** Sources, by their paths from here. */
+function sourceNames() {
+  const inside = (name) => fs.readdirSync(path.join(folder, name)).map((file) => `${name}/${file}`);
+  const names = [...fs.readdirSync(folder), ...inside("interfaces")];
+  return names.filter((name) => name.endsWith(".sol"));
+}
+
+/** Compiles every .sol file here and returns { name: { abi, runtimeCode or address } }. */
 export function compileContracts() {
-  const names = fs.readdirSync(folder).filter((name) => name.endsWith(".sol"));
+  const names = sourceNames();
   const input = {
     language: "Solidity",
     sources: Object.fromEntries(
@@ -19,7 +27,7 @@ export function compileContracts() {
       evmVersion: "cancun",
       optimizer: { enabled: true, runs: 200 },
       metadata: { bytecodeHash: "none", appendCBOR: false },
-      outputSelection: { "*": { "*": ["abi", "evm.deployedBytecode.object"] } },
+      outputSelection: { "*": { "*": ["abi", "devdoc", "evm.deployedBytecode.object"] } },
     },
   };
   const output = JSON.parse(solc.compile(JSON.stringify(input)));
@@ -28,8 +36,10 @@ export function compileContracts() {
   const compiled = {};
   for (const contracts of Object.values(output.contracts)) {
     for (const [name, contract] of Object.entries(contracts)) {
-      const runtimeCode = `0x${contract.evm.deployedBytecode.object}`;
-      compiled[name] = { compiler: solc.version(), abi: contract.abi, runtimeCode };
+      const code = contract.evm.deployedBytecode.object;
+      const address = contract.devdoc["custom:address"];
+      const place = code === "" ? { address } : { runtimeCode: `0x${code}` };
+      compiled[name] = { compiler: solc.version(), abi: contract.abi, ...place };
     }
   }
   return compiled;

@@ -35,6 +35,8 @@ export interface ExecutedEvmTransaction extends BlockTransaction {
   readonly changes: readonly BalanceChange[];
   /** Whether the fees before it in the block add up to an odd number; asked for an odd fee only. */
   readonly oddFeesBefore: () => boolean;
+  /** Of modules that its code called. */
+  readonly moduleEvents?: readonly AbciEvent[];
 }
 
 /** A mined transaction of either kind. */
@@ -71,9 +73,10 @@ function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransact
   const receipt = source.receipts[evmIndex];
   if (mined === undefined || receipt === undefined) return undefined;
   const index = dataIndexOf(evmIndex, cosmosPlacesOf(source.block));
-  const changes = source.journal.transactions[evmIndex]?.changes ?? [];
+  const { changes = [], events } = source.journal.transactions[evmIndex] ?? {};
   const oddFeesBefore = () => oddFeesOf(source)[index] === true;
-  return { ...mined, index, evmIndex, receipt, changes, oddFeesBefore };
+  const own = { changes, oddFeesBefore, ...moduleEventsOf(events) };
+  return { ...mined, index, evmIndex, receipt, ...own };
 }
 
 /** For each place of blocks in memory whether the fees before it add up to an odd number. */
@@ -119,6 +122,13 @@ function splitEvent(feeAtoken: bigint, burnedAtoken: bigint): AbciEvent {
   });
 }
 
+/** The member of an executed transaction for events of modules; none for none. */
+export function moduleEventsOf(
+  events: readonly AbciEvent[] | undefined,
+): Pick<ExecutedEvmTransaction, "moduleEvents"> {
+  return events === undefined || events.length === 0 ? {} : { moduleEvents: events };
+}
+
 /** Type URL of the message around an EVM transaction (D20). */
 const MESSAGE_ACTION = "/cosmos.evm.vm.v1.MsgEthereumTx";
 
@@ -136,9 +146,9 @@ export function transactionEvents(executed: ExecutedTransaction): readonly AbciE
   return isEvmExecuted(executed) ? evmEvents(executed) : executed.result.events;
 }
 
-/** In order: fee, messages, money moved, EVM result. */
+/** In order: fee, messages, money moved, what modules did, EVM result. */
 function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
-  const { tx, from, evmIndex, receipt, changes } = executed;
+  const { tx, from, evmIndex, receipt, changes, moduleEvents: ofModules = [] } = executed;
   const sender = accountText(from);
   const fees = changes.filter(({ reason }) => reason === "FEE");
   const feeAtoken = feeOf(executed);
@@ -149,6 +159,7 @@ function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
     event("message", { action: MESSAGE_ACTION, sender, module: "evm" }),
     ...moves,
     ...(moves.length === 0 ? [] : [event("message", { module: "bank", sender })]),
+    ...ofModules,
     event("ethereum_tx", {
       amount: tx.valueAtoken.toString(),
       ...hash,
@@ -212,8 +223,9 @@ export function searchTerms(source: EventSource): SearchTerms {
       for (const type of typesOfMove(from !== undefined, to !== undefined)) types.add(type);
     }
   };
-  for (const { changes } of journal.transactions) {
+  for (const { changes, events } of journal.transactions) {
     addMoves(changes);
+    if (events !== undefined) addEvents(events, types, amounts);
     const feeAtoken = feeOf({ changes });
     if (feeAtoken > 0n) types.add("fee_burn");
     amounts.add(feeAtoken / 2n).add(feeAtoken - feeAtoken / 2n);

@@ -1,13 +1,13 @@
 /** Pure: addresses that no withdrawal is ever paid to. */
 import { type Address, BURN_ADDRESS, parseAddress, ZERO_ADDRESS } from "../../chain/address.js";
-import { PRECOMPILES_BY_NAME } from "../../chain/evm/precompiles.js";
+import { PRECOMPILE_ADDRESSES } from "../../chain/evm/precompiles.js";
 import { SYSTEM_ADDRESSES } from "../../chain/networks.js";
 
 /** Accounts of the chain itself, and nobody's. */
 const NEVER_PAID: ReadonlySet<Address> = new Set([
   ZERO_ADDRESS,
   BURN_ADDRESS,
-  ...PRECOMPILES_BY_NAME.values(),
+  ...PRECOMPILE_ADDRESSES,
   ...Object.values(SYSTEM_ADDRESSES).map((address) => parseAddress(address)),
 ]);
 

@@ -120,6 +120,12 @@ export class BlockExecution {
       coinbase: start.coinbase,
       gasLimit: options.params.maxGas,
       mixHash: start.parent.hash,
+      native: {
+        timeMs: start.timeMs,
+        totalSupplyAtoken: start.parentSupply.totalAtoken,
+        feeCollector: options.params.feeCollector,
+        validatorsPool: options.params.validatorsPool,
+      },
       blockHash: options.blockHash,
     };
   }
@@ -149,8 +155,10 @@ export class BlockExecution {
     this.feesAtoken += outcome.feeAtoken;
     this.transactions.push(transaction);
     this.receipts.push({ ...outcome.receipt, cumulativeGasUsed: this.gasUsed });
-    const { changes } = outcome;
-    this.journals.push({ transactionHash: transaction.tx.hash, changes });
+    const { changes, events = [] } = outcome;
+    const { hash: transactionHash } = transaction.tx;
+    const journal = { transactionHash, changes };
+    this.journals.push(events.length === 0 ? journal : { ...journal, events });
     return outcome;
   }
 

@@ -1,6 +1,7 @@
 /** The read model over the stores: what is committed and published, nothing else. */
 import { type Address, addressToBytes } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { keccak256 } from "../../chain/hashes.js";
@@ -101,6 +102,10 @@ export class CommittedView implements ChainView {
 
   changes(height: Height, index: number): readonly BalanceChange[] {
     return this.isCommitted(height) ? this.stores.blocks.changes(height, index) : [];
+  }
+
+  moduleEvents(height: Height, index: number): readonly AbciEvent[] {
+    return this.isCommitted(height) ? this.stores.blocks.moduleEvents(height, index) : [];
   }
 
   pages(height: Height): Iterable<BlockPage> {

@@ -3,6 +3,16 @@ import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { AccessListEntry } from "../../chain/transaction.js";
 
+/** What the chain's own contracts (`node/execution/native`) see beside code and state. */
+export interface NativeFacts {
+  /** Unix milliseconds of the block's time. */
+  readonly timeMs: number;
+  /** Of the state that the block begins with; undefined where it is not kept any more. */
+  readonly totalSupplyAtoken: bigint | undefined;
+  readonly feeCollector: Address;
+  readonly validatorsPool: Address;
+}
+
 /** What contract code can see of the block it runs in. */
 export interface BlockContext {
   readonly height: number;
@@ -15,6 +25,8 @@ export interface BlockContext {
   readonly baseFeeAtoken?: bigint;
   /** What BLOBBASEFEE shows, where a client asks for another than 1. */
   readonly blobBaseFeeAtoken?: bigint;
+  /** Absent where the chain has no contracts of its own: in Ethereum's state tests. */
+  readonly native?: NativeFacts;
   /** Hash of one of the last 256 blocks. */
   blockHash(height: number): Promise<Hash32> | Hash32;
 }

@@ -6,6 +6,7 @@ import type { Address } from "../../chain/address.js";
 import { errorCode } from "../../chain/errors.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { contractAddressOf } from "../../chain/contract-address.js";
 import { EMPTY_CODE_HASH } from "../../chain/hex.js";
 import { logsToBloom, type Receipt } from "../../chain/receipt.js";
@@ -38,6 +39,8 @@ export type TransactionOutcome =
       readonly included: true;
       readonly receipt: Omit<Receipt, "cumulativeGasUsed">;
       readonly changes: readonly BalanceChange[];
+      /** Of modules that the code called; absent where no engine was needed. */
+      readonly events?: readonly AbciEvent[];
       readonly feeAtoken: bigint;
       /** Compute units (D21). */
       readonly computeNs: number;
@@ -261,6 +264,7 @@ async function runCode(
     computeNs: baseNs + result.computeNs,
     result,
     changes: [...fees.changes(), ...frames.changes()],
+    events: frames.events(),
     receipt: receiptOf(transaction, block, {
       status: result.error === undefined ? 1 : 0,
       gasUsed,

@@ -11,7 +11,7 @@ import { updateConsensusSet } from "./staking/consensus-set.js";
 import { delegate, endEntries } from "./staking/delegating.js";
 import { createValidator } from "./staking/registration.js";
 import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
-import { MODULE_ACCOUNTS, MODULE_STUB_CODE } from "./system-storage.js";
+import { MODULE_ACCOUNTS, MODULE_STUB_CODE, STATELESS_ACCOUNTS } from "./system-storage.js";
 
 export { hasModules } from "./system-storage.js";
 
@@ -30,7 +30,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
   const { modules, validators } = genesis;
   if (modules === undefined) return;
   const codeHash = state.putCode(MODULE_STUB_CODE);
-  for (const address of Object.values(MODULE_ACCOUNTS)) {
+  for (const address of [...Object.values(MODULE_ACCOUNTS), ...STATELESS_ACCOUNTS]) {
     const account = state.accountNow(address) ?? EMPTY_ACCOUNT;
     state.putAccount(address, { ...account, codeHash });
   }

@@ -8,8 +8,8 @@ import { BASE_DENOM } from "../../chain/units.js";
 import {
   fundCommunityPool,
   payCommission,
-  payRewards,
   setWithdrawAddress,
+  withdrawRewards,
 } from "./distribution/rewards.js";
 import type { MessageContext, MessageHandler } from "./message-context.js";
 import {
@@ -21,7 +21,6 @@ import {
   operatorOf,
   wholeNumberIn,
 } from "./message-fields.js";
-import { moduleFailure } from "./module-context.js";
 import { hasModules } from "./modules.js";
 import { assertNotTombstoned, unjail } from "./slashing/signing.js";
 import {
@@ -31,7 +30,6 @@ import {
   undelegate,
   validatorOf,
 } from "./staking/delegating.js";
-import { Delegations } from "./staking/delegation-record.js";
 import { editValidator, registerValidator } from "./staking/registration.js";
 import { stakingFailure } from "./staking/staking-failure.js";
 import { type Description, DESCRIPTION_FIELDS } from "./staking/validator-record.js";
@@ -75,7 +73,7 @@ export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = 
   of("staking", "MsgUndelegate", GAS.undelegate, (message, context) => {
     const amountAtoken = amountIn(message, "amount");
     const validator = validatorOf(context, operatorOf(message, "validator_address"));
-    const endMs = undelegate(context, delegatorOf(message), validator, amountAtoken);
+    const { endMs } = undelegate(context, delegatorOf(message), validator, amountAtoken);
     const amount = new ProtoWriter().bytes(1, BASE_DENOM).bytes(2, amountAtoken.toString());
     return new ProtoWriter().message(1, timestamp(endMs)).message(2, amount).finish();
   }),
@@ -84,7 +82,7 @@ export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = 
     const destination = validatorOf(context, operatorOf(message, "validator_dst_address"));
     const amountAtoken = amountIn(message, "amount");
     const route = { source, destination };
-    const endMs = redelegate(context, delegatorOf(message), route, amountAtoken);
+    const { endMs } = redelegate(context, delegatorOf(message), route, amountAtoken);
     return new ProtoWriter().message(1, timestamp(endMs)).finish();
   }),
   of("staking", "MsgCancelUnbondingDelegation", GAS.cancel, (message, context) => {
@@ -106,11 +104,7 @@ export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = 
   }),
   of("distribution", "MsgWithdrawDelegatorReward", GAS.withdraw, (message, context) => {
     const validator = validatorOf(context, operatorOf(message, "validator_address"));
-    const delegator = delegatorOf(message);
-    if (new Delegations(context.state).shares(validator.operator, delegator) === 0n) {
-      throw moduleFailure("distribution", 5, "delegation does not exist");
-    }
-    return coinResponse(payRewards(context, validator, delegator));
+    return coinResponse(withdrawRewards(context, validator, delegatorOf(message)));
   }),
   of("distribution", "MsgWithdrawValidatorCommission", GAS.withdraw, (message, context) => {
     const validator = validatorOf(context, operatorOf(message, "validator_address"));

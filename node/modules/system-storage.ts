@@ -30,6 +30,12 @@ export const MODULE_ACCOUNTS = {
 /** A module with state. */
 export type ModuleName = keyof typeof MODULE_ACCOUNTS;
 
+/** Contracts of the chain without state, which have code so that other contracts see one there. */
+export const STATELESS_ACCOUNTS: readonly Address[] = [
+  "0x0000000000000000000000000000000000000400" as Address,
+  "0x0000000000000000000000000000000000000804" as Address,
+];
+
 /** Runtime code of a module's account: `PUSH1 0 PUSH1 0 REVERT`, so that calls move nothing. */
 export const MODULE_STUB_CODE = hexToBytes("0x60006000fd");
 const STUB_CODE_HASH = keccak256Hex(MODULE_STUB_CODE);
@@ -90,6 +96,7 @@ export class SystemStorage {
 
   /** The value of a slot. */
   word(slot: bigint): bigint {
+    this.state.wordListener?.read(this.address, slot % WORD);
     const value = this.state.storageNow(this.address, slotHash(slot));
     return value.length === 0 ? 0n : bytesToBigint(value);
   }
@@ -97,6 +104,7 @@ export class SystemStorage {
   /** Changes a slot; the value is below 2^256 and not negative. */
   setWord(slot: bigint, value: bigint): void {
     if (value < 0n || value >= WORD) throw new RangeError("a word of a module is out of range");
+    this.state.wordListener?.write(this.address, slot % WORD, value);
     const hash = slotHash(slot);
     // The overlay has to know what the slot was before.
     this.state.storageNow(this.address, hash);
@@ -164,10 +172,10 @@ export class StoredSet {
     return this.placeOf(member) > 0n;
   }
 
-  /** Members in the order of their places. */
-  members(): bigint[] {
+  /** Members in the order of their places; `most` where only the first ones are wanted. */
+  members(most = Number.POSITIVE_INFINITY): bigint[] {
     const first = dataSlot(this.slot);
-    return Array.from({ length: this.size }, (_, index) =>
+    return Array.from({ length: Math.min(this.size, most) }, (_, index) =>
       this.storage.word(first + BigInt(index)),
     );
   }

@@ -5,6 +5,7 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange, BalanceReason } from "../../chain/balance-change.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 
 /** A message frame as the EVM announces it. */
 export interface FrameStart {
@@ -22,6 +23,7 @@ export interface FrameStart {
 interface Frame {
   readonly path: string;
   readonly firstChange: number;
+  readonly firstEvent: number;
   readonly start: FrameStart;
   self: Address | undefined;
   children: number;
@@ -38,6 +40,12 @@ type MutableChange = { -readonly [Key in keyof BalanceChange]: BalanceChange[Key
 export class BalanceRecorder {
   private readonly recorded: MutableChange[] = [];
   private readonly frames: Frame[] = [];
+  private readonly emitted: AbciEvent[] = [];
+
+  /** Events of modules that code called, without those of frames that failed. */
+  events(): readonly AbciEvent[] {
+    return this.emitted;
+  }
 
   /** The changes so far, in order of execution. */
   changes(): readonly BalanceChange[] {
@@ -55,6 +63,19 @@ export class BalanceRecorder {
     this.recorded.push({ reason, from, to, amountAtoken, effective: true, tracePath });
   }
 
+  /**
+   * Coins that a module moved for the frame on top. The differences of both balances must not come
+   * to `balanceChanged` as well.
+   */
+  moved(reason: BalanceReason, from: Address, to: Address | undefined, amountAtoken: bigint): void {
+    this.add(reason, from, to, amountAtoken, this.frames.at(-1)?.path ?? "");
+  }
+
+  /** An event of a module that the frame on top called. */
+  emit(event: AbciEvent): void {
+    this.emitted.push(event);
+  }
+
   /** A frame begins, before any of its effects. */
   enter(start: FrameStart): void {
     const parent = this.frames.at(-1);
@@ -63,6 +84,7 @@ export class BalanceRecorder {
     const frame: Frame = {
       path,
       firstChange: this.recorded.length,
+      firstEvent: this.emitted.length,
       start,
       self: start.to,
       children: 0,
@@ -115,6 +137,7 @@ export class BalanceRecorder {
   leave(error: string | undefined): void {
     const frame = this.frames.pop();
     if (frame === undefined || error === undefined) return;
+    this.emitted.length = frame.firstEvent;
     for (const change of this.recorded.slice(frame.firstChange)) {
       if (!change.effective) continue;
       change.effective = false;

@@ -15,6 +15,13 @@ type Undo = () => void;
 /** Called for every balance that changes, in order, with its difference. */
 export type BalanceListener = (address: Address, deltaAtoken: bigint) => void;
 
+/** Told of the words of modules' state, before they are read or written. */
+export interface WordListener {
+  read(address: Address, slot: bigint): void;
+  /** `value` is what the slot will hold. */
+  write(address: Address, slot: bigint, value: bigint): void;
+}
+
 /** The overlay. One executor owns it; it is not shared. */
 export class JournaledState {
   private readonly accounts = new Map<Address, AccountRecord | undefined>();
@@ -29,6 +36,8 @@ export class JournaledState {
   private transactionSlots = new Map<string, Uint8Array>();
   /** Set while the EVM runs, to turn raw differences into journal entries. */
   balanceListener: BalanceListener | undefined;
+  /** Set while code calls a module, which pays for the words that the module needs. */
+  wordListener: WordListener | undefined;
   /** Coins that may not leave; undefined where nobody asks, as in calls. */
   locks: BalanceLocks | undefined;
   private ignoresLocks = false;

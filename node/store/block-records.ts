@@ -47,7 +47,9 @@ import {
   safeInteger,
   transactionItem,
 } from "./block-codec.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { cosmosItem, decodeCosmosItem, decodeEvent, eventItem } from "./cosmos-codec.js";
+import { decodePlacedEvents, encodeJournalPage } from "./journal-page.js";
 import {
   type Database,
   type KeySpace,
@@ -69,6 +71,7 @@ const PAGE_BYTES = 32 * 1024;
 const TRANSACTION_BYTES = 80;
 const LOG_BYTES = 160;
 const CHANGE_BYTES = 64;
+const EVENT_BYTES = 300;
 
 /** Bytes of a place in lists of them, and of a position in a bloom. */
 const INDEX_BYTES = 4;
@@ -106,6 +109,7 @@ export function pageStarts({ block, receipts, journal }: CommittedBlock): number
     count += 1;
     sizeBytes += tx.raw.length + TRANSACTION_BYTES + changed.changes.length * CHANGE_BYTES;
     for (const log of receipt.logs) sizeBytes += log.data.length + LOG_BYTES;
+    sizeBytes += (changed.events?.length ?? 0) * EVENT_BYTES;
   }
   return starts;
 }
@@ -132,9 +136,7 @@ export function blockRecordWrites(
       hashPage: encodeHashes(block.transactions.slice(first, end)),
       transactionPage: encodeRlp(block.transactions.slice(first, end).map(transactionItem)),
       receiptPage: encodeReceiptPage(receipts, logCount),
-      journalPage: encodeRlp(
-        journal.transactions.slice(first, end).map(({ changes }) => changes.map(changeItem)),
-      ),
+      journalPage: encodeJournalPage(journal.transactions.slice(first, end)),
     };
     for (const space of PAGE_SPACES) {
       writes.push({ key: pageKey(space, at, first), value: values[space] });
@@ -322,17 +324,26 @@ export class StoredPage implements BlockPage {
   }
 
   journal(): readonly TransactionJournal[] {
-    const perTransaction = this.whole(rlpList(decodeRlp(this.read("journalPage"))));
+    const items = rlpList(decodeRlp(this.read("journalPage")));
+    const events = decodePlacedEvents(items[this.count]);
+    const perTransaction = this.whole(items.slice(0, this.count));
     return this.hashes().map((transactionHash, item) => ({
       transactionHash,
       changes: rlpList(perTransaction[item]).map(decodeChange),
+      ...(events.has(item) ? { events: events.get(item) ?? [] } : {}),
     }));
   }
 
   /** Changes of one transaction; `item` counts from the page's first. */
   changes(item: number): readonly BalanceChange[] {
-    const encoded = this.whole(encodedRlpItems(this.read("journalPage")));
+    const encoded = this.whole(encodedRlpItems(this.read("journalPage")).slice(0, this.count));
     return rlpList(decodeItem(encoded, item)).map(decodeChange);
+  }
+
+  /** Events of modules that one transaction's code called; `item` counts from the page's first. */
+  events(item: number): readonly AbciEvent[] {
+    const placed = encodedRlpItems(this.read("journalPage"))[this.count];
+    return placed === undefined ? [] : (decodePlacedEvents(decodeRlp(placed)).get(item) ?? []);
   }
 
   private whole<Item>(items: Item[]): Item[] {

@@ -5,6 +5,7 @@ import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain
 import { BLOOM_BYTES, type Receipt } from "../../chain/receipt.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../chain/rlp.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type {
   BalanceChange,
@@ -117,6 +118,15 @@ export class BlockStore {
     if (recent !== undefined) return recent.journal.transactions[index]?.changes ?? [];
     const page = this.records.pageOf(this.outline(height), index);
     return page?.changes(index - page.first) ?? [];
+  }
+
+  /** Events of modules that the code of one EVM transaction called. */
+  moduleEvents(height: Height, index: number): readonly AbciEvent[] {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent.journal.transactions[index]?.events ?? [];
+    const page = this.records.pageOf(this.outline(height), index);
+    return page?.events(index - page.first) ?? [];
   }
 
   /** The transactions of a block with what belongs to them, a page after the other. */

@@ -1,6 +1,7 @@
 /** The one read model that every server of the node uses: committed and indexed data only (D11). */
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { BlockTransaction } from "../../chain/block.js";
 import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type { Hash32, Hex, Height } from "../../chain/hex.js";
@@ -105,6 +106,8 @@ export interface ChainView {
   cosmos(height: Height): readonly MinedCosmosTransaction[];
   /** What an EVM transaction did to balances; nothing below `oldest().journal`. */
   changes(height: Height, index: number): readonly BalanceChange[];
+  /** Events of modules that the code of one EVM transaction called. */
+  moduleEvents(height: Height, index: number): readonly AbciEvent[];
   /** The transactions with all that belongs to them, in pages of less than a millisecond's work. */
   pages(height: Height): Iterable<BlockPage>;
   /** The journal without its transactions; it is empty below `oldest().journal`. */

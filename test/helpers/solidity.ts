@@ -17,7 +17,10 @@ interface SolcOutput {
   >;
 }
 
-/** Compiles sources (path -> text) for Cancun; imports are found in node_modules. */
+/**
+ * Compiles sources (path -> text) for Cancun; imports of `contracts/` are found in the project, all
+ * others in node_modules.
+ */
 export function compileSolidity(sources: Record<string, string>): Record<string, CompiledContract> {
   const solc = createRequire(import.meta.url)("solc");
   const input = {
@@ -30,7 +33,10 @@ export function compileSolidity(sources: Record<string, string>): Record<string,
     },
   };
   const find = (name: string) => ({
-    contents: fs.readFileSync(path.join(process.cwd(), "node_modules", name), "utf8"),
+    contents: fs.readFileSync(
+      path.join(process.cwd(), name.startsWith("contracts/") ? "" : "node_modules", name),
+      "utf8",
+    ),
   });
   const output: SolcOutput = JSON.parse(solc.compile(JSON.stringify(input), { import: find }));
   const faults = (output.errors ?? []).filter(({ severity }) => severity === "error");

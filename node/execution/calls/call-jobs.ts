@@ -3,7 +3,6 @@ import type { Address } from "../../../chain/address.js";
 import { isEvm } from "../../../chain/block.js";
 import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
-import { JournaledState } from "../../state/journaled-state.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
@@ -12,10 +11,11 @@ import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js"
 import { OverlaidState, overriddenBlock, precompilesUnder } from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
 import { MessageRunner, withFundsText } from "./call-run.js";
+import { stateOf } from "./call-state.js";
 import { traceMessage, traceTransactions, type TransactionTrace } from "./call-trace.js";
 import { simulate } from "./simulation/simulate.js";
 import type { BlockContext } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
+import type { AnyPrecompile } from "../native/table.js";
 
 /** Accounts asked for in one go before a block is repeated. */
 const PREFETCH_ACCOUNTS = 10_000;
@@ -51,7 +51,7 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
   const remembering = new RememberingReader(environment.reader);
   if (work.kind === "traceBlock") {
     prefetch(work.transactions, block, remembering, environment);
-    const state = new JournaledState(remembering);
+    const state = stateOf(remembering, block, settings);
     const traced = { settings, state, block };
     return traceTransactions(work.transactions, work.index, work.trace, traced);
   }
@@ -64,7 +64,7 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
   }
   const seen = await overridden({ reader: remembering, block }, work);
   const gasLimit = callGas(work.request, settings);
-  const state = new JournaledState(seen.reader);
+  const state = stateOf(seen.reader, seen.block, settings);
   if (work.kind === "traceCall") {
     return traceMessage(work.request, gasLimit, work.trace, { settings, state, ...seen });
   }
@@ -90,7 +90,7 @@ async function overridden(
 ): Promise<{
   reader: StateReader;
   block: BlockContext;
-  precompiles?: ReadonlyMap<Address, Precompile>;
+  precompiles?: ReadonlyMap<Address, AnyPrecompile>;
 }> {
   const seen = blockOverrides === undefined ? block : overriddenBlock(block, blockOverrides);
   if (overrides === undefined || overrides.size === 0) return { reader, block: seen };

@@ -3,15 +3,13 @@
  * committed state, precompiles that move, and what code sees of its block.
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
-import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { bigintToBytes, EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../../store/state-reader.js";
 import type { BlockContext } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
-import { PRECOMPILE_TABLE } from "../precompiles/table.js";
+import { ALL_PRECOMPILES, type AnyPrecompile, isNative } from "../native/table.js";
 import { CallError } from "./call-error.js";
 import type { BlockOverrides, StateOverrides } from "./call-port.js";
 
@@ -84,25 +82,27 @@ export class OverlaidState implements StateReader {
 
 /**
  * The precompiles under an override set: whoever overrides one takes it away, and says where else
- * it can be called.
+ * it can be called. The chain's own stay where they are, and go only for other code: their storage
+ * is the state of modules.
  * @throws INVALID_OVERRIDE with geth's text
  */
-export function precompilesUnder(overrides: StateOverrides): ReadonlyMap<Address, Precompile> {
+export function precompilesUnder(overrides: StateOverrides): ReadonlyMap<Address, AnyPrecompile> {
   const removed = new Set<Address>();
-  const moved = new Map<Address, Precompile>();
+  const moved = new Map<Address, AnyPrecompile>();
   // In order of addresses, as geth does it: which fault is told does not hang on the client.
   for (const address of [...overrides.keys()].toSorted()) {
-    const to = overrides.get(address)?.movePrecompileTo;
-    const isPrecompile = PRECOMPILE_ADDRESSES.has(address);
+    const { movePrecompileTo: to, code } = overrides.get(address) ?? {};
+    const precompile = ALL_PRECOMPILES.get(address);
+    const isOfChain = precompile !== undefined && isNative(precompile);
     if (to !== undefined) {
-      const precompile = PRECOMPILE_TABLE.get(address);
       if (precompile === undefined) throw invalidOverride(address, "is not a precompile");
+      if (isOfChain) throw invalidOverride(address, "is a contract of the chain: it cannot move");
       if (overrides.has(to)) throw invalidOverride(to, "is already overridden");
       moved.set(to, precompile);
     }
-    if (isPrecompile) removed.add(address);
+    if (precompile !== undefined && (!isOfChain || code !== undefined)) removed.add(address);
   }
-  const kept = [...PRECOMPILE_TABLE].filter(([address]) => !removed.has(address));
+  const kept = [...ALL_PRECOMPILES].filter(([address]) => !removed.has(address));
   return new Map([...kept, ...moved]);
 }
 
@@ -116,9 +116,12 @@ export function overriddenBlock(
   block: BlockContext,
   { height, timestampSeconds, gasLimit, coinbase, mixHash, ...fees }: BlockOverrides,
 ): BlockContext {
+  const { native } = block;
+  const isOtherTime = native !== undefined && timestampSeconds !== undefined;
   return {
     ...block,
     ...fees,
+    ...(isOtherTime ? { native: { ...native, timeMs: timestampSeconds * 1_000 } } : {}),
     height: height ?? block.height,
     timestampSeconds: timestampSeconds ?? block.timestampSeconds,
     gasLimit: gasLimit ?? block.gasLimit,

@@ -35,13 +35,13 @@ const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "outline" | "pages" | "cosmos" | "blockHash">;
+  readonly view: Pick<ChainView, "outline" | "pages" | "cosmos" | "blockHash" | "supply">;
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
   readonly params: Pick<
     ChainParams,
-    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector"
+    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector" | "validatorsPool" | "locks"
   >;
   /** Threads. */
   readonly workerCount: number;
@@ -66,9 +66,11 @@ export class CallPool implements CallWorkers {
 
   constructor(private readonly options: CallPoolOptions) {
     const { chainId, params, gasCap, workerCount, timeoutMs } = options;
-    const { feeCollector, maxTransactionGas, maxTransactionComputeNs } = params;
+    const { feeCollector, validatorsPool, locks } = params;
+    const { maxTransactionGas, maxTransactionComputeNs } = params;
     const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs };
-    const settings: WorkerSettings = { chainId, feeCollector, ...bounds };
+    const accounts = { feeCollector, validatorsPool, locks };
+    const settings: WorkerSettings = { chainId, ...accounts, ...bounds };
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
     const slotOptions = {
@@ -175,10 +177,14 @@ export class CallPool implements CallWorkers {
   ): Promise<JobResults[Kind]> {
     signal.throwIfAborted();
     if (this.isClosed) throw new CallError("CALL_POOL_CLOSED", "the node is stopping");
-    const { header, hash } = this.outlineAt(height);
+    const { header, hash, timeMs } = this.outlineAt(height);
     const { timestampSeconds, coinbase, gasLimit, mixHash } = header;
-    const block: BlockFacts = { height, hash, timestampSeconds, coinbase, gasLimit, mixHash };
     const stateHeight = work.kind === "traceBlock" ? height - 1 : height;
+    const { feeCollector, validatorsPool } = this.options.params;
+    const totalSupplyAtoken = this.options.view.supply(stateHeight)?.totalAtoken;
+    const native = { timeMs, totalSupplyAtoken, feeCollector, validatorsPool };
+    const place = { height, hash, timestampSeconds, coinbase, gasLimit, mixHash };
+    const block: BlockFacts = { ...place, native };
     if (this.queue.length >= this.maxQueuedJobs) {
       throw new CallError("CALL_QUEUE_FULL", "too many calls are waiting", {
         details: { maxQueuedJobs: this.maxQueuedJobs },

@@ -10,6 +10,8 @@ import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result
 import type { ErrorDetails } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
+import type { NativeFacts } from "../message.js";
+import type { VestingSchedules } from "../../settings/vesting.js";
 import type { CallFaultCode } from "./call-error.js";
 import type { CallOverrides, CallRequest, SimulationRequest, TraceKind } from "./call-port.js";
 
@@ -24,6 +26,8 @@ export interface BlockFacts {
   readonly coinbase: Address;
   readonly gasLimit: bigint;
   readonly mixHash: Hash32;
+  /** Absent where the chain has no contracts of its own. */
+  readonly native?: NativeFacts;
 }
 
 /** Work on one message over a state and block that a client may have changed. */
@@ -59,6 +63,9 @@ export interface Job {
 export interface WorkerSettings {
   readonly chainId: bigint;
   readonly feeCollector: Address;
+  readonly validatorsPool: Address;
+  /** Schedules of locked coins, as blocks keep to them. */
+  readonly locks?: VestingSchedules | undefined;
   /** Most gas of a call; its gas where the caller names none. */
   readonly gasCap: bigint;
   /** Most gas of a transaction that enters code: where an estimate starts from. */

@@ -11,7 +11,6 @@ import {
   effectiveGasPriceAtoken,
   type GasFees,
 } from "../../../chain/transaction.js";
-import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { CallError } from "./call-error.js";
@@ -21,7 +20,7 @@ import { Engine } from "../interpreter/engine.js";
 import { OUT_OF_COMPUTE } from "../interpreter/halt.js";
 import { EXACT_STEPS, type Watcher } from "../interpreter/watcher.js";
 import type { BlockContext } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
+import type { AnyPrecompile } from "../native/table.js";
 import type { RunResult } from "../transaction-engine.js";
 import { destroy, leastComputeNs } from "../transaction-executor.js";
 
@@ -64,8 +63,8 @@ export interface RunEnvironment {
   readonly settings: WorkerSettings;
   readonly state: JournaledState;
   readonly block: BlockContext;
-  /** Where they are not those of the fork. */
-  readonly precompiles?: ReadonlyMap<Address, Precompile>;
+  /** Where they are not those of fork and chain. */
+  readonly precompiles?: ReadonlyMap<Address, AnyPrecompile>;
 }
 
 /** Runs messages over one state and block, on the engine and in the bounds of real blocks. */
@@ -128,7 +127,7 @@ export class MessageRunner {
   private buyGas(request: CallRequest, gasLimit: bigint): void {
     const { state } = this.environment;
     const { from, valueAtoken, gasPriceAtoken } = request;
-    const { balanceAtoken } = state.accountNow(from) ?? EMPTY_ACCOUNT;
+    const balanceAtoken = state.spendableNow(from);
     const gasCostAtoken = gasLimit * gasPriceAtoken;
     const wantedAtoken = gasCostAtoken + valueAtoken;
     if (balanceAtoken < wantedAtoken) {

@@ -8,9 +8,10 @@ import { contractAddressOf } from "../../../chain/contract-address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { transactionLimitsOf } from "../../settings/genesis.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
+import { executeCosmosTransaction } from "../cosmos/cosmos-executor.js";
 import { Engine } from "../interpreter/engine.js";
 import type { BlockContext } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
+import type { AnyPrecompile } from "../native/table.js";
 import { CallTracer } from "../tracers/call-tracer.js";
 import { FourByteTracer } from "../tracers/four-byte-tracer.js";
 import { MuxTracer, NOOP_TRACER } from "../tracers/mux-tracer.js";
@@ -29,7 +30,7 @@ export interface TraceEnvironment {
   readonly settings: WorkerSettings;
   readonly state: JournaledState;
   readonly block: BlockContext;
-  readonly precompiles?: ReadonlyMap<Address, Precompile>;
+  readonly precompiles?: ReadonlyMap<Address, AnyPrecompile>;
 }
 
 /** Trace of one mined transaction. */
@@ -61,7 +62,7 @@ export async function traceTransactions(
   let position = -1;
   for (const transaction of transactions) {
     if (!isEvm(transaction)) {
-      await repeatCosmos(transaction, state);
+      repeatCosmos(transaction, environment);
       continue;
     }
     position += 1;
@@ -84,19 +85,19 @@ export async function traceTransactions(
   return traces;
 }
 
-/** What a Cosmos transaction did to the accounts: it runs no code that could be traced. */
-async function repeatCosmos(mined: MinedCosmosTransaction, state: JournaledState): Promise<void> {
-  const { from, changes } = mined;
-  const sender = (await state.account(from)) ?? EMPTY_ACCOUNT;
-  state.putAccount(from, { ...sender, nonce: sender.nonce + 1n });
-  for (const change of changes) {
-    if (!change.effective) continue;
-    for (const address of [change.from, change.to]) {
-      if (address !== undefined) await state.account(address);
-    }
-    if (change.from !== undefined) state.moveBalance(change.from, -change.amountAtoken);
-    if (change.to !== undefined) state.moveBalance(change.to, change.amountAtoken);
-  }
+/** A Cosmos transaction runs no code that could be traced, but may change what code sees. */
+function repeatCosmos(mined: MinedCosmosTransaction, environment: TraceEnvironment): void {
+  const { state, settings, block } = environment;
+  const { feeCollector, validatorsPool, maxTransactionGas } = settings;
+  const outcome = executeCosmosTransaction(mined, {
+    state,
+    height: block.height,
+    timeMs: block.native?.timeMs ?? block.timestampSeconds * 1_000,
+    maxTransactionGas,
+    feeCollector,
+    validatorsPool,
+  });
+  if (!outcome.included) throw invalidHere(mined.tx.hash, outcome.fault.log);
 }
 
 /** A mined transaction was valid when its block was made; here its parent's state is wrong. */

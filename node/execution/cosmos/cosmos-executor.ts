@@ -27,18 +27,16 @@ import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
-import { BASE_DENOM } from "../../../chain/units.js";
 import type { MessageContext } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
+import { moveBalances } from "../../modules/move-coins.js";
+import { isSystemAccount } from "../../modules/system-accounts.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 
 /** Compute units of a unit of gas: a block's second is shared by its gas (D21). */
 const GAS_NS = 1.5;
-
-/** Addresses of modules: they take coins by their own rules only. */
-const SYSTEM_ADDRESS = /^0x0{37}8[0-9a-f]{2}$/;
 
 /** What execution needs from the block around the transaction. */
 export interface CosmosEnvironment {
@@ -242,22 +240,14 @@ class MessageRun {
       timeMs,
       validatorsPool,
       signer: this.transaction.from,
-      isBlocked: (address) =>
-        address === feeCollector || address === validatorsPool || SYSTEM_ADDRESS.test(address),
+      isBlocked: (address) => isSystemAccount(address, { feeCollector, validatorsPool }),
       useGas: (gas, location) => this.useGas(gas, location),
       emit: (type, attributes) => void emitted.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {
         const change = changeOf(reason, from, to, amountAtoken);
-        const had = state.spendableNow(from);
         // Recorded first: a move that fails is shown with its transaction.
         this.changes.push(change);
-        if (!state.moveBalance(from, -amountAtoken)) {
-          throw new MessageFailure(
-            balanceFault(had, amountAtoken) ??
-              sdkFault(SDK_CODE.insufficientFunds, `${amountAtoken}${BASE_DENOM}`),
-          );
-        }
-        if (to !== undefined) state.moveBalance(to, amountAtoken);
+        moveBalances(state, from, to, amountAtoken);
         emitted.push(...moneyEvents(change));
       },
     };

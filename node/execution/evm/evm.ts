@@ -22,6 +22,7 @@ import type { JournaledState } from "../../state/journaled-state.js";
 import type { BlockContext, EvmMessage } from "../message.js";
 import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import { EvmState, toAddress } from "./evm-state.js";
+import { createNativeFrames } from "./native-frames.js";
 import { tuneEvm } from "./tuning.js";
 
 /** Where our own replace the library's: MODEXP and BLAKE2F follow their gas in time. */
@@ -101,7 +102,11 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
   });
   // The factory overwrites an option of this name.
   evm["_bn254"] = BN254;
-  tuneEvm(evm);
+  const running: { recorder: BalanceRecorder | undefined } = { recorder: undefined };
+  tuneEvm(
+    evm,
+    createNativeFrames(evm, state, () => ({ ...context, ...running })),
+  );
   const watch = attachRecorder(evm, state);
   return {
     evm,
@@ -111,10 +116,12 @@ export async function createMachine(chainId: bigint, state: JournaledState): Pro
       state.beginTransaction();
       evm.transientStorage.clear();
       watch(recorder);
+      running.recorder = recorder;
       try {
         return await evm.runCall(callOptions(message, block));
       } finally {
         watch(undefined);
+        running.recorder = undefined;
       }
     },
   };
@@ -148,10 +155,13 @@ function callOptions(message: EvmMessage, block: BlockContext): Parameters<EVM["
   };
 }
 
+const FORK_ADDRESSES = [...PRECOMPILES_BY_NAME.values()];
+
 /** EIP-2929 and EIP-3651: what is warm before the first opcode. */
 function warmUp(evm: EVM, message: EvmMessage, block: BlockContext): void {
   const { journal } = evm;
-  for (const address of PRECOMPILE_ADDRESSES) journal.addAlwaysWarmAddress(address);
+  const precompiles = block.native === undefined ? FORK_ADDRESSES : PRECOMPILE_ADDRESSES;
+  for (const address of precompiles) journal.addAlwaysWarmAddress(address);
   journal.addAlwaysWarmAddress(message.from);
   if (message.to !== undefined) journal.addAlwaysWarmAddress(message.to);
   journal.addAlwaysWarmAddress(block.coinbase);

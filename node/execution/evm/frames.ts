@@ -7,20 +7,30 @@ import { type EVM, EVMError, type EVMResult, type ExecResult } from "@ethereumjs
 import { Account, type Address, createZeroAddress } from "@ethereumjs/util";
 import { createInterpreter } from "./loop.js";
 
-type CallMessage = Parameters<EVM["_executeCall"]>[0];
+/** A message to an address, as the library has it. */
+export type CallMessage = Parameters<EVM["_executeCall"]>[0];
 type FrameMessage = Parameters<EVM["runInterpreter"]>[0];
 
 const NO_BYTES = new Uint8Array(0);
 
+/** Answers a call of a contract of the chain; undefined for all other calls. */
+export type NativeFrames = (message: CallMessage) => EVMResult | undefined;
+
 /** Puts the frames into an EVM. */
-export function installFrames(evm: EVM): void {
-  evm["_executeCall"] = (message) => executeCall(evm, message);
+export function installFrames(evm: EVM, natives: NativeFrames): void {
+  evm["_executeCall"] = (message) => executeCall(evm, message, natives);
   evm["runInterpreter"] = (message) => runFrame(evm, message);
 }
 
 /** A message to an existing address: value, then code or precompile. */
-async function executeCall(evm: EVM, message: CallMessage): Promise<EVMResult> {
+async function executeCall(
+  evm: EVM,
+  message: CallMessage,
+  natives: NativeFrames,
+): Promise<EVMResult> {
   const transferError = message.delegatecall ? undefined : await moveValue(evm, message);
+  const native = transferError === undefined ? natives(message) : undefined;
+  if (native !== undefined) return native;
   await evm["_loadCode"](message);
   const { code, gasLimit, gasRefund } = message;
   const hasCode = typeof code === "function" || (code !== undefined && code.length > 0);

@@ -3,13 +3,13 @@
  * for little gas are replaced by our own. Blocks and call workers use the same EVM.
  */
 import type { EVM } from "@ethereumjs/evm";
-import { installFrames } from "./frames.js";
+import { installFrames, type NativeFrames } from "./frames.js";
 import { installOpcodes } from "./opcodes.js";
 import { installJournal } from "./warm-journal.js";
 
 /** Tunes an EVM that has not executed anything yet. */
-export function tuneEvm(evm: EVM): void {
+export function tuneEvm(evm: EVM, natives: NativeFrames): void {
   installJournal(evm);
   installOpcodes(evm);
-  installFrames(evm);
+  installFrames(evm, natives);
 }

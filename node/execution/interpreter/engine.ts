@@ -7,8 +7,8 @@ import { contractAddressOf } from "../../../chain/contract-address.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { BlockContext, EvmMessage } from "../message.js";
-import type { Precompile } from "../precompiles/precompile.js";
-import { PRECOMPILE_TABLE } from "../precompiles/table.js";
+import { ALL_PRECOMPILES, type AnyPrecompile } from "../native/table.js";
+import { PRECOMPILE_ADDRESSES, PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
 import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engine.js";
 import type { Execution } from "./frame.js";
 import { MESSAGE_OPCODES } from "./frame-message.js";
@@ -16,19 +16,24 @@ import { REVERTED } from "./halt.js";
 import { Interpreter } from "./interpreter.js";
 import { Substate } from "./substate.js";
 
+/** Precompiled contracts are warm; without facts of the chain those of the fork only. */
+function warmFromTheStart({ native }: BlockContext): Iterable<Address> {
+  return native === undefined ? PRECOMPILES_BY_NAME.values() : PRECOMPILE_ADDRESSES;
+}
+
 /** One engine over the state of one block; it runs one message at a time. */
 export class Engine implements TransactionEngine {
-  private readonly precompiles: ReadonlyMap<Address, Precompile>;
+  private readonly precompiles: ReadonlyMap<Address, AnyPrecompile>;
 
   constructor(
     private readonly options: {
       readonly chainId: bigint;
       readonly state: JournaledState;
-      /** Where they are not those of the fork. */
-      readonly precompiles?: ReadonlyMap<Address, Precompile>;
+      /** Where they are not those of fork and chain. */
+      readonly precompiles?: ReadonlyMap<Address, AnyPrecompile>;
     },
   ) {
-    this.precompiles = options.precompiles ?? PRECOMPILE_TABLE;
+    this.precompiles = options.precompiles ?? ALL_PRECOMPILES;
   }
 
   /**
@@ -109,7 +114,7 @@ export class Engine implements TransactionEngine {
 
   /** EIP-2929, EIP-2930, EIP-3651: what is warm before the first instruction. */
   private warmUp(substate: Substate, message: EvmMessage, block: BlockContext): void {
-    for (const address of PRECOMPILE_TABLE.keys()) substate.warmAddress(address);
+    for (const address of warmFromTheStart(block)) substate.warmAddress(address);
     substate.warmAddress(message.from);
     if (message.to !== undefined) substate.warmAddress(message.to);
     substate.warmAddress(block.coinbase);

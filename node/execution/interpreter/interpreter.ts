@@ -7,6 +7,10 @@ import { contractAddressOf } from "../../../chain/contract-address.js";
 import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../store/account-record.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
+import { type NativeContract, runNative } from "../native/native.js";
+import type { NativeHost } from "../native/native-host.js";
+import { type AnyPrecompile, isNative } from "../native/table.js";
+import type { NativeFacts } from "../message.js";
 import type { Precompile } from "../precompiles/precompile.js";
 import { enterBlock, prepareCode } from "./code.js";
 import { type Child, type Execution, Frame } from "./frame.js";
@@ -56,7 +60,7 @@ export class Interpreter {
 
   constructor(
     private readonly execution: Execution,
-    private readonly precompiles: ReadonlyMap<Address, Precompile>,
+    private readonly precompiles: ReadonlyMap<Address, AnyPrecompile>,
     private readonly recorder: BalanceRecorder | undefined,
   ) {}
 
@@ -108,7 +112,11 @@ export class Interpreter {
       return this.close(message, mark, INSUFFICIENT_BALANCE, none);
     }
     const precompile = this.precompiles.get(codeAddress);
-    if (precompile !== undefined) return this.answerPrecompile(message, precompile, mark);
+    if (precompile !== undefined) {
+      if (!isNative(precompile)) return this.answerPrecompile(message, precompile, mark);
+      const { native: facts } = this.execution.block;
+      if (facts !== undefined) return this.answerNative(message, { precompile, facts, mark });
+    }
     const codeHash = state.accountNow(codeAddress)?.codeHash ?? EMPTY_CODE_HASH;
     if (codeHash === EMPTY_CODE_HASH) {
       return this.close(message, mark, undefined, { gasLeft: gas, output: NO_BYTES });
@@ -144,6 +152,48 @@ export class Interpreter {
     const output = precompile.run(input);
     const halt = output === undefined ? failureOf(precompile, input) : undefined;
     return this.close(message, mark, halt, { gasLeft: gas - cost, output: output ?? NO_BYTES });
+  }
+
+  /** A contract of the chain works on the state itself, in the checkpoint of its message. */
+  private answerNative(
+    message: Message,
+    {
+      precompile,
+      facts,
+      mark,
+    }: {
+      readonly precompile: NativeContract;
+      readonly facts: NativeFacts;
+      readonly mark: SubstateMark;
+    },
+  ): MessageResult {
+    const isDirect = message.kind === "CALL";
+    const end = runNative(precompile, { ...message, isDirect }, this.nativeHost(facts));
+    const { halt, gasUsed, output } = end;
+    return this.close(message, mark, halt, { gasLeft: message.gas - gasUsed, output });
+  }
+
+  private nativeHost(facts: NativeFacts): NativeHost {
+    const { state, block, origin, watcher, substate, meter } = this.execution;
+    const { recorder } = this;
+    return {
+      state,
+      block,
+      facts,
+      origin,
+      recorder,
+      watcher,
+      warmAddress: (address) => substate.warmAddress(address),
+      warmSlot: (address, slot) => substate.warmSlot(address, slot),
+      spend: (ns) => {
+        meter.leftNs -= ns;
+        if (!(meter.leftNs >= 0)) throw OUT_OF_COMPUTE;
+      },
+      log: (log) => {
+        substate.logs.push(log);
+        watcher?.log?.(log);
+      },
+    };
   }
 
   /** False where the caller does not have it. A call touches its target: an empty one goes. */

@@ -47,7 +47,8 @@ export function sstore(frame: Frame): void {
   state.putStorage(frame.self, key, bigintToBytes(value));
 }
 
-function writeGas(original: bigint, current: bigint): number {
+/** Gas of a write that changes a slot, without its first touch. */
+export function writeGas(original: bigint, current: bigint): number {
   if (original !== current) return WARM_GAS;
   return original === 0n ? SLOT_SET_GAS : SLOT_RESET_GAS;
 }

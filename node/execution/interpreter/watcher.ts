@@ -74,6 +74,10 @@ export interface Watcher {
   /** The message that was entered last and has not left. */
   leave?(message: Message, end: MessageEnd): void;
   log?(log: Log): void;
+  /** A module is about to touch an account, or a slot of it, for the message on top. */
+  touch?(address: Address, slot: bigint | undefined): void;
+  /** A module moved coins for the message on top; without `to` they ceased to be. */
+  moved?(from: Address, to: Address | undefined, amountAtoken: bigint): void;
   selfdestruct?(self: Address, heir: Address, balanceAtoken: bigint): void;
   readonly steps?: StepWatcher | undefined;
 }

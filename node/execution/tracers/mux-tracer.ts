@@ -42,6 +42,12 @@ function allOf(watchers: readonly Watcher[]): Watcher {
     log: (log) => {
       for (const watcher of watchers) watcher.log?.(log);
     },
+    touch: (address, slot) => {
+      for (const watcher of watchers) watcher.touch?.(address, slot);
+    },
+    moved: (from, to, amountAtoken) => {
+      for (const watcher of watchers) watcher.moved?.(from, to, amountAtoken);
+    },
     selfdestruct: (self, heir, balanceAtoken) => {
       for (const watcher of watchers) watcher.selfdestruct?.(self, heir, balanceAtoken);
     },

@@ -67,6 +67,7 @@ export class PrestateTracer implements Tracer {
     private readonly budget: TraceBudget,
   ) {
     this.watcher = {
+      touch: (address, slot) => this.touch(address, slot),
       steps: {
         before: (step) => {
           this.pending = this.lookup(step);
@@ -82,6 +83,12 @@ export class PrestateTracer implements Tracer {
     this.deleted.clear();
     if (isCreation) this.created.add(target);
     for (const address of [from, target, ...this.always]) this.account(address)?.();
+  }
+
+  /** What a module touches is paid for already. */
+  private touch(address: Address, slot: bigint | undefined): void {
+    this.account(address)?.();
+    if (slot !== undefined) this.slot(address, wordToSlot(slot))?.();
   }
 
   private keep({ refusal }: StepEnd): void {

@@ -144,6 +144,41 @@ export function payRewards(
 }
 
 /**
+ * Pays the rewards of a delegation because its delegator asks.
+ * @returns what was paid, atoken. Throws `MessageFailure` where there is no delegation
+ */
+export function withdrawRewards(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  delegator: Address,
+): bigint {
+  if (new Delegations(context.state).shares(validator.operator, delegator) === 0n) {
+    throw moduleFailure("distribution", 5, "delegation does not exist");
+  }
+  return payRewards(context, validator, delegator);
+}
+
+/** Gives an account's coins to a validator and its delegators, as a block's rewards are shared. */
+export function depositRewards(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  from: Address,
+  amountAtoken: bigint,
+): void {
+  const { state } = context;
+  const { shares, operator } = validator;
+  if (shares === 0n) throw moduleFailure("distribution", 12, "validator has no delegators");
+  context.moveCoins("CALL", from, context.validatorsPool, amountAtoken);
+  bookRewards(state, validator);
+  const { storage, base } = rewardsOf(state, operator);
+  const commission = (amountAtoken * validator.commission.rate) / ONE;
+  const delegators = amountAtoken - commission;
+  storage.setWord(base + 1n, storage.word(base + 1n) + perShare(delegators, shares));
+  storage.setWord(base + 2n, storage.word(base + 2n) + delegators);
+  storage.setWord(base + 3n, storage.word(base + 3n) + commission);
+}
+
+/**
  * Pays a validator's commission to its operator's account.
  * @returns what was paid, atoken. Throws `MessageFailure` where there is none
  */

@@ -62,16 +62,24 @@ export function delegate(
   return shares;
 }
 
+/** What left a delegation. */
+export interface LeftStake {
+  /** When it is over, Unix milliseconds. */
+  readonly endMs: number;
+  /** What was taken: as much as was asked for, or less by what rounding keeps. */
+  readonly amountAtoken: bigint;
+}
+
 /**
  * Stake begins to leave; its coins come at the end of the unbonding time.
- * @returns when that is, Unix milliseconds. Throws `MessageFailure`
+ * Throws `MessageFailure`
  */
 export function undelegate(
   context: ModuleContext,
   delegator: Address,
   validator: ValidatorRecord,
   amountAtoken: bigint,
-): number {
+): LeftStake {
   const delegations = new Delegations(context.state);
   bearSlashes(context, delegator, validator.operator);
   const taken = takeStake(context, validator, delegator, amountAtoken);
@@ -99,20 +107,19 @@ export function undelegate(
     completion_time: timeText(entry.endMs),
   });
   removeIfEmpty(context, validator);
-  return entry.endMs;
+  return { endMs: entry.endMs, amountAtoken: taken };
 }
 
 /**
  * Stake moves to another validator at once, and answers for the first one's faults until the
- * unbonding time is over.
- * @returns when that is, Unix milliseconds. Throws `MessageFailure`
+ * unbonding time is over. Throws `MessageFailure`
  */
 export function redelegate(
   context: ModuleContext,
   delegator: Address,
   route: { readonly source: ValidatorRecord; readonly destination: ValidatorRecord },
   amountAtoken: bigint,
-): number {
+): LeftStake {
   const { source, destination } = route;
   if (source.operator === destination.operator) throw stakingFailure("selfRedelegation");
   const delegations = new Delegations(context.state);
@@ -155,7 +162,7 @@ export function redelegate(
     completion_time: timeText(endMs),
   });
   removeIfEmpty(context, source);
-  return endMs;
+  return { endMs, amountAtoken: taken };
 }
 
 /**

@@ -97,8 +97,9 @@ export class Delegations {
     return this.setOf(ENTRIES_OF_OPERATOR, operator).part(part);
   }
 
-  operatorsOf(delegator: Address): Address[] {
-    return this.setOf(OPERATORS, delegator).members().map(wordAddress);
+  /** @param most where only the first ones are wanted */
+  operatorsOf(delegator: Address, most?: number): Address[] {
+    return this.setOf(OPERATORS, delegator).members(most).map(wordAddress);
   }
 
   /** Entries of an account, in no order. */

@@ -7,6 +7,7 @@ import {
   type ExecutedTransaction,
   feeOf,
   isEvmExecuted,
+  moduleEventsOf,
 } from "../../../chain/consensus/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
@@ -84,9 +85,13 @@ export function executedAt(
   if (mined === undefined || placed === undefined) {
     throw refused(`results of height ${height} are not available`);
   }
-  const changes = view.changes(height, at.evm);
   const oddFeesBefore = () => areFeesOdd(executedPages(view, height), index);
-  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, changes, oddFeesBefore };
+  const own = {
+    changes: view.changes(height, at.evm),
+    oddFeesBefore,
+    ...moduleEventsOf(view.moduleEvents(height, at.evm)),
+  };
+  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, ...own };
 }
 
 /** Whether the fees of the first transactions of a block add up to an odd number. */
@@ -187,9 +192,10 @@ function executedOf(page: BlockPage, places: readonly number[]): ExecutedEvmTran
       throw new RangeError("a transaction has no receipt or no journal");
     }
     const index = dataIndexOf(evmIndex, places);
-    const { changes } = changed;
-    // Who puts the pages together knows.
-    return { ...mined, index, evmIndex, receipt, changes, oddFeesBefore: () => false };
+    const { changes, events } = changed;
+    // Who puts the pages together knows what came before.
+    const own = { changes, oddFeesBefore: () => false, ...moduleEventsOf(events) };
+    return { ...mined, index, evmIndex, receipt, ...own };
   });
 }
 

@@ -9,6 +9,7 @@ import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { CommittedView } from "../../../node/blocks/committed-view.js";
 import { BlockExecution } from "../../../node/blocks/block-executor.js";
+import type { EngineName } from "../../../node/blocks/engines.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import type { TransactionOutcome } from "../../../node/execution/transaction-executor.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
@@ -76,6 +77,7 @@ export class ExecutionChain {
   async execute(
     raws: readonly string[],
     cosmosRaws: readonly Uint8Array[] = [],
+    engine: EngineName = "causeway",
   ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
     const parent = this.view.head();
     const parentSupply = this.stores.blocks.supply(parent.height);
@@ -88,6 +90,7 @@ export class ExecutionChain {
         state: state.readerAt(parent.height),
         tries: this.tries,
         blockHash: (height) => this.stores.blocks.hashOf(height),
+        engine,
         monotonicMs: () => performance.now(),
       },
       { parent, parentSupply, timeMs: parent.timeMs + 2_000, coinbase: this.coinbase },

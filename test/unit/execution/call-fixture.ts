@@ -39,6 +39,7 @@ export const TEN = 10n ** 19n;
 export const SETTINGS: WorkerSettings = {
   chainId: 6_940n,
   feeCollector: FEE_COLLECTOR,
+  validatorsPool: parseAddress(`0x${"9d".repeat(20)}`),
   gasCap: 50_000_000n,
   maxTransactionGas: 10_000_000n,
   maxTransactionComputeNs: 250_000_000,

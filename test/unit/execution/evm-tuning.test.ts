@@ -53,7 +53,7 @@ async function outcomeOf(codes: readonly [string, string, string], isTuned: bool
   const state = new JournaledState(reader);
   const evm = await open(state);
   if (isTuned) {
-    tuneEvm(evm);
+    tuneEvm(evm, () => undefined);
     evm.precompiles.set(`${"00".repeat(19)}05`, modexpOfLibrary);
   }
   evm.journal.startReportingAccessList();

@@ -199,6 +199,7 @@ export class FakeChain implements ChainView {
     const committed = this.blocks[height];
     return committed === undefined ? undefined : placedReceipt(committed, index);
   }
+  moduleEvents = () => [];
   changes = (height: Height, index: number) =>
     this.at(height).journal.transactions[index]?.changes ?? [];
   pages = (height: Height) => pagesOf(this.at(height));

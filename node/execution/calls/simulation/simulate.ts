@@ -44,6 +44,7 @@ export async function simulate(
   // What a client overrides of these two holds until it overrides them again, as in geth.
   let coinbase: Address = base.coinbase;
   let { gasLimit } = base;
+  const { native } = base;
   let parentHash = base.hash;
   for (const planned of planBlocks(request.blocks, base)) {
     ({ coinbase = coinbase, gasLimit = gasLimit } = planned.blockOverrides);
@@ -53,7 +54,7 @@ export async function simulate(
       state,
       gas,
       budget,
-      context: { coinbase, gasLimit, blockHash },
+      context: { coinbase, gasLimit, blockHash, ...(native && { native }) },
       parentHash,
     });
     simulated.push(block);

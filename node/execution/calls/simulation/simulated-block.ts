@@ -9,7 +9,6 @@ import { intrinsicGas } from "../../../../chain/transaction-rules.js";
 import { type Hash32, ZERO_HASH } from "../../../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../../../chain/receipt.js";
 import { type SignedTransaction, withoutSignature } from "../../../../chain/transaction.js";
-import { JournaledState } from "../../../state/journaled-state.js";
 import { orderedTrieRoot } from "../../../state/ordered-trie.js";
 import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
 import { Engine } from "../../interpreter/engine.js";
@@ -21,6 +20,7 @@ import { type OverlaidState, overriddenBlock, precompilesUnder } from "../call-o
 import type { CallRequest, CallResult, SimulatedBlock, SimulatedCall } from "../call-port.js";
 import type { WorkerSettings } from "../call-protocol.js";
 import { feesOf } from "../call-run.js";
+import { stateOf } from "../call-state.js";
 import { checkCall, refused, refusedBecause } from "./refusal.js";
 import type { PlannedBlock } from "./block-plan.js";
 import { TransferLogs } from "./transfer-logs.js";
@@ -39,7 +39,8 @@ export interface BlockEnvironment {
   readonly budget: TraceBudget;
   readonly traceTransfers: boolean;
   readonly validation: boolean;
-  readonly context: Pick<BlockContext, "coinbase" | "gasLimit" | "blockHash">;
+  /** Its facts of the chain are those of the base block: coins that burn are not counted. */
+  readonly context: Pick<BlockContext, "coinbase" | "gasLimit" | "blockHash" | "native">;
   readonly parentHash: Hash32;
 }
 
@@ -53,11 +54,11 @@ export async function simulateBlock(
 ): Promise<SimulatedBlock> {
   const { state, parentHash, settings } = environment;
   const place = { ...environment.context, height, timestampSeconds, mixHash: parentHash };
-  const context = overriddenBlock(place, blockOverrides);
+  const context = overriddenBlock(place, { ...blockOverrides, timestampSeconds });
   const precompiles = precompilesUnder(overrides);
   await state.override(overrides);
   if (calls.length === 0) return sealed({ context, parentHash, executed: [] });
-  const journaled = new JournaledState(state);
+  const journaled = stateOf(state, context, settings);
   const { chainId, maxTransactionComputeNs: maxTransactionNs } = settings;
   const engine = new Engine({ chainId, state: journaled, precompiles });
   const logs = new TransferLogs(environment);

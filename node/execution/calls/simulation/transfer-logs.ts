@@ -2,7 +2,7 @@
  * The logs of a simulated call, with moved coins among them as logs of ERC-7528's address for the
  * native coin. Frames that fail take their logs with them. Order and content are geth's.
  */
-import { type Address, parseAddress } from "../../../../chain/address.js";
+import { type Address, parseAddress, ZERO_ADDRESS } from "../../../../chain/address.js";
 import { bigintToWord, bytesToHash32, type Hash32, parseHash32 } from "../../../../chain/hex.js";
 import type { Log } from "../../../../chain/receipt.js";
 import type { Message } from "../../interpreter/frame-message.js";
@@ -25,6 +25,7 @@ export class TransferLogs {
     leave: (_message, { halt }) => this.leave(halt !== undefined),
     log: (log) => this.add(log),
     selfdestruct: (self, heir, balanceAtoken) => this.moved(self, heir, balanceAtoken),
+    moved: (from, to, amountAtoken) => this.moved(from, to ?? ZERO_ADDRESS, amountAtoken),
     // Failures are told with what was found.
     steps: EXACT_STEPS,
   };

@@ -1,7 +1,7 @@
 /** What this node can be asked: eth_capabilities, eth_config, and the fees that it has not. */
 import { crc32 } from "node:zlib";
 import { type Height, hexToBytes, toQuantity } from "../../../../chain/hex.js";
-import { PRECOMPILES_BY_NAME } from "../../../../chain/evm/precompiles.js";
+import { NATIVE_CONTRACTS, PRECOMPILES_BY_NAME } from "../../../../chain/evm/precompiles.js";
 import { type JsonValue, type MethodEntries, method } from "../method.js";
 import type { EvmApiOptions } from "../options.js";
 
@@ -37,7 +37,7 @@ export function capabilityMethods(
         blobSchedule: BLOB_SCHEDULE,
         chainId: toQuantity(network.evmChainId),
         forkId: forkId(view.genesis().block.hash),
-        precompiles: Object.fromEntries(PRECOMPILES_BY_NAME),
+        precompiles: Object.fromEntries([...PRECOMPILES_BY_NAME, ...NATIVE_CONTRACTS]),
         systemContracts: {},
       },
       next: null,
