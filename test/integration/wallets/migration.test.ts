@@ -22,6 +22,7 @@ import {
   type LedgerDatabase,
   openLedger,
 } from "../../../ledger/database.js";
+import { Wallets1760000000013 } from "../../../ledger/migrations/0013-wallets.js";
 import { listWallets } from "../../../ledger/wallets/wallet.js";
 import { openDatabase } from "../../../runtime/sql/sql.js";
 import { silentLog, TEST_IDENTITY } from "../../helpers/services/ledger.js";
@@ -59,7 +60,7 @@ beforeAll(async () => {
     log: silentLog,
     signal,
     applicationName: "test",
-    migrations: LEDGER_MIGRATIONS.slice(0, -1),
+    migrations: LEDGER_MIGRATIONS.slice(0, LEDGER_MIGRATIONS.indexOf(Wallets1760000000013)),
     poolSize: 2,
   });
   await former.query(`INSERT INTO meta VALUES ('format_version', '2')`);
