@@ -10,18 +10,21 @@ export const SOURCE_FOLDERS = [
   "node",
   "openapi",
   "sidecar",
+  "explorer",
   "deposit-watcher",
   "withdrawal-worker",
   "ledger",
   "cli",
   "contracts",
+  "proto",
 ];
 
 /** What is copied into the build as it is: API files, compiled contracts, scripts, web files. */
 const ASSET_PATTERNS = [
   /^openapi\/.*\.ya?ml$/,
   /^contracts\/artifacts\/.*\.json$/,
-  /^(?!openapi\/|contracts\/).*\.(mjs|json|html|css|svg)$/,
+  /^proto\/.*\.binpb$/,
+  /^(?!openapi\/|contracts\/|proto\/).*\.(mjs|json|html|css|svg)$/,
 ];
 
 /** All files below a folder as paths relative to `root`, sorted; none if it is missing. */

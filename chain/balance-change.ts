@@ -49,7 +49,10 @@ export interface TransactionJournal {
 /** The journal of one block. */
 export interface BlockJournal {
   readonly height: Height;
+  /** Of EVM transactions. */
   readonly transactions: readonly TransactionJournal[];
+  /** Of Cosmos transactions; absent where there are none. */
+  readonly cosmos?: readonly TransactionJournal[];
   /** Changes that no transaction made: FEE_BURN, TREASURY, MINT; in block 0 GENESIS. */
   readonly blockChanges: readonly BalanceChange[];
   /** Sum of MINT and GENESIS. */
@@ -68,8 +71,9 @@ export function forEachDelta(
   if (change.to !== undefined) visit(change.to, change.amountAtoken);
 }
 
-/** All changes of a block: transactions in order, then the block-level ones. */
+/** All changes of a block: of EVM transactions, of Cosmos transactions, then the block-level ones. */
 export function* allChanges(journal: BlockJournal): Generator<BalanceChange> {
   for (const transaction of journal.transactions) yield* transaction.changes;
+  for (const transaction of journal.cosmos ?? []) yield* transaction.changes;
   yield* journal.blockChanges;
 }

@@ -3,6 +3,8 @@ import { type Address, addressToBytes } from "./address.js";
 import { keccak256Hex } from "./hashes.js";
 import { bigintToBytes, type Hash32, type Height, hexToBytes } from "./hex.js";
 import { encodeRlp, rlpSizeBytes } from "./rlp.js";
+import type { CosmosBlockTransaction, MinedCosmosTransaction } from "./cosmos/cosmos-result.js";
+import type { AnyTransaction } from "./cosmos/cosmos-transaction.js";
 import type { SignedTransaction } from "./transaction.js";
 
 /** `keccak256(rlp([]))`: the hash of the empty list of uncles. */
@@ -38,6 +40,25 @@ export interface BlockTransaction {
   readonly sdkHash?: Hash32;
 }
 
+/** A transaction of either kind with its sender. */
+export interface AnyBlockTransaction {
+  readonly tx: AnyTransaction;
+  readonly from: Address;
+  readonly sdkHash?: Hash32;
+}
+
+/** True for a Cosmos transaction. */
+export function isCosmos(
+  one: Pick<AnyBlockTransaction, "tx" | "from">,
+): one is CosmosBlockTransaction {
+  return one.tx.type === "cosmos";
+}
+
+/** True for an EVM transaction. */
+export function isEvm(one: Pick<AnyBlockTransaction, "tx" | "from">): one is BlockTransaction {
+  return one.tx.type !== "cosmos";
+}
+
 /** A block as decided; receipts and journal are stored beside it. */
 export interface Block {
   readonly header: BlockHeader;
@@ -45,8 +66,11 @@ export interface Block {
   readonly hash: Hash32;
   /** Unix milliseconds of the block's time. */
   readonly timeMs: number;
+  /** EVM transactions: all that the header's roots and the EVM's indexes know of. */
   readonly transactions: readonly BlockTransaction[];
-  /** CometBFT's data_hash over the SDK transactions that wrap these (D20). */
+  /** Cosmos transactions, each with its place among all of them; absent where there are none. */
+  readonly cosmos?: readonly MinedCosmosTransaction[];
+  /** CometBFT's data_hash over all transactions, those of the EVM in their SDK Tx (D20). */
   readonly dataHash: Hash32;
 }
 

@@ -2,7 +2,7 @@
  * The `causeway` command's tree: options that all commands share, and the commands. What a command
  * runs is loaded when it is run: nobody waits for the code of the others.
  */
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { type Environment, readPortOffset } from "../runtime/config/config.js";
 import type { CommandContext } from "./command-context.js";
 import {
@@ -27,7 +27,9 @@ import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
+import { addQueryCommands } from "./queries/program.js";
 import { addWebhookCommands } from "./webhooks/program.js";
+import { EVM_CHOICES } from "./home/evm-choice.js";
 import { addShared, type Runner, type SharedOptions } from "./shared-options.js";
 
 /** What the entry gives. */
@@ -61,6 +63,7 @@ export function createProgram(options: ProgramOptions): Command {
   addInitCommands(program, run);
   addNodeCommands(program, run, options);
   addKitCommands(program, run);
+  addQueryCommands(program, run);
   addAuditCommands(program, run, options);
   addTokenCommands(program, run);
   addDepositCommands(program, run);
@@ -137,10 +140,16 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
     .description("run the node of a home in the foreground; its log goes to standard output")
     .option("--home <dir>", "home folder (else CAUSEWAY_HOME, else .causeway)")
     .option("--port-offset <n>", "moves the ports that were never edited (else as in the home)")
-    .action(async (own: SharedOptions) => {
+    .addOption(
+      new Option("--evm <engine>", "which EVM executes blocks (else as in app.toml)").choices([
+        ...EVM_CHOICES,
+      ]),
+    )
+    .action(async (own: SharedOptions & { evm?: string }) => {
       const { runStart } = await import("./commands/start.js");
       const home = resolveHome(own.home, options.env);
-      return runStart({ home, portOffset: own.portOffset, warn: options.warn });
+      const { portOffset, evm } = own;
+      return runStart({ home, portOffset, evm, warn: options.warn });
     });
 }
 

@@ -2,7 +2,12 @@
 import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
 import { type Height, parseHash32 } from "../chain/hex.js";
 import { TOKEN_DECIMALS } from "../chain/units.js";
-import { NATIVE_ASSET, parseCustomerId, UNASSIGNED } from "../ledger/books/accounts.js";
+import {
+  NATIVE_ASSET,
+  parseCustomerId,
+  SUSPENSE_HOLDER,
+  UNASSIGNED,
+} from "../ledger/books/accounts.js";
 import { amountFields } from "../ledger/books/amount-fields.js";
 import type { TokenAsset } from "../ledger/assets/asset-registry.js";
 import { listSightings, type StoredSighting } from "../ledger/assets/token-sightings.js";
@@ -81,7 +86,7 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
   const customerId = parseField("customerId", () => parseCustomerId(given));
-  if (customerId === UNASSIGNED) {
+  if (customerId === UNASSIGNED || customerId === SUSPENSE_HOLDER) {
     throw invalidField("customerId", "this identifier stands for nobody");
   }
   const registered = await registerAddress(parts.database, customerId, {

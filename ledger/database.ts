@@ -16,7 +16,10 @@ import { Webhooks1760000000010 } from "./migrations/0010-webhooks.js";
 import { TamperEvidence1760000000011 } from "./migrations/0011-tamper-evidence.js";
 import { Tokens1760000000012 } from "./migrations/0012-tokens.js";
 import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
-import { WithdrawalPhases1760000000014 } from "./migrations/0014-withdrawal-phases.js";
+import { Guards1760000000015 } from "./migrations/0015-guards.js";
+import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
+import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
+import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phases.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -39,7 +42,10 @@ export const LEDGER_MIGRATIONS = [
   TamperEvidence1760000000011,
   Tokens1760000000012,
   Wallets1760000000013,
-  WithdrawalPhases1760000000014,
+  Guards1760000000015,
+  PostingTime1760000000016,
+  LinkedKinds1760000000017,
+  WithdrawalPhases1760000000018,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -5,6 +5,7 @@ import {
   type BalanceChange,
   type BalanceReason,
 } from "../chain/balance-change.js";
+import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
 import {
   readAddress,
@@ -30,15 +31,15 @@ export interface JournaledLog {
   readonly data: Hex;
 }
 
-/** A mined transaction with its balance changes. */
+/** A mined transaction of either kind with its balance changes. */
 export interface JournaledTransaction {
   readonly hash: Hash32;
-  /** Position in the block. */
+  /** Position in the block: EVM transactions first, then Cosmos transactions. */
   readonly index: number;
   /** 1 success, 0 failed (mined, fee paid). */
   readonly status: 0 | 1;
   readonly from: Address;
-  /** Undefined creates a contract. */
+  /** Undefined creates a contract, and has no meaning for a Cosmos transaction. */
   readonly to: Address | undefined;
   readonly contractAddress: Address | undefined;
   readonly gasUsed: bigint;
@@ -49,6 +50,19 @@ export interface JournaledTransaction {
   readonly changes: readonly BalanceChange[];
   /** In the order of the receipt; none for a failed one. */
   readonly logs: readonly JournaledLog[];
+  /** Of a Cosmos transaction, which has no receipt, price, calldata or logs. */
+  readonly cosmos?: JournaledCosmos;
+}
+
+/** What Cosmos transactions alone have. */
+export interface JournaledCosmos {
+  /** Paid in full, whatever gas is used. */
+  readonly feeAtoken: bigint;
+  readonly memo: string;
+  /** Type URLs of its messages. */
+  readonly messages: readonly string[];
+  /** Place in the block's `data.txs`. */
+  readonly dataIndex: number;
 }
 
 /** One block with all its balance changes. */
@@ -94,7 +108,11 @@ export interface AccountHeightsPage {
 /** Untrusted answer of `causeway_getBlockJournal` (not null). Throws BAD_ANSWER. */
 export function parseJournaledBlock(value: unknown): JournaledBlock {
   const block = readObject(value, "journal");
-  const transactions = readList(block["transactions"], "transactions").map(parseTransaction);
+  const cosmos = block["cosmosTransactions"];
+  const transactions = [
+    ...readList(block["transactions"], "transactions").map(parseTransaction),
+    ...(cosmos === undefined ? [] : readList(cosmos, "cosmosTransactions").map(parseCosmos)),
+  ];
   transactions.forEach((transaction, position) => {
     if (transaction.index !== position) throw badAnswer("transactions are out of order");
   });
@@ -162,6 +180,37 @@ function parseTransaction(value: unknown): JournaledTransaction {
     logs: readList(transaction["logs"], "logs").map(parseLog),
   };
 }
+
+function parseCosmos(value: unknown): JournaledTransaction {
+  const transaction = readObject(value, "cosmos transaction");
+  const status = readSafeQuantity(transaction["status"], "status");
+  if (status !== 0 && status !== 1) throw badAnswer("status is neither 0 nor 1");
+  return {
+    hash: readHash(transaction["hash"], "hash"),
+    index: readCount(transaction["index"], "index"),
+    status,
+    from: readAddress(transaction["from"], "from"),
+    to: undefined,
+    contractAddress: undefined,
+    gasUsed: readQuantity(transaction["gasUsed"], "gasUsed"),
+    gasPriceAtoken: 0n,
+    nonce: readQuantity(transaction["nonce"], "nonce"),
+    input: "0x",
+    changes: parseChanges(transaction["changes"], "changes"),
+    logs: [],
+    cosmos: {
+      feeAtoken: readQuantity(transaction["fee"], "fee"),
+      memo: cleanForeignText(readString(transaction["memo"], "memo"), MAX_MEMO),
+      messages: readList(transaction["messages"], "messages").map((item) =>
+        readString(item, "message"),
+      ),
+      dataIndex: readCount(transaction["dataIndex"], "dataIndex"),
+    },
+  };
+}
+
+/** Characters of a memo (x/auth `MaxMemoCharacters`). */
+const MAX_MEMO = 256;
 
 /** LOG0 to LOG4: more topics than that do not exist. */
 const MAX_TOPICS = 4;

@@ -48,7 +48,6 @@ export type ApiErrorCode =
   | "POLICY_CHANGED"
   | "ALREADY_MINED"
   | "ALREADY_ENDED"
-  | "FROZEN"
   | "NOT_FOUND";
 
 /** A request that is answered with an error. */

@@ -91,7 +91,7 @@ export type EstimateMeaning =
 const EXECUTION_FAULTS: readonly RegExp[] = [
   /execution reverted|\brevert/i,
   /invalid opcode|bad instruction|invalid jump/i,
-  /out of gas|gas required exceeds allowance/i,
+  /out of gas|out of compute|gas required exceeds allowance/i,
   /stack (under|over)flow|write protection|max call depth/i,
 ];
 

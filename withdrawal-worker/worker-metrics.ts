@@ -5,7 +5,7 @@ import {
   openFigures,
 } from "../ledger/withdrawals/withdrawal-figures.js";
 import { isFinalStatus, WITHDRAWAL_STATUSES } from "../ledger/withdrawals/withdrawal-status.js";
-import type { Metrics } from "../runtime/process/metrics.js";
+import { type Metrics, sharedRead } from "../runtime/process/metrics.js";
 import type { Sql } from "../runtime/sql/sql.js";
 import { SqlError } from "../runtime/sql/sql-errors.js";
 import type { WalletLaneStatus } from "./lanes.js";
@@ -18,43 +18,47 @@ export interface WorkerHealthSource {
 
 /** Registers figures of the tables: open withdrawals by state, and those that ended since. */
 export function registerWorkerFigures(metrics: Metrics, database: Sql): void {
-  const oldest = metrics.gauge(
-    "causeway_withdrawals_oldest_open_age_seconds",
-    "Age of the oldest withdrawal that has not ended; 0 without one.",
-  );
-  const ended = metrics.counter(
-    "causeway_withdrawals_ended_total",
-    "Withdrawals that ended since this process was first asked.",
-    ["status"],
-  );
-  for (const status of WITHDRAWAL_STATUSES.filter(isFinalStatus)) ended.inc({ status }, 0);
-  let lastSeq: number | undefined;
-  const readEndings = async () => {
-    const endings = await endingsAfter(database, (lastSeq ??= await newestEvent(database)));
-    for (const [status, count] of endings.countByStatus) ended.inc({ status }, count);
-    ({ lastSeq } = endings);
-  };
-  // Pages that are asked for at once count one after the other, so that nothing counts twice.
-  let counted: Promise<void> = Promise.resolve();
+  // Without its tables a page shows no figures of them; the rest of it matters all the more.
+  const readOpen = sharedRead(() => unlessAway(() => openFigures(database)));
   metrics.gauge(
     "causeway_withdrawals",
     "Withdrawals that have not ended, by status; each at most 100000.",
     ["status"],
     async (gauge) => {
-      // Without its tables a page shows no figures of them; the rest of it matters all the more.
+      const figures = await readOpen();
       gauge.reset();
-      oldest.reset();
-      await unlessAway(async () => {
-        const figures = await openFigures(database);
-        for (const status of WITHDRAWAL_STATUSES.filter((each) => !isFinalStatus(each))) {
-          gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
-        }
-        oldest.set(figures.oldestAgeSeconds);
-        counted = counted.catch(() => undefined).then(readEndings);
-        await counted;
-      });
+      if (figures === undefined) return;
+      for (const status of WITHDRAWAL_STATUSES.filter((each) => !isFinalStatus(each))) {
+        gauge.set({ status }, figures.countByStatus.get(status) ?? 0);
+      }
     },
   );
+  metrics.gauge(
+    "causeway_withdrawals_oldest_open_age_seconds",
+    "Age of the oldest withdrawal that has not ended; 0 without one.",
+    [],
+    async (gauge) => {
+      const figures = await readOpen();
+      gauge.reset();
+      if (figures !== undefined) gauge.set(figures.oldestAgeSeconds);
+    },
+  );
+  let lastSeq: number | undefined;
+  // Pages that are asked for at once share one count, so that nothing counts twice.
+  const readEndings = sharedRead(() =>
+    unlessAway(async () => {
+      const endings = await endingsAfter(database, (lastSeq ??= await newestEvent(database)));
+      for (const [status, count] of endings.countByStatus) ended.inc({ status }, count);
+      ({ lastSeq } = endings);
+    }),
+  );
+  const ended = metrics.counter(
+    "causeway_withdrawals_ended_total",
+    "Withdrawals that ended since this process was first asked.",
+    ["status"],
+    readEndings,
+  );
+  for (const status of WITHDRAWAL_STATUSES.filter(isFinalStatus)) ended.inc({ status }, 0);
 }
 
 /** Registers the gauges of health; each of a lane has its wallet's address as label. */
@@ -110,11 +114,12 @@ export function registerWorkerHealth(metrics: Metrics, source: WorkerHealthSourc
   );
 }
 
-/** Runs the reading of figures; a database that cannot be asked now leaves them out. */
-async function unlessAway(read: () => Promise<void>): Promise<void> {
+/** Reads figures; undefined while the database cannot be asked. */
+async function unlessAway<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
-    await read();
+    return await read();
   } catch (error) {
     if (!(error instanceof SqlError && error.retriable)) throw error;
+    return undefined;
   }
 }

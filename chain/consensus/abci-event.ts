@@ -7,23 +7,16 @@
 import { type Address, toBech32, toChecksumAddress } from "../address.js";
 import type { BalanceChange, BlockJournal } from "../balance-change.js";
 import type { Block, BlockTransaction } from "../block.js";
+import {
+  dataIndexOf,
+  type MinedCosmosTransaction,
+  transactionAt,
+} from "../cosmos/cosmos-result.js";
 import type { Log, Receipt } from "../receipt.js";
+import type { AbciEvent } from "./abci-types.js";
 import { sdkTransactionHash } from "./sdk-transaction.js";
 import { bytesToHex, type Hash32 } from "../hex.js";
 import { BASE_DENOM } from "../units.js";
-
-/** One attribute; `index` says whether searches can find the event by it. */
-export interface AbciAttribute {
-  readonly key: string;
-  readonly value: string;
-  readonly index: boolean;
-}
-
-/** One event. */
-export interface AbciEvent {
-  readonly type: string;
-  readonly attributes: readonly AbciAttribute[];
-}
 
 /** What events follow from: a block with everything that was stored with it. */
 export interface EventSource {
@@ -32,28 +25,55 @@ export interface EventSource {
   readonly journal: BlockJournal;
 }
 
-/** A mined transaction with what execution made of it. */
-export interface ExecutedTransaction extends BlockTransaction {
-  /** Place in the block. */
+/** A mined EVM transaction with what execution made of it. */
+export interface ExecutedEvmTransaction extends BlockTransaction {
+  /** Place among all transactions of the block: that in `data.txs`. */
   readonly index: number;
+  /** Place among the EVM transactions of the block. */
+  readonly evmIndex: number;
   readonly receipt: Receipt;
   readonly changes: readonly BalanceChange[];
 }
 
+/** A mined transaction of either kind. */
+export type ExecutedTransaction = ExecutedEvmTransaction | MinedCosmosTransaction;
+
+/** True for one of the EVM. */
+export function isEvmExecuted(executed: ExecutedTransaction): executed is ExecutedEvmTransaction {
+  return "receipt" in executed;
+}
+
+/** Transactions of a block in memory, of both kinds. */
+export function transactionCountOf({ block }: Pick<EventSource, "block">): number {
+  return block.transactions.length + (block.cosmos?.length ?? 0);
+}
+
+/** Places of a block's Cosmos transactions in `data.txs`, ascending. */
+export function cosmosPlacesOf({ cosmos }: Block): readonly number[] {
+  return cosmos?.map(({ index }) => index) ?? [];
+}
+
 /**
- * One transaction of a block in memory.
+ * One transaction of a block in memory, by its place in `data.txs`.
  * @throws RangeError where the block has no such one
  */
 export function executedTransaction(source: EventSource, index: number): ExecutedTransaction {
-  const mined = source.block.transactions[index];
-  const receipt = source.receipts[index];
-  if (mined === undefined || receipt === undefined) {
-    throw new RangeError("a block has no such transaction");
-  }
-  return { ...mined, index, receipt, changes: source.journal.transactions[index]?.changes ?? [] };
+  const at = transactionAt(index, cosmosPlacesOf(source.block));
+  const found = "cosmos" in at ? source.block.cosmos?.[at.cosmos] : executedEvm(source, at.evm);
+  if (found === undefined) throw new RangeError("a block has no such transaction");
+  return found;
 }
 
-/** Type URL of the only message that transactions hold (D20). */
+function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransaction | undefined {
+  const mined = source.block.transactions[evmIndex];
+  const receipt = source.receipts[evmIndex];
+  if (mined === undefined || receipt === undefined) return undefined;
+  const index = dataIndexOf(evmIndex, cosmosPlacesOf(source.block));
+  const changes = source.journal.transactions[evmIndex]?.changes ?? [];
+  return { ...mined, index, evmIndex, receipt, changes };
+}
+
+/** Type URL of the message around an EVM transaction (D20). */
 const MESSAGE_ACTION = "/cosmos.evm.vm.v1.MsgEthereumTx";
 
 /** Bech32 texts that are kept: encoding one takes longer than the rest of an event. */
@@ -61,13 +81,18 @@ const MAX_KNOWN_TEXTS = 20_000;
 const knownTexts = new Map<Address, string>();
 
 /** Amount as events write it. */
-function amountText(amountAtoken: bigint): string {
+export function amountText(amountAtoken: bigint): string {
   return `${amountAtoken}${BASE_DENOM}`;
 }
 
-/** Events of one transaction, in order: fee, messages, money moved, EVM result. */
-export function transactionEvents(executed: ExecutedTransaction): AbciEvent[] {
-  const { tx, from, index, receipt, changes } = executed;
+/** Events of one transaction, in order. Those of a Cosmos transaction were made as it ran. */
+export function transactionEvents(executed: ExecutedTransaction): readonly AbciEvent[] {
+  return isEvmExecuted(executed) ? evmEvents(executed) : executed.result.events;
+}
+
+/** In order: fee, messages, money moved, EVM result. */
+function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
+  const { tx, from, evmIndex, receipt, changes } = executed;
   const sender = accountText(from);
   const fees = changes.filter(({ reason }) => reason === "FEE");
   const feeAtoken = fees.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
@@ -81,7 +106,7 @@ export function transactionEvents(executed: ExecutedTransaction): AbciEvent[] {
     event("ethereum_tx", {
       amount: tx.valueAtoken.toString(),
       ...hash,
-      txIndex: index.toString(),
+      txIndex: evmIndex.toString(),
       txGasUsed: receipt.gasUsed.toString(),
       txHash: upperHex(sdkTransactionHash(tx, from)),
       ...(tx.to === undefined ? {} : { recipient: toChecksumAddress(tx.to) }),
@@ -97,13 +122,13 @@ export function transactionEvents(executed: ExecutedTransaction): AbciEvent[] {
   return [
     ...fees.flatMap(moneyEvents),
     event("tx", { fee: amountText(feeAtoken), fee_payer: sender }),
-    event("ethereum_tx", { ...hash, txIndex: index.toString() }),
+    event("ethereum_tx", { ...hash, txIndex: evmIndex.toString() }),
     ...message.map((one) => withLast(one, "msg_index", "0")),
   ];
 }
 
 /** Why a mined transaction failed, as its outermost call ended; undefined when it did not. */
-export function failureOf({ receipt, changes }: ExecutedTransaction): string | undefined {
+export function failureOf({ receipt, changes }: ExecutedEvmTransaction): string | undefined {
   if (receipt.status !== 0) return undefined;
   return changes.find(({ tracePath }) => tracePath === "")?.error ?? "execution reverted";
 }
@@ -148,6 +173,7 @@ export function searchTerms(source: EventSource): SearchTerms {
   };
   for (const { changes } of journal.transactions) addMoves(changes);
   addMoves(journal.blockChanges);
+  for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);
   if (block.transactions.length > 0) for (const type of TRANSACTION_TYPES) types.add(type);
   if (receipts.some(({ logs }) => logs.length > 0)) types.add("tx_log");
   const { feesAtoken, mintedAtoken } = blockTotals(journal);
@@ -157,7 +183,21 @@ export function searchTerms(source: EventSource): SearchTerms {
   return { types, amounts };
 }
 
-/** Types that every transaction's events have. */
+/** Terms of events that were made as a Cosmos transaction ran. */
+function addEvents(events: readonly AbciEvent[], types: Set<string>, amounts: Set<bigint>): void {
+  for (const { type, attributes } of events) {
+    types.add(type);
+    for (const { value } of attributes) {
+      const digits = AMOUNT.exec(value)?.[1];
+      if (digits !== undefined) amounts.add(BigInt(digits));
+    }
+  }
+}
+
+/** One amount of this chain's denomination, as the search takes it. */
+const AMOUNT = new RegExp(`^([1-9][0-9]{0,77})${BASE_DENOM}$`);
+
+/** Types that every EVM transaction's events have. */
 const TRANSACTION_TYPES = ["tx", "ethereum_tx", "message"] as const;
 
 function blockTotals({ blockChanges }: Pick<BlockJournal, "blockChanges">) {
@@ -179,7 +219,7 @@ function typesOfMove(hasPayer: boolean, hasReceiver: boolean): readonly string[]
 }
 
 /** What the SDK's bank says about one movement; nothing about those that did not happen. */
-function moneyEvents(change: BalanceChange): AbciEvent[] {
+export function moneyEvents(change: BalanceChange): AbciEvent[] {
   const { from, to, amountAtoken, effective } = change;
   if (!effective || amountAtoken === 0n) return [];
   const amount = amountText(amountAtoken);
@@ -214,16 +254,19 @@ function logEvents(logs: readonly Log[]): AbciEvent[] {
   return [{ type: "tx_log", attributes }];
 }
 
-function event(type: string, values: Readonly<Record<string, string>>): AbciEvent {
+/** An event whose attributes searches find. */
+export function event(type: string, values: Readonly<Record<string, string>>): AbciEvent {
   const attributes = Object.entries(values).map(([key, value]) => ({ key, value, index: true }));
   return { type, attributes };
 }
 
-function withLast({ type, attributes }: AbciEvent, key: string, value: string): AbciEvent {
+/** The event with one attribute more, which stays the last. */
+export function withLast({ type, attributes }: AbciEvent, key: string, value: string): AbciEvent {
   return { type, attributes: [...attributes, { key, value, index: true }] };
 }
 
-function accountText(address: Address): string {
+/** Bech32 of an account. */
+export function accountText(address: Address): string {
   const known = knownTexts.get(address);
   if (known !== undefined) return known;
   const text = toBech32(address);

@@ -5,10 +5,12 @@ import type { SignedTransaction } from "../transaction.js";
 import { leafHash, merkleRootOfHashes } from "./merkle.js";
 import { ProtoWriter } from "./protobuf.js";
 
-/** The hashed fields of `tendermint.abci.ExecTxResult`; data is always empty. */
+/** The hashed fields of `tendermint.abci.ExecTxResult`. */
 export interface ExecutionResult {
   /** 0, or `FAILED_CODE` for a transaction that is in the block and reverted. */
   readonly code: number;
+  /** `TxMsgData` of a Cosmos transaction; absent for EVM transactions. */
+  readonly data?: Uint8Array;
   readonly gasWanted: bigint;
   readonly gasUsed: bigint;
 }
@@ -26,8 +28,10 @@ export function executionResult(
 }
 
 /** `ExecTxResult` with the deterministic fields only. */
-function encodeExecutionResult({ code, gasWanted, gasUsed }: ExecutionResult): Buffer {
-  return new ProtoWriter().integer(1, code).integer(5, gasWanted).integer(6, gasUsed).finish();
+function encodeExecutionResult({ code, data, gasWanted, gasUsed }: ExecutionResult): Buffer {
+  const writer = new ProtoWriter().integer(1, code);
+  if (data !== undefined) writer.bytes(2, data);
+  return writer.integer(5, gasWanted).integer(6, gasUsed).finish();
 }
 
 /** `last_results_hash` of the block after these. */
@@ -35,6 +39,7 @@ export function hashExecutionResults(results: readonly ExecutionResult[]): Hash3
   // Most transactions are transfers and have the same result.
   const known = new Map<string, Uint8Array>();
   const hashes = results.map((result) => {
+    if (result.data !== undefined) return leafHash(encodeExecutionResult(result));
     const key = `${result.code}/${result.gasWanted}/${result.gasUsed}`;
     const hash = known.get(key) ?? leafHash(encodeExecutionResult(result));
     known.set(key, hash);

@@ -17,6 +17,17 @@ export interface SdkTransaction {
   readonly tx: SignedTransaction;
 }
 
+/** Where the type URL of the first message begins: behind three tags with their lengths. */
+const MESSAGE_MARK = Buffer.from("/cosmos.evm.vm.v1.MsgEthereumTx", "ascii");
+const LONGEST_MARK_START = 16;
+
+/** True for bytes that can only be the SDK Tx around an EVM transaction. */
+export function wrapsEthereum(bytes: Uint8Array): boolean {
+  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 64));
+  const at = start.indexOf(MESSAGE_MARK);
+  return at >= 0 && at <= LONGEST_MARK_START;
+}
+
 /**
  * Untrusted bytes to an SDK transaction. Fee, gas limit and every field around the message must
  * be what the EVM transaction says.

@@ -7,6 +7,10 @@
 /** Whole texts. */
 export const EVM_FAILURE = {
   outOfGas: "out of gas",
+  /** Of this chain (D21): go-ethereum has no compute units. */
+  outOfCompute: "out of compute",
+  gasOverflow: "gas uint64 overflow",
+  nonceOverflow: "nonce uint64 overflow",
   codeTooLarge: "max code size exceeded",
   initcodeTooLarge: "max initcode size exceeded",
   writeProtection: "write protection",
@@ -24,6 +28,8 @@ export const EVM_FAILURE_START = {
   stackUnderflow: "stack underflow (",
   stackOverflow: "stack limit reached ",
   invalidOpcode: "invalid opcode: ",
+  /** An instruction whose gas cannot be reckoned, and why. */
+  outOfGasBecause: "out of gas: ",
   /** What go-ethereum has no text of its own for. */
   other: "vm execution error: ",
 } as const;

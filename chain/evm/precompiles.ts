@@ -16,3 +16,6 @@ export const PRECOMPILES_BY_NAME: ReadonlyMap<string, Address> = new Map(
     "KZG_POINT_EVALUATION",
   ].map((name, index) => [name, parseAddress(`0x${(index + 1).toString(16).padStart(40, "0")}`)]),
 );
+
+/** Their addresses. */
+export const PRECOMPILE_ADDRESSES: ReadonlySet<Address> = new Set(PRECOMPILES_BY_NAME.values());

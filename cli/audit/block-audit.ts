@@ -5,9 +5,10 @@
 import { createBlock, type Block as LibraryBlock } from "@ethereumjs/block";
 import type { Common } from "@ethereumjs/common";
 import { createTxFromRLP, type TypedTransaction } from "@ethereumjs/tx";
-import { generateAddress, type Address as LibraryAddress } from "@ethereumjs/util";
+import { Account, generateAddress, type Address as LibraryAddress } from "@ethereumjs/util";
 import { createVM, encodeReceipt, runTx, type RunTxResult, type VM } from "@ethereumjs/vm";
 import { type Address, bytesToAddress } from "../../chain/address.js";
+import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { errorMessage } from "../../chain/errors.js";
@@ -70,7 +71,10 @@ interface Executed {
 /** What the chain says of a transaction beside its bytes. */
 interface Claims {
   readonly receipts: readonly AuditedReceipt[];
+  /** Of EVM transactions. */
   readonly changes: readonly (readonly BalanceChange[])[];
+  /** Cosmos transactions, in order. */
+  readonly cosmos: readonly JournaledTransaction[];
   readonly blockChanges: readonly BalanceChange[];
 }
 
@@ -155,7 +159,10 @@ export class BlockAudit {
     const [receipts, journal] = await Promise.all([node.receipts(height), node.journal(hash)]);
     return {
       receipts,
-      changes: journal.transactions.map(({ changes }) => changes),
+      changes: journal.transactions
+        .filter(({ cosmos }) => cosmos === undefined)
+        .map(({ changes }) => changes),
+      cosmos: journal.transactions.filter(({ cosmos }) => cosmos !== undefined),
       blockChanges: journal.blockChanges,
     };
   }
@@ -173,7 +180,17 @@ export class BlockAudit {
     await this.#prefetch(header, parsed);
     const block = libraryBlock(header, this.#rules);
     const done = emptyExecution();
+    const cosmos = [...claims.cosmos];
+    const before = (dataIndex: number) => {
+      const next = cosmos[0]?.cosmos;
+      return next !== undefined && next.dataIndex <= dataIndex ? cosmos.shift() : undefined;
+    };
     for (const [index, tx] of parsed.entries()) {
+      for (let dataIndex = index + claims.cosmos.length - cosmos.length; ; dataIndex++) {
+        const one = before(dataIndex);
+        if (one === undefined) break;
+        done.feesAtoken += await this.#cosmosTransaction(one);
+      }
       this.#options.signal.throwIfAborted();
       const hash = bytesToHash32(tx.hash());
       const result = await this.#transaction(tx, block, done.gasUsed);
@@ -193,7 +210,30 @@ export class BlockAudit {
       ]);
       if (difference !== undefined) return { difference };
     }
+    for (const one of cosmos) done.feesAtoken += await this.#cosmosTransaction(one);
     return { executed: done };
+  }
+
+  /**
+   * A Cosmos transaction is no program of the EVM: what the journal says that it moved is moved
+   * here, too, and the state root tells whether that was all.
+   */
+  async #cosmosTransaction({ from, changes, cosmos }: JournaledTransaction): Promise<bigint> {
+    const sender = toLibraryAddress(from);
+    const account = (await this.#state.getAccount(sender)) ?? new Account();
+    account.nonce += 1n;
+    await this.#state.putAccount(sender, account);
+    for (const change of changes) {
+      if (!change.effective) continue;
+      if (change.from !== undefined) {
+        await this.#state.move(toLibraryAddress(change.from), -change.amountAtoken);
+      }
+      if (change.to !== undefined) {
+        await this.#state.move(toLibraryAddress(change.to), change.amountAtoken);
+      }
+    }
+    await this.#state.takeChanges(toLibraryAddress);
+    return cosmos?.feeAtoken ?? 0n;
   }
 
   /** Accounts that transactions name, in a few requests instead of one each. */

@@ -112,7 +112,11 @@ function planLines(plan: RecoveryPlan, result: RecoveryResult | undefined): stri
     ...shorten(addresses.map(({ index, address }) => `  ${index} ${toChecksumAddress(address)}`)),
     ...wallets.flatMap((wallet) => walletLines(wallet, verb)),
     `${verb}: events go on behind ${plan.eventSeq} in epoch ${plan.epoch}`,
-    ...(result?.frozen ?? []).map((id) => `frozen: ${id} may be one of these payments`),
+    ...shorten(
+      (result?.frozen ?? []).map(
+        (id) => `frozen: ${id} may be one of these payments, or was cancelled behind the backup`,
+      ),
+    ),
     result === undefined
       ? "Nothing was changed. To carry it out: causeway recover --apply"
       : "The ledger is open again.",

@@ -12,12 +12,15 @@ import { CliError } from "../errors.js";
 import { type HomePaths, homePaths, isKitHome, isNodeHome } from "../home/home.js";
 import { lockHome } from "../home/home-lock.js";
 import { kitNodes } from "../home/kit-nodes.js";
+import { withEvm } from "../home/evm-choice.js";
 
 /** What the command line says. */
 export interface StartOptions {
   readonly home: string;
   /** The text of the flag; undefined takes the ports as the home's files name them. */
   readonly portOffset: string | undefined;
+  /** Which EVM executes blocks; undefined: as the settings say. */
+  readonly evm: string | undefined;
   /** One line for people; standard output belongs to the log. */
   readonly warn: (line: string) => void;
 }
@@ -51,15 +54,20 @@ export async function runStart(options: StartOptions): Promise<never> {
   const { NODE_PROCESS } = await import("../../node/compose/process.js");
   const { portOffset } = options;
   const ports = portOffset === undefined ? [] : ["--port-offset", portOffset];
-  runProcess(nodeOf(paths, NODE_PROCESS), ["--home", paths.home, ...ports]);
+  runProcess(nodeOf(paths, NODE_PROCESS, options.evm), ["--home", paths.home, ...ports]);
   return new Promise<never>(() => undefined);
 }
 
 /** The node; a kit's home is locked against its kit as long as it runs. */
-function nodeOf(paths: HomePaths, node: ProcessDefinition): ProcessDefinition {
+function nodeOf(
+  paths: HomePaths,
+  node: ProcessDefinition,
+  evm: string | undefined,
+): ProcessDefinition {
   return {
     name: node.name,
-    async start(context: ProcessContext): Promise<readonly Service[]> {
+    async start(given: ProcessContext): Promise<readonly Service[]> {
+      const context = { ...given, env: withEvm(given.env, evm) };
       const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
       try {
         const services = await node.start(context);

@@ -24,7 +24,7 @@ async function kitStatus(context: CommandContext): Promise<number> {
   try {
     const probe = { endpoints, evm, clock: systemClock };
     const status = await readKitStatus(probe, context.signal);
-    const ready = status.parts.every((part) => part.ready);
+    const ready = status.parts.every((part) => part.ready || part.isDispensable === true);
     if (context.json) printJson(context, { ready, ...status });
     else {
       context.print(formatStatusLine({ ...status, parts: [] }));

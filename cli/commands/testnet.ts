@@ -80,9 +80,10 @@ function describeTestnet(testnet: Testnet): readonly string[] {
   return [
     `A network is written: ${out} (validators: ${validators}, full nodes: ${others})`,
     ...nodes.map(({ name, nodeId, portOffset }) => {
-      const { p2p, cometRpc, jsonRpc, webSocket, metrics } = nodePorts(portOffset);
+      const { p2p, cometRpc, jsonRpc, webSocket, metrics, rest, grpc } = nodePorts(portOffset);
       const ports = `p2p ${p2p}, rpc ${cometRpc}, evm ${jsonRpc} and ${webSocket}`;
-      return `  ${name.padEnd(8)} ${nodeId}  ${ports}, metrics ${metrics}`;
+      const more = `rest ${rest}, grpc ${grpc}, metrics ${metrics}`;
+      return `  ${name.padEnd(8)} ${nodeId}  ${ports}, ${more}`;
     }),
     `  faucet   ${toChecksumAddress(faucetAddress)}, key in ${faucetKeyFile}`,
     `Start each with: npm run causeway -- start --home ${nodes[0]?.home ?? out}`,

@@ -95,7 +95,6 @@ const CANCEL_SENTENCES: Readonly<Record<CancelOutcome, string>> = {
   done: "it is cancelled, or will be unless its payment is mined first",
   mined: "its payment is mined",
   ended: "it has ended without payment",
-  frozen: "it is frozen: look at `withdrawals release` first",
   unknown: "no withdrawal has this id",
 };
 

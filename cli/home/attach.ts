@@ -17,6 +17,7 @@ import {
   environmentName,
 } from "../../runtime/config/config.js";
 import { InvalidValueError } from "../../runtime/config/config-values.js";
+import { explorerConfig } from "../../explorer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
 import { type ChainOrigin, readChainOrigin } from "./chain-origin.js";
@@ -118,12 +119,16 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
   const { name: sidecar } = sidecarConfig;
   const { name: watcher } = watcherConfigFile;
   const { name: worker } = workerConfigFile;
+  const { name: explorer } = explorerConfig;
   const node = plan.kind === "remote" ? plan.node : undefined;
   const seeds = plan.kind === "joined" ? plan.seeds?.join(",") : undefined;
   const values: readonly (readonly [string, string, string | undefined])[] = [
     [sidecar, "network", network],
     [watcher, "chain.network", network],
     [worker, "chain.network", network],
+    [explorer, "network", network],
+    [explorer, "node.url", node?.url],
+    [explorer, "node.ws-url", node?.wsUrl],
     [sidecar, "node.url", node?.url],
     [sidecar, "node.ws-url", node?.wsUrl],
     [watcher, "node.json-rpc-url", node?.url],

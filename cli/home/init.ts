@@ -12,6 +12,7 @@ import { type Address } from "../../chain/address.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { NetworkName } from "../../chain/networks.js";
+import { explorerConfig } from "../../explorer/config.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import { encodeKillSwitch } from "../../ledger/policy/kill-switch-file.js";
 import { SWITCH_UNTOUCHED } from "../../ledger/policy/kill-switch-level.js";
@@ -221,10 +222,16 @@ function attachedSettings(
   // Addresses that are given out from now on have no past: the chain's is not read.
   const watcher = { chain: { network }, node: watcherNode, watcher: { "start-height": "head" } };
   const worker = { chain: { network }, node: workerNode };
+  // Where somebody's consensus RPC is, its owner says. Until then the JSON-RPC refuses such questions:
+  // better than asking whatever node of another chain may listen on this machine.
+  const explorerNode =
+    node === undefined ? {} : { url: node.url, "ws-url": node.wsUrl, "consensus-url": node.url };
+  const explorer = { "": { network }, node: explorerNode };
   return [
     [sidecarConfig.name, renderToml(sidecarConfig, sidecar, offset)],
     [watcherConfigFile.name, renderToml(watcherConfigFile, watcher, offset)],
     [workerConfigFile.name, renderToml(workerConfigFile, worker, offset)],
+    [explorerConfig.name, renderToml(explorerConfig, explorer, offset)],
   ];
 }
 

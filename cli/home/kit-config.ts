@@ -1,6 +1,7 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { explorerConfig } from "../../explorer/config.js";
 import {
   ConfigError,
   type ConfigFault,
@@ -21,6 +22,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   sidecarConfig,
   watcherConfigFile,
   workerConfigFile,
+  explorerConfig,
 ];
 
 /** Every settings file of a home, in the order in which they are written. */
@@ -36,10 +38,16 @@ export interface KitEndpoints {
   /** Of the kit's own node; undefined where somebody else's is used. */
   readonly cometRpcUrl: string | undefined;
   readonly metricsUrl: string | undefined;
+  /** Undefined where it is somebody else's node, or not served. */
+  readonly restUrl: string | undefined;
+  /** host:port, as gRPC's clients want it. */
+  readonly grpcAddress: string | undefined;
   readonly sidecarOnlineUrl: string;
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
   readonly withdrawalUrl: string;
+  /** Undefined where no explorer is started. */
+  readonly explorerUrl: string | undefined;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
@@ -61,10 +69,13 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   metrics: "the node's metrics",
   jsonRpc: "the node's JSON-RPC",
   webSocket: "the node's WebSocket",
+  rest: "the node's REST interface",
+  grpc: "the node's gRPC",
   sidecarOnline: "the sidecar (online)",
   sidecarOffline: "the sidecar (offline)",
   depositApi: "the deposit API",
   withdrawalApi: "the withdrawal API",
+  explorer: "the explorer",
 };
 
 /** A place that some setting tells to listen on. */
@@ -88,10 +99,11 @@ interface KitConfigSources {
  * Reads and checks the settings of every process.
  * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
  *   somebody else's node is used
+ *   `hasExplorer` false leaves the explorer's port to others
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
-  sources: KitConfigSources & { readonly validators?: number },
+  sources: KitConfigSources & { readonly validators?: number; readonly hasExplorer?: boolean },
 ): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
@@ -115,13 +127,22 @@ export function loadKitConfig(
   const sidecar = read(sources, sidecarConfig);
   const watcher = read(sources, watcherConfigFile);
   const worker = read(sources, workerConfigFile);
+  const isExplored = sources.hasExplorer !== false;
+  if (isExplored) read(sources, explorerConfig);
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
-  const ours = endpointsOf(listeners, nodes);
-  const somebodys = { jsonRpcUrl, webSocketUrl, cometRpcUrl: undefined, metricsUrl: undefined };
+  const ours = endpointsOf(listeners, nodes, isExplored);
+  const somebodys = {
+    jsonRpcUrl,
+    webSocketUrl,
+    cometRpcUrl: undefined,
+    metricsUrl: undefined,
+    restUrl: undefined,
+    grpcAddress: undefined,
+  };
   return {
     nodes,
     nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
@@ -163,6 +184,8 @@ function listenersOf(
   const listeners: Listener[] = [];
   for (const [section, fields] of Object.entries(file.sections)) {
     for (const [key, { defaultValue }] of Object.entries(fields)) {
+      // What is switched off listens nowhere.
+      if (values[section]?.["enable"] === false) continue;
       const address = values[section]?.[key];
       if (!isListenAddress(address) || !isListenAddress(defaultValue)) continue;
       const name = portNameOf(defaultValue.port);
@@ -183,7 +206,11 @@ export function callableHost(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]): KitEndpoints {
+function endpointsOf(
+  listeners: readonly Listener[],
+  nodes: readonly KitNode[],
+  isExplored: boolean,
+): KitEndpoints {
   // Without a node's name the first one's: it serves the kit's ports.
   const url = (name: PortName, scheme = "http", node?: string): string => {
     const found = listeners.find(
@@ -192,15 +219,19 @@ function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]):
     const { host, port } = found ?? { host: "127.0.0.1", port: DEFAULT_PORTS[name] };
     return formatListenAddress({ host: callableHost(host), port }, `${scheme}://`);
   };
+  const isServed = (name: PortName) => listeners.some((listener) => listener.name === name);
   return {
     jsonRpcUrl: url("jsonRpc"),
     webSocketUrl: url("webSocket", "ws"),
     cometRpcUrl: url("cometRpc"),
     metricsUrl: url("metrics"),
+    restUrl: isServed("rest") ? url("rest") : undefined,
+    grpcAddress: isServed("grpc") ? url("grpc").slice("http://".length) : undefined,
     sidecarOnlineUrl: url("sidecarOnline"),
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
+    explorerUrl: isExplored ? url("explorer") : undefined,
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

@@ -34,17 +34,21 @@ export interface NodePorts {
   readonly metrics: number;
   readonly jsonRpc: number;
   readonly webSocket: number;
+  readonly rest: number;
+  readonly grpc: number;
 }
 
 /** Ports of a node that was written with an offset. */
 export function nodePorts(portOffset: number): NodePorts {
-  const { p2p, cometRpc, metrics, jsonRpc, webSocket } = DEFAULT_PORTS;
+  const { p2p, cometRpc, metrics, jsonRpc, webSocket, rest, grpc } = DEFAULT_PORTS;
   return {
     p2p: p2p + portOffset,
     cometRpc: cometRpc + portOffset,
     metrics: metrics + portOffset,
     jsonRpc: jsonRpc + portOffset,
     webSocket: webSocket + portOffset,
+    rest: rest + portOffset,
+    grpc: grpc + portOffset,
   };
 }
 

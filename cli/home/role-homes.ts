@@ -82,6 +82,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("data/priv_validator_state.json"),
   ],
   sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
+  explorer: [TOKENS, copyOf("config/explorer.toml")],
   "deposit-watcher": [
     GENESIS,
     TOKENS,
@@ -122,6 +123,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/sidecar.toml"),
     copyOf("config/watcher.toml"),
     copyOf("config/worker.toml"),
+    copyOf("config/explorer.toml"),
     POLICY,
     KILL_SWITCH,
   ],

@@ -33,6 +33,8 @@ export interface WitnessBlock {
 /** Reads of the node. All throw NodeFault and RpcError. */
 export interface NodeWitness {
   block(index: number): Promise<WitnessBlock>;
+  /** Those of some transactions that the node says are in a block, of whichever kind they are. */
+  included(hashes: readonly string[], index: number): Promise<readonly string[]>;
   /** Balances in the order of the checks; undefined for what a node cannot be asked. */
   balances(checks: readonly BalanceCheck[]): Promise<(bigint | undefined)[]>;
   close(): void;
@@ -59,6 +61,19 @@ export function createNodeWitness(options: {
     async block(index) {
       const params = [toQuantity(index), true];
       return parseBlock(await again(() => rpc.request("eth_getBlockByNumber", params, { signal })));
+    },
+    async included(hashes, index) {
+      const calls = hashes.map((hash) => ({
+        method: "causeway_getTransactionStatus",
+        params: [hash],
+      }));
+      const outcomes = await again(() => rpc.batch(calls, { signal }));
+      return hashes.filter((_, position) => {
+        const outcome = outcomes[position];
+        if (outcome?.ok !== true) return false;
+        const status = readObject(outcome.result, "status");
+        return status["status"] === "included" && status["height"] === toQuantity(index);
+      });
     },
     async balances(checks) {
       const calls = checks.map(callOf);

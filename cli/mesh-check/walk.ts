@@ -152,13 +152,30 @@ class Walk {
     const { client, witness, faults } = this.options;
     try {
       const [raw, seen] = await Promise.all([client.block(index), witness?.block(index)]);
-      return { index, raw, witness: seen };
+      return { index, raw, witness: await this.withCosmos(index, raw, seen) };
     } catch (error) {
       const isRefused = error instanceof DataApiError && !error.retriable;
       if (!isRefused && !isBadAnswer(error)) throw error;
       faults.add({ code: "BLOCK_UNREADABLE", blockIndex: index, message: error.message });
       return undefined;
     }
+  }
+
+  /**
+   * The node's block shows EVM transactions alone: of what the server has behind them, the node is
+   * asked by hash. The last one may be the block-level one, whose id is the block's.
+   */
+  private async withCosmos(
+    index: number,
+    raw: unknown,
+    seen: WitnessBlock | undefined,
+  ): Promise<WitnessBlock | undefined> {
+    if (seen === undefined || this.options.witness === undefined) return seen;
+    const more = hashesOf(raw).slice(seen.transactionHashes.length);
+    const asked = more.filter((hash) => hash !== seen.hash).slice(0, MAX_ASKED);
+    if (asked.length === 0) return seen;
+    const found = await this.options.witness.included(asked, index);
+    return { ...seen, transactionHashes: [...seen.transactionHashes, ...found] };
   }
 
   /** The block by the rules and as child of the last one; undefined when it cannot be read. */
@@ -311,4 +328,20 @@ class Walk {
 
 function isBadAnswer(error: unknown): error is NodeFault {
   return error instanceof NodeFault && error.code === "BAD_ANSWER";
+}
+
+/** Transactions of one block that the node is asked for by hash, at most. */
+const MAX_ASKED = 1_000;
+
+/** Hashes of an answer that nobody has checked yet, as far as they can be read. */
+function hashesOf(raw: unknown): string[] {
+  const field = (value: unknown, name: string): unknown =>
+    typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+  const block = field(raw, "block") ?? raw;
+  const transactions = field(block, "transactions");
+  if (!Array.isArray(transactions)) return [];
+  return transactions.map((one: unknown) => {
+    const hash = field(field(one, "transaction_identifier"), "hash");
+    return typeof hash === "string" ? hash : "";
+  });
 }

@@ -144,10 +144,10 @@ export async function checkParts(
   const evm = context.createEvm(config.endpoints.jsonRpcUrl);
   const probe = { endpoints: config.endpoints, evm, clock: context.clock };
   const status = await readKitStatus(probe, context.signal);
-  const findings = status.parts.map(({ part, ready, reason, url }) =>
+  const findings = status.parts.map(({ part, ready, reason, url, isDispensable }) =>
     ready
       ? finding(part, "pass", `ready at ${url}`)
-      : finding(part, "fail", reason, remedyOf(part, config)),
+      : finding(part, isDispensable === true ? "warn" : "fail", reason, remedyOf(part, config)),
   );
   findings.push(checkBlockAge(status.blockAgeSeconds));
   const lag = status.watcherLagBlocks;

@@ -21,6 +21,8 @@ export interface HttpQuestion {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
+  /** Longest answer that is read; some megabytes where nothing is said. */
+  readonly maxAnswerBytes?: number;
 }
 
 /**
@@ -54,7 +56,7 @@ export async function httpRequest(
 /** Sends the question and collects the answer, as far as it may be long. */
 function exchange(url: URL, question: HttpQuestion, signal: AbortSignal): Promise<HttpAnswer> {
   const transport = url.protocol === "https:" ? https : http;
-  const { method = "GET", headers = {}, body } = question;
+  const { method = "GET", headers = {}, body, maxAnswerBytes = MAX_ANSWER_BYTES } = question;
   return new Promise((resolve, reject) => {
     // A connection of its own: one kept from before may be gone, and a POST is not sent twice.
     const options = { method, headers, signal, agent: false };
@@ -65,7 +67,7 @@ function exchange(url: URL, question: HttpQuestion, signal: AbortSignal): Promis
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk);
         sizeBytes += chunk.length;
-        if (sizeBytes > MAX_ANSWER_BYTES) request.destroy(new Error("the answer is too long"));
+        if (sizeBytes > maxAnswerBytes) request.destroy(new Error("the answer is too long"));
       });
       response.on("end", () => {
         resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") });

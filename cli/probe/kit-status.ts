@@ -13,6 +13,8 @@ export interface PartStatus {
   readonly ready: boolean;
   /** Why not, one sentence; "" when ready. */
   readonly reason: string;
+  /** True where the kit is well without it. */
+  readonly isDispensable?: boolean;
 }
 
 /** A snapshot of the whole kit; a part that does not answer leaves its figures undefined. */
@@ -99,16 +101,19 @@ export function parseWalletFigures(text: string): readonly WalletFigures[] {
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
-  const [node, others, online, offline, deposit, withdrawal, watcher, worker] = await Promise.all([
-    readNode(probe, signal),
-    Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
-    probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
-    probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
-    probePart("deposit-watcher", endpoints.depositUrl, signal),
-    probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
-    readMetrics(endpoints.depositUrl, signal),
-    readMetrics(endpoints.withdrawalUrl, signal),
-  ]);
+  const { explorerUrl } = endpoints;
+  const [node, others, online, offline, deposit, withdrawal, explorer, watcher, worker] =
+    await Promise.all([
+      readNode(probe, signal),
+      Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
+      probePart("sidecar-online", endpoints.sidecarOnlineUrl, signal),
+      probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
+      probePart("deposit-watcher", endpoints.depositUrl, signal),
+      probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
+      explorerUrl === undefined ? [] : probeDispensable([["explorer", explorerUrl]], signal),
+      readMetrics(endpoints.depositUrl, signal),
+      readMetrics(endpoints.withdrawalUrl, signal),
+    ]);
   return {
     height: node.height,
     blockAgeSeconds: node.blockAgeSeconds,
@@ -116,7 +121,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
     wallets: parseWalletFigures(worker),
-    parts: [node.part, ...others, online, offline, deposit, withdrawal],
+    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...explorer],
   };
 }
 
@@ -160,6 +165,19 @@ async function probePart(part: string, url: string, signal: AbortSignal): Promis
     signal.throwIfAborted();
     return { part, url, ready: false, reason: sentenceOf(error) };
   }
+}
+
+/** Parts that people look at, and that nothing depends on. */
+function probeDispensable(
+  parts: readonly (readonly [part: string, url: string])[],
+  signal: AbortSignal,
+): Promise<PartStatus[]> {
+  return Promise.all(
+    parts.map(async ([part, url]) => ({
+      ...(await probePart(part, url, signal)),
+      isDispensable: true,
+    })),
+  );
 }
 
 function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { type ConfigFault, MAX_PORT_OFFSET } from "../../runtime/config/config.js";
 import { CliError } from "../errors.js";
 import type { ChainFlags } from "../home/attach.js";
+import { EVM_CHOICES } from "../home/evm-choice.js";
 import { MAX_KIT_VALIDATORS } from "../home/kit-nodes.js";
 
 /** What the reader asked for. */
@@ -13,10 +14,14 @@ export interface KitArguments {
   readonly once: boolean;
   /** Start without doing the main job. */
   readonly noDemo: boolean;
+  /** Start without the explorer. */
+  readonly noExplorer: boolean;
   /** Block interval of a chain that is made now. */
   readonly blockIntervalMs: number | undefined;
   /** Validators of a chain that is made now; an existing chain keeps its own. */
   readonly validators: number | undefined;
+  /** Which EVM executes blocks; undefined: as the settings say. */
+  readonly evm: string | undefined;
   /** A chain that exists; all undefined means one of the home's own. */
   readonly chain: ChainFlags;
   readonly help: boolean;
@@ -33,8 +38,10 @@ is paid. The next start continues the same chain and the same ledger.
   --port-offset N        add N to every port, for kits side by side
   --once                 do the main job, check it against chain and ledger, then end
   --no-demo              only start
+  --no-explorer          start without the explorer
   --block-interval-ms N  time between blocks of a new chain (default 2000)
   --validators N         validators of a new chain, each a node process (default 1)
+  --evm ENGINE           which EVM executes blocks: causeway, or ethereumjs as a second opinion
   --help                 show this text
 
 On a chain that exists (no faucet, no main job; the home remembers it from its first start on):
@@ -57,6 +64,7 @@ const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
   "port-offset": "string",
   "block-interval-ms": "string",
   validators: "string",
+  evm: "string",
   network: "string",
   genesis: "string",
   seeds: "string",
@@ -64,6 +72,7 @@ const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
   "node-ws-url": "string",
   once: "boolean",
   "no-demo": "boolean",
+  "no-explorer": "boolean",
   help: "boolean",
 };
 
@@ -89,6 +98,10 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
   const once = given.has("once");
   const noDemo = given.has("no-demo");
   if (once && noDemo) faults.push(flagFault("--once", "beside --no-demo", "one of the two"));
+  const evm = EVM_CHOICES.find((name) => name === given.get("evm"));
+  if (given.has("evm") && evm === undefined) {
+    faults.push(flagFault("--evm", given.get("evm") ?? "", EVM_CHOICES.join(" or ")));
+  }
   const chain = {
     network: given.get("network"),
     genesis: given.get("genesis"),
@@ -101,8 +114,10 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
     portOffset: whole("port-offset", { min: 0, max: MAX_PORT_OFFSET }),
     once,
     noDemo,
+    noExplorer: given.has("no-explorer"),
     blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_MS),
     validators: whole("validators", { min: 1, max: MAX_KIT_VALIDATORS }),
+    evm,
     chain,
     help: given.has("help"),
   };

@@ -1,4 +1,5 @@
 /** The life of `npm start`, from the lock of the home to the last process gone. */
+import { withEvm } from "../home/evm-choice.js";
 import { setMaxListeners } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -86,7 +87,7 @@ export async function runKitProcess(
     context.print(`Causeway, home ${paths.home}`);
     await createHomeFolders(paths);
     const lock = await lockHome(paths.lock, paths.home);
-    const env = planEnvironment(plan, context.env);
+    const env = withEvm(planEnvironment(plan, context.env), args.evm);
     try {
       return await new KitRun(args, plan, paths, { ...context, env }, lock.tookOver).run();
     } finally {
@@ -130,6 +131,7 @@ function checkSettings(
       env: plan === undefined ? env : planEnvironment(plan, env),
       portOffset,
       validators: plan?.kind === "remote" ? 0 : validators,
+      hasExplorer: !args.noExplorer,
     }),
   );
   faults.push(...homeFileFaults(paths));
@@ -210,6 +212,7 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
+      without: new Set(this.args.noExplorer ? ["explorer"] : []),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
     });
@@ -234,7 +237,13 @@ class KitRun {
     const { paths, portOffset, context } = this;
     const { signal } = this.ending;
     const validators = this.plan.kind === "remote" ? 0 : this.args.validators;
-    const config = loadKitConfig({ home: paths.home, env: context.env, portOffset, validators });
+    const config = loadKitConfig({
+      home: paths.home,
+      env: context.env,
+      portOffset,
+      validators,
+      hasExplorer: !this.args.noExplorer,
+    });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {
       hadOrphans = true;

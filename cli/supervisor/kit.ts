@@ -28,6 +28,7 @@ const SCRIPTS = {
   "sidecar-offline": "../../sidecar/main-offline.js",
   "deposit-watcher": "../../deposit-watcher/main.js",
   "withdrawal-worker": "../../withdrawal-worker/main.js",
+  explorer: "../../explorer/main.js",
 } as const;
 
 /** A process of the kit. */
@@ -42,7 +43,11 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
   { parts: ["withdrawal-worker"], stopMs: 1_200 },
+  { parts: ["explorer"], stopMs: 600 },
 ];
+
+/** Parts without which the kit goes on: nothing of the exchange depends on them. */
+const DISPENSABLE: ReadonlySet<KitPart> = new Set(["explorer"]);
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
 const READY_TIMEOUT_MS = 90_000;
@@ -61,6 +66,8 @@ export interface KitOptions {
   readonly signal: AbortSignal;
   /** True where a start waits for somebody else's node as long as that takes. */
   readonly isPatient: boolean;
+  /** Parts that are not started. */
+  readonly without?: ReadonlySet<KitPart>;
   /** One line of progress. */
   readonly print: (line: string) => void;
   /** Called once when the kit cannot go on; it has to be stopped then. */
@@ -91,6 +98,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "sidecar-offline": locate("sidecar-offline"),
     "deposit-watcher": locate("deposit-watcher"),
     "withdrawal-worker": locate("withdrawal-worker"),
+    explorer: locate("explorer"),
   };
 }
 
@@ -104,6 +112,10 @@ export function createKit(options: KitOptions): Kit {
   return new KitRun(options);
 }
 
+function isDispensable(name: string): boolean {
+  return [...DISPENSABLE].some((part) => part === name);
+}
+
 class KitRun implements Kit {
   private postgres: SupervisedPostgres | undefined;
   private readonly stages: { stopMs: number; processes: SupervisedProcess[] }[] = [];
@@ -112,19 +124,27 @@ class KitRun implements Kit {
   constructor(private readonly options: KitOptions) {}
 
   async start(): Promise<void> {
-    const { env, signal } = this.options;
+    const { env, signal, without } = this.options;
     if (usesEmbeddedPostgres(env)) {
       await this.step("postgres", () => this.startPostgres());
     }
     for (const { parts, stopMs } of STAGES) {
       signal.throwIfAborted();
-      const processes = parts.flatMap((part) =>
-        part === "node" ? this.createNodes() : [this.createProcess(part)],
-      );
+      const processes = parts
+        .filter((part) => without?.has(part) !== true)
+        .flatMap((part) => (part === "node" ? this.createNodes() : [this.createProcess(part)]));
       this.stages.push({ stopMs, processes });
-      await Promise.all(
-        processes.map((process) => this.step(process.name, () => process.start({ signal }))),
-      );
+      await Promise.all(processes.map((process) => this.startProcess(process)));
+    }
+  }
+
+  /** Without a dispensable part the kit goes on; it has been told why by then. */
+  private async startProcess(process: SupervisedProcess): Promise<void> {
+    const { signal } = this.options;
+    try {
+      await this.step(process.name, () => process.start({ signal }));
+    } catch (error) {
+      if (signal.aborted || !isDispensable(process.name)) throw error;
     }
   }
 
@@ -196,14 +216,14 @@ class KitRun implements Kit {
       { name, script: scripts[part], flags, args, env, readyTimeoutMs },
       {
         log: createLogFile(paths.logs, name),
-        events: this.events(),
+        events: this.events(part),
         clock,
         ...(restartDelays === undefined ? {} : { delays: restartDelays }),
       },
     );
   }
 
-  private events(): ProcessEvents {
+  private events(part: KitPart): ProcessEvents {
     const { guardian, children, print, onFatal } = this.options;
     return {
       spawned: (name, pid) => {
@@ -218,7 +238,9 @@ class KitRun implements Kit {
         if (!this.isStopping) print(`  ${name}: ${reason}; starting it again`);
       },
       gaveUp: (error) => {
-        if (!this.isStopping) onFatal(error);
+        if (this.isStopping) return;
+        if (isDispensable(part)) print(`  ${error.message} The kit goes on without it.`);
+        else onFatal(error);
       },
     };
   }

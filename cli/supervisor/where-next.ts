@@ -12,7 +12,7 @@ export function whereToLookNext(
   endpoints: KitEndpoints,
   hotWallet: Address | undefined,
 ): readonly string[] {
-  const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl } = endpoints;
+  const { jsonRpcUrl, depositUrl, cometRpcUrl, metricsUrl, restUrl, grpcAddress } = endpoints;
   const ownNode =
     cometRpcUrl === undefined
       ? []
@@ -24,12 +24,19 @@ export function whereToLookNext(
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
+  const explorer =
+    endpoints.explorerUrl === undefined ? [] : [`  explorer          ${endpoints.explorerUrl}`];
   return [
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
     ...ownNode,
+    ...(restUrl === undefined
+      ? []
+      : [`  REST              ${restUrl}   routes ${restUrl}/swagger`]),
+    ...(grpcAddress === undefined ? [] : [`  gRPC              ${grpcAddress}`]),
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
+    ...explorer,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,

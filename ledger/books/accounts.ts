@@ -74,6 +74,9 @@ export function parseCustomerId(text: unknown): CustomerId {
  */
 export const UNASSIGNED = "causeway:unassigned" as CustomerId;
 
+/** Stands in the tree of liabilities for coins in suspense; no customer is called so. */
+export const SUSPENSE_HOLDER = "causeway:suspense" as CustomerId;
+
 /** What the customer may withdraw. */
 export function customerAccount(customerId: CustomerId): AccountCode {
   return `liability:customer:${customerId}` as AccountCode;

@@ -5,7 +5,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
-import { SUSPENSE } from "./accounts.js";
+import { SUSPENSE, SUSPENSE_HOLDER } from "./accounts.js";
 
 /** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
 export interface Liability {
@@ -29,9 +29,6 @@ export interface LiabilityBooks {
   readonly liabilities: readonly Liability[];
   readonly addresses: readonly OwnAddress[];
 }
-
-/** Stands in the tree of liabilities for coins in suspense. */
-export const SUSPENSE_HOLDER = "causeway:suspense";
 
 /**
  * Reads liabilities and addresses in one look. Entries without a block only move coins between a
@@ -66,7 +63,8 @@ export function readLiabilities(
 async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> {
   const rows = await tx.query<{ asset: string; holder: string; units: string }>(
     `SELECT asset, holder, sum(units)::text AS units FROM (
-       SELECT p.asset, regexp_replace(side.account, '^liability:(customer:|held:)?', '') AS holder,
+       SELECT p.asset, CASE WHEN side.account = $2 THEN $3 ELSE
+                regexp_replace(side.account, '^liability:(customer|held):', '') END AS holder,
               side.units
          FROM posting p JOIN journal_entry e ON e.id = p.journal_id
         CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
@@ -78,11 +76,10 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
        SELECT asset, customer_id, amount_units FROM deposit
         WHERE status IN ('detected', 'held') AND height <= $1) AS owed
       GROUP BY asset, holder HAVING sum(units) <> 0 ORDER BY asset, holder`,
-    [height],
+    // Whole account codes are compared: a customer may be called "suspense".
+    [height, SUSPENSE, SUSPENSE_HOLDER],
   );
-  const suspense = SUSPENSE.replace("liability:", "");
-  return rows.map(({ asset, holder, units }) => {
-    const customerId = holder === suspense ? SUSPENSE_HOLDER : holder;
+  return rows.map(({ asset, holder: customerId, units }) => {
     const owed = storedAtoken(units);
     if (owed < 0n) {
       const message = `the books owe ${owed} units of ${asset} to ${customerId} at block ${height}`;

@@ -3,6 +3,7 @@
  * it, and what they said at its end, read apart from the movements and held against them.
  */
 import assert from "node:assert/strict";
+import { sleep } from "../../runtime/process/task.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { storedAtoken, storedInteger, storedTime } from "../stored-values.js";
@@ -62,16 +63,21 @@ export interface Statement {
 /** Movements of one statement: more are several statements. */
 export const MAX_MOVEMENTS = 100_000;
 
+/** Pause between two looks at whether entries are still being written. */
+const LOOK_PAUSE_MS = 20;
+
 /**
- * Reads a statement from one moment of the database.
- * @throws UNKNOWN_CUSTOMER, STATEMENT_TOO_LONG
+ * Reads a statement from one moment of the database, behind all entries of its time.
+ * @throws UNKNOWN_CUSTOMER, STATEMENT_TOO_LONG; the signal's reason
  */
-export function readStatement(
+export async function readStatement(
   database: SqlDatabase,
   customerId: CustomerId,
   period: { readonly from: Date; readonly to: Date },
+  options: { readonly signal: AbortSignal },
 ): Promise<Statement> {
   const { from, to } = period;
+  await behindWriters(database, options);
   return database.transaction(async (tx) => {
     await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     const known = await tx.query<{ ledger_id: string }>(
@@ -100,6 +106,31 @@ export function readStatement(
       ),
     };
   });
+}
+
+/**
+ * Waits until whoever writes entries at this moment has committed or given up: such an entry has a time
+ * before now, and nobody sees it yet. Entries of others come later, and are of a later time.
+ */
+async function behindWriters(
+  sql: Sql,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
+  const writers = async () => {
+    const rows = await sql.query<{ writer: string }>(
+      `SELECT virtualtransaction AS writer FROM pg_locks
+        WHERE locktype = 'relation' AND relation = 'journal_entry'::regclass AND granted
+          AND mode = 'RowExclusiveLock'
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    );
+    return rows.map(({ writer }) => writer);
+  };
+  let open = new Set(await writers());
+  while (open.size > 0) {
+    await sleep(LOOK_PAUSE_MS, { signal });
+    const present = await writers();
+    open = new Set(present.filter((writer) => open.has(writer)));
+  }
 }
 
 const NOTHING: CustomerUnits = { availableUnits: 0n, heldUnits: 0n };

@@ -9,6 +9,7 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   SUSPENSE,
+  SUSPENSE_HOLDER,
   UNASSIGNED,
   walletAccount,
 } from "../books/accounts.js";
@@ -215,8 +216,8 @@ function evidence(hash: Hash32, address: string | undefined): string {
 }
 
 async function addCustomer(tx: Sql, customerId: CustomerId): Promise<void> {
-  if (customerId === UNASSIGNED) {
-    throw new LedgerError("INVALID_DECISION", `${UNASSIGNED} stands for nobody`);
+  if (customerId === UNASSIGNED || customerId === SUSPENSE_HOLDER) {
+    throw new LedgerError("INVALID_DECISION", `${customerId} stands for nobody`);
   }
   await tx.query(`INSERT INTO customer (id) VALUES ($1) ON CONFLICT DO NOTHING`, [customerId]);
 }

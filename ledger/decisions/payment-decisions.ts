@@ -18,6 +18,7 @@ import { hashPolicy, PERMISSIVE_POLICY } from "../policy/policy.js";
 import { lockPayment, type RecoveredPayment } from "../recovery/recovered-payments.js";
 import { storedAtoken } from "../stored-values.js";
 import { earnedFeePostings } from "../withdrawals/holds.js";
+import { endIfCancelled } from "../withdrawals/endings.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { endingKey, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
@@ -194,7 +195,8 @@ export async function payWithdrawal(tx: Sql, id: WithdrawalId): Promise<NewEvent
     [id],
   );
   const { events } = await stepWithdrawals(tx, "accepted", [{ id }], ["frozen"]);
-  return [...events];
+  // Its customer may have taken the wish back while it was frozen.
+  return [...events, ...(await endIfCancelled(tx, id))];
 }
 
 /** The asset that was paid; tokens that the ledger does not keep books of are in none of them. */

@@ -6,14 +6,9 @@ import { storedAddress, storedAtoken, storedInteger } from "../stored-values.js"
 import { endBeforeSlotInside } from "../withdrawals/endings.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
+import { approvalsAsked, keepApprovals } from "./kept-approvals.js";
 import { countWallet, exceededBefore, isExceeded, walletLimits } from "./limit-counts.js";
-import {
-  approvalsFor,
-  brokenRule,
-  type HashedPolicy,
-  type JudgedRequest,
-  nameLimit,
-} from "./policy.js";
+import { brokenRule, type HashedPolicy, type JudgedRequest, nameLimit } from "./policy.js";
 import {
   type DecisionOutcome,
   type DecisionStage,
@@ -70,6 +65,7 @@ export async function judgeAtSlot(
   ids: readonly WithdrawalId[],
 ): Promise<SlotJudgement> {
   if (ids.length === 0) return { allowed: new Set(), waiting: [], events: [] };
+  await keepApprovals(tx, policy, ids);
   const judged = await judge(tx, policy, await readStored(tx, policy, ids));
   const judgements = await withinWallet(tx, { policy, wallet }, judged);
   const events = await apply(tx, policy, "slot", judgements);
@@ -103,6 +99,7 @@ export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy
         [after, REJUDGED_AT_ONCE, policy.hash],
       );
       const ids = rows.map(({ id }) => toWithdrawalId(id));
+      await keepApprovals(tx, policy, ids);
       const judgements = await judge(tx, policy, await readStored(tx, policy, ids));
       await appendEvents(tx, await apply(tx, policy, "change", judgements));
       return rows.at(-1)?.position;
@@ -132,10 +129,7 @@ function judgeOne(
   found: { readonly isTooNew: boolean; readonly exceeded: string | undefined },
 ): Judgement {
   const { screening } = policy;
-  const asked = approvalsFor(policy, stored);
-  const isReview = screening !== undefined && stored.verdict === "review";
-  const needed = isReview ? Math.max(asked.needed, screening.reviewApprovals) : asked.needed;
-  const { signed } = asked;
+  const { needed, signed } = approvalsAsked(policy, stored);
   const base = { stored, needed, signed };
   const reject = (rule: string): Judgement => {
     return { ...base, outcome: "reject", rule, reason: `rule ${rule} of the policy` };

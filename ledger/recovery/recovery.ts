@@ -19,6 +19,7 @@ import { takeOver } from "../withdrawals/operator-decisions.js";
 import { releaseBehindChain } from "../withdrawals/signing-freeze.js";
 import { createHotWallet } from "../withdrawals/wallet-lease.js";
 import { WAITING_STATUSES } from "../withdrawals/withdrawal-status.js";
+import { type StepResult, stepWithdrawals } from "../withdrawals/withdrawal-steps.js";
 import { toWithdrawalId, type WithdrawalId } from "../withdrawals/withdrawal-id.js";
 import { freezeRecovered } from "./recovered-payments.js";
 import { closeRecovery } from "./ledger-guard.js";
@@ -27,7 +28,10 @@ import type { LostAddress, MinedPayment, RecoveryPlan, WalletPlan } from "./reco
 
 /** What a recovery did beyond its plan. */
 export interface RecoveryResult {
-  /** Waiting withdrawals that one of the recovered payments may have paid: they froze. */
+  /**
+   * All withdrawals that waited: one of the recovered payments may have paid them, or they ended
+   * behind the backup. They froze.
+   */
   readonly frozen: readonly WithdrawalId[];
 }
 
@@ -67,16 +71,31 @@ export async function applyRecovery(
       cancelled.push(...(await recoverWallet(tx, wallet, { epoch: plan.epoch, operator })));
     }
     await closeRecovery(tx, operator);
-    const accepted = await tx.query<{ id: string }>(
+    const rows = await tx.query<{ id: string }>(
       `SELECT id FROM withdrawal
         WHERE phase = 'waiting' AND status = ANY ($1::text[]) ORDER BY position`,
       [WAITING_STATUSES],
     );
-    const ids = accepted.map(({ id }) => toWithdrawalId(id));
-    const { frozen, events } = await freezeRecovered(tx, ids);
-    await appendEvents(tx, [...cancelled, ...events]);
-    return { frozen };
+    const ids = rows.map(({ id }) => toWithdrawalId(id));
+    const paid = await freezeRecovered(tx, ids);
+    const doubtful = await freezeDoubtful(tx, ids);
+    await appendEvents(tx, [...cancelled, ...paid.events, ...doubtful.events]);
+    return { frozen: [...paid.frozen, ...doubtful.moved.keys()] };
   });
+}
+
+/**
+ * What waits in a backup went on behind it: it may have been cancelled or rejected, and its customer
+ * told so. Nothing on the chain shows that, so a person says what is still to be paid.
+ */
+function freezeDoubtful(tx: Sql, ids: readonly WithdrawalId[]): Promise<StepResult> {
+  const steps = ids.map((id) => ({
+    id,
+    reason:
+      "the ledger comes from a backup and has lost whether this was cancelled or rejected: " +
+      `causeway withdrawals release ${id} --not-paid pays it, or, if it was cancelled, ends it`,
+  }));
+  return stepWithdrawals(tx, "frozen", steps, WAITING_STATUSES);
 }
 
 async function assertUnmoved(tx: Sql, plan: RecoveryPlan): Promise<void> {

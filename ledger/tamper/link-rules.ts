@@ -6,8 +6,22 @@
  */
 import { createHash } from "node:crypto";
 
-/** Kinds of rows that are linked. */
-export const LINK_KINDS = ["event", "entry", "deposit", "withdrawal"] as const;
+/** Kinds of rows that are linked: what moved coins, and what allowed it. */
+export const LINK_KINDS = [
+  "event",
+  "entry",
+  "deposit",
+  "withdrawal",
+  "asset",
+  "token_state",
+  "sighting",
+  "activation",
+  "listing",
+  "decision",
+  "approval",
+  "verdict",
+  "kill_switch",
+] as const;
 
 /** One of `LINK_KINDS`. */
 export type LinkKind = (typeof LINK_KINDS)[number];

@@ -11,16 +11,17 @@ import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
 import { storedStatus } from "./withdrawals.js";
 
 /**
- * What became of a wish to cancel: `done`, now or before; `mined` too late; `ended` in another way;
- * `frozen`, so that only an operator decides; `unknown` id.
+ * What became of a wish to cancel: `done`, now or before, or written down for whoever lets it go on;
+ * `mined` too late; `ended` in another way; `unknown` id.
  */
-export type CancelOutcome = "done" | "mined" | "ended" | "frozen" | "unknown";
+export type CancelOutcome = "done" | "mined" | "ended" | "unknown";
 
 /** States in which the nonce is taken and nothing is known to be mined. */
 const OPEN_WITH_SLOT: readonly WithdrawalStatus[] = ["slotted", "signed", "broadcast"];
 
 /**
- * Cancels a withdrawal, or starts to; may be repeated.
+ * Cancels a withdrawal, or starts to; may be repeated. A frozen one stays frozen, because it may be
+ * paid; the wish is kept, so that it is not paid when a person finds that it was not.
  * @throws RECOVERY
  */
 export function cancelWithdrawal(
@@ -39,7 +40,9 @@ export function cancelWithdrawal(
     switch (storedStatus(row.status)) {
       case "pending_approval":
       case "accepted":
-        return (await endUnpaid(tx, { id, reason })) ? "done" : "frozen";
+        // A recovered payment may be its own: then it freezes instead.
+        if (!(await endUnpaid(tx, { id, reason }))) await keepWish(tx, id, reason);
+        return "done";
       case "slotted":
       case "signed":
       case "broadcast":
@@ -53,11 +56,21 @@ export function cancelWithdrawal(
       case "settled":
         return "mined";
       case "frozen":
-        return "frozen";
+        await keepWish(tx, id, reason);
+        return "done";
       default:
         return "ended";
     }
   });
+}
+
+/** The first cause stays, as everywhere. */
+async function keepWish(tx: Sql, id: WithdrawalId, reason: string): Promise<void> {
+  await tx.query(
+    `UPDATE withdrawal SET cancel_cause = 'request', cancel_reason = $2
+      WHERE id = $1 AND status = 'frozen' AND cancel_cause IS NULL`,
+    [id, reason],
+  );
 }
 
 /** A withdrawal whose nonce is to be used up, and why. */

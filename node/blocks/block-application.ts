@@ -3,13 +3,14 @@
  * those of others before they are voted for, and settles what was decided (`decision.ts`).
  */
 import type { Address } from "../../chain/address.js";
+import { type AnyBlockTransaction, isCosmos, isEvm } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
 import { BlockExecution, type ExecutorOptions } from "./block-executor.js";
-import { BlockRoom } from "./block-room.js";
+import { BlockRoom, computeForGas } from "./block-room.js";
 import type { ProposedTransactions } from "./block-pool.js";
 import type { ChainTip, ExecutedDecision } from "./chain-tip.js";
 import { type ConsensusRecords, type DecisionParts, settleDecision } from "./decision.js";
@@ -85,13 +86,27 @@ async function executeProposal(
     const { gasLimit, hash } = transaction.tx;
     const taken = room.take({ gasLimit });
     if (taken === undefined) throw blockInvalid(`transaction ${hash} does not fit`);
-    const outcome = await execution.add(transaction, room.computeLeftNs);
+    const outcome = await addTo(execution, transaction, room.computeLeftNs);
     if (!outcome.included) {
       throw blockInvalid(`transaction ${hash} cannot be executed: ${outcome.reason}`);
     }
-    taken.executed({ gasUsed: outcome.receipt.gasUsed, computeNs: outcome.computeNs });
+    taken.executed(outcome);
   }
   return execution.seal();
+}
+
+/** Executes a transaction of either kind. */
+async function addTo(
+  execution: BlockExecution,
+  transaction: AnyBlockTransaction,
+  computeLeftNs: number,
+) {
+  if (isCosmos(transaction)) return execution.addCosmos(transaction, computeLeftNs);
+  if (!isEvm(transaction)) throw new RangeError("a transaction of no kind");
+  const outcome = await execution.add(transaction, computeLeftNs);
+  if (!outcome.included) return outcome;
+  const { receipt, computeNs } = outcome;
+  return { included: true as const, gasUsed: receipt.gasUsed, computeNs };
 }
 
 async function buildBlock(
@@ -105,21 +120,22 @@ async function buildBlock(
   const selection = parts.pool.takeForBlock({
     ...params,
     maxGas,
+    maxComputeNs: computeForGas(params, maxGas),
     maxBytes,
   });
   // Time spent on transactions that a later block will hold: no more than one of them may take.
   let wastedNs = 0;
   for (let next = selection.next(); next !== undefined; next = selection.next()) {
-    const isTooMuch = wastedNs > params.maxTransactionComputeNs && execution.entersCode(next.tx);
+    const isTooMuch =
+      wastedNs > params.maxTransactionComputeNs && isEvm(next) && execution.entersCode(next.tx);
     if (isTooMuch) {
       selection.skipSender(next.from);
       continue;
     }
     const { computeLeftNs } = selection;
-    const outcome = await execution.add(next, computeLeftNs);
+    const outcome = await addTo(execution, next, computeLeftNs);
     if (outcome.included) {
-      const { computeNs, receipt } = outcome;
-      selection.executed({ gasUsed: receipt.gasUsed, computeNs });
+      selection.executed(outcome);
       continue;
     }
     const { hash } = next.tx;

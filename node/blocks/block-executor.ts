@@ -13,6 +13,12 @@ import {
   hashHeader,
 } from "../../chain/block.js";
 import { dataHashOf } from "../../chain/consensus/consensus-block.js";
+import {
+  type CosmosBlockTransaction,
+  inDataOrder,
+  type MinedCosmosTransaction,
+} from "../../chain/cosmos/cosmos-result.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../chain/receipt.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
@@ -36,6 +42,8 @@ import {
   executeTransaction,
   type TransactionOutcome,
 } from "../execution/transaction-executor.js";
+import { executeCosmosTransaction } from "../execution/cosmos/cosmos-executor.js";
+import { cosmosJournal, cosmosPart } from "../store/block-store.js";
 import { createTransactionEngine, type EngineName } from "./engines.js";
 
 /** Longest stretch of synchronous work before other tasks of the process get their turn. */
@@ -65,6 +73,15 @@ export interface ExecutorOptions {
   readonly monotonicMs: () => number;
 }
 
+/** What became of a Cosmos transaction that was to be added. */
+export type CosmosBlockOutcome =
+  | { readonly included: true; readonly gasUsed: bigint; readonly computeNs: number }
+  | {
+      readonly included: false;
+      readonly code: "SDK_FAULT" | "NONCE_TOO_HIGH" | "OUT_OF_BLOCK_COMPUTE";
+      readonly reason: string;
+    };
+
 /** A block under construction. */
 export class BlockExecution {
   private readonly state: JournaledState;
@@ -73,6 +90,7 @@ export class BlockExecution {
   private readonly journals: BlockJournal["transactions"][number][] = [];
   private readonly context: BlockContext;
   private readonly limits: TransactionLimits;
+  private readonly cosmos: MinedCosmosTransaction[] = [];
   private feesAtoken = 0n;
   private gasUsed = 0n;
   private madeEngine: MaybePromise<TransactionEngine> | undefined;
@@ -125,6 +143,39 @@ export class BlockExecution {
     return outcome;
   }
 
+  /** The same for a Cosmos transaction, whose signature counts. */
+  async addCosmos(
+    transaction: CosmosBlockTransaction,
+    computeLeftNs: number,
+  ): Promise<CosmosBlockOutcome> {
+    await this.yieldIfDue();
+    const { params } = this.options;
+    this.state.beginTransaction();
+    this.state.checkpoint();
+    const outcome = executeCosmosTransaction(transaction, {
+      ...params,
+      state: this.state,
+      height: this.context.height,
+      timeMs: this.start.timeMs,
+    });
+    if (outcome.included && outcome.computeNs > computeLeftNs) {
+      this.state.revert();
+      return { included: false, code: "OUT_OF_BLOCK_COMPUTE", reason: "no compute units are left" };
+    }
+    this.state.commit();
+    if (!outcome.included) {
+      const { code, log } = outcome.fault;
+      const isLater = code === SDK_CODE.wrongSequence;
+      return { included: false, code: isLater ? "NONCE_TOO_HIGH" : "SDK_FAULT", reason: log };
+    }
+    const { result, changes, computeNs } = outcome;
+    this.feesAtoken += outcome.feeAtoken;
+    const index = this.transactions.length + this.cosmos.length;
+    const { tx, from } = transaction;
+    this.cosmos.push({ tx, from, index, result, changes });
+    return { included: true, gasUsed: result.gasUsed, computeNs };
+  }
+
   private engine(): MaybePromise<TransactionEngine> {
     this.madeEngine ??= createTransactionEngine(this.options, this.state);
     return this.madeEngine;
@@ -146,7 +197,7 @@ export class BlockExecution {
     const { totalAtoken } = this.start.parentSupply;
     const blockChanges = endOfBlockChanges(height, this.feesAtoken, totalAtoken, params);
     this.applyBlockChanges(blockChanges);
-    const journal = journalOf(height, this.journals, blockChanges);
+    const journal = journalOf(height, this.journals, blockChanges, this.cosmos);
     const sums = journalSums(journal);
     const changed = this.state.changedAccounts();
     assertConserved(journal, sums, changed);
@@ -197,7 +248,8 @@ export class BlockExecution {
       hashes.push(sdkHash ?? sdkTransactionHash(tx, from));
       await this.yieldIfDue();
     }
-    return hashes;
+    const cosmos = this.cosmos.map(({ tx, index }) => ({ index, hash: tx.hash }));
+    return inDataOrder(hashes, cosmos).map((one) => (typeof one === "string" ? one : one.hash));
   }
 
   private sealHeader(
@@ -220,7 +272,9 @@ export class BlockExecution {
       mixHash: context.mixHash,
     };
     const dataHash = this.start.dataHash ?? dataHashOf(sdkHashes);
-    return { header, hash: hashHeader(header), timeMs: this.start.timeMs, transactions, dataHash };
+    const { timeMs } = this.start;
+    const own = { header, hash: hashHeader(header), timeMs, transactions, dataHash };
+    return { ...own, ...cosmosPart(this.cosmos) };
   }
 }
 
@@ -229,16 +283,18 @@ export function journalOf(
   height: number,
   transactions: BlockJournal["transactions"],
   blockChanges: readonly BalanceChange[],
+  cosmos: readonly MinedCosmosTransaction[] = [],
 ): BlockJournal {
   let mintedAtoken = 0n;
   let burnedAtoken = 0n;
-  const all = [...transactions.map(({ changes }) => changes), blockChanges];
+  const all = [...[...transactions, ...cosmos].map(({ changes }) => changes), blockChanges];
   for (const { from, to, amountAtoken, effective } of all.flat()) {
     if (!effective) continue;
     if (from === undefined) mintedAtoken += amountAtoken;
     else if (to === undefined) burnedAtoken += amountAtoken;
   }
-  return { height, transactions, blockChanges, mintedAtoken, burnedAtoken };
+  const own = { height, transactions, blockChanges, mintedAtoken, burnedAtoken };
+  return { ...own, ...cosmosJournal(cosmos) };
 }
 
 /** Supply after a block. */

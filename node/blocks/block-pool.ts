@@ -1,6 +1,6 @@
 /** The pool as blocks see it: it offers transactions, knows senders, and hears of every block. */
 import type { Address } from "../../chain/address.js";
-import type { BlockTransaction } from "../../chain/block.js";
+import type { AnyBlockTransaction } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { RoomLimits, UsedRoom } from "./block-room.js";
 
@@ -12,7 +12,7 @@ export interface BlockLimits extends RoomLimits {
 /** The pool's executable transactions, offered to one block in the order of their worth. */
 export interface TransactionOffers {
   /** The best one that fits; undefined when there is none. */
-  next(): BlockTransaction | undefined;
+  next(): AnyBlockTransaction | undefined;
   /** What the one offered last really used; the rest is free again. */
   executed(used: UsedRoom): void;
   /** Compute units for the one offered last. */
@@ -52,5 +52,5 @@ export interface ProposedTransactions {
    * @param transactions SDK transactions as the proposal has them
    * @throws BLOCK_INVALID when one cannot be in any block, or names a sender who did not sign it
    */
-  read(transactions: readonly Uint8Array[]): Promise<BlockTransaction[]>;
+  read(transactions: readonly Uint8Array[]): Promise<AnyBlockTransaction[]>;
 }

@@ -18,6 +18,16 @@ export interface RoomLimits {
   readonly maxBytes?: number | undefined;
 }
 
+/**
+ * Compute units of a block that may hold less gas than the chain allows: as much less of them. A
+ * proposer whose blocks could not be executed in time makes smaller ones, whatever they are full of.
+ * @param roomGas at most `maxGas`
+ */
+export function computeForGas({ maxGas, maxComputeNs }: RoomLimits, roomGas: bigint): number {
+  if (roomGas >= maxGas) return maxComputeNs;
+  return Number((BigInt(maxComputeNs) * roomGas) / maxGas);
+}
+
 /** What a transaction asks for. */
 export interface RoomRequest {
   readonly gasLimit: bigint;

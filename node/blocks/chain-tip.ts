@@ -7,6 +7,7 @@ import type { Commit } from "../../chain/consensus/commit.js";
 import type { ConsensusBlock } from "../../chain/consensus/consensus-block.js";
 import type { ConsensusParams } from "../../chain/consensus/consensus-params.js";
 import type { DuplicateVoteEvidence } from "../../chain/consensus/evidence.js";
+import { inDataOrder } from "../../chain/cosmos/cosmos-result.js";
 import { executionResult, hashExecutionResults } from "../../chain/consensus/execution-result.js";
 import { ValidatorSet, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import type { Hash32, Height } from "../../chain/hex.js";
@@ -65,12 +66,16 @@ export function nextTip(tip: ChainTip, decision: ExecutedDecision): ChainTip {
 
 /** `last_results_hash` of the block after this one. */
 export function resultsHashOf({ block, receipts }: CommittedBlock): Hash32 {
-  const results = receipts.map((receipt, index) => {
+  const evm = receipts.map((receipt, index) => {
     const tx = block.transactions[index]?.tx;
     if (tx === undefined) throw new RangeError("a receipt without a transaction");
     return executionResult(tx, receipt);
   });
-  return hashExecutionResults(results);
+  const cosmos = (block.cosmos ?? []).map(({ tx, index, result }) => {
+    const { code, data, gasUsed } = result;
+    return { index, code, data, gasWanted: tx.gasLimit, gasUsed };
+  });
+  return hashExecutionResults(inDataOrder(evm, cosmos));
 }
 
 /** Who signed twice leaves the set; never the last one, because a chain needs a validator. */

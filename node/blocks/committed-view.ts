@@ -2,6 +2,7 @@
 import { type Address, addressToBytes } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { keccak256 } from "../../chain/hashes.js";
 import {
   bytesToBigint,
@@ -92,6 +93,10 @@ export class CommittedView implements ChainView {
 
   receipt(height: Height, index: number): PlacedReceipt | undefined {
     return this.isCommitted(height) ? this.stores.blocks.receipt(height, index) : undefined;
+  }
+
+  cosmos(height: Height): readonly MinedCosmosTransaction[] {
+    return this.isCommitted(height) ? this.stores.blocks.cosmos(height) : [];
   }
 
   changes(height: Height, index: number): readonly BalanceChange[] {
@@ -220,9 +225,16 @@ export class CommittedView implements ChainView {
         }
         await breathe();
       }
+      const cosmos = this.stores.blocks.cosmos(height);
+      for (const [item, { tx, changes }] of cosmos.entries()) {
+        const place = { height, blockHash, transactionHash: tx.hash };
+        const transactionIndex = transactionCount + item;
+        yield* entriesOf(address, changes, { ...place, transactionIndex });
+      }
       const { blockChanges } = this.stores.blocks.blockChanges(height);
       const place = { height, blockHash, transactionHash: undefined };
-      yield* entriesOf(address, blockChanges, { ...place, transactionIndex: transactionCount });
+      const transactionIndex = transactionCount + cosmos.length;
+      yield* entriesOf(address, blockChanges, { ...place, transactionIndex });
     }
   }
 }

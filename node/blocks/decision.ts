@@ -2,6 +2,8 @@
  * What a decision changes. Every block that becomes part of the chain passes here, whether this
  * node took part in deciding it or follows others, and nothing else changes the chain.
  */
+import type { AnyBlockTransaction } from "../../chain/block.js";
+import { inDataOrder } from "../../chain/cosmos/cosmos-result.js";
 import { consensusBlockBytes } from "../../chain/consensus/consensus-block.js";
 import type { ValidatorSet } from "../../chain/consensus/validator-set.js";
 import type { ConsensusBlock } from "../../chain/consensus/consensus-block.js";
@@ -131,17 +133,14 @@ async function publish(parts: DecisionParts, { executed }: ExecutedDecision): Pr
   parts.tries.apply(trieWrites);
   parts.blocks.remember(committed);
   const { height } = block.header;
+  const mined: readonly AnyBlockTransaction[] = inDataOrder(block.transactions, block.cosmos);
   parts.view.moveHead({ height, hash: block.hash, timeMs: block.timeMs });
   parts.pool.onBlockCommitted({
-    transactions: block.transactions.map(({ tx, from }) => ({
-      hash: tx.hash,
-      from,
-      nonce: tx.nonce,
-    })),
+    transactions: mined.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),
     touched: changes.accounts.keys(),
   });
   parts.bus.emit("block", committed);
-  await parts.poolStore.mined(block.transactions.map(({ tx }) => tx.hash));
+  await parts.poolStore.mined(mined.map(({ tx }) => tx.hash));
 }
 
 /** Writes of consensus for a decided height, to go with the block's. */

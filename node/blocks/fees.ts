@@ -9,10 +9,14 @@ export const FIRST_PHASE_LAST_HEIGHT = 7_884_000;
 const FIRST_RATE_PERCENT = 12n;
 const LATER_RATE_PERCENT = 8n;
 
+/** Inflation of a block, in whole percent a year. */
+export function inflationPercent(height: Height): bigint {
+  return height <= FIRST_PHASE_LAST_HEIGHT ? FIRST_RATE_PERCENT : LATER_RATE_PERCENT;
+}
+
 /** Coins minted in a block: floor(parent supply x rate / blocks per year). */
 export function mintedAtoken(height: Height, parentSupplyAtoken: bigint): bigint {
-  const percent = height <= FIRST_PHASE_LAST_HEIGHT ? FIRST_RATE_PERCENT : LATER_RATE_PERCENT;
-  return (parentSupplyAtoken * percent) / (100n * BLOCKS_PER_YEAR);
+  return (parentSupplyAtoken * inflationPercent(height)) / (100n * BLOCKS_PER_YEAR);
 }
 
 function change(

@@ -3,9 +3,13 @@ import type { Consensus } from "../consensus/consensus.js";
 import type { ChainView } from "../view/chain-view.js";
 import type { EventBus } from "../view/event-bus.js";
 import { encodeGenesis, type Genesis } from "../settings/genesis.js";
+import { isCosmosBytes } from "../../chain/cosmos/cosmos-transaction.js";
+import { dryCosmosCheck } from "../mempool/cosmos-admission.js";
+import { simulateCosmos } from "./simulation.js";
 import { dryCheck, type PoolRules, type StateAtHead } from "../mempool/admission.js";
 import type { TransactionPool } from "../mempool/pool-port.js";
 import type { CometChain, CometNetwork } from "../rpc/comet/ports.js";
+import type { StateReader } from "../store/state-reader.js";
 import type { Database } from "../store/database.js";
 import { EventStore } from "../store/event-store.js";
 
@@ -20,6 +24,8 @@ export interface CometChainParts {
   readonly rules: PoolRules;
   readonly state: StateAtHead;
   readonly network: CometNetwork;
+  /** Accounts at the head. */
+  readonly accounts: StateReader;
 }
 
 /** The chain as the consensus RPC reads it. */
@@ -45,7 +51,12 @@ export function createCometChain(parts: CometChainParts): CometChain {
       appState: encodeGenesis(genesis),
     },
     network,
-    checkTransaction: async (raw) => dryCheck(raw, { rules, state, isKnown }),
+    checkTransaction: async (raw) => {
+      const ports = { rules, state, isKnown };
+      if (!isCosmosBytes(raw)) return dryCheck(raw, ports);
+      return dryCosmosCheck(raw, ports, (from) => pool.pendingNonce(from));
+    },
+    simulate: async (tx) => simulateCosmos(tx, { ...parts, params: genesis.params }),
     addEvidence: (evidence) => consensus.addEvidence(evidence),
     consensusEvents: {
       onMoment: (listener) => consensus.onMoment(listener),

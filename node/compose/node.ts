@@ -4,7 +4,8 @@
  */
 import path from "node:path";
 import { type Address } from "../../chain/address.js";
-import { EMPTY_CODE_HASH } from "../../chain/hex.js";
+import { EMPTY_CODE_HASH, type Height } from "../../chain/hex.js";
+import { parseMinimumGasPrices } from "../../chain/units.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { ensureFolder } from "../../runtime/files/folder.js";
@@ -40,11 +41,13 @@ import type { Network } from "../p2p/network.js";
 import { openNodeKey } from "../p2p/node-key.js";
 import { databaseSettings, memoryBytes } from "../settings/memory-config.js";
 import { keepsProofsByWindow } from "../settings/pruning-config.js";
-import { startServers } from "./servers.js";
+import { createNodeQueries } from "./queries.js";
+import { APP_VERSION, startServers } from "./servers.js";
 import { Stages } from "./stages.js";
 import { TrieCache } from "../state/trie-cache.js";
 import { openStores, type OpenStores } from "../store/open-store.js";
 import { PoolStore } from "../store/pool-store.js";
+import type { StateReader } from "../store/state-reader.js";
 import { createTrieReader } from "../store/trie-store.js";
 
 /** Why no transaction is taken before there is a state to hold it against. */
@@ -129,7 +132,9 @@ async function openChain(options: NodeOptions, stages: Stages) {
   const view = new CommittedView(stores, stores.head);
   const reader = createTrieReader(stores.database);
   const tries = new TrieCache(reader, { maxSizeBytes: memory.trieBytes });
-  const poolStore = new PoolStore(stores.database, (hash) => view.locate(hash) !== undefined);
+  const poolStore = new PoolStore(stores.database, (hash) => {
+    return (view.locate(hash) ?? view.locateBySdkHash(hash)) !== undefined;
+  });
   return { stores, join, bus, halt, view, tries, poolStore };
 }
 
@@ -142,7 +147,8 @@ async function openTransactions(options: NodeOptions, chain: Chain, stages: Stag
     () => new RecoveryThread({ log }),
     (thread) => thread.close(),
   );
-  const [rules, state] = [poolRules(options), stateAtHead(stores)];
+  const rules = poolRules(options, () => view.head().height);
+  const state = stateAtHead(stores);
   const haltReason = () => halt.reason() ?? (join === undefined ? undefined : JOINING_REASON);
   const pool = await stages.start(
     "mempool",
@@ -230,20 +236,24 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     haltReason: halt.reason,
     trieCacheBytes: () => tries.sizeBytes,
   });
+  const comet = createCometChain({
+    ...parts,
+    genesis,
+    database: stores.database,
+    accounts: headReader(stores),
+    network: { listeners: network.listeners(), peers: () => network.peers() },
+  });
+  const { nodeId } = parts.nodeKey;
   const servers = await startServers({
     ...options,
     ...parts,
     network: NETWORKS[genesis.network],
     metrics,
-    comet: createCometChain({
-      ...parts,
-      genesis,
-      database: stores.database,
-      network: { listeners: network.listeners(), peers: () => network.peers() },
-    }),
+    comet,
+    queries: createNodeQueries({ ...options, ...parts, comet, nodeId, appVersion: APP_VERSION }),
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),
-    nodeId: parts.nodeKey.nodeId,
-    maxTransactionGas: poolRules(options).maxTransactionGas,
+    nodeId,
+    maxTransactionGas: genesis.params.maxTransactionGas,
     refusedBlocks: () => parts.consensus.refusedBlocks(),
   });
   stages.add(...servers);
@@ -276,10 +286,13 @@ function createHalt(bus: EventBus): Halt {
   };
 }
 
-function poolRules({ genesis, app }: NodeOptions): PoolRules {
+function poolRules({ genesis, app }: NodeOptions, headHeight: () => Height): PoolRules {
   return {
     ...transactionLimitsOf(genesis.evmChainId, genesis.params),
+    cosmosChainId: genesis.cosmosChainId,
     minGasPriceAtoken: gasPriceFloorAtoken(app),
+    minGasPrice: parseMinimumGasPrices(app[""]["minimum-gas-prices"]),
+    headHeight,
   };
 }
 
@@ -289,6 +302,15 @@ function stateAtHead({ state }: OpenStores): StateAtHead {
     balanceAtoken: (address: Address) => state.account(address)?.balanceAtoken ?? 0n,
     hasCode: (address: Address) =>
       (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
+  };
+}
+
+/** Always the head: the next block is built on nothing else. */
+function headReader({ state }: OpenStores): StateReader {
+  return {
+    account: (address) => state.account(address),
+    storage: (address, slot) => state.storage(address, slot),
+    code: (codeHash) => state.code(codeHash),
   };
 }
 
@@ -313,7 +335,7 @@ function openPool(options: NodeOptions, parts: PoolParts): Promise<Mempool> {
     clock: systemClock,
     rules,
     limits: { totalCount: app.mempool["global-slots"] },
-    locate: (hash) => view.locate(hash),
+    locate: (hash) => view.locate(hash) ?? view.locateBySdkHash(hash),
     haltReason,
     onJournalFault: (error) => {
       log.error({ err: error }, "the mempool's journal cannot be written");
@@ -343,6 +365,7 @@ async function openConsensus(
     log,
     proposed: createProposedTransactions({
       chainId: genesis.evmChainId,
+      cosmosChainId: genesis.cosmosChainId,
       params: genesis.params,
       pool: parts.pool,
       recovery: parts.recovery,
@@ -350,12 +373,7 @@ async function openConsensus(
     executor: {
       chainId: genesis.evmChainId,
       params: genesis.params,
-      // Always the head: the next block is built on nothing else.
-      state: {
-        account: (address) => stores.state.account(address),
-        storage: (address, slot) => stores.state.storage(address, slot),
-        code: (codeHash) => stores.state.code(codeHash),
-      },
+      state: headReader(stores),
       tries,
       blockHash: (height) => stores.blocks.hashOf(height),
       engine: app.execution.engine,

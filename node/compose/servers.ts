@@ -1,4 +1,4 @@
-/** The node's listening side: EVM JSON-RPC and WebSocket, consensus RPC, metrics. */
+/** The node's listening side: EVM JSON-RPC and WebSocket, consensus RPC, REST, gRPC, metrics. */
 import { KIT_VERSION } from "../../chain/version.js";
 import type { Network } from "../../chain/networks.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
@@ -23,10 +23,13 @@ import { createEvmApi } from "../rpc/evm/api.js";
 import { startEvmHttpServer } from "../rpc/evm/http-server.js";
 import { DEFAULT_EVM_RPC_LIMITS } from "../rpc/evm/options.js";
 import { startEvmSocketServer } from "../rpc/evm/sockets/socket-server.js";
+import type { QueryRegistry } from "../rpc/cosmos/registry.js";
+import { startGrpcServer } from "../rpc/grpc/server.js";
+import { startRestServer } from "../rpc/rest/server.js";
 import { startMetricsServer } from "../rpc/metrics-server.js";
 
 /** Version of the application protocol in the consensus status. */
-const APP_VERSION = "1";
+export const APP_VERSION = "1";
 
 /** What the servers see of the node. */
 export interface ServerParts {
@@ -40,6 +43,8 @@ export interface ServerParts {
   readonly metrics: Metrics;
   /** What the consensus RPC shows. */
   readonly comet: CometChain;
+  /** What REST, gRPC and `abci_query` answer. */
+  readonly queries: QueryRegistry;
   readonly identity: ValidatorIdentity;
   readonly nodeId: string;
   /** Most gas that a transaction may name (D21). */
@@ -120,6 +125,7 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     version: KIT_VERSION,
     allowedOrigins: config.rpc.cors_allowed_origins,
     chain: parts.comet,
+    queries: parts.queries,
     cacheBytes: memory.cometRpcBytes,
     memory: clients,
     log,
@@ -130,9 +136,32 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     () => startEvmSocketServer(api, { listen: rpc["ws-address"], allowedOrigins, memory: clients }),
     () => startCometServer(comet),
   ];
+  const shared = {
+    queries: parts.queries,
+    timeoutMs: app.api["query-timeout-ms"],
+    clock: systemClock,
+    log,
+  };
+  if (app.api.enable)
+    starts.push(() => startRestServer({ ...restOptions(app), memory: clients, ...shared }));
+  if (app.grpc.enable) {
+    const { address, "rate-limit": requestsPerSecond } = app.grpc;
+    starts.push(() => startGrpcServer({ listen: address, requestsPerSecond, ...shared }));
+  }
   if (config.instrumentation.prometheus) {
     const listen = config.instrumentation.prometheus_listen_addr;
     starts.push(() => startMetricsServer({ listen, metrics, log }));
   }
   return starts;
+}
+
+function restOptions({ api }: AppConfig) {
+  return {
+    listen: api.address,
+    allowedOrigins: api["enabled-unsafe-cors"] ? ["*"] : api["cors-origins"],
+    isSwaggerServed: api.swagger,
+    maxConnections: api["max-open-connections"],
+    maxBodyBytes: api["rpc-max-body-bytes"],
+    requestsPerSecond: api["rate-limit"],
+  };
 }

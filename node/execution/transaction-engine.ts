@@ -3,12 +3,16 @@ import type { Address } from "../../chain/address.js";
 import type { Log } from "../../chain/receipt.js";
 import type { BalanceRecorder } from "../state/balance-recorder.js";
 import type { MaybePromise } from "../store/state-reader.js";
-import type { BlockContext, EvmMessage } from "./evm/evm.js";
+import type { BlockContext, EvmMessage } from "./message.js";
+import type { Watcher } from "./interpreter/watcher.js";
 
 /** What a message from outside came to; the state has its effects. */
 export interface RunResult {
   /** Why it failed; undefined for success. */
   readonly error: string | undefined;
+  /** The same in the words of go-ethereum, as far as the engine knows them. */
+  readonly errorText: string | undefined;
+  readonly isRevert: boolean;
   /** Without intrinsic gas, and before refunds. */
   readonly gasUsed: bigint;
   /** What cleared slots give back, before the share that may be refunded is applied. */
@@ -38,4 +42,6 @@ export interface RunTerms {
   readonly recorder?: BalanceRecorder;
   /** Compute units that the message may take. */
   readonly limitNs: number;
+  /** Is told what happens; only our own engine tells. */
+  readonly watcher?: Watcher | undefined;
 }

@@ -23,9 +23,11 @@ import { StoreError } from "../store/database.js";
 import type { MaybePromise } from "../store/state-reader.js";
 import { BalanceRecorder } from "../state/balance-recorder.js";
 import type { JournaledState } from "../state/journaled-state.js";
-import { type BlockContext, PRECOMPILES } from "./evm/evm.js";
+import { PRECOMPILE_ADDRESSES } from "../../chain/evm/precompiles.js";
+import type { BlockContext } from "./message.js";
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../chain/evm/compute-weights.js";
-import type { TransactionEngine } from "./transaction-engine.js";
+import type { Watcher } from "./interpreter/watcher.js";
+import type { RunResult, TransactionEngine } from "./transaction-engine.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
@@ -39,6 +41,8 @@ export type TransactionOutcome =
       readonly feeAtoken: bigint;
       /** Compute units (D21). */
       readonly computeNs: number;
+      /** What the code came to; undefined where no engine was needed. */
+      readonly result?: RunResult;
     }
   | {
       readonly included: false;
@@ -61,6 +65,8 @@ export interface ExecutionEnvironment {
   readonly feeCollector: Address;
   /** How a simulation differs from a block; blocks have none. */
   readonly simulation?: Simulation;
+  /** Is told what the engine does, with plain transfers too; blocks have none. */
+  readonly watcher?: Watcher | undefined;
 }
 
 /** Compute units for a transaction (D21). */
@@ -84,7 +90,7 @@ export function entersCode(
   { to }: Pick<SignedTransaction, "to">,
   account: (address: Address) => AccountRecord | undefined,
 ): boolean {
-  if (to === undefined || PRECOMPILES.has(to)) return true;
+  if (to === undefined || PRECOMPILE_ADDRESSES.has(to)) return true;
   return (account(to)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH;
 }
 
@@ -123,7 +129,10 @@ export async function executeTransaction(
   const depth = state.depth();
   state.checkpoint();
   try {
-    const runs = simulation !== undefined || entersCode(tx, (address) => state.accountNow(address));
+    const runs =
+      simulation !== undefined ||
+      environment.watcher !== undefined ||
+      entersCode(tx, (address) => state.accountNow(address));
     if (!runs) {
       const outcome = transferOnly(transaction, environment, intrinsic);
       state.commit();
@@ -202,9 +211,13 @@ function transferOnly(
   };
 }
 
-/** What every transaction takes, whatever it runs. */
 function baseComputeNs({ tx }: BlockTransaction): number {
-  return TRANSACTION_NS + DATA_BYTE_NS * tx.data.length;
+  return leastComputeNs(tx.data);
+}
+
+/** What every transaction takes, whatever it runs. */
+export function leastComputeNs(data: Uint8Array): number {
+  return TRANSACTION_NS + DATA_BYTE_NS * data.length;
 }
 
 async function runCode(
@@ -212,7 +225,7 @@ async function runCode(
   environment: ExecutionEnvironment,
   { engine, intrinsic }: { readonly engine: TransactionEngine; readonly intrinsic: bigint },
 ): Promise<TransactionOutcome> {
-  const { state, block, feeCollector, compute } = environment;
+  const { state, block, feeCollector, compute, watcher } = environment;
   const { tx, from } = transaction;
   const priceAtoken = effectiveGasPriceAtoken(tx, block.baseFeeAtoken);
   // The whole gas limit is reserved while code runs, so that BALANCE and value checks see it.
@@ -223,7 +236,7 @@ async function runCode(
   const baseNs = baseComputeNs(transaction);
   const limitNs =
     compute === undefined ? Number.POSITIVE_INFINITY : mostComputeNs(compute) - baseNs;
-  const result = await engine.run(message, block, { recorder: frames, limitNs });
+  const result = await engine.run(message, block, { recorder: frames, limitNs, watcher });
   // With all that a transaction may ever take it would be in the block, and fail there.
   if (result.isOutOfCompute && compute !== undefined && isShort(compute)) return NO_COMPUTE_LEFT;
   const spent = intrinsic + result.gasUsed;
@@ -244,6 +257,7 @@ async function runCode(
     included: true,
     feeAtoken,
     computeNs: baseNs + result.computeNs,
+    result,
     changes: [...fees.changes(), ...frames.changes()],
     receipt: receiptOf(transaction, block, {
       status: result.error === undefined ? 1 : 0,
@@ -274,7 +288,7 @@ function isShort({ blockLeftNs, maxTransactionNs }: ComputeRoom): boolean {
 }
 
 /** EIP-6780: contracts that destroyed themselves in the transaction that made them go away. */
-function destroy(
+export function destroy(
   addresses: readonly Address[],
   state: JournaledState,
   recorder: BalanceRecorder,

@@ -20,6 +20,7 @@ import {
   type TransactionFault,
   type TransactionLimits,
 } from "../../chain/transaction-rules.js";
+import type { GasPriceRational } from "../../chain/units.js";
 import { alreadyKnown, fromChainError, type PoolError, refusalOf } from "./pool-error.js";
 
 /** Synchronous reads of the committed state at the head; 0 and false for unknown accounts. */
@@ -32,6 +33,11 @@ export interface StateAtHead {
 
 /** What the chain and this node's settings ask of every transaction. */
 export interface PoolRules extends TransactionLimits {
+  readonly cosmosChainId: string;
+  /** Floor of a Cosmos transaction's price, atoken per gas, as the setting has it (D1). */
+  readonly minGasPrice: GasPriceRational;
+  /** Height of the newest block, for timeouts. */
+  headHeight(): number;
   /** Floor of the effective price, atoken per gas (D1). */
   readonly minGasPriceAtoken: bigint;
 }

@@ -5,13 +5,13 @@
  */
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
-import { decodeTransaction } from "../../chain/transaction.js";
-import { fundsFault, staticFault } from "../../chain/transaction-rules.js";
+import { fundsFault } from "../../chain/transaction-rules.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { BlockLimits, BlockPool, HeadChange, MinedTransaction } from "../blocks/block-pool.js";
 import type { EventBus, PendingTransaction, TransactionLocation } from "../view/event-bus.js";
 import { Batcher } from "../../runtime/process/batcher.js";
 import type { PoolRules, StateAtHead } from "./admission.js";
+import { decodeStored, storedFault } from "./stored-transactions.js";
 import { Intake } from "./intake.js";
 import { BlockSelection } from "./ordering.js";
 import { OutcomeHistory } from "./outcome-history.js";
@@ -454,7 +454,7 @@ export class Mempool implements TransactionPool, BlockPool {
     // By hash, because one that was dropped and came back may have been written twice.
     const entries = new Map<Hash32, PoolEntry>();
     for await (const { hash, raw, from, receivedAtMs, sequence } of this.ports.journal.load()) {
-      const tx = decodeTransaction(raw);
+      const tx = decodeStored(raw);
       if (tx.hash !== hash) {
         throw new PoolError("INVALID_TRANSACTION", "the pool's journal is damaged", {
           details: { hash },
@@ -478,9 +478,9 @@ export class Mempool implements TransactionPool, BlockPool {
 
   /** An older version may have taken what no block can hold. */
   private refuseStored({ tx }: PoolEntry): boolean {
-    const fault = staticFault(tx, this.ports.rules);
-    if (fault === undefined) return false;
-    this.history.set(tx.hash, { status: "dropped", reason: fault.message });
+    const reason = storedFault(tx, this.ports.rules);
+    if (reason === undefined) return false;
+    this.history.set(tx.hash, { status: "dropped", reason });
     this.droppedTotal++;
     this.account.noteGone(tx.hash);
     return true;

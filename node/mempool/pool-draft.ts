@@ -5,7 +5,10 @@
  */
 import assert from "node:assert/strict";
 import type { Address } from "../../chain/address.js";
+import { balanceFault, sequenceFault } from "../../chain/cosmos/ante.js";
 import type { Hash32 } from "../../chain/hex.js";
+import { replacementPriceAtoken } from "../../chain/transaction-rules.js";
+import { sdkRefusal } from "./cosmos-admission.js";
 import type { StateAtHead } from "./admission.js";
 import type { PoolContents, QueuedSince } from "./pool-contents.js";
 import type { PoolEntry } from "./pool-entry.js";
@@ -70,6 +73,8 @@ export class PoolDraft {
     const wasHere = this.staged.has(hash) || contents.get(hash) !== undefined;
     const sender = this.sender(entry.from);
     if (wasHere && sender.get(entry.tx.nonce)?.tx.hash === hash) return alreadyKnown();
+    const unfit = cosmosRefusal(sender, entry, this.basis.state.balanceAtoken(entry.from));
+    if (unfit !== undefined) return unfit;
     const refused = sender.check(entry);
     if (refused !== undefined) return refused;
     // This draft let go of these very bytes: one record of the journal cannot have them twice.
@@ -311,6 +316,31 @@ export class PoolDraft {
     const next = this.oldestQueued.next();
     return next.done === true ? undefined : next.value;
   }
+}
+
+/**
+ * In the SDK's words: a Cosmos transaction that is not its sender's next and outbids none, or that
+ * cannot be paid after those before it.
+ */
+function cosmosRefusal(
+  sender: SenderDraft,
+  entry: PoolEntry,
+  balanceAtoken: bigint,
+): PoolError | undefined {
+  if (entry.tx.type !== "cosmos") return undefined;
+  const { pendingEnd, pendingCostAtoken } = sender.bounds;
+  const { nonce } = entry.tx;
+  const held = sender.get(nonce);
+  const isBehindGap = nonce > pendingEnd && !entry.isGapless;
+  const isOutbid =
+    held !== undefined && entry.priceAtoken >= replacementPriceAtoken(held.priceAtoken);
+  const isInPlace = nonce === pendingEnd || isBehindGap || isOutbid;
+  const replacedAtoken = held !== undefined && nonce < pendingEnd ? held.costAtoken : 0n;
+  const leftAtoken = balanceAtoken - pendingCostAtoken + replacedAtoken;
+  const fault =
+    (isInPlace ? undefined : sequenceFault(pendingEnd, nonce)) ??
+    balanceFault(leftAtoken < 0n ? 0n : leftAtoken, entry.costAtoken);
+  return fault === undefined ? undefined : sdkRefusal(fault);
 }
 
 function byNonceDescending(left: DroppedEntry, right: DroppedEntry): number {

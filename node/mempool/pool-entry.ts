@@ -2,13 +2,16 @@
 import type { Address } from "../../chain/address.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
-import { effectiveGasPriceAtoken, type SignedTransaction } from "../../chain/transaction.js";
+import { mostCosmosCostAtoken } from "../../chain/cosmos/ante.js";
+import type { AnyTransaction } from "../../chain/cosmos/cosmos-transaction.js";
+import { effectiveGasPriceAtoken } from "../../chain/transaction.js";
 import { mostCostAtoken } from "../../chain/transaction-rules.js";
-import type { PendingTransaction } from "../view/event-bus.js";
 
 /** One admitted transaction. Entries are compared by identity: the same object is the same one. */
-export interface PoolEntry extends PendingTransaction {
-  /** SHA-256 of the SDK Tx around it: how blocks name it, known before one comes. */
+export interface PoolEntry {
+  readonly tx: AnyTransaction;
+  readonly from: Address;
+  /** SHA-256 of it as an SDK Tx: how blocks name it, known before one comes. */
   readonly sdkHash: Hash32;
   /** Price really paid per gas, atoken (D7). */
   readonly priceAtoken: bigint;
@@ -20,23 +23,41 @@ export interface PoolEntry extends PendingTransaction {
   readonly sequence: number;
   /** Unix milliseconds. */
   readonly receivedAtMs: number;
+  /** Refused unless it is the sender's next one: SDK chains keep no transactions behind a gap. */
+  readonly isGapless: boolean;
 }
 
 /** Builds the entry of a decoded transaction whose sender is known. */
 export function createPoolEntry(
-  tx: SignedTransaction,
+  tx: AnyTransaction,
   from: Address,
-  receipt: { readonly sequence: number; readonly receivedAtMs: number },
+  receipt: {
+    readonly sequence: number;
+    readonly receivedAtMs: number;
+    readonly isGapless?: boolean;
+  },
 ): PoolEntry {
-  const priceAtoken = effectiveGasPriceAtoken(tx);
+  const own =
+    tx.type === "cosmos"
+      ? {
+          tx,
+          sdkHash: tx.hash,
+          // Its fee is paid in full: what a unit of the gas that it names is worth.
+          priceAtoken: tx.gasLimit === 0n ? 0n : tx.feeAtoken / tx.gasLimit,
+          costAtoken: mostCosmosCostAtoken(tx),
+        }
+      : {
+          tx,
+          sdkHash: sdkTransactionHash(tx, from),
+          priceAtoken: effectiveGasPriceAtoken(tx),
+          costAtoken: mostCostAtoken(tx),
+        };
   return {
-    tx,
+    ...own,
     from,
-    sdkHash: sdkTransactionHash(tx, from),
-    priceAtoken,
-    costAtoken: mostCostAtoken(tx),
     sizeBytes: tx.raw.length,
     sequence: receipt.sequence,
     receivedAtMs: receipt.receivedAtMs,
+    isGapless: receipt.isGapless ?? false,
   };
 }

@@ -34,6 +34,7 @@ export type PoolErrorCode =
   | "UNDERPRICED"
   | "POOL_FULL"
   | "ACCOUNT_LIMIT"
+  | "SDK_FAULT"
   | "UNPROTECTED"
   | "TYPE_NOT_SUPPORTED"
   | "INVALID_SENDER"

@@ -16,6 +16,7 @@ import {
   SDK_INERT_KEYS,
   SDK_NEUTRAL_VALUES,
 } from "./inert-settings.js";
+import { API_SECTION, GRPC_SECTION } from "./api-config.js";
 import { MEMORY_SECTION, STORE_SECTION } from "./memory-config.js";
 import { P2P_SECTION } from "./p2p-config.js";
 import { PRUNING_SETTINGS, pruningFaults } from "./pruning-config.js";
@@ -210,6 +211,8 @@ export const APP_FILE = defineConfigFile(
         help: "Origins of web pages that may call; * allows all. Empty sends no CORS headers.",
       }),
     },
+    api: API_SECTION,
+    grpc: GRPC_SECTION,
     "state-sync": {
       "snapshot-interval": field.integer({
         default: 0,

@@ -78,14 +78,8 @@ export const SDK_INERT_KEYS: readonly string[] = [
       prometheus-retention-time global-labels metrics-sink statsd-addr datadog-hostname
     `,
   ),
-  ...inSection(
-    "api",
-    `
-      enable swagger address max-open-connections rpc-read-timeout rpc-write-timeout
-      rpc-max-body-bytes enabled-unsafe-cors
-    `,
-  ),
-  ...inSection("grpc", "enable address max-recv-msg-size max-send-msg-size skip-check-header"),
+  ...inSection("api", "rpc-read-timeout rpc-write-timeout"),
+  ...inSection("grpc", "max-recv-msg-size max-send-msg-size skip-check-header"),
   ...inSection("grpc-web", "enable address enable-unsafe-cors"),
   ...inSection("streaming.abci", "keys plugin stop-node-on-err"),
   "mempool.max-txs",

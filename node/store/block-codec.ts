@@ -1,15 +1,10 @@
 /**
- * RLP of what blocks are made of: header, transaction, receipt, balance changes; and of a whole
- * block and its receipts, as snapshots carry them. How a block is stored is in `block-records.ts`.
+ * RLP of what blocks are made of: header, transaction, receipt, balance changes; and of all
+ * receipts of a block, as snapshots carry them. How a block is stored is in `block-records.ts`.
  */
 import { addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { BALANCE_REASONS, type BalanceChange } from "../../chain/balance-change.js";
-import {
-  type Block,
-  type BlockHeader,
-  type BlockTransaction,
-  hashHeader,
-} from "../../chain/block.js";
+import type { BlockHeader, BlockTransaction } from "../../chain/block.js";
 import { bigintToBytes, bytesToHash32, hexToBytes } from "../../chain/hex.js";
 import { type Log, logsToBloom, type Receipt } from "../../chain/receipt.js";
 import {
@@ -37,16 +32,6 @@ export function integer(value: number | bigint): Uint8Array {
 /** A number below 2^53. Throws INVALID_RLP. */
 export function safeInteger(item: RlpItem | undefined): number {
   return Number(rlpInteger(item, 7));
-}
-
-/** A whole block in one piece. */
-export function encodeBlock(block: Block): Uint8Array {
-  return encodeRlp([
-    headerItem(block.header),
-    integer(block.timeMs),
-    hexToBytes(block.dataHash),
-    block.transactions.map(transactionItem),
-  ]);
 }
 
 /** Fields of a header in the order of the stored form. */
@@ -95,19 +80,6 @@ export function decodeHeader(item: RlpItem | undefined): BlockHeader {
     timestampSeconds: safeInteger(fields[9]),
     moduleRoot: hash(10),
     mixHash: hash(11),
-  };
-}
-
-/** Reads a whole block; the hash is computed again from the header. */
-export function decodeBlock(bytes: Uint8Array): Block {
-  const [headerFields, timeMs, dataHash, transactions] = rlpList(decodeRlp(bytes));
-  const header = decodeHeader(headerFields);
-  return {
-    header,
-    hash: hashHeader(header),
-    timeMs: safeInteger(timeMs),
-    dataHash: bytesToHash32(rlpBytes(dataHash)),
-    transactions: rlpList(transactions).map(decodeTransactionItem),
   };
 }
 

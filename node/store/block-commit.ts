@@ -4,6 +4,7 @@
  * the tip go to disk together or not at all.
  */
 import { heightBytes } from "../../chain/height-bytes.js";
+import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
 import type { Supply } from "../view/chain-view.js";
@@ -29,13 +30,20 @@ export interface ExecutedBlock {
   readonly changes: StateChanges;
   readonly trieWrites: readonly TrieWrite[];
   readonly supply: Supply;
-  /** SHA-256 of the SDK Tx around each transaction, in order. */
+  /** SHA-256 of each transaction as `data.txs` has it, in that order. */
   readonly sdkHashes: readonly Hash32[];
 }
 
 /** Identity of a chain, written with block 0. */
 export interface StoreIdentity {
   readonly cosmosChainId: string;
+}
+
+function locationOf(at: Buffer, index: number): Buffer {
+  const location = Buffer.alloc(12);
+  at.copy(location);
+  location.writeUInt32BE(index, 8);
+  return location;
 }
 
 /** Writes of the block's records and indexes. */
@@ -56,14 +64,15 @@ function blockWrites(executed: ExecutedBlock): StoreWrite[] {
     { key: storeKey("tip"), value: at },
   ];
   for (const [index, { tx }] of block.transactions.entries()) {
-    const location = Buffer.alloc(12);
-    at.copy(location);
-    location.writeUInt32BE(index, 8);
-    const hash = hexToBytes(tx.hash);
-    writes.push({ key: storeKey("transaction", hash), value: location });
-    const sdkHash = executed.sdkHashes[index];
-    if (sdkHash === undefined) throw new RangeError("an SDK hash is missing");
-    writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value: location });
+    const value = locationOf(at, index);
+    writes.push({ key: storeKey("transaction", hexToBytes(tx.hash)), value });
+  }
+  for (const [index, sdkHash] of executed.sdkHashes.entries()) {
+    const value = locationOf(at, index);
+    writes.push({ key: storeKey("sdkTransaction", hexToBytes(sdkHash)), value });
+  }
+  if (executed.sdkHashes.length !== transactionCountOf(executed.committed)) {
+    throw new RangeError("an SDK hash is missing");
   }
   return writes;
 }

@@ -9,6 +9,7 @@ import type {
   TransactionJournal,
 } from "../../chain/balance-change.js";
 import { type BlockTransaction, hashHeader } from "../../chain/block.js";
+import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { heightBytes } from "../../chain/height-bytes.js";
 import { BLOOM_BYTES, EMPTY_BLOOM, type Receipt } from "../../chain/receipt.js";
@@ -22,6 +23,7 @@ import {
   rlpInteger,
   rlpList,
 } from "../../chain/rlp.js";
+import { provableCosmosItem } from "./whole-block-codec.js";
 import {
   type BlockOutline,
   type BlockPage,
@@ -45,6 +47,7 @@ import {
   safeInteger,
   transactionItem,
 } from "./block-codec.js";
+import { cosmosItem, decodeCosmosItem } from "./cosmos-codec.js";
 import {
   type Database,
   type KeySpace,
@@ -118,6 +121,9 @@ export function blockRecordWrites(
     { key: storeKey("outline", at), value: encodeOutline(committed, starts) },
     { key: storeKey("blockChanges", at), value: encodeBlockChanges(journal) },
   ];
+  for (const [item, mined] of (block.cosmos ?? []).entries()) {
+    writes.push({ key: cosmosKey(at, item), value: encodeRlp(cosmosItem(mined)) });
+  }
   let logCount = 0;
   for (const [number, first] of starts.entries()) {
     const end = starts[number + 1] ?? block.transactions.length;
@@ -138,12 +144,16 @@ export function blockRecordWrites(
   return writes;
 }
 
-/** Keys of a block's pages and block-level changes, and of its outline. */
-export function blockRecordKeys(height: Height, starts: readonly number[]): Buffer[] {
+/** Keys of a block's pages, Cosmos transactions and block-level changes, and of its outline. */
+export function blockRecordKeys(
+  height: Height,
+  { starts, cosmosPlaces }: Pick<StoredOutline, "starts" | "cosmosPlaces">,
+): Buffer[] {
   const at = heightBytes(height);
   return [
     storeKey("outline", at),
     storeKey("blockChanges", at),
+    ...cosmosPlaces.map((_, item) => cosmosKey(at, item)),
     ...starts.flatMap((first) => PAGE_SPACES.map((space) => pageKey(space, at, first))),
   ];
 }
@@ -170,6 +180,14 @@ export class BlockRecords {
       mintedAtoken: rlpInteger(minted),
       burnedAtoken: rlpInteger(burned),
     };
+  }
+
+  /** The Cosmos transactions of a block, in order. */
+  cosmos({ header: { height }, cosmosPlaces }: StoredOutline): MinedCosmosTransaction[] {
+    const at = heightBytes(height);
+    return cosmosPlaces.map((_, item) =>
+      decodeCosmosItem(decodeRlp(this.need(cosmosKey(at, item), height))),
+    );
   }
 
   /** The page whose transactions begin with one of the outline's starts. */
@@ -201,6 +219,9 @@ export class BlockRecords {
       encodeRlp(integer(timeMs)),
       encodeRlp(hexToBytes(dataHash)),
       encodeRlpListOfEncoded(pages.flatMap((page) => page.encodedTransactions())),
+      ...(outline.cosmosPlaces.length === 0
+        ? []
+        : [encodeRlp(this.cosmos(outline).map(provableCosmosItem))]),
     ];
     return {
       block: encodeRlpListOfEncoded(block),
@@ -335,6 +356,10 @@ export function decodeIndexes(bytes: Uint8Array): number[] {
   );
 }
 
+function cosmosKey(at: Buffer, item: number): Buffer {
+  return storeKey("cosmosTransaction", at, encodeIndexes([item]));
+}
+
 function pageKey(space: PageSpace, at: Buffer, first: number): Buffer {
   return storeKey(space, at, encodeIndexes([first]));
 }
@@ -348,11 +373,14 @@ function encodeOutline(committed: CommittedBlock, starts: readonly number[]): Ui
     integer(outline.transactionCount),
     integer(outline.transactionBytes),
     encodeIndexes(starts),
+    // Blocks without Cosmos transactions are written as they always were.
+    ...(outline.cosmosPlaces.length === 0 ? [] : [encodeIndexes(outline.cosmosPlaces)]),
   ]);
 }
 
 function decodeOutline(bytes: Uint8Array): StoredOutline {
-  const [headerOf, timeMs, dataHash, count, transactionBytes, starts] = rlpList(decodeRlp(bytes));
+  const fields = rlpList(decodeRlp(bytes));
+  const [headerOf, timeMs, dataHash, count, transactionBytes, starts, places] = fields;
   const header = decodeHeader(headerOf);
   return {
     header,
@@ -362,6 +390,7 @@ function decodeOutline(bytes: Uint8Array): StoredOutline {
     transactionCount: safeInteger(count),
     transactionBytes: safeInteger(transactionBytes),
     starts: decodeIndexes(rlpBytes(starts)),
+    cosmosPlaces: places === undefined ? [] : decodeIndexes(rlpBytes(places)),
   };
 }
 

@@ -5,6 +5,7 @@ import { bytesToHash32, type Hash32, type Height, hexToBytes } from "../../chain
 import { BLOOM_BYTES, type Receipt } from "../../chain/receipt.js";
 import { decodeRlp, rlpInteger, rlpList } from "../../chain/rlp.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type {
   BalanceChange,
   BlockJournal,
@@ -101,7 +102,15 @@ export class BlockStore {
     return page?.receipt(index - page.first);
   }
 
-  /** What one transaction of a block did to balances; nothing where the journal is not here. */
+  /** The Cosmos transactions of a block, in order. */
+  cosmos(height: Height): readonly MinedCosmosTransaction[] {
+    this.base.assertBlock(height);
+    const recent = this.recent.get(height);
+    if (recent !== undefined) return recent.block.cosmos ?? [];
+    return this.records.cosmos(this.outline(height));
+  }
+
+  /** What one EVM transaction of a block did to balances; nothing where the journal is not here. */
   changes(height: Height, index: number): readonly BalanceChange[] {
     this.base.assertBlock(height);
     const recent = this.recent.get(height);
@@ -142,7 +151,7 @@ export class BlockStore {
     this.base.assertBlock(height);
     const recent = this.recent.get(height);
     if (recent !== undefined) return recent;
-    const parts = new WholeBlock(this.outline(height), this.records.blockChanges(height));
+    const parts = this.wholeBlock(height);
     for (const page of this.storedPages(height)) parts.add(page);
     this.recent.set(height, parts.committed);
     return parts.committed;
@@ -156,12 +165,18 @@ export class BlockStore {
     this.base.assertBlock(height);
     const recent = this.recent.get(height);
     if (recent !== undefined) return recent;
-    const parts = new WholeBlock(this.outline(height), this.records.blockChanges(height));
+    const parts = this.wholeBlock(height);
     for (const page of this.storedPages(height)) {
       parts.add(page);
       await pause();
     }
     return parts.committed;
+  }
+
+  private wholeBlock(height: Height): WholeBlock {
+    const outline = this.outline(height);
+    const cosmos = this.records.cosmos(outline);
+    return new WholeBlock(outline, this.records.blockChanges(height), cosmos);
   }
 
   /** Drops a block that was deleted from the caches. */
@@ -260,6 +275,7 @@ class WholeBlock {
   constructor(
     private readonly outline: BlockOutline,
     private readonly changes: Omit<BlockJournal, "transactions">,
+    private readonly cosmos: readonly MinedCosmosTransaction[],
   ) {}
 
   add(page: BlockPage): void {
@@ -271,17 +287,34 @@ class WholeBlock {
   /** The block; all pages have been added. */
   get committed(): CommittedBlock {
     const { header, hash, timeMs, dataHash } = this.outline;
+    const { cosmos, transactions, receipts } = this;
     return {
-      block: { header, hash, timeMs, dataHash, transactions: this.transactions },
-      receipts: this.receipts,
-      journal: { ...this.changes, transactions: this.journal },
+      block: { header, hash, timeMs, dataHash, transactions, ...cosmosPart(cosmos) },
+      receipts,
+      journal: { ...this.changes, transactions: this.journal, ...cosmosJournal(cosmos) },
     };
   }
+}
+
+/** `cosmos` of a block; absent where there is none. */
+export function cosmosPart(cosmos: readonly MinedCosmosTransaction[]) {
+  return cosmos.length === 0 ? {} : { cosmos };
+}
+
+/** `cosmos` of a journal; absent where there is none. */
+export function cosmosJournal(cosmos: readonly MinedCosmosTransaction[]) {
+  return cosmosPart(cosmos).cosmos === undefined
+    ? {}
+    : { cosmos: cosmos.map(({ tx, changes }) => ({ transactionHash: tx.hash, changes })) };
 }
 
 /** About what a decoded block takes in memory. */
 function memoryBytes({ block, receipts, journal }: CommittedBlock): number {
   let sizeBytes = TRANSACTION_BYTES;
+  for (const { tx, changes, result } of block.cosmos ?? []) {
+    sizeBytes += 4 * TRANSACTION_BYTES + 2 * tx.raw.length + changes.length * CHANGE_BYTES;
+    sizeBytes += result.events.length * LOG_BYTES;
+  }
   for (const [index, { tx }] of block.transactions.entries()) {
     sizeBytes += TRANSACTION_BYTES + tx.raw.length;
     for (const { data } of receipts[index]?.logs ?? []) sizeBytes += LOG_BYTES + data.length;

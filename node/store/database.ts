@@ -34,6 +34,8 @@ export const KEY_SPACE = {
   receiptPage: 0x1b,
   /** height, index of the first -> balance changes of each of them */
   journalPage: 0x1c,
+  /** height, place among them -> a Cosmos transaction, its place in data.txs, result, changes */
+  cosmosTransaction: 0x1e,
   /** height -> balance changes that no transaction made, minted, burned */
   blockChanges: 0x1d,
   /** height -> 256 bytes of logs bloom */
@@ -44,7 +46,7 @@ export const KEY_SPACE = {
   heightHash: 0x17,
   /** keccak256(raw transaction) -> height, index */
   transaction: 0x15,
-  /** SHA-256(SDK transaction) -> height, index */
+  /** SHA-256(SDK transaction) -> height, index in data.txs */
   sdkTransaction: 0x16,
   /** address -> account at the tip */
   account: 0x20,

@@ -5,6 +5,7 @@
  */
 import type { TransactionJournal } from "../../chain/balance-change.js";
 import { type BlockHeader, type BlockTransaction, rlpTransactionBytes } from "../../chain/block.js";
+import { cosmosPlacesOf } from "../../chain/consensus/abci-event.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Receipt } from "../../chain/receipt.js";
 import type { CommittedBlock } from "./event-bus.js";
@@ -16,7 +17,10 @@ export interface BlockOutline {
   /** Unix milliseconds of the block's time. */
   readonly timeMs: number;
   readonly dataHash: Hash32;
+  /** EVM transactions. */
   readonly transactionCount: number;
+  /** Places of the Cosmos transactions in `data.txs`, ascending. */
+  readonly cosmosPlaces: readonly number[];
   /** Length of the transactions as items of the block's RLP list, that list's header left out. */
   readonly transactionBytes: number;
 }
@@ -49,7 +53,8 @@ export function outlineOf({ block }: Pick<CommittedBlock, "block">): BlockOutlin
   let transactionBytes = 0;
   for (const { tx } of transactions) transactionBytes += rlpTransactionBytes(tx);
   const transactionCount = transactions.length;
-  return { header, hash, timeMs, dataHash, transactionCount, transactionBytes };
+  const cosmosPlaces = cosmosPlacesOf(block);
+  return { header, hash, timeMs, dataHash, transactionCount, cosmosPlaces, transactionBytes };
 }
 
 /** The pages of a block in memory. */

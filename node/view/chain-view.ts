@@ -2,6 +2,7 @@
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange, BlockJournal } from "../../chain/balance-change.js";
 import type { BlockTransaction } from "../../chain/block.js";
+import type { MinedCosmosTransaction } from "../../chain/cosmos/cosmos-result.js";
 import type { Hash32, Hex, Height } from "../../chain/hex.js";
 import type { Log } from "../../chain/receipt.js";
 import type { BlockOutline, BlockPage, PlacedReceipt } from "./block-pages.js";
@@ -58,7 +59,10 @@ export interface AccountJournalEntry {
   readonly blockHash: Hash32;
   /** Undefined for block-level changes. */
   readonly transactionHash: Hash32 | undefined;
-  /** Index of the transaction; the count of transactions for block-level changes. */
+  /**
+   * Place in the journal: EVM transactions by their index, then Cosmos transactions, then, for
+   * block-level changes, the count of both.
+   */
   readonly transactionIndex: number;
   /** Position of the change among its transaction's (or the block's) changes. */
   readonly changeIndex: number;
@@ -97,7 +101,9 @@ export interface ChainView {
   outline(height: Height): BlockOutline | undefined;
   transaction(height: Height, index: number): BlockTransaction | undefined;
   receipt(height: Height, index: number): PlacedReceipt | undefined;
-  /** What a transaction did to balances; nothing below `oldest().journal`. */
+  /** Cosmos transactions of a block with what execution made of them, in order. */
+  cosmos(height: Height): readonly MinedCosmosTransaction[];
+  /** What an EVM transaction did to balances; nothing below `oldest().journal`. */
   changes(height: Height, index: number): readonly BalanceChange[];
   /** The transactions with all that belongs to them, in pages of less than a millisecond's work. */
   pages(height: Height): Iterable<BlockPage>;
@@ -116,7 +122,7 @@ export interface ChainView {
   blockHash(height: Height): Hash32 | undefined;
   /** Location by keccak256 hash of the raw transaction. */
   locate(hash: Hash32): TransactionLocation | undefined;
-  /** Location by SHA-256 of the SDK transaction (consensus hash). */
+  /** Location in `data.txs` by SHA-256 of the SDK transaction (consensus hash). */
   locateBySdkHash(hash: Hash32): TransactionLocation | undefined;
   /** Blooms of the heights in the range, both ends included, in order. */
   blooms(from: Height, to: Height): AsyncIterable<{ height: Height; bloom: Uint8Array }>;

@@ -1,19 +1,24 @@
 /** What the node tells its servers after the fact: committed blocks and admitted transactions. */
 import type { BlockJournal } from "../../chain/balance-change.js";
-import type { Block, BlockTransaction } from "../../chain/block.js";
+import type { Address } from "../../chain/address.js";
+import type { AnyTransaction } from "../../chain/cosmos/cosmos-transaction.js";
+import type { Block } from "../../chain/block.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { Receipt } from "../../chain/receipt.js";
 
 /** A block with everything that became durable in the same atomic write. */
 export interface CommittedBlock {
   readonly block: Block;
-  /** One per transaction, in order. */
+  /** One per EVM transaction, in order. */
   readonly receipts: readonly Receipt[];
   readonly journal: BlockJournal;
 }
 
 /** A transaction that became executable in the pool, after its journal write. */
-export type PendingTransaction = BlockTransaction;
+export interface PendingTransaction {
+  readonly tx: AnyTransaction;
+  readonly from: Address;
+}
 
 /** Events and their payloads. */
 export interface NodeEvents {

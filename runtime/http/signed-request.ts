@@ -29,12 +29,15 @@ const MAX_HEADER_LENGTH = 256;
 const ED25519_BYTES = 64;
 
 /**
- * What is signed: method, target, timestamp and the SHA-256 of the body in hex, on a line each
- * without a newline at the end. The timestamp is as it was sent.
+ * What is signed: method, target, timestamp and the SHA-256 of the body in hex, and the
+ * Idempotency-Key where there is one, on a line each without a newline at the end. Timestamp and key
+ * are as they were sent: who could change the key on its way would make a repeat another request.
  */
 export function signedText({ method, target, headers, rawBody }: SignedParts): string {
   const bodySha256 = createHash("sha256").update(rawBody).digest("hex");
-  return [method, target, headerOf(headers, "causeway-timestamp"), bodySha256].join("\n");
+  const lines = [method, target, headerOf(headers, "causeway-timestamp"), bodySha256];
+  const { "idempotency-key": idempotencyKey } = headers;
+  return [...lines, ...(typeof idempotencyKey === "string" ? [idempotencyKey] : [])].join("\n");
 }
 
 /**

@@ -16,8 +16,16 @@ const DEFAULT_BUCKETS_SECONDS = [
 /** The metrics of one process. Label values must come from a bounded set. */
 export interface Metrics {
   readonly registry: Registry;
-  /** Makes a counter; asking again for the same name gives the same counter. */
-  counter(name: string, help: string, labels?: readonly string[]): MetricCounter;
+  /**
+   * Makes a counter; `collect` brings it up to date when a page is asked for. Asking again for the
+   * same name gives the same counter.
+   */
+  counter(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+    collect?: (counter: MetricCounter) => void | Promise<void>,
+  ): MetricCounter;
   /** Makes a gauge; `collect` sets it when a page is asked for. Same name, same gauge. */
   gauge(
     name: string,
@@ -64,11 +72,17 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
   }
   return {
     registry,
-    counter(name, help, labels = []) {
+    counter(name, help, labels = [], collect) {
       const known = registry.getSingleMetric(name);
-      return known instanceof Counter
-        ? known
-        : new Counter({ name, help, labelNames: [...labels], registers: [registry] });
+      if (known instanceof Counter) return known;
+      const counter: MetricCounter = new Counter({
+        name,
+        help,
+        labelNames: [...labels],
+        registers: [registry],
+        ...(collect === undefined ? {} : { collect: () => collect(counter) }),
+      });
+      return counter;
     },
     gauge(name, help, labels = [], collect) {
       const known = registry.getSingleMetric(name);

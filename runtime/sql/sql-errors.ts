@@ -36,6 +36,14 @@ const NETWORK_CODES = new Set([
 const CONNECTION_TEXT =
   /connection (terminated|timeout|error)|timeout exceeded|not queryable|runner already released/i;
 
+/**
+ * Classes of SQLSTATE that say nothing about the statement: connections (08); memory, connections,
+ * space (53); the server stops, starts or ends a session (57P); files that cannot be read or written
+ * (58); the server's own faults, damaged pages and indexes among them (XX). A program that ended for
+ * them would only meet them again: it waits, and says what it waits for.
+ */
+const PASSING_CLASS = /^(08...|53...|57P..|58...|XX...)$/;
+
 /** Wraps any fault of a statement or connection; an `AppError` is given back as it is. */
 export function toSqlError(error: unknown): AppError {
   if (error instanceof AppError) {
@@ -69,19 +77,17 @@ function classify(sqlState: string, message: string): SqlErrorCode {
       return "CONFLICT";
     case "53100":
       return "DATABASE_FULL";
-    // Too many connections; the server is shutting down or starting; idle in transaction; a
-    // statement or a lock took too long; a standby, or a server that was made read-only.
-    case "53300":
-    case "57P01":
-    case "57P02":
-    case "57P03":
+    // Idle in transaction; a transaction, statement or lock took too long; nobody knows whether it
+    // was done; a standby, or a server that was made read-only.
     case "25P03":
+    case "25P04":
     case "57014":
     case "55P03":
+    case "40003":
     case "25006":
       return "DATABASE_UNAVAILABLE";
     default:
-      return sqlState.startsWith("08") ||
+      return PASSING_CLASS.test(sqlState) ||
         NETWORK_CODES.has(sqlState) ||
         CONNECTION_TEXT.test(message)
         ? "DATABASE_UNAVAILABLE"

@@ -141,7 +141,7 @@ function estimateError(error: RpcError): SidecarError | RpcError {
   if (/insufficient funds/i.test(reason)) {
     return new SidecarError("INSUFFICIENT_FUNDS", { reason }, error);
   }
-  if (/gas required exceeds allowance/i.test(reason)) {
+  if (/gas required exceeds allowance|out of compute/i.test(reason)) {
     return new SidecarError("GAS_LIMIT_EXCEEDED", { reason }, error);
   }
   return error;

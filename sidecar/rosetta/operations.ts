@@ -3,7 +3,11 @@ import type { Address } from "../../chain/address.js";
 import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { type Operation, operationsOf } from "../../chain/operations.js";
-import type { JournaledBlock, JournaledTransaction } from "../../rpc-client/journal-codec.js";
+import type {
+  JournaledBlock,
+  JournaledCosmos,
+  JournaledTransaction,
+} from "../../rpc-client/journal-codec.js";
 import { SidecarError } from "./errors.js";
 import {
   accountIdentifier,
@@ -177,6 +181,7 @@ function appendMove(operations: RosettaOperation[], move: TokenMove): void {
 }
 
 function transactionMetadata(transaction: JournaledTransaction): Record<string, string | number> {
+  if (transaction.cosmos !== undefined) return cosmosMetadata(transaction, transaction.cosmos);
   const metadata: Record<string, string | number> = {
     status: transaction.status === 1 ? "SUCCESS" : "FAILURE",
     nonce: transaction.nonce.toString(),
@@ -195,6 +200,20 @@ function transactionMetadata(transaction: JournaledTransaction): Record<string, 
     ...metadata,
     input: input.slice(0, 2 + 2 * MAX_SHOWN_INPUT_BYTES),
     input_size_bytes: sizeBytes,
+  };
+}
+
+function cosmosMetadata(
+  { status, nonce, gasUsed }: JournaledTransaction,
+  { feeAtoken, memo, messages }: JournaledCosmos,
+): Record<string, string | number> {
+  return {
+    status: status === 1 ? "SUCCESS" : "FAILURE",
+    nonce: nonce.toString(),
+    gas_used: gasUsed.toString(),
+    fee: feeAtoken.toString(),
+    messages: messages.join(","),
+    ...(memo === "" ? {} : { memo }),
   };
 }
 

@@ -12,6 +12,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ledger: ["chain", "runtime"],
   node: ["chain", "runtime", "openapi"],
   sidecar: ["chain", "runtime", "rpc-client", "openapi"],
+  explorer: ["chain", "runtime", "rpc-client", "openapi"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   cli: ["chain", "runtime", "rpc-client", "ledger"],
@@ -19,7 +20,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
-  /^(sidecar|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^(sidecar|explorer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,
@@ -33,6 +34,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "view",
     "store",
     "state",
+    "modules",
     "execution",
     "blocks",
     "mempool",
@@ -69,8 +71,10 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   ],
   [/^level$/, [/^runtime\/files\/level-store\.ts$/]],
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
+  [/^@grpc\//, [/^node\/rpc\/grpc\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
+  [/^preact(-render-to-string)?$/, [/^explorer\/html\/element\.ts$/]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],
 ];
 

@@ -31,7 +31,21 @@ function loop(body: string, setup = ""): string {
   return `${setup}5b${body.repeat(repeats)}${push(setup.length / 2, 2)}56`;
 }
 
-/** A frame of a contract (or of an account without code) with all gas; the result is dropped. */
+/** A frame of a contract with all gas; the result is dropped. */
+function frameOf(address: Address): string {
+  return `5f5f5f5f${pushAddress(address)}5afa50`;
+}
+
+/** More code than an engine may keep ready: who goes round it must not have it made anew. */
+function manyContracts(part: string): [Address, string][] {
+  return Array.from({ length: 30 }, (_, index) => {
+    const own = (0x1000 + index).toString(16);
+    const code = `61${own}50${part.repeat(Math.floor(24_500 / (part.length / 2)))}`;
+    return [parseAddress(`0x${"ee".repeat(18)}${own}`), code];
+  });
+}
+
+/** A frame of the other contract, or of an account without code. */
 function frame(opcode: "f1" | "fa", options: { inBytes?: number; gas?: string } = {}): string {
   const { inBytes = 0, gas = "5a" } = options;
   const value = opcode === "f1" ? "5f" : "";
@@ -186,6 +200,15 @@ const FRAMES: readonly WorstCase[] = [
     code: loop(frame("fa")),
     others: at(`600456005b${"5b".repeat(24_000)}`),
   },
+  ...["5b", "600150", "5a50", "5f5f57"].map((part) => ({
+    name: `STATICCALLs of 30 contracts, 24 KiB of ${part}`,
+    code: loop(
+      manyContracts(part)
+        .map(([address]) => frameOf(address))
+        .join(""),
+    ),
+    others: new Map(manyContracts(part)),
+  })),
   {
     name: "STATICCALL, jump in 24 KiB of PUSH1",
     code: loop(frame("fa")),

@@ -184,7 +184,7 @@ describe("the node in a kit", () => {
     }
     expect(times.length).toBeGreaterThanOrEqual(answered === 3 ? 2 : 4);
     const outcomes = await Promise.all(calls);
-    for (const outcome of outcomes) expect(outcome).toMatch(/out of gas|timed out/);
+    for (const outcome of outcomes) expect(outcome).toMatch(/out of compute|timed out/);
   });
 
   it("answers status, and its books agree with the chain", async () => {

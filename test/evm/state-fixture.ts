@@ -72,6 +72,8 @@ export function fixtureFiles(folder: string): string[] {
 export function readCases(path: string, label: string): StateCase[] {
   const file = objectOf(JSON.parse(readFileSync(path, "utf8")), path);
   return Object.entries(file).flatMap(([name, entry]) => {
+    // The folder may hold other kinds of tests, too: of transactions, RLP, tries.
+    if (!isStateTest(entry)) return [];
     const test = objectOf(entry, name);
     const post = objectOf(test["post"], "post")[FORK];
     if (!Array.isArray(post)) return [];
@@ -98,6 +100,10 @@ export function readCases(path: string, label: string): StateCase[] {
       };
     });
   });
+}
+
+function isStateTest(entry: unknown): boolean {
+  return typeof entry === "object" && entry !== null && "post" in entry && "transaction" in entry;
 }
 
 function blockOf(env: Json): FixtureBlock {

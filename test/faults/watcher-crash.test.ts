@@ -2,13 +2,13 @@
  * The deposit watcher's own process, killed with SIGKILL at each named failpoint of its way: after
  * a restart every deposit is there exactly once, and ledger and chain agree.
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { HDNodeWallet, Mnemonic } from "ethers";
 import { createReconcileChain } from "../../rpc-client/reconcile-chain.js";
 import { keccak256Hex } from "../../chain/hashes.js";
@@ -37,6 +37,11 @@ let bench: WatcherBench;
 let home: string;
 let port: number;
 const children = new Set<ChildProcess>();
+
+beforeAll(() => {
+  // The test is about processes: without the compiled program it shows nothing.
+  if (!existsSync(entry)) throw new Error(`${entry} is missing: npm run build comes first`);
+});
 
 beforeEach(async () => {
   bench = await WatcherBench.open();

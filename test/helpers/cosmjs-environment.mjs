@@ -12,6 +12,7 @@ export default class CosmJsEnvironment extends OneRealmEnvironment {
   async setup() {
     await super.setup();
     this.global.cosmjs = require("@cosmjs/tendermint-rpc");
+    this.global.cosmjsStargate = require("@cosmjs/stargate");
     const folder = path.dirname(require.resolve("@cosmjs/tendermint-rpc"));
     this.global.cosmjsHasher = require(path.join(folder, "comet38", "hasher.js"));
   }

@@ -9,6 +9,7 @@ export const PRODUCT_FOLDERS = [
   "rpc-client",
   "node",
   "sidecar",
+  "explorer",
   "deposit-watcher",
   "withdrawal-worker",
   "ledger",

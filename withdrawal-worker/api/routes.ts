@@ -69,7 +69,6 @@ const CANCEL_REFUSALS: Readonly<
   unknown: [404, "NOT_FOUND", "no withdrawal has this id"],
   mined: [409, "ALREADY_MINED", "the payment is mined"],
   ended: [409, "ALREADY_ENDED", "the withdrawal has ended without payment"],
-  frozen: [409, "FROZEN", "the withdrawal is frozen: only an operator decides about it"],
 };
 
 /** RFC 3339 with a time zone; years that a calendar has. */

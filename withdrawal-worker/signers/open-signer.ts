@@ -44,7 +44,12 @@ export function openSigner(parts: SignerParts): OpenedSigner {
     readPolicy: () => policy.read(),
     readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
   });
-  return { signer, close: () => holder.close() };
+  const close = async () => {
+    await holder.close();
+    // What no bound asks for must not make the end of a worker a failed one.
+    await totals.flush().catch(() => undefined);
+  };
+  return { signer, close };
 }
 
 function openHolder({ home, settings, wallet }: SignerParts): KeyHolder {

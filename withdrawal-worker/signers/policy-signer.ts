@@ -118,6 +118,7 @@ export class PolicySigner implements Signer {
     if ("code" in rules) return intents.map(() => rules);
     const room = new DayRoom(this.#rules.totals, rules);
     const counted: CountedPayment[] = [];
+    const noted: CountedPayment[] = [];
     const decided = intents.map((intent): SigningOutcome | undefined => {
       if (!this.#meansWhatItSays(intent)) {
         return { kind: "wrong", reason: "a transaction is not the payment that it is meant for" };
@@ -125,11 +126,22 @@ export class PolicySigner implements Signer {
       if (intent.kind === "cancel") return undefined;
       const payment = countedPayment(this.address, intent);
       const refusal = this.#refusalOf(intent, rules) ?? room.take(intent, payment);
-      if (refusal === undefined && room.isBounded(intent.asset)) counted.push(payment);
+      if (refusal === undefined) (room.isBounded(intent.asset) ? counted : noted).push(payment);
       return refusal;
     });
-    await this.#rules.totals.count(counted);
-    return decided;
+    this.#rules.totals.note(noted);
+    try {
+      await this.#rules.totals.count(counted);
+      return decided;
+    } catch (error) {
+      // A full disk: what cannot be counted is not signed, and is asked for again.
+      const reason = `what is signed today cannot be written down: ${errorMessage(error)}`;
+      return intents.map(({ kind, asset }, index) =>
+        kind === "payment" && room.isBounded(asset)
+          ? (decided[index] ?? refuse("STOPPED", reason))
+          : decided[index],
+      );
+    }
   }
 
   async #ask(intent: SigningIntent, signal: AbortSignal): Promise<SigningOutcome> {

@@ -1,6 +1,7 @@
 /**
  * What a signer has signed within the last 24 hours, in a file of its own: a ledger that lies cannot
- * make it forget. Written before a signature leaves.
+ * make it forget. Written before a signature leaves where the policy bounds the asset; where it does
+ * not, written a little later, so that a bound that comes counts what was signed before it.
  */
 import { readFileSync } from "node:fs";
 import { AppError, errorCode } from "../../chain/errors.js";
@@ -31,6 +32,9 @@ const WINDOW_HOURS = 25;
  */
 const MAX_KNOWN = 8_192;
 
+/** How long what no bound asks for may be in memory alone. */
+const FLUSH_MS = 5_000;
+
 /** Sums by asset and hour since 1970, and the latest payments. */
 interface Content {
   readonly sums: Map<string, Map<number, bigint>>;
@@ -43,6 +47,8 @@ export class SignerTotals {
   readonly #clock: Clock;
   #content: Content;
   #last: Promise<unknown> = Promise.resolve();
+  /** Set while something is counted that is not on disk. */
+  #flushing: NodeJS.Timeout | undefined;
 
   /** @throws SIGNER_TOTALS_UNREADABLE; a missing file has counted nothing */
   constructor(file: string, clock: Clock) {
@@ -85,6 +91,41 @@ export class SignerTotals {
     this.#content = next;
   }
 
+  /**
+   * Counts payments of assets without a bound; on disk within `FLUSH_MS`, or with the next `count`.
+   * Called within `exclusively`.
+   */
+  note(payments: readonly CountedPayment[]): void {
+    const fresh = payments.filter((payment) => !this.isKnown(payment));
+    if (fresh.length === 0) return;
+    const hour = this.#hour();
+    const { sums, known } = this.#content;
+    for (const payment of fresh) {
+      addTo(sums, payment, hour);
+      known.add(keyOf(payment));
+    }
+    for (const oldest of known) {
+      if (known.size <= MAX_KNOWN) break;
+      known.delete(oldest);
+    }
+    this.#flushing ??= setTimeout(() => {
+      // A disk that is full takes it later; what has a bound is not signed meanwhile.
+      this.flush().catch(() => undefined);
+    }, FLUSH_MS).unref();
+  }
+
+  /** Writes what is in memory alone. Throws the system's fault. */
+  flush(): Promise<void> {
+    return this.exclusively(async () => {
+      if (this.#flushing === undefined) return;
+      clearTimeout(this.#flushing);
+      this.#flushing = undefined;
+      const next = this.#with([]);
+      await replaceFile(this.#file, encode(next), SECRET_MODE);
+      this.#content = next;
+    });
+  }
+
   #with(payments: readonly CountedPayment[]): Content {
     const hour = this.#hour();
     const sums = new Map(
@@ -93,11 +134,7 @@ export class SignerTotals {
         return [asset, new Map(recent)] as const;
       }),
     );
-    for (const { asset, amountUnits } of payments) {
-      const hours = sums.get(asset) ?? new Map<number, bigint>();
-      hours.set(hour, (hours.get(hour) ?? 0n) + amountUnits);
-      sums.set(asset, hours);
-    }
+    for (const payment of payments) addTo(sums, payment, hour);
     const known = [...this.#content.known, ...payments.map(keyOf)].slice(-MAX_KNOWN);
     return { sums, known: new Set(known) };
   }
@@ -105,6 +142,12 @@ export class SignerTotals {
   #hour(): number {
     return Math.floor(this.#clock.nowMs() / HOUR_MS);
   }
+}
+
+function addTo(sums: Content["sums"], { asset, amountUnits }: CountedPayment, hour: number): void {
+  const hours = sums.get(asset) ?? new Map<number, bigint>();
+  hours.set(hour, (hours.get(hour) ?? 0n) + amountUnits);
+  sums.set(asset, hours);
 }
 
 function keyOf({ slot, meaning }: CountedPayment): string {

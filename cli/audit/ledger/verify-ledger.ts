@@ -49,7 +49,21 @@ export async function verifyLedger(
 
 class LedgerCheck {
   readonly #faults: string[] = [];
-  readonly #rows = { event: 0, entry: 0, deposit: 0, withdrawal: 0 };
+  readonly #rows: Record<LinkKind, number> = {
+    event: 0,
+    entry: 0,
+    deposit: 0,
+    withdrawal: 0,
+    asset: 0,
+    token_state: 0,
+    sighting: 0,
+    activation: 0,
+    listing: 0,
+    decision: 0,
+    approval: 0,
+    verdict: 0,
+    kill_switch: 0,
+  };
   readonly #accounts = new Map<string, bigint>();
   readonly #kept = new Map<string, bigint>();
   #ledger: Extract<ExportLine, { readonly type: "ledger" }> | undefined;
@@ -201,6 +215,6 @@ class LedgerCheck {
 /** A row's name for people: entries by their natural key, others by their identifier. */
 function nameOf(kind: LinkKind, key: number, row: Row): string {
   const known = kind === "entry" ? row?.[ENTRY.idemKey] : kind === "event" ? row?.[2] : row?.[1];
-  const what = kind === "entry" ? "journal entry" : kind;
+  const what = kind === "entry" ? "journal entry" : kind.replace("_", " ");
   return typeof known === "string" ? `${what} ${key} (${known})` : `${what} ${key}`;
 }

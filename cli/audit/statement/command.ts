@@ -30,7 +30,7 @@ export async function runStatement(
   if (period.from >= period.to) throw new CliError("USAGE", "--from must lie before --to.");
   return withLedgerAlone(context, async ({ database }) => {
     while ((await linkRows(database)) > 0) context.signal.throwIfAborted();
-    const statement = await readStatement(database, customerId, period);
+    const statement = await readStatement(database, customerId, period, context);
     const day = (moment: Date) => moment.toISOString().slice(0, 10);
     const name = `statement-${customerId.replaceAll(":", "_")}-${day(period.from)}-${day(period.to)}`;
     const stem = resolve(options.out ?? name);

@@ -1,11 +1,18 @@
 /** eth_createAccessList: executions with a growing list until one touches nothing new. */
-import { parseAddress } from "../../../chain/address.js";
+import type { Address } from "../../../chain/address.js";
+import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { AccessListEntry } from "../../../chain/transaction.js";
 import type { CallRequest } from "./call-port.js";
 import type { MessageRunner, RunOutcome } from "./call-run.js";
-import { PRECOMPILES } from "../evm/evm.js";
-import { toAddress } from "../evm/evm-state.js";
+import {
+  ACCOUNT_OPCODES,
+  CALL_ITEMS,
+  CALL_OPCODES,
+  SLOT_OPCODES,
+} from "../interpreter/naming-opcodes.js";
+import type { Step, Watcher } from "../interpreter/watcher.js";
+import { wordToAddress, wordToSlot } from "../interpreter/words.js";
 
 /** Executions at most: a list grows with each, so only code that reacts to it needs many. */
 const MAX_ROUNDS = 16;
@@ -21,26 +28,21 @@ export interface AccessListResult {
  * The list of addresses and slots that the message touches, without those that are warm anyway.
  * @throws INSUFFICIENT_FUNDS
  */
-export async function createAccessList(
+export function createAccessList(
   request: CallRequest,
   runner: MessageRunner,
   gasLimit: bigint,
-): Promise<AccessListResult> {
+): AccessListResult {
   let accessList = request.accessList;
   let outcome: RunOutcome;
-  const created = new Set<string>();
-  runner.machine.evm.events.on("newContract", ({ address }) => created.add(toAddress(address)));
   for (let round = 1; ; round++) {
-    runner.machine.evm.journal.startReportingAccessList();
-    let touched: ReadonlyMap<string, ReadonlySet<string>> = new Map();
-    const afterwards = () => {
-      touched = runner.machine.evm.journal.accessList ?? touched;
-    };
-    outcome = await runner.run(request, { gasLimit, accessList, afterwards });
+    const touched = new TouchedList();
+    const { watcher } = touched;
+    outcome = runner.run(request, { gasLimit, accessList, watcher });
     if (outcome.kind === "invalid") break;
-    const warm = new Set<string>([...PRECOMPILES, request.from, ...created]);
+    const warm = new Set<string>([...PRECOMPILE_ADDRESSES, request.from, ...touched.created]);
     if (request.to !== undefined) warm.add(request.to);
-    const grown = mergeLists(accessList, toEntries(touched), warm);
+    const grown = mergeLists(accessList, touched.entries(), warm);
     if (sizeOf(grown) === sizeOf(accessList) || round === MAX_ROUNDS) break;
     accessList = grown;
   }
@@ -49,11 +51,38 @@ export async function createAccessList(
   return error === undefined ? { accessList, gasUsed } : { accessList, gasUsed, error };
 }
 
-function toEntries(touched: ReadonlyMap<string, ReadonlySet<string>>): AccessListEntry[] {
-  return [...touched].map(([address, slots]) => ({
-    address: parseAddress(`0x${address}`),
-    storageKeys: [...slots].map((slot) => `0x${slot}` as Hash32),
-  }));
+/** What instructions name, also those of frames that are undone. */
+class TouchedList {
+  /** Contracts that the message makes: they are warm when they begin. */
+  readonly created = new Set<Address>();
+  private readonly touched = new Map<Address, Set<Hash32>>();
+  readonly watcher: Watcher = {
+    enter: ({ to }, address) => {
+      if (to === undefined) this.created.add(address);
+    },
+    steps: { before: (step) => this.step(step) },
+  };
+
+  entries(): AccessListEntry[] {
+    return [...this.touched].map(([address, slots]) => ({ address, storageKeys: [...slots] }));
+  }
+
+  private step({ frame, opcode }: Step): void {
+    const height = frame.stackHeight;
+    if (SLOT_OPCODES.has(opcode) && height >= 1) {
+      this.slotsOf(frame.self).add(wordToSlot(frame.peek(0)));
+    } else if (ACCOUNT_OPCODES.has(opcode) && height >= 1) {
+      this.slotsOf(wordToAddress(frame.peek(0)));
+    } else if (CALL_OPCODES.has(opcode) && height >= CALL_ITEMS) {
+      this.slotsOf(wordToAddress(frame.peek(1)));
+    }
+  }
+
+  private slotsOf(address: Address): Set<Hash32> {
+    const slots = this.touched.get(address) ?? new Set();
+    this.touched.set(address, slots);
+    return slots;
+  }
 }
 
 /** Union in order of appearance; addresses that are warm anyway stay only for their slots. */

@@ -3,14 +3,14 @@
  * always is the answer; only where a frame keeps a 64th back (EIP-150) does a search follow.
  */
 import type { Address } from "../../../chain/address.js";
+import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import { TRANSFER_GAS } from "../../../chain/transaction-rules.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import type { StateReader } from "../../store/state-reader.js";
 import { CallError } from "./call-error.js";
 import type { CallRequest, CallResult } from "./call-port.js";
-import { type MessageRunner, type RanOutcome, type RunOutcome, withFundsText } from "./call-run.js";
-import { PRECOMPILES } from "../evm/evm.js";
+import { type MessageRunner, type RanOutcome, withFundsText } from "./call-run.js";
 
 /** Gas that a frame gets on top when value comes with a call. */
 const CALL_STIPEND = 2_300n;
@@ -41,42 +41,40 @@ export async function estimateGas(
   options: EstimateOptions,
 ): Promise<Estimate> {
   const highest = await highestGas(request, options);
-  const run = (gasLimit: bigint) => runAt(request, gasLimit, options.runner);
+  const { runner } = options;
+  const succeeds = (gasLimit: bigint) =>
+    inGethsWords(gasLimit, () => runner.succeeds(request, gasLimit));
   if (await isPlainTransfer(request, options.reader)) {
-    const transfer = highest < TRANSFER_GAS ? undefined : await run(TRANSFER_GAS);
-    if (transfer !== undefined && isSuccess(transfer)) {
-      return { outcome: "success", gas: TRANSFER_GAS };
-    }
+    const isEnough = highest >= TRANSFER_GAS && succeeds(TRANSFER_GAS);
+    if (isEnough) return { outcome: "success", gas: TRANSFER_GAS };
   }
-  const first = await run(highest);
+  const first = inGethsWords(highest, () => runner.run(request, { gasLimit: highest }));
   if (first.kind === "invalid") {
     if (first.isGas) throw allowanceExceeded(highest);
     return { outcome: "error", error: first.error, gasUsed: 0n };
   }
-  if (!isSuccess(first)) {
-    if (first.isOutOfGas) throw allowanceExceeded(highest);
-    const { returnData, gasUsed } = first;
-    return first.isRevert
-      ? { outcome: "revert", returnData, gasUsed }
-      : { outcome: "error", error: first.error ?? "", gasUsed };
-  }
-  return { outcome: "success", gas: await smallest(first, highest, run) };
+  const { error, returnData, gasUsed } = first;
+  if (error === undefined) return { outcome: "success", gas: smallest(first, highest, succeeds) };
+  if (first.isOutOfGas) throw allowanceExceeded(highest);
+  return first.isRevert
+    ? { outcome: "revert", returnData, gasUsed }
+    : { outcome: "error", error, gasUsed };
 }
 
-async function smallest(
+function smallest(
   first: RanOutcome,
   highest: bigint,
-  run: (gasLimit: bigint) => Promise<RunOutcome>,
-): Promise<bigint> {
+  succeeds: (gasLimit: bigint) => boolean,
+): bigint {
   const spent = first.gasUsed + first.refundedGas;
   // Less than it spent cannot be enough, unless the code looks at its gas: then it is a guess.
   if (spent >= highest) return highest;
-  if (isSuccess(await run(spent))) return spent;
+  if (succeeds(spent)) return spent;
   let failing = spent;
   let succeeding = highest;
   const likely = ((spent + CALL_STIPEND) * 64n) / 63n;
   if (likely < succeeding) {
-    if (isSuccess(await run(likely))) succeeding = likely;
+    if (succeeds(likely)) succeeding = likely;
     else failing = likely;
   }
   while (failing + 1n < succeeding) {
@@ -85,21 +83,14 @@ async function smallest(
     // The answer is rarely far above what was spent.
     const middle = (failing + succeeding) / 2n;
     const next = middle > failing * 2n ? failing * 2n : middle;
-    if (isSuccess(await run(next))) succeeding = next;
+    if (succeeds(next)) succeeding = next;
     else failing = next;
   }
   return succeeding;
 }
 
-function isSuccess(outcome: RunOutcome): boolean {
-  return outcome.kind === "ran" && outcome.error === undefined;
-}
-
-function runAt(request: CallRequest, gasLimit: bigint, runner: MessageRunner): Promise<RunOutcome> {
-  return withFundsText(
-    () => runner.run(request, { gasLimit }),
-    (refusal) => `failed with ${gasLimit} gas: ${refusal}`,
-  );
+function inGethsWords<T>(gasLimit: bigint, work: () => T): T {
+  return withFundsText(work, (refusal) => `failed with ${gasLimit} gas: ${refusal}`);
 }
 
 /** Upper bound of the search: what the caller, the chain and the sender's balance allow. */
@@ -126,7 +117,7 @@ async function isPlainTransfer(
   reader: StateReader,
 ): Promise<boolean> {
   if (to === undefined || data.length > 0 || accessList.length > 0) return false;
-  return !PRECOMPILES.has(to) && !(await hasCode(to, reader));
+  return !PRECOMPILE_ADDRESSES.has(to) && !(await hasCode(to, reader));
 }
 
 async function hasCode(address: Address, reader: StateReader): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** One job of a call worker, from its description to its answer; free of threads and ports. */
 import type { Address } from "../../../chain/address.js";
-import type { BlockTransaction } from "../../../chain/block.js";
+import { isEvm } from "../../../chain/block.js";
 import { type Hash32, type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import { JournaledState } from "../../state/journaled-state.js";
@@ -8,14 +8,14 @@ import type { StateReader } from "../../store/state-reader.js";
 import { createAccessList, type AccessListResult } from "./call-access-list.js";
 import { type Estimate, estimateGas } from "./call-estimate.js";
 import type { CallOverrides, CallRequest, CallResult, SimulatedBlock } from "./call-port.js";
-import type { Job, WorkerSettings } from "./call-protocol.js";
-import { OverlaidState, overriddenBlock, precompileChanges } from "./call-overrides.js";
+import type { TracedTransaction, Job, WorkerSettings } from "./call-protocol.js";
+import { OverlaidState, overriddenBlock, precompilesUnder } from "./call-overrides.js";
 import { RememberingReader } from "./call-reader.js";
 import { MessageRunner, withFundsText } from "./call-run.js";
 import { traceMessage, traceTransactions, type TransactionTrace } from "./call-trace.js";
 import { simulate } from "./simulation/simulate.js";
-import type { BlockContext, PrecompileChanges } from "../evm/evm.js";
-import { TracedState } from "../tracers/traced-state.js";
+import type { BlockContext } from "../message.js";
+import type { Precompile } from "../precompiles/precompile.js";
 
 /** Accounts asked for in one go before a block is repeated. */
 const PREFETCH_ACCOUNTS = 10_000;
@@ -51,7 +51,7 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
   const remembering = new RememberingReader(environment.reader);
   if (work.kind === "traceBlock") {
     prefetch(work.transactions, block, remembering, environment);
-    const state = new TracedState(remembering);
+    const state = new JournaledState(remembering);
     const traced = { settings, state, block };
     return traceTransactions(work.transactions, work.index, work.trace, traced);
   }
@@ -64,12 +64,11 @@ export async function runJob(job: Job, environment: JobEnvironment): Promise<unk
   }
   const seen = await overridden({ reader: remembering, block }, work);
   const gasLimit = callGas(work.request, settings);
-  if (work.kind === "traceCall") {
-    const traced = { settings, state: new TracedState(seen.reader), ...seen };
-    return traceMessage(work.request, gasLimit, work.trace, traced);
-  }
   const state = new JournaledState(seen.reader);
-  const runner = await MessageRunner.create(settings.chainId, state, seen);
+  if (work.kind === "traceCall") {
+    return traceMessage(work.request, gasLimit, work.trace, { settings, state, ...seen });
+  }
+  const runner = new MessageRunner({ settings, state, ...seen });
   if (work.kind === "call") return call(work.request, gasLimit, runner);
   if (work.kind === "createAccessList") return createAccessList(work.request, runner, gasLimit);
   const capGas = estimateCap(settings, work.blockOverrides?.gasLimit);
@@ -88,10 +87,14 @@ function hashesUpTo(base: Job["block"], { blockHash }: JobEnvironment): BlockCon
 async function overridden(
   { reader, block }: { reader: StateReader; block: BlockContext },
   { overrides, blockOverrides }: CallOverrides,
-): Promise<{ reader: StateReader; block: BlockContext; precompiles?: PrecompileChanges }> {
+): Promise<{
+  reader: StateReader;
+  block: BlockContext;
+  precompiles?: ReadonlyMap<Address, Precompile>;
+}> {
   const seen = blockOverrides === undefined ? block : overriddenBlock(block, blockOverrides);
   if (overrides === undefined || overrides.size === 0) return { reader, block: seen };
-  const precompiles = precompileChanges(overrides);
+  const precompiles = precompilesUnder(overrides);
   const overlaid = new OverlaidState(reader);
   await overlaid.override(overrides);
   return { reader: overlaid, block: seen, precompiles };
@@ -109,13 +112,9 @@ function estimateCap(
   return blockGasLimit !== undefined && blockGasLimit < capGas ? blockGasLimit : capGas;
 }
 
-async function call(
-  request: CallRequest,
-  gasLimit: bigint,
-  runner: MessageRunner,
-): Promise<CallResult> {
+function call(request: CallRequest, gasLimit: bigint, runner: MessageRunner): CallResult {
   const inGethsWords = (refusal: string) => `err: ${refusal} (supplied gas ${gasLimit})`;
-  const outcome = await withFundsText(() => runner.run(request, { gasLimit }), inGethsWords);
+  const outcome = withFundsText(() => runner.run(request, { gasLimit }), inGethsWords);
   if (outcome.kind === "invalid") {
     return { outcome: "error", error: inGethsWords(outcome.error), gasUsed: 0n };
   }
@@ -127,17 +126,17 @@ async function call(
 
 /** Asks at once for the accounts that a block's transactions will surely touch. */
 function prefetch(
-  transactions: readonly BlockTransaction[],
+  transactions: readonly TracedTransaction[],
   block: BlockContext,
   reader: RememberingReader,
   { accounts, settings }: JobEnvironment,
 ): void {
   if (accounts === undefined) return;
   const wanted = new Set<Address>([block.coinbase, settings.feeCollector]);
-  for (const { tx, from } of transactions) {
+  for (const transaction of transactions) {
     if (wanted.size >= PREFETCH_ACCOUNTS) break;
-    wanted.add(from);
-    if (tx.to !== undefined) wanted.add(tx.to);
+    wanted.add(transaction.from);
+    if (isEvm(transaction) && transaction.tx.to !== undefined) wanted.add(transaction.tx.to);
   }
   const addresses = [...wanted];
   for (const [index, account] of accounts(addresses).entries()) {

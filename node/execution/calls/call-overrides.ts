@@ -3,12 +3,15 @@
  * committed state, precompiles that move, and what code sees of its block.
  */
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { PRECOMPILE_ADDRESSES } from "../../../chain/evm/precompiles.js";
 import { keccak256Hex } from "../../../chain/hashes.js";
 import { bigintToBytes, EMPTY_CODE_HASH, type Hash32 } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../../store/state-reader.js";
-import { type BlockContext, type PrecompileChanges, PRECOMPILES } from "../evm/evm.js";
+import type { BlockContext } from "../message.js";
+import type { Precompile } from "../precompiles/precompile.js";
+import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import { CallError } from "./call-error.js";
 import type { BlockOverrides, StateOverrides } from "./call-port.js";
 
@@ -80,25 +83,27 @@ export class OverlaidState implements StateReader {
 }
 
 /**
- * What an override set does to the precompiles: whoever overrides one takes it away, and says
- * where else it can be called.
+ * The precompiles under an override set: whoever overrides one takes it away, and says where else
+ * it can be called.
  * @throws INVALID_OVERRIDE with geth's text
  */
-export function precompileChanges(overrides: StateOverrides): PrecompileChanges {
+export function precompilesUnder(overrides: StateOverrides): ReadonlyMap<Address, Precompile> {
   const removed = new Set<Address>();
-  const moved = new Map<Address, Address>();
+  const moved = new Map<Address, Precompile>();
   // In order of addresses, as geth does it: which fault is told does not hang on the client.
   for (const address of [...overrides.keys()].toSorted()) {
     const to = overrides.get(address)?.movePrecompileTo;
-    const isPrecompile = PRECOMPILES.has(address);
+    const isPrecompile = PRECOMPILE_ADDRESSES.has(address);
     if (to !== undefined) {
-      if (!isPrecompile) throw invalidOverride(address, "is not a precompile");
+      const precompile = PRECOMPILE_TABLE.get(address);
+      if (precompile === undefined) throw invalidOverride(address, "is not a precompile");
       if (overrides.has(to)) throw invalidOverride(to, "is already overridden");
-      moved.set(to, address);
+      moved.set(to, precompile);
     }
     if (isPrecompile) removed.add(address);
   }
-  return { removed, moved };
+  const kept = [...PRECOMPILE_TABLE].filter(([address]) => !removed.has(address));
+  return new Map([...kept, ...moved]);
 }
 
 function invalidOverride(address: Address, what: string): CallError {

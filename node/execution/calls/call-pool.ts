@@ -2,7 +2,8 @@
  * The call workers as the servers see them: a bounded queue before a fixed number of threads.
  * Whatever a client asks, the main thread only passes messages and answers small reads.
  */
-import type { BlockTransaction } from "../../../chain/block.js";
+import { type BlockTransaction, isEvm } from "../../../chain/block.js";
+import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import { type Height, ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
@@ -19,7 +20,14 @@ import type {
   SimulationRequest,
   TraceKind,
 } from "./call-port.js";
-import type { BlockFacts, Job, JobWork, ReadRequest, WorkerSettings } from "./call-protocol.js";
+import type {
+  TracedTransaction,
+  BlockFacts,
+  Job,
+  JobWork,
+  ReadRequest,
+  WorkerSettings,
+} from "./call-protocol.js";
 import { CallSlot, type SlotJob } from "./call-slot.js";
 
 /** Jobs that may wait: two full JSON-RPC batches. */
@@ -27,11 +35,14 @@ const MAX_QUEUED_JOBS = 2_000;
 
 /** What the pool is made with. */
 export interface CallPoolOptions {
-  readonly view: Pick<ChainView, "outline" | "pages" | "blockHash">;
+  readonly view: Pick<ChainView, "outline" | "pages" | "cosmos" | "blockHash">;
   /** Committed state at a height; throws HISTORY_PRUNED. */
   readonly stateReaderAt: (height: Height) => StateReader;
   readonly chainId: bigint;
-  readonly params: Pick<ChainParams, "maxTransactionGas" | "feeCollector">;
+  readonly params: Pick<
+    ChainParams,
+    "maxTransactionGas" | "maxTransactionComputeNs" | "feeCollector"
+  >;
   /** Threads. */
   readonly workerCount: number;
   /** Most gas of a call or trace, and its gas where the caller names none. */
@@ -55,8 +66,9 @@ export class CallPool implements CallWorkers {
 
   constructor(private readonly options: CallPoolOptions) {
     const { chainId, params, gasCap, workerCount, timeoutMs } = options;
-    const { feeCollector, maxTransactionGas } = params;
-    const settings: WorkerSettings = { chainId, feeCollector, gasCap, maxTransactionGas };
+    const { feeCollector, maxTransactionGas, maxTransactionComputeNs } = params;
+    const bounds = { gasCap, maxTransactionGas, maxTransactionComputeNs };
+    const settings: WorkerSettings = { chainId, feeCollector, ...bounds };
     const workerUrl = options.workerUrl ?? new URL("./call-worker.js", import.meta.url);
     this.maxQueuedJobs = options.maxQueuedJobs ?? MAX_QUEUED_JOBS;
     const slotOptions = {
@@ -127,9 +139,14 @@ export class CallPool implements CallWorkers {
       transactions.push(...page.transactions());
       await breathe(signal);
     }
+    const cosmos = this.options.view.cosmos(height);
+    const evm = transactions.slice(0, count);
+    const ordered: TracedTransaction[] = inDataOrder(evm, cosmos);
+    // Those behind the last traced one do not matter to it.
+    const end = ordered.findLastIndex(isEvm) + 1;
     const work: JobWork = {
       kind: "traceBlock",
-      transactions: transactions.slice(0, count),
+      transactions: ordered.slice(0, end),
       index,
       trace,
     };

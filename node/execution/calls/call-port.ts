@@ -114,16 +114,29 @@ export type CallResult =
   /** Any other exception; `error` is geth's text, for example "out of gas". */
   | { readonly outcome: "error"; readonly error: string; readonly gasUsed: bigint };
 
+/** Options of the prestateTracer, as in geth's tracerConfig. */
+export interface PrestateOptions {
+  readonly diffMode: boolean;
+  readonly disableCode: boolean;
+  readonly disableStorage: boolean;
+  readonly includeEmpty: boolean;
+}
+
 /** Which trace is wanted; options as in geth's tracers. */
 export type TraceKind =
   | { readonly tracer: "callTracer"; readonly onlyTopCall: boolean; readonly withLog: boolean }
-  | { readonly tracer: "prestateTracer"; readonly diffMode: boolean }
+  | ({ readonly tracer: "prestateTracer" } & PrestateOptions)
+  | { readonly tracer: "4byteTracer" | "noopTracer" }
+  /** Several at once; the answer has each under its name. */
+  | { readonly tracer: "muxTracer"; readonly tracers: readonly (readonly [string, TraceKind])[] }
   | {
       readonly tracer: "structLogger";
       readonly enableMemory: boolean;
       readonly disableStack: boolean;
       readonly disableStorage: boolean;
       readonly enableReturnData: boolean;
+      /** Bytes of entries behind which no more are made; 0 for no bound of the caller's. */
+      readonly limit: number;
     };
 
 /** Codes of faults that a call can end in, beside the EVM's own outcome. */

@@ -6,11 +6,15 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Address } from "../../../chain/address.js";
 import type { BlockTransaction } from "../../../chain/block.js";
+import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import type { ErrorDetails } from "../../../chain/errors.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { AccountRecord } from "../../store/account-record.js";
 import type { CallFaultCode } from "./call-error.js";
 import type { CallOverrides, CallRequest, SimulationRequest, TraceKind } from "./call-port.js";
+
+/** A transaction of a block that is repeated: only those of the EVM can be traced. */
+export type TracedTransaction = BlockTransaction | MinedCosmosTransaction;
 
 /** Facts of the block that a job executes in. */
 export interface BlockFacts {
@@ -38,7 +42,7 @@ export type JobWork =
   | {
       readonly kind: "traceBlock";
       /** From the block's first up to the last that is wanted. */
-      readonly transactions: readonly BlockTransaction[];
+      readonly transactions: readonly TracedTransaction[];
       /** Undefined: all of them. */
       readonly index: number | undefined;
       readonly trace: TraceKind;
@@ -59,6 +63,8 @@ export interface WorkerSettings {
   readonly gasCap: bigint;
   /** Most gas of a transaction that enters code: where an estimate starts from. */
   readonly maxTransactionGas: bigint;
+  /** Compute units (D21) of a transaction at most, and of a call. */
+  readonly maxTransactionComputeNs: number;
 }
 
 /** `workerData` of a worker thread. */

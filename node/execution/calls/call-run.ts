@@ -3,8 +3,8 @@
  * starts from the same state and leaves no trace. The rules are geth's for eth_call: intrinsic gas
  * is charged, the nonce is not checked, the balance only covers what the message itself names.
  */
-import type { EVMResult } from "@ethereumjs/evm";
 import { type Address, toChecksumAddress } from "../../../chain/address.js";
+import { EVM_FAILURE } from "../../../chain/evm/evm-failure.js";
 import { intrinsicGas, MAX_INITCODE_BYTES } from "../../../chain/transaction-rules.js";
 import {
   type AccessListEntry,
@@ -15,15 +15,15 @@ import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { CallError } from "./call-error.js";
-import { frameErrorText, isOutOfGas, isRevert } from "./call-evm-errors.js";
 import type { CallRequest } from "./call-port.js";
-import {
-  type BlockContext,
-  changePrecompiles,
-  createMachine,
-  type Machine,
-  type PrecompileChanges,
-} from "../evm/evm.js";
+import type { WorkerSettings } from "./call-protocol.js";
+import { Engine } from "../interpreter/engine.js";
+import { OUT_OF_COMPUTE } from "../interpreter/halt.js";
+import { EXACT_STEPS, type Watcher } from "../interpreter/watcher.js";
+import type { BlockContext } from "../message.js";
+import type { Precompile } from "../precompiles/precompile.js";
+import type { RunResult } from "../transaction-engine.js";
+import { destroy, leastComputeNs } from "../transaction-executor.js";
 
 /** EIP-3529: at most a fifth of the gas used is refunded. */
 const MAX_REFUND_QUOTIENT = 5n;
@@ -38,6 +38,7 @@ export interface RanOutcome {
   /** geth's text; undefined for success. */
   readonly error: string | undefined;
   readonly isRevert: boolean;
+  /** More gas would have helped. */
   readonly isOutOfGas: boolean;
 }
 
@@ -51,60 +52,83 @@ export type RunOutcome =
 export interface RunOptions {
   readonly gasLimit: bigint;
   readonly accessList?: readonly AccessListEntry[];
-  /** Awaited before anything of the message happens to the state. */
-  readonly beforehand?: () => void | Promise<void>;
-  /** Awaited with the state as the message left it, before it is undone. */
-  readonly afterwards?: (outcome: RanOutcome) => void | Promise<void>;
+  readonly watcher?: Watcher;
+  /** Called before anything of the message happens to the state. */
+  readonly beforehand?: () => void;
+  /** Called with the state as the transaction would leave it, before it is undone. */
+  readonly afterwards?: (outcome: RanOutcome) => void;
 }
 
-/** Runs messages over one state and block. */
-export class MessageRunner {
-  private constructor(
-    readonly machine: Machine,
-    private readonly state: JournaledState,
-    private readonly block: BlockContext,
-  ) {}
+/** What messages are run on. */
+export interface RunEnvironment {
+  readonly settings: WorkerSettings;
+  readonly state: JournaledState;
+  readonly block: BlockContext;
+  /** Where they are not those of the fork. */
+  readonly precompiles?: ReadonlyMap<Address, Precompile>;
+}
 
-  static async create(
-    chainId: bigint,
-    state: JournaledState,
-    { block, precompiles }: { block: BlockContext; precompiles?: PrecompileChanges },
-  ): Promise<MessageRunner> {
-    const machine = await createMachine(chainId, state);
-    if (precompiles !== undefined) changePrecompiles(machine, precompiles);
-    return new MessageRunner(machine, state, block);
+/** Runs messages over one state and block, on the engine and in the bounds of real blocks. */
+export class MessageRunner {
+  private readonly engine: Engine;
+
+  constructor(private readonly environment: RunEnvironment) {
+    const { settings, state, precompiles } = environment;
+    const { chainId } = settings;
+    this.engine = new Engine({ chainId, state, ...(precompiles && { precompiles }) });
   }
 
   /**
    * Executes the message once; the state is afterwards as before.
    * @throws INSUFFICIENT_FUNDS when the sender cannot cover value and, if it names a price, gas
    */
-  async run(request: CallRequest, options: RunOptions): Promise<RunOutcome> {
-    const { gasLimit } = options;
+  run(request: CallRequest, options: RunOptions): RunOutcome {
+    const outcome = this.attempt(request, options);
+    const isAmbiguous = outcome.kind === "ran" && outcome.error !== undefined && !outcome.isRevert;
+    if (!isAmbiguous || options.watcher !== undefined) return outcome;
+    if (outcome.error === OUT_OF_COMPUTE.text) return outcome;
+    // Blocks of code are checked as a whole; which instruction it was only shows step by step.
+    return this.attempt(request, { ...options, watcher: { steps: EXACT_STEPS } });
+  }
+
+  /** As `run`, where nobody asks why it failed: only success or not is to be relied on. */
+  succeeds(request: CallRequest, gasLimit: bigint): boolean {
+    const outcome = this.attempt(request, { gasLimit });
+    return outcome.kind === "ran" && outcome.error === undefined;
+  }
+
+  private attempt(request: CallRequest, options: RunOptions): RunOutcome {
+    const { state, block, settings } = this.environment;
+    const { gasLimit, watcher } = options;
     const accessList = options.accessList ?? request.accessList;
     const intrinsic = intrinsicGas({ ...request, accessList });
-    const gasPriceAtoken = effectiveGasPriceAtoken(feesOf(request), this.block.baseFeeAtoken);
+    const gasPriceAtoken = effectiveGasPriceAtoken(feesOf(request), block.baseFeeAtoken);
     const refusal =
-      feeRefusal(request, this.block.baseFeeAtoken) ?? refusalOf(request, gasLimit, intrinsic);
-    this.state.checkpoint();
+      feeRefusal(request, block.baseFeeAtoken) ?? refusalOf(request, gasLimit, intrinsic);
+    state.checkpoint();
     try {
-      await options.beforehand?.();
-      await this.buyGas({ ...request, gasPriceAtoken }, gasLimit);
+      options.beforehand?.();
+      this.buyGas({ ...request, gasPriceAtoken }, gasLimit);
       if (refusal !== undefined) return refusal;
       const message = { ...request, gasPriceAtoken, accessList, gasLimit: gasLimit - intrinsic };
-      const result = await this.machine.run(message, this.block, new BalanceRecorder());
+      // As much as a transaction may take, so that what is answered here holds in a block.
+      const limitNs = settings.maxTransactionComputeNs - leastComputeNs(request.data);
+      const result = this.engine.run(message, block, { limitNs, watcher });
       const outcome = outcomeOf(result, intrinsic);
-      await options.afterwards?.(outcome);
+      if (options.afterwards !== undefined) {
+        this.settle(request.from, { gasLimit, gasUsed: outcome.gasUsed, gasPriceAtoken }, result);
+        options.afterwards(outcome);
+      }
       return outcome;
     } finally {
-      while (this.state.depth() > 0) this.state.revert();
-      this.machine.evm.journal.cleanJournal();
+      while (state.depth() > 0) state.revert();
     }
   }
 
-  private async buyGas(request: CallRequest, gasLimit: bigint): Promise<void> {
+  private buyGas(request: CallRequest, gasLimit: bigint): void {
+    const { state } = this.environment;
     const { from, valueAtoken, gasPriceAtoken } = request;
-    const { balanceAtoken } = (await this.state.account(from)) ?? EMPTY_ACCOUNT;
+    const { balanceAtoken } = state.accountNow(from) ?? EMPTY_ACCOUNT;
     const gasCostAtoken = gasLimit * gasPriceAtoken;
     const wantedAtoken = gasCostAtoken + valueAtoken;
     if (balanceAtoken < wantedAtoken) {
@@ -113,7 +137,27 @@ export class MessageRunner {
       });
     }
     // Reserved while the code runs, so that BALANCE sees what it would in a transaction.
-    if (gasCostAtoken > 0n) this.state.moveBalance(from, -gasCostAtoken);
+    if (gasCostAtoken > 0n) state.moveBalance(from, -gasCostAtoken);
+  }
+
+  /** What a transaction does behind its code: unused gas goes back, the fee to its collector. */
+  private settle(
+    from: Address,
+    gas: {
+      readonly gasLimit: bigint;
+      readonly gasUsed: bigint;
+      readonly gasPriceAtoken: bigint;
+    },
+    result: RunResult,
+  ): void {
+    const { state, settings } = this.environment;
+    const feeAtoken = gas.gasUsed * gas.gasPriceAtoken;
+    const reservedAtoken = gas.gasLimit * gas.gasPriceAtoken;
+    if (reservedAtoken > 0n) {
+      state.moveBalance(from, reservedAtoken - feeAtoken);
+      state.moveBalance(settings.feeCollector, feeAtoken);
+    }
+    destroy(result.destroyed, state, new BalanceRecorder());
   }
 }
 
@@ -143,12 +187,9 @@ function feeRefusal(request: CallRequest, baseFeeAtoken = 0n): RunOutcome | unde
 }
 
 /** Does `work`; a refusal for lack of funds gets the words that geth puts around it. */
-export async function withFundsText<T>(
-  work: () => Promise<T>,
-  text: (refusal: string) => string,
-): Promise<T> {
+export function withFundsText<T>(work: () => T, text: (refusal: string) => string): T {
   try {
-    return await work();
+    return work();
   } catch (cause) {
     if (!(cause instanceof CallError) || cause.code !== "INSUFFICIENT_FUNDS") throw cause;
     const { message, details } = cause;
@@ -178,18 +219,18 @@ function refusalOf(
   return undefined;
 }
 
-function outcomeOf({ execResult }: EVMResult, intrinsic: bigint): RanOutcome {
-  const spent = intrinsic + execResult.executionGasUsed;
-  const refundable = execResult.gasRefund ?? 0n;
+function outcomeOf(result: RunResult, intrinsic: bigint): RanOutcome {
+  const spent = intrinsic + result.gasUsed;
   const most = spent / MAX_REFUND_QUOTIENT;
-  const refundedGas = refundable < most ? refundable : most;
+  const refundedGas = result.gasRefund < most ? result.gasRefund : most;
+  const { output, errorText, isRevert } = result;
   return {
     kind: "ran",
     gasUsed: spent - refundedGas,
     refundedGas,
-    returnData: execResult.returnValue.slice(),
-    error: frameErrorText(execResult),
-    isRevert: isRevert(execResult),
-    isOutOfGas: isOutOfGas(execResult),
+    returnData: output.slice(),
+    error: errorText,
+    isRevert,
+    isOutOfGas: errorText !== undefined && errorText.startsWith(EVM_FAILURE.outOfGas),
   };
 }

@@ -2,6 +2,7 @@
  * Entry of a call worker's thread: does one job after the other. It holds no state of the chain
  * but the code of contracts, which never changes under its hash.
  */
+import { constants, setPriority } from "node:os";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import { errorMessage } from "../../../chain/errors.js";
@@ -14,12 +15,27 @@ import type { Job, ReadAnswers, ReadRequest, WorkerMessage, WorkerStart } from "
 /** Contract code that a worker keeps between jobs: some 700 contracts of the largest size. */
 const CODE_CACHE_BYTES = 16 * 1024 * 1024;
 
+stepBack();
+
 const start = workerData as WorkerStart;
 const counter = new Int32Array(start.answered);
 const codes = new LRUCache<Hash32, Uint8Array>({
   maxSize: CODE_CACHE_BYTES,
   sizeCalculation: (code) => code.length + 1,
 });
+
+/**
+ * Leaves the processor to whoever else wants it: what a client asks must never delay a block. On
+ * Linux a priority is of the thread that names it; elsewhere it would be of the whole node.
+ */
+function stepBack(): void {
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(0, constants.priority.PRIORITY_LOW);
+  } catch {
+    // Where that is forbidden the worker runs as it is: the number of workers is a bound, too.
+  }
+}
 
 /** Asks the main thread and sleeps until it has answered. */
 function ask<Request extends ReadRequest>(request: Request): ReadAnswers[Request["kind"]] {

@@ -15,48 +15,17 @@ import type { Address } from "../../../chain/address.js";
 import { secp256k1 } from "../../../chain/crypto.js";
 import { present } from "../../../chain/errors.js";
 import { keccak256, sha256 } from "../../../chain/hashes.js";
-import { PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
-import { type Hash32, hexToBytes } from "../../../chain/hex.js";
-import type { AccessListEntry } from "../../../chain/transaction.js";
+import { PRECOMPILE_ADDRESSES, PRECOMPILES_BY_NAME } from "../../../chain/evm/precompiles.js";
+import { hexToBytes } from "../../../chain/hex.js";
 import type { BalanceRecorder, FrameStart } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
+import type { BlockContext, EvmMessage } from "../message.js";
 import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import { EvmState, toAddress } from "./evm-state.js";
 import { tuneEvm } from "./tuning.js";
 
-/** What contract code can see of the block it runs in. */
-export interface BlockContext {
-  readonly height: number;
-  readonly timestampSeconds: number;
-  readonly coinbase: Address;
-  readonly gasLimit: bigint;
-  /** PREVRANDAO: the parent's hash. */
-  readonly mixHash: Hash32;
-  /** What BASEFEE shows, where a client asks for another than 0 (D7). */
-  readonly baseFeeAtoken?: bigint;
-  /** What BLOBBASEFEE shows, where a client asks for another than 1. */
-  readonly blobBaseFeeAtoken?: bigint;
-  /** Hash of one of the last 256 blocks. */
-  blockHash(height: number): Promise<Hash32> | Hash32;
-}
-
-/** A message from outside: a transaction's, or a call's. */
-export interface EvmMessage {
-  readonly from: Address;
-  readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
-  readonly data: Uint8Array;
-  /** Gas left after the intrinsic gas. */
-  readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
-  readonly accessList: readonly AccessListEntry[];
-}
-
 /** Where our own replace the library's: MODEXP and BLAKE2F follow their gas in time. */
 const OWN_PRECOMPILES = ["MODEXP", "BLAKE2F", "KZG_POINT_EVALUATION"] as const;
-
-/** Addresses of the precompiles of this fork. */
-export const PRECOMPILES: ReadonlySet<Address> = new Set(PRECOMPILES_BY_NAME.values());
 
 /** Uncompressed public key for the ecrecover precompile, by the fastest back-end. */
 function ecrecover(digest: Uint8Array, v: bigint, r: Uint8Array, s: Uint8Array): Uint8Array {
@@ -99,31 +68,13 @@ function failed(gasLimit: bigint, error: EVMError["error"]): ExecResult {
   };
 }
 
+/** What is executed, and where. */
+export type { BlockContext, EvmMessage } from "../message.js";
+
 /** One EVM over one state; each concurrent execution needs its own. */
 export interface Machine {
   readonly evm: EVM;
   run(message: EvmMessage, block: BlockContext, recorder?: BalanceRecorder): Promise<EVMResult>;
-}
-
-/** Precompiles of an EVM, where they are not those of the fork. */
-export interface PrecompileChanges {
-  /** Addresses that are ordinary accounts now. */
-  readonly removed: ReadonlySet<Address>;
-  /** Where a precompile of the fork can be called besides or instead: new address to its own. */
-  readonly moved: ReadonlyMap<Address, Address>;
-}
-
-/** Puts an EVM's precompiles elsewhere; for an EVM that has executed nothing yet. */
-export function changePrecompiles({ evm }: Machine, changes: PrecompileChanges): void {
-  const { precompiles } = evm;
-  const moved = [...changes.moved].map(
-    ([to, from]) => [to, precompiles.get(from.slice(2))] as const,
-  );
-  for (const address of changes.removed) precompiles.delete(address.slice(2));
-  for (const [address, precompile] of moved) {
-    if (precompile === undefined) throw new TypeError("only precompiles are moved");
-    precompiles.set(address.slice(2), precompile);
-  }
 }
 
 /** Builds the EVM for a chain id over a state. */
@@ -200,7 +151,7 @@ function callOptions(message: EvmMessage, block: BlockContext): Parameters<EVM["
 /** EIP-2929 and EIP-3651: what is warm before the first opcode. */
 function warmUp(evm: EVM, message: EvmMessage, block: BlockContext): void {
   const { journal } = evm;
-  for (const address of PRECOMPILES) journal.addAlwaysWarmAddress(address);
+  for (const address of PRECOMPILE_ADDRESSES) journal.addAlwaysWarmAddress(address);
   journal.addAlwaysWarmAddress(message.from);
   if (message.to !== undefined) journal.addAlwaysWarmAddress(message.to);
   journal.addAlwaysWarmAddress(block.coinbase);
@@ -214,7 +165,7 @@ function warmUp(evm: EVM, message: EvmMessage, block: BlockContext): void {
  * How the frame moves value. CALLCODE runs named code as the caller itself, also the caller's own:
  * that the code is named at all tells it from a CALL.
  */
-export function frameKind(message: Message): FrameStart["kind"] {
+function frameKind(message: Message): FrameStart["kind"] {
   if (message.to === undefined) return message.salt === undefined ? "CREATE" : "CREATE2";
   if (message.delegatecall) return "NO_TRANSFER";
   return message["_codeAddress"] === undefined ? "CALL" : "CALLCODE";

@@ -1,9 +1,11 @@
 /** @ethereumjs/evm as an engine of transactions: slower, and the other opinion (`--evm`). */
+import { EVMError } from "@ethereumjs/evm";
 import { bytesToAddress, parseAddress } from "../../../chain/address.js";
 import { bytesToHash32 } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engine.js";
-import type { BlockContext, EvmMessage, Machine } from "./evm.js";
+import type { BlockContext, EvmMessage } from "../message.js";
+import type { Machine } from "./evm.js";
 
 /** It counts no compute units: a transaction that another engine halts for them runs on here. */
 export class LibraryEngine implements TransactionEngine {
@@ -18,6 +20,8 @@ export class LibraryEngine implements TransactionEngine {
     );
     return {
       error: execResult.exceptionError?.error,
+      errorText: execResult.exceptionError?.error,
+      isRevert: execResult.exceptionError?.error === EVMError.errorMessages.REVERT,
       gasUsed: execResult.executionGasUsed,
       gasRefund: execResult.gasRefund ?? 0n,
       output: execResult.returnValue,

@@ -2,8 +2,16 @@
 import { contractAddress2Of, contractAddressOf } from "../../../chain/contract-address.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 import { chargeAccount, livingAccount } from "./accounts.js";
-import type { Frame, Message } from "./frame.js";
-import { INIT_CODE_TOO_LARGE, STATIC_STATE_CHANGE } from "./halt.js";
+import type { Frame } from "./frame.js";
+import { type Message, MESSAGE_OPCODES } from "./frame-message.js";
+import {
+  type Halt,
+  initCodeTooLarge,
+  INSUFFICIENT_BALANCE,
+  NONCE_SPENT,
+  STATIC_STATE_CHANGE,
+  TOO_DEEP,
+} from "./halt.js";
 import {
   allButOne64th,
   COLD_ACCOUNT_GAS,
@@ -32,12 +40,13 @@ const MAX_NONCE = 0xffff_ffff_ffff_ffffn;
 export function call(frame: Frame): void {
   const { gasWanted, target } = takeTarget(frame);
   const valueAtoken = frame.pop();
-  if (valueAtoken > 0n && frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const ranges = takeRanges(frame);
   chargeAccount(frame, target);
   if (valueAtoken > 0n && livingAccount(frame, target) === undefined) frame.charge(NEW_ACCOUNT_GAS);
-  const terms = { kind: "CALL" as const, caller: frame.self, to: target, codeAddress: target };
-  send(frame, { ...terms, valueAtoken, isStatic: frame.message.isStatic }, gasWanted, ranges);
+  const { isStatic } = frame.message;
+  const opcode = MESSAGE_OPCODES.CALL;
+  const terms = { kind: "CALL" as const, opcode, caller: frame.self, to: target, isStatic };
+  send(frame, { ...terms, codeAddress: target, valueAtoken }, gasWanted, ranges);
 }
 
 /** The target's code on the frame's own account. */
@@ -46,9 +55,10 @@ export function callcode(frame: Frame): void {
   const valueAtoken = frame.pop();
   const ranges = takeRanges(frame);
   chargeAccount(frame, target);
-  const terms = { kind: "CALLCODE" as const, caller: frame.self, to: frame.self };
   const { isStatic } = frame.message;
-  send(frame, { ...terms, codeAddress: target, valueAtoken, isStatic }, gasWanted, ranges);
+  const opcode = MESSAGE_OPCODES.CALLCODE;
+  const terms = { kind: "CALLCODE" as const, opcode, caller: frame.self, to: frame.self, isStatic };
+  send(frame, { ...terms, codeAddress: target, valueAtoken }, gasWanted, ranges);
 }
 
 /** As CALLCODE, with the caller and the value that the frame itself was called with. */
@@ -57,8 +67,9 @@ export function delegatecall(frame: Frame): void {
   const ranges = takeRanges(frame);
   chargeAccount(frame, target);
   const { caller, valueAtoken, isStatic } = frame.message;
-  const terms = { kind: "NO_TRANSFER" as const, caller, to: frame.self, codeAddress: target };
-  send(frame, { ...terms, valueAtoken, isStatic }, gasWanted, ranges);
+  const opcode = MESSAGE_OPCODES.DELEGATECALL;
+  const terms = { kind: "NO_TRANSFER" as const, opcode, caller, to: frame.self, isStatic };
+  send(frame, { ...terms, codeAddress: target, valueAtoken }, gasWanted, ranges);
 }
 
 /** STATICCALL (EIP-214): nothing below may change the state. */
@@ -66,8 +77,9 @@ export function staticcall(frame: Frame): void {
   const { gasWanted, target } = takeTarget(frame);
   const ranges = takeRanges(frame);
   chargeAccount(frame, target);
-  const terms = { kind: "CALL" as const, caller: frame.self, to: target, codeAddress: target };
-  send(frame, { ...terms, valueAtoken: 0n, isStatic: true }, gasWanted, ranges);
+  const opcode = MESSAGE_OPCODES.STATICCALL;
+  const terms = { kind: "CALL" as const, opcode, caller: frame.self, to: target, isStatic: true };
+  send(frame, { ...terms, codeAddress: target, valueAtoken: 0n }, gasWanted, ranges);
 }
 
 function takeTarget(frame: Frame): {
@@ -109,26 +121,32 @@ function send(
   }
   const passed = Math.min(gasWanted, allButOne64th(frame.gas));
   frame.charge(passed);
+  // After its gas, as go-ethereum has it: traces show what the call would have cost.
+  const isChange = terms.opcode === MESSAGE_OPCODES.CALL && terms.valueAtoken > 0n;
+  if (isChange && frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const gas = passed + (moves ? STIPEND_GAS : 0);
-  if (!canSend(frame, moves ? terms.valueAtoken : 0n)) {
-    refuse(frame, gas);
-    return;
-  }
-  const depth = frame.message.depth + 1;
-  frame.child = { message: { ...terms, input, gas, depth }, outOffset, outSize };
+  const message = { ...terms, input, gas, depth: frame.message.depth + 1 };
+  const refusal = refusalOf(frame, moves ? terms.valueAtoken : 0n);
+  if (refusal === undefined) frame.child = { message, outOffset, outSize };
+  else refuse(frame, message, refusal);
 }
 
-function canSend(frame: Frame, valueAtoken: bigint): boolean {
-  if (frame.message.depth >= MAX_DEPTH) return false;
+/** Why the frame can send nothing. */
+function refusalOf(frame: Frame, valueAtoken: bigint): Halt | undefined {
+  if (frame.message.depth >= MAX_DEPTH) return TOO_DEEP;
   const balanceAtoken = frame.execution.state.accountNow(frame.self)?.balanceAtoken ?? 0n;
-  return balanceAtoken >= valueAtoken;
+  return balanceAtoken < valueAtoken ? INSUFFICIENT_BALANCE : undefined;
 }
 
 /** Nothing was sent: the gas comes back. */
-function refuse(frame: Frame, gas: number): void {
-  frame.gas += gas;
+function refuse(frame: Frame, message: Message, halt: Halt): void {
+  frame.gas += message.gas;
   frame.returnData = NO_BYTES;
   frame.push(0n);
+  const { watcher } = frame.execution;
+  if (watcher === undefined) return;
+  watcher.enter?.(message, message.codeAddress ?? frame.self);
+  watcher.leave?.(message, { halt, gasUsed: 0, output: NO_BYTES });
 }
 
 /** CREATE: a contract at an address that follows from the nonce. */
@@ -142,34 +160,28 @@ export function create2(frame: Frame): void {
 }
 
 function makeContract(frame: Frame, isSalted: boolean): void {
-  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const valueAtoken = frame.pop();
   const offset = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
   const salt = isSalted ? frame.pop() : undefined;
-  if (size > MAX_INIT_CODE_BYTES) throw INIT_CODE_TOO_LARGE;
+  frame.reserve(offset, size);
+  if (size > MAX_INIT_CODE_BYTES) throw initCodeTooLarge(size);
   const words = wordsOf(size);
   frame.charge(words * (INIT_CODE_WORD_GAS + (isSalted ? HASH_WORD_GAS : 0)));
   frame.spend(words * (COPY_WORD_NS + (isSalted ? HASH_WORD_NS : 0)));
-  frame.reserve(offset, size);
   const input = frame.memory.copy(offset, size);
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const gas = allButOne64th(frame.gas);
-  frame.charge(gas);
+  frame.gas -= gas;
   const { state, substate } = frame.execution;
   const self = state.accountNow(frame.self) ?? EMPTY_ACCOUNT;
-  if (!canSend(frame, valueAtoken) || self.nonce >= MAX_NONCE) {
-    refuse(frame, gas);
-    return;
-  }
   const made =
     salt === undefined
       ? contractAddressOf(frame.self, self.nonce)
       : contractAddress2Of(frame.self, salt, input);
-  state.putAccount(frame.self, { ...self, nonce: self.nonce + 1n });
-  // Warm from now on, also where the creation fails (EIP-2929).
-  substate.warmAddress(made);
   const message: Message = {
     kind: isSalted ? "CREATE2" : "CREATE",
+    opcode: isSalted ? MESSAGE_OPCODES.CREATE2 : MESSAGE_OPCODES.CREATE,
     caller: frame.self,
     to: undefined,
     codeAddress: made,
@@ -179,12 +191,20 @@ function makeContract(frame: Frame, isSalted: boolean): void {
     isStatic: false,
     depth: frame.message.depth + 1,
   };
+  const spent = self.nonce >= MAX_NONCE ? NONCE_SPENT : undefined;
+  const refusal = refusalOf(frame, valueAtoken) ?? spent;
+  if (refusal !== undefined) {
+    refuse(frame, message, refusal);
+    return;
+  }
+  state.putAccount(frame.self, { ...self, nonce: self.nonce + 1n });
+  // Warm from now on, also where the creation fails (EIP-2929).
+  substate.warmAddress(made);
   frame.child = { message, outOffset: 0, outSize: 0 };
 }
 
 /** EIP-6780: the coins go; the contract only where this transaction made it. */
 export function selfdestruct(frame: Frame): void {
-  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   const { self, execution } = frame;
   const { state, substate } = execution;
   const heir = frame.popAddress();
@@ -194,6 +214,8 @@ export function selfdestruct(frame: Frame): void {
   }
   const balanceAtoken = state.accountNow(self)?.balanceAtoken ?? 0n;
   if (balanceAtoken > 0n && livingAccount(frame, heir) === undefined) frame.charge(NEW_ACCOUNT_GAS);
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
+  execution.watcher?.selfdestruct?.(self, heir, balanceAtoken);
   const isNew = substate.created.has(self);
   if (isNew) substate.markDestroyed(self);
   if (balanceAtoken > 0n) {

@@ -41,8 +41,8 @@ export function mcopy(frame: Frame): void {
   const to = wordToSize(frame.pop());
   const from = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
-  chargeCopy(frame, size);
   frame.reserve(Math.max(to, from), size);
+  chargeCopy(frame, size);
   frame.memory.move(to, from, size);
 }
 
@@ -91,10 +91,13 @@ export function returndatasize(frame: Frame): void {
 
 /** Unlike the other copies it may not read behind the end (EIP-211). */
 export function returndatacopy(frame: Frame): void {
-  const from = wordToSize(frame.peek(1));
-  const size = wordToSize(frame.peek(2));
-  if (from + size > frame.returnData.length) throw RETURN_DATA_BOUNDS;
-  copyFrom(frame, frame.returnData);
+  const to = wordToSize(frame.pop());
+  const from = wordToSize(frame.pop());
+  const size = wordToSize(frame.pop());
+  frame.reserve(to, size);
+  chargeCopy(frame, size);
+  if (!(from + size <= frame.returnData.length)) throw RETURN_DATA_BOUNDS;
+  frame.memory.write(to, frame.returnData, from, size);
 }
 
 function chargeCopy(frame: Frame, size: number): void {
@@ -108,8 +111,8 @@ function copyFrom(frame: Frame, source: Uint8Array): void {
   const to = wordToSize(frame.pop());
   const from = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
-  chargeCopy(frame, size);
   frame.reserve(to, size);
+  chargeCopy(frame, size);
   frame.memory.write(to, source, from, size);
 }
 
@@ -117,9 +120,9 @@ function copyFrom(frame: Frame, source: Uint8Array): void {
 export function keccak(frame: Frame): void {
   const offset = wordToSize(frame.pop());
   const size = wordToSize(frame.pop());
+  frame.reserve(offset, size);
   frame.charge(HASH_WORD_GAS * wordsOf(size));
   frame.spend(HASH_WORD_NS * wordsOf(size));
-  frame.reserve(offset, size);
   frame.push(bytesToBigint(keccak256(frame.memory.view(offset, size))));
 }
 
@@ -128,13 +131,15 @@ export function logWith(topicCount: number): (frame: Frame) => void {
   return (frame) => {
     const offset = wordToSize(frame.pop());
     const size = wordToSize(frame.pop());
-    if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
+    frame.reserve(offset, size);
     frame.charge(LOG_TOPIC_GAS * topicCount + LOG_BYTE_GAS * size);
     frame.spend(LOG_BYTE_NS * size);
-    frame.reserve(offset, size);
+    if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
     const topics = [];
     for (let index = 0; index < topicCount; index++) topics.push(wordToSlot(frame.pop()));
     const data = frame.memory.copy(offset, size);
-    frame.execution.substate.logs.push({ address: frame.self, topics, data });
+    const log = { address: frame.self, topics, data };
+    frame.execution.substate.logs.push(log);
+    frame.execution.watcher?.log?.(log);
   };
 }

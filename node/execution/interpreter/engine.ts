@@ -6,11 +6,13 @@ import type { Address } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
-import type { BlockContext, EvmMessage } from "../evm/evm.js";
+import type { BlockContext, EvmMessage } from "../message.js";
 import type { Precompile } from "../precompiles/precompile.js";
 import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import type { RunResult, RunTerms, TransactionEngine } from "../transaction-engine.js";
 import type { Execution } from "./frame.js";
+import { MESSAGE_OPCODES } from "./frame-message.js";
+import { REVERTED } from "./halt.js";
 import { Interpreter } from "./interpreter.js";
 import { Substate } from "./substate.js";
 
@@ -33,7 +35,11 @@ export class Engine implements TransactionEngine {
    * Runs a message and raises its sender's nonce, also where it fails. The state must have been
    * able to pay: a value that the sender does not have ends in "insufficient balance".
    */
-  run(message: EvmMessage, block: BlockContext, { recorder, limitNs }: RunTerms): RunResult {
+  run(
+    message: EvmMessage,
+    block: BlockContext,
+    { recorder, limitNs, watcher }: RunTerms,
+  ): RunResult {
     const { state, chainId } = this.options;
     const substate = new Substate();
     this.warmUp(substate, message, block);
@@ -42,7 +48,8 @@ export class Engine implements TransactionEngine {
     state.putAccount(message.from, { ...sender, nonce: sender.nonce + 1n });
     const { from: origin, gasPriceAtoken } = message;
     const meter = { leftNs: limitNs };
-    const execution = { meter, state, substate, block, chainId, origin, gasPriceAtoken };
+    const fixed = { block, chainId, origin, gasPriceAtoken };
+    const execution: Execution = { meter, state, substate, ...fixed, watcher };
     if (recorder !== undefined) {
       state.balanceListener = (address, deltaAtoken) => {
         recorder.balanceChanged(address, deltaAtoken);
@@ -69,6 +76,7 @@ export class Engine implements TransactionEngine {
     if (created !== undefined) substate.warmAddress(created);
     const result = new Interpreter(execution, this.precompiles, recorder).run({
       kind: to === undefined ? "CREATE" : "CALL",
+      opcode: to === undefined ? MESSAGE_OPCODES.CREATE : MESSAGE_OPCODES.CALL,
       caller: from,
       to,
       codeAddress: to ?? created,
@@ -81,6 +89,8 @@ export class Engine implements TransactionEngine {
     const isWell = result.halt === undefined;
     return {
       error: result.halt?.message,
+      errorText: result.halt?.text,
+      isRevert: result.halt === REVERTED,
       gasUsed: BigInt(gas - result.gasLeft),
       gasRefund: isWell ? BigInt(substate.refundGas) : 0n,
       output: result.output,

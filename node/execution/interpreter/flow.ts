@@ -1,5 +1,5 @@
 /** Control: jumps, ends, and what shows gas and place. */
-import type { Frame, Handler } from "./frame.js";
+import { type Frame, type Handler, JUMP_TARGET } from "./frame.js";
 import { INVALID_JUMP, INVALID_OPCODE, REVERTED } from "./halt.js";
 import { wordsOf } from "./schedule.js";
 import { COPY_WORD_NS } from "../../../chain/evm/compute-weights.js";
@@ -25,7 +25,7 @@ export function jumpi(frame: Frame): void {
 
 function jumpTo(frame: Frame, target: bigint): void {
   const place = wordToSize(target);
-  if (frame.code.jumpTable[place] !== 1) throw INVALID_JUMP;
+  if (((frame.code.jumpTable[place] ?? 0) & JUMP_TARGET) === 0) throw INVALID_JUMP;
   frame.place = place;
 }
 

@@ -1,12 +1,13 @@
 /** One message frame: its stack, memory and gas, and what it runs with. */
 import type { Address } from "../../../chain/address.js";
-import type { FrameStart } from "../../state/balance-recorder.js";
 import type { JournaledState } from "../../state/journaled-state.js";
-import type { BlockContext } from "../evm/evm.js";
+import type { BlockContext } from "../message.js";
 import { OUT_OF_COMPUTE, OUT_OF_GAS, STACK_UNDERFLOW } from "./halt.js";
+import type { Message } from "./frame-message.js";
 import { Memory } from "./memory.js";
 import { memoryGas, wordsOf } from "./schedule.js";
 import type { Substate } from "./substate.js";
+import type { Watcher } from "./watcher.js";
 import { MEMORY_WORD_NS } from "../../../chain/evm/compute-weights.js";
 import { wordToAddress } from "./words.js";
 
@@ -18,12 +19,15 @@ const MAX_MEMORY_BYTES = 0xffff_ffff;
 /** Runs one instruction; `place` of the frame is the next one already. */
 export type Handler = (frame: Frame) => void;
 
+/** Bit of a place in the jump table where a jump may land. */
+export const JUMP_TARGET = 1;
+
 /** What is executed. */
 export interface Code {
   readonly bytes: Uint8Array;
   /** Handler by place; none yet where the code has not come to. */
   readonly handlers: (Handler | undefined)[];
-  /** 1 where a jump may land. */
+  /** JUMP_TARGET, where a jump may land. Above it: entries into a block that begins there. */
   readonly jumpTable: Uint8Array;
 }
 
@@ -41,24 +45,7 @@ export interface Execution {
   readonly chainId: bigint;
   readonly origin: Address;
   readonly gasPriceAtoken: bigint;
-}
-
-/** A message as its maker sends it. */
-export interface Message {
-  readonly kind: FrameStart["kind"];
-  readonly caller: Address;
-  /** Whose storage and balance the frame has; undefined for a creation. */
-  readonly to: Address | undefined;
-  /** Whose code runs. */
-  readonly codeAddress: Address | undefined;
-  readonly valueAtoken: bigint;
-  /** Call data, or the code of a creation. */
-  readonly input: Uint8Array;
-  readonly gas: number;
-  readonly isStatic: boolean;
-  readonly depth: number;
-  /** Of a CREATE2. */
-  readonly salt?: bigint;
+  readonly watcher: Watcher | undefined;
 }
 
 /** Where the answer to a child's message goes. */
@@ -120,6 +107,11 @@ export class Frame {
     const word = this.stack[this.height - 1 - depth];
     if (word === undefined) throw STACK_UNDERFLOW;
     return word;
+  }
+
+  /** A copy of all items, the top last. */
+  stackItems(): bigint[] {
+    return this.stack.slice(0, this.height);
   }
 
   /** Swaps the top with the item so many places below it. */

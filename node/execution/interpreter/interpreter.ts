@@ -8,9 +8,11 @@ import { EMPTY_CODE_HASH, EMPTY_TRIE_ROOT } from "../../../chain/hex.js";
 import { EMPTY_ACCOUNT, isEmptyAccount } from "../../store/account-record.js";
 import type { BalanceRecorder } from "../../state/balance-recorder.js";
 import type { Precompile } from "../precompiles/precompile.js";
-import { prepareBlock, prepareCode } from "./code.js";
-import { type Child, type Execution, Frame, type Message } from "./frame.js";
+import { enterBlock, prepareCode } from "./code.js";
+import { type Child, type Execution, Frame } from "./frame.js";
+import type { Message } from "./frame-message.js";
 import {
+  CODE_OUT_OF_GAS,
   CODE_TOO_LARGE,
   CREATE_COLLISION,
   Halt,
@@ -22,6 +24,7 @@ import {
   REVERTED,
 } from "./halt.js";
 import { CODE_BYTE_GAS, MAX_CODE_BYTES } from "./schedule.js";
+import { SteppedFrame, stepUntilChild } from "./stepping.js";
 import type { SubstateMark } from "./substate.js";
 import { CODE_BYTE_NS, CODE_DEPOSIT_BYTE_NS } from "../../../chain/evm/compute-weights.js";
 
@@ -36,7 +39,7 @@ export interface MessageResult {
   readonly gasLeft: number;
   readonly output: Uint8Array;
   /** Of a creation that got as far as its address. */
-  readonly createdAddress: Address | undefined;
+  readonly createdAddress?: Address | undefined;
 }
 
 /** A message that is under way: its frame, if it has one, and the way back. */
@@ -73,13 +76,13 @@ export class Interpreter {
 
   /** Runs the frame on; an answer when it has ended, or its child has at once. */
   private proceed({ frame, message }: Open): MessageResult | undefined {
-    const halt = runUntilChild(frame);
+    const halt = frame instanceof SteppedFrame ? stepUntilChild(frame) : runUntilChild(frame);
     const { child } = frame;
     if (halt === undefined && child !== undefined) return this.begin(child.message);
     const ended = this.open.pop();
     if (ended === undefined) throw new TypeError("the frame that ends is open");
     const result = ended.created === undefined ? undefined : this.deposit(ended, halt);
-    return this.close(ended, result ?? halt, {
+    return this.close(ended.message, ended.mark, result ?? halt, {
       gasLeft: frame.gas,
       output: frame.output,
       createdAddress: message.to === undefined ? ended.created : undefined,
@@ -89,8 +92,9 @@ export class Interpreter {
   /** Starts a message. What needs no frame is answered at once. */
   private begin(message: Message): MessageResult | undefined {
     const { substate, state } = this.execution;
-    const { caller, to, valueAtoken, kind } = message;
+    const { caller, to, valueAtoken, kind, codeAddress = to } = message;
     this.recorder?.enter({ caller, to, valueAtoken, kind });
+    this.execution.watcher?.enter?.(message, codeAddress ?? caller);
     const mark = substate.mark();
     state.checkpoint();
     return to === undefined ? this.beginCreation(message, mark) : this.beginCall(message, to, mark);
@@ -100,13 +104,14 @@ export class Interpreter {
     const { state } = this.execution;
     const { gas, codeAddress = to } = message;
     if (!this.moveValue(message, to)) {
-      return this.close({ mark }, INSUFFICIENT_BALANCE, { gasLeft: gas, output: NO_BYTES });
+      const none = { gasLeft: gas, output: NO_BYTES };
+      return this.close(message, mark, INSUFFICIENT_BALANCE, none);
     }
     const precompile = this.precompiles.get(codeAddress);
     if (precompile !== undefined) return this.answerPrecompile(message, precompile, mark);
     const codeHash = state.accountNow(codeAddress)?.codeHash ?? EMPTY_CODE_HASH;
     if (codeHash === EMPTY_CODE_HASH) {
-      return this.close({ mark }, undefined, { gasLeft: gas, output: NO_BYTES });
+      return this.close(message, mark, undefined, { gasLeft: gas, output: NO_BYTES });
     }
     const frame = this.openFrame(message, to, state.codeNow(codeHash));
     this.open.push({ message, mark, frame, created: undefined });
@@ -115,24 +120,30 @@ export class Interpreter {
 
   /** A frame pays for its code by the byte, and halts at its first step where it cannot. */
   private openFrame(message: Message, self: Address, bytes: Uint8Array): Frame {
-    this.execution.meter.leftNs -= CODE_BYTE_NS * bytes.length;
-    return new Frame(this.execution, message, self, prepareCode(bytes));
+    const { execution } = this;
+    execution.meter.leftNs -= CODE_BYTE_NS * bytes.length;
+    const steps = execution.watcher?.steps;
+    if (steps !== undefined) {
+      return new SteppedFrame(execution, message, self, prepareCode(bytes), steps);
+    }
+    return new Frame(execution, message, self, prepareCode(bytes));
   }
 
   private answerPrecompile(
-    { input, gas }: Message,
+    message: Message,
     precompile: Precompile,
     mark: SubstateMark,
   ): MessageResult {
+    const { input, gas } = message;
     const { meter } = this.execution;
     const none = { gasLeft: 0, output: NO_BYTES };
     const cost = precompile.gas(input);
-    if (!(cost <= gas)) return this.close({ mark }, OUT_OF_GAS, none);
+    if (!(cost <= gas)) return this.close(message, mark, OUT_OF_GAS, none);
     meter.leftNs -= precompile.computeNs(input);
-    if (!(meter.leftNs >= 0)) return this.close({ mark }, OUT_OF_COMPUTE, none);
+    if (!(meter.leftNs >= 0)) return this.close(message, mark, OUT_OF_COMPUTE, none);
     const output = precompile.run(input);
-    const halt = output === undefined ? PRECOMPILE_FAILED : undefined;
-    return this.close({ mark }, halt, { gasLeft: gas - cost, output: output ?? NO_BYTES });
+    const halt = output === undefined ? failureOf(precompile, input) : undefined;
+    return this.close(message, mark, halt, { gasLeft: gas - cost, output: output ?? NO_BYTES });
   }
 
   /** False where the caller does not have it. A call touches its target: an empty one goes. */
@@ -158,13 +169,13 @@ export class Interpreter {
     const there = state.accountNow(created) ?? EMPTY_ACCOUNT;
     const answer = { output: NO_BYTES, createdAddress: created };
     if (!state.moveBalance(caller, -valueAtoken)) {
-      return this.close({ mark }, INSUFFICIENT_BALANCE, { ...answer, gasLeft: gas });
+      return this.close(message, mark, INSUFFICIENT_BALANCE, { ...answer, gasLeft: gas });
     }
     substate.markCreated(created);
     // EIP-7610: storage alone makes a collision, too.
     const { nonce, codeHash, storageRoot } = there;
     if (nonce > 0n || codeHash !== EMPTY_CODE_HASH || storageRoot !== EMPTY_TRIE_ROOT) {
-      return this.close({ mark }, CREATE_COLLISION, { ...answer, gasLeft: 0 });
+      return this.close(message, mark, CREATE_COLLISION, { ...answer, gasLeft: 0 });
     }
     state.wipeStorage(created);
     this.recorder?.created(created);
@@ -181,8 +192,8 @@ export class Interpreter {
     const { output } = frame;
     if (output.length > MAX_CODE_BYTES) return CODE_TOO_LARGE;
     const cost = CODE_BYTE_GAS * output.length;
-    if (cost > frame.gas) return OUT_OF_GAS;
     if (output[0] === RESERVED_FIRST_BYTE) return INVALID_CODE;
+    if (cost > frame.gas) return CODE_OUT_OF_GAS;
     const { state, meter } = this.execution;
     meter.leftNs -= CODE_DEPOSIT_BYTE_NS * output.length;
     if (meter.leftNs < 0) return OUT_OF_COMPUTE;
@@ -194,13 +205,10 @@ export class Interpreter {
 
   /** Ends a message: its effects stay, or none of them. */
   private close(
-    { mark }: { readonly mark: SubstateMark },
+    message: Message,
+    mark: SubstateMark,
     halt: Halt | undefined,
-    end: {
-      readonly gasLeft: number;
-      readonly output: Uint8Array;
-      readonly createdAddress?: Address | undefined;
-    },
+    end: Omit<MessageResult, "halt">,
   ): MessageResult {
     const { state, substate } = this.execution;
     if (halt === undefined) state.commit();
@@ -209,12 +217,24 @@ export class Interpreter {
       substate.goBack(mark);
     }
     this.recorder?.leave(halt?.message);
-    const { createdAddress } = end;
-    if (halt === undefined || halt === REVERTED) return { ...end, halt, createdAddress };
-    // A message that never got its value moved costs nothing; every other failure costs all.
-    const gasLeft = halt === INSUFFICIENT_BALANCE ? end.gasLeft : 0;
-    return { halt, gasLeft, output: NO_BYTES, createdAddress };
+    const result = resultOf(halt, end);
+    const { gasLeft, output } = result;
+    this.execution.watcher?.leave?.(message, { halt, gasUsed: message.gas - gasLeft, output });
+    return result;
   }
+}
+
+function failureOf(precompile: Precompile, input: Uint8Array): Halt {
+  const text = precompile.failure?.(input);
+  return text === undefined ? PRECOMPILE_FAILED : new Halt(PRECOMPILE_FAILED.message, text);
+}
+
+function resultOf(halt: Halt | undefined, end: Omit<MessageResult, "halt">): MessageResult {
+  const { createdAddress } = end;
+  if (halt === undefined || halt === REVERTED) return { ...end, halt };
+  // A message that never got its value moved costs nothing; every other failure costs all.
+  const gasLeft = halt === INSUFFICIENT_BALANCE ? end.gasLeft : 0;
+  return { halt, gasLeft, output: NO_BYTES, createdAddress };
 }
 
 /** Runs instructions until the frame ends or waits for a child. @returns why it failed */
@@ -227,7 +247,7 @@ function runUntilChild(frame: Frame): Halt | undefined {
       const place = frame.place++;
       const handler = handlers[place];
       if (handler !== undefined) handler(frame);
-      else if (place < code.bytes.length) prepareBlock(code, place)(frame);
+      else if (place < code.bytes.length) enterBlock(frame, place);
       else {
         // Behind the end of the code, also where its last instruction pushes bytes from there.
         frame.spend(0);

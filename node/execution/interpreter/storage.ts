@@ -1,7 +1,7 @@
 /** Storage and transient storage: SLOAD, SSTORE, TLOAD, TSTORE. */
 import { bigintToBytes, bytesToBigint } from "../../../chain/hex.js";
 import type { Frame } from "./frame.js";
-import { OUT_OF_GAS, STATIC_STATE_CHANGE } from "./halt.js";
+import { SENTRY_OUT_OF_GAS, STATIC_STATE_CHANGE } from "./halt.js";
 import {
   COLD_SLOT_GAS,
   SLOT_CLEAR_REFUND,
@@ -25,8 +25,7 @@ export function sload(frame: Frame): void {
 
 /** Gas and refunds by original, current and new value (EIP-2200 with the sums of EIP-3529). */
 export function sstore(frame: Frame): void {
-  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
-  if (frame.gas <= SLOT_SENTRY_GAS) throw OUT_OF_GAS;
+  if (frame.gas <= SLOT_SENTRY_GAS) throw SENTRY_OUT_OF_GAS;
   const { state, substate } = frame.execution;
   const slot = frame.pop();
   const value = frame.pop();
@@ -37,11 +36,13 @@ export function sstore(frame: Frame): void {
   const current = bytesToBigint(state.storageNow(frame.self, key));
   if (value === current) {
     frame.charge(coldGas + WARM_GAS);
+    if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
     return;
   }
   const original = bytesToBigint(state.transactionStorageNow(frame.self, key));
   frame.charge(coldGas + writeGas(original, current));
   if (original === current) frame.spend(SLOT_CHANGE_NS);
+  if (frame.message.isStatic) throw STATIC_STATE_CHANGE;
   substate.refundGas += refundOf(original, current, value);
   state.putStorage(frame.self, key, bigintToBytes(value));
 }

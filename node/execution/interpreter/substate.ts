@@ -31,6 +31,10 @@ export class Substate {
     return this.addTo(this.warmAddresses, address);
   }
 
+  isWarmAddress(address: Address): boolean {
+    return this.warmAddresses.has(address);
+  }
+
   /** Warms a slot, and not its account. @returns true when it was cold */
   warmSlot(address: Address, slot: bigint): boolean {
     let slots = this.warmSlots.get(address);

@@ -38,6 +38,8 @@ export const blake2f: Precompile = {
   gas: (input) => (input.length === INPUT_BYTES ? viewOf(input).getUint32(0) : 0),
   computeNs: (input) => BASE_NS + ROUND_NS * blake2f.gas(input),
   run: (input) => (input.length === INPUT_BYTES ? mixed(viewOf(input)) : undefined),
+  failure: (input) =>
+    input.length === INPUT_BYTES ? "invalid final flag" : "invalid input length",
 };
 
 function viewOf(bytes: Uint8Array): DataView {

@@ -20,6 +20,8 @@ function answer(hex: string, length: number): Uint8Array | undefined {
   return bytes.length === length ? bytes : undefined;
 }
 
+const NOT_ON_CURVE = "point is not on curve";
+
 function pairsIn(input: Uint8Array): number {
   return Math.floor(input.length / PAIR_BYTES);
 }
@@ -29,6 +31,7 @@ export const bn254Add: Precompile = {
   gas: () => 150,
   computeNs: () => 30_000,
   run: (input) => answer(curve.ec_add(hexOf(padded(input, OPERATION_INPUT_BYTES))), POINT_BYTES),
+  failure: () => NOT_ON_CURVE,
 };
 
 /** 0x07: a point times a number. */
@@ -36,6 +39,7 @@ export const bn254Mul: Precompile = {
   gas: () => 6_000,
   computeNs: () => 750_000,
   run: (input) => answer(curve.ec_mul(hexOf(padded(input, OPERATION_INPUT_BYTES))), POINT_BYTES),
+  failure: () => NOT_ON_CURVE,
 };
 
 /** 0x08: 1 where the product of the pairings is one. */
@@ -44,4 +48,6 @@ export const bn254Pairing: Precompile = {
   computeNs: (input) => 1_000_000 + 3_000_000 * pairsIn(input),
   run: (input) =>
     input.length % PAIR_BYTES === 0 ? answer(curve.ec_pairing(hexOf(input)), 32) : undefined,
+  failure: (input) =>
+    input.length % PAIR_BYTES === 0 ? NOT_ON_CURVE : "bad elliptic curve pairing size",
 };

@@ -18,14 +18,22 @@ export const pointEvaluation: Precompile = {
   gas: () => 50_000,
   computeNs: () => 40_000_000,
   run: (input) => (isProven(input) ? SUCCESS.slice() : undefined),
+  failure(input) {
+    if (input.length !== INPUT_BYTES) return "invalid input length";
+    return isOfCommitment(input) ? "error verifying kzg proof" : "mismatched versioned hash";
+  },
 };
 
-function isProven(input: Uint8Array): boolean {
-  if (input.length !== INPUT_BYTES) return false;
-  const commitment = input.subarray(96, 144);
-  const versionedHash = sha256(commitment);
+/** True where the first word is the hash of the commitment. */
+function isOfCommitment(input: Uint8Array): boolean {
+  const versionedHash = sha256(input.subarray(96, 144));
   versionedHash[0] = KZG_VERSION;
-  if (Buffer.compare(versionedHash, input.subarray(0, 32)) !== 0) return false;
+  return Buffer.compare(versionedHash, input.subarray(0, 32)) === 0;
+}
+
+function isProven(input: Uint8Array): boolean {
+  if (input.length !== INPUT_BYTES || !isOfCommitment(input)) return false;
+  const commitment = input.subarray(96, 144);
   const point = bytesToBigint(input.subarray(32, 64));
   const value = bytesToBigint(input.subarray(64, 96));
   if (point >= KZG_FIELD_ORDER || value >= KZG_FIELD_ORDER) return false;

@@ -8,6 +8,8 @@ export interface Precompile {
   computeNs(input: Uint8Array): number;
   /** The output; undefined where it fails, which costs all gas of the call. */
   run(input: Uint8Array): Uint8Array | undefined;
+  /** Why it fails with the input, in go-ethereum's words; absent where it never does. */
+  failure?(input: Uint8Array): string;
 }
 
 /** The first bytes of the input, with zeros behind its end. */

@@ -1,27 +1,17 @@
-/** geth's default tracer: one entry for each opcode, before it runs. */
-import type { ExecResult, InterpreterStep } from "@ethereumjs/evm";
+/** geth's default tracer: one entry for each instruction, as it was before it ran. */
 import type { Address } from "../../../chain/address.js";
-import {
-  bigintToWord,
-  bytesToBigint,
-  bytesToHash32,
-  bytesToHex,
-  type Hex,
-} from "../../../chain/hex.js";
-import { frameErrorText, isRevert } from "../calls/call-evm-errors.js";
-import { toAddress } from "../evm/evm-state.js";
-import type { Machine } from "../evm/evm.js";
+import { bytesToBigint, bytesToHex, type Hex } from "../../../chain/hex.js";
 import type { JournaledState } from "../../state/journaled-state.js";
+import type { Step, StepEnd, WatchedFrame, Watcher } from "../interpreter/watcher.js";
+import { wordToSlot } from "../interpreter/words.js";
+import { opcodeName } from "./opcode-names.js";
 import type { TraceBudget, Tracer, TraceSummary } from "./tracer.js";
 
 /** JSON of an entry without its lists. */
 const ENTRY_BYTES = 100;
 const WORD_BYTES = 32;
-/** Opcodes whose cost in geth holds the gas that goes to the frame they open. */
-const FORWARDING = new Set([0xf1, 0xf2, 0xf4, 0xfa]);
-const OPCODE_DIFFICULTY = 0x44;
-const OPCODE_SLOAD = 0x54;
-const OPCODE_SSTORE = 0x55;
+const SLOAD = 0x54;
+const SSTORE = 0x55;
 
 /** Options as in geth's logger config. */
 export interface StructLoggerOptions {
@@ -29,6 +19,8 @@ export interface StructLoggerOptions {
   readonly disableStack: boolean;
   readonly disableStorage: boolean;
   readonly enableReturnData: boolean;
+  /** Bytes of entries behind which no more are made; 0 for no bound but the trace's own. */
+  readonly limit: number;
 }
 
 interface Entry {
@@ -37,7 +29,7 @@ interface Entry {
   readonly gas: number;
   readonly gasCost: number;
   readonly depth: number;
-  error?: string;
+  readonly error?: string;
   readonly stack?: readonly Hex[];
   readonly returnData?: Hex;
   readonly memory?: readonly string[];
@@ -45,54 +37,46 @@ interface Entry {
   readonly refund?: number;
 }
 
-/** One frame that is being executed. */
-interface OpenFrame {
-  last: Entry | undefined;
-  returnData: Uint8Array;
+/** What is only known before the instruction. */
+interface Before {
+  readonly stack: readonly Hex[] | undefined;
+  readonly memory: readonly string[] | undefined;
+  readonly returnData: Hex | undefined;
+  readonly storage: Entry["storage"];
+  readonly refundGas: number;
 }
 
-/** Records every step. It reads the state at once, so its reader must answer at once. */
+/** Records every step. */
 export class StructLogger implements Tracer {
-  private isActive = false;
+  readonly watcher: Watcher;
   private entries: Entry[] = [];
-  private readonly frames: OpenFrame[] = [];
   private readonly storage = new Map<Address, Record<string, string>>();
+  private current: Before | undefined;
+  private sizeBytes = 0;
 
   constructor(
-    machine: Machine,
     private readonly state: JournaledState,
     private readonly options: StructLoggerOptions,
     private readonly budget: TraceBudget,
   ) {
-    const { events } = machine.evm;
-    events.on("beforeMessage", () => {
-      if (this.isActive) this.frames.push({ last: undefined, returnData: new Uint8Array(0) });
-    });
-    events.on("afterMessage", ({ execResult }) => {
-      if (this.isActive) this.leave(execResult);
-    });
-    // Subscribed only while recording: the EVM builds no step where nobody listens.
-    this.listen = (isWanted) => {
-      if (isWanted) events.on("step", this.onStep);
-      else events.off("step", this.onStep);
+    this.watcher = {
+      steps: {
+        before: (step) => {
+          this.current = this.isFull() ? undefined : this.look(step);
+        },
+        after: (step, end) => this.record(step, end),
+      },
     };
   }
 
-  private readonly listen: (isWanted: boolean) => void;
-  private readonly onStep = (step: InterpreterStep): void => this.step(step);
-
   start(): void {
-    this.isActive = true;
     this.entries = [];
-    this.frames.length = 0;
     this.storage.clear();
-    this.listen(true);
+    this.sizeBytes = 0;
   }
 
-  finish({ gasUsed, error, isRevert: reverted, returnData }: TraceSummary): unknown {
-    this.isActive = false;
-    this.listen(false);
-    const isShown = error === undefined || reverted;
+  finish({ gasUsed, error, isRevert, returnData }: TraceSummary): unknown {
+    const isShown = error === undefined || isRevert;
     const result = {
       gas: Number(gasUsed),
       failed: error !== undefined,
@@ -103,86 +87,75 @@ export class StructLogger implements Tracer {
     return result;
   }
 
-  private step(step: InterpreterStep): void {
-    const frame = this.frames.at(-1);
-    if (frame === undefined) return;
-    const { opcode, stack, memory } = step;
-    const cost = opcode.dynamicFee ?? BigInt(opcode.fee);
-    const { disableStack, enableMemory } = this.options;
-    const storage = this.storageAt(step);
-    const { returnData } = frame;
-    const isReturnShown = this.options.enableReturnData && returnData.length > 0;
-    const entry: Entry = {
-      pc: step.pc,
-      op: opcode.code === OPCODE_DIFFICULTY ? "DIFFICULTY" : opcode.name,
-      gas: Number(step.gasLeft),
-      gasCost: Number(cost + forwardedGas(step, cost)),
-      depth: step.depth + 1,
-      ...(disableStack ? {} : { stack: stack.map((item): Hex => `0x${item.toString(16)}`) }),
-      ...(isReturnShown ? { returnData: bytesToHex(returnData) } : {}),
-      ...(enableMemory && memory.length > 0 ? { memory: memoryWords(memory) } : {}),
-      ...(storage === undefined ? {} : { storage }),
-      ...(step.gasRefund > 0n ? { refund: Number(step.gasRefund) } : {}),
+  private isFull(): boolean {
+    return this.options.limit > 0 && this.sizeBytes > this.options.limit;
+  }
+
+  private look({ frame, opcode }: Step): Before {
+    const { disableStack, enableMemory, enableReturnData } = this.options;
+    const { memory, returnData } = frame;
+    const before: Before = {
+      stack: disableStack ? undefined : frame.stackItems().map((item): Hex => hexOf(item)),
+      memory: enableMemory && memory.words > 0 ? memoryWords(frame) : undefined,
+      returnData: enableReturnData && returnData.length > 0 ? bytesToHex(returnData) : undefined,
+      storage: this.storageAt(frame, opcode),
+      refundGas: frame.execution.substate.refundGas,
     };
-    this.budget.take(sizeOf(entry));
+    this.budget.take(sizeOf(before));
+    return before;
+  }
+
+  private record({ frame, opcode, place, gas }: Step, { cost, refusal }: StepEnd): void {
+    const { current } = this;
+    if (current === undefined) return;
+    const { stack, memory, returnData, storage } = current;
+    // An SSTORE's refund is reckoned with its gas, before it is shown.
+    const isStore = opcode === SSTORE && refusal === undefined;
+    const refund = isStore ? frame.execution.substate.refundGas : current.refundGas;
+    const entry: Entry = {
+      pc: place,
+      op: opcodeName(opcode),
+      gas,
+      gasCost: cost,
+      depth: frame.message.depth + 1,
+      ...(refusal === undefined ? {} : { error: refusal.text }),
+      ...(stack === undefined ? {} : { stack }),
+      ...(returnData === undefined ? {} : { returnData }),
+      ...(memory === undefined ? {} : { memory }),
+      ...(storage === undefined ? {} : { storage }),
+      ...(refund > 0 ? { refund } : {}),
+    };
+    if (this.options.limit > 0) this.sizeBytes += JSON.stringify(entry).length;
     this.entries.push(entry);
-    frame.last = entry;
+    this.current = undefined;
   }
 
   /** Slots of the contract that were seen so far; only at SLOAD and SSTORE, as in geth. */
-  private storageAt({ opcode, stack, address }: InterpreterStep): Entry["storage"] {
-    if (this.options.disableStorage) return undefined;
-    const isStore = opcode.code === OPCODE_SSTORE;
-    if (opcode.code !== OPCODE_SLOAD && !isStore) return undefined;
-    const key = stack.at(-1);
-    const stored = isStore ? stack.at(-2) : 0n;
-    if (key === undefined || stored === undefined) return undefined;
-    const owner = toAddress(address);
-    const value = isStore ? stored : this.slotNow(owner, key);
-    const seen = { ...this.storage.get(owner), [word(key)]: word(value) };
-    this.storage.set(owner, seen);
+  private storageAt(frame: WatchedFrame, opcode: number): Entry["storage"] {
+    const isStore = opcode === SSTORE;
+    if (this.options.disableStorage || (opcode !== SLOAD && !isStore)) return undefined;
+    if (frame.stackHeight < (isStore ? 2 : 1)) return undefined;
+    const slot = wordToSlot(frame.peek(0));
+    const value = isStore ? frame.peek(1) : bytesToBigint(this.state.storageNow(frame.self, slot));
+    const key = slot.slice(2);
+    const seen = { ...this.storage.get(frame.self), [key]: wordToSlot(value).slice(2) };
+    this.storage.set(frame.self, seen);
     return seen;
   }
-
-  private slotNow(owner: Address, key: bigint): bigint {
-    const value = this.state.storage(owner, bytesToHash32(bigintToWord(key)));
-    if (value instanceof Promise) throw new TypeError("the state reader is not immediate");
-    return bytesToBigint(value);
-  }
-
-  private leave(result: ExecResult): void {
-    const frame = this.frames.pop();
-    const error = frameErrorText(result);
-    const reverted = isRevert(result);
-    if (error !== undefined && !reverted && frame?.last !== undefined) frame.last.error = error;
-    const parent = this.frames.at(-1);
-    if (parent === undefined) return;
-    const isReturned = error === undefined || reverted;
-    parent.returnData = isReturned ? result.returnValue.slice() : new Uint8Array(0);
-  }
 }
 
-/** Gas that the opcode hands to the frame it opens: what is asked, at most 63/64 (EIP-150). */
-function forwardedGas({ opcode, stack, gasLeft }: InterpreterStep, cost: bigint): bigint {
-  const asked = stack.at(-1);
-  if (!FORWARDING.has(opcode.code) || asked === undefined || gasLeft < cost) return 0n;
-  const left = gasLeft - cost;
-  const most = left - left / 64n;
-  return asked < most ? asked : most;
+function hexOf(item: bigint): Hex {
+  return `0x${item.toString(16)}`;
 }
 
-function memoryWords(memory: Uint8Array): string[] {
-  const hex = bytesToHex(memory).slice(2);
-  return Array.from({ length: memory.length / WORD_BYTES }, (_, index) =>
+function memoryWords({ memory }: WatchedFrame): string[] {
+  const hex = bytesToHex(memory.view(0, WORD_BYTES * memory.words)).slice(2);
+  return Array.from({ length: memory.words }, (_, index) =>
     hex.slice(2 * WORD_BYTES * index, 2 * WORD_BYTES * (index + 1)),
   );
 }
 
-function word(value: bigint): string {
-  return value.toString(16).padStart(2 * WORD_BYTES, "0");
-}
-
-function sizeOf({ stack, memory, storage, returnData }: Entry): number {
+function sizeOf({ stack, memory, storage, returnData }: Before): number {
   const stackBytes = stack?.reduce((sum, item) => sum + item.length + 3, 0) ?? 0;
   const storageBytes = storage === undefined ? 0 : Object.keys(storage).length * 135;
   return (

@@ -1,7 +1,7 @@
 /** What all tracers share: their life around one transaction, and the bound of their output. */
-import type { EVM, ExecResult } from "@ethereumjs/evm";
 import type { Address } from "../../../chain/address.js";
 import { CallError } from "../calls/call-error.js";
+import type { Watcher } from "../interpreter/watcher.js";
 
 /**
  * Most bytes of one trace, about as JSON. The answer crosses to the main thread, where nothing a
@@ -29,13 +29,11 @@ export class TraceBudget {
 /** The message that the trace is about. */
 export interface TracedMessage {
   readonly from: Address;
-  /** Undefined creates a contract. */
-  readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
-  readonly data: Uint8Array;
+  /** Whom it names, or the contract that it makes. */
+  readonly target: Address;
+  readonly isCreation: boolean;
+  /** Of the transaction, intrinsic gas included. */
   readonly gasLimit: bigint;
-  /** Where a creation's contract comes to lie. */
-  readonly contractAddress: Address | undefined;
 }
 
 /** How the message ended. */
@@ -47,32 +45,11 @@ export interface TraceSummary {
   readonly isRevert: boolean;
 }
 
-/** A tracer is attached to one EVM; it records between `start` and `finish`, any number of times. */
+/** Records between `start` and `finish`, any number of times, what its watcher is told. */
 export interface Tracer {
-  start(message: TracedMessage): void | Promise<void>;
+  readonly watcher: Watcher;
+  /** The state is as before the message: nothing is bought or moved. */
+  start(message: TracedMessage): void;
   /** geth's JSON of this tracer. The state must still be as the message left it. */
   finish(summary: TraceSummary): unknown;
-}
-
-/** Interpreter state that opcode watchers may look at. */
-export type RunState = NonNullable<ExecResult["runState"]>;
-
-/**
- * Calls `watch` before each execution of an opcode, when its gas is already paid. Cheaper than
- * step events, which copy the whole memory for every opcode.
- */
-export function watchOpcode(evm: EVM, opcode: number, watch: (runState: RunState) => void): void {
-  const entry = evm["_opcodeMap"][opcode];
-  if (entry === undefined) throw new TypeError(`the EVM has no opcode ${opcode}`);
-  const handler = entry.opHandler;
-  entry.opHandler = (runState, common) => {
-    watch(runState);
-    return handler(runState, common);
-  };
-}
-
-/** Bytes of memory without trusting the offset of an empty range. */
-export function readMemory(runState: RunState, offset: bigint, length: bigint): Uint8Array {
-  if (length === 0n) return new Uint8Array(0);
-  return runState.memory.read(Number(offset), Number(length));
 }

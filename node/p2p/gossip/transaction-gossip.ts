@@ -4,9 +4,10 @@
  * what is pending, so that nothing is lost that was sent while the two were apart.
  */
 import { LRUCache } from "lru-cache";
-import { keccak256Hex } from "../../../chain/hashes.js";
-import type { Hash32 } from "../../../chain/hex.js";
-import { errorCode } from "../../../chain/errors.js";
+import { isCosmosBytes } from "../../../chain/cosmos/cosmos-transaction.js";
+import { keccak256Hex, sha256 } from "../../../chain/hashes.js";
+import { bytesToHash32, type Hash32 } from "../../../chain/hex.js";
+import { AppError, errorCode } from "../../../chain/errors.js";
 import type { Clock } from "../../../runtime/process/clock.js";
 import { createWakeup, sleep } from "../../../runtime/process/task.js";
 import type { PendingTransaction } from "../../view/event-bus.js";
@@ -95,6 +96,14 @@ const USELESS_BURST = 30_000;
 /** Peers whose useless transactions are remembered, also while they are away. */
 const MAX_JUDGED = 1_000;
 
+/** Codes of the SDK that depend on a node's state or settings: funds, fee, timeout, sequence. */
+const STATE_CODES: ReadonlySet<unknown> = new Set([5, 13, 30, 32]);
+
+/** The hash by which the pool names a transaction of either kind. */
+function hashOfRaw(raw: Uint8Array): Hash32 {
+  return isCosmosBytes(raw) ? bytesToHash32(sha256(raw)) : keccak256Hex(raw);
+}
+
 interface Newcomer {
   readonly neighbour: TransactionNeighbour;
   readonly dueMs: number;
@@ -133,7 +142,7 @@ export class TransactionGossip {
     } catch {
       return "invalid";
     }
-    const hashes = raws.map(keccak256Hex);
+    const hashes = raws.map(hashOfRaw);
     for (const hash of hashes) this.heard.set(hash, true);
     const answers = await this.submit(raws, from);
     // What was refused now may come again from one of this node's own clients.
@@ -251,5 +260,9 @@ function isUseless(answer: unknown): boolean {
 }
 
 function isSendersFault(answer: unknown): boolean {
-  return answer instanceof Error && SENDERS_FAULT.has(errorCode(answer));
+  if (!(answer instanceof Error)) return false;
+  if (answer instanceof AppError && answer.code === "SDK_FAULT") {
+    return !STATE_CODES.has(answer.details["sdkCode"]);
+  }
+  return SENDERS_FAULT.has(errorCode(answer));
 }

@@ -1,10 +1,13 @@
 /** Reads that several routes share: one height's decided block with what execution made of it. */
 import { LRUCache } from "lru-cache";
+import type { AnyBlockTransaction } from "../../../chain/block.js";
+import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
 import type { ExecutedTransaction } from "../../../chain/consensus/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusView, DecidedOutline } from "../../consensus/consensus-ports.js";
 import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
 import { base64, blockIdJson, blockJson } from "./json/encode.js";
@@ -49,10 +52,8 @@ export async function sizeBytesOf(
   if (known !== undefined) return known;
   const outline = needOutline(chain, height);
   let dataBytes = 0;
-  for (const page of chain.view.pages(height)) {
-    for (const { tx, from } of page.transactions()) {
-      dataBytes += dataItemBytes(encodeSdkTransaction(tx, from).length);
-    }
+  for (const page of transactionPages(chain.view, height)) {
+    for (const one of page) dataBytes += dataItemBytes(bytesOf(one).length);
     await breathe(signal);
   }
   const sizeBytes = bytesAround(outline, dataBytes);
@@ -66,26 +67,99 @@ export function executedAt(
   { height, index }: { readonly height: Height; readonly index: number },
 ): ExecutedTransaction {
   assertResults(chain, height);
-  const mined = chain.view.transaction(height, index);
-  const placed = chain.view.receipt(height, index);
+  const { view } = chain;
+  const at = transactionAt(index, committedOutline(chain, height).cosmosPlaces);
+  if ("cosmos" in at) {
+    const found = view.cosmos(height)[at.cosmos];
+    if (found === undefined) throw refused(`results of height ${height} are not available`);
+    return found;
+  }
+  const mined = view.transaction(height, at.evm);
+  const placed = view.receipt(height, at.evm);
   if (mined === undefined || placed === undefined) {
     throw refused(`results of height ${height} are not available`);
   }
-  const { receipt } = placed;
-  return { ...mined, index, receipt, changes: chain.view.changes(height, index) };
+  const changes = view.changes(height, at.evm);
+  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, changes };
+}
+
+/** The bytes of a transaction as `data.txs` has them. */
+export function bytesOf({ tx, from }: AnyBlockTransaction): Uint8Array {
+  return tx.type === "cosmos" ? tx.raw : encodeSdkTransaction(tx, from);
+}
+
+/** All transactions of a block with what execution made of them, in the order of `data.txs`. */
+export function* executedPages(
+  view: Pick<ChainView, "pages" | "cosmos" | "outline">,
+  height: Height,
+): Generator<ExecutedTransaction[]> {
+  const places = view.outline(height)?.cosmosPlaces ?? [];
+  const evm = mapPages(view.pages(height), (page) => executedOf(page, places));
+  yield* withCosmos(evm, places.length === 0 ? [] : view.cosmos(height));
+}
+
+/** All transactions of a block in the order of `data.txs`. */
+export function* transactionPages(
+  view: Pick<ChainView, "pages" | "cosmos" | "outline">,
+  height: Height,
+): Generator<AnyBlockTransaction[]> {
+  const places = view.outline(height)?.cosmosPlaces ?? [];
+  const evm = mapPages(view.pages(height), (page) => page.transactions());
+  yield* withCosmos<AnyBlockTransaction>(evm, places.length === 0 ? [] : view.cosmos(height));
+}
+
+function* mapPages<Item>(
+  pages: Iterable<BlockPage>,
+  read: (page: BlockPage) => readonly Item[],
+): Generator<readonly Item[]> {
+  for (const page of pages) yield read(page);
+}
+
+/** Cosmos transactions of one page, at most. */
+const COSMOS_AT_ONCE = 64;
+
+/** Puts the Cosmos transactions of a block at their places; no page is empty. */
+function* withCosmos<Item>(
+  pages: Iterable<readonly Item[]>,
+  cosmos: readonly (Item & { readonly index: number })[],
+): Generator<Item[]> {
+  let [next, index] = [0, 0];
+  let page: Item[] = [];
+  const due = () => (cosmos[next]?.index === index ? cosmos[next] : undefined);
+  for (const items of pages) {
+    for (const item of items) {
+      for (let one = due(); one !== undefined; one = due()) {
+        page.push(one);
+        [next, index] = [next + 1, index + 1];
+        if (page.length >= COSMOS_AT_ONCE) {
+          yield page;
+          page = [];
+        }
+      }
+      page.push(item);
+      index += 1;
+    }
+    if (page.length > 0) yield page;
+    page = [];
+  }
+  for (; next < cosmos.length; next += COSMOS_AT_ONCE) {
+    yield cosmos.slice(next, next + COSMOS_AT_ONCE);
+  }
 }
 
 /** The executed transactions of a page. */
-export function executedOf(page: BlockPage): ExecutedTransaction[] {
+function executedOf(page: BlockPage, places: readonly number[]): ExecutedTransaction[] {
   const receipts = page.receipts();
   const journal = page.journal();
   return page.transactions().map((mined, item) => {
+    const evmIndex = page.first + item;
     const receipt = receipts[item]?.receipt;
     const changed = journal[item];
     if (receipt === undefined || changed === undefined) {
       throw new RangeError("a transaction has no receipt or no journal");
     }
-    return { ...mined, index: page.first + item, receipt, changes: changed.changes };
+    const index = dataIndexOf(evmIndex, places);
+    return { ...mined, index, evmIndex, receipt, changes: changed.changes };
   });
 }
 
@@ -110,12 +184,11 @@ export async function blockResult(
   const text = JSON.stringify({ block_id: blockIdJson(blockId), block });
   const at = text.indexOf(TRANSACTIONS_MARK) + TRANSACTIONS_MARK.length;
   const pieces: (string | Buffer)[] = [text.slice(0, at)];
-  for (const page of chain.view.pages(height)) {
-    const items = page
-      .transactions()
-      .map(({ tx, from }) => `"${base64(encodeSdkTransaction(tx, from))}"`)
-      .join(",");
-    pieces.push(Buffer.from(page.first === 0 ? items : `,${items}`, "latin1"));
+  let isFirst = true;
+  for (const page of transactionPages(chain.view, height)) {
+    const items = page.map((one) => `"${base64(bytesOf(one))}"`).join(",");
+    pieces.push(Buffer.from(isFirst ? items : `,${items}`, "latin1"));
+    isFirst = false;
     await breathe(signal);
   }
   pieces.push(text.slice(at));

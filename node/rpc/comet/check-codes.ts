@@ -71,6 +71,10 @@ export function refusalOf(error: Error): Refusal {
   const text = MEMPOOL_TEXTS[code as PoolErrorCode];
   if (text !== undefined)
     throw refused(text === error.message ? text : `${text}: ${error.message}`);
+  if (error instanceof AppError && code === "SDK_FAULT") {
+    const { sdkCode, codespace } = error.details;
+    return { code: Number(sdkCode), log: error.message, codespace: String(codespace) };
+  }
   const number = CODES[code as PoolErrorCode];
   if (number === undefined) throw new CometFault("INTERNAL", error.message, { cause: error });
   return { code: number, log: error.message, codespace: "sdk" };

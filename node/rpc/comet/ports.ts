@@ -2,6 +2,9 @@
 import type { Address } from "../../../chain/address.js";
 import type { DuplicateVoteEvidence } from "../../../chain/consensus/evidence.js";
 import type { Vote } from "../../../chain/consensus/vote.js";
+import type { CosmosResult } from "../../../chain/cosmos/cosmos-result.js";
+import type { CosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
+import type { SdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import type { Hash32, Height } from "../../../chain/hex.js";
 import type { ChainView } from "../../view/chain-view.js";
 import type { ConsensusMoment, ConsensusView, Reception } from "../../consensus/consensus-ports.js";
@@ -62,6 +65,8 @@ export interface CometChain {
   readonly network: CometNetwork;
   /** Why the pool would refuse a transaction now; nothing is admitted. */
   checkTransaction(raw: Uint8Array): Promise<Error | undefined>;
+  /** What the next block would make of a Cosmos transaction; nothing of it is kept. */
+  simulate(tx: CosmosTransaction): Promise<CosmosResult | SdkFault>;
   /** Hands evidence to consensus, which verifies it. */
   addEvidence(evidence: DuplicateVoteEvidence): Promise<Reception>;
   /** Absent on a node that only follows. */

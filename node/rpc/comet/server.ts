@@ -24,6 +24,7 @@ import { blockRoutes } from "./routes/block-routes.js";
 import { broadcastRoutes } from "./routes/broadcast-routes.js";
 import { type Answer, answerBody, errorText, runRoute } from "./json-rpc.js";
 import { nodeRoutes } from "./routes/node-routes.js";
+import type { QueryRegistry } from "../cosmos/registry.js";
 import type { CometChain } from "./ports.js";
 import { ResultTexts } from "./json/result-texts.js";
 import { type Route, type Routes, route } from "./route.js";
@@ -40,8 +41,10 @@ export interface CometServerOptions extends CometStatusOptions {
   readonly log: Logger;
   /** Version of the program, shown by `abci_info`. */
   readonly version?: string;
-  /** Without it only `health` and `status` are served. */
+  /** Without it and `queries` only `health` and `status` are served. */
   readonly chain?: CometChain;
+  /** What `abci_query` answers; belongs to `chain`. */
+  readonly queries?: QueryRegistry;
   /**
    * Web pages that may call, "*" for all; none by default. Programs send no Origin and are not
    * affected.
@@ -107,17 +110,17 @@ function routesOf(
   texts: ResultTexts,
   hub: SubscriptionHub | undefined,
 ): Routes {
-  const { chain, log, appVersion } = options;
+  const { chain, queries, log, appVersion } = options;
   const always = [
     route("health", [], () => ({})),
     route("status", [], () => cometStatus(options, chain?.consensus)),
   ];
-  if (chain === undefined || hub === undefined) return new Map(always);
+  if (chain === undefined || queries === undefined || hub === undefined) return new Map(always);
   return new Map([
     ...always,
     ...nodeRoutes(chain, appVersion),
     ...blockRoutes(chain, texts, appVersion),
-    ...transactionRoutes(chain, { version: options.version ?? "", appVersion }),
+    ...transactionRoutes(chain, queries, { version: options.version ?? "", appVersion }),
     ...broadcastRoutes(chain, log),
     ...hub.routes(),
   ]);

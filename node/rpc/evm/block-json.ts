@@ -36,7 +36,8 @@ const VARIANTS = {
   journal: {
     start: journalStartJson,
     page: (_outline, page) => pageJournalJson(page),
-    end: ({ header }, view) => journalEndJson(view.blockChanges(header.height)),
+    end: ({ header: { height }, transactionCount }, view) =>
+      journalEndJson(view.blockChanges(height), view.cosmos(height), transactionCount),
   },
 } as const satisfies Record<string, BlockTexts>;
 

@@ -83,7 +83,9 @@ export class FilterRegistry {
       this.hashes = [];
       return;
     }
-    for (const { tx } of transactions) this.hashes.push(tx.hash);
+    for (const { tx } of transactions) {
+      if (tx.type !== "cosmos") this.hashes.push(tx.hash);
+    }
     const surplus = this.hashes.length - MAX_PENDING_HASHES;
     // Cut in large steps: shifting the list for each transaction would cost its whole length.
     if (surplus > MAX_PENDING_HASHES) {

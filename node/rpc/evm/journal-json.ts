@@ -1,5 +1,6 @@
 /** The balance journal as the node's own methods give it. */
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
+import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
@@ -63,9 +64,39 @@ export function journalStartJson({ header, hash, timeMs }: BlockOutline): string
   return `${start.slice(0, -1)},"transactions":[`;
 }
 
-/** What follows the transactions in the answer of causeway_getBlockJournal. */
-export function journalEndJson(journal: Omit<BlockJournal, "transactions">): string {
+/** A Cosmos transaction: what it has in common with EVM transactions, and its result. */
+function cosmosJson(
+  { tx, from, index: dataIndex, result, changes }: MinedCosmosTransaction,
+  index: number,
+): JsonValue {
+  return {
+    hash: tx.hash,
+    index,
+    dataIndex,
+    status: toQuantity(result.code === 0 ? 1 : 0),
+    from,
+    gasUsed: toQuantity(result.gasUsed),
+    fee: toQuantity(tx.feeAtoken),
+    nonce: toQuantity(tx.nonce),
+    memo: tx.memo,
+    messages: tx.messages.map(({ typeUrl }) => typeUrl),
+    changes: changes.map(changeJson),
+  };
+}
+
+/**
+ * What follows the transactions in the answer of causeway_getBlockJournal. Cosmos transactions
+ * count on behind those of the EVM.
+ */
+export function journalEndJson(
+  journal: Omit<BlockJournal, "transactions">,
+  cosmos: readonly MinedCosmosTransaction[],
+  firstIndex: number,
+): string {
   const end = JSON.stringify({
+    ...(cosmos.length === 0
+      ? {}
+      : { cosmosTransactions: cosmos.map((one, item) => cosmosJson(one, firstIndex + item)) }),
     blockChanges: journal.blockChanges.map(changeJson),
     minted: toQuantity(journal.mintedAtoken),
     burned: toQuantity(journal.burnedAtoken),

@@ -10,6 +10,7 @@ import type { Log } from "../../../chain/receipt.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
 import { type BlockOutline, placedReceipt } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
+import { isEvm } from "../../../chain/block.js";
 import type { CommittedBlock, EventBus, PendingTransaction } from "../../view/event-bus.js";
 import type { BlockJson } from "./block-json.js";
 import { headerJson, logJson, pendingTransactionJson, placeOf, receiptJson } from "./encode.js";
@@ -329,6 +330,8 @@ export class SubscriptionHub {
       const { topic } = subscription;
       if (topic.kind !== "newPendingTransactions") continue;
       for (const pending of transactions) {
+        // Ethereum's clients ask for each hash and would be told that there is no such one.
+        if (!isEvm(pending)) continue;
         send(subscription, topic.full ? pendingTransactionJson(pending) : `"${pending.tx.hash}"`);
       }
     }

@@ -3,20 +3,18 @@ import { nsToMs } from "../../../chain/consensus/block-id.js";
 import type { Block } from "../../../chain/block.js";
 import { hashTransactions } from "../../../chain/consensus/consensus-block.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
+import { inDataOrder } from "../../../chain/cosmos/cosmos-result.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { encodeReceipt, mergeBlooms, type Receipt } from "../../../chain/receipt.js";
 import { sdkTransactionHash } from "../../../chain/consensus/sdk-transaction.js";
 import { effectiveGasPriceAtoken } from "../../../chain/transaction.js";
 import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
 import { resultsHashOf } from "../../blocks/chain-tip.js";
+import { cosmosJournal } from "../../store/block-store.js";
 import type { CommittedBlock } from "../../view/event-bus.js";
 import { orderedTrieRoot } from "../../state/ordered-trie.js";
-import {
-  decodeBlock,
-  decodeReceipts,
-  encodeBlock,
-  encodeReceipts,
-} from "../../store/block-codec.js";
+import { decodeReceipts, encodeReceipts } from "../../store/block-codec.js";
+import { decodeBlock, encodeBlock } from "../../store/whole-block-codec.js";
 import { snapshotInvalid } from "./snapshot-error.js";
 import type { TrustedState } from "../statesync-ports.js";
 
@@ -46,9 +44,14 @@ export function proveBlock(
   const isSent = hashTransactions(encodeBlockTransactions(block)) === header.dataHash;
   require(isSent && block.dataHash === header.dataHash, "the transactions' senders");
   proveReceipts(block, receipts);
+  proveCosmos(block);
   const committed = { block, receipts, journal: noJournal(block) };
   require(resultsHashOf(committed) === next.lastResultsHash, "the results of transactions");
-  const sdkHashes = block.transactions.map(({ tx, from }) => sdkTransactionHash(tx, from));
+  const evm = block.transactions.map(({ tx, from }) => sdkTransactionHash(tx, from));
+  const cosmos = (block.cosmos ?? []).map(({ tx, index }) => ({ index, hash: tx.hash }));
+  const sdkHashes = inDataOrder(evm, cosmos).map((one) => {
+    return typeof one === "string" ? one : one.hash;
+  });
   return { committed, sdkHashes };
 }
 
@@ -90,10 +93,18 @@ function proveReceipts(block: Block, receipts: readonly Receipt[]): void {
   }
 }
 
-function noJournal({ header, transactions }: Block): CommittedBlock["journal"] {
+/** Results follow from `last_results_hash`, bytes and places from `data_hash`. */
+function proveCosmos({ cosmos = [] }: Block): void {
+  for (const { tx, from } of cosmos) {
+    require(tx.signers[0] === from, "the signer of a Cosmos transaction");
+  }
+}
+
+function noJournal({ header, transactions, cosmos = [] }: Block): CommittedBlock["journal"] {
   return {
     height: header.height,
     transactions: transactions.map(({ tx }) => ({ transactionHash: tx.hash, changes: [] })),
+    ...cosmosJournal(cosmos),
     blockChanges: [],
     mintedAtoken: 0n,
     burnedAtoken: 0n,

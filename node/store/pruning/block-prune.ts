@@ -20,6 +20,7 @@ export const HEIGHT_SPACES: readonly KeySpace[] = [
   ...BY_HEIGHT,
   "outline",
   "blockChanges",
+  "cosmosTransaction",
   "hashPage",
   "transactionPage",
   "receiptPage",
@@ -47,8 +48,9 @@ export async function blockDeletions(
   const { block } = committed;
   const at = heightBytes(height);
   const keys = BY_HEIGHT.map((space) => storeKey(space, at));
-  const { starts } = blocks.outline(height);
-  keys.push(...blockRecordKeys(height, starts));
+  const outline = blocks.outline(height);
+  const { starts } = outline;
+  keys.push(...blockRecordKeys(height, outline));
   keys.push(storeKey("blockHash", hexToBytes(block.hash)));
   if (height > HASHES_BELOW_BASE) {
     keys.push(storeKey("heightHash", heightBytes(height - HASHES_BELOW_BASE)));
@@ -65,6 +67,9 @@ export async function blockDeletions(
     await breathe();
     keys.push(storeKey("transaction", hexToBytes(tx.hash)));
     keys.push(storeKey("sdkTransaction", hexToBytes(sdkTransactionHash(tx, from))));
+  }
+  for (const { tx } of block.cosmos ?? []) {
+    keys.push(storeKey("sdkTransaction", hexToBytes(tx.hash)));
   }
   return keys.map((key) => ({ key, value: undefined }));
 }

@@ -78,6 +78,9 @@ export function parseTarget(text: string, { allowLoopback }: TargetRules): URL {
   if (text.length > MAX_URL_LENGTH) throw invalid(`is longer than ${MAX_URL_LENGTH} characters`);
   if (!URL.canParse(text)) throw invalid("is no URL");
   const url = new URL(text);
+  // Written out, characters beyond ASCII are several: this is the text that is kept and parsed again.
+  if (url.href.length > MAX_URL_LENGTH)
+    throw invalid(`is longer than ${MAX_URL_LENGTH} characters`);
   if (url.username !== "" || url.password !== "") throw invalid("must not hold a password");
   if (url.hash !== "") throw invalid("must not have a fragment");
   const host = hostOf(url);

@@ -2,6 +2,7 @@
  * A real chain (store, execution, pool) with the consensus RPC in front of it; consensus is a
  * fixture that signs every block with real ed25519 keys, so that heights come when a test says.
  */
+import { COSMOS_RULES } from "./cosmos-rules.js";
 import { createHash } from "node:crypto";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { msToNs } from "../../../chain/consensus/block-id.js";
@@ -45,6 +46,13 @@ import { emptyProgress, voteList } from "./height-progress.js";
 import { dryCheck } from "../../../node/mempool/admission.js";
 import { Mempool, type MempoolPorts } from "../../../node/mempool/mempool.js";
 import type { CometChain, CometConsensus } from "../../../node/rpc/comet/ports.js";
+import { moduleAccounts } from "../../../node/compose/queries.js";
+import { inflationPercent } from "../../../node/blocks/fees.js";
+import { createSdkTransactions } from "../../../node/rpc/comet/sdk-transactions.js";
+import { withEvmSimulation } from "../../../node/rpc/cosmos/evm-simulation.js";
+import { createQueries } from "../../../node/rpc/cosmos/queries.js";
+import type { QueryRegistry } from "../../../node/rpc/cosmos/registry.js";
+import { loadDescriptors } from "../../../runtime/files/descriptor-set.js";
 import { startCometServer } from "../../../node/rpc/comet/server.js";
 import type { RpcServer } from "../../../node/rpc/http-listener.js";
 import { EventStore } from "../../../node/store/event-store.js";
@@ -194,6 +202,10 @@ export class FixtureConsensus implements CometConsensus {
   }
 }
 
+async function unserved(): Promise<never> {
+  throw new Error("the fixture executes no calls");
+}
+
 function need<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error("the fixture lacks a value");
   return value;
@@ -206,6 +218,7 @@ export class CometTestChain {
   readonly tellVote = new Set<(vote: Vote) => void>();
   reception: Reception = "new";
   private served: CometChain | undefined;
+  private registry: QueryRegistry | undefined;
 
   private constructor(
     readonly chain: ExecutionChain,
@@ -240,6 +253,7 @@ export class CometTestChain {
       log: createLogger({ component: "test", level: "silent" }),
       allowedOrigins: ["https://wallet.example"],
       chain: (test.served = test.portsOf(genesis, ports)),
+      queries: (test.registry = test.queriesOf(genesis, test.served)),
     });
     return test;
   }
@@ -247,6 +261,41 @@ export class CometTestChain {
   /** What the server reads. */
   get ports(): CometChain {
     return need(this.served);
+  }
+
+  /** What `abci_query` answers. */
+  get queries(): QueryRegistry {
+    return need(this.registry);
+  }
+
+  /** The registry of a node; calls are executed by nobody. */
+  private queriesOf(genesis: Genesis, chain: CometChain): QueryRegistry {
+    const noCalls = { call: unserved, estimateGas: unserved, createAccessList: unserved };
+    const noTraces = { traceBlock: unserved, traceCall: unserved, simulate: unserved };
+    const calls = { ...noCalls, ...noTraces };
+    return createQueries({
+      types: loadDescriptors(),
+      chain,
+      transactions: withEvmSimulation(createSdkTransactions(chain), chain, calls),
+      calls,
+      evmChainId: genesis.evmChainId,
+      node: {
+        moniker: "fixture",
+        nodeId: "ab".repeat(20),
+        p2pListenAddress: "tcp://127.0.0.1:26656",
+        rpcListenAddress: "tcp://127.0.0.1:26657",
+        version: "0.0.0-test",
+        appVersion: "1",
+        minimumGasPrices: "0.025atoken",
+        pruningKeepRecent: "0",
+        pruningInterval: "0",
+        haltHeight: 0,
+      },
+      moduleAccounts: moduleAccounts(genesis.params),
+      burnAddress: genesis.params.burnAddress,
+      inflationPercent,
+      lockedAtoken: () => 0n,
+    });
   }
 
   private portsOf(genesis: Genesis, pool: MempoolPorts): CometChain {
@@ -262,6 +311,7 @@ export class CometTestChain {
     return {
       view,
       consensus: this.consensus,
+      simulate: () => Promise.reject(new Error("nothing is simulated here")),
       pool: this.pool,
       bus: this.bus,
       events: new EventStore(stores.database),
@@ -355,6 +405,7 @@ function poolPorts({ stores, view, genesis }: ExecutionChain, bus: EventBus): Me
     clock: systemClock,
     rules: {
       chainId: genesis.evmChainId,
+      ...COSMOS_RULES,
       minGasPriceAtoken: 1n,
       maxTransactionGas: genesis.params.maxTransactionGas,
     },

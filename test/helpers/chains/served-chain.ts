@@ -1,4 +1,5 @@
 /** A real chain with pool, call workers and JSON-RPC, in this process; a test mines its blocks. */
+import { COSMOS_RULES } from "./cosmos-rules.js";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Address } from "../../../chain/address.js";
@@ -118,6 +119,7 @@ function openPool({ stores, view, genesis }: ExecutionChain, bus: EventBus): Pro
     clock: systemClock,
     rules: {
       chainId: genesis.evmChainId,
+      ...COSMOS_RULES,
       minGasPriceAtoken: MIN_GAS_PRICE_ATOKEN,
       maxTransactionGas: genesis.params.maxTransactionGas,
     },

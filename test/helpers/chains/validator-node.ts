@@ -2,6 +2,7 @@
  * Validators without servers, in this process: real stores, pool, execution, log and signer in a
  * folder each; what they say to each other passes through the test.
  */
+import { COSMOS_RULES } from "./cosmos-rules.js";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -140,6 +141,7 @@ export class ValidatorNode {
       bus,
       proposed: createProposedTransactions({
         chainId: genesis.evmChainId,
+        cosmosChainId: genesis.cosmosChainId,
         params: genesis.params,
         pool,
         recovery: options.recovery ?? new InlineRecovery(),
@@ -239,6 +241,7 @@ function openPool(
     clock: systemClock,
     rules: {
       chainId: genesis.evmChainId,
+      ...COSMOS_RULES,
       minGasPriceAtoken: 1n,
       maxTransactionGas: genesis.params.maxTransactionGas,
     },

@@ -17,6 +17,12 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Client } from "pg";
 import { runExportLedger, runVerifyLedger } from "../../../cli/audit/ledger/commands.js";
 import type { CommandContext } from "../../../cli/command-context.js";
+import { parseAddress } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import { registerTokens } from "../../../ledger/assets/asset-registry.js";
+import { recordSightings } from "../../../ledger/assets/token-sightings.js";
+import { hashPolicy, PERMISSIVE_POLICY } from "../../../ledger/policy/policy.js";
+import { activatePolicy } from "../../../ledger/policy/policy-store.js";
 import { linkRows, readHead } from "../../../ledger/tamper/chainer.js";
 import { copyTestDatabase, type TestDatabase } from "../../helpers/services/postgres.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
@@ -43,6 +49,7 @@ beforeAll(async () => {
   await bench.caughtUp();
   await running.stop();
   await acceptOne(bench.ledger.owner, BOB, 400n);
+  await allowSomething();
   while ((await linkRows(bench.ledger.database)) > 0);
   copy = await copyTestDatabase(bench.ledger.url);
 });
@@ -51,6 +58,52 @@ afterAll(async () => {
   await bench.close();
   rmSync(home, { recursive: true, force: true });
 });
+
+/** One row of each kind that allows coins to move, or says why others did not. */
+async function allowSomething(): Promise<void> {
+  const { owner } = bench.ledger;
+  const policy = hashPolicy(PERMISSIVE_POLICY);
+  const [hash, address] = [`0x${"ab".repeat(32)}`, `0x${"77".repeat(20)}`];
+  await activatePolicy(owner, policy);
+  await registerTokens(owner, [
+    { symbol: "GOLD", contractAddress: parseAddress(address), decimals: 6 },
+  ]);
+  await recordSightings(
+    owner,
+    [
+      {
+        height: 1,
+        blockHash: parseHash32(hash),
+        txHash: parseHash32(hash),
+        txIndex: 0,
+        opIndex: 1,
+        contract: parseAddress(address),
+        standard: "erc20",
+        address: HOT,
+        sender: undefined,
+        claimed: 9n,
+        reason: "UNKNOWN_TOKEN",
+      },
+    ],
+    0,
+  );
+  await owner.query(
+    `INSERT INTO policy_listing (customer_id, destination, listed) VALUES ('alice', $1, true)`,
+    [address],
+  );
+  await owner.query(
+    `INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash, digest)
+     SELECT id, 'ann', 'approve', 'as asked', $1, repeat('0', 64) FROM withdrawal`,
+    [policy.hash],
+  );
+  await owner.query(
+    `INSERT INTO screening_verdict (withdrawal_id, verdict, reference)
+     SELECT id, 'allow', 'case 1' FROM withdrawal`,
+  );
+  await owner.query(
+    `INSERT INTO kill_switch (level, reason, set_by) VALUES ('stop-new', 'drill', 'ann')`,
+  );
+}
 
 interface Outcome {
   readonly code: number;
@@ -126,6 +179,15 @@ describe("an export of the ledger", () => {
       entry: await count("journal_entry"),
       deposit: 4,
       withdrawal: 1,
+      asset: 2,
+      token_state: 1,
+      sighting: 1,
+      activation: 1,
+      listing: 1,
+      decision: 1,
+      approval: 1,
+      verdict: 1,
+      kill_switch: 1,
     });
     expect(verdict.postings).toBe(await count("posting"));
     expect(verdict.accounts[`TOKEN liability:held:${BOB}`]).toBe("-400");
@@ -192,6 +254,60 @@ describe("an export of the ledger", () => {
       "withdrawal",
       `UPDATE withdrawal SET amount_units = 1`,
       /^TAMPERED: withdrawal 1 \(.*\) was changed/,
+    ],
+    [
+      "what a token is",
+      "asset",
+      `UPDATE asset SET decimals = 18 WHERE symbol = 'GOLD'`,
+      /^TAMPERED: asset \d+ \(GOLD\) was changed/,
+    ],
+    [
+      "the code that was accepted",
+      "token_state_change",
+      `UPDATE token_state_change SET code_hash = '0x${"00".repeat(32)}'`,
+      /^TAMPERED: token state \d+ \(GOLD\) was changed/,
+    ],
+    [
+      "why something was not credited",
+      "token_sighting",
+      `UPDATE token_sighting SET reason = 'NFT'`,
+      /^TAMPERED: sighting \d+ \(0xab.*\) was changed/,
+    ],
+    [
+      "which policy was in force",
+      "policy_activation",
+      `UPDATE policy_activation SET at = at - interval '1 day'`,
+      /^TAMPERED: activation \d+ .* was changed/,
+    ],
+    [
+      "since when a destination is listed",
+      "policy_listing",
+      `UPDATE policy_listing SET at = at - interval '30 days'`,
+      /^TAMPERED: listing \d+ \(alice\) was changed/,
+    ],
+    [
+      "what was decided",
+      "policy_decision",
+      `UPDATE policy_decision SET rules = '{"approvals": 0}'`,
+      /^TAMPERED: decision \d+ \(wd_.*\) was changed/,
+    ],
+    [
+      "who approved",
+      "withdrawal_approval",
+      `UPDATE withdrawal_approval SET key_id = 'bob'`,
+      /^TAMPERED: approval \d+ \(wd_.*\) was changed/,
+    ],
+    [
+      "what screening said",
+      "screening_verdict",
+      `UPDATE screening_verdict SET reference = 'case 2'`,
+      /^TAMPERED: verdict \d+ \(wd_.*\) was changed/,
+    ],
+    [
+      "who set the kill switch",
+      "kill_switch",
+      `UPDATE kill_switch SET set_by = 'bob'`,
+      /^TAMPERED: kill switch \d+ \(stop-new\) was changed/,
     ],
     [
       "a link",

@@ -33,9 +33,10 @@ import {
   heldAccount,
   parseCustomerId,
   SUSPENSE,
+  SUSPENSE_HOLDER,
 } from "../../../ledger/books/accounts.js";
 import { postJournals } from "../../../ledger/books/journal.js";
-import { readLiabilities, SUSPENSE_HOLDER } from "../../../ledger/books/liabilities.js";
+import { readLiabilities } from "../../../ledger/books/liabilities.js";
 import { drainWallet, retireWallet } from "../../../ledger/wallets/wallet-registry.js";
 import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { CometTestChain, VALIDATOR_KEYS } from "../../helpers/chains/comet-chain.js";

@@ -5,7 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { runStatement, type StatementOptions } from "../../../cli/audit/statement/command.js";
+import { ADJUSTMENT, customerAccount, parseCustomerId } from "../../../ledger/books/accounts.js";
+import { postJournal } from "../../../ledger/books/journal.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
 import { HOT, WatcherBench } from "../../helpers/services/watcher.js";
+import { until } from "../../helpers/until.js";
 import { acceptOne } from "./support.js";
 
 let bench: WatcherBench;
@@ -127,6 +131,50 @@ describe("a statement", () => {
     expect(late.json.assets[0].movements).toHaveLength(2);
     const { json } = await write("other", "bob", {});
     expect(json.assets[0].closing).toEqual({ availableUnits: "77", heldUnits: "0" });
+  });
+
+  it("of a time that is over gains nothing afterwards, whoever was writing then", async () => {
+    const { owner } = bench.ledger;
+    const adjust = (tx: Sql, idemKey: string) =>
+      postJournal(tx, {
+        kind: "ledger.adjustment",
+        idemKey,
+        effectiveHeight: null,
+        postings: [
+          {
+            asset: "TOKEN",
+            debit: ADJUSTMENT,
+            credit: customerAccount(parseCustomerId("bob")),
+            amountUnits: 5n,
+          },
+        ],
+      });
+    let early: ReturnType<typeof write> | undefined;
+    let end = "";
+    // Written before the end, committed while the statement is being asked for.
+    await owner.transaction(async (tx) => {
+      await adjust(tx, "late commit");
+      end = await moment();
+      early = write("over", "bob", { to: end });
+      const asking = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+         AND pid <> pg_backend_pid() AND query LIKE '%AS writer FROM pg_locks%'`;
+      await until(async () => (await owner.query(asking)).length > 0, {
+        timeoutMs: 10_000,
+        what: "the statement waits for who is writing",
+      });
+    });
+    expect((await early)?.json.assets[0].closing.availableUnits).toBe("82");
+    // Begun before the end, written behind it.
+    let over: Awaited<ReturnType<typeof write>> | undefined;
+    await owner.transaction(async (tx) => {
+      await tx.query("SELECT 1");
+      end = await moment();
+      over = await write("over-2", "bob", { to: end });
+      await adjust(tx, "late entry");
+    });
+    const next = await write("next", "bob", { from: end });
+    expect(next.json.assets[0].opening).toEqual(over?.json.assets[0].closing);
+    expect(next.json.assets[0].closing.availableUnits).toBe("87");
   });
 
   it("says the same in both forms, each with its SHA-256", async () => {

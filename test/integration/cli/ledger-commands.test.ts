@@ -32,7 +32,7 @@ function command(json: boolean): LedgerCommand {
     env: {
       DATABASE_URL: bench.ledger.url,
       CAUSEWAY_WATCHER_NODE_JSON_RPC_URL: bench.chain.url,
-      CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "20",
+      CAUSEWAY_WATCHER_WATCHER_POLL_INTERVAL_MS: "400",
     },
     signal: new AbortController().signal,
     print: (text) => void printed.push(text),

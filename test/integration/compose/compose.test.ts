@@ -61,8 +61,9 @@ const FILES_OF_SERVICE: Readonly<Record<string, readonly string[]>> = {
   node: ["config", "app"],
   "sidecar-online": ["sidecar"],
   "sidecar-offline": ["sidecar"],
+  explorer: ["explorer"],
   migrate: ["watcher"],
-  operator: ["config", "app", "sidecar", "watcher", "worker"],
+  operator: ["config", "app", "sidecar", "watcher", "worker", "explorer"],
   "deposit-watcher": ["watcher"],
   "withdrawal-worker": ["worker"],
 };
@@ -168,7 +169,7 @@ describe("docker-compose.yml", () => {
       const words = healthcheck?.test.join(" ") ?? "";
       expect(`${name} ${words.includes("/health")}`).toBe(`${name} false`);
     }
-    for (const name of ["sidecar-online", "sidecar-offline", "deposit-watcher"]) {
+    for (const name of ["sidecar-online", "sidecar-offline", "deposit-watcher", "explorer"]) {
       expect(serviceNamed(name).healthcheck?.test.join(" ")).toContain("/ready");
     }
     expect(serviceNamed("withdrawal-worker").healthcheck?.test.join(" ")).toContain("/ready");
@@ -178,7 +179,13 @@ describe("docker-compose.yml", () => {
   it("keeps signer, public servers and Redis in networks apart", () => {
     const shared = (left: string, right: string) =>
       serviceNamed(left).networks.filter((one) => serviceNamed(right).networks.includes(one));
-    for (const other of ["sidecar-online", "sidecar-offline", "deposit-watcher", "redis"]) {
+    for (const other of [
+      "sidecar-online",
+      "sidecar-offline",
+      "deposit-watcher",
+      "explorer",
+      "redis",
+    ]) {
       const expected = other === "redis" ? ["queue"] : [];
       expect([other, shared("withdrawal-worker", other)]).toEqual([other, expected]);
     }
@@ -188,7 +195,7 @@ describe("docker-compose.yml", () => {
     for (const data of ["operator-data", "watcher-data", "worker-data", "queue"]) {
       expect(compose.networks[data]).toEqual({ internal: true });
     }
-    for (const name of ["node", "sidecar-online", "sidecar-offline"]) {
+    for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer"]) {
       expect([name, shared(name, "postgres")]).toEqual([name, []]);
     }
   });
@@ -229,7 +236,8 @@ describe("docker-compose.yml", () => {
     const { otherNodes: _none, ...urls } = endpoints;
     for (const [part, url] of Object.entries(urls)) {
       if (url === undefined) continue;
-      expect({ part, host: hostIn(url) }).toEqual({ part, host: new URL(url).hostname });
+      const { hostname } = new URL(url.includes("//") ? url : `grpc://${url}`);
+      expect({ part, host: hostIn(url) }).toEqual({ part, host: hostname });
     }
   });
 

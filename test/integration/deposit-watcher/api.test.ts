@@ -89,6 +89,7 @@ describe("POST /v1/addresses", () => {
     ["a line break at the end", { customerId: "alice\n" }, 422],
     ["an unknown field", { customerId: "alice", index: 3 }, 422],
     ["the identifier of nobody", { customerId: "causeway:unassigned" }, 422],
+    ["the holder of coins in suspense", { customerId: "causeway:suspense" }, 422],
     ["a list", [], 422],
   ])("refuses %s", async (_what, body, status) => {
     const reply = await post("/v1/addresses").send(body);

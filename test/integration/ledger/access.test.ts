@@ -252,6 +252,9 @@ describe("a key that signs its requests", () => {
     readonly timestamp?: string;
     readonly signedTarget?: string;
     readonly signature?: string;
+    /** Signed, and sent unless `sentKey` is. */
+    readonly idempotencyKey?: string;
+    readonly sentKey?: string;
   }
 
   /** A request as the guide tells it: method, target, timestamp, SHA-256 of the body. */
@@ -259,13 +262,22 @@ describe("a key that signs its requests", () => {
     const body = JSON.stringify(options.body ?? { customerId: "signed" });
     const { timestamp = `${nowMs}`, signedTarget = target } = options;
     const digest = createHash("sha256").update(body).digest("hex");
-    const signature = signer(["POST", signedTarget, timestamp, digest].join("\n"));
+    const { idempotencyKey, sentKey = idempotencyKey } = options;
+    const lines = [
+      "POST",
+      signedTarget,
+      timestamp,
+      digest,
+      ...(idempotencyKey ? [idempotencyKey] : []),
+    ];
+    const signature = signer(lines.join("\n"));
     return supertest(server.app)
       .post(target)
       .set("authorization", `Bearer ${key}`)
       .set("content-type", "application/json")
       .set("causeway-timestamp", timestamp)
       .set("causeway-signature", options.signature ?? `v1=${signature}`)
+      .set(sentKey === undefined ? {} : { "idempotency-key": sentKey })
       .send(options.sent === undefined ? body : JSON.stringify(options.sent));
   }
 
@@ -311,6 +323,21 @@ describe("a key that signs its requests", () => {
     expect((await signed(key, hmac(stranger.signingSecret))).status).toBe(401);
     expect((await signed(key, signer, { timestamp: seconds(-290_000) })).status).toBe(201);
     expect((await signed(key, signer, { timestamp: `${nowMs + 299_999}` })).status).toBe(201);
+  });
+
+  it("is held to its Idempotency-Key: another one would make a repeat another payment", async () => {
+    const { key, signingSecret } = await makeSigning({ sign: "hmac" });
+    const signer = hmac(signingSecret);
+    nowMs += 1;
+    for (const options of [
+      { idempotencyKey: "order-1", sentKey: "order-2" },
+      { sentKey: "order-1" },
+      { idempotencyKey: "order-1\nx", sentKey: "order-1" },
+    ]) {
+      const reply = await signed(key, signer, options);
+      expect([options, reply.status, reply.body.code]).toEqual([options, 401, "SIGNATURE_INVALID"]);
+    }
+    expect((await signed(key, signer, { idempotencyKey: "order-1" })).status).toBe(201);
   });
 
   it("is let through once with each signed request, also by another process", async () => {

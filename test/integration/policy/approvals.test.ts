@@ -6,6 +6,7 @@ import {
   decideWithdrawal,
   type NewApproval,
 } from "../../../ledger/policy/approvals.js";
+import { countingApprovals } from "../../../ledger/policy/approval-rows.js";
 import type { HashedPolicy } from "../../../ledger/policy/policy.js";
 import { setKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import { rejudgePending } from "../../../ledger/policy/stored-judgement.js";
@@ -162,6 +163,29 @@ describe("a policy that changes while persons are asked", () => {
     expect(await statusOf(asked)).toBe("pending_approval");
     expect(await say(asked, "cleo")).toBe("done");
     expect(await statusOf(asked)).toBe("accepted");
+  });
+
+  it("keeps what they said where it asks for the same, and for signatures or more persons not", async () => {
+    const asked = await pending(TWO);
+    expect(await say(asked, "ann")).toBe("done");
+    const two = [{ aboveUnits: 0n, needed: 2, signed: false }];
+    const dearer = policyOf({ approvals: two, maximumUnits: 10n ** 20n });
+    await rejudgePending(house.database, dearer);
+    expect((await house.read(asked.id)).approval).toMatchObject({
+      needed: 2,
+      policyHash: dearer.hash,
+    });
+    expect(await say(asked, "ann", { policy: dearer })).toBe("done");
+    expect(await statusOf(asked)).toBe("pending_approval");
+    expect(await say(asked, "asker", { policy: dearer })).toBe("own-request");
+    expect(await say(asked, "ben", { policy: dearer })).toBe("done");
+    expect(await statusOf(asked)).toBe("accepted");
+    const other = await pending(TWO);
+    expect(await say(other, "ann")).toBe("done");
+    await rejudgePending(house.database, SIGNED);
+    expect((await house.read(other.id)).approval.approvals).toHaveLength(1);
+    await rejudgePending(house.database, TWO);
+    expect(countingApprovals((await house.read(other.id)).approval)).toHaveLength(1);
   });
 
   it("lets what needs nobody any more go on, and ends what it forbids, in order", async () => {

@@ -103,23 +103,43 @@ describe("a policy that changed since a request was accepted", () => {
     expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: 0n });
   });
 
-  it("lets an approval count no more that was given under the former one", async () => {
+  it("asks nobody again at the slot where as many persons are to agree as before", async () => {
     const approvals = [{ aboveUnits: 0n, needed: 1, signed: false }];
     house.files.policy = policyOf({ approvals });
     const asked = await house.accept({ requestedBy: "asker" });
-    const approve = () =>
+    const said = { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" } as const;
+    const by = { policy: house.files.policy, chainId: FAKE_CHAIN_ID };
+    expect(await decideWithdrawal(house.database, said, by)).toBe("done");
+    house.files.policy = policyOf({ approvals, maximumUnits: 50n * TOKEN });
+    await pass(house.lane());
+    const paid = await house.read(asked.id);
+    expect(paid.status).toBe("settled");
+    expect(paid.history.map(({ status }) => status).slice(0, 3)).toEqual([
+      "pending_approval",
+      "accepted",
+      "slotted",
+    ]);
+  });
+
+  it("lets an approval count no more where more persons are to agree than before", async () => {
+    const approvals = (needed: number) => [{ aboveUnits: 0n, needed, signed: false }];
+    house.files.policy = policyOf({ approvals: approvals(1) });
+    const asked = await house.accept({ requestedBy: "asker" });
+    const approve = (keyId = "ann") =>
       decideWithdrawal(
         house.database,
-        { id: asked.id, keyId: "ann", decision: "approve", reason: "fine" },
+        { id: asked.id, keyId, decision: "approve", reason: "fine" },
         { policy: house.files.policy, chainId: FAKE_CHAIN_ID },
       );
     expect(await approve()).toBe("done");
-    house.files.policy = policyOf({ approvals, maximumUnits: 50n * TOKEN });
+    house.files.policy = policyOf({ approvals: approvals(2) });
     const lane = house.lane();
     await pass(lane);
     expect(await statusOf(asked)).toBe("pending_approval");
     expect((await house.read(asked.id)).nonce).toBeUndefined();
     expect(await approve()).toBe("done");
+    expect(await statusOf(asked)).toBe("pending_approval");
+    expect(await approve("ben")).toBe("done");
     await pass(lane);
     expect(await statusOf(asked)).toBe("settled");
   });

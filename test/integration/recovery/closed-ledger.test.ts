@@ -133,7 +133,7 @@ describe("recovered payments", () => {
       again.id,
     ]);
     await expect(endAll).rejects.toThrow("may be the recovered payment");
-    expect(await cancelWithdrawal(desk.database, again.id, "it took too long")).toBe("frozen");
+    expect(await cancelWithdrawal(desk.database, again.id, "it took too long")).toBe("done");
     expect((await desk.read(again.id)).status).toBe("frozen");
     expect(await desk.availableAtoken("alice")).toBe(6n * TOKEN);
     const [hash = ""] = desk.ownHashes();

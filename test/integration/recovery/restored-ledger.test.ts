@@ -2,6 +2,7 @@
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { listEvents } from "../../../ledger/events.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { Desk, destination, derivation, TOKEN, WALLET } from "./desk.js";
 
 let desk: Desk;
@@ -229,6 +230,50 @@ describe("an older database that was put back", () => {
     await desk.work();
     expect((await desk.read(waiting.id)).status).toBe("frozen");
     expect(desk.paidAtoken(destination(1))).toBe(TOKEN);
+  });
+});
+
+describe("what waited in the backup", () => {
+  /** Two requests that the wallet has not begun; behind the backup their customer cancels both. */
+  async function cancelledBehindBackup() {
+    const alice = await desk.register("alice");
+    desk.pay([alice.address, 10n * TOKEN]);
+    desk.chain.mine();
+    await desk.watch();
+    await desk.lane().runRound(desk.signal);
+    const fields = { customer: "alice", amountAtoken: TOKEN };
+    const first = await desk.request({ key: "c1", to: destination(1), ...fields });
+    const second = await desk.request({ key: "c2", to: destination(2), ...fields });
+    const backup = await desk.backup();
+    for (const { id } of [first, second]) {
+      expect(await cancelWithdrawal(desk.database, id, "changed my mind")).toBe("done");
+    }
+    await follow();
+    await desk.register("bob");
+    await desk.useDatabase(backup);
+    await desk.watch();
+    await desk.causeway("recover", "--apply");
+    await desk.watch();
+    await desk.work(3);
+    return { first, second };
+  }
+
+  it("is not paid behind everybody's back: it may have been cancelled", async () => {
+    const { first, second } = await cancelledBehindBackup();
+    expect([1, 2].map((n) => desk.paidAtoken(destination(n)))).toEqual([0n, 0n]);
+    expect((await desk.read(first.id)).status).toBe("frozen");
+    // The client says so again, a person lets the other one be paid.
+    expect(await cancelWithdrawal(desk.database, first.id, "changed my mind")).toBe("done");
+    for (const { id } of [first, second]) {
+      await desk.causeway("withdrawals", "release", id, "--not-paid");
+    }
+    await desk.work(3);
+    await desk.watch();
+    expect((await desk.read(first.id)).status).toBe("cancelled");
+    expect((await desk.read(second.id)).status).toBe("settled");
+    expect([1, 2].map((n) => desk.paidAtoken(destination(n)))).toEqual([0n, TOKEN]);
+    expect(await desk.availableAtoken("alice")).toBe(9n * TOKEN);
+    expect(await breaks()).toBe("");
   });
 });
 

@@ -367,7 +367,6 @@ describe("POST /v1/withdrawals/{id}/cancel", () => {
       ["settled", "ALREADY_MINED"],
       ["failed", "ALREADY_ENDED"],
       ["rejected", "ALREADY_ENDED"],
-      ["frozen", "FROZEN"],
     ] as const) {
       await move(status);
       const answer = await cancel(body.id);
@@ -491,10 +490,10 @@ describe("the metrics", () => {
     expect(page).toContain("causeway_withdrawal_queue_open 0");
     expect(page).toContain('causeway_withdrawals_ended_total{status="cancelled"} 0');
     await cancelWithdrawal(house.database, body.id, "for the metrics");
-    await Promise.all([metrics.page(), metrics.page()]);
-    expect(await metrics.page()).toContain(
-      'causeway_withdrawals_ended_total{status="cancelled"} 1',
-    );
+    // Of the page that is asked for, not of the one before; two at once count once.
+    for (const shown of await Promise.all([metrics.page(), metrics.page()])) {
+      expect(shown).toContain('causeway_withdrawals_ended_total{status="cancelled"} 1');
+    }
     isDown = true;
     const later = await metrics.page();
     expect(later).not.toContain('status="accepted"');

@@ -17,6 +17,7 @@ import {
   type ReleaseOptions,
   runReleaseWithdrawals,
 } from "../../../cli/commands/withdrawals-release.js";
+import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { releaseWithForeignNonce } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";
 import { roleUrl } from "../../helpers/services/ledger.js";
@@ -158,6 +159,32 @@ describe("causeway withdrawals", () => {
     expect(paid.status).toBe("settled");
     expect(paid.nonce).toBe(1n);
     expect(house.chain.balances.get(to)).toBe(TOKEN);
+  });
+
+  it("does not pay what was cancelled while it was frozen, and gives its hold back", async () => {
+    const before = await house.balance("alice");
+    const { id, lane, to } = await frozenByForeign();
+    expect(await cancelWithdrawal(house.database, id, "changed my mind")).toBe("done");
+    expect(await cancelWithdrawal(house.database, id, "another word")).toBe("done");
+    // It may have been paid: only a person ends it.
+    expect((await house.read(id)).status).toBe("frozen");
+    expect(await release()).toBe(0);
+    expect(await house.read(id)).toMatchObject({ status: "cancelled", reason: "changed my mind" });
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect(house.chain.balances.get(to) ?? 0n).toBe(0n);
+    expect(await house.balance("alice")).toEqual(before);
+  });
+
+  it("settles what was cancelled while it was frozen, where the chain shows that it was paid", async () => {
+    const { id, lane, hash, to } = await frozenByForeign({ sameAs: true });
+    expect(await cancelWithdrawal(house.database, id, "changed my mind")).toBe("done");
+    expect(await release({ id, paidBy: hash })).toBe(0);
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(house.chain.balances.get(to)).toBe(TOKEN);
+    expect(await cancelWithdrawal(house.database, id, "too late")).toBe("mined");
   });
 
   it("closes no slot of a withdrawal whose receipt is recorded at the same moment", async () => {

@@ -38,7 +38,7 @@ describe("the settings of the kit", () => {
       portOffset: 1_000,
     });
     expect(new Set(wantedPorts.map(({ port }) => port))).toEqual(
-      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083]),
+      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 4000, 2317, 10090]),
     );
     expect(new Set(wantedPorts.map(({ host }) => host))).toEqual(new Set(["127.0.0.1"]));
     expect(endpoints).toMatchObject({
@@ -54,9 +54,9 @@ describe("the settings of the kit", () => {
     const { wantedPorts, endpoints, nodes } = loadKitConfig(sources);
     const of = (name: string): number[] =>
       wantedPorts.filter(({ part }) => part.startsWith(`${name},`)).map(({ port }) => port);
-    expect(new Set(of("node0"))).toEqual(new Set([27656, 27657, 27660, 9545, 9546]));
-    expect(new Set(of("node3"))).toEqual(new Set([27956, 27957, 27960, 9845, 9846]));
-    expect(wantedPorts).toHaveLength(4 * 5 + 4);
+    expect(new Set(of("node0"))).toEqual(new Set([27656, 27657, 27660, 9545, 9546, 2317, 10090]));
+    expect(new Set(of("node3"))).toEqual(new Set([27956, 27957, 27960, 9845, 9846, 2617, 10390]));
+    expect(wantedPorts).toHaveLength(4 * 7 + 5);
     expect(endpoints.jsonRpcUrl).toBe("http://127.0.0.1:9545");
     expect(endpoints.otherNodes[2]?.cometRpcUrl).toBe("http://127.0.0.1:27957");
     expect(nodes.map(({ home }) => home)).toContain("/nonexistent/nodes/node3");
@@ -93,14 +93,18 @@ describe("the settings of the kit", () => {
 
 describe("the arguments of npm start", () => {
   it("are read, and wrong ones are refused with a reason", () => {
-    expect(parseKitArguments(["--once", "--home", "/h", "--port-offset", "7"])).toEqual({
+    expect(
+      parseKitArguments(["--once", "--home", "/h", "--port-offset", "7", "--evm", "ethereumjs"]),
+    ).toEqual({
       args: {
         home: "/h",
         portOffset: 7,
         chain: {},
         once: true,
         noDemo: false,
+        noExplorer: false,
         blockIntervalMs: undefined,
+        evm: "ethereumjs",
         help: false,
       },
       faults: [],

@@ -17,6 +17,7 @@ const PARTS: readonly KitPart[] = [
   "sidecar-offline",
   "deposit-watcher",
   "withdrawal-worker",
+  "explorer",
 ];
 
 const folders: string[] = [];
@@ -100,6 +101,7 @@ async function createTrial(
       "sidecar-offline": script("sidecar-offline"),
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
+      explorer: script("explorer"),
     },
   });
   kits.push(kit);
@@ -121,8 +123,9 @@ describe("the kit", () => {
     expect(place("start node")).toBe(0);
     expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
     expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
-    expect(place("stop withdrawal-worker")).toBe(PARTS.length);
-    expect(place("stop deposit-watcher")).toBe(PARTS.length + 1);
+    expect(place("stop explorer")).toBe(PARTS.length);
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 1);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 2);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
   });
@@ -147,6 +150,19 @@ describe("the kit", () => {
       JSON.parse(readFileSync(paths.children, "utf8")).map(({ pid }: { pid: number }) => pid);
     await until(() => record().length >= PARTS.length, { timeoutMs: 10_000 });
     expect(new Set(record())).toEqual(watched);
+  });
+
+  it("goes on without the explorer, and says so", async () => {
+    const { kit, faults, lines, watched, events } = await createTrial(["explorer"]);
+    await kit.start();
+    expect(faults).toEqual([]);
+    expect(watched.size).toBe(PARTS.length - 1);
+    const said = lines.filter((line) => line.includes("The kit goes on without it."));
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain("explorer is broken on purpose");
+    await kit.stop();
+    expect(events()).not.toContain("start explorer");
+    expect(events().at(-1)).toBe("stop node");
   });
 
   it("says why when a part cannot be started, and can be stopped all the same", async () => {

@@ -333,10 +333,13 @@ async function shownOn(columns: number): Promise<string> {
     webSocketUrl: url,
     cometRpcUrl: url,
     metricsUrl: url,
+    restUrl: url,
+    grpcAddress: "127.0.0.1:9090",
     sidecarOnlineUrl: url,
     sidecarOfflineUrl: url,
     depositUrl: url,
     withdrawalUrl: url,
+    explorerUrl: undefined,
     otherNodes: [],
   };
   const output = {

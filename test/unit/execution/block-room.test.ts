@@ -1,7 +1,7 @@
 /** One block's room, as builders and checkers of blocks count it. */
 import { describe, expect, it } from "@jest/globals";
 import { TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
-import { BlockRoom } from "../../../node/blocks/block-room.js";
+import { BlockRoom, computeForGas } from "../../../node/blocks/block-room.js";
 
 const maxComputeNs = 1_000_000_000;
 const transfer = (gasLimit: bigint) => ({ gasLimit });
@@ -34,6 +34,14 @@ describe("the room of a block", () => {
     taken?.giveBack();
     expect(room.take({ ...transfer(21_000n), sizeBytes: 101 })).toBeUndefined();
     expect(room.take({ ...transfer(21_000n), sizeBytes: 100 })).toBeDefined();
+  });
+
+  it("has as much less compute as it has less gas where a proposer makes it smaller", () => {
+    const limits = { maxGas: 600_000_000n, maxComputeNs };
+    expect(computeForGas(limits, 600_000_000n)).toBe(maxComputeNs);
+    expect(computeForGas(limits, 150_000_000n)).toBe(maxComputeNs / 4);
+    expect(computeForGas(limits, 2_100_000n)).toBe(3_500_000);
+    expect(computeForGas(limits, 700_000_000n)).toBe(maxComputeNs);
   });
 
   it("is full when a plain transfer no longer fits", () => {

@@ -21,8 +21,7 @@ import type {
 } from "../../../node/execution/calls/call-port.js";
 import type { Job, JobWork, WorkerSettings } from "../../../node/execution/calls/call-protocol.js";
 import { type JobResults, runJob } from "../../../node/execution/calls/call-jobs.js";
-import { createMachine } from "../../../node/execution/evm/evm.js";
-import { LibraryEngine } from "../../../node/execution/evm/library-engine.js";
+import { Engine } from "../../../node/execution/interpreter/engine.js";
 import { executeTransaction } from "../../../node/execution/transaction-executor.js";
 import { transactionLimitsOf } from "../../../node/settings/genesis.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
@@ -42,6 +41,7 @@ export const SETTINGS: WorkerSettings = {
   feeCollector: FEE_COLLECTOR,
   gasCap: 50_000_000n,
   maxTransactionGas: 10_000_000n,
+  maxTransactionComputeNs: 250_000_000,
 };
 
 export const BLOCK: Job["block"] = {
@@ -200,14 +200,15 @@ export function transaction(
 /** Executes transactions as a block does; the state changes stay in the overlay. */
 export async function execute(reader: StateReader, transactions: readonly BlockTransaction[]) {
   const state = new JournaledState(reader);
-  const machine = await createMachine(SETTINGS.chainId, state);
+  const { chainId, maxTransactionComputeNs: maxTransactionNs } = SETTINGS;
+  const engine = new Engine({ chainId, state });
+  const compute = { blockLeftNs: maxTransactionNs, maxTransactionNs };
   const block = { ...BLOCK, blockHash: () => ZERO_HASH };
   const receipts = [];
   for (const item of transactions) {
     const feeCollector = FEE_COLLECTOR;
     const limits = transactionLimitsOf(SETTINGS.chainId, SETTINGS);
-    const engine = new LibraryEngine(machine);
-    const environment = { state, engine: () => engine, block, limits, feeCollector };
+    const environment = { state, engine: () => engine, block, limits, feeCollector, compute };
     const outcome = await executeTransaction(item, environment);
     if (!outcome.included) throw new Error(outcome.reason, { cause: outcome.cause });
     receipts.push(outcome.receipt);

@@ -77,6 +77,15 @@ describe("eth_call", () => {
     expect(stored).toMatchObject({ error: "contract creation code storage out of gas" });
   });
 
+  it("says it where a message needs more compute units than a transaction may have", async () => {
+    const hungry = withCode(`5b${"5f5f2050".repeat(40)}5f56`);
+    const error = "out of compute";
+    expect(await call(hungry, {})).toMatchObject({ outcome: "error", error });
+    expect(await estimate(hungry, {})).toMatchObject({ outcome: "error", error });
+    const list = await work(hungry, { kind: "createAccessList", request: request() });
+    expect(list).toMatchObject({ accessList: [], error });
+  });
+
   it("charges the intrinsic gas", async () => {
     expect(await call(withCode(""), { gasLimit: 20_000n })).toEqual({
       outcome: "error",

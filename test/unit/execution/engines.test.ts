@@ -8,7 +8,8 @@ import { bytesToHex, hexToBytes, ZERO_HASH } from "../../../chain/hex.js";
 import { createMachine, type BlockContext } from "../../../node/execution/evm/evm.js";
 import { LibraryEngine } from "../../../node/execution/evm/library-engine.js";
 import { Engine } from "../../../node/execution/interpreter/engine.js";
-import type { TransactionEngine } from "../../../node/execution/transaction-engine.js";
+import { EXACT_STEPS } from "../../../node/execution/interpreter/watcher.js";
+import type { RunTerms, TransactionEngine } from "../../../node/execution/transaction-engine.js";
 import { BalanceRecorder } from "../../../node/state/balance-recorder.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
 import { ALICE, COINBASE, CONTRACT, MemoryState, OTHER, TEN } from "./call-fixture.js";
@@ -38,6 +39,7 @@ const ENGINES = {
 async function outcomeOf(
   codes: readonly [string, string, string],
   open: (state: JournaledState) => Promise<TransactionEngine>,
+  terms: Omit<RunTerms, "recorder"> = { limitNs: Number.POSITIVE_INFINITY },
 ) {
   const reader = new MemoryState({
     [ALICE]: { balanceAtoken: TEN },
@@ -58,8 +60,7 @@ async function outcomeOf(
     accessList: [],
   };
   state.checkpoint();
-  const terms = { recorder, limitNs: Number.POSITIVE_INFINITY };
-  const result = await engine.run(message, BLOCK, terms);
+  const result = await engine.run(message, BLOCK, { recorder, ...terms });
   await engine.finish(true);
   state.commit();
   // Which failure it was may differ: a block of code is checked as a whole.
@@ -83,6 +84,7 @@ async function outcomeOf(
       ]),
     ),
     stepsBack: state.depth(),
+    compute: { ns: result.computeNs, isOut: result.isOutOfCompute },
   };
 }
 
@@ -92,8 +94,9 @@ describe("our own EVM", () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + PROGRAMS; seed++) {
       const random = randomOf(seed);
       const codes = [program(random, 40), program(random, 15), program(random, 15)] as const;
-      const own = await outcomeOf(codes, ENGINES.own);
-      const library = await outcomeOf(codes, ENGINES.library);
+      const { compute, ...own } = await outcomeOf(codes, ENGINES.own);
+      const { compute: none, ...library } = await outcomeOf(codes, ENGINES.library);
+      expect([none.isOut, compute.isOut]).toEqual([false, false]);
       expect({ seed, ...own }).toEqual({ seed, ...library });
       const end = library.end ?? "success";
       ends.set(end, (ends.get(end) ?? 0) + 1);
@@ -101,5 +104,22 @@ describe("our own EVM", () => {
     // The programs must reach their ends in all ways, else they show nothing.
     expect(ends.size).toBe(3);
     expect(ends.get("success")).toBeGreaterThan(PROGRAMS / 20);
+  });
+
+  it("comes to the same, compute units too, where it is watched step by step", async () => {
+    let outs = 0;
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + PROGRAMS; seed++) {
+      const random = randomOf(seed);
+      const codes = [program(random, 40), program(random, 15), program(random, 15)] as const;
+      const limitNs = seed % 3 === 0 ? Number.POSITIVE_INFINITY : 1_000 + random(120_000);
+      const plain = await outcomeOf(codes, ENGINES.own, { limitNs });
+      const watched = await outcomeOf(codes, ENGINES.own, {
+        limitNs,
+        watcher: { steps: EXACT_STEPS },
+      });
+      expect({ seed, ...watched }).toEqual({ seed, ...plain });
+      if (plain.compute.isOut) outs++;
+    }
+    expect(outs).toBeGreaterThan(PROGRAMS / 20);
   });
 });

@@ -1,13 +1,13 @@
 /** geth's tracers over calls and over the transactions of a block. */
 import { describe, expect, it } from "@jest/globals";
 import { AbiCoder, getCreateAddress } from "ethers";
+import { keccak256Hex } from "../../../chain/hashes.js";
 import { bigintToWord, bytesToHex, hexToBytes } from "../../../chain/hex.js";
 import { TraceBudget } from "../../../node/execution/tracers/tracer.js";
 import {
   ALICE,
   BOB,
   callCode,
-  COINBASE,
   CONTRACT,
   execute,
   FEE_COLLECTOR,
@@ -29,7 +29,16 @@ const STEPS = {
   disableStack: false,
   disableStorage: false,
   enableReturnData: true,
+  limit: 0,
 } as const;
+const PRESTATE = {
+  tracer: "prestateTracer",
+  diffMode: false,
+  disableCode: false,
+  disableStorage: false,
+  includeEmpty: false,
+} as const;
+const DIFFERENCE = { ...PRESTATE, diffMode: true } as const;
 const word = (value: number) => bytesToHex(bigintToWord(BigInt(value)));
 const chain = (code: string, other = "", balanceAtoken = 5n) =>
   new MemoryState({
@@ -58,7 +67,9 @@ describe("callTracer", () => {
 
   it("names the opcode of every frame, and gives value where geth does", async () => {
     const code = (["f1", "f2", "f4", "fa"] as const)
-      .map((opcode) => `${callCode(opcode, OTHER, { gas: "611000" })}50`)
+      .map(
+        (opcode) => `${callCode(opcode, OTHER, { gas: opcode === "fa" ? "619000" : "611000" })}50`,
+      )
       .join("");
     const sent = transaction({ gasLimit: 200_000n, valueAtoken: 2n });
     const [trace] = await traceBlock(chain(code, "6001600255"), [sent], CALLS);
@@ -70,7 +81,13 @@ describe("callTracer", () => {
         { ...frame, type: "CALL", value: "0x0", error: "out of gas" },
         { ...frame, type: "CALLCODE", value: "0x0", error: "out of gas" },
         { ...frame, type: "DELEGATECALL", value: "0x2", error: "out of gas" },
-        { ...frame, type: "STATICCALL", error: "write protection" },
+        {
+          ...frame,
+          type: "STATICCALL",
+          gas: "0x9000",
+          gasUsed: "0x9000",
+          error: "write protection",
+        },
       ],
     });
     const { calls } = (trace?.result ?? {}) as { calls: object[] };
@@ -192,6 +209,22 @@ describe("callTracer", () => {
   });
 });
 
+describe("a transaction that needs more compute units than it may have", () => {
+  it("ends in a trace as it did in its block", async () => {
+    // Reads a slot, then runs until its units are gone.
+    const state = chain(`5f54505b${"5f5f2050".repeat(40)}600356`);
+    const sent = transaction({ gasLimit: 10_000_000n });
+    const { receipts } = await execute(state, [sent]);
+    expect(receipts[0]).toMatchObject({ status: 0, gasUsed: 10_000_000n });
+    const [trace] = await traceBlock(state, [sent], CALLS);
+    const ended = { error: "out of compute", gas: "0x989680", gasUsed: "0x989680" };
+    expect(trace?.result).toMatchObject(ended);
+    const struct = { ...STEPS, disableStack: true, enableMemory: false, limit: 1 };
+    const [steps] = await traceBlock(state, [sent], struct);
+    expect(steps?.result).toMatchObject({ gas: 10_000_000, failed: true, returnValue: "0x" });
+  });
+});
+
 describe("traces of a block", () => {
   // Counts in slot 0 and returns the count.
   const counter = "5f54600101805f525f5560205ff3";
@@ -231,31 +264,31 @@ describe("prestateTracer", () => {
     });
 
   it("shows all that was touched, before the transaction", async () => {
-    const [trace] = await traceBlock(state(), [sent], {
-      tracer: "prestateTracer",
-      diffMode: false,
-    });
+    const [trace] = await traceBlock(state(), [sent], PRESTATE);
     expect(trace?.result).toEqual({
       [ALICE]: { balance: `0x${TEN.toString(16)}` },
       [CONTRACT]: {
         balance: "0x5",
         code: `0x${counter}`,
+        codeHash: keccak256Hex(hexToBytes(`0x${counter}`)),
         storage: { [slot(0)]: word(8), [slot(1)]: word(9) },
       },
-      [COINBASE]: { balance: "0x0" },
-      [FEE_COLLECTOR]: { balance: "0x0" },
     });
   });
 
   it("shows only what changed in diff mode", async () => {
     const { receipts } = await execute(state(), [sent]);
     const gasUsed = receipts[0]?.gasUsed ?? 0n;
-    const [trace] = await traceBlock(state(), [sent], { tracer: "prestateTracer", diffMode: true });
+    const [trace] = await traceBlock(state(), [sent], DIFFERENCE);
     expect(trace?.result).toEqual({
       pre: {
         [ALICE]: { balance: `0x${TEN.toString(16)}` },
-        [CONTRACT]: { balance: "0x5", code: `0x${counter}`, storage: { [slot(0)]: word(8) } },
-        [FEE_COLLECTOR]: { balance: "0x0" },
+        [CONTRACT]: {
+          balance: "0x5",
+          code: `0x${counter}`,
+          codeHash: keccak256Hex(hexToBytes(`0x${counter}`)),
+          storage: { [slot(0)]: word(8) },
+        },
       },
       post: {
         [ALICE]: { balance: `0x${(TEN - 1n - gasUsed).toString(16)}`, nonce: 1 },
@@ -269,13 +302,15 @@ describe("prestateTracer", () => {
     const init = hexToBytes("0x60015f5560fe5f5360015ff3");
     const creation = transaction({ to: undefined, data: init, gasLimit: 200_000n });
     const made = getCreateAddress({ from: ALICE, nonce: 0 }).toLowerCase();
-    const [trace] = await traceBlock(state(), [creation], {
-      tracer: "prestateTracer",
-      diffMode: true,
-    });
+    const [trace] = await traceBlock(state(), [creation], DIFFERENCE);
     const { pre, post } = (trace?.result ?? {}) as Record<"pre" | "post", Record<string, unknown>>;
     expect(pre).not.toHaveProperty([made]);
-    expect(post[made]).toEqual({ code: "0xfe", nonce: 1, storage: { [slot(0)]: word(1) } });
+    expect(post[made]).toEqual({
+      code: "0xfe",
+      codeHash: keccak256Hex(Uint8Array.of(0xfe)),
+      nonce: 1,
+      storage: { [slot(0)]: word(1) },
+    });
   });
 });
 
@@ -313,15 +348,15 @@ describe("structLogger", () => {
 
   it("counts the gas given to a frame as the cost of the call, and marks the failing step", async () => {
     const code = `${callCode("fa", OTHER, { gas: "61ffff" })}00`;
-    const result = await traceCall(chain(code, "60015f55"), { gasLimit: 200_000n }, STEPS);
+    const result = await traceCall(chain(code, "60015f52015f"), { gasLimit: 200_000n }, STEPS);
     const { structLogs } = result as { structLogs: Record<string, unknown>[] };
     expect(structLogs.find(({ op }) => op === "STATICCALL")).toMatchObject({
       gasCost: 2_600 + 0xffff,
       depth: 1,
     });
     expect(structLogs.filter(({ depth }) => depth === 2).at(-1)).toMatchObject({
-      op: "SSTORE",
-      error: "write protection",
+      op: "ADD",
+      error: "stack underflow (0 <=> 2)",
     });
   });
 

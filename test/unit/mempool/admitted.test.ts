@@ -14,7 +14,15 @@ import {
   type SignedTransaction,
 } from "../../../chain/transaction.js";
 import { executionFault } from "../../../chain/transaction-rules.js";
-import { account, CHAIN_ID, createFixture, drain, type Fixture, RECIPIENT } from "./support.js";
+import {
+  account,
+  CHAIN_ID,
+  createFixture,
+  drain,
+  type Fixture,
+  RECIPIENT,
+  evmOnly,
+} from "./support.js";
 
 const SEED = Number(process.env["CAUSEWAY_TEST_SEED"] ?? 20_261_120);
 console.log(`admitted: seed ${SEED} (CAUSEWAY_TEST_SEED)`);
@@ -192,13 +200,15 @@ class Siege {
   /** All transactions, queued ones included. */
   all(): SignedTransaction[] {
     const content = [...this.fixture.pool.content().values()];
-    return content.flatMap(({ pending, queued }) => [...pending, ...queued].map(({ tx }) => tx));
+    return content.flatMap(({ pending, queued }) =>
+      evmOnly([...pending, ...queued]).map(({ tx }) => tx),
+    );
   }
 
   /** All executable transactions. */
   private prices(): Map<Hash32, SignedTransaction> {
     const all = [...this.fixture.pool.content().values()].flatMap(({ pending }) => pending);
-    return new Map(all.map(({ tx }) => [tx.hash, tx]));
+    return new Map(evmOnly(all).map(({ tx }) => [tx.hash, tx]));
   }
 
   /** Everything that is offered is valid in its turn, by the rules that execution asks. */
@@ -233,7 +243,7 @@ class Siege {
       expect(pending.map(({ tx }) => tx.nonce)).toEqual(
         pending.map((_, at) => state.nonce(address) + BigInt(at)),
       );
-      const [first] = pending;
+      const [first] = evmOnly(pending);
       const account0 = { nonce: state.nonce(address), hasCode: false };
       const balanceAtoken = state.balanceAtoken(address);
       if (first !== undefined) {

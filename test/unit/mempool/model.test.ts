@@ -6,7 +6,15 @@ import { describe, expect, it } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Hash32 } from "../../../chain/hex.js";
 import type { SignedTransaction } from "../../../chain/transaction.js";
-import { account, createFixture, drain, type Fixture, submit, transfer } from "./support.js";
+import {
+  account,
+  createFixture,
+  drain,
+  type Fixture,
+  submit,
+  transfer,
+  evmOnly,
+} from "./support.js";
 
 const SENDERS = [account(1), account(2), account(3)];
 
@@ -54,7 +62,7 @@ function checkInvariants({ pool, state }: Fixture): void {
     const end = first + BigInt(pending.length);
     expect(pool.pendingNonce(address)).toBe(end);
     let costAtoken = 0n;
-    for (const { tx } of pending) {
+    for (const { tx } of evmOnly(pending)) {
       costAtoken += tx.gasLimit * tx.maxFeePerGasAtoken + tx.valueAtoken;
     }
     expect(costAtoken <= state.balanceAtoken(address)).toBe(true);
@@ -63,7 +71,7 @@ function checkInvariants({ pool, state }: Fixture): void {
       expect(pool.status(tx.hash)).toEqual({ status: "queued", missingNonce: end });
     }
     // A queued one follows without a gap only where the funds do not reach.
-    const next = queued.find(({ tx }) => tx.nonce === end)?.tx;
+    const next = evmOnly(queued).find(({ tx }) => tx.nonce === end)?.tx;
     if (next !== undefined) {
       const neededAtoken = costAtoken + next.gasLimit * next.maxFeePerGasAtoken + next.valueAtoken;
       expect(neededAtoken > state.balanceAtoken(address)).toBe(true);
@@ -140,11 +148,13 @@ class Model {
         heir = pool.status(by);
       }
       expect(heir.status).toBe("pending");
-      const heirPrice = pool.get(by)?.tx.maxFeePerGasAtoken ?? 0n;
+      const held = pool.get(by);
+      const [heirTx] = held === undefined ? [] : evmOnly([held]);
+      const heirPrice = heirTx?.tx.maxFeePerGasAtoken ?? 0n;
       expect(heirPrice * 100n >= tx.maxFeePerGasAtoken * 110n).toBe(true);
     }
     for (const { pending } of pool.content().values()) {
-      for (const { tx } of pending) this.promised.set(tx.hash, tx);
+      for (const { tx } of evmOnly(pending)) this.promised.set(tx.hash, tx);
     }
   }
 }

@@ -1,4 +1,6 @@
 /** A pool on fakes: a state that tests set, a journal whose writes tests hold or fail, a clock. */
+import { type BlockTransaction, isEvm } from "../../../chain/block.js";
+import { COSMOS_RULES } from "../../helpers/chains/cosmos-rules.js";
 import { type Address } from "../../../chain/address.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
 import type { Hash32 } from "../../../chain/hex.js";
@@ -208,6 +210,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
   const halt: Fixture["halt"] = { reason: undefined };
   const rules: PoolRules = {
     chainId: CHAIN_ID,
+    ...COSMOS_RULES,
     minGasPriceAtoken: 1n,
     maxTransactionGas: 30_000_000n,
     ...options.rules,
@@ -249,6 +252,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       const blockHash = `0x${height.toString(16).padStart(64, "0")}` as Hash32;
       for (const [index, { tx, from }] of transactions.entries()) {
         state.nonces.set(from, tx.nonce + 1n);
+        if (tx.type === "cosmos") throw new Error("no EVM transaction");
         const costAtoken = 21_000n * tx.maxFeePerGasAtoken + tx.valueAtoken;
         state.balances.set(from, state.balanceAtoken(from) - costAtoken);
         mined.set(tx.hash, { height, index, blockHash });
@@ -276,7 +280,7 @@ export function submit(
 export function drain(
   pool: Mempool,
   limits: Partial<Parameters<Mempool["takeForBlock"]>[0]> = {},
-): PendingTransaction[] {
+): BlockTransaction[] {
   const selection = pool.takeForBlock({
     maxGas: 10n ** 12n,
     maxComputeNs: 1e12,
@@ -285,7 +289,14 @@ export function drain(
   });
   const taken: PendingTransaction[] = [];
   for (let next = selection.next(); next !== undefined; next = selection.next()) taken.push(next);
-  return taken;
+  return evmOnly(taken);
+}
+
+/** The transactions, which are all of the EVM. */
+export function evmOnly(transactions: readonly PendingTransaction[]): BlockTransaction[] {
+  const evm = transactions.filter(isEvm);
+  if (evm.length !== transactions.length) throw new Error("no EVM transaction");
+  return evm;
 }
 
 /** Code and text of a refusal. */

@@ -270,6 +270,7 @@ describe("traces", () => {
           height: 1,
           kind: {
             tracer: "structLogger",
+            limit: 0,
             enableMemory: true,
             disableStack: true,
             disableStorage: false,
@@ -284,7 +285,13 @@ describe("traces", () => {
       }),
     ).toEqual({
       to: bob,
-      kind: { tracer: "prestateTracer", diffMode: false },
+      kind: {
+        tracer: "prestateTracer",
+        diffMode: false,
+        disableCode: false,
+        disableStorage: false,
+        includeEmpty: false,
+      },
     });
   });
 
@@ -299,8 +306,36 @@ describe("traces", () => {
       "genesis is not traceable",
     );
     expect(
-      (await node.ask("debug_traceBlockByNumber", "0x1", { tracer: "{}" })).error?.message,
+      (await node.ask("debug_traceBlockByNumber", "0x1", { tracer: "none" })).error?.message,
     ).toBe("tracer not found");
+    const script = { tracer: "{step: function() {}, fault: function() {}, result: function() {}}" };
+    const refused = (await node.ask("debug_traceBlockByNumber", "0x1", script)).error;
+    expect(refused?.message).toContain("JavaScript tracers are not served");
+    expect(refused).not.toHaveProperty("data");
+    const both = { tracer: "prestateTracer", tracerConfig: { diffMode: true, includeEmpty: true } };
+    expect((await node.ask("debug_traceBlockByNumber", "0x1", both)).error?.message).toBe(
+      "cannot use diffMode with includeEmpty",
+    );
+  });
+
+  it("reads the options of several tracers at once", async () => {
+    const mux = {
+      tracer: "muxTracer",
+      tracerConfig: { callTracer: { withLog: true }, "4byteTracer": null },
+    };
+    expect(await node.call("debug_traceBlockByNumber", "0x1", mux)).toMatchObject([
+      {
+        result: {
+          kind: {
+            tracer: "muxTracer",
+            tracers: [
+              ["callTracer", { tracer: "callTracer", onlyTopCall: false, withLog: true }],
+              ["4byteTracer", { tracer: "4byteTracer" }],
+            ],
+          },
+        },
+      },
+    ]);
   });
 });
 

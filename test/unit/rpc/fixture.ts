@@ -177,6 +177,10 @@ export class FakeChain implements ChainView {
     return committed;
   }
 
+  cosmos() {
+    return [];
+  }
+
   head() {
     const { block } = this.at(this.blocks.length - 1);
     return { height: block.header.height, hash: block.hash, timeMs: block.timeMs };

@@ -12,6 +12,19 @@ import {
   isPublicAddress,
 } from "../../../runtime/http/outgoing/public-address.js";
 
+describe("a URL", () => {
+  it("is as long as it is when it is written out", () => {
+    const rules = { allowLoopback: false };
+    const url = (path: string) => `https://example.com/${path}`;
+    expect(parseTarget(url("x".repeat(2_028)), rules).href).toHaveLength(2_048);
+    for (const path of ["x".repeat(2_029), "\u00fc".repeat(400)]) {
+      expect(() => parseTarget(url(path), rules)).toThrow(
+        expect.objectContaining({ code: "INVALID_TARGET" }),
+      );
+    }
+  });
+});
+
 describe("an address", () => {
   it.each([
     "0.0.0.0",

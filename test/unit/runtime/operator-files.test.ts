@@ -59,7 +59,7 @@ describe("an operator's settings file", () => {
     copyFileSync(SDK, target(APP_FILE));
     expect(load(APP_FILE)["json-rpc"]["gas-cap"]).toBe(25_000_000n);
     expect(warnings).toHaveLength(new Set(warnings).size);
-    for (const key of ["api.enable", "evm.mempool.price-bump", "json-rpc.evm-timeout"]) {
+    for (const key of ["telemetry.enabled", "evm.mempool.price-bump", "json-rpc.evm-timeout"]) {
       expect(warnings).toContain(`${target(APP_FILE)}: ${key} has no effect here`);
     }
   });

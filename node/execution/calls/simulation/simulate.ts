@@ -6,7 +6,7 @@
 import type { Address } from "../../../../chain/address.js";
 import type { Hash32, Height } from "../../../../chain/hex.js";
 import type { StateReader } from "../../../store/state-reader.js";
-import type { BlockContext } from "../../evm/evm.js";
+import type { BlockContext } from "../../message.js";
 import { TraceBudget } from "../../tracers/tracer.js";
 import { OverlaidState } from "../call-overrides.js";
 import type { SimulatedBlock, SimulationRequest } from "../call-port.js";

@@ -1,5 +1,4 @@
 /** One block of a simulation: overrides, its calls as transactions, its header. */
-import type { ExecResult } from "@ethereumjs/evm";
 import {
   type Block,
   type BlockHeader,
@@ -13,17 +12,12 @@ import { type SignedTransaction, withoutSignature } from "../../../../chain/tran
 import { JournaledState } from "../../../state/journaled-state.js";
 import { orderedTrieRoot } from "../../../state/ordered-trie.js";
 import { EMPTY_ACCOUNT } from "../../../store/account-record.js";
-import {
-  type BlockContext,
-  changePrecompiles,
-  createMachine,
-  type Machine,
-} from "../../evm/evm.js";
-import { LibraryEngine } from "../../evm/library-engine.js";
+import { Engine } from "../../interpreter/engine.js";
+import type { BlockContext } from "../../message.js";
 import type { TraceBudget } from "../../tracers/tracer.js";
+import type { RunResult } from "../../transaction-engine.js";
 import { type ExecutionEnvironment, executeTransaction } from "../../transaction-executor.js";
-import { frameErrorText, isRevert } from "../call-evm-errors.js";
-import { type OverlaidState, overriddenBlock, precompileChanges } from "../call-overrides.js";
+import { type OverlaidState, overriddenBlock, precompilesUnder } from "../call-overrides.js";
 import type { CallRequest, CallResult, SimulatedBlock, SimulatedCall } from "../call-port.js";
 import type { WorkerSettings } from "../call-protocol.js";
 import { feesOf } from "../call-run.js";
@@ -60,13 +54,13 @@ export async function simulateBlock(
   const { state, parentHash, settings } = environment;
   const place = { ...environment.context, height, timestampSeconds, mixHash: parentHash };
   const context = overriddenBlock(place, blockOverrides);
-  const precompiles = precompileChanges(overrides);
+  const precompiles = precompilesUnder(overrides);
   await state.override(overrides);
   if (calls.length === 0) return sealed({ context, parentHash, executed: [] });
   const journaled = new JournaledState(state);
-  const machine = await createMachine(settings.chainId, journaled);
-  changePrecompiles(machine, precompiles);
-  const engine = new LibraryEngine(machine);
+  const { chainId, maxTransactionComputeNs: maxTransactionNs } = settings;
+  const engine = new Engine({ chainId, state: journaled, precompiles });
+  const logs = new TransferLogs(environment);
   const run = new BlockRun(environment, {
     context,
     execution: {
@@ -75,11 +69,12 @@ export async function simulateBlock(
       block: context,
       feeCollector: settings.feeCollector,
       // What a call may take is bounded by the simulation's own gas cap.
-      limits: { chainId: settings.chainId, maxTransactionGas: context.gasLimit },
+      limits: { chainId, maxTransactionGas: context.gasLimit },
+      compute: { blockLeftNs: maxTransactionNs, maxTransactionNs },
+      watcher: logs.watcher,
       simulation: { checksNonce: environment.validation },
     },
-    logs: new TransferLogs(machine, environment),
-    takeResult: topResults(machine.evm.events),
+    logs,
   });
   for (const call of calls) await run.add(call);
   state.absorb(journaled);
@@ -116,8 +111,6 @@ interface RunParts {
   readonly context: BlockContext;
   readonly execution: ExecutionEnvironment;
   readonly logs: TransferLogs;
-  /** The result of the transaction that ended since the last time. */
-  readonly takeResult: () => ExecResult;
 }
 
 /** The calls of one block, one after the other. */
@@ -132,7 +125,7 @@ class BlockRun {
 
   async add(request: CallRequest): Promise<void> {
     const { gas, budget, validation } = this.environment;
-    const { execution, context, logs, takeResult } = this.parts;
+    const { execution, context, logs } = this.parts;
     const { transaction, isCapped } = this.toTransaction(request);
     const { tx, from } = transaction;
     budget.take(CALL_BYTES + 2 * tx.data.length);
@@ -140,17 +133,18 @@ class BlockRun {
     const outcome = await executeTransaction(transaction, execution);
     if (!outcome.included) {
       if (outcome.code === "EXECUTION_FAULT") throw outcome.cause;
-      // No units are counted here.
+      // It has the units of one transaction for itself.
       if (outcome.code === "OUT_OF_BLOCK_COMPUTE") throw new TypeError(outcome.reason);
       throw refusedBecause(outcome.code, transaction, execution.state.accountNow(from));
     }
-    const executed = takeResult();
+    const executed = outcome.result;
+    if (executed === undefined) throw new TypeError("a simulated call is run by the engine");
     const { gasUsed } = outcome.receipt;
     gas.use(gasUsed);
     this.gasUsed += gasUsed;
     const result = callResult(executed, gasUsed, isCapped);
     if (result.outcome !== "error") budget.take(2 * result.returnData.length);
-    const maxUsedGas = intrinsicGas(tx) + executed.executionGasUsed;
+    const maxUsedGas = intrinsicGas(tx) + executed.gasUsed;
     this.executed.push({
       transaction,
       receipt: { ...outcome.receipt, cumulativeGasUsed: this.gasUsed },
@@ -189,25 +183,11 @@ class BlockRun {
   }
 }
 
-/** Hands out the result of the outermost frame: of the one that ended last. */
-function topResults(events: Machine["evm"]["events"]): RunParts["takeResult"] {
-  let last: ExecResult | undefined;
-  events.on("afterMessage", ({ execResult }) => {
-    last = execResult;
-  });
-  return () => {
-    const result = last;
-    last = undefined;
-    if (result === undefined) throw new TypeError("no call was executed");
-    return result;
-  };
-}
-
-function callResult(result: ExecResult, gasUsed: bigint, isCapped: boolean): CallResult {
-  const error = frameErrorText(result);
-  const returnData = result.returnValue.slice();
+function callResult(result: RunResult, gasUsed: bigint, isCapped: boolean): CallResult {
+  const { errorText: error, isRevert } = result;
+  const returnData = result.output.slice();
   if (error === undefined) return { outcome: "success", returnData, gasUsed };
-  if (isRevert(result)) return { outcome: "revert", returnData, gasUsed };
+  if (isRevert) return { outcome: "revert", returnData, gasUsed };
   return { outcome: "error", error: isCapped ? error + CAPPED_TEXT : error, gasUsed };
 }
 

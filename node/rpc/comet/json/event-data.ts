@@ -3,14 +3,14 @@ import {
   blockEvents,
   type ExecutedTransaction,
   executedTransaction,
+  transactionCountOf,
 } from "../../../../chain/consensus/abci-event.js";
 import { hexToBytes, type Height } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import type { Vote } from "../../../../chain/consensus/vote.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import type { ConsensusMoment } from "../../../consensus/consensus-ports.js";
 import type { CommittedBlock } from "../../../view/event-bus.js";
-import { blockResult, needOutline } from "../chain-reads.js";
+import { blockResult, bytesOf, needOutline } from "../chain-reads.js";
 import {
   base64,
   blockIdJson,
@@ -57,7 +57,7 @@ export function* blockPublications(
     kind: "NewBlockEvents",
     values: () => eventValues(events, { "tm.event": "NewBlockEvents" }),
     data: () => {
-      const num_txs = committed.block.transactions.length.toString();
+      const num_txs = transactionCountOf(committed).toString();
       return typed("NewBlockEvents", { height: height.toString(), events, num_txs });
     },
   };
@@ -65,8 +65,9 @@ export function* blockPublications(
     const value = { height: height.toString(), evidence: evidenceJson(evidence) };
     yield plain("NewEvidence", () => value);
   }
-  for (const index of committed.block.transactions.keys())
+  for (let index = 0; index < transactionCountOf(committed); index++) {
     yield newTransaction(height, executedTransaction(committed, index));
+  }
   if (updates.length > 0) {
     yield plain("ValidatorSetUpdates", () => ({
       validator_updates: updates.map(({ publicKey, power }) => {
@@ -101,8 +102,8 @@ function newTransaction(at: Height, executed: ExecutedTransaction): PublishedEve
     kind: "Tx",
     values: () => transactionValues(at, executed),
     data: () => {
-      const { index, tx: transaction, from } = executed;
-      const tx = base64(encodeSdkTransaction(transaction, from));
+      const { index } = executed;
+      const tx = base64(bytesOf(executed));
       const result = transactionResultJson(executed);
       return typed("Tx", { TxResult: { height: at.toString(), index, tx, result } });
     },

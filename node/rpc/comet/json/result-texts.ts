@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { Height } from "../../../../chain/hex.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import type { ChainView } from "../../../view/chain-view.js";
-import { executedOf } from "../chain-reads.js";
+import { executedPages } from "../chain-reads.js";
 import { JsonPieces } from "./json-pieces.js";
 import { transactionResultJson } from "./results.js";
 
@@ -22,7 +22,7 @@ export class ResultTexts {
   private readonly making = new Map<Height, Promise<JsonPieces>>();
 
   constructor(
-    private readonly view: Pick<ChainView, "pages">,
+    private readonly view: Pick<ChainView, "pages" | "cosmos" | "outline">,
     cacheBytes = CACHED_BYTES,
   ) {
     this.texts = new LRUCache({
@@ -47,14 +47,14 @@ export class ResultTexts {
 
   private async make(height: Height): Promise<JsonPieces> {
     const pieces: Buffer[] = [Buffer.from("[")];
-    for (const page of this.view.pages(height)) {
-      const executed = executedOf(page);
+    let isFirst = true;
+    for (const executed of executedPages(this.view, height)) {
       for (let start = 0; start < executed.length; start += RESULTS_AT_ONCE) {
         const texts = executed
           .slice(start, start + RESULTS_AT_ONCE)
           .map((one) => JSON.stringify(transactionResultJson(one)));
-        const isFirst = page.first + start === 0;
         pieces.push(Buffer.from(`${isFirst ? "" : ","}${texts.join(",")}`));
+        isFirst = false;
         await breathe();
       }
     }

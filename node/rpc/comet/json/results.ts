@@ -1,10 +1,11 @@
 /** What execution did with a block's transactions, and the block's events, as ABCI has them. */
 import {
-  type AbciEvent,
   type ExecutedTransaction,
   failureOf,
+  isEvmExecuted,
   transactionEvents,
 } from "../../../../chain/consensus/abci-event.js";
+import type { AbciEvent } from "../../../../chain/consensus/abci-types.js";
 import { executionResult } from "../../../../chain/consensus/execution-result.js";
 import type { Validator } from "../../../../chain/consensus/validator-set.js";
 import type { ValidatorUpdate } from "../../../../chain/consensus/validator-set.js";
@@ -14,6 +15,9 @@ import type { CometConsensus } from "../ports.js";
 
 /** `ExecTxResult` of a mined transaction. */
 export function transactionResultJson(executed: ExecutedTransaction) {
+  if (!isEvmExecuted(executed)) {
+    return resultJson({ ...executed.result, gasWanted: executed.tx.gasLimit });
+  }
   const { code, gasWanted, gasUsed } = executionResult(executed.tx, executed.receipt);
   return resultJson({
     code,
@@ -29,17 +33,19 @@ export function transactionResultJson(executed: ExecutedTransaction) {
 export interface AbciResult {
   readonly code: number;
   readonly log: string;
+  /** Absent where there is none. */
+  readonly data?: Uint8Array;
   readonly gasWanted: bigint;
   readonly gasUsed: bigint;
   readonly events: readonly AbciEvent[];
   readonly codespace: string;
 }
 
-/** An ABCI result; `data` is always empty. */
+/** An ABCI result. */
 export function resultJson(result: AbciResult) {
   return {
     code: result.code,
-    data: null,
+    data: result.data === undefined || result.data.length === 0 ? null : base64(result.data),
     log: result.log,
     info: "",
     gas_wanted: result.gasWanted.toString(),

@@ -1,6 +1,7 @@
 /** Blocks, headers, commits, results, validators and parameters by height or hash. */
 import { blockEvents } from "../../../../chain/consensus/abci-event.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
+import type { BlockOutline } from "../../../view/block-pages.js";
 import type { Arguments } from "../arguments.js";
 import {
   assertResults,
@@ -101,10 +102,15 @@ async function blockchain(chain: CometChain, values: Arguments, signal: AbortSig
       block_id: blockIdJson(blockId),
       block_size: (await sizeBytesOf(chain, height, signal)).toString(),
       header: headerJson(header),
-      num_txs: committedOutline(chain, height).transactionCount.toString(),
+      num_txs: countOf(committedOutline(chain, height)).toString(),
     });
   }
   return { last_height: latest.toString(), block_metas };
+}
+
+/** Transactions of both kinds. */
+function countOf({ transactionCount, cosmosPlaces }: BlockOutline): number {
+  return transactionCount + cosmosPlaces.length;
 }
 
 /** The canonical commit is in the next block; the newest height has only what was seen. */

@@ -1,21 +1,17 @@
 /**
  * Transactions on their way in: `broadcast_tx_*`, `check_tx` and what is in the pool. They travel
- * as SDK transactions (D20); the pool gets the EVM transaction inside and nothing else.
+ * as SDK transactions (D20); of those around an EVM transaction the pool gets what is inside.
  */
 import { setImmediate as yieldToLoop } from "node:timers/promises";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Hash32 } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
-import {
-  decodeSdkTransaction,
-  type SdkTransaction,
-} from "../../../../chain/consensus/sdk-transaction-decode.js";
-import { recoverSender, type SignedTransaction } from "../../../../chain/transaction.js";
+import type { AnyTransaction } from "../../../../chain/cosmos/cosmos-transaction.js";
 import type { Logger } from "../../../../runtime/process/logger.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { Arguments } from "../arguments.js";
-import { executedAt } from "../chain-reads.js";
-import { type Refusal, refusalOf, undecodable, WRONG_SENDER } from "../check-codes.js";
+import { bytesOf, executedAt } from "../chain-reads.js";
+import { type Refusal, refusalOf } from "../check-codes.js";
+import { gasWantedOf, readTransaction, submitTransaction } from "../submission.js";
 import { base64, upperHex } from "../json/encode.js";
 import { refused } from "../errors.js";
 import type { FoundTransaction } from "../search/event-search.js";
@@ -64,23 +60,8 @@ function checkJson(refusal: Refusal | undefined, gasWanted: bigint) {
   return resultJson({ code, log, codespace, gasWanted, gasUsed: 0n, events: [] });
 }
 
-/** Code 0 needs the claimed sender to be the signer: the block will name it. */
-function read(bytes: Uint8Array): SdkTransaction | Refusal {
-  try {
-    const transaction = decodeSdkTransaction(bytes);
-    return recoverSender(transaction.tx) === transaction.from ? transaction : WRONG_SENDER;
-  } catch (error) {
-    return undecodable(error);
-  }
-}
-
-function gasWantedOf(bytes: Uint8Array): bigint {
-  const transaction = read(bytes);
-  return "code" in transaction ? 0n : transaction.tx.gasLimit;
-}
-
 async function check(chain: CometChain, bytes: Uint8Array): Promise<Refusal | undefined> {
-  const transaction = read(bytes);
+  const transaction = readTransaction(bytes);
   if ("code" in transaction) return transaction;
   const error = await chain.checkTransaction(transaction.raw);
   return error === undefined ? undefined : refusalOf(error);
@@ -127,14 +108,14 @@ class Broadcast {
     if (this.waiterCount >= MAX_COMMIT_WAITERS) {
       throw refused(`max_subscription_clients ${MAX_COMMIT_WAITERS} reached`);
     }
-    const transaction = read(bytes);
+    const transaction = readTransaction(bytes);
     const hash = upperHex(hashOf(bytes));
     this.waiterCount += 1;
     const ending = new AbortController();
     const mined = this.whenMined(hashOf(bytes), AbortSignal.any([signal, ending.signal]));
     try {
       const refusal = await this.submit(bytes);
-      const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.tx.gasLimit);
+      const check_tx = checkJson(refusal, "code" in transaction ? 0n : transaction.gasLimit);
       if (refusal !== undefined) {
         return { check_tx, tx_result: checkJson(undefined, 0n), hash, height: "0" };
       }
@@ -147,12 +128,8 @@ class Broadcast {
     }
   }
 
-  private async submit(bytes: Uint8Array): Promise<Refusal | undefined> {
-    const transaction = read(bytes);
-    if ("code" in transaction) return transaction;
-    const [answer] = await this.chain.pool.submit([transaction.raw]);
-    if (answer === undefined) throw new RangeError("the pool gave no answer");
-    return typeof answer === "string" ? undefined : refusalOf(answer);
+  private submit(bytes: Uint8Array): Promise<Refusal | undefined> {
+    return submitTransaction(this.chain, bytes);
   }
 
   /** Listens from before the submission on, so that no block is missed; ends with the signal. */
@@ -187,26 +164,27 @@ function* pendingOf(chain: CometChain): Generator<PendingTransaction> {
 async function unconfirmed(chain: CometChain, sizes: PoolSizes, values: Arguments) {
   const limit = perPage(values, "limit");
   const txs: string[] = [];
-  for (const { tx, from } of pendingOf(chain)) {
+  for (const pending of pendingOf(chain)) {
     if (txs.length >= limit) break;
-    txs.push(base64(encodeSdkTransaction(tx, from)));
+    txs.push(base64(bytesOf(pending)));
   }
   return { ...(await sizes.totals()), n_txs: txs.length.toString(), txs };
 }
 
 /** Count and bytes of the pool as consensus would carry it; each transaction is measured once. */
 class PoolSizes {
-  private readonly sizes = new WeakMap<SignedTransaction, number>();
+  private readonly sizes = new WeakMap<AnyTransaction, number>();
 
   constructor(private readonly chain: CometChain) {}
 
   async totals() {
     let count = 0;
     let bytes = 0;
-    for (const { tx, from } of pendingOf(this.chain)) {
+    for (const pending of pendingOf(this.chain)) {
+      const { tx } = pending;
       let size = this.sizes.get(tx);
       if (size === undefined) {
-        size = encodeSdkTransaction(tx, from).length;
+        size = bytesOf(pending).length;
         this.sizes.set(tx, size);
       }
       count += 1;

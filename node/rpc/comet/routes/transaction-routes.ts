@@ -7,11 +7,23 @@ import {
 } from "../../../../chain/consensus/merkle.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { bytesToHash32, type Height, hexToBytes } from "../../../../chain/hex.js";
-import { encodeSdkTransaction } from "../../../../chain/consensus/sdk-transaction.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
-import { INVALID_REQUEST, type QueryAnswer, queryFailure, queryModule } from "./abci-query.js";
+import {
+  abciAnswer,
+  INVALID_REQUEST,
+  type QueryAnswer,
+  queryFailure,
+} from "../../cosmos/abci-answer.js";
+import type { QueryRegistry } from "../../cosmos/registry.js";
 import type { Arguments } from "../arguments.js";
-import { blockResult, executedAt, latestHeight, sizeBytesOf } from "../chain-reads.js";
+import {
+  blockResult,
+  bytesOf,
+  executedAt,
+  latestHeight,
+  sizeBytesOf,
+  transactionPages,
+} from "../chain-reads.js";
 import { base64, transactionProofJson, upperHexOf } from "../json/encode.js";
 import { refused } from "../errors.js";
 import { searchBlocks, searchTransactions } from "../search/event-search.js";
@@ -29,6 +41,7 @@ const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 /** The routes of this file. */
 export function transactionRoutes(
   chain: CometChain,
+  queries: QueryRegistry,
   node: { readonly version: string; readonly appVersion: string },
 ): readonly (readonly [string, Route])[] {
   const lane = new SearchLane();
@@ -61,7 +74,9 @@ export function transactionRoutes(
         },
       };
     }),
-    route("abci_query", ["path", "data", "height", "prove"], (values) => abciQuery(chain, values)),
+    route("abci_query", ["path", "data", "height", "prove"], (values, { signal }) =>
+      abciQuery(chain, queries, values, signal),
+    ),
   ];
 }
 
@@ -77,18 +92,16 @@ async function proofsOf(
   signal: AbortSignal,
 ): Promise<BlockProofs> {
   const leaves: Uint8Array[] = [];
-  for (const page of chain.view.pages(height)) {
-    for (const { tx, from } of page.transactions()) {
-      leaves.push(sha256(encodeSdkTransaction(tx, from)));
-    }
+  for (const page of transactionPages(chain.view, height)) {
+    for (const one of page) leaves.push(sha256(bytesOf(one)));
     await breathe(signal);
   }
   return { root: merkleRootOf(leaves), proofs: merkleProofs(leaves) };
 }
 
 function transactionJson(height: Height, executed: ExecutedTransaction, proved?: BlockProofs) {
-  const { tx, from, index } = executed;
-  const bytes = encodeSdkTransaction(tx, from);
+  const { index } = executed;
+  const bytes = bytesOf(executed);
   const proof = proved?.proofs[index];
   return {
     hash: upperHexOf(sha256(bytes)),
@@ -140,14 +153,23 @@ async function blockSearch(chain: CometChain, values: Arguments, { signal }: Rou
 /** Code of a height that the node does not have yet (SDK root codespace). */
 const INVALID_HEIGHT = 26;
 
-async function abciQuery(chain: CometChain, values: Arguments) {
+async function abciQuery(
+  chain: CometChain,
+  queries: QueryRegistry,
+  values: Arguments,
+  signal: AbortSignal,
+) {
   const path = values.text("path");
   const data = values.hexBytes("data");
   const wanted = values.integer("height") ?? 0;
   const isProofWanted = values.boolean("prove");
   const latest = latestHeight(chain);
   const height = wanted === 0 ? latest : wanted;
-  const answer = await queryOrRefuse(chain, { path, data, height, latest, isProofWanted });
+  const answer = await queryOrRefuse(
+    queries,
+    { path, data, height, latest, isProofWanted },
+    signal,
+  );
   return {
     response: {
       code: answer.code,
@@ -165,7 +187,7 @@ async function abciQuery(chain: CometChain, values: Arguments) {
 
 /** An answer without the proof that was asked for would be believed as if it had one. */
 async function queryOrRefuse(
-  chain: CometChain,
+  queries: QueryRegistry,
   query: {
     readonly path: string;
     readonly data: Uint8Array;
@@ -173,6 +195,7 @@ async function queryOrRefuse(
     readonly latest: Height;
     readonly isProofWanted: boolean;
   },
+  signal: AbortSignal,
 ): Promise<QueryAnswer> {
   const { height, latest, isProofWanted } = query;
   if (isProofWanted) {
@@ -186,7 +209,7 @@ async function queryOrRefuse(
     const text = "cannot query with height in the future or below 0: invalid height";
     return queryFailure(INVALID_HEIGHT, text);
   }
-  return queryModule(chain.view, query);
+  return abciAnswer(queries, query, signal);
 }
 
 function isServed(height: Height, latest: Height): boolean {

@@ -14,12 +14,14 @@ import { type Hash32, type Height, parseHash32 } from "../../../../chain/hex.js"
 import { sdkTransactionHash } from "../../../../chain/consensus/sdk-transaction.js";
 import { BASE_DENOM } from "../../../../chain/units.js";
 import type { BlockHeader } from "../../../../chain/block.js";
+import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
+import type { ChainView } from "../../../view/chain-view.js";
 import { breathe } from "../../../../runtime/process/main-thread.js";
 import {
   assertResults,
   committedOutline,
   executedAt,
-  executedOf,
+  executedPages,
   latestHeight,
 } from "../chain-reads.js";
 import { upperHex } from "../json/encode.js";
@@ -76,8 +78,8 @@ export async function searchTransactions(
       look(height, executedAt(chain, only));
       continue;
     }
-    for (const page of chain.view.pages(height)) {
-      for (const executed of executedOf(page)) {
+    for (const page of executedPages(chain.view, height)) {
+      for (const executed of page) {
         look(height, executed);
         await breathe(signal);
       }
@@ -109,9 +111,14 @@ export async function searchBlocks(
 export function transactionValues(height: Height, executed: ExecutedTransaction) {
   return eventValues(transactionEvents(executed), {
     "tm.event": "Tx",
-    "tx.hash": upperHex(sdkTransactionHash(executed.tx, executed.from)),
+    "tx.hash": upperHex(hashOfExecuted(executed)),
     "tx.height": height.toString(),
   });
+}
+
+/** SHA-256 of the transaction as `data.txs` has it. */
+function hashOfExecuted({ tx, from }: ExecutedTransaction): Hash32 {
+  return tx.type === "cosmos" ? tx.hash : sdkTransactionHash(tx, from);
 }
 
 /** One search with its budget. */
@@ -138,9 +145,11 @@ class Search {
     if (from <= to) assertResults(this.chain, from);
     for await (const height of this.heights(query, kind, from, to)) {
       await breathe(this.signal);
-      const { header, transactionCount } = committedOutline(this.chain, height);
+      const { header, transactionCount, cosmosPlaces } = committedOutline(this.chain, height);
       this.blockCount += 1;
-      if (kind === "transactions") this.transactionCount += transactionCount;
+      if (kind === "transactions") {
+        this.transactionCount += transactionCount + cosmosPlaces.length;
+      }
       const { blocks, transactions } = this.limits;
       if (this.blockCount > blocks || this.transactionCount > transactions) {
         throw refused(
@@ -196,9 +205,18 @@ function locatedBy(chain: CometChain, query: EventQuery): FoundTransaction | "no
     if (hash === undefined) return "none";
     const { view } = chain;
     const isEvmHash = condition.tag === "ethereum_tx.ethereumTxHash";
-    return (isEvmHash ? view.locate(hash) : view.locateBySdkHash(hash)) ?? "none";
+    return (isEvmHash ? placeOfEvm(view, hash) : view.locateBySdkHash(hash)) ?? "none";
   }
   return undefined;
+}
+
+/** The EVM's own index counts its transactions only. */
+function placeOfEvm(view: ChainView, hash: Hash32): FoundTransaction | undefined {
+  const found = view.locate(hash);
+  if (found === undefined) return undefined;
+  const { height } = found;
+  const places = view.outline(height)?.cosmosPlaces ?? [];
+  return { height, index: dataIndexOf(found.index, places) };
 }
 
 function hashOf(text: string): Hash32 | undefined {

@@ -1,5 +1,5 @@
 /** Whether events satisfy a query, as CometBFT decides it; numbers are compared exactly. */
-import type { AbciEvent } from "../../../../chain/consensus/abci-event.js";
+import type { AbciEvent } from "../../../../chain/consensus/abci-types.js";
 import { type Argument, type Condition, dateMs, type EventQuery, timeOfDayMs } from "./query.js";
 
 /** Values by composite key `type.attribute`, in the order of the events. */

@@ -53,7 +53,7 @@ export function journalMethods(
     }),
     method("causeway_getTransactionStatus", 1, (params) => {
       const hash = params.required(0, parseHashParam);
-      const location = view.locate(hash);
+      const location = view.locate(hash) ?? view.locateBySdkHash(hash);
       if (location !== undefined) {
         return statusJson({ status: "included", ...location });
       }
@@ -102,6 +102,12 @@ class OperationIndex {
     return operations.filter((operation) => operation.address === address);
   }
 
+  private changesOf({ height, transactionIndex }: AccountJournalEntry): readonly BalanceChange[] {
+    const count = this.view.outline(height)?.transactionCount ?? 0;
+    if (transactionIndex < count) return this.view.changes(height, transactionIndex);
+    return this.view.cosmos(height)[transactionIndex - count]?.changes ?? [];
+  }
+
   /** Numbers a transaction's operations once, however many of its changes are asked for. */
   private load(entry: AccountJournalEntry): void {
     const key = `${entry.height}/${entry.transactionIndex}`;
@@ -109,7 +115,7 @@ class OperationIndex {
     this.changes =
       entry.transactionHash === undefined
         ? this.view.blockChanges(entry.height).blockChanges
-        : this.view.changes(entry.height, entry.transactionIndex);
+        : this.changesOf(entry);
     const byChange = new Map<BalanceChange, Operation[]>();
     for (const operation of operationsOf(this.changes)) {
       const sides = byChange.get(operation.change);

@@ -3,6 +3,7 @@ import { type Address, toChecksumAddress } from "../../../../chain/address.js";
 import { keccak256Hex } from "../../../../chain/hashes.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import { effectiveGasPriceAtoken } from "../../../../chain/transaction.js";
+import { type BlockTransaction, isEvm } from "../../../../chain/block.js";
 import type { PendingTransaction } from "../../../view/event-bus.js";
 import type { SenderContent, TransactionPool } from "../../../mempool/pool-port.js";
 import { pendingTransactionJson } from "../encode.js";
@@ -63,27 +64,29 @@ export function poolMethods(pool: TransactionPool): MethodEntries {
   ];
 }
 
-/** All hashes of the pool; a sender's in nonce order. */
+/** All hashes of EVM transactions in the pool; a sender's in nonce order. */
 function poolHashesJson(content: ReadonlyMap<Address, SenderContent>): RawJson {
   const pending: string[] = [];
   const queued: string[] = [];
   for (const lists of content.values()) {
-    for (const { tx } of lists.pending) pending.push(`"${tx.hash}"`);
-    for (const { tx } of lists.queued) queued.push(`"${tx.hash}"`);
+    for (const { tx } of lists.pending.filter(isEvm)) pending.push(`"${tx.hash}"`);
+    for (const { tx } of lists.queued.filter(isEvm)) queued.push(`"${tx.hash}"`);
   }
   return new RawJson(`{"pending":[${pending.join(",")}],"queued":[${queued.join(",")}]}`);
 }
 
-type Describe = (pending: PendingTransaction) => string;
+type Describe = (pending: BlockTransaction) => string;
 
-function summary({ tx }: PendingTransaction): string {
+function summary({ tx }: BlockTransaction): string {
   const gas = `${tx.gasLimit} gas × ${effectiveGasPriceAtoken(tx)} wei`;
   const target = tx.to === undefined ? "contract creation" : toChecksumAddress(tx.to);
   return JSON.stringify(`${target}: ${tx.valueAtoken} wei + ${gas}`);
 }
 
 function byNonce(transactions: readonly PendingTransaction[], describe: Describe): string {
-  const members = transactions.map((pending) => `"${pending.tx.nonce}":${describe(pending)}`);
+  const members = transactions
+    .filter(isEvm)
+    .map((pending) => `"${pending.tx.nonce}":${describe(pending)}`);
   return `{${members.join(",")}}`;
 }
 

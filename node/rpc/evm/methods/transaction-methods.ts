@@ -1,6 +1,9 @@
 /** Transactions by hash and by place, receipts, and sending. */
 import { bytesToHex, type Hash32, type Height } from "../../../../chain/hex.js";
-import type { BlockTransaction } from "../../../../chain/block.js";
+import { type BlockTransaction, isEvm } from "../../../../chain/block.js";
+import { isCosmosBytes } from "../../../../chain/cosmos/cosmos-transaction.js";
+import { AppError } from "../../../../chain/errors.js";
+import { poolRefusal, RefusedTransaction } from "../errors.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool } from "../../../mempool/pool-port.js";
 import { minedTransactionJson, pendingTransactionJson, placeOf, receiptJson } from "../encode.js";
@@ -43,7 +46,9 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       const location = view.locate(hash);
       if (location !== undefined) return byPlace(location.height, location.index);
       const pending = pool.get(hash);
-      return pending === undefined ? null : new RawJson(pendingTransactionJson(pending));
+      return pending === undefined || !isEvm(pending)
+        ? null
+        : new RawJson(pendingTransactionJson(pending));
     }),
     method("eth_getTransactionReceipt", 1, (params) => {
       const json = receiptOf(params.required(0, parseHashParam));
@@ -66,7 +71,9 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
     method("eth_getRawTransactionByHash", 1, (params) => {
       const hash = params.required(0, parseHashParam);
       const location = view.locate(hash);
-      return raw(location === undefined ? pool.get(hash) : at(location.height, location.index));
+      const pending = pool.get(hash);
+      const held = pending !== undefined && isEvm(pending) ? pending : undefined;
+      return raw(location === undefined ? held : at(location.height, location.index));
     }),
     method("eth_getRawTransactionByBlockNumberAndIndex", 2, (params) => {
       const height = findBlock(view, params.required(0, parseBlockNumberOrTag));
@@ -76,8 +83,16 @@ export function transactionMethods(ports: TransactionMethodPorts): MethodEntries
       const height = view.heightOfHash(params.required(0, parseHashParam));
       return raw(at(height, params.required(1, parseIndex)));
     }),
-    method(SEND_METHOD, 1, (params) => submits.add(params.required(0, parseBytes))),
+    method(SEND_METHOD, 1, (params) => submits.add(evmBytes(params.required(0, parseBytes)))),
   ];
+}
+
+/** Cosmos transactions come by the consensus RPC: their hash is another kind of hash. */
+function evmBytes(bytes: Uint8Array): Uint8Array {
+  if (!isCosmosBytes(bytes)) return bytes;
+  const refusal = new AppError("TYPE_NOT_SUPPORTED", "transaction type not supported");
+  const answer = poolRefusal(refusal);
+  throw answer === undefined ? refusal : new RefusedTransaction(answer);
 }
 
 function raw(found: { tx: { raw: Uint8Array } } | undefined): RpcResult {

@@ -1,5 +1,6 @@
 /** What a signer refuses by itself, and what it remembers of what it signed. */
-import { writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { BURN_ADDRESS, parseAddress } from "../../../../chain/address.js";
 import { encodeTransfer } from "../../../../chain/erc20.js";
@@ -190,6 +191,36 @@ describe("the total of a day", () => {
     expect(await signed(start(), paymentOn(2n, 1n))).toEqual(["DAY_TOTAL"]);
     clock.ms += HOUR_MS;
     expect(await signed(start(), paymentOn(2n, 1n))).toEqual(["signed"]);
+  });
+
+  it("counts what was signed before there was a bound, also over a restart", async () => {
+    const { clock, file } = counted();
+    const files: RuleFiles = { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
+    const totals = new SignerTotals(file, clock);
+    const signer = signerOver(
+      createKeyHolder(KEY),
+      { limits: LIMITS, chainId: 6940n, totals },
+      files,
+    );
+    for (const gasPriceAtoken of [1n, 2n]) {
+      const payment = { ...paymentOn(1n, 6n), gasPriceAtoken };
+      expect(codes(await signer.sign([payment], { signal }))).toEqual(["signed"]);
+    }
+    await totals.flush();
+    files.policy = policy;
+    const ask = [paymentOn(2n, 5n), paymentOn(3n, 4n)];
+    expect(codes(await signer.sign(ask, { signal }))).toEqual(["DAY_TOTAL", "signed"]);
+    expect(new SignerTotals(file, clock).signedUnits("TOKEN")).toBe(10n);
+  });
+
+  it("is not signed beyond what the disk takes, and the worker lives on", async () => {
+    const { file, start } = counted();
+    const signer = start();
+    rmSync(dirname(file), { recursive: true });
+    expect(await signed(signer, paymentOn(1n, 1n), cancelOn(2n))).toEqual(["STOPPED", "signed"]);
+    expect(signer.trouble()).toContain("cannot be written down");
+    mkdirSync(dirname(file));
+    expect(await signed(signer, paymentOn(1n, 1n))).toEqual(["signed"]);
   });
 
   it("is one for all wallets that sign at once", async () => {

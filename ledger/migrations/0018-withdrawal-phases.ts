@@ -80,8 +80,8 @@ const SLOTS = `
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_paused_slots();`;
 
 /** What is indexed of a withdrawal's state; listed explicitly. */
-export class WithdrawalPhases1760000000014 implements MigrationInterface {
-  readonly name = "WithdrawalPhases1760000000014";
+export class WithdrawalPhases1760000000018 implements MigrationInterface {
+  readonly name = "WithdrawalPhases1760000000018";
 
   async up(runner: QueryRunner): Promise<void> {
     for (const part of [PHASES, SLOTS]) await runner.query(part);

@@ -1,0 +1,267 @@
+/**
+ * The rules that a Cosmos transaction must meet before its messages run, with the SDK's codes and
+ * words (x/auth/ante). Stated once for the pool, for simulations, for who builds a block and for
+ * who checks one. Pure.
+ */
+import { type Address, toBech32 } from "../address.js";
+import { SECP256K1_ORDER, secp256k1 } from "../crypto.js";
+import { bytesToBigint } from "../hex.js";
+import { BASE_DENOM } from "../units.js";
+import {
+  amountOf,
+  type Coin,
+  coinsOf,
+  type CosmosTransaction,
+  listOf,
+  SIGN_MODES,
+  signerOf,
+} from "./cosmos-transaction.js";
+import { typedDataDigest, typedDataOf } from "./eip712.js";
+import type { AnyMessage } from "./field-schema.js";
+import { SDK_CODE, type SdkFault, sdkFault } from "./sdk-fault.js";
+import {
+  ACCOUNT_NUMBER,
+  aminoSignBytes,
+  aminoSignDoc,
+  directSignBytes,
+  signDigest,
+} from "./sign-doc.js";
+
+/** Characters of a memo (x/auth `MaxMemoCharacters`). */
+export const MAX_MEMO_CHARACTERS = 256;
+
+/** Gas of a byte of the transaction (x/auth `TxSizeCostPerByte`). */
+const BYTE_GAS = 10n;
+
+/** Gas of its signature: what Ethereum asks for any transaction. */
+const SIGNATURE_GAS = 21_000n;
+
+/** Largest sequence that can be executed, as for EVM transactions (EIP-2681). */
+const MAX_SEQUENCE = 2n ** 64n - 2n;
+
+/** What the chain asks of every Cosmos transaction. */
+export interface CosmosLimits {
+  readonly cosmosChainId: string;
+  /** EIP-155 chain id, for EIP-712. */
+  readonly chainId: bigint;
+  readonly maxTransactionGas: bigint;
+}
+
+/** Gas that is used before the first message. */
+export function anteGas({ raw }: Pick<CosmosTransaction, "raw">): bigint {
+  return SIGNATURE_GAS + BYTE_GAS * BigInt(raw.length);
+}
+
+/** "5atoken,7other", as the SDK writes coins; "" for none. */
+export function coinsText(coins: readonly Coin[]): string {
+  return coins.map(({ denom, amount }) => `${amount}${denom}`).join(",");
+}
+
+/**
+ * Everything that depends on neither state nor height nor signature, for ever true or false of
+ * the same bytes.
+ */
+export function staticCosmosFault(
+  tx: CosmosTransaction,
+  { maxTransactionGas }: Pick<CosmosLimits, "maxTransactionGas">,
+): SdkFault | undefined {
+  return (
+    optionsFault(tx) ?? feeFieldsFault(tx) ?? gasFault(tx, maxTransactionGas) ?? signersFault(tx)
+  );
+}
+
+function optionsFault(tx: CosmosTransaction): SdkFault | undefined {
+  if (tx.messages.length === 0) {
+    return sdkFault(SDK_CODE.invalidRequest, "must contain at least one message");
+  }
+  if (tx.extensionOptions.length > 0) return sdkFault(SDK_CODE.unknownExtension, "");
+  if (tx.isUnordered) {
+    return sdkFault(SDK_CODE.notSupported, "unordered transactions are not supported");
+  }
+  const characters = Array.from(tx.memo).length;
+  if (characters > MAX_MEMO_CHARACTERS) {
+    const received = `maximum number of characters is ${MAX_MEMO_CHARACTERS} but received`;
+    return sdkFault(SDK_CODE.memoTooLarge, `${received} ${characters} characters`);
+  }
+  return undefined;
+}
+
+function feeFieldsFault({ fee, feeGranter, feePayer, signers }: CosmosTransaction) {
+  if (feeGranter !== "") {
+    return sdkFault(SDK_CODE.notSupported, "fee grants are not supported: leave fee.granter empty");
+  }
+  for (const coin of fee) {
+    if (amountOf(coin) === undefined) {
+      const text = `the fee ${coinsText([coin]).slice(0, 200)} is not an amount of ${BASE_DENOM}`;
+      return sdkFault(SDK_CODE.insufficientFee, text);
+    }
+  }
+  if (fee.length > 1) return sdkFault(SDK_CODE.insufficientFee, "a denomination is named twice");
+  const [signer] = signers;
+  if (feePayer !== "" && (signer === undefined || feePayer !== toBech32(signer))) {
+    // Whoever pays has to sign, and there is one signer.
+    return sdkFault(SDK_CODE.notSupported, "a fee payer who is not the signer is not supported");
+  }
+  return undefined;
+}
+
+function gasFault(tx: CosmosTransaction, most: bigint): SdkFault | undefined {
+  if (tx.nonce > MAX_SEQUENCE) return sdkFault(SDK_CODE.wrongSequence, "the sequence is too high");
+  if (tx.gasLimit > most) {
+    const text = `tx gas limit ${tx.gasLimit} exceeds block max gas ${most}`;
+    return sdkFault(SDK_CODE.invalidGasLimit, text);
+  }
+  const needed = anteGas(tx);
+  return tx.gasLimit < needed ? outOfGas("txSize", tx.gasLimit, needed) : undefined;
+}
+
+/** Code 11, in the SDK's words. */
+export function outOfGas(location: string, gasWanted: bigint, gasUsed: bigint): SdkFault {
+  const text = `out of gas in location: ${location}; gasWanted: ${gasWanted}, gasUsed: ${gasUsed}`;
+  return sdkFault(SDK_CODE.outOfGas, text);
+}
+
+function signersFault(tx: CosmosTransaction): SdkFault | undefined {
+  if (tx.signers.length !== 1) {
+    return sdkFault(SDK_CODE.notSupported, "messages of several signers are not supported");
+  }
+  if (tx.signature.length === 0) return sdkFault(SDK_CODE.noSignatures, "");
+  if (tx.publicKeyTypeUrl === undefined) {
+    return sdkFault(SDK_CODE.invalidPublicKey, "PubKey not found: the signer info must have it");
+  }
+  const signer = signerOf(tx);
+  if (signer === undefined) {
+    const url = tx.publicKeyTypeUrl.slice(0, 100);
+    return sdkFault(SDK_CODE.invalidPublicKey, `${url} is no ethsecp256k1 key of 33 bytes`);
+  }
+  if (signer.address !== tx.signers[0]) {
+    const text = "pubKey does not match signer address";
+    return sdkFault(SDK_CODE.invalidPublicKey, text);
+  }
+  if (tx.signMode !== SIGN_MODES.direct && tx.signMode !== SIGN_MODES.aminoJson) {
+    return sdkFault(SDK_CODE.notSupported, `sign mode ${tx.signMode} is not supported`);
+  }
+  return undefined;
+}
+
+/**
+ * Code 13 under a node's own floor: what is in a block need not meet it. The least fee is
+ * ceil(gas limit x price), as the SDK has it.
+ * @param price atoken per gas as a fraction
+ */
+export function feeFault(
+  { fee, feeAtoken, gasLimit }: CosmosTransaction,
+  price: { readonly numerator: bigint; readonly denominator: bigint },
+): SdkFault | undefined {
+  const { numerator, denominator } = price;
+  const required = (gasLimit * numerator + denominator - 1n) / denominator;
+  if (feeAtoken >= required) return undefined;
+  const text = `insufficient fees; got: ${coinsText(fee)} required: ${required}${BASE_DENOM}`;
+  return sdkFault(SDK_CODE.insufficientFee, text);
+}
+
+/** Code 30 when the height after which the transaction is void has passed. */
+export function timeoutFault(
+  { timeoutHeight }: Pick<CosmosTransaction, "timeoutHeight">,
+  height: number,
+): SdkFault | undefined {
+  if (timeoutHeight === 0n || BigInt(height) <= timeoutHeight) return undefined;
+  const text = `block height: ${height}, timeout height: ${timeoutHeight}`;
+  return sdkFault(SDK_CODE.timeoutHeight, text);
+}
+
+/** Code 32 unless the sequence is the account's next one. */
+export function sequenceFault(expected: bigint, got: bigint): SdkFault | undefined {
+  if (expected === got) return undefined;
+  const text = `account sequence mismatch, expected ${expected}, got ${got}`;
+  return sdkFault(SDK_CODE.wrongSequence, text);
+}
+
+/** Code 5 when the balance does not cover what is to be paid. */
+export function balanceFault(balanceAtoken: bigint, neededAtoken: bigint): SdkFault | undefined {
+  if (balanceAtoken >= neededAtoken) return undefined;
+  const have = `spendable balance ${balanceAtoken}${BASE_DENOM}`;
+  return sdkFault(
+    SDK_CODE.insufficientFunds,
+    `${have} is smaller than ${neededAtoken}${BASE_DENOM}`,
+  );
+}
+
+/** Fields whose coins leave the signer's account, by message. */
+const SPENT_FIELDS: Readonly<Record<string, string>> = {
+  "cosmos.bank.v1beta1.MsgSend": "amount",
+  "cosmos.staking.v1beta1.MsgDelegate": "amount",
+  "cosmos.staking.v1beta1.MsgCreateValidator": "value",
+  "cosmos.distribution.v1beta1.MsgFundCommunityPool": "amount",
+  "cosmos.gov.v1.MsgDeposit": "amount",
+  "cosmos.gov.v1beta1.MsgDeposit": "amount",
+  "cosmos.gov.v1.MsgSubmitProposal": "initial_deposit",
+};
+
+/**
+ * Most that a transaction may take from its signer: fee and what its messages name. The pool holds
+ * senders to it, as it does for EVM transactions, so that what follows can still be paid.
+ */
+export function mostCosmosCostAtoken({ feeAtoken, messages }: CosmosTransaction): bigint {
+  return messages.reduce((sum, message) => sum + spentAtoken(message), feeAtoken);
+}
+
+function spentAtoken({ schema, message }: AnyMessage): bigint {
+  const field = SPENT_FIELDS[schema.name];
+  const coins =
+    schema.name === "cosmos.bank.v1beta1.MsgMultiSend"
+      ? listOf(message["inputs"]).flatMap((input) => coinsOf(input["coins"]))
+      : field === undefined
+        ? []
+        : coinsOf(message[field]);
+  return coins.reduce((sum, coin) => sum + (amountOf(coin) ?? 0n), 0n);
+}
+
+/**
+ * Code 4 unless the named key signed this transaction for this chain. `s` must be in the lower
+ * half and the signature exactly 64 bytes, r then s: nobody can make another one of it.
+ */
+export function signatureFault(tx: CosmosTransaction, limits: CosmosLimits): SdkFault | undefined {
+  const signer = signerOf(tx);
+  if (signer !== undefined) {
+    for (const digest of digests(tx, limits)) {
+      if (isSignedBy(tx.signature, digest, signer.point)) return undefined;
+    }
+  }
+  const text =
+    "signature verification failed; please verify account number " +
+    `(${ACCOUNT_NUMBER}), sequence (${tx.nonce}) and chain-id (${limits.cosmosChainId})`;
+  return sdkFault(SDK_CODE.unauthorized, `${text}: (unable to verify single signer signature)`);
+}
+
+/** Digests that count, the usual one first; the others are made only if it does not fit. */
+function* digests(tx: CosmosTransaction, limits: CosmosLimits): Generator<Uint8Array> {
+  const { cosmosChainId, chainId } = limits;
+  const isDirect = tx.signMode === SIGN_MODES.direct;
+  if (isDirect) yield signDigest(directSignBytes(tx, cosmosChainId));
+  // Types of EIP-712 have no field for these, so nobody would have signed them.
+  const isTyped = tx.timeoutHeight === 0n && tx.feePayer === "";
+  if (isDirect && !isTyped) return;
+  const document = aminoSignDoc(tx, cosmosChainId);
+  if (!isDirect) yield signDigest(aminoSignBytes(document));
+  if (!isTyped) return;
+  const typed = typedDataOf(document, chainId);
+  if (typed !== undefined) yield typedDataDigest(typed);
+}
+
+function isSignedBy(signature: Uint8Array, digest: Uint8Array, point: Uint8Array): boolean {
+  if (signature.length !== 64) return false;
+  const s = bytesToBigint(signature.subarray(32));
+  if (s === 0n || s > SECP256K1_ORDER / 2n) return false;
+  return [0, 1].some((recoveryId) => {
+    const found = secp256k1.recover(digest, signature, recoveryId);
+    return found !== undefined && Buffer.compare(found, point) === 0;
+  });
+}
+
+/** The signer of a transaction that has none of the faults above. */
+export function senderOf(tx: CosmosTransaction): Address {
+  const [signer] = tx.signers;
+  if (signer === undefined) throw new RangeError("a transaction without a signer");
+  return signer;
+}

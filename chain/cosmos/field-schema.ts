@@ -1,0 +1,345 @@
+/**
+ * Protobuf messages by description: one table per message gives its decoder, which refuses what it
+ * does not know, its one encoding, its amino JSON (what SIGN_MODE_LEGACY_AMINO_JSON signs) and its
+ * proto JSON (what REST shows). Sources: protobuf encoding (proto3), ADR-027, the SDK's
+ * `x/tx/signing/aminojson`.
+ */
+import { invalidMessage, ProtoReader, ProtoWriter } from "../consensus/protobuf.js";
+
+/** A decoded value: uint64 and int64 are bigint, int32, uint32 and enums number. */
+export type ProtoValue =
+  | string
+  | bigint
+  | number
+  | boolean
+  | Uint8Array
+  | ProtoMessage
+  | AnyMessage
+  | readonly ProtoValue[]
+  | undefined;
+
+/** A decoded message: fields by their protobuf names, every scalar present, absent messages undefined. */
+export interface ProtoMessage {
+  readonly [field: string]: ProtoValue;
+}
+
+/** `google.protobuf.Any` with a message that this chain knows. */
+export interface AnyMessage {
+  readonly typeUrl: string;
+  readonly schema: MessageSchema;
+  readonly message: ProtoMessage;
+}
+
+/** Kinds of single values. `decimal` is the SDK's LegacyDec: an integer text of 10^-18. */
+export type ScalarKind =
+  | "string"
+  | "decimal"
+  | "bytes"
+  | "int64"
+  | "uint64"
+  | "int32"
+  | "uint32"
+  | "bool";
+
+/** One field of a message. */
+export interface FieldSchema {
+  readonly number: number;
+  readonly name: string;
+  readonly kind: ScalarKind | "message" | "enum" | "any" | "timestamp";
+  /** Most elements of a repeated field; absent for a single value. Scalars cannot be repeated. */
+  readonly most?: number;
+  /** Of kind "message". */
+  readonly schema?: MessageSchema;
+  /** Of kind "enum": names by number. */
+  readonly names?: readonly string[];
+  /** Whether amino JSON shows the field where it is empty. */
+  readonly keep?: boolean;
+  /** Name in amino JSON, where it is another. */
+  readonly aminoName?: string;
+}
+
+/** One message type. */
+export interface MessageSchema {
+  /** Full protobuf name. */
+  readonly name: string;
+  /** Name in amino JSON, of messages that transactions carry. */
+  readonly amino?: string;
+  /** Field with the account that has to sign, of messages that transactions carry. */
+  readonly signer?: string;
+  readonly fields: readonly FieldSchema[];
+}
+
+/** Finds the schema of a type URL; undefined for types that this chain does not know. */
+export type SchemaLookup = (typeUrl: string) => MessageSchema | undefined;
+
+/** Deepest nesting of messages: an Any may hold another one. */
+const MAX_DEPTH = 8;
+
+/**
+ * Untrusted bytes to a message.
+ * @throws INVALID_MESSAGE for unknown or repeated fields, unknown types and malformed bytes
+ */
+export function decodeMessage(
+  schema: MessageSchema,
+  bytes: Uint8Array,
+  lookup: SchemaLookup,
+  depth = 0,
+): ProtoMessage {
+  if (depth > MAX_DEPTH) throw invalidMessage("messages are nested too deep");
+  const single = schema.fields.filter(({ most }) => most === undefined).map((one) => one.number);
+  const repeated: Record<number, number> = {};
+  for (const { number, most } of schema.fields) if (most !== undefined) repeated[number] = most;
+  const reader = new ProtoReader(bytes, single, repeated);
+  const message: Record<string, ProtoValue> = {};
+  for (const field of schema.fields) {
+    const { number, name, most } = field;
+    message[name] =
+      most === undefined
+        ? decodeSingle(field, reader, lookup, depth)
+        : reader.repeated(number).map((item) => decodeItem(field, item, lookup, depth));
+  }
+  return message;
+}
+
+function decodeSingle(
+  field: FieldSchema,
+  reader: ProtoReader,
+  lookup: SchemaLookup,
+  depth: number,
+): ProtoValue {
+  const { number, kind } = field;
+  switch (kind) {
+    case "int64":
+      return reader.int64(number);
+    case "uint64":
+      return BigInt.asUintN(64, reader.int64(number));
+    case "int32":
+    case "uint32":
+    case "enum": {
+      const value = reader.count(number);
+      if (value > 0x7fff_ffff) throw invalidMessage(`field ${number} is out of range`);
+      return value;
+    }
+    case "bool": {
+      const value = reader.int64(number);
+      if (value > 1n || value < 0n) throw invalidMessage(`field ${number} is no boolean`);
+      return value === 1n;
+    }
+    default: {
+      const bytes = reader.bytes(number);
+      const isNested = kind === "message" || kind === "any" || kind === "timestamp";
+      if (isNested && !reader.has(number)) return undefined;
+      return decodeItem(field, bytes, lookup, depth);
+    }
+  }
+}
+
+function decodeItem(
+  { kind, schema, number }: FieldSchema,
+  bytes: Uint8Array,
+  lookup: SchemaLookup,
+  depth: number,
+): ProtoValue {
+  switch (kind) {
+    case "string":
+    case "decimal":
+      return textOf(bytes, number);
+    case "bytes":
+      return Uint8Array.from(bytes);
+    case "any":
+      return decodeAny(bytes, lookup, depth + 1);
+    case "timestamp":
+      return decodeMessage(TIMESTAMP, bytes, lookup, depth + 1);
+    case "message":
+      if (schema === undefined) throw new RangeError("a message field without a schema");
+      return decodeMessage(schema, bytes, lookup, depth + 1);
+    default:
+      throw new RangeError(`a list of ${kind} is not described`);
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function textOf(bytes: Uint8Array, number: number): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw invalidMessage(`field ${number} is not UTF-8`);
+  }
+}
+
+/**
+ * Untrusted bytes of an Any.
+ * @throws INVALID_MESSAGE in the SDK's words for a type that this chain does not know
+ */
+export function decodeAny(bytes: Uint8Array, lookup: SchemaLookup, depth = 0): AnyMessage {
+  const reader = new ProtoReader(bytes, [1, 2]);
+  const typeUrl = textOf(reader.bytes(1), 1);
+  const schema = lookup(typeUrl);
+  if (schema === undefined) {
+    throw invalidMessage(`unable to resolve type URL ${JSON.stringify(typeUrl.slice(0, 200))}`);
+  }
+  return { typeUrl, schema, message: decodeMessage(schema, reader.bytes(2), lookup, depth + 1) };
+}
+
+/** The one encoding of a message. */
+export function encodeMessage(schema: MessageSchema, message: ProtoMessage): Buffer {
+  const writer = new ProtoWriter();
+  const ordered = schema.fields.toSorted((left, right) => left.number - right.number);
+  for (const field of ordered) {
+    const value = message[field.name];
+    if (Array.isArray(value)) {
+      for (const item of value) writer.message(field.number, encodeItem(field, item));
+    } else if (value !== undefined) encodeSingle(writer, field, value);
+  }
+  return writer.finish();
+}
+
+function encodeSingle(writer: ProtoWriter, field: FieldSchema, value: ProtoValue): void {
+  const { number, kind } = field;
+  if (typeof value === "bigint" || typeof value === "number") writer.integer(number, value);
+  else if (typeof value === "boolean") writer.integer(number, value ? 1 : 0);
+  else if (kind === "string" || kind === "decimal" || kind === "bytes") {
+    writer.bytes(number, encodeItem(field, value));
+  } else writer.message(number, encodeItem(field, value));
+}
+
+function encodeItem(field: FieldSchema, value: ProtoValue): Uint8Array {
+  if (typeof value === "string") return Buffer.from(value, "utf8");
+  if (value instanceof Uint8Array) return value;
+  if (isAny(value)) return encodeAny(value);
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new RangeError(`field ${field.name} has a value of another kind`);
+  }
+  return encodeMessage(nestedSchema(field), value as ProtoMessage);
+}
+
+function nestedSchema({ kind, schema, name }: FieldSchema): MessageSchema {
+  const nested = kind === "timestamp" ? TIMESTAMP : schema;
+  if (nested === undefined) throw new RangeError(`field ${name} has no schema`);
+  return nested;
+}
+
+/** Bytes of an Any. */
+export function encodeAny({ typeUrl, schema, message }: AnyMessage): Buffer {
+  const content = encodeMessage(schema, message);
+  return new ProtoWriter().bytes(1, typeUrl).bytes(2, content).finish();
+}
+
+/** True for the value of an Any. */
+export function isAny(value: ProtoValue): value is AnyMessage {
+  return typeof value === "object" && value !== null && "typeUrl" in value && "schema" in value;
+}
+
+const TIMESTAMP: MessageSchema = {
+  name: "google.protobuf.Timestamp",
+  fields: [
+    { number: 1, name: "seconds", kind: "int64" },
+    { number: 2, name: "nanos", kind: "int32" },
+  ],
+};
+
+/** JSON value. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
+
+/** Amino JSON of an Any: `{type, value}`; keys are not sorted yet. */
+export function aminoOfAny({ schema, message, typeUrl }: AnyMessage): JsonValue {
+  if (schema.amino === undefined) throw invalidMessage(`${typeUrl} has no amino name`);
+  // Keys of validators stand in amino JSON as their bytes.
+  const value = schema.fields.length === 1 && schema.fields[0]?.name === "key";
+  return {
+    type: schema.amino,
+    value: value ? base64(message["key"]) : aminoOfMessage(schema, message),
+  };
+}
+
+function aminoOfMessage(schema: MessageSchema, message: ProtoMessage): JsonValue {
+  const json: Record<string, JsonValue> = {};
+  for (const field of schema.fields) {
+    const value = message[field.name];
+    if (field.keep !== true && isEmpty(value)) continue;
+    json[field.aminoName ?? field.name] = Array.isArray(value)
+      ? value.map((item) => aminoOfValue(field, item))
+      : aminoOfValue(field, value);
+  }
+  return json;
+}
+
+function isEmpty(value: ProtoValue): boolean {
+  if (value === undefined || value === "" || value === 0 || value === 0n || value === false) {
+    return true;
+  }
+  return (Array.isArray(value) || value instanceof Uint8Array) && value.length === 0;
+}
+
+function aminoOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
+  if (value === undefined) return null;
+  if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
+  if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
+  if (isAny(value)) return aminoOfAny(value);
+  if (value instanceof Uint8Array) return base64(value);
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value === "object") return aminoOfMessage(nestedSchema(field), value as ProtoMessage);
+  return value;
+}
+
+/** Proto JSON as the SDK's REST interface writes it: names of the proto file, defaults shown. */
+export function protoJsonOf(schema: MessageSchema, message: ProtoMessage): JsonValue {
+  const json: Record<string, JsonValue> = {};
+  for (const field of schema.fields) {
+    const value = message[field.name];
+    json[field.name] = Array.isArray(value)
+      ? value.map((item) => protoJsonOfValue(field, item))
+      : protoJsonOfValue(field, value);
+  }
+  return json;
+}
+
+/** Proto JSON of an Any: its fields behind `@type`. */
+export function protoJsonOfAny({ typeUrl, schema, message }: AnyMessage): JsonValue {
+  return { "@type": typeUrl, ...(protoJsonOf(schema, message) as Record<string, JsonValue>) };
+}
+
+function protoJsonOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
+  if (value === undefined) return null;
+  if (field.kind === "enum") return field.names?.[Number(value)] ?? Number(value);
+  if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
+  if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
+  if (isAny(value)) return protoJsonOfAny(value);
+  if (value instanceof Uint8Array) return base64(value);
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value === "object") return protoJsonOf(nestedSchema(field), value as ProtoMessage);
+  return value;
+}
+
+function base64(value: ProtoValue): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("base64") : "";
+}
+
+/** "500000000000000000" -> "0.500000000000000000"; what is no integer stays as it is. */
+export function decimalText(units: string): string {
+  if (!/^-?[0-9]{1,100}$/.test(units)) return units;
+  const isNegative = units.startsWith("-");
+  const digits = (isNegative ? units.slice(1) : units).padStart(19, "0");
+  return `${isNegative ? "-" : ""}${digits.slice(0, -18)}.${digits.slice(-18)}`;
+}
+
+/** RFC 3339 with as many digits of the second as there are, in groups of three. */
+function timestampText(value: ProtoMessage): string {
+  const seconds = Number(value["seconds"] ?? 0n);
+  const nanos = Number(value["nanos"] ?? 0);
+  const start = new Date(seconds * 1_000);
+  if (Number.isNaN(start.getTime())) throw invalidMessage("a time is out of range");
+  const whole = start.toISOString().slice(0, 19);
+  if (nanos === 0) return `${whole}Z`;
+  return `${whole}.${nanos
+    .toString()
+    .padStart(9, "0")
+    .replace(/(000)+$/, "")}Z`;
+}

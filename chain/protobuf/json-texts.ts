@@ -1,0 +1,77 @@
+/** Times, durations and decimals as protobuf's JSON writes and reads them. */
+import { ChainError } from "../errors.js";
+
+const NANOS_PER_SECOND = 1_000_000_000n;
+
+/** Decimals of the SDK's `LegacyDec`. */
+export const DECIMALS = 18;
+const ONE = 10n ** BigInt(DECIMALS);
+
+/** No fraction, or one of 3, 6 or 9 digits. */
+function fractionText(nanos: number): string {
+  if (nanos === 0) return "";
+  return `.${nanos
+    .toString()
+    .padStart(9, "0")
+    .replace(/(?:000){1,2}$/, "")}`;
+}
+
+/**
+ * RFC 3339 in UTC. Source: protobuf, JSON mapping of Timestamp.
+ * @throws INVALID_MESSAGE before year 1 and after year 9999
+ */
+export function timeText(seconds: bigint, nanos: number): string {
+  if (
+    seconds < -62_135_596_800n ||
+    seconds > 253_402_300_799n ||
+    nanos < 0 ||
+    nanos > 999_999_999
+  ) {
+    throw new ChainError("INVALID_MESSAGE", "a time is out of range");
+  }
+  const whole = new Date(Number(seconds) * 1_000).toISOString();
+  return `${whole.slice(0, -".000Z".length)}${fractionText(nanos)}Z`;
+}
+
+/** Seconds with an "s" behind. Source: protobuf, JSON mapping of Duration. */
+export function durationText(seconds: bigint, nanos: number): string {
+  const sign = seconds < 0n || nanos < 0 ? "-" : "";
+  const whole = seconds < 0n ? -seconds : seconds;
+  return `${sign}${whole}${fractionText(Math.abs(nanos))}s`;
+}
+
+/** A number multiplied by 10^18 with all its decimals, as the SDK writes `LegacyDec`. */
+export function decimalText(scaled: bigint): string {
+  const digits = (scaled < 0n ? -scaled : scaled).toString().padStart(DECIMALS + 1, "0");
+  const sign = scaled < 0n ? "-" : "";
+  return `${sign}${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`;
+}
+
+/** A decimal number multiplied by 10^18; undefined where the text is none. */
+export function parseDecimal(text: string): bigint | undefined {
+  const match = /^(-?)([0-9]{1,60})(?:\.([0-9]{1,18}))?$/.exec(text);
+  if (match === null) return undefined;
+  const scaled = BigInt(match[2] ?? "0") * ONE + BigInt((match[3] ?? "").padEnd(DECIMALS, "0"));
+  return match[1] === "-" ? -scaled : scaled;
+}
+
+/** Date and time, fraction, zone. */
+const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)$/;
+
+/** Seconds and nanoseconds of an RFC 3339 text; undefined where it is none. */
+export function parseTime(text: string): readonly [bigint, number] | undefined {
+  const match = TIME.exec(text);
+  const ms = Date.parse(`${match?.[1]}${match?.[3]}`);
+  if (match === null || Number.isNaN(ms)) return undefined;
+  return [BigInt(ms / 1_000), Number((match[2] ?? "").padEnd(9, "0"))];
+}
+
+/** Seconds and nanoseconds of a text such as "1.5s"; undefined where it is none. */
+export function parseDuration(text: string): readonly [bigint, number] | undefined {
+  const match = /^(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s$/.exec(text);
+  if (match === null) return undefined;
+  const nanos =
+    BigInt(match[2] ?? "0") * NANOS_PER_SECOND + BigInt((match[3] ?? "").padEnd(9, "0"));
+  const signed = match[1] === "-" ? -nanos : nanos;
+  return [signed / NANOS_PER_SECOND, Number(signed % NANOS_PER_SECOND)];
+}

@@ -1,0 +1,184 @@
+/**
+ * Messages as JSON, by their descriptors, in the form of the SDK's REST interface (gogoproto's
+ * jsonpb with `OrigName` and `EmitDefaults`): names as in the .proto file, 64-bit integers as
+ * texts, enumerations by name, bytes in base64 and null where there are none, times as RFC 3339,
+ * `@type` for what an Any holds, every field that is not a member of a oneof always there.
+ */
+import { decodeMessage } from "./codec.js";
+import type { Descriptors } from "./descriptors.js";
+import type { FieldType, MessageType } from "./descriptor-file.js";
+import { decimalText, durationText, timeText } from "./json-texts.js";
+import {
+  asMessage,
+  EncodedMessage,
+  isList,
+  MessageReader,
+  type ProtoMessage,
+  type ProtoValue,
+} from "./values.js";
+
+/** Lets others run between two steps of long work; undefined where there is no need. */
+export type Pause = () => Promise<void> | undefined;
+
+/** Elements of a list that are written between two pauses. */
+const SLICE_ELEMENTS = 8;
+
+/** Messages to JSON. */
+export class JsonWriter {
+  constructor(private readonly types: Descriptors) {}
+
+  /** JSON text of a message. Throws INVALID_MESSAGE where what it holds cannot be read. */
+  text(type: MessageType, message: ProtoMessage): string {
+    switch (type.name) {
+      case "google.protobuf.Any":
+        return this.any(message);
+      case "google.protobuf.Timestamp":
+        return `"${timeText(...secondsAndNanos(message))}"`;
+      case "google.protobuf.Duration":
+        return `"${durationText(...secondsAndNanos(message))}"`;
+      default:
+        return `{${this.members(type, message)}}`;
+    }
+  }
+
+  /** The same in pieces, with a pause between the elements of lists. */
+  async pieces(type: MessageType, message: ProtoMessage, pause: Pause): Promise<string[]> {
+    const pieces: string[] = [];
+    await this.addPieces(pieces, type, message, pause);
+    return pieces;
+  }
+
+  private async addPieces(
+    pieces: string[],
+    type: MessageType,
+    message: ProtoMessage,
+    pause: Pause,
+  ): Promise<void> {
+    if (type.name.startsWith("google.protobuf.")) {
+      pieces.push(this.text(type, message));
+      return;
+    }
+    let separator = "{";
+    for (const field of type.fields) {
+      const value = message[field.name];
+      if (field.isOptional && value === undefined) continue;
+      pieces.push(`${separator}"${field.name}":`);
+      separator = ",";
+      if (value !== undefined && field.isRepeated) {
+        await this.addList(pieces, field, value, pause);
+      } else if (value !== undefined && field.message !== undefined && !isEncoded(value)) {
+        await this.addPieces(pieces, field.message, asMessage(value, field.name), pause);
+      } else {
+        pieces.push(this.value(field, value));
+      }
+    }
+    pieces.push(separator === "{" ? "{}" : "}");
+  }
+
+  private async addList(
+    pieces: string[],
+    field: FieldType,
+    value: ProtoValue,
+    pause: Pause,
+  ): Promise<void> {
+    if (!isList(value)) throw new RangeError(`${field.name} is no list`);
+    let texts: string[] = [];
+    pieces.push("[");
+    for (const [index, one] of value.entries()) {
+      texts.push(this.one(field, one));
+      if (texts.length < SLICE_ELEMENTS && index + 1 < value.length) continue;
+      pieces.push(texts.join(","), index + 1 < value.length ? "," : "");
+      texts = [];
+      await pause();
+    }
+    pieces.push("]");
+  }
+
+  private members(type: MessageType, message: ProtoMessage): string {
+    const members: string[] = [];
+    for (const field of type.fields) {
+      const value = message[field.name];
+      // Of a oneof only the member that is there is shown.
+      if (field.isOptional && value === undefined) continue;
+      members.push(`"${field.name}":${this.value(field, value)}`);
+    }
+    return members.join(",");
+  }
+
+  private value(field: FieldType, value: ProtoValue | undefined): string {
+    if (field.isRepeated) {
+      if (value === undefined) return "[]";
+      if (!isList(value)) throw new RangeError(`${field.name} is no list`);
+      return `[${value.map((one) => this.one(field, one)).join(",")}]`;
+    }
+    return value === undefined ? this.absent(field) : this.one(field, value);
+  }
+
+  private absent(field: FieldType): string {
+    const { kind, message, isNullable, form, enumeration } = field;
+    if (message !== undefined) return isNullable ? "null" : this.text(message, {});
+    if (form === "int" || form === "dec") return isNullable ? "null" : this.one(field, 0n);
+    if (enumeration !== undefined) return this.one(field, 0);
+    switch (kind) {
+      case "string":
+        return '""';
+      case "bytes":
+        return "null";
+      case "bool":
+        return "false";
+      case "int64":
+      case "uint64":
+      case "sint64":
+      case "fixed64":
+      case "sfixed64":
+        return '"0"';
+      default:
+        return "0";
+    }
+  }
+
+  private one(field: FieldType, value: ProtoValue): string {
+    const { form, message, enumeration, name } = field;
+    if (message !== undefined) {
+      const content = isEncoded(value) ? decodeMessage(message, value.bytes) : value;
+      return this.text(message, asMessage(content, name));
+    }
+    if (form === "dec" && typeof value === "bigint") return `"${decimalText(value)}"`;
+    if (typeof value === "bigint") return `"${value}"`;
+    if (value instanceof Uint8Array) {
+      const bytes = Buffer.from(value.buffer, value.byteOffset, value.length);
+      if (form === "hex") return `"0x${bytes.toString("hex")}"`;
+      return bytes.length === 0 ? "null" : `"${bytes.toString("base64")}"`;
+    }
+    if (enumeration !== undefined && typeof value === "number") {
+      // What a newer version added has a number and no name here.
+      return JSON.stringify(enumeration.names.get(value) ?? value);
+    }
+    return JSON.stringify(value);
+  }
+
+  /** What an Any holds, with its type; of an unknown type the bytes. */
+  private any(message: ProtoMessage): string {
+    const reader = new MessageReader(message);
+    const url = reader.text("type_url");
+    const type = this.types.findMessage(url.slice(url.lastIndexOf("/") + 1));
+    if (type === undefined) {
+      const value = Buffer.from(reader.bytes("value")).toString("base64");
+      return JSON.stringify({ "@type": url, value });
+    }
+    const content = decodeMessage(type, reader.bytes("value"));
+    const shown = this.text(type, content);
+    if (!shown.startsWith("{")) return `{"@type":${JSON.stringify(url)},"value":${shown}}`;
+    const members = shown.slice(1, -1);
+    return `{"@type":${JSON.stringify(url)}${members === "" ? "" : `,${members}`}}`;
+  }
+}
+
+function isEncoded(value: ProtoValue): value is EncodedMessage {
+  return value instanceof EncodedMessage;
+}
+
+function secondsAndNanos(message: ProtoMessage): readonly [bigint, number] {
+  const reader = new MessageReader(message);
+  return [reader.bigint("seconds"), reader.number("nanos")];
+}

@@ -1,0 +1,91 @@
+/** The commands of `causeway query`, with the SDK's names and flags. */
+import type { Command } from "commander";
+import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
+import type { QueryFlags } from "./run.js";
+import { MODULES, QUERY_COMMANDS, type QueryCommand } from "./table.js";
+
+type Options = SharedOptions & QueryFlags;
+
+/** Adds `query`, also as `q`. */
+export function addQueryCommands(program: Command, run: Runner): void {
+  const query = program
+    .command("query")
+    .alias("q")
+    .description("ask a node's state; answers come in the form of the REST interface");
+  const groups = new Map<string, Command>();
+  for (const command of QUERY_COMMANDS) {
+    const [first = "", second] = command.words.split(" ");
+    if (second === undefined) {
+      addCommand(query, first, command, run);
+      continue;
+    }
+    const group = groups.get(first) ?? query.command(first).description(MODULES[first] ?? first);
+    groups.set(first, group);
+    addCommand(group, second, command, run);
+  }
+  addTransactionCommands(query, run);
+}
+
+function addCommand(parent: Command, name: string, query: QueryCommand, run: Runner): void {
+  const command = addFlags(parent.command(name)).description(query.description);
+  for (const alias of query.aliases ?? []) command.alias(alias);
+  for (const argument of query.arguments ?? []) {
+    command.argument(argument.startsWith("[") ? argument : `<${argument}>`);
+  }
+  for (const [flag, field] of query.fields ?? []) command.option(`--${flag} <${field}>`, field);
+  if (query.isPaged === true) addPageFlags(command);
+  command.action((...given: readonly unknown[]) => {
+    const count = query.arguments?.length ?? 0;
+    const values = given
+      .slice(0, count)
+      .map((value) => (typeof value === "string" ? value : undefined));
+    return run<Options>(async (context, own) => {
+      const { runQuery } = await import("./run.js");
+      return runQuery(context, query, values, own);
+    })(given[count] as Options);
+  });
+}
+
+function addTransactionCommands(query: Command, run: Runner): void {
+  addFlags(query.command("tx"))
+    .description("a transaction by its hash: that of the SDK or that of the EVM")
+    .argument("<hash>", "64 hex digits, 0x in front or not")
+    .option("--type <type>", "only hash", "hash")
+    .action((hash: string, own: Options) =>
+      run<Options>(async (context, flags) => {
+        const { runQueryTx } = await import("./run.js");
+        return runQueryTx(context, hash, flags);
+      })(own),
+    );
+  addFlags(query.command("txs"))
+    .description("transactions whose events satisfy all conditions")
+    .option("--events <list>", "conditions type.attribute=value, joined by &")
+    .option("--query <text>", "a query of CometBFT: type.attribute='value' AND ...")
+    .option("--page <n>", "page, from 1")
+    .option("--limit <n>", "transactions on a page (default 30)")
+    .option("--order_by <order>", "asc or desc")
+    .action(
+      run<Options>(async (context, flags) => {
+        const { runQueryTxs } = await import("./run.js");
+        return runQueryTxs(context, flags);
+      }),
+    );
+}
+
+function addFlags(command: Command): Command {
+  return addShared(command)
+    .option("--node <url>", "consensus RPC of the node to ask (else that of the home)")
+    .option("--height <n>", "state after this height (else the newest)")
+    .option("-o, --output <form>", "text or json")
+    .option("--chain-id <id>", "taken as in the SDK's command line; the node knows its own");
+}
+
+function addPageFlags(command: Command): void {
+  command
+    .option("--page <n>", "page, from 1")
+    .option("--page-key <key>", "next_key of the page before")
+    .option("--offset <n>", "items to leave out")
+    .option("--limit <n>", "items on a page (default 100)")
+    .option("--count-total", "tell how many there are")
+    .option("--reverse", "last ones first");
+}

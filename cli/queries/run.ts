@@ -1,0 +1,182 @@
+/** `causeway query ...`: reads the flags, asks the node, prints the answer. */
+import type { CommandContext } from "../command-context.js";
+import { CliError } from "../errors.js";
+import { cometRpcUrl } from "../probe/node-status.js";
+import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
+import { queryNode, type QueryTarget } from "./node-query.js";
+import { yamlLines } from "./output.js";
+import type { QueryCommand } from "./table.js";
+
+/** Flags of every query, as text. */
+export interface QueryFlags {
+  readonly node?: string;
+  readonly height?: string;
+  readonly output?: string;
+  readonly [flag: string]: unknown;
+}
+
+/** Flags of lists: name of the option and field of `PageRequest`. */
+const PAGE_FIELDS = [
+  ["pageKey", "key"],
+  ["offset", "offset"],
+  ["limit", "limit"],
+  ["countTotal", "count_total"],
+  ["reverse", "reverse"],
+] as const;
+
+/** Transactions on a page of `query txs`, as in the SDK. */
+const TXS_LIMIT = 30;
+
+/** A command of the table. */
+export async function runQuery(
+  context: CommandContext,
+  command: QueryCommand,
+  values: readonly (string | undefined)[],
+  flags: QueryFlags,
+): Promise<number> {
+  const fields: Record<string, string> = {};
+  for (const [index, argument] of (command.arguments ?? []).entries()) {
+    const value = values[index];
+    if (value !== undefined) fields[argument.replace(/[[\]]/g, "")] = value;
+  }
+  for (const [flag, field] of command.fields ?? []) {
+    const value = flags[flag];
+    if (typeof value === "string") fields[field] = value;
+  }
+  const [instead, other] = command.instead ?? [];
+  const isOther = instead !== undefined && other !== undefined && fields[instead] !== undefined;
+  // The other method gives one thing, or takes a page of its own.
+  if (command.isPaged === true && !(isOther && instead === "denom")) {
+    Object.assign(fields, pageFields(flags));
+  }
+  const path = isOther ? other : command.path;
+  print(context, flags, await queryNode(loadDescriptors(), path, fields, targetOf(context, flags)));
+  return 0;
+}
+
+/** `query tx HASH`: the transaction's `TxResponse`, by either hash. */
+export async function runQueryTx(
+  context: CommandContext,
+  hash: string,
+  flags: QueryFlags,
+): Promise<number> {
+  const path = "/cosmos.tx.v1beta1.Service/GetTx";
+  const answer = await queryNode(loadDescriptors(), path, { hash }, targetOf(context, flags));
+  print(context, flags, memberOf(answer, "tx_response"));
+  return 0;
+}
+
+/** `query txs`: the SDK's `SearchTxsResult`. */
+export async function runQueryTxs(context: CommandContext, flags: QueryFlags): Promise<number> {
+  const conditions = conditionsOf(flags);
+  const page = wholeNumber(flags, "page", 1);
+  const limit = wholeNumber(flags, "limit", TXS_LIMIT);
+  const order = textFlag(flags, "order_by");
+  const path = "/cosmos.tx.v1beta1.Service/GetTxsEvent";
+  const fields = {
+    query: conditions,
+    page: `${page}`,
+    limit: `${limit}`,
+    ...(order !== undefined && { order_by: orderOf(order) }),
+  };
+  const answer = await queryNode(loadDescriptors(), path, fields, targetOf(context, flags));
+  const txs = memberOf(answer, "tx_responses");
+  const total = Number(memberOf(answer, "total"));
+  print(context, flags, {
+    total_count: `${total}`,
+    count: `${Array.isArray(txs) ? txs.length : 0}`,
+    page_number: `${page}`,
+    page_total: `${Math.ceil(total / limit)}`,
+    limit: `${limit}`,
+    txs,
+  });
+  return 0;
+}
+
+/**
+ * `--query` as it is, `--events 'a.b=c&d.e=f'` with the values quoted, as the SDK quotes them.
+ * @throws USAGE
+ */
+export function conditionsOf(flags: QueryFlags): string {
+  const query = textFlag(flags, "query");
+  const events = textFlag(flags, "events");
+  if ((query === undefined) === (events === undefined)) {
+    throw new CliError("USAGE", "query txs needs either --events or --query.");
+  }
+  if (events === undefined) return query ?? "";
+  const conditions = events.replace(/^'(.*)'$/, "$1").split("&");
+  return conditions
+    .map((condition) => condition.trim())
+    .map(quoted)
+    .join(" AND ");
+}
+
+function quoted(condition: string): string {
+  const match = /^([\w-]+\.[\w.-]+)\s*(<=|>=|=|<|>)\s*(.+)$/.exec(condition);
+  const [, tag = "", operator = "", value = ""] = match ?? [];
+  if (match === null) {
+    const form = "{eventType}.{eventAttribute}={value}";
+    throw new CliError("USAGE", `--events has "${condition}", which is not of the form ${form}.`);
+  }
+  const isLiteral = tag === "tx.height" || operator !== "=" || /^'.*'$/.test(value);
+  return `${tag}${operator}${isLiteral ? value : `'${value}'`}`;
+}
+
+function orderOf(order: string): string {
+  if (/^(asc|desc)$/i.test(order)) return `ORDER_BY_${order.toUpperCase()}`;
+  throw new CliError("USAGE", `--order_by is asc or desc, not "${order}".`);
+}
+
+function pageFields(flags: QueryFlags): Readonly<Record<string, string>> {
+  const fields: Record<string, string> = {};
+  for (const [flag, field] of PAGE_FIELDS) {
+    const value = flags[flag];
+    if (value !== undefined)
+      fields[`pagination.${field}`] = `${value as string | number | boolean}`;
+  }
+  const page = wholeNumber(flags, "page", 1);
+  if (page > 1) {
+    if (flags["offset"] !== undefined) {
+      throw new CliError("USAGE", "--page and --offset cannot be used together.");
+    }
+    fields["pagination.offset"] = `${(page - 1) * wholeNumber(flags, "limit", 100)}`;
+  }
+  return fields;
+}
+
+function targetOf(context: CommandContext, flags: QueryFlags): QueryTarget {
+  const { node } = flags;
+  const url = node === undefined ? cometRpcUrl(context) : node.replace(/^tcp:/, "http:");
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new CliError(
+      "USAGE",
+      `--node must be a URL such as tcp://127.0.0.1:26657, not "${node}".`,
+    );
+  }
+  return { url, height: wholeNumber(flags, "height", 0), signal: context.signal };
+}
+
+function textFlag(flags: QueryFlags, name: string): string | undefined {
+  const value = flags[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function wholeNumber(flags: QueryFlags, name: string, absent: number): number {
+  const text = textFlag(flags, name);
+  if (text === undefined) return absent;
+  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= Math.min(absent, 1)) return value;
+  throw new CliError("USAGE", `--${name} must be a whole number, not "${text}".`);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  const isObject = typeof value === "object" && value !== null;
+  return isObject && name in value ? Reflect.get(value, name) : undefined;
+}
+
+function print(context: CommandContext, flags: QueryFlags, answer: unknown): void {
+  const { output = context.json ? "json" : "text" } = flags;
+  if (output === "json") context.print(JSON.stringify(answer));
+  else if (output === "text") for (const line of yamlLines(answer)) context.print(line);
+  else throw new CliError("USAGE", `--output is text or json, not "${output}".`);
+}

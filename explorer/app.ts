@@ -1,0 +1,152 @@
+/** The explorer put together: sources, pages, server. */
+import type { Network } from "../chain/networks.js";
+import type { TokenEntry } from "../chain/token-list.js";
+import { errorMessage } from "../chain/errors.js";
+import { createEvmClient } from "../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import type { Readiness } from "../runtime/http/http-server.js";
+import type { Clock } from "../runtime/process/clock.js";
+import type { Service } from "../runtime/process/lifecycle.js";
+import type { Logger } from "../runtime/process/logger.js";
+import type { Metrics } from "../runtime/process/metrics.js";
+import type { ExplorerConfig } from "./config.js";
+import { addressRoutes } from "./pages/address.js";
+import { blockRoutes } from "./pages/block.js";
+import type { PageContext } from "./pages/context.js";
+import { depositRoutes } from "./pages/deposit.js";
+import { homeRoutes } from "./pages/home.js";
+import { pairRoutes } from "./pages/pairs.js";
+import { proofRoutes } from "./pages/proofs.js";
+import { searchRoutes } from "./pages/search.js";
+import { supplyRoutes } from "./pages/supply.js";
+import { tokenRoutes } from "./pages/tokens.js";
+import { transactionRoutes } from "./pages/transaction.js";
+import { validatorRoutes } from "./pages/validators.js";
+import { verifyRoutes } from "./pages/verify.js";
+import { loadAssets } from "./server/assets.js";
+import { createPageServer, type PageServer } from "./server/page-server.js";
+import { ChainSource } from "./sources/chain-source.js";
+import { ConsensusSource } from "./sources/consensus-source.js";
+import { HeadTracker } from "./sources/head-tracker.js";
+import { IndexerSource } from "./sources/indexer-source.js";
+
+/** What an explorer is made from. */
+export interface ExplorerOptions {
+  readonly config: ExplorerConfig;
+  readonly network: Network;
+  readonly tokens: readonly TokenEntry[];
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** The process's signal. */
+  readonly signal: AbortSignal;
+}
+
+/** An explorer; `services` are what has to be stopped, in the order of their start. */
+export interface Explorer {
+  readonly server: PageServer;
+  readonly services: readonly Service[];
+  /** Listens and follows the head. @throws PORT_TAKEN, LISTEN_FAILED */
+  start(): Promise<void>;
+}
+
+const MIB = 1024 * 1024;
+
+/** Where the style sheet and the scripts lie; the build copies them beside the compiled code. */
+const ASSETS = new URL("./assets/", import.meta.url);
+
+/** Puts an explorer together; the node is asked nothing before `start`. */
+export function createExplorer(options: ExplorerOptions): Explorer {
+  const { config, network, clock, log, metrics, signal } = options;
+  const timeoutMs = config.node["timeout-ms"];
+  const limits = { timeoutMs, maxResponseBytes: config.node["max-response-mib"] * MIB };
+  const rpc = createJsonRpcClient({ url: config.node.url, ...limits });
+  const cometRpc = createJsonRpcClient({ url: config.node["consensus-url"], ...limits });
+  const chain = new ChainSource(rpc, createEvmClient(rpc));
+  const context: PageContext = {
+    network,
+    chain,
+    consensus: new ConsensusSource(cometRpc),
+    indexer: new IndexerSource({ url: config.indexer.url, timeoutMs }),
+    tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
+    publicUrl: config.server["public-url"],
+    clock,
+  };
+  const tracker = new HeadTracker({
+    chain,
+    wsUrl: config.node["ws-url"],
+    log,
+    signal,
+    onHead: (head) => server.announce(head),
+  });
+  const server = createPageServer({
+    listen: config.server.listen,
+    network: network.name,
+    routes: routesOf(context),
+    assets: loadAssets(ASSETS),
+    cacheBytes: config.server["cache-mib"] * MIB,
+    maxStreams: config.server["max-streams"],
+    pagesPerMinute: config.limits["pages-per-minute"],
+    limitsLoopback: config.limits.loopback,
+    concurrentPages: config.limits["concurrent-pages"],
+    head: () => tracker.head,
+    readiness: () => readiness(context, config.node["max-block-age-ms"], signal),
+    clock,
+    log,
+    metrics,
+    signal,
+  });
+  const clients = {
+    name: "node clients",
+    stop: async () => [rpc, cometRpc].forEach((one) => one.close()),
+  };
+  return {
+    server,
+    services: [clients, tracker, server],
+    async start() {
+      await server.start();
+      tracker.start();
+    },
+  };
+}
+
+function routesOf(context: PageContext) {
+  return [
+    ...homeRoutes(context),
+    ...blockRoutes(context),
+    ...transactionRoutes(context),
+    ...addressRoutes(context),
+    ...validatorRoutes(context),
+    ...supplyRoutes(context),
+    ...tokenRoutes(context),
+    ...pairRoutes(context),
+    ...searchRoutes(context),
+    ...depositRoutes(context),
+    ...verifyRoutes(context),
+    ...proofRoutes(context),
+  ];
+}
+
+/** Block age is the sign that cannot deceive; faults of the node are reasons, not errors. */
+async function readiness(
+  { chain, network, clock }: PageContext,
+  maxBlockAgeMs: number,
+  signal: AbortSignal,
+): Promise<Readiness> {
+  try {
+    const [chainId, head] = await Promise.all([
+      chain.evm.chainId({ signal }),
+      chain.head({ signal }),
+    ]);
+    if (chainId !== network.evmChainId) {
+      const reason = `the node is on chain ${chainId}, not ${network.evmChainId}`;
+      return { ready: false, reason };
+    }
+    const ageMs = clock.nowMs() - head.timestampSeconds * 1_000;
+    if (ageMs <= maxBlockAgeMs) return { ready: true };
+    const reason = `the newest block (${head.height}) is ${Math.round(ageMs / 1_000)} s old`;
+    return { ready: false, reason };
+  } catch (error) {
+    return { ready: false, reason: errorMessage(error) };
+  }
+}

@@ -1,0 +1,77 @@
+/** Whatever people paste: heights, hashes and addresses in any of their forms. */
+import {
+  type Address,
+  parseAddress,
+  parseBech32,
+  toBech32,
+  VALIDATOR_PREFIX,
+} from "../../chain/address.js";
+import { type Hash32, parseHash32 } from "../../chain/hex.js";
+
+/** What a text may stand for. */
+export type Identifier =
+  | { readonly kind: "height"; readonly height: number }
+  /** Of a block or a transaction, EVM or Cosmos: only the chain can tell. */
+  | { readonly kind: "hash"; readonly hash: Hash32 }
+  | { readonly kind: "address"; readonly address: Address };
+
+const HEIGHT = /^[0-9]{1,15}$/;
+const HASH = /^(?:0x)?([0-9a-f]{64})$/i;
+const HEX_ADDRESS = /^(?:0x)?([0-9a-f]{40})$/i;
+
+/** Heights with separators, as people copy them: "1,234", "1 234", "#1234". */
+const WRITTEN_HEIGHT = /^#?[0-9]{1,3}([ ,.'_][0-9]{3})+$|^#[0-9]{1,15}$/;
+
+/** A 32-byte hash in any case, with or without `0x`; undefined for anything else. */
+export function readHash(text: string): Hash32 | undefined {
+  const digits = HASH.exec(text.trim())?.[1];
+  return digits === undefined ? undefined : parseHash32(`0x${digits}`);
+}
+
+/** An account as hex in any case, with or without `0x`, or as bech32; undefined for anything else. */
+export function readAddress(text: string): Address | undefined {
+  const trimmed = text.trim();
+  const digits = HEX_ADDRESS.exec(trimmed)?.[1];
+  if (digits !== undefined) return parseAddress(`0x${digits}`);
+  return readBech32(trimmed.toLowerCase() === trimmed ? trimmed : mixedCase(trimmed));
+}
+
+/** A height; undefined for anything else. */
+export function readHeight(text: string): number | undefined {
+  const trimmed = text.trim();
+  return HEIGHT.test(trimmed) ? Number(trimmed) : undefined;
+}
+
+/** What a text stands for; undefined where it is none of them. */
+export function readIdentifier(text: string): Identifier | undefined {
+  const trimmed = text.trim();
+  const height = WRITTEN_HEIGHT.test(trimmed)
+    ? readHeight(trimmed.replace(/[^0-9]/g, ""))
+    : readHeight(trimmed);
+  if (height !== undefined) return { kind: "height", height };
+  const hash = readHash(trimmed);
+  if (hash !== undefined) return { kind: "hash", hash };
+  const address = readAddress(trimmed);
+  return address === undefined ? undefined : { kind: "address", address };
+}
+
+/** The operator's form of an account, for staking. */
+export function toOperator(address: Address): string {
+  return toBech32(address, VALIDATOR_PREFIX);
+}
+
+/** Bech32 is of one case: all upper is as good as all lower (BIP-173), mixed is an error. */
+function mixedCase(text: string): string {
+  return text.toUpperCase() === text ? text.toLowerCase() : "";
+}
+
+function readBech32(text: string): Address | undefined {
+  for (const prefix of [undefined, VALIDATOR_PREFIX]) {
+    try {
+      return parseBech32(text, prefix);
+    } catch {
+      // The other prefix, or none: told by undefined.
+    }
+  }
+  return undefined;
+}

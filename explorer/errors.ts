@@ -1,0 +1,41 @@
+/** Faults that a reader of a page is told about. */
+import { AppError } from "../chain/errors.js";
+
+/**
+ * NOT_FOUND and BAD_REQUEST are the reader's; RATE_LIMITED and BUSY mean later; UNAVAILABLE that a
+ * part behind the explorer does not answer or does not have it.
+ */
+export type ExplorerErrorCode =
+  | "NOT_FOUND"
+  | "BAD_REQUEST"
+  | "METHOD_NOT_ALLOWED"
+  | "RATE_LIMITED"
+  | "BUSY"
+  | "UNAVAILABLE"
+  | "PORT_TAKEN"
+  | "LISTEN_FAILED";
+
+/** A page that cannot be shown; the message is for logs, pages say it in the reader's language. */
+export class ExplorerError extends AppError<ExplorerErrorCode> {}
+
+/** HTTP status of each code. */
+export const STATUS_OF: Readonly<Record<ExplorerErrorCode, number>> = {
+  NOT_FOUND: 404,
+  BAD_REQUEST: 400,
+  METHOD_NOT_ALLOWED: 405,
+  RATE_LIMITED: 429,
+  BUSY: 503,
+  UNAVAILABLE: 503,
+  PORT_TAKEN: 500,
+  LISTEN_FAILED: 500,
+};
+
+/** What a path does not lead to. */
+export function notFound(message: string): ExplorerError {
+  return new ExplorerError("NOT_FOUND", message);
+}
+
+/** What cannot be read. */
+export function badRequest(message: string): ExplorerError {
+  return new ExplorerError("BAD_REQUEST", message);
+}

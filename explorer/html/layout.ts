@@ -1,0 +1,118 @@
+/** The frame of every page: what it is called, the ways through the explorer, search, language. */
+import { LANGUAGES, type Language, type Texts } from "../text/catalogue.js";
+import { type Content, el } from "./element.js";
+
+/** What the frame needs to know. */
+export interface Frame {
+  readonly title: string;
+  readonly content: Content;
+  readonly language: Language;
+  readonly t: Texts;
+  /** Name of the network, for every page. */
+  readonly network: string;
+  /** Path and query of this page, to come back to in another language. */
+  readonly address: string;
+  /** What was searched for. */
+  readonly searched?: string | undefined;
+  /** Address of a file. */
+  readonly asset: (name: string) => string;
+  readonly scripts: readonly string[];
+}
+
+/** The document. */
+export function layout(frame: Frame): ReturnType<typeof el> {
+  const { title, content, language, t, network, asset, scripts } = frame;
+  const links = [
+    ["/", t("home")],
+    ["/blocks", t("blocks")],
+    ["/validators", t("validators")],
+    ["/supply", t("supply")],
+    ["/tokens", t("tokens")],
+    ["/pairs", t("pairs")],
+    ["/deposit", t("whereIsMyDeposit")],
+    ["/verify", t("verify")],
+  ] as const;
+  return el(
+    "html",
+    { lang: language },
+    el(
+      "head",
+      {},
+      el("meta", { charset: "utf-8" }),
+      el("title", {}, `${title} · Causeway ${network}`),
+      el("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
+      el("meta", { name: "color-scheme", content: "light dark" }),
+      el("link", { rel: "stylesheet", href: asset("style.css") }),
+      el("link", { rel: "icon", type: "image/svg+xml", href: asset("icon.svg") }),
+      scripts.map((name) => el("script", { type: "module", src: asset(name) })),
+    ),
+    el(
+      "body",
+      {},
+      el("a", { class: "skip", href: "#content" }, t("skipToContent")),
+      el(
+        "header",
+        {},
+        el("a", { class: "brand", href: "/" }, "Causeway ", el("span", { class: "tag" }, network)),
+        searchForm(t, frame.searched),
+        el(
+          "nav",
+          { "aria-label": t("mainNavigation") },
+          el(
+            "ul",
+            {},
+            links.map(([href, name]) => el("li", {}, el("a", { href }, name))),
+          ),
+        ),
+      ),
+      el("main", { id: "content", tabindex: "-1" }, el("h1", {}, title), content),
+      footer(frame),
+    ),
+  );
+}
+
+function searchForm(t: Texts, searched: string | undefined): Content {
+  return el(
+    "form",
+    { role: "search", action: "/search", method: "get" },
+    el("label", { for: "q" }, t("searchLabel")),
+    el("input", {
+      id: "q",
+      name: "q",
+      type: "search",
+      maxlength: 200,
+      autocomplete: "off",
+      spellcheck: "false",
+      value: searched,
+    }),
+    el("button", { type: "submit" }, t("search")),
+  );
+}
+
+/** The languages as a form, so that choosing one works without a script. */
+function footer({ t, language, address }: Frame): Content {
+  const others = (Object.keys(LANGUAGES) as Language[]).filter((one) => one !== language);
+  return el(
+    "footer",
+    {},
+    el("p", {}, t("ownNodeAdvice")),
+    el(
+      "p",
+      {},
+      others.map((one) =>
+        el(
+          "a",
+          { href: withLanguage(address, one), lang: one, hreflang: one },
+          LANGUAGES[one].name,
+        ),
+      ),
+    ),
+  );
+}
+
+function withLanguage(address: string, language: Language): string {
+  const [path = "/", search = ""] = address.split("?", 2);
+  const query = new URLSearchParams(search);
+  query.set("lang", language);
+  return `${path}?${query.toString()}`;
+}

@@ -1,0 +1,139 @@
+/** Pieces that many pages have: links to things of the chain, lists of facts, tables. */
+import type { Address } from "../../chain/address.js";
+import { toChecksumAddress } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { SystemAccount } from "../../chain/networks.js";
+import { SYSTEM_ADDRESSES } from "../../chain/networks.js";
+import type { Texts } from "../text/catalogue.js";
+import { type Content, el } from "./element.js";
+import { machineTime, shortHex, utcTime } from "./format.js";
+
+/** A hash, an address or other text of machines. */
+export function code(text: string): Content {
+  return el("code", {}, text);
+}
+
+/** Link to a block. */
+export function blockLink(height: number): Content {
+  return el("a", { href: `/block/${height}` }, String(height));
+}
+
+/** Link to a transaction. */
+export function transactionLink(hash: Hash32, isShort = true): Content {
+  const text = isShort ? shortHex(hash) : hash;
+  return el("a", { href: `/tx/${hash}` }, el("code", { title: hash }, text));
+}
+
+const SYSTEM_NAMES = new Map<string, SystemAccount>(
+  (Object.keys(SYSTEM_ADDRESSES) as SystemAccount[]).map((name) => [SYSTEM_ADDRESSES[name], name]),
+);
+
+/** The chain's own name of one of its accounts. */
+export function systemNameOf(address: Address, t: Texts): string | undefined {
+  const name = SYSTEM_NAMES.get(address);
+  return name === undefined ? undefined : t(name);
+}
+
+/** Link to an account; the chain's own are named. */
+export function addressLink(address: Address, t: Texts, isShort = true): Content {
+  const full = toChecksumAddress(address);
+  const name = systemNameOf(address, t);
+  const text = isShort ? shortHex(full) : full;
+  const link = el("a", { href: `/address/${full}` }, el("code", { title: full }, text));
+  return name === undefined ? link : [link, " ", el("span", { class: "tag" }, name)];
+}
+
+/** A time as people and as programs read it. */
+export function time(timestampSeconds: number): Content {
+  return el("time", { datetime: machineTime(timestampSeconds) }, utcTime(timestampSeconds));
+}
+
+/** A fact and what it is called; undefined values are left out. */
+export type Fact = readonly [name: string, value: Content];
+
+/** Facts as a list of terms. */
+export function facts(items: readonly Fact[]): Content {
+  const shown = items.filter(([, value]) => value !== undefined);
+  return el(
+    "dl",
+    { class: "facts" },
+    shown.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+  );
+}
+
+/** A table with a caption that says what it is. */
+export interface Table {
+  readonly caption: string;
+  readonly columns: readonly string[];
+  /** Each as long as the columns. */
+  readonly rows: readonly (readonly Content[])[];
+  /** Shown where there is no row. */
+  readonly empty: string;
+  /** Columns with numbers, which stand to the right. */
+  readonly numeric?: readonly number[];
+}
+
+/** The table; it scrolls sideways by itself, and can be reached by keyboard for that. */
+export function table({ caption, columns, rows, empty, numeric = [] }: Table): Content {
+  if (rows.length === 0) return el("p", { class: "empty" }, empty);
+  const kind = (index: number) => (numeric.includes(index) ? "number" : undefined);
+  return el(
+    "div",
+    { class: "scroll", role: "region", tabindex: 0, "aria-label": caption },
+    el(
+      "table",
+      {},
+      el("caption", {}, caption),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          columns.map((name, index) => el("th", { scope: "col", class: kind(index) }, name)),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        rows.map((row) =>
+          el(
+            "tr",
+            {},
+            row.map((cell, index) => el("td", { class: kind(index) }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A part of a page under a heading. */
+export function section(title: string, ...content: Content[]): Content {
+  return el("section", {}, el("h2", {}, title), ...content);
+}
+
+/** A sentence that must not be overlooked. */
+export function note(kind: "info" | "warning", ...content: Content[]): Content {
+  return el("p", { class: `note ${kind}` }, ...content);
+}
+
+/** A state in a word: never by colour alone. */
+export function badge(kind: "good" | "bad" | "neutral", text: string): Content {
+  return el("span", { class: `badge ${kind}` }, text);
+}
+
+/** Ways to the neighbouring pages of a list. */
+export function pager(
+  t: Texts,
+  links: { readonly newer?: string | undefined; readonly older?: string | undefined },
+): Content {
+  const { newer, older } = links;
+  if (newer === undefined && older === undefined) return undefined;
+  return el(
+    "nav",
+    { class: "pager", "aria-label": t("pages") },
+    newer === undefined ? undefined : el("a", { href: newer, rel: "prev" }, `← ${t("newer")}`),
+    older === undefined ? undefined : el("a", { href: older, rel: "next" }, `${t("older")} →`),
+  );
+}

@@ -1,0 +1,324 @@
+/** An account in both of its forms: balance, activity, tokens, history; by hex or bech32. */
+import { type Address, toBech32, toChecksumAddress } from "../../chain/address.js";
+import type { AccountJournalEntry } from "../../rpc-client/journal-codec.js";
+import { readAddress, readHeight, toOperator } from "../decode/identifiers.js";
+import { badRequest } from "../errors.js";
+import { lineChart } from "../html/chart.js";
+import { type Content, el } from "../html/element.js";
+import { foreignName, signedTokenAmount, tokenAmount, unitsAmount } from "../html/format.js";
+import {
+  addressLink,
+  badge,
+  blockLink,
+  code,
+  facts,
+  note,
+  pager,
+  section,
+  systemNameOf,
+  table,
+  time,
+  transactionLink,
+} from "../html/parts.js";
+import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.js";
+import type { Texts } from "../text/catalogue.js";
+import { listedToken, type PageContext, tokenLink } from "./context.js";
+import { ask, type Indexed, indexedNote } from "./indexed.js";
+import { amountOf } from "./moves.js";
+import { verifyControl } from "./verify.js";
+
+/** Blocks with changes of an account on one page. */
+const BLOCKS_PER_PAGE = 25;
+
+/** Changes on one page: a contract may have thousands in a block. */
+const MAX_CHANGES = 100;
+
+/** Blocks that are looked through first; each further look takes four times as many. */
+const FIRST_LOOK_BLOCKS = 512;
+
+/** Looks of one page: together more blocks than the chain has. */
+const MAX_LOOKS = 14;
+
+/** Places of the history chart. */
+const CHART_POINTS = 30;
+
+/** "/address/<hex or bech32>". */
+export function addressRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    {
+      path: "/address",
+      hasParameter: true,
+      isCostly: true,
+      query: ["before", "cursor"],
+      handle: (request) => address(context, request),
+    },
+  ];
+}
+
+async function address(context: PageContext, request: PageRequest): Promise<Page> {
+  const { parameter, query, t, signal } = request;
+  const account = readAddress(parameter);
+  if (account === undefined) throw badRequest("not an address");
+  const before = query.get("before");
+  const beforeHeight = before === null ? undefined : readHeight(before);
+  if (before !== null && beforeHeight === undefined) throw badRequest("before is a height");
+  const { chain, indexer } = context;
+  const head = await chain.head({ signal });
+  const [balance, nonce, contractCode, journal, chart, transfers, balances] = await Promise.all([
+    chain.evm.getBalance(account, head.height, { signal }),
+    chain.evm.getTransactionCount(account, head.height, { signal }),
+    chain.evm.getCode(account, head.height, { signal }),
+    journalBefore(context, account, beforeHeight ?? head.height + 1, signal),
+    history(context, account, head.height, signal),
+    ask(indexer.transfers(account, query.get("cursor") ?? undefined, signal)),
+    ask(indexer.balances(account, signal)),
+  ]);
+  const own = `/address/${toChecksumAddress(account)}`;
+  const codeBytes = (contractCode.length - 2) / 2;
+  return {
+    title: t("account"),
+    scripts: ["verify"],
+    content: [
+      facts([
+        [t("evmAddress"), code(toChecksumAddress(account))],
+        [t("bech32Address"), code(toBech32(account))],
+        [t("operatorAddress"), code(toOperator(account))],
+        [t("chainAccount"), systemNameOf(account, t)],
+        [t("balance"), el("strong", {}, tokenAmount(balance))],
+        [t("asOfBlock"), blockLink(head.height)],
+        [t("nonce"), nonce.toString()],
+        [
+          t("kind"),
+          codeBytes > 0
+            ? [badge("neutral", t("contract")), ` ${t("bytes", { count: codeBytes })}`]
+            : badge("neutral", t("noContract")),
+        ],
+      ]),
+      section(t("balanceHistory"), chartContent(chart, t)),
+      section(t("tokens"), await tokensContent(context, { account, balances, t, signal })),
+      section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
+      transfers !== "unavailable" && transfers.next !== undefined
+        ? pager(t, { older: `${own}?cursor=${encodeURIComponent(transfers.next)}` })
+        : undefined,
+      section(t("nativeJournal"), el("p", {}, t("nativeJournalText")), journalTable(journal, t)),
+      pager(t, {
+        newer: before === null ? undefined : own,
+        older: journal.older === undefined ? undefined : `${own}?before=${journal.older}`,
+      }),
+      section(
+        t("proofs"),
+        el("p", {}, el("a", { href: `/proof/address/${account}` }, t("downloadProof"))),
+        verifyControl({ kind: "account", url: `/proof/address/${account}` }, t),
+      ),
+    ],
+  };
+}
+
+/** A page of an account's journal. */
+interface JournalPage {
+  /** Newest first. */
+  readonly entries: readonly AccountJournalEntry[];
+  /** Changes of the same blocks that are not shown. */
+  readonly left: number;
+  /** Where the next page begins; undefined at the account's beginning. */
+  readonly older: number | undefined;
+}
+
+/** The newest changes of an account below a height. */
+async function journalBefore(
+  { chain }: PageContext,
+  account: Address,
+  below: number,
+  signal: AbortSignal,
+): Promise<JournalPage> {
+  let heights: number[] = [];
+  let to = below - 1;
+  let look = FIRST_LOOK_BLOCKS;
+  for (let looks = 0; looks < MAX_LOOKS && to >= 0; looks++) {
+    const from = Math.max(0, to - look + 1);
+    const page = await chain.evm.accountHeights(account, { from, to }, { signal });
+    if (page.next !== undefined) {
+      // Too many for one answer: the newest are at the end, so less is looked through.
+      look = Math.max(1, Math.floor(look / 4));
+      continue;
+    }
+    heights = [...page.heights, ...heights];
+    to = from - 1;
+    if (heights.length > BLOCKS_PER_PAGE) break;
+    look *= 4;
+  }
+  const shown = heights.slice(-BLOCKS_PER_PAGE);
+  const [first, last] = [shown[0], shown.at(-1)];
+  if (first === undefined || last === undefined) return { entries: [], left: 0, older: undefined };
+  const hasOlder = heights.length > shown.length || to >= 0;
+  const found = await chain.evm.accountJournal(account, { from: first, to: last }, { signal });
+  const entries = found.entries.toReversed();
+  // An answer that was cut has the oldest of these blocks: the newest are read by themselves.
+  if (found.next !== undefined && first !== last) {
+    const newest = await chain.evm.accountJournal(account, { from: last, to: last }, { signal });
+    const kept = newest.entries.toReversed();
+    return {
+      entries: kept.slice(0, MAX_CHANGES),
+      left: Math.max(0, kept.length - MAX_CHANGES),
+      older: last,
+    };
+  }
+  return {
+    entries: entries.slice(0, MAX_CHANGES),
+    left: Math.max(0, entries.length - MAX_CHANGES),
+    older: hasOlder ? first : undefined,
+  };
+}
+
+function journalTable({ entries, left }: JournalPage, t: Texts): Content {
+  return [
+    table({
+      caption: t("nativeJournal"),
+      columns: [t("block"), t("transaction"), t("reason"), t("counterparty"), t("change")],
+      numeric: [4],
+      empty: t("noChanges"),
+      rows: entries.map(({ height, transactionHash, deltaAtoken, change }) => {
+        const other = deltaAtoken < 0n ? change.to : change.from;
+        return [
+          blockLink(height),
+          transactionHash === undefined ? t("blockItself") : transactionLink(transactionHash),
+          change.effective ? change.reason : [change.reason, " ", badge("bad", t("notMoved"))],
+          other === undefined ? "—" : addressLink(other, t),
+          signedTokenAmount(deltaAtoken),
+        ];
+      }),
+    }),
+    left > 0 ? el("p", {}, t("moreRows", { count: left })) : undefined,
+  ];
+}
+
+/** A balance at a height. */
+interface HistoryPoint {
+  readonly x: number;
+  readonly value: bigint;
+}
+
+/** Balances at even distances, as far back as the node knows them. */
+async function history(
+  { chain }: PageContext,
+  account: Address,
+  headHeight: number,
+  signal: AbortSignal,
+): Promise<readonly HistoryPoint[]> {
+  const count = Math.min(CHART_POINTS, headHeight + 1);
+  const heights = Array.from({ length: count }, (_, index) =>
+    count === 1 ? headHeight : Math.round((index * headHeight) / (count - 1)),
+  );
+  const states = await chain.evm.accountStates(
+    heights.map((at) => ({ address: account, at })),
+    { signal },
+  );
+  return heights.flatMap((x, index) => {
+    const state = states[index];
+    return state?.ok === true ? [{ x, value: state.balanceAtoken }] : [];
+  });
+}
+
+function chartContent(points: readonly HistoryPoint[], t: Texts): Content {
+  const chart = lineChart(points, {
+    title: t("balanceHistory"),
+    from: `${t("block")} ${points[0]?.x ?? 0}`,
+    to: `${t("block")} ${points.at(-1)?.x ?? 0}`,
+    format: tokenAmount,
+  });
+  if (chart === undefined) return el("p", { class: "empty" }, t("noHistory"));
+  return [
+    chart,
+    el(
+      "details",
+      {},
+      el("summary", {}, t("sameAsTable")),
+      table({
+        caption: t("balanceHistory"),
+        columns: [t("block"), t("balance")],
+        numeric: [1],
+        empty: t("noHistory"),
+        rows: points.map(({ x, value }) => [blockLink(x), tokenAmount(value)]),
+      }),
+    ),
+  ];
+}
+
+/** The indexer's balances, else those of the home's list, asked of the contracts. */
+async function tokensContent(
+  context: PageContext,
+  about: {
+    readonly account: Address;
+    readonly balances: Indexed<IndexedBalance>;
+    readonly t: Texts;
+    readonly signal: AbortSignal;
+  },
+): Promise<Content> {
+  const { account, balances, t, signal } = about;
+  if (balances !== "unavailable") {
+    const rows = balances.items.flatMap(({ contract, units, decimals, symbol }) => {
+      if (contract === undefined) return [];
+      const listed = listedToken(context, contract);
+      const amount = unitsAmount(units, listed.decimals ?? decimals);
+      return [[tokenLink(context, contract, t, symbol), amount]];
+    });
+    return [indexedNote(balances, t), balanceTable(rows, t)];
+  }
+  const listed = [...context.tokens.values()];
+  const units = await context.chain.evm.tokenBalances(
+    listed.map(({ contractAddress }) => ({ token: contractAddress, account, at: "latest" })),
+    { signal },
+  );
+  const rows = listed.flatMap(({ contractAddress }, index) => {
+    const amount = units[index];
+    if (amount === undefined || amount === 0n) return [];
+    return [
+      [tokenLink(context, contractAddress, t), amountOf(context, contractAddress, amount, t)],
+    ];
+  });
+  return [note("info", t("listedTokensOnly")), balanceTable(rows, t)];
+}
+
+function balanceTable(rows: readonly (readonly Content[])[], t: Texts): Content {
+  return table({
+    caption: t("tokens"),
+    columns: [t("token"), t("amount")],
+    numeric: [1],
+    empty: t("noTokens"),
+    rows,
+  });
+}
+
+/** Transfers as a table; also of a token. */
+export function transfersContent(
+  context: PageContext,
+  found: Indexed<IndexedTransfer>,
+  t: Texts,
+): Content {
+  if (found === "unavailable") return undefined;
+  return table({
+    caption: t("transfers"),
+    columns: [t("block"), t("time"), t("transaction"), t("kind"), t("from"), t("to"), t("amount")],
+    numeric: [6],
+    empty: t("noTransfers"),
+    rows: found.items.map((transfer) => {
+      const { height, timestampSeconds, hash, kind, contract, from, to, units } = transfer;
+      return [
+        blockLink(height),
+        timestampSeconds === undefined ? "—" : time(timestampSeconds),
+        hash === undefined ? "—" : transactionLink(hash),
+        foreignName(kind),
+        from === undefined ? "—" : addressLink(from, t),
+        to === undefined ? "—" : addressLink(to, t),
+        contract === undefined ? tokenAmount(units) : tokenUnits(context, contract, units, t),
+      ];
+    }),
+  });
+}
+
+function tokenUnits(context: PageContext, contract: Address, units: bigint, t: Texts): Content {
+  const { symbol } = listedToken(context, contract);
+  if (symbol !== undefined) return amountOf(context, contract, units, t);
+  return [units.toString(), " ", tokenLink(context, contract, t)];
+}

@@ -1,0 +1,52 @@
+/** What pages are made from. */
+import type { Address } from "../../chain/address.js";
+import type { Network } from "../../chain/networks.js";
+import type { TokenEntry } from "../../chain/token-list.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { ChainSource } from "../sources/chain-source.js";
+import type { ConsensusSource } from "../sources/consensus-source.js";
+import type { IndexerSource } from "../sources/indexer-source.js";
+import { type Content, el } from "../html/element.js";
+import { foreignName } from "../html/format.js";
+import { addressLink } from "../html/parts.js";
+import type { Texts } from "../text/catalogue.js";
+
+/** The sources behind all pages. */
+export interface PageContext {
+  readonly network: Network;
+  readonly chain: ChainSource;
+  readonly consensus: ConsensusSource;
+  readonly indexer: IndexerSource;
+  /** Tokens of the home's own list, by contract: the only names that are vouched for. */
+  readonly tokens: ReadonlyMap<Address, TokenEntry>;
+  /** Origin under which readers reach the pages; "" where it is not known. */
+  readonly publicUrl: string;
+  readonly clock: Clock;
+}
+
+/** How a token is written: vouched for by the home's list, else by its address alone. */
+export interface TokenName {
+  readonly symbol: string | undefined;
+  readonly decimals: number | undefined;
+}
+
+/** The name that the home's list gives to a contract. */
+export function listedToken(context: PageContext, contract: Address): TokenName {
+  const entry = context.tokens.get(contract);
+  return { symbol: entry?.symbol, decimals: entry?.decimals };
+}
+
+/** Link to a token with its name; what only the contract says is marked as that. */
+export function tokenLink(
+  context: PageContext,
+  contract: Address,
+  t: Texts,
+  claimed?: string,
+): Content {
+  const { symbol } = listedToken(context, contract);
+  const href = `/token/${contract}`;
+  if (symbol !== undefined) return el("a", { href }, symbol);
+  const name = claimed === undefined ? "" : foreignName(claimed);
+  if (name === "") return addressLink(contract, t);
+  return [el("a", { href }, el("bdi", {}, name)), " ", el("span", { class: "tag" }, t("claimed"))];
+}

@@ -1,0 +1,177 @@
+/** "Where is my deposit?": what support needs to know of one hash, and can send to the customer. */
+import type { Address } from "../../chain/address.js";
+import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
+import type { Hash32 } from "../../chain/hex.js";
+import { readHash } from "../decode/identifiers.js";
+import { type Content, el } from "../html/element.js";
+import { signedTokenAmount, tokenAmount } from "../html/format.js";
+import {
+  addressLink,
+  badge,
+  blockLink,
+  code,
+  facts,
+  note,
+  section,
+  table,
+  time,
+} from "../html/parts.js";
+import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { Texts } from "../text/catalogue.js";
+import { type PageContext, tokenLink } from "./context.js";
+import { amountOf, loggedTransfers, MAX_ROWS } from "./moves.js";
+import { confirmationText, lookUp, type MinedTransaction, outcomeNote } from "./transaction.js";
+
+/** "/deposit" and "/deposit?tx=<hash>". */
+export function depositRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    {
+      path: "/deposit",
+      hasParameter: false,
+      isCostly: true,
+      query: ["tx"],
+      handle: (request) => deposit(context, request),
+    },
+  ];
+}
+
+async function deposit(context: PageContext, { t, query, signal }: PageRequest): Promise<Page> {
+  const text = query.get("tx") ?? "";
+  const title = t("whereIsMyDeposit");
+  if (text === "") return { title, content: [el("p", {}, t("depositIntro")), form("", t)] };
+  const hash = readHash(text);
+  if (hash === undefined) {
+    const content = [note("warning", t("notAHash")), form(text, t)];
+    return { status: 400, title, content };
+  }
+  const found = await lookUp(context, hash, signal);
+  const status = found.kind === "unknown" || found.kind === "block" ? 404 : 200;
+  const isFinal =
+    found.kind === "mined" &&
+    found.mined.confirmations >= CREDIT_CONFIRMATIONS &&
+    found.mined.changes !== undefined;
+  const answer =
+    found.kind === "mined"
+      ? minedAnswer(context, found.mined, t)
+      : el("p", {}, answerText(found, t));
+  return {
+    status,
+    title,
+    isFinal,
+    scripts: isFinal ? [] : ["live"],
+    content: [
+      el("div", isFinal ? {} : { id: "live", "data-live": "" }, answer),
+      section(t("linkToSend"), el("p", {}, code(linkTo(context, hash)))),
+      form(text, t),
+    ],
+  };
+}
+
+function linkTo({ publicUrl }: PageContext, hash: Hash32): string {
+  return `${publicUrl.replace(/\/$/, "")}/deposit?tx=${hash}`;
+}
+
+function answerText(
+  found: Exclude<Awaited<ReturnType<typeof lookUp>>, { kind: "mined" }>,
+  t: Texts,
+): string {
+  switch (found.kind) {
+    case "pending":
+      return t("notInBlocks", { height: found.headHeight, pending: t("yes") });
+    case "unknown":
+      return t("notInBlocks", { height: found.headHeight, pending: t("no") });
+    case "block":
+      return t("hashOfBlock", { height: found.height });
+    default:
+      return t("cosmosOnly", { height: found.cosmos.height });
+  }
+}
+
+function form(value: string, t: Texts): Content {
+  return el(
+    "form",
+    { action: "/deposit", method: "get", class: "ask" },
+    el("label", { for: "tx" }, t("transactionHash")),
+    el("input", {
+      id: "tx",
+      name: "tx",
+      value: value.slice(0, 200),
+      maxlength: 200,
+      autocomplete: "off",
+      spellcheck: "false",
+    }),
+    el("button", { type: "submit" }, t("look")),
+  );
+}
+
+function minedAnswer(context: PageContext, found: MinedTransaction, t: Texts): Content {
+  const { receipt, place, block, confirmations, transaction } = found;
+  const isEnough = confirmations >= CREDIT_CONFIRMATIONS;
+  const verdict = receipt.isSuccess ? (isEnough ? "arrived" : "arriving") : "didNotArrive";
+  return [
+    note(receipt.isSuccess ? "info" : "warning", t(verdict, { needed: CREDIT_CONFIRMATIONS })),
+    outcomeNote(found, t),
+    facts([
+      [
+        t("status"),
+        badge(receipt.isSuccess ? "good" : "bad", receipt.isSuccess ? t("success") : t("failed")),
+      ],
+      [t("includedIn"), [blockLink(place.height), ` · ${t("position")} ${place.index}`]],
+      [t("time"), time(block.timestampSeconds)],
+      [t("confirmations"), confirmationText(confirmations, t)],
+      [t("from"), addressLink(transaction.from, t, false)],
+      [
+        t("to"),
+        transaction.to === undefined ? t("newContract") : addressLink(transaction.to, t, false),
+      ],
+      [t("fee"), tokenAmount(receipt.gasUsed * receipt.gasPriceAtoken)],
+      [t("evmHash"), el("a", { href: `/tx/${transaction.hash}` }, code(transaction.hash))],
+    ]),
+    section(t("everythingMoved"), el("p", {}, t("everythingMovedText")), netTable(found, t)),
+    section(t("tokenMoves"), el("p", {}, t("tokensAreClaims")), netTokens(context, found, t)),
+  ];
+}
+
+/** What each account gained or lost in native coins, internal moves and fee included. */
+function netTable({ changes }: MinedTransaction, t: Texts): Content {
+  if (changes === undefined) return note("warning", t("journalTooLarge"));
+  const net = new Map<Address, bigint>();
+  const add = (account: Address | undefined, amountAtoken: bigint) => {
+    if (account !== undefined) net.set(account, (net.get(account) ?? 0n) + amountAtoken);
+  };
+  for (const { from, to, amountAtoken, effective } of changes) {
+    if (!effective) continue;
+    add(from, -amountAtoken);
+    add(to, amountAtoken);
+  }
+  return table({
+    caption: t("everythingMoved"),
+    columns: [t("account"), t("change")],
+    numeric: [1],
+    empty: t("noMoves"),
+    rows: [...net]
+      .filter(([, amountAtoken]) => amountAtoken !== 0n)
+      .slice(0, MAX_ROWS)
+      .map(([account, amountAtoken]) => [
+        addressLink(account, t, false),
+        signedTokenAmount(amountAtoken),
+      ]),
+  });
+}
+
+function netTokens(context: PageContext, { receipt }: MinedTransaction, t: Texts): Content {
+  return table({
+    caption: t("tokenMoves"),
+    columns: [t("token"), t("from"), t("to"), t("amount")],
+    numeric: [3],
+    empty: t("noTokenMoves"),
+    rows: loggedTransfers(receipt.logs)
+      .slice(0, MAX_ROWS)
+      .map(({ contract, from, to, units }) => [
+        tokenLink(context, contract, t),
+        addressLink(from, t),
+        addressLink(to, t, false),
+        amountOf(context, contract, units, t),
+      ]),
+  });
+}

@@ -1,0 +1,62 @@
+/** Pages that say what went wrong, and what can be done about it. */
+import { AppError } from "../../chain/errors.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import { ExplorerError, STATUS_OF } from "../errors.js";
+import { el } from "../html/element.js";
+import type { Page } from "../server/page.js";
+import type { Texts } from "../text/catalogue.js";
+import type { TextKey } from "../text/english.js";
+
+/** A fault as a page. */
+export interface FaultPage {
+  readonly page: Page;
+  /** True where somebody has to look at the explorer itself. */
+  readonly isOurs: boolean;
+  readonly retryAfterSeconds?: number;
+}
+
+/** Pause after which a node that does not answer may be asked again. */
+const NODE_RETRY_SECONDS = 5;
+
+/** geth's number for data that was deleted (EIP-4444's "pruned history unavailable"). */
+const HISTORY_PRUNED = 4444;
+
+const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> = {
+  NOT_FOUND: ["notFoundTitle", "notFoundText"],
+  BAD_REQUEST: ["badRequestTitle", "badRequestText"],
+  METHOD_NOT_ALLOWED: ["badRequestTitle", "readOnlyText"],
+  RATE_LIMITED: ["rateLimitedTitle", "rateLimitedText"],
+  BUSY: ["busyTitle", "busyText"],
+  UNAVAILABLE: ["unavailableTitle", "unavailableText"],
+};
+
+/** The page of whatever was thrown. */
+export function faultPage(error: unknown, t: Texts): FaultPage {
+  if (error instanceof ExplorerError) {
+    const { retryAfterSeconds } = error.details;
+    const page = pageOf(t, STATUS_OF[error.code], ...(WORDS[error.code] ?? FAILED));
+    const retry = typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {};
+    return { page, isOurs: false, ...retry };
+  }
+  if (error instanceof RpcError && error.rpc.rpcCode === HISTORY_PRUNED) {
+    return { page: pageOf(t, 404, "notFoundTitle", "prunedText"), isOurs: false };
+  }
+  const isTimeout = error instanceof Error && error.name === "TimeoutError";
+  if (isTimeout || error instanceof NodeFault || error instanceof RpcError) {
+    const page = pageOf(t, STATUS_OF.UNAVAILABLE, "unavailableTitle", "unavailableText");
+    return { page, isOurs: false, retryAfterSeconds: NODE_RETRY_SECONDS };
+  }
+  const isAbort = error instanceof Error && error.name === "AbortError";
+  const isOurs = !isAbort && !(error instanceof AppError && error.retriable);
+  return { page: pageOf(t, 500, ...FAILED), isOurs };
+}
+
+const FAILED = ["failedTitle", "failedText"] as const;
+
+function pageOf(t: Texts, status: number, title: TextKey, text: TextKey): Page {
+  return {
+    status,
+    title: t(title),
+    content: [el("p", {}, t(text)), el("p", {}, el("a", { href: "/" }, t("backHome")))],
+  };
+}

@@ -1,0 +1,166 @@
+/** The first page, and the list of blocks. */
+import { tokenAmount } from "../html/format.js";
+import { type Content, el } from "../html/element.js";
+import {
+  addressLink,
+  badge,
+  blockLink,
+  facts,
+  pager,
+  section,
+  table,
+  time,
+  transactionLink,
+} from "../html/parts.js";
+import { badRequest } from "../errors.js";
+import { readHeight } from "../decode/identifiers.js";
+import type { PageRequest, PageRoute } from "../server/page.js";
+import type { BlockSummary } from "../sources/chain-source.js";
+import type { TransactionView } from "../sources/evm-json.js";
+import type { Texts } from "../text/catalogue.js";
+import type { PageContext } from "./context.js";
+
+/** Rows of the lists on the first page. */
+const NEWEST = 12;
+
+/** Rows of the list of blocks. */
+const BLOCKS = 30;
+
+/** A chain whose newest block is older stands still, or this node is behind: five blocks. */
+const OLD_BLOCK_SECONDS = 10;
+
+/** "/" and "/blocks". */
+export function homeRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    { path: "/", hasParameter: false, handle: (request) => home(context, request) },
+    {
+      path: "/blocks",
+      hasParameter: false,
+      query: ["before"],
+      handle: (request) => blocks(context, request),
+    },
+  ];
+}
+
+async function home(context: PageContext, { t, signal }: PageRequest) {
+  const { chain, consensus, clock, network } = context;
+  const head = await chain.head({ signal });
+  const heights = downFrom(head.height, NEWEST);
+  const [newest, [supply]] = await Promise.all([
+    chain.blocks(heights, { signal }),
+    consensus.supplies([head.height], { signal }).catch(() => [undefined]),
+  ]);
+  const transactions = await chain.transactionsAt(newestPlaces(newest), { signal });
+  const ageSeconds = Math.max(0, Math.round(clock.nowMs() / 1_000 - head.timestampSeconds));
+  const isMoving = ageSeconds <= OLD_BLOCK_SECONDS;
+  const content = el(
+    "div",
+    { id: "live", "data-live": "" },
+    facts([
+      [t("newestBlock"), blockLink(head.height)],
+      [
+        t("chainHealth"),
+        [
+          badge(isMoving ? "good" : "bad", isMoving ? t("moving") : t("standingStill")),
+          " ",
+          t("blockAge", { seconds: ageSeconds }),
+        ],
+      ],
+      [t("time"), time(head.timestampSeconds)],
+      [t("totalSupply"), supply === undefined ? undefined : tokenAmount(supply)],
+      [t("chainIds"), `${network.evmChainId} · ${network.cosmosChainId}`],
+    ]),
+    section(t("latestBlocks"), blockTable(newest, t)),
+    section(t("latestTransactions"), transactionTable(transactions, t)),
+  );
+  return { title: t("home"), content, scripts: ["live" as const] };
+}
+
+async function blocks({ chain }: PageContext, { t, query, signal }: PageRequest) {
+  const head = await chain.head({ signal });
+  const before = query.get("before");
+  const above = before === null ? head.height + 1 : readHeight(before);
+  if (above === undefined) throw badRequest("before is a height");
+  const top = Math.min(head.height, above - 1);
+  const found = await chain.blocks(downFrom(top, BLOCKS), { signal });
+  const last = top - BLOCKS + 1;
+  const newer = top + BLOCKS + 1 > head.height ? "/blocks" : `/blocks?before=${top + BLOCKS + 1}`;
+  return {
+    title: t("blocks"),
+    content: [
+      blockTable(found, t),
+      pager(t, {
+        newer: top < head.height ? newer : undefined,
+        older: last > 0 ? `/blocks?before=${last}` : undefined,
+      }),
+    ],
+  };
+}
+
+/** Heights from one downwards, genesis the last. */
+function downFrom(height: number, count: number): number[] {
+  return Array.from(
+    { length: Math.max(0, Math.min(count, height + 1)) },
+    (_, back) => height - back,
+  );
+}
+
+/** Places of the last transactions of the newest blocks. */
+function newestPlaces(newest: readonly BlockSummary[]) {
+  return newest
+    .flatMap(({ height, transactionCount }) =>
+      downFrom(transactionCount - 1, NEWEST).map((index) => ({ height, index })),
+    )
+    .slice(0, NEWEST);
+}
+
+function blockTable(found: readonly BlockSummary[], t: Texts): Content {
+  return table({
+    caption: t("blocks"),
+    columns: [t("block"), t("time"), t("transactions"), t("gasUsed"), t("proposer")],
+    numeric: [2, 3],
+    empty: t("noBlocks"),
+    rows: found.map((block) => [
+      blockLink(block.height),
+      time(block.timestampSeconds),
+      block.transactionCount,
+      block.gasUsed.toString(),
+      addressLink(block.proposer, t),
+    ]),
+  });
+}
+
+/** Transactions as a table: also of a block. */
+export function transactionTable(
+  transactions: readonly TransactionView[],
+  t: Texts,
+  outcomes?: ReadonlyMap<string, boolean>,
+): Content {
+  const status = (isSuccess: boolean | undefined): Content =>
+    isSuccess === undefined
+      ? "—"
+      : badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"));
+  return table({
+    caption: t("transactions"),
+    columns: [
+      t("transaction"),
+      ...(outcomes === undefined ? [t("block")] : [t("status")]),
+      t("from"),
+      t("to"),
+      t("value"),
+    ],
+    numeric: [4],
+    empty: t("noTransactions"),
+    rows: transactions.map(({ hash, from, to, valueAtoken, place }) => [
+      transactionLink(hash),
+      outcomes === undefined
+        ? place === undefined
+          ? "—"
+          : blockLink(place.height)
+        : status(outcomes.get(hash)),
+      addressLink(from, t),
+      to === undefined ? t("newContract") : addressLink(to, t),
+      tokenAmount(valueAtoken),
+    ]),
+  });
+}

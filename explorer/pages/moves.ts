@@ -1,0 +1,197 @@
+/** What moved, as tables: native coins from the balance journal, tokens from logs, logs themselves. */
+import type { Address } from "../../chain/address.js";
+import type { BalanceChange } from "../../chain/balance-change.js";
+import { ERC20_TOPICS } from "../../chain/erc20.js";
+import { type AbiValue, type Decoded, decodeLog } from "../decode/abi.js";
+import { type Content, el } from "../html/element.js";
+import { foreignText, shortHex, tokenAmount, unitsAmount } from "../html/format.js";
+import { addressLink, badge, code, section, table } from "../html/parts.js";
+import type { LogView } from "../sources/evm-json.js";
+import type { Texts } from "../text/catalogue.js";
+import { listedToken, type PageContext, tokenLink } from "./context.js";
+
+const TRANSFER_TOPIC: string = ERC20_TOPICS.transfer;
+
+/** Rows of one table on a page; the rest is in the download. */
+export const MAX_ROWS = 200;
+
+/** Characters of calldata and of a log's data that are shown. */
+const MAX_DATA = 2_050;
+
+/** Changes of the balance journal. */
+export function changeTable(changes: readonly BalanceChange[], t: Texts): Content {
+  return [
+    table({
+      caption: t("nativeMoves"),
+      columns: [t("reason"), t("from"), t("to"), t("amount"), t("place"), t("effect")],
+      numeric: [3],
+      empty: t("noMoves"),
+      rows: changes
+        .slice(0, MAX_ROWS)
+        .map((change) => [
+          change.reason,
+          change.from === undefined ? t("nobodyFrom") : addressLink(change.from, t),
+          change.to === undefined ? t("nobodyTo") : addressLink(change.to, t),
+          tokenAmount(change.amountAtoken),
+          placeOf(change, t),
+          change.effective
+            ? badge("good", t("moved"))
+            : [badge("bad", t("notMoved")), " ", foreignText(change.error ?? "")],
+        ]),
+    }),
+    more(changes.length, t),
+  ];
+}
+
+function placeOf({ tracePath }: BalanceChange, t: Texts): string {
+  if (tracePath === undefined) return "—";
+  return tracePath === "" ? t("topLevel") : t("internal", { path: tracePath.replaceAll("_", ".") });
+}
+
+function more(count: number, t: Texts): Content {
+  return count > MAX_ROWS ? el("p", {}, t("moreRows", { count: count - MAX_ROWS })) : undefined;
+}
+
+/** A transfer of tokens that a log tells of. */
+export interface LoggedTransfer {
+  readonly contract: Address;
+  readonly from: Address;
+  readonly to: Address;
+  /** Units of an ERC-20. */
+  readonly units: bigint;
+}
+
+/** ERC-20 transfers among logs, as the contracts tell them. */
+export function loggedTransfers(logs: readonly LogView[]): LoggedTransfer[] {
+  return logs.flatMap(({ address, topics, data }) => {
+    if (topics[0] !== TRANSFER_TOPIC || topics.length !== 3) return [];
+    const [from, to, units] = (decodeLog(topics, data)?.values ?? []).map(({ value }) => value);
+    if (from?.kind !== "address" || to?.kind !== "address" || units?.kind !== "number") return [];
+    return [{ contract: address, from: from.address, to: to.address, units: units.number }];
+  });
+}
+
+/** Token transfers as a table. */
+export function tokenTable(
+  context: PageContext,
+  transfers: readonly LoggedTransfer[],
+  t: Texts,
+): Content {
+  return [
+    table({
+      caption: t("tokenMoves"),
+      columns: [t("token"), t("from"), t("to"), t("amount")],
+      numeric: [3],
+      empty: t("noTokenMoves"),
+      rows: transfers
+        .slice(0, MAX_ROWS)
+        .map(({ contract, from, to, units }) => [
+          tokenLink(context, contract, t),
+          addressLink(from, t),
+          addressLink(to, t),
+          amountOf(context, contract, units, t),
+        ]),
+    }),
+    more(transfers.length, t),
+  ];
+}
+
+/** An amount by the home's list; whole units where nobody vouches for the decimals. */
+export function amountOf(context: PageContext, contract: Address, units: bigint, t: Texts): string {
+  const { symbol, decimals } = listedToken(context, contract);
+  if (symbol === undefined) return `${units} ${t("units")}`;
+  return `${unitsAmount(units, decimals)} ${symbol}`;
+}
+
+/** Logs of a receipt, decoded where their event is known. */
+export function logList(logs: readonly LogView[], t: Texts): Content {
+  if (logs.length === 0) return el("p", { class: "empty" }, t("noLogs"));
+  return [
+    el(
+      "ol",
+      { class: "logs" },
+      logs.slice(0, MAX_ROWS).map((log) => {
+        const decoded = decodeLog(log.topics, log.data);
+        return el(
+          "li",
+          {},
+          el("p", {}, `#${log.logIndex} `, addressLink(log.address, t)),
+          decoded === undefined ? undefined : decodedContent(decoded, t),
+          el(
+            "details",
+            {},
+            el("summary", {}, t("rawLog")),
+            el(
+              "ul",
+              { class: "raw" },
+              log.topics.map((topic) => el("li", {}, code(topic))),
+              el("li", {}, rawData(log.data, t)),
+            ),
+          ),
+        );
+      }),
+    ),
+    more(logs.length, t),
+  ];
+}
+
+/** A decoded call or event. */
+export function decodedContent(decoded: Decoded, t: Texts): Content {
+  return [
+    el("p", {}, el("strong", {}, decoded.name), " ", el("small", {}, t("bySignature"))),
+    el(
+      "ul",
+      { class: "values" },
+      decoded.values.map(({ name, value }) => el("li", {}, `${name}: `, valueContent(value, t))),
+    ),
+  ];
+}
+
+function valueContent(value: AbiValue, t: Texts): Content {
+  switch (value.kind) {
+    case "address":
+      return addressLink(value.address, t);
+    case "number":
+      return value.number.toString();
+    case "list":
+      return value.items.map((item, index) => [index === 0 ? "" : ", ", valueContent(item, t)]);
+    default:
+      return el("bdi", {}, foreignText(value.text));
+  }
+}
+
+/** Bytes as hex, cut where they are long. */
+export function rawData(data: string, t: Texts): Content {
+  if (data.length <= MAX_DATA) return code(data);
+  const sizeBytes = (data.length - 2) / 2;
+  return [code(`${data.slice(0, MAX_DATA)}…`), " ", t("bytes", { count: sizeBytes })];
+}
+
+/** Events of the Cosmos side. */
+export function eventSection(
+  events: readonly {
+    readonly type: string;
+    readonly attributes: readonly { readonly key: string; readonly value: string }[];
+  }[],
+  t: Texts,
+): Content {
+  return section(
+    t("cosmosEvents"),
+    table({
+      caption: t("cosmosEvents"),
+      columns: [t("eventType"), t("attributes")],
+      empty: t("noEvents"),
+      rows: events.map(({ type, attributes }) => [
+        el("bdi", {}, foreignText(type)),
+        attributes.map(({ key, value }, index) => [
+          index === 0 ? "" : ", ",
+          el("bdi", {}, `${foreignText(key)} = ${shorten(foreignText(value))}`),
+        ]),
+      ]),
+    }),
+  );
+}
+
+function shorten(text: string): string {
+  return /^0x[0-9a-f]{64,}$/.test(text) ? shortHex(text) : text;
+}

@@ -1,0 +1,191 @@
+/** Pairs of decentralised exchanges (Uniswap V2): reserves from the contract, candles from the indexer. */
+import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
+import { type Hex } from "../../chain/hex.js";
+import { RpcError } from "../../rpc-client/errors.js";
+import { readAddress } from "../decode/identifiers.js";
+import { badRequest } from "../errors.js";
+import { candleChart } from "../html/chart.js";
+import { type Content, el } from "../html/element.js";
+import { utcTime } from "../html/format.js";
+import { addressLink, code, facts, note, pager, section, table, time } from "../html/parts.js";
+import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { IndexedCandle } from "../sources/indexer-source.js";
+import type { Texts } from "../text/catalogue.js";
+import { type PageContext, tokenLink } from "./context.js";
+import { ask, type Indexed, indexedNote } from "./indexed.js";
+import { amountOf } from "./moves.js";
+
+/** Selectors of Uniswap V2's pair: `token0()`, `token1()`, `getReserves()`. */
+const TOKEN0 = "0x0dfe1681";
+const TOKEN1 = "0xd21220a7";
+const RESERVES = "0x0902f1ac";
+
+/** Gas of one question. */
+const GAS = 100_000n;
+
+/** Spans of candles that can be chosen. */
+const INTERVALS = ["1m", "5m", "1h", "1d"] as const;
+
+/** "/pairs" and "/pair/<contract>". */
+export function pairRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    {
+      path: "/pairs",
+      hasParameter: false,
+      query: ["cursor"],
+      handle: (request) => pairs(context, request),
+    },
+    {
+      path: "/pair",
+      hasParameter: true,
+      isCostly: true,
+      query: ["interval"],
+      handle: (request) => pair(context, request),
+    },
+  ];
+}
+
+async function pairs(context: PageContext, { t, query, signal }: PageRequest): Promise<Page> {
+  const found = await ask(context.indexer.pairs(query.get("cursor") ?? undefined, signal));
+  return {
+    title: t("pairs"),
+    content: [
+      indexedNote(found, t),
+      found === "unavailable"
+        ? undefined
+        : table({
+            caption: t("pairs"),
+            columns: [t("pair"), `${t("token")} 0`, `${t("token")} 1`, t("reserves")],
+            numeric: [3],
+            empty: t("noPairs"),
+            rows: found.items.map(({ pair: address, token0, token1, reserve0, reserve1 }) => [
+              el("a", { href: `/pair/${address}` }, code(toChecksumAddress(address))),
+              tokenLink(context, token0, t),
+              tokenLink(context, token1, t),
+              `${amountOf(context, token0, reserve0, t)} · ${amountOf(context, token1, reserve1, t)}`,
+            ]),
+          }),
+      found !== "unavailable" && found.next !== undefined
+        ? pager(t, { older: `/pairs?cursor=${encodeURIComponent(found.next)}` })
+        : undefined,
+    ],
+  };
+}
+
+async function pair(context: PageContext, request: PageRequest): Promise<Page> {
+  const { parameter, query, t, signal } = request;
+  const address = readAddress(parameter);
+  if (address === undefined) throw badRequest("not an address");
+  const interval = INTERVALS.find((one) => one === (query.get("interval") ?? "1h"));
+  if (interval === undefined) throw badRequest("no such interval");
+  const [state, candles] = await Promise.all([
+    pairState(context, address, signal),
+    ask(context.indexer.candles(address, interval, signal)),
+  ]);
+  if (state === undefined) {
+    const content = [note("warning", t("notAPair")), el("p", {}, addressLink(address, t, false))];
+    return { status: 404, title: t("notFoundTitle"), content };
+  }
+  const { token0, token1, reserve0, reserve1 } = state;
+  return {
+    title: t("pair"),
+    content: [
+      facts([
+        [t("contract"), addressLink(address, t, false)],
+        [`${t("token")} 0`, tokenLink(context, token0, t)],
+        [`${t("token")} 1`, tokenLink(context, token1, t)],
+        [`${t("reserves")} 0`, amountOf(context, token0, reserve0, t)],
+        [`${t("reserves")} 1`, amountOf(context, token1, reserve1, t)],
+      ]),
+      section(
+        t("candles"),
+        intervalLinks(address, interval, t),
+        indexedNote(candles, t),
+        candleContent(candles, t),
+      ),
+    ],
+  };
+}
+
+function intervalLinks(address: Address, chosen: string, t: Texts): Content {
+  return el(
+    "nav",
+    { class: "pager", "aria-label": t("interval") },
+    INTERVALS.map((one) =>
+      el(
+        "a",
+        {
+          href: `/pair/${address}?interval=${one}`,
+          "aria-current": one === chosen ? "true" : undefined,
+        },
+        one,
+      ),
+    ),
+  );
+}
+
+function candleContent(found: Indexed<IndexedCandle>, t: Texts): Content {
+  if (found === "unavailable") return undefined;
+  const { items } = found;
+  const text = (candle: IndexedCandle | undefined) =>
+    candle === undefined ? "" : utcTime(candle.timestampSeconds);
+  return [
+    candleChart(
+      items.map((candle) => ({ x: candle.timestampSeconds, ...candle })),
+      { title: t("candles"), from: text(items[0]), to: text(items.at(-1)) },
+    ),
+    table({
+      caption: t("candles"),
+      columns: [t("time"), t("open"), t("high"), t("low"), t("close")],
+      numeric: [1, 2, 3, 4],
+      empty: t("noCandles"),
+      rows: items
+        .toReversed()
+        .map(({ timestampSeconds, open, high, low, close }) => [
+          time(timestampSeconds),
+          String(open),
+          String(high),
+          String(low),
+          String(close),
+        ]),
+    }),
+  ];
+}
+
+/** What a pair holds. */
+interface PairState {
+  readonly token0: Address;
+  readonly token1: Address;
+  readonly reserve0: bigint;
+  readonly reserve1: bigint;
+}
+
+/** Undefined where the contract does not answer like a pair. */
+async function pairState(
+  { chain }: PageContext,
+  pairAddress: Address,
+  signal: AbortSignal,
+): Promise<PairState | undefined> {
+  const question = async (data: Hex): Promise<Hex> => {
+    try {
+      return await chain.evm.call({ to: pairAddress, gas: GAS, data }, "latest", { signal });
+    } catch (error) {
+      if (error instanceof RpcError) return "0x";
+      throw error;
+    }
+  };
+  const [first, second, reserves] = await Promise.all(
+    [TOKEN0, TOKEN1, RESERVES].map((data) => question(data as Hex)),
+  );
+  const [token0, token1] = [addressOf(first), addressOf(second)];
+  if (token0 === undefined || token1 === undefined || reserves?.length !== 2 + 3 * 64) {
+    return undefined;
+  }
+  const word = (index: number) => BigInt(`0x${reserves.slice(2 + 64 * index, 66 + 64 * index)}`);
+  return { token0, token1, reserve0: word(0), reserve1: word(1) };
+}
+
+function addressOf(word: Hex | undefined): Address | undefined {
+  if (word === undefined || !/^0x0{24}[0-9a-f]{40}$/.test(word)) return undefined;
+  return parseAddress(`0x${word.slice(26)}`);
+}

@@ -1,0 +1,107 @@
+/** How many coins there are, and how that changed. */
+import { el, type Content } from "../html/element.js";
+import { lineChart, type Point } from "../html/chart.js";
+import { signedTokenAmount, tokenAmount } from "../html/format.js";
+import { blockLink, facts, note, section, table } from "../html/parts.js";
+import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { Texts } from "../text/catalogue.js";
+import type { PageContext } from "./context.js";
+import { ask, indexedNote } from "./indexed.js";
+
+/** Places of the charts. */
+const POINTS = 40;
+
+/** "/supply". */
+export function supplyRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    {
+      path: "/supply",
+      hasParameter: false,
+      isCostly: true,
+      handle: (request) => supply(context, request),
+    },
+  ];
+}
+
+async function supply(context: PageContext, { t, signal }: PageRequest): Promise<Page> {
+  const { chain, consensus, indexer } = context;
+  const head = await chain.head({ signal });
+  const heights = placesUpTo(head.height);
+  const [totals, indexed, newest] = await Promise.all([
+    consensus.supplies(heights, { signal }).catch(() => heights.map(() => undefined)),
+    ask(indexer.supply(signal)),
+    chain.journal(head.hash, { signal }),
+  ]);
+  const points = heights.flatMap((x, index): Point[] => {
+    const value = totals[index];
+    return value === undefined ? [] : [{ x, value }];
+  });
+  const [first, last] = [points[0], points.at(-1)];
+  const journal = typeof newest === "object" ? newest : undefined;
+  const rows = indexed === "unavailable" ? [] : indexed.items;
+  const burned = rows.flatMap(({ height, burnedAtoken }): Point[] =>
+    burnedAtoken === undefined ? [] : [{ x: height, value: burnedAtoken }],
+  );
+  const minted = rows.flatMap(({ height, mintedAtoken }): Point[] =>
+    mintedAtoken === undefined ? [] : [{ x: height, value: mintedAtoken }],
+  );
+  return {
+    title: t("supply"),
+    content: [
+      facts([
+        [t("totalSupply"), last === undefined ? undefined : tokenAmount(last.value)],
+        [t("asOfBlock"), blockLink(head.height)],
+        [t("mintedInBlock"), journal === undefined ? undefined : tokenAmount(journal.mintedAtoken)],
+        [t("burnedInBlock"), journal === undefined ? undefined : tokenAmount(journal.burnedAtoken)],
+        [
+          t("changeSinceFirst"),
+          first === undefined || last === undefined
+            ? undefined
+            : signedTokenAmount(last.value - first.value),
+        ],
+      ]),
+      el("p", {}, t("supplyText")),
+      section(t("totalSupply"), chartWithTable(points, t("totalSupply"), t)),
+      section(
+        t("mintedAndBurned"),
+        indexedNote(indexed, t),
+        minted.length > 1 ? chartWithTable(minted, t("minted"), t) : undefined,
+        burned.length > 1 ? chartWithTable(burned, t("burned"), t) : undefined,
+      ),
+    ],
+  };
+}
+
+/** Even distances from the first block; that of the genesis is not asked of consensus. */
+function placesUpTo(headHeight: number): number[] {
+  const last = Math.max(1, headHeight);
+  const count = Math.min(POINTS, last);
+  return Array.from({ length: count }, (_, index) =>
+    count === 1 ? last : 1 + Math.round((index * (last - 1)) / (count - 1)),
+  );
+}
+
+function chartWithTable(points: readonly Point[], title: string, t: Texts): Content {
+  const chart = lineChart(points, {
+    title,
+    from: `${t("block")} ${points[0]?.x ?? 0}`,
+    to: `${t("block")} ${points.at(-1)?.x ?? 0}`,
+    format: tokenAmount,
+  });
+  if (chart === undefined) return note("info", t("noHistory"));
+  return [
+    chart,
+    el(
+      "details",
+      {},
+      el("summary", {}, t("sameAsTable")),
+      table({
+        caption: title,
+        columns: [t("block"), t("amount")],
+        numeric: [1],
+        empty: t("noHistory"),
+        rows: points.map(({ x, value }) => [blockLink(x), tokenAmount(value)]),
+      }),
+    ),
+  ];
+}

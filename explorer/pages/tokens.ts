@@ -1,0 +1,150 @@
+/** Tokens: those of the home's list, what contracts say of themselves, who holds them. */
+import { toChecksumAddress } from "../../chain/address.js";
+import { readAddress } from "../decode/identifiers.js";
+import { badRequest } from "../errors.js";
+import { type Content, el } from "../html/element.js";
+import { foreignName, unitsAmount } from "../html/format.js";
+import { addressLink, badge, code, facts, note, pager, section, table } from "../html/parts.js";
+import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { Texts } from "../text/catalogue.js";
+import { transfersContent } from "./address.js";
+import { listedToken, type PageContext, tokenLink } from "./context.js";
+import { ask, indexedNote } from "./indexed.js";
+
+/** "/tokens" and "/token/<contract>". */
+export function tokenRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    {
+      path: "/tokens",
+      hasParameter: false,
+      query: ["cursor"],
+      handle: (request) => tokens(context, request),
+    },
+    {
+      path: "/token",
+      hasParameter: true,
+      isCostly: true,
+      query: ["cursor"],
+      handle: (request) => token(context, request),
+    },
+  ];
+}
+
+async function tokens(context: PageContext, { t, query, signal }: PageRequest): Promise<Page> {
+  const found = await ask(context.indexer.tokens(query.get("cursor") ?? undefined, signal));
+  return {
+    title: t("tokens"),
+    content: [
+      section(
+        t("listedTokens"),
+        el("p", {}, t("listedTokensText")),
+        table({
+          caption: t("listedTokens"),
+          columns: [t("symbol"), t("contract"), t("decimals")],
+          numeric: [2],
+          empty: t("noListedTokens"),
+          rows: [...context.tokens.values()].map(({ contractAddress, symbol, decimals }) => [
+            el("a", { href: `/token/${contractAddress}` }, symbol),
+            addressLink(contractAddress, t),
+            decimals,
+          ]),
+        }),
+      ),
+      section(
+        t("allTokens"),
+        indexedNote(found, t),
+        found === "unavailable"
+          ? undefined
+          : table({
+              caption: t("allTokens"),
+              columns: [t("token"), t("name"), t("contract"), t("holders")],
+              numeric: [3],
+              empty: t("noTokens"),
+              rows: found.items.map(({ contract, name, symbol, holders }) => [
+                tokenLink(context, contract, t, symbol),
+                name === undefined ? "—" : el("bdi", {}, foreignName(name)),
+                addressLink(contract, t),
+                holders ?? "—",
+              ]),
+            }),
+      ),
+      found !== "unavailable" && found.next !== undefined
+        ? pager(t, { older: `/tokens?cursor=${encodeURIComponent(found.next)}` })
+        : undefined,
+    ],
+  };
+}
+
+async function token(context: PageContext, request: PageRequest): Promise<Page> {
+  const { parameter, query, t, signal } = request;
+  const contract = readAddress(parameter);
+  if (contract === undefined) throw badRequest("not an address");
+  const { chain, indexer } = context;
+  const contractCode = await chain.evm.getCode(contract, "latest", { signal });
+  if (contractCode === "0x") return notAToken(contract, t);
+  const cursor = query.get("cursor") ?? undefined;
+  const [claims, holders, transfers] = await Promise.all([
+    chain.tokenClaims(contract, { signal }),
+    ask(indexer.holders(contract, undefined, signal)),
+    ask(indexer.tokenTransfers(contract, cursor, signal)),
+  ]);
+  const listed = listedToken(context, contract);
+  const decimals = listed.decimals ?? claims.decimals;
+  const claimed = (text: string | undefined): Content =>
+    text === undefined ? undefined : el("bdi", {}, foreignName(text));
+  return {
+    title: t("token"),
+    content: [
+      listed.symbol === undefined
+        ? note("warning", t("claimsText"))
+        : note("info", t("isListed", { symbol: listed.symbol })),
+      facts([
+        [
+          t("contract"),
+          el("a", { href: `/address/${contract}` }, code(toChecksumAddress(contract))),
+        ],
+        [t("listedAs"), listed.symbol],
+        [t("claimedName"), claimed(claims.name)],
+        [t("claimedSymbol"), claimed(claims.symbol)],
+        [t("claimedDecimals"), claims.decimals],
+        [
+          t("claimedSupply"),
+          claims.totalSupplyUnits === undefined
+            ? undefined
+            : unitsAmount(claims.totalSupplyUnits, decimals),
+        ],
+      ]),
+      section(
+        t("holders"),
+        indexedNote(holders, t),
+        holders === "unavailable"
+          ? undefined
+          : table({
+              caption: t("holders"),
+              columns: [t("account"), t("amount")],
+              numeric: [1],
+              empty: t("noHolders"),
+              rows: holders.items.map(({ account, units }) => [
+                addressLink(account, t, false),
+                unitsAmount(units, decimals),
+              ]),
+            }),
+      ),
+      section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),
+      transfers !== "unavailable" && transfers.next !== undefined
+        ? pager(t, { older: `/token/${contract}?cursor=${encodeURIComponent(transfers.next)}` })
+        : undefined,
+    ],
+  };
+}
+
+function notAToken(contract: string, t: Texts): Page {
+  return {
+    status: 404,
+    title: t("notFoundTitle"),
+    content: [
+      el("p", {}, badge("neutral", t("noContract")), " ", code(contract)),
+      el("p", {}, el("a", { href: `/address/${contract}` }, t("account"))),
+    ],
+  };
+}

@@ -1,0 +1,343 @@
+/**
+ * A transaction with both of its sides on one page: what the EVM did, and what the Cosmos side tells.
+ */
+import type { BalanceChange } from "../../chain/balance-change.js";
+import { confirmationsOf, CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
+import { decodeCall } from "../decode/abi.js";
+import { readHash } from "../decode/identifiers.js";
+import { badRequest } from "../errors.js";
+import { type Content, el } from "../html/element.js";
+import { foreignText, tokenAmount } from "../html/format.js";
+import { addressLink, badge, blockLink, code, facts, note, section, time } from "../html/parts.js";
+import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
+import type { BlockSummary } from "../sources/chain-source.js";
+import type { CosmosTransaction } from "../sources/consensus-source.js";
+import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js";
+import type { Texts } from "../text/catalogue.js";
+import type { PageContext } from "./context.js";
+import {
+  changeTable,
+  decodedContent,
+  eventSection,
+  loggedTransfers,
+  logList,
+  rawData,
+  tokenTable,
+} from "./moves.js";
+import { verifyControl } from "./verify.js";
+
+/** "/tx/<hash>". */
+export function transactionRoutes(context: PageContext): readonly PageRoute[] {
+  return [
+    {
+      path: "/tx",
+      hasParameter: true,
+      isCostly: true,
+      handle: (request) => transaction(context, request),
+    },
+  ];
+}
+
+/** A mined transaction with all that is known of it. */
+export interface MinedTransaction {
+  readonly transaction: TransactionView;
+  readonly place: Place;
+  readonly receipt: ReceiptView;
+  readonly block: BlockSummary;
+  readonly headHeight: number;
+  readonly confirmations: number;
+  /** Undefined where the block's journal is too large to be shown. */
+  readonly changes: readonly BalanceChange[] | undefined;
+  /** How much of the fee ceased to be; undefined where the journal is too large. */
+  readonly burnedAtoken: bigint | undefined;
+  /** Why it failed; undefined for a successful one, and where the node does not know. */
+  readonly failure: string | undefined;
+}
+
+/** What a hash led to. */
+export type Lookup =
+  | { readonly kind: "mined"; readonly mined: MinedTransaction }
+  | { readonly kind: "cosmos"; readonly cosmos: CosmosTransaction; readonly headHeight: number }
+  | { readonly kind: "pending"; readonly transaction: TransactionView; readonly headHeight: number }
+  | { readonly kind: "block"; readonly height: number }
+  | {
+      readonly kind: "unknown";
+      readonly headHeight: number;
+      /** What the pool did with it, when it knows. */
+      readonly fate: "unknown" | "replaced" | "dropped";
+      readonly by: Hash32 | undefined;
+    };
+
+/** Finds a transaction by either of its hashes. */
+export async function lookUp(
+  context: PageContext,
+  hash: Hash32,
+  signal: AbortSignal,
+): Promise<Lookup> {
+  const { chain, consensus } = context;
+  const head = await chain.head({ signal });
+  const found = await chain.transaction(hash, { signal });
+  if (found?.place !== undefined) {
+    return mined(
+      context,
+      { transaction: found, place: found.place, headHeight: head.height },
+      signal,
+    );
+  }
+  const headHeight = head.height;
+  if (found !== undefined) return { kind: "pending", transaction: found, headHeight };
+  const cosmos = await consensus.transaction(hash, { signal }).catch(() => undefined);
+  if (cosmos !== undefined) {
+    const [around] = await chain.transactionsAt([cosmos], { signal });
+    const isSame = around !== undefined && (await chain.cosmosHash(around, { signal })) === hash;
+    if (!isSame) return { kind: "cosmos", cosmos, headHeight };
+    const { height, index } = cosmos;
+    return mined(context, { transaction: around, place: { height, index }, headHeight }, signal);
+  }
+  const block = await chain.headerByHash(hash, { signal });
+  if (block !== undefined) return { kind: "block", height: block.height };
+  const fate = await chain.evm.transactionStatus(hash, { signal });
+  const isTold = fate.status === "replaced" || fate.status === "dropped";
+  const by = fate.status === "replaced" ? fate.by : undefined;
+  return { kind: "unknown", headHeight, fate: isTold ? fate.status : "unknown", by };
+}
+
+async function mined(
+  { chain }: PageContext,
+  known: Pick<MinedTransaction, "transaction" | "place" | "headHeight">,
+  signal: AbortSignal,
+): Promise<Lookup> {
+  const { transaction: found, place, headHeight } = known;
+  const [[receipt], [block]] = await Promise.all([
+    chain.receipts([found.hash], { signal }),
+    chain.blocks([place.height], { signal }),
+  ]);
+  if (receipt === undefined || block === undefined) return pendingAfterAll(known);
+  const [journal, failure] = await Promise.all([
+    chain.journal(block.hash, { signal }),
+    receipt.isSuccess ? undefined : chain.failure(found.hash, { signal }),
+  ]);
+  const whole = typeof journal === "object" ? journal : undefined;
+  const feeAtoken = receipt.gasUsed * receipt.gasPriceAtoken;
+  const receiptHeight = place.height;
+  return {
+    kind: "mined",
+    mined: {
+      ...known,
+      receipt,
+      block,
+      confirmations: confirmationsOf({
+        headHeight: Math.max(headHeight, receiptHeight),
+        receiptHeight,
+      }),
+      changes: whole?.transactions[place.index]?.changes,
+      burnedAtoken: whole === undefined ? undefined : burnedShare(whole, feeAtoken),
+      failure,
+    },
+  };
+}
+
+/** Mined between two questions, and not yet readable: shown as it was. */
+function pendingAfterAll({
+  transaction: found,
+  headHeight,
+}: Pick<MinedTransaction, "transaction" | "headHeight">): Lookup {
+  return { kind: "pending", transaction: found, headHeight };
+}
+
+/** The block burns a part of all its fees; this is that part of one fee, rounded down. */
+function burnedShare({ blockChanges }: JournaledBlock, feeAtoken: bigint): bigint {
+  const sumOf = (reason: string) =>
+    blockChanges
+      .filter((change) => change.reason === reason && change.effective)
+      .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  const burned = sumOf("FEE_BURN");
+  const fees = burned + sumOf("TREASURY");
+  return fees === 0n ? 0n : (feeAtoken * burned) / fees;
+}
+
+async function transaction(context: PageContext, request: PageRequest): Promise<PageAnswer> {
+  const { parameter, t, signal } = request;
+  const hash = readHash(parameter);
+  if (hash === undefined) throw badRequest("not a transaction hash");
+  const found = await lookUp(context, hash, signal);
+  switch (found.kind) {
+    case "mined":
+      return minedPage(context, found.mined, request);
+    case "cosmos":
+      return cosmosPage(found.cosmos, hash, t);
+    case "pending":
+      return pendingPage(found, t);
+    case "block":
+      return { location: `/block/${found.height}` };
+    default:
+      return missingTransaction(found, hash, t);
+  }
+}
+
+/** The page of a hash that no block has. */
+export function missingTransaction(
+  found: Extract<Lookup, { kind: "unknown" }>,
+  hash: Hash32,
+  t: Texts,
+): Page {
+  const { headHeight, fate, by } = found;
+  return {
+    status: 404,
+    title: t("unknownTransaction"),
+    content: [
+      el("p", {}, code(hash)),
+      note("warning", t("notInBlocks", { height: headHeight, pending: t("no") })),
+      by === undefined
+        ? undefined
+        : el("p", {}, t("replacedBy"), " ", el("a", { href: `/tx/${by}` }, code(by))),
+      fate === "dropped" ? el("p", {}, t("droppedText")) : undefined,
+      el("p", {}, t("unknownAdvice")),
+    ],
+    scripts: ["live"],
+  };
+}
+
+function pendingPage(found: Extract<Lookup, { kind: "pending" }>, t: Texts): Page {
+  const { transaction: waiting, headHeight } = found;
+  return {
+    title: t("transaction"),
+    content: el(
+      "div",
+      { id: "live", "data-live": "" },
+      note("info", t("notInBlocks", { height: headHeight, pending: t("yes") })),
+      facts([[t("evmHash"), code(waiting.hash)], ...sentFacts(waiting, t)]),
+    ),
+    scripts: ["live"],
+  };
+}
+
+function sentFacts(sent: TransactionView, t: Texts): readonly (readonly [string, Content])[] {
+  return [
+    [t("from"), addressLink(sent.from, t, false)],
+    [t("to"), sent.to === undefined ? t("newContract") : addressLink(sent.to, t, false)],
+    [t("value"), tokenAmount(sent.valueAtoken)],
+    [t("nonce"), sent.nonce.toString()],
+    [t("gasLimit"), sent.gasLimit.toString()],
+  ];
+}
+
+async function minedPage(
+  context: PageContext,
+  found: MinedTransaction,
+  { t, signal }: PageRequest,
+): Promise<Page> {
+  const { chain, consensus } = context;
+  const { transaction: sent, receipt, confirmations } = found;
+  const cosmosHash = await chain.cosmosHash(sent, { signal });
+  const cosmos =
+    cosmosHash === undefined
+      ? undefined
+      : await consensus.transaction(cosmosHash, { signal }).catch(() => undefined);
+  const isFinal = confirmations >= CREDIT_CONFIRMATIONS;
+  const call = sent.to === undefined ? undefined : decodeCall(sent.input);
+  return {
+    title: t("transaction"),
+    isFinal: isFinal && cosmos !== undefined && found.changes !== undefined,
+    scripts: isFinal ? ["verify"] : ["live", "verify"],
+    content: [
+      el(
+        "div",
+        isFinal ? {} : { id: "live", "data-live": "" },
+        outcomeNote(found, t),
+        facts([
+          [t("status"), statusBadge(receipt, t)],
+          [t("confirmations"), confirmationText(confirmations, t)],
+          [t("block"), [blockLink(found.place.height), ` · ${t("position")} ${found.place.index}`]],
+          [t("time"), time(found.block.timestampSeconds)],
+          [t("evmHash"), code(sent.hash)],
+          [t("cosmosHash"), cosmosHash === undefined ? undefined : code(upperHash(cosmosHash))],
+          ...sentFacts(sent, t),
+          [
+            t("createdContract"),
+            receipt.contractAddress === undefined
+              ? undefined
+              : addressLink(receipt.contractAddress, t, false),
+          ],
+          ...feeFacts(found, t),
+        ]),
+      ),
+      section(t("nativeMoves"), movesContent(found.changes, t)),
+      section(t("tokenMoves"), tokenTable(context, loggedTransfers(receipt.logs), t)),
+      sent.input === "0x"
+        ? undefined
+        : section(
+            t("calldata"),
+            call === undefined ? undefined : decodedContent(call, t),
+            el("details", {}, el("summary", {}, t("rawData")), rawData(sent.input, t)),
+          ),
+      section(`${t("logs")} (${receipt.logs.length})`, logList(receipt.logs, t)),
+      cosmos === undefined ? note("info", t("noCosmosView")) : eventSection(cosmos.events, t),
+      section(
+        t("proofs"),
+        el("p", {}, el("a", { href: `/proof/tx/${sent.hash}` }, t("downloadProof"))),
+        el("p", {}, el("a", { href: `/deposit?tx=${sent.hash}` }, t("linkToSend"))),
+        verifyControl({ kind: "transaction", url: `/proof/tx/${sent.hash}` }, t),
+      ),
+    ],
+  };
+}
+
+function feeFacts(
+  { transaction: sent, receipt, burnedAtoken }: MinedTransaction,
+  t: Texts,
+): readonly (readonly [string, Content])[] {
+  const feeAtoken = receipt.gasUsed * receipt.gasPriceAtoken;
+  return [
+    [t("gasUsed"), `${receipt.gasUsed} / ${sent.gasLimit}`],
+    [t("gasPrice"), `${receipt.gasPriceAtoken} atoken`],
+    [t("fee"), tokenAmount(feeAtoken)],
+    [t("feeBurned"), burnedAtoken === undefined ? undefined : tokenAmount(burnedAtoken)],
+  ];
+}
+
+function statusBadge({ isSuccess }: ReceiptView, t: Texts): Content {
+  return badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"));
+}
+
+/** Confirmations against what exchanges wait for; a block that is there is final at once. */
+export function confirmationText(confirmations: number, t: Texts): string {
+  const shown = Math.min(confirmations, CREDIT_CONFIRMATIONS);
+  return `${shown}/${CREDIT_CONFIRMATIONS} · ${t("final")}`;
+}
+
+/** Why a transaction failed, where it did. */
+export function outcomeNote({ receipt, failure }: MinedTransaction, t: Texts): Content {
+  if (receipt.isSuccess) return undefined;
+  if (failure === undefined) return note("warning", t("failedUnknown"));
+  return note("warning", t("failedBecause"), " ", el("bdi", {}, foreignText(failure)));
+}
+
+/** A transaction's moves of native coins. */
+export function movesContent(changes: readonly BalanceChange[] | undefined, t: Texts): Content {
+  return changes === undefined ? note("warning", t("journalTooLarge")) : changeTable(changes, t);
+}
+
+/** Hash as the Cosmos side writes it. */
+export function upperHash(hash: Hash32): string {
+  return hash.slice(2).toUpperCase();
+}
+
+function cosmosPage(cosmos: CosmosTransaction, hash: Hash32, t: Texts): Page {
+  const isSuccess = cosmos.code === 0n;
+  return {
+    title: t("transaction"),
+    content: [
+      facts([
+        [t("status"), badge(isSuccess ? "good" : "bad", isSuccess ? t("success") : t("failed"))],
+        [t("block"), blockLink(cosmos.height)],
+        [t("cosmosHash"), code(upperHash(hash))],
+        [t("gasUsed"), cosmos.gasUsed.toString()],
+        [t("message"), cosmos.log === "" ? undefined : el("bdi", {}, foreignText(cosmos.log))],
+      ]),
+      eventSection(cosmos.events, t),
+    ],
+  };
+}

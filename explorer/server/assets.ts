@@ -1,0 +1,60 @@
+/**
+ * The style sheet, the icon and the scripts: read once, named by their content, so that they are kept
+ * for ever.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { extname } from "node:path";
+import { etagOf, type FinishedAnswer } from "./page-cache.js";
+
+/** Types of the files that there are. */
+const TYPES: Readonly<Record<string, string>> = {
+  ".css": "text/css; charset=utf-8",
+  ".mjs": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** The files as they are served. */
+export interface Assets {
+  /** "/assets/<version>/style.css" for "style.css". */
+  path(name: string): string;
+  /** The answer to a path below "/assets"; undefined for none. */
+  answer(path: string): FinishedAnswer | undefined;
+}
+
+/** Time that browsers may keep what never changes under its name. */
+const FOR_EVER = "public, max-age=31536000, immutable";
+
+/**
+ * Reads all files of the folder. The version in the path is a hash over all of them: scripts
+ * import each other by relative paths, so they change their names together.
+ */
+export function loadAssets(folder: URL): Assets {
+  const files = new Map<string, Buffer>();
+  const read = (below: string) => {
+    for (const entry of readdirSync(new URL(below, folder), { withFileTypes: true })) {
+      const name = `${below}${entry.name}`;
+      if (entry.isDirectory()) read(`${name}/`);
+      else if (extname(name) in TYPES) files.set(name, readFileSync(new URL(name, folder)));
+    }
+  };
+  read("");
+  const hash = createHash("sha256");
+  const names = [...files.keys()].toSorted();
+  for (const name of names) hash.update(`${name}\0`).update(files.get(name) ?? "");
+  const version = hash.digest("base64url").slice(0, 16);
+  return {
+    path: (name) => `/assets/${version}/${name}`,
+    answer(path) {
+      const [, , given = "", ...rest] = path.split("/");
+      const name = rest.join("/");
+      const body = files.get(name);
+      const type = TYPES[extname(name)];
+      if (body === undefined || type === undefined) return undefined;
+      // A page of an older version may still ask: it gets the file that there is, for now.
+      const isOwn = given === version;
+      const headers = { "content-type": type, "cache-control": isOwn ? FOR_EVER : "no-cache" };
+      return { status: 200, headers, body, etag: etagOf(body), isFinal: isOwn };
+    },
+  };
+}

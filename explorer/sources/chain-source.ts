@@ -1,0 +1,181 @@
+/**
+ * What pages ask of the node's JSON-RPC, in single items and bounded batches: never a whole block with
+ * all its content.
+ */
+import type { Address } from "../../chain/address.js";
+import { sdkTransactionHash } from "../../chain/consensus/sdk-transaction.js";
+import { revertReason } from "../../chain/evm/revert-reason.js";
+import { type Hash32, type Hex, hexToBytes, parseHexBytes, toQuantity } from "../../chain/hex.js";
+import { decodeTransaction } from "../../chain/transaction.js";
+import { readHex, readOptional, readSafeQuantity } from "../../rpc-client/answer-fields.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { JournaledBlock } from "../../rpc-client/journal-codec.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../../rpc-client/json-rpc.js";
+import { decodeText } from "../decode/abi.js";
+import {
+  type HeaderView,
+  parseHeader,
+  parseReceipt,
+  parseTransaction,
+  type Place,
+  type ReceiptView,
+  type TransactionView,
+} from "./evm-json.js";
+
+/** A header with the number of its transactions. */
+export interface BlockSummary extends HeaderView {
+  readonly transactionCount: number;
+}
+
+/** What a token contract says of itself: hostile until shown otherwise. */
+export interface TokenClaims {
+  readonly name: string | undefined;
+  readonly symbol: string | undefined;
+  readonly decimals: number | undefined;
+  readonly totalSupplyUnits: bigint | undefined;
+}
+
+/** Gas of one question to a contract, as for balances. */
+const CLAIM_GAS = 100_000n;
+
+/** Selectors of `name()`, `symbol()`, `decimals()`, `totalSupply()`. */
+const CLAIMS = ["0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"] as const;
+
+/** Reads of one node; unknown things are undefined. Throws NodeFault and RpcError. */
+export class ChainSource {
+  constructor(
+    private readonly rpc: JsonRpcClient,
+    /** The typed calls that the rest of the kit makes, too. */
+    readonly evm: EvmClient,
+  ) {}
+
+  /** The newest block. */
+  async head(options: RpcOptions): Promise<HeaderView> {
+    return parseHeader(await this.rpc.request("eth_getHeaderByNumber", ["latest"], options));
+  }
+
+  /** Headers with their numbers of transactions, in the order of the heights; unknown ones left out. */
+  async blocks(heights: readonly number[], options: RpcOptions): Promise<BlockSummary[]> {
+    const outcomes = await this.rpc.batch(
+      heights.flatMap((height) => [
+        { method: "eth_getHeaderByNumber", params: [toQuantity(height)] },
+        { method: "eth_getBlockTransactionCountByNumber", params: [toQuantity(height)] },
+      ]),
+      options,
+    );
+    return heights.flatMap((_height, index) => {
+      const header = readOptional(resultOf(outcomes[2 * index]), "header", parseHeader);
+      const count = readOptional(resultOf(outcomes[2 * index + 1]), "count", readSafeQuantity);
+      return header === undefined ? [] : [{ ...header, transactionCount: count ?? 0 }];
+    });
+  }
+
+  /** A block by its EVM hash. */
+  async headerByHash(hash: Hash32, options: RpcOptions): Promise<HeaderView | undefined> {
+    const answer = await this.rpc.request("eth_getHeaderByHash", [hash], options);
+    return readOptional(answer, "header", parseHeader);
+  }
+
+  /** Transactions at places of one block, as far as they are there. */
+  async transactionsAt(places: readonly Place[], options: RpcOptions): Promise<TransactionView[]> {
+    const calls = places.map(({ height, index }) => ({
+      method: "eth_getTransactionByBlockNumberAndIndex",
+      params: [toQuantity(height), toQuantity(index)],
+    }));
+    const outcomes = await this.rpc.batch(calls, options);
+    return outcomes.flatMap((outcome) => {
+      const found = readOptional(resultOf(outcome), "transaction", parseTransaction);
+      return found === undefined ? [] : [found];
+    });
+  }
+
+  /** A transaction, mined or in the pool. */
+  async transaction(hash: Hash32, options: RpcOptions): Promise<TransactionView | undefined> {
+    const answer = await this.rpc.request("eth_getTransactionByHash", [hash], options);
+    return readOptional(answer, "transaction", parseTransaction);
+  }
+
+  /** Receipts in the order of the hashes. */
+  async receipts(
+    hashes: readonly Hash32[],
+    options: RpcOptions,
+  ): Promise<(ReceiptView | undefined)[]> {
+    const calls = hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
+    const outcomes = await this.rpc.batch(calls, options);
+    return outcomes.map((outcome) => readOptional(resultOf(outcome), "receipt", parseReceipt));
+  }
+
+  /** SHA-256 of the SDK transaction around an EVM one: its name on the Cosmos side. */
+  async cosmosHash(
+    { hash, from }: Pick<TransactionView, "hash" | "from">,
+    options: RpcOptions,
+  ): Promise<Hash32 | undefined> {
+    const answer = await this.rpc.request("eth_getRawTransactionByHash", [hash], options);
+    const raw = readOptional(answer, "raw transaction", readHex);
+    if (raw === undefined || raw === "0x") return undefined;
+    return sdkTransactionHash(decodeTransaction(hexToBytes(raw)), from);
+  }
+
+  /**
+   * Every native coin that a block moved; "too large" where the answer would be longer than pages
+   * are made of.
+   */
+  async journal(
+    hash: Hash32,
+    options: RpcOptions,
+  ): Promise<JournaledBlock | undefined | "too large"> {
+    try {
+      return await this.evm.blockJournal(hash, options);
+    } catch (error) {
+      if (error instanceof NodeFault && error.code === "ANSWER_TOO_LARGE") return "too large";
+      throw error;
+    }
+  }
+
+  /** Why a mined transaction failed, in words of the EVM or of the contract; undefined if unknown. */
+  async failure(hash: Hash32, options: RpcOptions): Promise<string | undefined> {
+    const tracer = { tracer: "callTracer", tracerConfig: { onlyTopCall: true, withLog: false } };
+    try {
+      const trace = await this.evm.traceObject(hash, { ...tracer, tracer: "callTracer" }, options);
+      const output =
+        typeof trace["output"] === "string" ? parseHexBytes(trace["output"]) : undefined;
+      const reason = output === undefined ? undefined : revertReason(output);
+      const error = typeof trace["error"] === "string" ? trace["error"] : undefined;
+      if (reason === undefined) return error;
+      return error === undefined ? reason : `${error}: ${reason}`;
+    } catch (error) {
+      // A node may not trace, or not so far back: the page says that the reason is not known.
+      if (error instanceof RpcError) return undefined;
+      throw error;
+    }
+  }
+
+  /** What a contract says of itself as a token. */
+  async tokenClaims(contract: Address, options: RpcOptions): Promise<TokenClaims> {
+    const calls = CLAIMS.map((data) => ({
+      method: "eth_call",
+      params: [{ to: contract, gas: toQuantity(CLAIM_GAS), data }, "latest"],
+    }));
+    const answers = (await this.rpc.batch(calls, options)).map((outcome): Hex | undefined =>
+      outcome.ok ? readHex(outcome.result, "returned bytes") : undefined,
+    );
+    const [name, symbol, decimals, totalSupply] = answers;
+    const places = wordOf(decimals);
+    return {
+      name: name === undefined ? undefined : decodeText(name),
+      symbol: symbol === undefined ? undefined : decodeText(symbol),
+      decimals: places !== undefined && places < 256n ? Number(places) : undefined,
+      totalSupplyUnits: wordOf(totalSupply),
+    };
+  }
+
+  /** Any calls that are passed on as the node answers them. */
+  async raw(method: string, params: readonly unknown[], options: RpcOptions): Promise<unknown> {
+    return this.rpc.request(method, params, options);
+  }
+}
+
+function wordOf(answer: Hex | undefined): bigint | undefined {
+  return answer?.length === 66 ? BigInt(answer) : undefined;
+}

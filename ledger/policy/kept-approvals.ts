@@ -1,0 +1,94 @@
+/**
+ * What persons said under a former policy counts under the present one where that asks for the same:
+ * as many persons, and no signatures. They looked at the same request, whose terms never change. A
+ * signature names its policy, so signed approvals are asked for again.
+ */
+import { bytesToHex } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { storedAddress, storedAtoken } from "../stored-values.js";
+import type { WithdrawalId } from "../withdrawals/withdrawal-id.js";
+import { approvalDigest } from "./approval-digest.js";
+import {
+  type ApprovalRule,
+  approvalsFor,
+  type HashedPolicy,
+  type JudgedRequest,
+  type Policy,
+} from "./policy.js";
+
+/** Approvals that a policy asks for, by the amount and by what screening said. */
+export function approvalsAsked(
+  policy: Policy,
+  request: Pick<JudgedRequest, "asset" | "amountUnits"> & { readonly verdict: string | null },
+): Pick<ApprovalRule, "needed" | "signed"> {
+  const { needed, signed } = approvalsFor(policy, request);
+  const { screening } = policy;
+  const isReview = screening !== undefined && request.verdict === "review";
+  return { needed: isReview ? Math.max(needed, screening.reviewApprovals) : needed, signed };
+}
+
+interface Row {
+  readonly id: string;
+  readonly customer_id: string;
+  readonly asset: string;
+  readonly destination: string;
+  readonly units: string;
+  readonly needed: number;
+  readonly verdict: string | null;
+  readonly chain_id: string;
+  readonly key_id: string;
+  readonly reason: string;
+}
+
+/**
+ * Writes approvals of these withdrawals, all locked by the caller, down under a policy that came later
+ * and asks for the same. A repeat changes nothing.
+ */
+export async function keepApprovals(
+  tx: Sql,
+  { policy, hash, text }: HashedPolicy,
+  ids: readonly WithdrawalId[],
+): Promise<void> {
+  const rows = await tx.query<Row>(
+    `SELECT w.id, w.customer_id, w.asset, w.destination, w.amount_units::text AS units,
+            w.approvals_needed AS needed, v.verdict, m.value AS chain_id, a.key_id, a.reason
+       FROM withdrawal w
+       JOIN withdrawal_approval a ON a.withdrawal_id = w.id AND a.policy_hash = w.approval_policy
+        AND a.decision = 'approve'
+       JOIN meta m ON m.key = 'chain_id'
+       LEFT JOIN screening_verdict v ON v.withdrawal_id = w.id
+      WHERE w.id = ANY ($1::text[]) AND w.approval_policy <> $2 AND NOT w.approvals_signed
+        AND w.approvals_needed > 0 ORDER BY a.id`,
+    [ids, hash],
+  );
+  const kept = rows.flatMap((row) => {
+    const { id, customer_id: customerId, asset } = row;
+    const amountUnits = storedAtoken(row.units);
+    const asked = approvalsAsked(policy, { asset, amountUnits, verdict: row.verdict });
+    if (asked.signed || asked.needed !== row.needed) return [];
+    const destination = storedAddress(row.destination);
+    const chainId = storedAtoken(row.chain_id);
+    const terms = { chainId, withdrawalId: id, customerId, asset, destination, amountUnits };
+    const digest = approvalDigest(terms, { policyHash: hash, decision: "approve" });
+    return [{ ...row, digest: bytesToHex(digest).slice(2) }];
+  });
+  if (kept.length === 0) return;
+  await tx.query(
+    `WITH version AS (
+       INSERT INTO policy_version (hash, body) VALUES ($1, $6) ON CONFLICT (hash) DO NOTHING)
+     INSERT INTO withdrawal_approval (withdrawal_id, key_id, decision, reason, policy_hash, digest)
+     SELECT id, key_id, 'approve', reason, $1, digest
+       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[])
+            WITH ORDINALITY AS kept (id, key_id, reason, digest, place)
+      ORDER BY place
+     ON CONFLICT DO NOTHING`,
+    [
+      hash,
+      kept.map(({ id }) => id),
+      kept.map(({ key_id }) => key_id),
+      kept.map(({ reason }) => reason),
+      kept.map(({ digest }) => digest),
+      text,
+    ],
+  );
+}

@@ -1,0 +1,256 @@
+/**
+ * One Cosmos transaction over the state: ante rules, fee, sequence, then its messages one after
+ * the other. When one fails all of them are undone; fee and sequence stay. Synchronous.
+ */
+import type { Address } from "../../../chain/address.js";
+import type { BalanceChange, BalanceReason } from "../../../chain/balance-change.js";
+import { accountText, event, moneyEvents, withLast } from "../../../chain/consensus/abci-event.js";
+import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
+import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
+import {
+  anteGas,
+  balanceFault,
+  coinsText,
+  outOfGas,
+  sequenceFault,
+  staticCosmosFault,
+  timeoutFault,
+} from "../../../chain/cosmos/ante.js";
+import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos/cosmos-result.js";
+import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
+import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import { BASE_DENOM } from "../../../chain/units.js";
+import { type MessageContext, MessageFailure } from "../../modules/message-context.js";
+import { handlerOf, routingFault } from "../../modules/message-router.js";
+import type { JournaledState } from "../../state/journaled-state.js";
+import { EMPTY_ACCOUNT } from "../../store/account-record.js";
+
+/** Compute units of a unit of gas: a block's second is shared by its gas (D21). */
+const GAS_NS = 1.5;
+
+/** Addresses of modules: they take coins by their own rules only. */
+const SYSTEM_ADDRESS = /^0x0{37}8[0-9a-f]{2}$/;
+
+/** What execution needs from the block around the transaction. */
+export interface CosmosEnvironment {
+  readonly state: JournaledState;
+  readonly height: number;
+  /** Unix milliseconds of the block's time. */
+  readonly timeMs: number;
+  readonly maxTransactionGas: bigint;
+  readonly feeCollector: Address;
+  /** Where coins of the validators lie: no message pays there. */
+  readonly validatorsPool: Address;
+  /** Nobody signed it, and its gas limit does not count: gas is what is asked for. */
+  readonly isSimulated?: boolean;
+}
+
+/** Outcome of one transaction. */
+export type CosmosOutcome =
+  | {
+      readonly included: true;
+      readonly result: CosmosResult;
+      readonly changes: readonly BalanceChange[];
+      readonly feeAtoken: bigint;
+      /** Compute units (D21). */
+      readonly computeNs: number;
+    }
+  | { readonly included: false; readonly fault: SdkFault };
+
+/** Executes a transaction whose signature counts. The state is changed only if it is included. */
+export function executeCosmosTransaction(
+  transaction: CosmosBlockTransaction,
+  environment: CosmosEnvironment,
+): CosmosOutcome {
+  const { tx, from } = transaction;
+  const { state } = environment;
+  const fault = anteFault(transaction, environment);
+  if (fault !== undefined) return { included: false, fault };
+  const fees = payFee(transaction, environment);
+  const run = new MessageRun(transaction, environment);
+  state.checkpoint();
+  const failed = run.all();
+  if (failed === undefined) state.commit();
+  else state.revert();
+  const events = [...anteEvents(transaction, fees), ...(failed === undefined ? run.events : [])];
+  const gasUsed = run.gasUsed;
+  const result: CosmosResult = {
+    code: failed?.code ?? 0,
+    codespace: failed?.codespace ?? "",
+    log: failed?.log ?? "",
+    data: failed === undefined ? run.data() : new Uint8Array(0),
+    gasUsed,
+    events,
+  };
+  const moves = run.changes.map((change) => {
+    return failed === undefined ? change : { ...change, effective: false, error: failed.log };
+  });
+  const baseNs = TRANSACTION_NS + DATA_BYTE_NS * tx.raw.length;
+  return {
+    included: true,
+    result,
+    changes: [...fees, ...moves],
+    feeAtoken: from === environment.feeCollector ? 0n : tx.feeAtoken,
+    computeNs: baseNs + Math.ceil(Number(gasUsed) * GAS_NS),
+  };
+}
+
+/** The rule that keeps the transaction out of the block as it stands. */
+function anteFault(
+  { tx, from }: CosmosBlockTransaction,
+  environment: CosmosEnvironment,
+): SdkFault | undefined {
+  const { state, height, isSimulated = false } = environment;
+  const account = state.accountNow(from) ?? EMPTY_ACCOUNT;
+  const own = isSimulated ? undefined : staticCosmosFault(tx, environment);
+  if (own !== undefined) return own;
+  const routed = routingFault(tx.messages);
+  if (routed !== undefined) return routed;
+  if (account.codeHash !== EMPTY_CODE_HASH) {
+    return sdkFault(SDK_CODE.unauthorized, `the sender ${accountText(from)} is a contract`);
+  }
+  return (
+    timeoutFault(tx, height) ??
+    sequenceFault(account.nonce, tx.nonce) ??
+    balanceFault(account.balanceAtoken, tx.feeAtoken)
+  );
+}
+
+/** Takes the fee and counts the sequence: what stays whatever the messages do. */
+function payFee(
+  { tx, from }: CosmosBlockTransaction,
+  { state, feeCollector }: CosmosEnvironment,
+): BalanceChange[] {
+  const account = state.accountNow(from) ?? EMPTY_ACCOUNT;
+  const { feeAtoken } = tx;
+  state.putAccount(from, {
+    ...account,
+    nonce: account.nonce + 1n,
+    balanceAtoken: account.balanceAtoken - feeAtoken,
+  });
+  if (feeAtoken === 0n) return [];
+  state.moveBalance(feeCollector, feeAtoken);
+  return [changeOf("FEE", from, feeCollector, feeAtoken)];
+}
+
+function changeOf(
+  reason: BalanceReason,
+  from: Address,
+  to: Address,
+  amountAtoken: bigint,
+): BalanceChange {
+  return { reason, from, to, amountAtoken, effective: true, tracePath: undefined };
+}
+
+/** Events of x/auth, in the SDK's order. */
+function anteEvents(
+  { tx, from }: CosmosBlockTransaction,
+  fees: readonly BalanceChange[],
+): AbciEvent[] {
+  const payer = accountText(from);
+  return [
+    ...fees.flatMap(moneyEvents),
+    event("tx", { fee: coinsText(tx.fee), fee_payer: payer }),
+    event("tx", { acc_seq: `${payer}/${tx.nonce}` }),
+    event("tx", { signature: Buffer.from(tx.signature).toString("base64") }),
+  ];
+}
+
+/** The messages of one transaction. */
+class MessageRun {
+  readonly changes: BalanceChange[] = [];
+  readonly events: AbciEvent[] = [];
+  private readonly responses: { readonly typeUrl: string; readonly bytes: Uint8Array }[] = [];
+  private used: bigint;
+
+  constructor(
+    private readonly transaction: CosmosBlockTransaction,
+    private readonly environment: CosmosEnvironment,
+  ) {
+    this.used = anteGas(transaction.tx);
+  }
+
+  /** At most the gas limit: what is beyond it was never used. */
+  get gasUsed(): bigint {
+    const { gasLimit } = this.transaction.tx;
+    if (this.environment.isSimulated === true) return this.used;
+    return this.used < gasLimit ? this.used : gasLimit;
+  }
+
+  /** Runs all of them, or as many as succeed. @returns why one failed */
+  all(): SdkFault | undefined {
+    for (const index of this.transaction.tx.messages.keys()) {
+      try {
+        this.one(index);
+      } catch (error) {
+        if (!(error instanceof MessageFailure)) throw error;
+        const { code, codespace, log } = error.fault;
+        const text = `failed to execute message; message index: ${index}: ${log}`;
+        return { code, codespace, log: text };
+      }
+    }
+    return undefined;
+  }
+
+  /** `cosmos.base.abci.v1beta1.TxMsgData`. */
+  data(): Uint8Array {
+    const writer = new ProtoWriter();
+    for (const { typeUrl, bytes } of this.responses) {
+      writer.message(2, new ProtoWriter().bytes(1, `${typeUrl}Response`).bytes(2, bytes));
+    }
+    return writer.finish();
+  }
+
+  private one(index: number): void {
+    const { tx, from } = this.transaction;
+    const message = tx.messages[index];
+    const handler = message === undefined ? undefined : handlerOf(message);
+    if (message === undefined || handler === undefined) {
+      throw new RangeError("a message without a handler");
+    }
+    const { module } = handler;
+    const emitted = [
+      event("message", { action: message.typeUrl, sender: accountText(from), module }),
+    ];
+    const bytes = handler.run(message.message, this.context(emitted));
+    this.responses.push({ typeUrl: message.typeUrl, bytes });
+    this.events.push(...emitted.map((one) => withLast(one, "msg_index", index.toString())));
+  }
+
+  private context(emitted: AbciEvent[]): MessageContext {
+    const { state, height, timeMs, feeCollector, validatorsPool } = this.environment;
+    return {
+      state,
+      height,
+      timeMs,
+      signer: this.transaction.from,
+      isBlocked: (address) =>
+        address === feeCollector || address === validatorsPool || SYSTEM_ADDRESS.test(address),
+      useGas: (gas, location) => this.useGas(gas, location),
+      emit: (type, attributes) => void emitted.push(event(type, attributes)),
+      moveCoins: (reason, from, to, amountAtoken) => {
+        const change = changeOf(reason, from, to, amountAtoken);
+        const had = state.accountNow(from)?.balanceAtoken ?? 0n;
+        // Recorded first: a move that fails is shown with its transaction.
+        this.changes.push(change);
+        if (!state.moveBalance(from, -amountAtoken)) {
+          throw new MessageFailure(
+            balanceFault(had, amountAtoken) ??
+              sdkFault(SDK_CODE.insufficientFunds, `${amountAtoken}${BASE_DENOM}`),
+          );
+        }
+        state.moveBalance(to, amountAtoken);
+        emitted.push(...moneyEvents(change));
+      },
+    };
+  }
+
+  private useGas(gas: bigint, location: string): void {
+    this.used += gas;
+    const { gasLimit } = this.transaction.tx;
+    const { isSimulated = false, maxTransactionGas } = this.environment;
+    const most = isSimulated ? maxTransactionGas : gasLimit;
+    if (this.used > most) throw new MessageFailure(outOfGas(location, most, this.used));
+  }
+}

@@ -1,0 +1,32 @@
+/** What an engine executes: a message from outside, in the block that its code sees. */
+import type { Address } from "../../chain/address.js";
+import type { Hash32 } from "../../chain/hex.js";
+import type { AccessListEntry } from "../../chain/transaction.js";
+
+/** What contract code can see of the block it runs in. */
+export interface BlockContext {
+  readonly height: number;
+  readonly timestampSeconds: number;
+  readonly coinbase: Address;
+  readonly gasLimit: bigint;
+  /** PREVRANDAO: the parent's hash. */
+  readonly mixHash: Hash32;
+  /** What BASEFEE shows, where a client asks for another than 0 (D7). */
+  readonly baseFeeAtoken?: bigint;
+  /** What BLOBBASEFEE shows, where a client asks for another than 1. */
+  readonly blobBaseFeeAtoken?: bigint;
+  /** Hash of one of the last 256 blocks. */
+  blockHash(height: number): Promise<Hash32> | Hash32;
+}
+
+/** A message from outside: a transaction's, or a call's. */
+export interface EvmMessage {
+  readonly from: Address;
+  readonly to: Address | undefined;
+  readonly valueAtoken: bigint;
+  readonly data: Uint8Array;
+  /** Gas left after the intrinsic gas. */
+  readonly gasLimit: bigint;
+  readonly gasPriceAtoken: bigint;
+  readonly accessList: readonly AccessListEntry[];
+}

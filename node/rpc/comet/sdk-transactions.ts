@@ -1,0 +1,136 @@
+/** The port of SDK interfaces to transactions, over what the consensus RPC reads. */
+import {
+  type ExecutedTransaction,
+  failureOf,
+  isEvmExecuted,
+  transactionEvents,
+} from "../../../chain/consensus/abci-event.js";
+import { executionResult } from "../../../chain/consensus/execution-result.js";
+import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
+import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
+import { wrapsEthereum } from "../../../chain/consensus/sdk-transaction-decode.js";
+import { ChainError } from "../../../chain/errors.js";
+import { sha256 } from "../../../chain/hashes.js";
+import { bytesToHash32, type Hash32, type Height } from "../../../chain/hex.js";
+import { breathe } from "../../../runtime/process/main-thread.js";
+import type {
+  SdkResult,
+  SdkSubmission,
+  SdkTransactionPlace,
+  SdkTransactionRecord,
+  SdkTransactions,
+} from "../../view/sdk-transactions.js";
+import {
+  assertResults,
+  bytesOf,
+  committedOutline,
+  executedAt,
+  executedPages,
+} from "./chain-reads.js";
+import type { Refusal } from "./check-codes.js";
+import type { CometChain } from "./ports.js";
+import { gasWantedOf, submitTransaction } from "./submission.js";
+import { searchTransactions } from "./search/event-search.js";
+import { parseQuery } from "./search/query.js";
+import { SearchLane } from "./search/search-lane.js";
+
+const NOTHING = new Uint8Array(0);
+
+/** Makes the port. Searches of all its users share one lane. */
+export function createSdkTransactions(chain: CometChain): SdkTransactions {
+  const lane = new SearchLane();
+  return {
+    byHash: (hash) => {
+      const place = chain.view.locateBySdkHash(hash);
+      return place === undefined ? undefined : recordAt(chain, place);
+    },
+    at: (place) => {
+      const outline = chain.view.outline(place.height);
+      if (outline === undefined) return undefined;
+      const { transactionCount, cosmosPlaces } = outline;
+      const isThere = place.index >= 0 && place.index < transactionCount + cosmosPlaces.length;
+      return isThere ? recordAt(chain, place) : undefined;
+    },
+    ofBlock: (height, signal) => recordsOf(chain, height, signal),
+    search: (query, signal) =>
+      lane.run(signal, () => searchTransactions(chain, parseQuery(query), signal)),
+    submit: (bytes) => submit(chain, bytes),
+    simulate: (bytes) => simulate(chain, bytes),
+  };
+}
+
+function recordAt(chain: CometChain, place: SdkTransactionPlace): SdkTransactionRecord {
+  const { timeMs } = committedOutline(chain, place.height);
+  return recordOf(executedAt(chain, place), { height: place.height, timeMs });
+}
+
+async function* recordsOf(
+  chain: CometChain,
+  height: Height,
+  signal: AbortSignal,
+): AsyncGenerator<SdkTransactionRecord> {
+  assertResults(chain, height);
+  const { timeMs } = committedOutline(chain, height);
+  for (const page of executedPages(chain.view, height)) {
+    for (const executed of page) yield recordOf(executed, { height, timeMs });
+    await breathe(signal);
+  }
+}
+
+function recordOf(
+  executed: ExecutedTransaction,
+  block: { readonly height: Height; readonly timeMs: number },
+): SdkTransactionRecord {
+  const bytes = bytesOf(executed);
+  const { index } = executed;
+  return { ...block, hash: hashOf(bytes), bytes, index, result: resultOf(executed) };
+}
+
+function resultOf(executed: ExecutedTransaction): SdkResult {
+  if (!isEvmExecuted(executed)) return { ...executed.result, gasWanted: executed.tx.gasLimit };
+  const { code, gasWanted, gasUsed } = executionResult(executed.tx, executed.receipt);
+  return {
+    code,
+    codespace: code === 0 ? "" : "evm",
+    log: failureOf(executed) ?? "",
+    data: NOTHING,
+    gasWanted,
+    gasUsed,
+    events: transactionEvents(executed),
+  };
+}
+
+function hashOf(bytes: Uint8Array): Hash32 {
+  return bytesToHash32(sha256(bytes));
+}
+
+function refusedResult(refusal: Refusal | undefined, gasWanted: bigint): SdkResult {
+  const { code, codespace, log } = refusal ?? { code: 0, codespace: "", log: "" };
+  return { code, codespace, log, data: NOTHING, gasWanted, gasUsed: 0n, events: [] };
+}
+
+async function submit(chain: CometChain, bytes: Uint8Array): Promise<SdkSubmission> {
+  const refusal = await submitTransaction(chain, bytes);
+  return { hash: hashOf(bytes), result: refusedResult(refusal, gasWantedOf(bytes)) };
+}
+
+async function simulate(chain: CometChain, bytes: Uint8Array): Promise<SdkResult> {
+  if (bytes.length > MAX_TRANSACTION_BYTES) {
+    return refusedResult(sdkFault(SDK_CODE.transactionTooLarge, ""), 0n);
+  }
+  if (wrapsEthereum(bytes)) {
+    const text = "EVM transactions are estimated by eth_estimateGas";
+    return refusedResult(sdkFault(SDK_CODE.notSupported, text), 0n);
+  }
+  try {
+    const tx = decodeCosmosTransaction(bytes, { isSimulated: true });
+    const outcome = await chain.simulate(tx);
+    return "events" in outcome
+      ? { ...outcome, gasWanted: tx.gasLimit }
+      : refusedResult(outcome, tx.gasLimit);
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    return refusedResult(sdkFault(SDK_CODE.txDecode, error.message), 0n);
+  }
+}

@@ -1,0 +1,54 @@
+/** The way of an SDK transaction's bytes into the pool, for every interface that takes them. */
+import {
+  decodeSdkTransaction,
+  wrapsEthereum,
+} from "../../../chain/consensus/sdk-transaction-decode.js";
+import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
+import { MAX_TRANSACTION_BYTES } from "../../../chain/transaction-rules.js";
+import { recoverSender } from "../../../chain/transaction.js";
+import { type Refusal, refusalOf, undecodable, WRONG_SENDER } from "./check-codes.js";
+import type { CometChain } from "./ports.js";
+
+/** A transaction as the pool takes it. */
+export interface ReadTransaction {
+  readonly raw: Uint8Array;
+  readonly gasLimit: bigint;
+}
+
+/**
+ * Around an EVM transaction the claimed sender has to be the signer: the block will name it.
+ * Signatures of Cosmos transactions are for the pool to verify.
+ */
+export function readTransaction(bytes: Uint8Array): ReadTransaction | Refusal {
+  try {
+    if (!wrapsEthereum(bytes)) {
+      if (bytes.length > MAX_TRANSACTION_BYTES) return { raw: bytes, gasLimit: 0n };
+      return { raw: bytes, gasLimit: decodeCosmosTransaction(bytes).gasLimit };
+    }
+    const { raw, tx, from } = decodeSdkTransaction(bytes);
+    return recoverSender(tx) === from ? { raw, gasLimit: tx.gasLimit } : WRONG_SENDER;
+  } catch (error) {
+    return undecodable(error);
+  }
+}
+
+/** Gas limit of untrusted bytes; 0 where they cannot be read. */
+export function gasWantedOf(bytes: Uint8Array): bigint {
+  const transaction = readTransaction(bytes);
+  return "code" in transaction ? 0n : transaction.gasLimit;
+}
+
+/**
+ * Hands a transaction to the pool, and answers when that has it on disk or has refused it.
+ * @throws CometFault for what is wrong with the pool, not with the transaction
+ */
+export async function submitTransaction(
+  { pool }: Pick<CometChain, "pool">,
+  bytes: Uint8Array,
+): Promise<Refusal | undefined> {
+  const transaction = readTransaction(bytes);
+  if ("code" in transaction) return transaction;
+  const [answer] = await pool.submit([transaction.raw]);
+  if (answer === undefined) throw new RangeError("the pool gave no answer");
+  return typeof answer === "string" ? undefined : refusalOf(answer);
+}

@@ -1,0 +1,92 @@
+/**
+ * Queries as SDK nodes serve them over `abci_query`: protobuf in, protobuf out, by the path of the
+ * gRPC method. CosmJS reads balances, supply and accounts this way and no other.
+ */
+import { errorMessage } from "../../../chain/errors.js";
+import type { Height } from "../../../chain/hex.js";
+import { answerBytes } from "./answers.js";
+import { faultOf, type QueryFault } from "./errors.js";
+import { type QueryRegistry, readRequest } from "./registry.js";
+
+/** What a query is answered with. */
+export interface QueryAnswer {
+  /** 0, or one of the SDK's root codes. */
+  readonly code: number;
+  readonly log: string;
+  readonly codespace: string;
+  readonly value: Uint8Array;
+}
+
+/** Codes of the SDK's root codespace (types/errors). */
+const UNKNOWN_REQUEST = 6;
+/** A query that cannot be answered as it was asked. */
+export const INVALID_REQUEST = 18;
+const KEY_NOT_FOUND = 22;
+const NOT_FOUND = 38;
+
+/** gRPC's names of codes, as its library prints them. */
+const NAMES: Readonly<Record<QueryFault["code"], string>> = {
+  CANCELLED: "Canceled",
+  UNKNOWN: "Unknown",
+  INVALID_ARGUMENT: "InvalidArgument",
+  DEADLINE_EXCEEDED: "DeadlineExceeded",
+  NOT_FOUND: "NotFound",
+  RESOURCE_EXHAUSTED: "ResourceExhausted",
+  FAILED_PRECONDITION: "FailedPrecondition",
+  UNIMPLEMENTED: "Unimplemented",
+  INTERNAL: "Internal",
+  UNAVAILABLE: "Unavailable",
+};
+
+/** Answers a query as of a height; what is wrong with it is a code, never an exception. */
+export async function abciAnswer(
+  queries: QueryRegistry,
+  query: { readonly path: string; readonly data: Uint8Array; readonly height: Height },
+  signal: AbortSignal,
+): Promise<QueryAnswer> {
+  const { path, data, height } = query;
+  const served = queries.find(path);
+  if (served === undefined) {
+    return queryFailure(UNKNOWN_REQUEST, `unknown query path: ${path}: unknown request`);
+  }
+  try {
+    const answer = await served.run(readRequest(served, data), { height, signal });
+    const value = await answerBytes(served.output, answer, signal);
+    return { code: 0, log: "", codespace: "", value };
+  } catch (error) {
+    const fault = faultOf(error);
+    if (fault === undefined) throw error;
+    return failureOf(fault, height, queries.latestHeight());
+  }
+}
+
+function failureOf(fault: QueryFault, height: Height, latest: Height): QueryAnswer {
+  if (isPruned(fault)) {
+    const text = `failed to load state at height ${height}; version does not exist`;
+    return queryFailure(NOT_FOUND, `${text} (latest height: ${latest}): not found`);
+  }
+  const text = statusText(fault);
+  switch (fault.code) {
+    case "NOT_FOUND":
+      return queryFailure(KEY_NOT_FOUND, `${text}: key not found`);
+    case "INVALID_ARGUMENT":
+    case "FAILED_PRECONDITION":
+      return queryFailure(INVALID_REQUEST, `${text}: invalid request`);
+    default:
+      return queryFailure(UNKNOWN_REQUEST, `${text}: unknown request`);
+  }
+}
+
+/** A refusal as Go's gRPC prints it. */
+export function statusText(fault: QueryFault): string {
+  return `rpc error: code = ${NAMES[fault.code]} desc = ${errorMessage(fault)}`;
+}
+
+function isPruned({ cause }: QueryFault): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "HISTORY_PRUNED";
+}
+
+/** An answer that refuses, with a code of the SDK's root codespace. */
+export function queryFailure(code: number, log: string): QueryAnswer {
+  return { code, log, codespace: "sdk", value: new Uint8Array(0) };
+}

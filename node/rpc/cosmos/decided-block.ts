@@ -1,0 +1,55 @@
+/** Decided blocks as messages of CometBFT, and heights that requests name. */
+import { encodeBlockId } from "../../../chain/consensus/block-id.js";
+import { encodeCommit } from "../../../chain/consensus/commit.js";
+import { encodeConsensusHeader } from "../../../chain/consensus/consensus-header.js";
+import { encodeDuplicateVote } from "../../../chain/consensus/evidence.js";
+import type { Height } from "../../../chain/hex.js";
+import { EncodedMessage } from "../../../chain/protobuf/values.js";
+import type { DecidedOutline } from "../../consensus/consensus-ports.js";
+import { latestHeight } from "../comet/chain-reads.js";
+import { invalidArgument, notFound } from "./errors.js";
+import type { QuerySources } from "./sources.js";
+
+/**
+ * A height that a request names.
+ * @throws INVALID_ARGUMENT for one that is no height or not there yet
+ */
+export function needHeight({ chain }: QuerySources, wanted: bigint): Height {
+  const latest = latestHeight(chain);
+  if (wanted < 1n) throw invalidArgument("height must be greater than 0");
+  if (wanted > BigInt(latest)) {
+    throw invalidArgument("requested block height is bigger then the chain length");
+  }
+  return Number(wanted);
+}
+
+/** A block without its transactions. Throws NOT_FOUND where it was pruned. */
+export function decidedOutline({ chain }: QuerySources, height: Height): DecidedOutline {
+  const outline = chain.consensus.outline(height);
+  if (outline === undefined) throw notFound(`block of height ${height} is not available`);
+  return outline;
+}
+
+/**
+ * `BlockID`, `tendermint.types.Block` and the transactions in it.
+ * @throws NOT_FOUND where it was pruned
+ */
+export async function decidedBlock(sources: QuerySources, height: Height, signal: AbortSignal) {
+  const outline = decidedOutline(sources, height);
+  const txs: Uint8Array[] = [];
+  for await (const { bytes } of sources.transactions.ofBlock(height, signal)) txs.push(bytes);
+  const evidence = outline.evidence.map((one) => ({
+    duplicate_vote_evidence: new EncodedMessage(encodeDuplicateVote(one)),
+  }));
+  return {
+    outline,
+    txs,
+    block_id: new EncodedMessage(encodeBlockId(outline.blockId)),
+    block: {
+      header: new EncodedMessage(encodeConsensusHeader(outline.header)),
+      data: { txs },
+      evidence: { evidence },
+      last_commit: new EncodedMessage(encodeCommit(outline.lastCommit)),
+    },
+  };
+}

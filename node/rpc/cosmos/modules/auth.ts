@@ -1,0 +1,78 @@
+/** `cosmos.auth.v1beta1.Query`: accounts, whose sequence is the EVM's nonce. */
+import {
+  ACCOUNT_PREFIX,
+  addressToBytes,
+  bytesToAddress,
+  parseBech32,
+  toBech32,
+} from "../../../../chain/address.js";
+import type { Height } from "../../../../chain/hex.js";
+import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
+import { notFound } from "../errors.js";
+import type { QueryHandlers } from "../registry.js";
+import { accountOf, anyOf, type ModuleAccount, type QuerySources } from "../sources.js";
+
+const SERVICE = "/cosmos.auth.v1beta1.Query";
+
+/** The SDK's defaults, which transactions of SDK kind are held against. */
+const PARAMS = {
+  max_memo_characters: 256n,
+  tx_sig_limit: 7n,
+  tx_size_cost_per_byte: 10n,
+  sig_verify_cost_ed25519: 590n,
+  sig_verify_cost_secp256k1: 1_000n,
+};
+
+/** The queries of this service. */
+export function authQueries(sources: QuerySources): QueryHandlers {
+  const { types, moduleAccounts } = sources;
+  const moduleAny = async (one: ModuleAccount, height: Height) =>
+    anyOf(types, "cosmos.auth.v1beta1.ModuleAccount", {
+      base_account: await baseAccount(sources, toBech32(one.address), height, true),
+      name: one.name,
+      permissions: one.permissions,
+    });
+  return {
+    [`${SERVICE}/Account`]: async (request, { height }) => {
+      const account = await baseAccount(sources, request.text("address"), height, false);
+      return { account: anyOf(types, "cosmos.auth.v1beta1.BaseAccount", account) };
+    },
+    [`${SERVICE}/AccountInfo`]: async (request, { height }) => ({
+      info: await baseAccount(sources, request.text("address"), height, false),
+    }),
+    [`${SERVICE}/Params`]: () => ({ params: PARAMS }),
+    [`${SERVICE}/ModuleAccounts`]: async (_request, { height }) => ({
+      accounts: await Promise.all(moduleAccounts.map((one) => moduleAny(one, height))),
+    }),
+    [`${SERVICE}/ModuleAccountByName`]: async (request, { height }) => {
+      const name = request.text("name");
+      const found = moduleAccounts.find((one) => one.name === name);
+      if (found === undefined) throw notFound(`account ${name} not found`);
+      return { account: await moduleAny(found, height) };
+    },
+    [`${SERVICE}/Bech32Prefix`]: () => ({ bech32_prefix: ACCOUNT_PREFIX }),
+    [`${SERVICE}/AddressBytesToString`]: (request) => ({
+      address_string: toBech32(bytesToAddress(request.bytes("address_bytes"))),
+    }),
+    [`${SERVICE}/AddressStringToBytes`]: (request) => ({
+      address_bytes: addressToBytes(parseBech32(request.text("address_string"))),
+    }),
+  };
+}
+
+/**
+ * `BaseAccount`; the chain numbers no accounts, and keys are known by address only.
+ * @param isKnown whether it is there by name, even before it has held anything
+ */
+async function baseAccount(
+  { chain }: QuerySources,
+  text: string,
+  height: Height,
+  isKnown: boolean,
+): Promise<ProtoMessage> {
+  const address = accountOf(text);
+  const state = await chain.view.account(address, height);
+  const shown = toBech32(address);
+  if (state === undefined && !isKnown) throw notFound(`account ${shown} not found`);
+  return { address: shown, sequence: state?.nonce ?? 0n };
+}

@@ -1,0 +1,78 @@
+/**
+ * What the chain mints, owns and takes: `cosmos.mint.v1beta1`, `cosmos.evm.feemarket.v1`, the
+ * supply of the token, and the SDK's old store of parameters, which is empty.
+ */
+import type { Height } from "../../../../chain/hex.js";
+import { BLOCKS_PER_YEAR } from "../../../../chain/networks.js";
+import { BASE_DENOM, parseMinimumGasPrices } from "../../../../chain/units.js";
+import { notFound } from "../errors.js";
+import type { QueryHandlers } from "../registry.js";
+import { type QuerySources, supplyAtoken } from "../sources.js";
+
+const MINT = "/cosmos.mint.v1beta1.Query";
+const FEE_MARKET = "/cosmos.evm.feemarket.v1.Query";
+const PARAMS = "/cosmos.params.v1beta1.Query";
+
+/** 1 as a number with 18 decimals. */
+const ONE = 10n ** 18n;
+
+/** Inflation follows the height and nothing else (D13): the SDK's bounds are its two rates. */
+const FIRST_PERCENT = 12n;
+const LATER_PERCENT = 8n;
+
+/** The queries of these services. */
+export function economyQueries(sources: QuerySources): QueryHandlers {
+  const { chain, node } = sources;
+  const inflation = (height: Height) => (sources.inflationPercent(height + 1) * ONE) / 100n;
+  const price = parseMinimumGasPrices(node.minimumGasPrices);
+  const minGasPrice = (price.numerator * ONE) / price.denominator;
+  return {
+    [`${MINT}/Params`]: () => ({
+      params: {
+        mint_denom: BASE_DENOM,
+        inflation_rate_change: 0n,
+        inflation_max: (FIRST_PERCENT * ONE) / 100n,
+        inflation_min: (LATER_PERCENT * ONE) / 100n,
+        goal_bonded: 0n,
+        blocks_per_year: BLOCKS_PER_YEAR,
+      },
+    }),
+    [`${MINT}/Inflation`]: (_request, { height }) => ({ inflation: inflation(height) }),
+    [`${MINT}/AnnualProvisions`]: (_request, { height }) => ({
+      annual_provisions: supplyAtoken(sources, height) * inflation(height),
+    }),
+    [`${FEE_MARKET}/Params`]: () => ({
+      params: {
+        no_base_fee: true,
+        base_fee_change_denominator: 8,
+        elasticity_multiplier: 2,
+        base_fee: 0n,
+        min_gas_price: minGasPrice,
+        min_gas_multiplier: 0n,
+      },
+    }),
+    [`${FEE_MARKET}/BaseFee`]: () => ({ base_fee: 0n }),
+    [`${FEE_MARKET}/BlockGas`]: (_request, { height }) => ({
+      gas: chain.view.outline(height)?.header.gasUsed ?? 0n,
+    }),
+    [`${PARAMS}/Subspaces`]: () => ({}),
+    [`${PARAMS}/Params`]: (request) => {
+      throw notFound(`subspace '${request.text("subspace")}': unknown subspace`);
+    },
+    "/causeway.supply.v1.Query/Supply": (_request, { height }) => supply(sources, height),
+  };
+}
+
+/** Total, burned, locked and circulating (D14). */
+async function supply(sources: QuerySources, height: Height) {
+  const total = supplyAtoken(sources, height);
+  const burned = (await sources.chain.view.account(sources.burnAddress, height))?.balanceAtoken;
+  const locked = sources.lockedAtoken(height);
+  return {
+    height: BigInt(height),
+    total: total.toString(),
+    burned: (burned ?? 0n).toString(),
+    locked: locked.toString(),
+    circulating: (total - (burned ?? 0n) - locked).toString(),
+  };
+}

@@ -1,0 +1,165 @@
+/** `cosmos.tx.v1beta1.Service`: transactions by hash, event and block; simulated and submitted. */
+import { dataIndexOf } from "../../../../chain/cosmos/cosmos-result.js";
+import { decodeMessage, encodeMessage } from "../../../../chain/protobuf/codec.js";
+import {
+  EncodedMessage,
+  type MessageReader,
+  type ProtoMessage,
+} from "../../../../chain/protobuf/values.js";
+import { type Height, parseHash32 } from "../../../../chain/hex.js";
+import type { SdkTransactionPlace, SdkTransactionRecord } from "../../../view/sdk-transactions.js";
+import { decidedBlock, needHeight } from "../decided-block.js";
+import { invalidArgument, notFound, QueryFault } from "../errors.js";
+import { pageRequest } from "../paging.js";
+import type { QueryHandlers } from "../registry.js";
+import type { QuerySources } from "../sources.js";
+import { eventMessages, submissionResponse, txOf, txResponse } from "../tx-response.js";
+
+const SERVICE = "/cosmos.tx.v1beta1.Service";
+const TX = "cosmos.tx.v1beta1.Tx";
+
+/** What `limit` 0 comes to, and the most (D16): each item is a transaction with its events. */
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1_000;
+
+/** Bytes of the transactions of one page: an answer is held whole. */
+const MAX_PAGE_BYTES = 16 * 1024 * 1024;
+
+/** Orders of `GetTxsEvent`. */
+const ORDER_DESCENDING = 2;
+
+/** The queries of this service. */
+export function txQueries(sources: QuerySources): QueryHandlers {
+  const { types, transactions } = sources;
+  const type = types.message(TX);
+  const bytesOf = (request: MessageReader) => {
+    const bytes = request.bytes("tx_bytes");
+    if (bytes.length === 0) throw invalidArgument("invalid empty tx");
+    return bytes;
+  };
+  return {
+    [`${SERVICE}/GetTx`]: (request) => {
+      const record = byEitherHash(sources, request.text("hash"));
+      return { tx: txOf(record), tx_response: txResponse(record) };
+    },
+    [`${SERVICE}/GetTxsEvent`]: (request, { signal }) => search(sources, request, signal),
+    [`${SERVICE}/GetBlockWithTxs`]: (request, { signal }) => blockWithTxs(sources, request, signal),
+    [`${SERVICE}/BroadcastTx`]: async (request) => {
+      const submission = await transactions.submit(bytesOf(request));
+      return { tx_response: submissionResponse(submission) };
+    },
+    [`${SERVICE}/Simulate`]: async (request, { signal }) => {
+      const bytes = request.bytes("tx_bytes");
+      const isOld = bytes.length === 0 && request.has("tx");
+      const tx = isOld ? encodeMessage(type, request.submessage("tx").value) : bytesOf(request);
+      const result = await transactions.simulate(tx, signal);
+      if (result.code !== 0) {
+        throw new QueryFault("UNKNOWN", `${result.log} With gas wanted: '${result.gasWanted}'`);
+      }
+      return {
+        gas_info: { gas_wanted: result.gasWanted, gas_used: result.gasUsed },
+        result: { data: result.data, log: result.log, events: eventMessages(result) },
+      };
+    },
+    [`${SERVICE}/TxDecode`]: (request) => {
+      const bytes = bytesOf(request);
+      decodeMessage(type, bytes);
+      return { tx: new EncodedMessage(bytes) };
+    },
+    [`${SERVICE}/TxEncode`]: (request) => {
+      if (!request.has("tx")) throw invalidArgument("invalid empty tx");
+      return { tx_bytes: encodeMessage(type, request.submessage("tx").value) };
+    },
+  };
+}
+
+/** By the hash of the SDK Tx, or by that of the EVM transaction in it; 0x in front or not. */
+function byEitherHash({ chain, transactions }: QuerySources, text: string): SdkTransactionRecord {
+  const digits = text.replace(/^0x/i, "");
+  if (text === "") throw invalidArgument("tx hash cannot be empty");
+  if (!/^[0-9a-fA-F]{64}$/.test(digits)) {
+    throw invalidArgument(`a transaction's hash is 64 hex digits, not "${text.slice(0, 100)}"`);
+  }
+  const hash = parseHash32(`0x${digits}`);
+  const record = transactions.byHash(hash);
+  if (record !== undefined) return record;
+  const place = chain.view.locate(hash);
+  const evm = place === undefined ? undefined : transactions.at(placeInData(chain, place));
+  if (evm === undefined) throw notFound(`tx not found: ${digits.toUpperCase()}`);
+  return evm;
+}
+
+/** Where a transaction of the EVM's index stands among all of its block. */
+function placeInData(
+  { view }: QuerySources["chain"],
+  { height, index }: SdkTransactionPlace,
+): SdkTransactionPlace {
+  const places = view.outline(height)?.cosmosPlaces;
+  if (places === undefined) throw new RangeError(`block ${height} has no outline`);
+  return { height, index: dataIndexOf(index, places) };
+}
+
+async function search(sources: QuerySources, request: MessageReader, signal: AbortSignal) {
+  const { transactions } = sources;
+  const conditions = [...request.texts("events"), request.text("query")].filter(
+    (text) => text.trim() !== "",
+  );
+  if (conditions.length === 0) {
+    throw invalidArgument("must declare at least one event to search: events= or query=");
+  }
+  const found = await transactions.search(conditions.join(" AND "), signal);
+  const ordered = request.number("order_by") === ORDER_DESCENDING ? found.toReversed() : found;
+  const { start, limit } = window(request);
+  const records: SdkTransactionRecord[] = [];
+  let sizeBytes = 0;
+  for (const place of ordered.slice(start, start + limit)) {
+    signal.throwIfAborted();
+    const record = transactions.at(place);
+    if (record === undefined) throw new RangeError("a transaction that was found is not there");
+    sizeBytes += record.bytes.length;
+    if (sizeBytes > MAX_PAGE_BYTES) {
+      throw new QueryFault("RESOURCE_EXHAUSTED", "the transactions are large: use a smaller limit");
+    }
+    records.push(record);
+  }
+  const total = BigInt(found.length);
+  return {
+    txs: records.map(txOf),
+    tx_responses: records.map(txResponse),
+    // Where clients of SDK 0.46 look for it.
+    pagination: { total },
+    total,
+  };
+}
+
+/** `page` (from 1) and `limit`, or the older `pagination.offset` and `pagination.limit`. */
+function window(request: MessageReader) {
+  const old = request.submessage("pagination");
+  const limitWanted = request.bigint("limit") || old.bigint("limit") || BigInt(DEFAULT_LIMIT);
+  if (limitWanted > BigInt(MAX_LIMIT)) {
+    throw invalidArgument(`limit is at most ${MAX_LIMIT}, not ${limitWanted}`);
+  }
+  const limit = Number(limitWanted);
+  const page = request.bigint("page");
+  const start = page > 0n ? (page - 1n) * limitWanted : old.bigint("offset");
+  return { start: Number(start < 2n ** 52n ? start : 2n ** 52n), limit };
+}
+
+async function blockWithTxs(
+  sources: QuerySources,
+  request: MessageReader,
+  signal: AbortSignal,
+): Promise<ProtoMessage> {
+  const height: Height = needHeight(sources, request.bigint("height"));
+  const { block_id, block, txs } = await decidedBlock(sources, height, signal);
+  const { offset, limit } = pageRequest(request);
+  if (txs.length > 0 && offset >= txs.length) {
+    throw invalidArgument(`out of range: cannot paginate ${txs.length} txs with offset ${offset}`);
+  }
+  return {
+    txs: txs.slice(offset, offset + limit).map((bytes) => new EncodedMessage(bytes)),
+    block_id,
+    block,
+    pagination: { total: BigInt(txs.length) },
+  };
+}

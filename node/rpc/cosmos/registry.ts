@@ -1,0 +1,134 @@
+/**
+ * The one registry of queries: methods of the SDK's services with their descriptors and what answers
+ * them. gRPC, REST, `abci_query` and the command line are faces of it: they differ in how a request
+ * comes in and an answer goes out, never in what is answered.
+ */
+import type {
+  MessageType,
+  MethodType,
+  ServiceType,
+} from "../../../chain/protobuf/descriptor-file.js";
+import type { Descriptors } from "../../../chain/protobuf/descriptors.js";
+import { decodeMessage } from "../../../chain/protobuf/codec.js";
+import { MessageReader, type ProtoMessage } from "../../../chain/protobuf/values.js";
+import type { Height } from "../../../chain/hex.js";
+import { invalidArgument, QueryFault } from "./errors.js";
+
+/** What a handler is told beside the request. */
+export interface QueryContext {
+  /** The state to answer from; between the oldest and the newest committed height. */
+  readonly height: Height;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Answers one method. What it throws as QueryFault, as a coded fault of reading the request, or as
+ * HISTORY_PRUNED is answered; anything else is a fault of ours.
+ */
+export type QueryHandler = (
+  request: MessageReader,
+  context: QueryContext,
+) => ProtoMessage | Promise<ProtoMessage>;
+
+/** Handlers by the method's path, `/package.Service/Method`. */
+export type QueryHandlers = Readonly<Record<string, QueryHandler>>;
+
+/** A method that is served. */
+export interface ServedMethod {
+  readonly service: string;
+  readonly method: MethodType;
+  readonly input: MessageType;
+  readonly output: MessageType;
+  /** Answers a request that was read; throws as handlers do. */
+  run(request: ProtoMessage, context: QueryContext): Promise<ProtoMessage>;
+}
+
+/** Height of a request: digits; 0 and "" mean the newest. */
+const HEIGHT_TEXT = /^[0-9]{1,15}$/;
+
+/** The methods of a node. */
+export class QueryRegistry {
+  private readonly methods = new Map<string, ServedMethod>();
+  private readonly served: readonly ServiceType[];
+
+  /**
+   * @param types what the methods and messages are
+   * @param handlers every path has to be in `types`
+   * @param latest newest committed height
+   */
+  constructor(
+    readonly types: Descriptors,
+    handlers: QueryHandlers,
+    private readonly latest: () => Height,
+  ) {
+    for (const [path, handler] of Object.entries(handlers)) {
+      this.methods.set(path, this.servedMethod(path, handler));
+    }
+    const names = new Set([...this.methods.values()].map(({ service }) => service));
+    this.served = types.services().filter(({ name }) => names.has(name));
+  }
+
+  /** A method by its path; undefined where it is not served. */
+  find(path: string): ServedMethod | undefined {
+    return this.methods.get(path);
+  }
+
+  /** All methods that are served. */
+  all(): readonly ServedMethod[] {
+    return [...this.methods.values()];
+  }
+
+  /** Services of which at least one method is served. */
+  services(): readonly ServiceType[] {
+    return this.served;
+  }
+
+  /** Newest committed height. */
+  latestHeight(): Height {
+    return this.latest();
+  }
+
+  /**
+   * The height that a client names in `x-cosmos-block-height`.
+   * @throws INVALID_ARGUMENT for what is no height, or one that is not there yet
+   */
+  heightOf(text: string | undefined): Height {
+    const latest = this.latest();
+    if (text === undefined || text === "") return latest;
+    if (!HEIGHT_TEXT.test(text)) {
+      throw invalidArgument(`invalid height header "x-cosmos-block-height": ${text}`);
+    }
+    const height = Number(text);
+    if (height > latest) {
+      throw invalidArgument(
+        "cannot query with height in the future; please provide a valid height: invalid height",
+      );
+    }
+    return height === 0 ? latest : height;
+  }
+
+  private servedMethod(path: string, handler: QueryHandler): ServedMethod {
+    const [, service = "", name = ""] = path.split("/");
+    const method = this.types.service(service)?.methods.get(name);
+    if (method === undefined) throw new RangeError(`the descriptors have no method ${path}`);
+    return {
+      service,
+      method,
+      input: this.types.message(method.input),
+      output: this.types.message(method.output),
+      run: async (request, context) => handler(new MessageReader(request), context),
+    };
+  }
+}
+
+/**
+ * Untrusted bytes to a request.
+ * @throws INVALID_ARGUMENT
+ */
+export function readRequest(served: ServedMethod, bytes: Uint8Array): ProtoMessage {
+  try {
+    return decodeMessage(served.input, bytes);
+  } catch (cause) {
+    throw new QueryFault("INVALID_ARGUMENT", `the request is no ${served.input.name}`, { cause });
+  }
+}

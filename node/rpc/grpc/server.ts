@@ -1,0 +1,178 @@
+/**
+ * 9090: gRPC. Methods are the registry's; messages are encoded by its descriptors, so the library
+ * sees bytes only. A method that is not served is answered with UNIMPLEMENTED by the library.
+ */
+import {
+  type handleUnaryCall,
+  Metadata,
+  type sendUnaryData,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+} from "@grpc/grpc-js";
+import { errorMessage } from "../../../chain/errors.js";
+import { formatListenAddress, type ListenAddress } from "../../../runtime/config/config-values.js";
+import type { Clock } from "../../../runtime/process/clock.js";
+import type { Logger } from "../../../runtime/process/logger.js";
+import { limitedSignal } from "../../../runtime/process/task.js";
+import { answerBytes } from "../cosmos/answers.js";
+import { faultOf, GRPC_CODES, QueryFault } from "../cosmos/errors.js";
+import { type QueryRegistry, readRequest, type ServedMethod } from "../cosmos/registry.js";
+import { type RpcServer, RpcServerError } from "../http-listener.js";
+import { RateLimit } from "../rate-limit.js";
+import { REFLECTION_SERVICES, reflectionService } from "./reflection.js";
+
+/** What the server needs. */
+export interface GrpcServerOptions {
+  readonly listen: ListenAddress;
+  readonly queries: QueryRegistry;
+  /** Requests that one address may make a second; 0 sets no bound. */
+  readonly requestsPerSecond: number;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const HEIGHT_KEY = "x-cosmos-block-height";
+
+/** Largest request, as the SDK's default; a transaction is far smaller. */
+const MAX_RECEIVED_BYTES = 10 * 1024 * 1024;
+
+/** Calls at once of one connection, and of all together. */
+const MAX_STREAMS = 100;
+const MAX_RUNNING = 256;
+
+/** Connections that do nothing, and such that do not answer, are closed. */
+const MAX_IDLE_MS = 10 * 60_000;
+const KEEP_ALIVE_MS = 60_000;
+const KEEP_ALIVE_TIMEOUT_MS = 20_000;
+
+/** Time that open calls get to finish when the server stops. */
+const STOP_GRACE_MS = 2_000;
+
+/**
+ * Starts the server.
+ * @throws PORT_TAKEN, LISTEN_FAILED
+ */
+export async function startGrpcServer(options: GrpcServerOptions): Promise<RpcServer> {
+  const { queries } = options;
+  const server = new Server({
+    "grpc.max_receive_message_length": MAX_RECEIVED_BYTES,
+    "grpc.max_send_message_length": -1,
+    "grpc.max_concurrent_streams": MAX_STREAMS,
+    "grpc.max_connection_idle_ms": MAX_IDLE_MS,
+    "grpc.keepalive_time_ms": KEEP_ALIVE_MS,
+    "grpc.keepalive_timeout_ms": KEEP_ALIVE_TIMEOUT_MS,
+  });
+  const calls = new Calls(options);
+  for (const { name, methods } of queries.services()) {
+    const definition: Record<string, ServiceDefinition[string]> = {};
+    const handlers: Record<string, handleUnaryCall<Buffer, Buffer>> = {};
+    for (const method of methods.values()) {
+      const served = queries.find(method.path);
+      if (served === undefined) continue;
+      definition[method.name] = { path: method.path, ...UNARY };
+      handlers[method.name] = (call, done) => void calls.answer(served, call, done);
+    }
+    if (Object.keys(definition).length === 0) throw new RangeError(`${name} serves nothing`);
+    server.addService(definition, handlers);
+  }
+  const names = [...queries.services().map(({ name }) => name), ...REFLECTION_SERVICES];
+  for (const [definition, handlers] of reflectionService(queries.types, names)) {
+    server.addService(definition, handlers);
+  }
+  const port = await bind(server, options.listen);
+  return {
+    name: "grpc",
+    address: { host: options.listen.host, port },
+    stop: () => stop(server),
+  };
+}
+
+const same = (bytes: Buffer): Buffer => bytes;
+
+const UNARY = {
+  requestStream: false,
+  responseStream: false,
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
+} as const;
+
+async function bind(server: Server, wanted: ListenAddress): Promise<number> {
+  const place = formatListenAddress(wanted);
+  return new Promise((resolve, reject) => {
+    server.bindAsync(place, ServerCredentials.createInsecure(), (cause, port) => {
+      if (cause === null) {
+        resolve(port);
+        return;
+      }
+      const isTaken = errorMessage(cause).includes("EADDRINUSE");
+      const text = isTaken
+        ? `gRPC cannot listen: ${place} is taken`
+        : `gRPC cannot listen on ${place}: ${errorMessage(cause)}`;
+      const code = isTaken ? "PORT_TAKEN" : "LISTEN_FAILED";
+      server.forceShutdown();
+      reject(new RpcServerError(code, text, { cause, details: { ...wanted } }));
+    });
+  });
+}
+
+async function stop(server: Server): Promise<void> {
+  const timer = setTimeout(() => server.forceShutdown(), STOP_GRACE_MS);
+  await new Promise<void>((resolve) => {
+    server.tryShutdown(() => resolve());
+  });
+  clearTimeout(timer);
+}
+
+class Calls {
+  private readonly limit: RateLimit;
+  private running = 0;
+
+  constructor(private readonly options: GrpcServerOptions) {
+    this.limit = new RateLimit(options.requestsPerSecond, options.clock);
+  }
+
+  async answer(
+    served: ServedMethod,
+    call: ServerUnaryCall<Buffer, Buffer>,
+    done: sendUnaryData<Buffer>,
+  ): Promise<void> {
+    const { queries, log, timeoutMs } = this.options;
+    const gone = new AbortController();
+    call.once("cancelled", () => gone.abort(new DOMException("the client is gone", "AbortError")));
+    this.running += 1;
+    try {
+      if (!this.limit.take(addressOf(call.getPeer()))) {
+        throw new QueryFault("RESOURCE_EXHAUSTED", "too many requests: ask less often");
+      }
+      if (this.running > MAX_RUNNING) {
+        throw new QueryFault("UNAVAILABLE", "too many queries at once, try again");
+      }
+      const height = queries.heightOf(call.metadata.get(HEIGHT_KEY)[0]?.toString());
+      const signal = limitedSignal([gone.signal], timeoutMs);
+      const answer = await served.run(readRequest(served, call.request), { height, signal });
+      const bytes = await answerBytes(served.output, answer, signal);
+      const metadata = new Metadata();
+      metadata.set(HEIGHT_KEY, height.toString());
+      call.sendMetadata(metadata);
+      done(null, bytes);
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault === undefined)
+        log.error({ err: error, method: served.method.path }, "a query failed");
+      const { code, message } = fault ?? new QueryFault("INTERNAL", "internal error");
+      done({ code: GRPC_CODES[code], details: message });
+    } finally {
+      this.running -= 1;
+    }
+  }
+}
+
+/** The host of "host:port", IPv6 included. */
+function addressOf(peer: string): string {
+  return peer.slice(0, Math.max(0, peer.lastIndexOf(":")));
+}

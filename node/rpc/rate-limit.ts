@@ -1,0 +1,38 @@
+/** How often one client may ask: a bucket of requests for each address, filled at a steady rate. */
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../runtime/process/clock.js";
+
+/** Addresses that are remembered; who was forgotten begins with a full bucket. */
+const MAX_CLIENTS = 10_000;
+
+/** A client may ask for so many seconds' worth at once. */
+const BURST_SECONDS = 2;
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/** Counts requests by client. */
+export class RateLimit {
+  private readonly buckets = new LRUCache<string, Bucket>({ max: MAX_CLIENTS });
+
+  /** @param perSecond requests of one address; 0 sets no bound */
+  constructor(
+    private readonly perSecond: number,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Takes one request of a client; false when it has to wait. */
+  take(client: string): boolean {
+    if (this.perSecond === 0) return true;
+    const most = this.perSecond * BURST_SECONDS;
+    const nowMs = this.clock.monotonicMs();
+    const known = this.buckets.get(client) ?? { tokens: most, atMs: nowMs };
+    const grown = ((nowMs - known.atMs) / 1_000) * this.perSecond;
+    const tokens = Math.min(most, known.tokens + grown);
+    const isAllowed = tokens >= 1;
+    this.buckets.set(client, { tokens: isAllowed ? tokens - 1 : tokens, atMs: nowMs });
+    return isAllowed;
+  }
+}

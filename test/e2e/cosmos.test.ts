@@ -1,0 +1,106 @@
+/** An unmodified CosmJS wallet pays into a kit: credited to the last atoken, and found by everybody. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { JsonRpcProvider, Wallet } from "ethers";
+import { callApi, kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
+import { until } from "../helpers/until.js";
+
+const SCRIPT = fileURLToPath(new URL("../helpers/cosmjs-client.mjs", import.meta.url));
+const PAID = { fee: "1750", gas: "70000", memo: "a deposit" };
+
+interface WalletAnswer {
+  readonly address: string;
+  readonly results: readonly {
+    readonly code: number;
+    readonly height?: number;
+    readonly hash?: string;
+    readonly used?: number;
+    readonly types?: readonly string[];
+    readonly foundAt?: number;
+    readonly log?: string;
+  }[];
+  readonly found: readonly (readonly string[])[];
+  readonly sequence: number;
+}
+
+let kit: RunningKit;
+let deposit: { readonly address: string; readonly bech32: string };
+
+/** Runs the wallet in a process of its own: Jest cannot load CosmJS. */
+function wallet(input: {
+  readonly sends: readonly object[];
+  readonly queries: readonly string[];
+}): Promise<WalletAnswer> {
+  const request = { url: kit.url("cometRpc"), key: kit.key("faucet.key").slice(2), ...input };
+  return new Promise((resolve, reject) => {
+    const child = execFile(process.execPath, ["--no-warnings", SCRIPT], (error, output) => {
+      if (error === null) resolve(JSON.parse(output));
+      else reject(error);
+    });
+    child.stdin?.end(JSON.stringify(request));
+  });
+}
+
+beforeAll(async () => {
+  kit = await startKit({ portOffset: kitOffset(0) });
+  const body = { customerId: "cosmonaut" };
+  const made = await callApi(kit, "depositApi", { path: "/v1/addresses", body });
+  deposit = made.body as unknown as typeof deposit;
+});
+
+afterAll(async () => {
+  await kit?.stop();
+  kit?.remove();
+});
+
+describe("a CosmJS wallet", () => {
+  it("pays a deposit that is credited once, and shares its nonces with Ethereum's wallets", async () => {
+    const amount = "5000000000000000001";
+    const recipient = `transfer.recipient='${deposit.bech32}' AND message.module='bank'`;
+    const answer = await wallet({
+      sends: [
+        { to: deposit.bech32, amount, ...PAID },
+        { to: deposit.bech32, amount, ...PAID, fee: "1749" },
+        { to: deposit.bech32, amount: `${10n ** 40n}`, ...PAID },
+      ],
+      queries: [recipient, `transfer.amount='${amount}atoken'`],
+    });
+    const [paid, cheap, rich] = answer.results;
+    expect(paid).toMatchObject({ code: 0, foundAt: paid?.height });
+    expect(paid?.types).toEqual(expect.arrayContaining(["coin_spent", "transfer", "tx"]));
+    expect(Math.round((paid?.used ?? 0) / 5_000)).toBe(13);
+    expect(cheap?.log).toContain("required: 1750atoken: insufficient fee");
+    expect(rich?.log).toContain("insufficient funds");
+    expect(answer.found).toEqual([[paid?.hash], [paid?.hash]]);
+    expect(answer.sequence).toBe(1);
+    const path = `/v1/deposits?address=${deposit.address}`;
+    const rows = async () =>
+      (await callApi(kit, "depositApi", { path })).body["deposits"] as { status: string }[];
+    await until(async () => (await rows())[0]?.status === "credited", { timeoutMs: 60_000 });
+    const hash = `0x${paid?.hash?.toLowerCase()}`;
+    expect(await rows()).toEqual([
+      expect.objectContaining({ amountAtoken: amount, txHash: hash, blockNumber: paid?.height }),
+    ]);
+    const provider = new JsonRpcProvider(kit.url("jsonRpc"));
+    const faucet = new Wallet(kit.key("faucet.key"), provider);
+    expect(await provider.getTransactionCount(faucet.address)).toBe(1);
+    expect((await provider.getBlock(paid?.height ?? 0))?.transactions).toEqual([]);
+    expect(await provider.getTransaction(hash)).toBeNull();
+    const sent = await faucet.sendTransaction({ to: deposit.address, value: 3n });
+    expect((await sent.wait())?.status).toBe(1);
+    const next = await wallet({
+      sends: [{ to: answer.address, amount: "1", ...PAID }],
+      queries: [],
+    });
+    expect([next.results[0]?.code, next.sequence]).toEqual([0, 3]);
+    provider.destroy();
+  });
+
+  it("leaves books, Data API and an independent execution without a difference", async () => {
+    for (const command of [["reconcile"], ["mesh-check"], ["audit", "execution"]]) {
+      const { code, stdout } = await runCauseway(kit, command);
+      expect([command, code, code === 0 ? "" : stdout]).toEqual([command, 0, ""]);
+    }
+  });
+});

@@ -1,0 +1,65 @@
+// CosmJS as an independent encoder and signer, in a process of its own: it is CommonJS over ES
+// modules, which Jest cannot load. Requests come as a JSON list on stdin, answers go to stdout.
+import { makeSignDoc as makeAminoDoc, serializeSignDoc } from "@cosmjs/amino";
+import {
+  DirectEthSecp256k1HdWallet,
+  encodePubkey,
+  makeAuthInfoBytes,
+  makeSignDoc,
+  Registry,
+} from "@cosmjs/proto-signing";
+import { AminoTypes, createDefaultAminoConverters, defaultRegistryTypes } from "@cosmjs/stargate";
+import { TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
+
+const chunks = [];
+for await (const chunk of process.stdin) chunks.push(chunk);
+const { mnemonic, requests } = JSON.parse(Buffer.concat(chunks).toString(), (key, value) =>
+  typeof value === "string" && /^[0-9]+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
+);
+const registry = new Registry(defaultRegistryTypes);
+const converter = new AminoTypes(createDefaultAminoConverters());
+const wallet = await DirectEthSecp256k1HdWallet.fromMnemonic(mnemonic, { prefix: "addr" });
+const [account] = await wallet.getAccounts();
+const pubkey = encodePubkey({
+  type: "os/PubKeyEthSecp256k1",
+  value: Buffer.from(account.pubkey).toString("base64"),
+});
+
+const answers = [];
+for (const request of requests) {
+  const { messages, memo = "", sequence = 0, gas = 65_000, chainId, granter, mode } = request;
+  const fee = request.fee ?? [{ denom: "atoken", amount: "1625" }];
+  const timeoutHeight = BigInt(request.timeoutHeight ?? 0);
+  const bodyBytes = registry.encodeTxBody({ messages, memo, timeoutHeight });
+  const authInfoBytes = makeAuthInfoBytes(
+    [{ pubkey, sequence }],
+    fee,
+    gas,
+    granter,
+    undefined,
+    mode,
+  );
+  const doc = makeSignDoc(bodyBytes, authInfoBytes, chainId, 0);
+  const { signature } = await wallet.signDirect(account.address, doc);
+  const signatures = [Buffer.from(signature.signature, "base64")];
+  const raw = TxRaw.encode({ bodyBytes, authInfoBytes, signatures }).finish();
+  const aminoFee = { amount: fee, gas: String(gas) };
+  const height = timeoutHeight === 0n ? undefined : timeoutHeight;
+  const aminoOf = () =>
+    serializeSignDoc(
+      makeAminoDoc(
+        messages.map((message) => converter.toAmino(message)),
+        aminoFee,
+        chainId,
+        memo,
+        0,
+        sequence,
+        height,
+      ),
+    );
+  answers.push({
+    raw: Buffer.from(raw).toString("hex"),
+    ...(request.amino === true ? { amino: Buffer.from(aminoOf()).toString("utf8") } : {}),
+  });
+}
+process.stdout.write(JSON.stringify(answers));

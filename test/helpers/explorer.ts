@@ -1,0 +1,194 @@
+/** An explorer over a real node: one process for the node, the explorer in the test's own. */
+import { get as httpGet } from "node:http";
+import fs from "node:fs";
+import path from "node:path";
+import {
+  Contract,
+  ContractFactory,
+  JsonRpcProvider,
+  type TransactionReceipt,
+  Wallet,
+} from "ethers";
+import { NETWORKS } from "../../chain/networks.js";
+import { createExplorer, type Explorer } from "../../explorer/app.js";
+import { explorerConfig } from "../../explorer/config.js";
+import { loadConfig } from "../../runtime/config/config.js";
+import { loadTokenFile } from "../../runtime/config/token-file.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import { createLogger } from "../../runtime/process/logger.js";
+import { createMetrics } from "../../runtime/process/metrics.js";
+import { createVolume, freeOffset, initVolume } from "./mesh-container.js";
+import { type NodeProcess, nodeReport, startNodeProcess } from "./node-process.js";
+import { freePort } from "./ports.js";
+import { type CompiledContract, compileFixture } from "./solidity.js";
+import { until } from "./until.js";
+
+/** A reply as it came. */
+export interface RawReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+/** What is mined before the tests. */
+export interface Scene {
+  readonly sender: string;
+  readonly other: string;
+  readonly plain: TransactionReceipt;
+  readonly internal: TransactionReceipt;
+  readonly failed: TransactionReceipt;
+  readonly transfer: TransactionReceipt;
+  readonly token: string;
+  readonly pair: string;
+}
+
+/** Chain, node and explorer of one test file. */
+export class ExplorerStage {
+  readonly provider: JsonRpcProvider;
+  readonly stopping = new AbortController();
+
+  private constructor(
+    readonly home: string,
+    readonly offset: number,
+    private readonly node: NodeProcess,
+    readonly explorer: Explorer,
+  ) {
+    const url = `http://127.0.0.1:${8545 + offset}`;
+    this.provider = new JsonRpcProvider(url, 6940, {
+      staticNetwork: true,
+      pollingInterval: 50,
+      cacheTimeout: -1,
+    });
+  }
+
+  static async open(slot: number, env: Readonly<Record<string, string>> = {}) {
+    const home = createVolume();
+    const offset = await freeOffset(slot);
+    await initVolume(home, offset);
+    const node = await startNodeProcess(home, ["--port-offset", String(offset)]);
+    await until(async () => ((await nodeReport(26657 + offset))?.height ?? 0) >= 2, {
+      timeoutMs: 60_000,
+      what: "the node makes blocks",
+    });
+    const stopping = new AbortController();
+    const explorer = await openExplorer(home, offset, stopping.signal, env);
+    const stage = new ExplorerStage(home, offset, node, explorer);
+    stage.stopping.signal.addEventListener("abort", () => stopping.abort());
+    return stage;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.explorer.server.port}`;
+  }
+
+  /** GET without a client's own ideas: redirects and encodings are left alone. */
+  get(target: string, headers: Record<string, string> = {}, method = "GET"): Promise<RawReply> {
+    return rawGet(this.explorer.server.port, target, headers, method);
+  }
+
+  async play(): Promise<Scene> {
+    const compiled = compileFixture("Explorer.sol");
+    const key = fs.readFileSync(path.join(this.home, "config", "faucet.key"), "utf8").trim();
+    const wallet = new Wallet(key, this.provider);
+    let nonce = await wallet.getNonce();
+    const price = { type: 0, gasPrice: 25_000_000n };
+    const deploy = async (contract: CompiledContract | undefined, args: unknown[]) => {
+      if (contract === undefined) throw new Error("the fixture did not compile");
+      const factory = new ContractFactory([...contract.abi], contract.bytecode, wallet);
+      const made = await factory.deploy(...args, { ...price, nonce: nonce++ });
+      return made.waitForDeployment().then(() => made.getAddress());
+    };
+    const token = await deploy(compiled["HostileToken"], []);
+    const pair = await deploy(compiled["PairLike"], [token, `0x${"12".repeat(20)}`]);
+    const contract = new Contract(token, [...(compiled["HostileToken"]?.abi ?? [])], wallet);
+    const other = `0x${"b0".repeat(20)}`;
+    const mined = async (fields: { to: string; data?: string; value?: bigint }) => {
+      const gasLimit = 300_000n;
+      const sent = await wallet.sendTransaction({ ...price, gasLimit, ...fields, nonce: nonce++ });
+      await until(async () => (await this.provider.getTransactionReceipt(sent.hash)) !== null, {
+        timeoutMs: 30_000,
+      });
+      const receipt = await this.provider.getTransactionReceipt(sent.hash);
+      if (receipt === null) throw new Error("the receipt went away");
+      return receipt;
+    };
+    const call = (name: string, args: unknown[]) =>
+      contract.interface.encodeFunctionData(name, args);
+    const plain = await mined({ to: other, value: 1_500_000_000_000_000_000n });
+    const internal = await mined({ to: token, data: call("pass", [other]), value: 7n });
+    const failed = await mined({ to: token, data: call("refuse", []), value: 3n });
+    const transfer = await mined({ to: token, data: call("transfer", [other, 2_500_000n]) });
+    // Final on every page.
+    const last = transfer.blockNumber;
+    await until(async () => (await this.provider.getBlockNumber()) >= last + 2, {
+      timeoutMs: 30_000,
+    });
+    return { sender: wallet.address, other, plain, internal, failed, transfer, token, pair };
+  }
+
+  /** Stops the node; the explorer goes on. */
+  async stopNode(): Promise<void> {
+    this.node.process.kill("SIGTERM");
+    await this.node.ended;
+  }
+
+  async close(): Promise<void> {
+    this.provider.destroy();
+    this.stopping.abort();
+    for (const service of this.explorer.services.toReversed()) await service.stop();
+    await this.stopNode();
+    fs.rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** A further explorer over the node of a home. */
+export async function openExplorer(
+  home: string,
+  offset: number,
+  signal: AbortSignal,
+  env: Readonly<Record<string, string>>,
+): Promise<Explorer> {
+  const port = await freePort();
+  const sources = {
+    home,
+    portOffset: offset,
+    env: { CAUSEWAY_EXPLORER_SERVER_LISTEN: `127.0.0.1:${port}`, ...env },
+  };
+  const explorer = createExplorer({
+    config: loadConfig(sources, explorerConfig),
+    network: NETWORKS.testnet,
+    tokens: loadTokenFile(home),
+    clock: systemClock,
+    log: createLogger({ component: "explorer", level: "error" }),
+    metrics: createMetrics({ processMetrics: false }),
+    signal,
+  });
+  await explorer.start();
+  return explorer;
+}
+
+/** One request over a connection of its own. */
+export function rawGet(
+  port: number,
+  target: string,
+  headers: Record<string, string> = {},
+  method = "GET",
+): Promise<RawReply> {
+  return new Promise((resolve, reject) => {
+    const request = httpGet(
+      { host: "127.0.0.1", port, path: target, headers, method, agent: false },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("end", () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString("utf8"),
+          }),
+        );
+      },
+    );
+    request.on("error", reject);
+  });
+}

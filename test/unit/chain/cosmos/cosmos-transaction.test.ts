@@ -1,0 +1,280 @@
+/** Cosmos transactions held against CosmJS, which encodes and signs them independently of us. */
+import { describe, expect, it } from "@jest/globals";
+import { TypedDataEncoder, Wallet } from "ethers";
+import { parseAddress, parseBech32, toBech32 } from "../../../../chain/address.js";
+import {
+  feeFault,
+  mostCosmosCostAtoken,
+  sequenceFault,
+  signatureFault,
+  staticCosmosFault,
+} from "../../../../chain/cosmos/ante.js";
+import {
+  type CosmosTransaction,
+  decodeCosmosTransaction,
+} from "../../../../chain/cosmos/cosmos-transaction.js";
+import { typedDataDigest, typedDataOf } from "../../../../chain/cosmos/eip712.js";
+import { aminoSignBytes, aminoSignDoc } from "../../../../chain/cosmos/sign-doc.js";
+import { protoJsonOfAny } from "../../../../chain/cosmos/field-schema.js";
+import { secp256k1, SECP256K1_ORDER } from "../../../../chain/crypto.js";
+import { keccak256 } from "../../../../chain/hashes.js";
+import { bigintToWord, bytesToBigint } from "../../../../chain/hex.js";
+import { ProtoWriter } from "../../../../chain/consensus/protobuf.js";
+import { type CosmJsMessage, signWithCosmJs } from "../../../helpers/cosmjs.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const LIMITS = {
+  cosmosChainId: "chain_6940-1",
+  chainId: 6940n,
+  maxTransactionGas: 30_000_000n,
+};
+const wallet = Wallet.fromPhrase(MNEMONIC);
+const privateKey = Buffer.from(wallet.privateKey.slice(2), "hex");
+const sender = toBech32(parseAddress(wallet.address));
+const receiver = toBech32(parseAddress("0x70997970C51812dc3A010C7d01b50e0d17dc79C8"));
+
+const send = (amount = "7", from = sender): CosmJsMessage => ({
+  typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+  value: { fromAddress: from, toAddress: receiver, amount: [{ denom: "atoken", amount }] },
+});
+
+type Options = Partial<Parameters<typeof signWithCosmJs>[1][number]>;
+
+function readAll(...options: readonly Options[]): CosmosTransaction[] {
+  const requests = options.map((one) => ({
+    messages: [send()],
+    chainId: LIMITS.cosmosChainId,
+    ...one,
+  }));
+  return signWithCosmJs(MNEMONIC, requests).map(({ raw: bytes }) => decodeCosmosTransaction(bytes));
+}
+
+function read(options: Options = {}): CosmosTransaction {
+  const [tx] = readAll(options);
+  if (tx === undefined) throw new Error("nothing was signed");
+  return tx;
+}
+const faultOf = (tx: CosmosTransaction) =>
+  staticCosmosFault(tx, LIMITS) ?? signatureFault(tx, LIMITS);
+interface RawParts {
+  readonly bodyBytes: Uint8Array;
+  readonly authInfoBytes: Uint8Array;
+  readonly signatures: readonly Uint8Array[];
+}
+
+function raw(parts: Partial<RawParts>, of: CosmosTransaction): Uint8Array {
+  const writer = new ProtoWriter()
+    .bytes(1, parts.bodyBytes ?? of.bodyBytes)
+    .bytes(2, parts.authInfoBytes ?? of.authInfoBytes);
+  for (const one of parts.signatures ?? [of.signature]) writer.message(3, one);
+  return writer.finish();
+}
+
+describe("a transaction that CosmJS signed", () => {
+  it("is read field by field, and its signature counts", () => {
+    const tx = read({ memo: "a <b> & c", sequence: 3, gas: 80_000 });
+    expect(tx.memo).toBe("a <b> & c");
+    expect([tx.nonce, tx.gasLimit, tx.feeAtoken]).toEqual([3n, 80_000n, 1_625n]);
+    expect(tx.signers).toEqual([parseBech32(sender)]);
+    expect(mostCosmosCostAtoken(tx)).toBe(1_632n);
+    expect(faultOf(tx)).toBeUndefined();
+    expect(protoJsonOfAny(tx.messages[0] as never)).toEqual({
+      "@type": "/cosmos.bank.v1beta1.MsgSend",
+      from_address: sender,
+      to_address: receiver,
+      amount: [{ denom: "atoken", amount: "7" }],
+    });
+  });
+
+  it("does not count on another chain", () => {
+    expect(faultOf(read({ chainId: "chain_6941-1" }))).toEqual({
+      code: 4,
+      codespace: "sdk",
+      log:
+        "signature verification failed; please verify account number (0), sequence (0) and " +
+        "chain-id (chain_6940-1): (unable to verify single signer signature): unauthorized",
+    });
+  });
+});
+
+describe("messages of every kind", () => {
+  const validator = toBech32(parseBech32(sender), "addrvaloper");
+  const coin = { denom: "atoken", amount: "5" };
+  const cases: readonly CosmJsMessage[] = [
+    send(),
+    {
+      typeUrl: "/cosmos.bank.v1beta1.MsgMultiSend",
+      value: {
+        inputs: [{ address: sender, coins: [coin] }],
+        outputs: [{ address: receiver, coins: [coin] }],
+      },
+    },
+    {
+      typeUrl: "/cosmos.staking.v1beta1.MsgDelegate",
+      value: { delegatorAddress: sender, validatorAddress: validator, amount: coin },
+    },
+    {
+      typeUrl: "/cosmos.staking.v1beta1.MsgBeginRedelegate",
+      value: {
+        delegatorAddress: sender,
+        validatorSrcAddress: validator,
+        validatorDstAddress: validator,
+        amount: coin,
+      },
+    },
+    {
+      typeUrl: "/cosmos.staking.v1beta1.MsgCancelUnbondingDelegation",
+      value: {
+        delegatorAddress: sender,
+        validatorAddress: validator,
+        amount: coin,
+        creationHeight: "12n",
+      },
+    },
+    {
+      typeUrl: "/cosmos.distribution.v1beta1.MsgWithdrawDelegatorReward",
+      value: { delegatorAddress: sender, validatorAddress: validator },
+    },
+    {
+      typeUrl: "/cosmos.distribution.v1beta1.MsgSetWithdrawAddress",
+      value: { delegatorAddress: sender, withdrawAddress: receiver },
+    },
+    {
+      typeUrl: "/cosmos.gov.v1beta1.MsgVote",
+      value: { proposalId: "3n", voter: sender, option: 1 },
+    },
+    {
+      typeUrl: "/cosmos.gov.v1beta1.MsgDeposit",
+      value: { proposalId: "3n", depositor: sender, amount: [coin] },
+    },
+  ];
+
+  it("are encoded, and shown in amino JSON, as CosmJS does", () => {
+    const requests = cases.map((message) => ({
+      messages: [message],
+      chainId: LIMITS.cosmosChainId,
+      amino: true,
+    }));
+    for (const { raw: bytes, amino } of signWithCosmJs(MNEMONIC, requests)) {
+      const tx = decodeCosmosTransaction(bytes);
+      const ours = aminoSignBytes(aminoSignDoc(tx, LIMITS.cosmosChainId));
+      expect(ours.toString()).toBe(amino);
+    }
+  });
+
+  it("unknown ones are refused by name", () => {
+    const bodyBytes = Buffer.concat([
+      Buffer.from([0x0a, 0x0d, 0x0a, 0x0b]),
+      Buffer.from("/foo.v1.Bar"),
+    ]);
+    const tx = read();
+    expect(() => decodeCosmosTransaction(raw({ bodyBytes }, tx))).toThrow(
+      'unable to resolve type URL "/foo.v1.Bar"',
+    );
+  });
+});
+
+describe("amino JSON and EIP-712", () => {
+  function signedBy(tx: CosmosTransaction, digest: Uint8Array): CosmosTransaction {
+    const { r, s } = secp256k1.sign(digest, privateKey);
+    return decodeCosmosTransaction(raw({ signatures: [Buffer.concat([r, s])] }, tx));
+  }
+  const aminoDraft = (options: Options = {}) => read({ ...options, mode: 127 });
+
+  it("a signature over amino JSON counts", () => {
+    const draft = aminoDraft({ memo: "<>&" });
+    expect(faultOf(draft)?.code).toBe(4);
+    const doc = aminoSignBytes(aminoSignDoc(draft, LIMITS.cosmosChainId));
+    expect(faultOf(signedBy(draft, keccak256(doc)))).toBeUndefined();
+  });
+
+  it("typed data has the digest that ethers works out, and its signature counts", () => {
+    const draft = aminoDraft({ messages: [send(), send("9")] });
+    const typed = typedDataOf(aminoSignDoc(draft, LIMITS.cosmosChainId), 6940n);
+    if (typed === undefined) throw new Error("there is no typed data");
+    const { EIP712Domain, ...types } = typed.types;
+    expect(EIP712Domain).toHaveLength(5);
+    // cosmos/evm, ethereum/eip712: types of a MsgSend.
+    expect(types["TypeMsgSend0"]).toEqual([
+      { name: "value", type: "TypeValue0" },
+      { name: "type", type: "string" },
+    ]);
+    expect(types["TypeValue0"]).toEqual([
+      { name: "to_address", type: "string" },
+      { name: "from_address", type: "string" },
+      { name: "amount", type: "TypeValueAmount0[]" },
+    ]);
+    const digest = typedDataDigest(typed);
+    // ethers fixes the types of the domain's fields, so the domain is hashed as a struct of its own.
+    const encoder = TypedDataEncoder.from(types as never);
+    const domain = TypedDataEncoder.hashStruct(
+      "EIP712Domain",
+      { EIP712Domain } as never,
+      typed.domain,
+    );
+    const message = encoder.hashStruct("Tx", typed.message);
+    const expected = keccak256(Buffer.from(`1901${domain.slice(2)}${message.slice(2)}`, "hex"));
+    expect(Buffer.from(digest).toString("hex")).toBe(Buffer.from(expected).toString("hex"));
+    expect(faultOf(signedBy(draft, digest))).toBeUndefined();
+  });
+
+  it("typed data does not cover a timeout, so it does not count with one", () => {
+    const draft = aminoDraft({ timeoutHeight: 9 });
+    const typed = typedDataOf(aminoSignDoc(draft, LIMITS.cosmosChainId), 6940n);
+    if (typed === undefined) throw new Error("there is no typed data");
+    expect(faultOf(signedBy(draft, typedDataDigest(typed)))?.code).toBe(4);
+  });
+});
+
+describe("what is not in order", () => {
+  it("has the SDK's code", () => {
+    const cases: readonly (readonly [number | undefined, Options])[] = [
+      [18, { messages: [] }],
+      [12, { memo: "x".repeat(257) }],
+      [undefined, { memo: "x".repeat(256) }],
+      [37, { granter: receiver }],
+      [11, { gas: 20_000 }],
+      [41, { gas: 30_000_001 }],
+      [13, { fee: [{ denom: "other", amount: "9999" }] }],
+      [8, { messages: [send("1", receiver)] }],
+      [37, { messages: [send(), send("1", receiver)] }],
+    ];
+    const wrong = readAll(...cases.map(([, options]) => options));
+    expect(wrong.map((tx) => faultOf(tx)?.code)).toEqual(cases.map(([code]) => code));
+    const [tx] = readAll({});
+    if (tx === undefined) throw new Error("nothing was signed");
+    expect(feeFault(tx, { numerator: 25n, denominator: 1_000n })).toBeUndefined();
+    expect(feeFault(tx, { numerator: 26n, denominator: 1_000n })).toEqual({
+      code: 13,
+      codespace: "sdk",
+      log: "insufficient fees; got: 1625atoken required: 1690atoken: insufficient fee",
+    });
+    expect(sequenceFault(1n, 0n)?.log).toBe(
+      "account sequence mismatch, expected 1, got 0: incorrect account sequence",
+    );
+  });
+
+  it("has one encoding and one signature: every other form is refused", () => {
+    const tx = read();
+    const bytes = Buffer.from(tx.raw);
+    const s = SECP256K1_ORDER - bytesToBigint(tx.signature.subarray(32));
+    const high = Buffer.concat([tx.signature.subarray(0, 32), bigintToWord(s)]);
+    expect(faultOf(decodeCosmosTransaction(raw({ signatures: [high] }, tx)))?.code).toBe(4);
+    const long = Buffer.concat([tx.signature, Buffer.from([27])]);
+    expect(faultOf(decodeCosmosTransaction(raw({ signatures: [long] }, tx)))?.code).toBe(4);
+    const refused: readonly Uint8Array[] = [
+      Buffer.concat([bytes, Buffer.from([0x22, 0x00])]),
+      Buffer.concat([bytes, Buffer.from([0x1a, 0x00])]),
+      Buffer.concat([bytes.subarray(-66), bytes.subarray(0, -66)]),
+      raw({ bodyBytes: Buffer.concat([tx.bodyBytes, Buffer.from([0x18, 0x00])]) }, tx),
+      raw({ bodyBytes: Buffer.concat([tx.bodyBytes, Buffer.from([0x32, 0x00])]) }, tx),
+      raw({ authInfoBytes: Buffer.concat([tx.authInfoBytes, Buffer.from([0x1a, 0x00])]) }, tx),
+      bytes.subarray(0, -1),
+      Buffer.alloc(0),
+    ];
+    for (const one of refused) {
+      if (one.length === 0) expect(decodeCosmosTransaction(one).messages).toEqual([]);
+      else expect(() => decodeCosmosTransaction(one)).toThrow();
+    }
+  });
+});
