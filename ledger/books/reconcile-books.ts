@@ -337,7 +337,7 @@ async function readTotals(tx: Sql, { asset }: Scope) {
        (SELECT coalesce(sum(held_units), 0) FROM customer_balance
          WHERE asset = $1) AS held,
        (SELECT coalesce(sum(amount_units + fee_units), 0) FROM withdrawal
-         WHERE asset = $1 AND status NOT IN ('settled', 'failed', 'rejected', 'cancelled'))
+         WHERE asset = $1 AND phase IN ('waiting', 'open'))
          AS open_withdrawals,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
           FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1

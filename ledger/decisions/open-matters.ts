@@ -45,7 +45,8 @@ export async function readOpenMatters(sql: Sql, limit: number): Promise<OpenMatt
     [UNASSIGNED, limit],
   );
   const frozen = await sql.query<{ id: string; reason: string | null }>(
-    `SELECT id, reason FROM withdrawal WHERE status = 'frozen' ORDER BY position LIMIT $1`,
+    `SELECT id, reason FROM withdrawal
+      WHERE phase = 'open' AND status = 'frozen' ORDER BY position LIMIT $1`,
     [limit],
   );
   const outflows = await sql.query<{

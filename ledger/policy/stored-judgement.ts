@@ -93,7 +93,7 @@ export async function rejudgePending(database: SqlDatabase, policy: HashedPolicy
     const last = await database.transaction(async (tx) => {
       const rows = await tx.query<{ id: string; position: string }>(
         `SELECT id, position::text FROM withdrawal
-          WHERE status = 'pending_approval' AND position > $1
+          WHERE phase = 'waiting' AND status = 'pending_approval' AND position > $1
             AND approval_policy IS DISTINCT FROM $3
           ORDER BY position LIMIT $2 FOR UPDATE`,
         [after, REJUDGED_AT_ONCE, policy.hash],

@@ -72,7 +72,8 @@ export async function applyRecovery(
     }
     await closeRecovery(tx, operator);
     const rows = await tx.query<{ id: string }>(
-      `SELECT id FROM withdrawal WHERE status = ANY ($1::text[]) ORDER BY position`,
+      `SELECT id FROM withdrawal
+        WHERE phase = 'waiting' AND status = ANY ($1::text[]) ORDER BY position`,
       [WAITING_STATUSES],
     );
     const ids = rows.map(({ id }) => toWithdrawalId(id));

@@ -77,18 +77,6 @@ export async function walletStatus(sql: Sql, wallet: Address): Promise<WalletSta
   return rows[0] === undefined ? undefined : storedWalletStatus(rows[0].status);
 }
 
-/** Those of the addresses that are wallets of ours, whatever their status. */
-export async function ownWallets(
-  sql: Sql,
-  addresses: readonly Address[],
-): Promise<ReadonlySet<Address>> {
-  const rows = await sql.query<{ address: string }>(
-    `SELECT address FROM wallet WHERE address = ANY ($1::text[])`,
-    [[...new Set(addresses)]],
-  );
-  return new Set(rows.map((row) => storedAddress(row.address)));
-}
-
 /**
  * The wallet of this address, in the words of an operator's command.
  * @throws UNKNOWN_WALLET

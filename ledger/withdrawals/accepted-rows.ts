@@ -1,4 +1,5 @@
 /** How accepted requests are written: hold, event, row, history and the policy's decision at once. */
+import { present } from "../../chain/errors.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { amountFields } from "../books/amount-fields.js";
 import { postJournals } from "../books/journal.js";
@@ -6,10 +7,10 @@ import { appendEvents } from "../events.js";
 import type { AcceptTerms } from "../policy/accept-judge.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { recordDecisions } from "../policy/policy-store.js";
+import { storedInteger, storedTime } from "../stored-values.js";
 import { holdPostings } from "./holds.js";
 import type { WithdrawalId } from "./withdrawal-id.js";
-import type { WithdrawalStatus } from "./withdrawal-status.js";
-import { hashRequest, type WithdrawalRequest } from "./withdrawal-request.js";
+import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
 
 /** A request that is accepted, with the terms it is accepted with. */
 export interface DecidedRequest {
@@ -19,17 +20,17 @@ export interface DecidedRequest {
 }
 
 /** Where an accepted request begins. */
-function firstStatus({ terms }: DecidedRequest): WithdrawalStatus {
+function firstStatus({ terms }: DecidedRequest): "pending_approval" | "accepted" {
   return terms.needed > 0 ? "pending_approval" : "accepted";
 }
 
-/** Writes accepted requests, in order. */
+/** Writes accepted requests, in order. @returns what was written, as it would be read back */
 export async function writeAccepted(
   tx: Sql,
   accepted: readonly DecidedRequest[],
   policy: HashedPolicy,
-): Promise<void> {
-  if (accepted.length === 0) return;
+): Promise<ReadonlyMap<WithdrawalId, Withdrawal>> {
+  if (accepted.length === 0) return new Map();
   await postJournals(
     tx,
     accepted.map(({ id, request, terms }) => ({
@@ -52,7 +53,9 @@ export async function writeAccepted(
       },
     })),
   );
-  await insertRows(tx, accepted, policy);
+  const rows = new Map(
+    (await insertRows(tx, accepted, policy)).map((row) => [row.id, row] as const),
+  );
   await recordDecisions(
     tx,
     { policy, stage: "accept" },
@@ -62,6 +65,55 @@ export async function writeAccepted(
       rules: { approvals: needed, signed, feeUnits: feeUnits.toString() },
     })),
   );
+  return new Map(
+    accepted.map((entry) => [
+      entry.id,
+      asStored(entry, policy, present(rows.get(entry.id), "a row that was written")),
+    ]),
+  );
+}
+
+/** What the database adds to a request. */
+interface WrittenRow {
+  readonly id: string;
+  readonly position: string;
+  readonly created_at: unknown;
+  readonly expires_at: unknown;
+}
+
+function asStored(
+  entry: DecidedRequest,
+  policy: HashedPolicy,
+  { position, created_at, expires_at }: WrittenRow,
+): Withdrawal {
+  const { id, request, terms } = entry;
+  const { customerId, asset, destination, destinationText, amountUnits } = request;
+  const status = firstStatus(entry);
+  return {
+    id,
+    position: storedInteger(position),
+    customerId,
+    asset,
+    wallet: undefined,
+    destination,
+    destinationText,
+    amountUnits,
+    feeUnits: terms.feeUnits,
+    status,
+    reason: undefined,
+    expiresAt: expires_at === null ? undefined : storedTime(expires_at),
+    nonce: undefined,
+    hashes: [],
+    txHash: undefined,
+    blockNumber: undefined,
+    history: [{ status, at: storedTime(created_at) }],
+    approval: {
+      needed: terms.needed,
+      signed: terms.signed,
+      policyHash: terms.needed > 0 ? policy.hash : undefined,
+      approvals: [],
+    },
+  };
 }
 
 /**
@@ -72,9 +124,9 @@ async function insertRows(
   tx: Sql,
   accepted: readonly DecidedRequest[],
   policy: HashedPolicy,
-): Promise<void> {
+): Promise<readonly WrittenRow[]> {
   const column = <T>(read: (entry: DecidedRequest) => T) => accepted.map(read);
-  await tx.query(
+  return tx.query<WrittenRow>(
     `WITH version AS (
        INSERT INTO policy_version (hash, body) VALUES ($14, $15) ON CONFLICT (hash) DO NOTHING
      ), written AS (
@@ -91,9 +143,11 @@ async function insertRows(
                 destination, destination_text, amount, expires_at, status, fee, requested_by,
                 needed, signed, place)
         ORDER BY place
-       RETURNING id, status)
-     INSERT INTO withdrawal_history (withdrawal_id, seq, status)
-     SELECT id, 1, status FROM written`,
+       RETURNING id, status, position, created_at, expires_at
+     ), history AS (
+       INSERT INTO withdrawal_history (withdrawal_id, seq, status)
+       SELECT id, 1, status FROM written)
+     SELECT id, position::text, created_at, expires_at FROM written`,
     [
       column(({ id }) => id),
       column(({ request }) => request.idempotencyKey),

@@ -106,7 +106,7 @@ export function cancelExpired(
   return database.transaction(async (tx) => {
     const rows = await tx.query<{ id: string; status: string }>(
       `SELECT id, status FROM withdrawal
-        WHERE expires_at <= now() AND expires_at IS NOT NULL
+        WHERE expires_at <= now() AND expires_at IS NOT NULL AND phase IN ('waiting', 'open')
           AND status IN ('pending_approval', 'accepted', 'slotted', 'signed', 'broadcast')
         ORDER BY expires_at, position LIMIT $1 FOR UPDATE SKIP LOCKED`,
       [options.limit],

@@ -214,7 +214,7 @@ export async function readSlotQueue(
             (extract(epoch FROM now() - next_try_at) * 1000)::bigint::text AS waited_ms,
             EXISTS (SELECT 1 FROM wallet WHERE address = destination) AS is_own
        FROM withdrawal w
-      WHERE status = 'accepted' AND next_try_at <= now()
+      WHERE phase = 'waiting' AND status = 'accepted' AND next_try_at <= now()
         AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = w.asset AND t.paused)
       ORDER BY next_try_at, position LIMIT $1`,
     [options.limit],

@@ -155,7 +155,7 @@ export async function readFrozenWithdrawals(
     `SELECT id, destination, asset, (SELECT contract FROM asset WHERE symbol = w.asset) AS contract,
             amount_units::text, reason
        FROM withdrawal w
-      WHERE status = 'frozen' AND NOT EXISTS (
+      WHERE phase = 'open' AND status = 'frozen' AND NOT EXISTS (
         SELECT 1 FROM nonce_slot s
          WHERE s.withdrawal_id = w.id AND s.outcome IS NULL AND s.wallet <> $1)
       ORDER BY position`,
@@ -244,7 +244,7 @@ export function skipForeignNonces(
               AS paid (destination, amount, hash, contract)
          JOIN withdrawal w ON w.destination = paid.destination AND w.amount_units = paid.amount
          JOIN asset a ON a.symbol = w.asset AND a.contract IS NOT DISTINCT FROM paid.contract
-        WHERE w.status = ANY ($5::text[])
+        WHERE w.phase = 'waiting' AND w.status = ANY ($5::text[])
         ORDER BY w.id, paid.hash`,
       [
         paid.map(({ terms }) => terms?.destination ?? ""),

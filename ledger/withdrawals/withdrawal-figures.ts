@@ -23,7 +23,7 @@ export async function openFigures(sql: Sql): Promise<OpenFigures> {
     `SELECT status, count(*)::text AS count,
             greatest(0, extract(epoch FROM now() - min(created_at)))::bigint::text AS age
        FROM (SELECT status, created_at FROM withdrawal
-              WHERE status NOT IN ('settled', 'failed', 'rejected', 'cancelled')
+              WHERE phase IN ('waiting', 'open')
               ORDER BY position LIMIT $1) AS open
       GROUP BY status`,
     [MAX_COUNTED_OPEN],

@@ -1,8 +1,11 @@
-/** Pure: a request to withdraw, and what makes two of them the same. */
+/** Pure: a withdrawal as it is asked for, what makes two requests the same, and as it is stored. */
 import type { Address } from "../../chain/address.js";
 import { sha256 } from "../../chain/hashes.js";
-import { bytesToHex } from "../../chain/hex.js";
+import { bytesToHex, type Hash32, type Height } from "../../chain/hex.js";
 import type { CustomerId } from "../books/accounts.js";
+import type { ApprovalState } from "../policy/approval-rows.js";
+import type { WithdrawalId } from "./withdrawal-id.js";
+import type { WithdrawalStatus } from "./withdrawal-status.js";
 
 /** What a client asks for, parsed. */
 export interface WithdrawalRequest {
@@ -28,4 +31,35 @@ export function hashRequest(request: WithdrawalRequest): string {
   // Without a deadline the hash is what it was before there were any.
   const meaning = JSON.stringify(expiresAtMs === undefined ? terms : [...terms, expiresAtMs]);
   return bytesToHex(sha256(Buffer.from(meaning, "utf8")));
+}
+
+/** A withdrawal as stored. */
+export interface Withdrawal {
+  readonly id: WithdrawalId;
+  /** Place in the list of all withdrawals; commit order. */
+  readonly position: number;
+  readonly customerId: string;
+  readonly asset: string;
+  /** The hot wallet whose nonce it has; undefined before it has one. */
+  readonly wallet: Address | undefined;
+  readonly destination: Address;
+  readonly destinationText: string;
+  readonly amountUnits: bigint;
+  /** Held beside the amount; the exchange's when it settles. */
+  readonly feeUnits: bigint;
+  readonly status: WithdrawalStatus;
+  /** Why it ended without payment, froze or waits; undefined on the usual way. */
+  readonly reason: string | undefined;
+  /** Deadline in RFC 3339 UTC; undefined without one. */
+  readonly expiresAt: string | undefined;
+  /** Nonce of its latest slot. */
+  readonly nonce: bigint | undefined;
+  /** Hashes of every transaction signed for it, oldest first. */
+  readonly hashes: readonly Hash32[];
+  /** The mined transaction; before that the latest signed one. */
+  readonly txHash: Hash32 | undefined;
+  readonly blockNumber: Height | undefined;
+  /** Every state it was in, `at` in RFC 3339 UTC. */
+  readonly history: readonly { readonly status: WithdrawalStatus; readonly at: string }[];
+  readonly approval: ApprovalState;
 }

@@ -51,6 +51,20 @@ export function statusesBefore(to: WithdrawalStatus): readonly WithdrawalStatus[
 /** States without a nonce in which a withdrawal waits: it may still end at once. */
 export const WAITING_STATUSES: readonly WithdrawalStatus[] = ["pending_approval", "accepted"];
 
+/**
+ * What a state belongs to, as the database computes it (migration 14): waiting without a nonce; open,
+ * with one or frozen; paid; ended without payment. Queries name it beside the state, because it is
+ * what is indexed.
+ */
+export type WithdrawalPhase = "waiting" | "open" | "paid" | "unpaid";
+
+/** The phase of a state. */
+export function phaseOf(status: WithdrawalStatus): WithdrawalPhase {
+  if (WAITING_STATUSES.includes(status)) return "waiting";
+  if (status === "settled") return "paid";
+  return isFinalStatus(status) ? "unpaid" : "open";
+}
+
 /** True when nothing can follow: settled, failed, rejected, cancelled. */
 export function isFinalStatus(status: WithdrawalStatus): boolean {
   return NEXT_STATUSES[status].length === 0;

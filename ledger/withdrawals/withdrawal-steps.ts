@@ -46,7 +46,9 @@ export async function stepWithdrawals(
   const rows = await tx.query<MovedRow>(
     `WITH moved AS (
        UPDATE withdrawal w
-          SET status = $1, steps = w.steps + 1, reason = input.reason, next_try_at = now(),
+          SET status = $1, steps = w.steps + 1, reason = input.reason,
+              -- Indexed: it changes only where it is asked for.
+              next_try_at = CASE WHEN $1 = 'accepted' THEN now() ELSE w.next_try_at END,
               cancel_cause = coalesce(w.cancel_cause, input.cancel_cause),
               cancel_reason = coalesce(w.cancel_reason,
                 CASE WHEN input.cancel_cause IS NOT NULL THEN input.reason END)

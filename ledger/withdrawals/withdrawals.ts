@@ -1,15 +1,13 @@
 /** Withdrawal requests: accepted once per idempotency key together with their hold, and read back. */
 import { randomUUID } from "node:crypto";
 import type { Address } from "../../chain/address.js";
-import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
 import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/accept-judge.js";
-import { type ApprovalRow, type ApprovalState, toApproval } from "../policy/approval-rows.js";
+import { type ApprovalRow, toApproval } from "../policy/approval-rows.js";
 import type { HashedPolicy } from "../policy/policy.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
-import { ownWallets } from "../wallets/wallet.js";
 import { freezeRecovered, matchRecovered } from "../recovery/recovered-payments.js";
 import {
   storedAddress,
@@ -20,11 +18,14 @@ import {
 } from "../stored-values.js";
 import { type DecidedRequest, writeAccepted } from "./accepted-rows.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
-import { hashRequest, type WithdrawalRequest } from "./withdrawal-request.js";
-import { isWithdrawalStatus, type WithdrawalStatus } from "./withdrawal-status.js";
+import { hashRequest, type Withdrawal, type WithdrawalRequest } from "./withdrawal-request.js";
+import { isWithdrawalStatus, phaseOf, type WithdrawalStatus } from "./withdrawal-status.js";
 
 /** What a client asks for. */
 export type { WithdrawalRequest } from "./withdrawal-request.js";
+
+/** What the ledger holds. */
+export type { Withdrawal } from "./withdrawal-request.js";
 
 /** Rules that only new requests are held against: a repeat of an accepted one is answered. */
 export interface AcceptRules {
@@ -56,37 +57,6 @@ export type AcceptOutcome =
       /** Which limit it is, of LIMIT_EXCEEDED. */
       readonly rule?: string | undefined;
     };
-
-/** A withdrawal as stored. */
-export interface Withdrawal {
-  readonly id: WithdrawalId;
-  /** Place in the list of all withdrawals; commit order. */
-  readonly position: number;
-  readonly customerId: string;
-  readonly asset: string;
-  /** The hot wallet whose nonce it has; undefined before it has one. */
-  readonly wallet: Address | undefined;
-  readonly destination: Address;
-  readonly destinationText: string;
-  readonly amountUnits: bigint;
-  /** Held beside the amount; the exchange's when it settles. */
-  readonly feeUnits: bigint;
-  readonly status: WithdrawalStatus;
-  /** Why it ended without payment, froze or waits; undefined on the usual way. */
-  readonly reason: string | undefined;
-  /** Deadline in RFC 3339 UTC; undefined without one. */
-  readonly expiresAt: string | undefined;
-  /** Nonce of its latest slot. */
-  readonly nonce: bigint | undefined;
-  /** Hashes of every transaction signed for it, oldest first. */
-  readonly hashes: readonly Hash32[];
-  /** The mined transaction; before that the latest signed one. */
-  readonly txHash: Hash32 | undefined;
-  readonly blockNumber: Height | undefined;
-  /** Every state it was in, `at` in RFC 3339 UTC. */
-  readonly history: readonly { readonly status: WithdrawalStatus; readonly at: string }[];
-  readonly approval: ApprovalState;
-}
 
 /** A page of the list of withdrawals. */
 export interface WithdrawalPage {
@@ -120,9 +90,15 @@ export async function listWithdrawals(sql: Sql, page: WithdrawalPage): Promise<W
   const rows = await sql.query<WithdrawalRow>(
     `${SELECT_WITHDRAWAL}
       WHERE w.position > $1 AND ($2::text IS NULL OR w.customer_id = $2)
-        AND ($3::text IS NULL OR w.status = $3)
+        AND ($3::text IS NULL OR w.phase = $5 AND w.status = $3)
       ORDER BY w.position LIMIT $4`,
-    [page.afterPosition, page.customerId ?? null, page.status ?? null, page.limit],
+    [
+      page.afterPosition,
+      page.customerId ?? null,
+      page.status ?? null,
+      page.limit,
+      page.status === undefined ? null : phaseOf(page.status),
+    ],
   );
   return rows.map(toWithdrawal);
 }
@@ -145,16 +121,13 @@ async function acceptInside(
 ): Promise<AcceptOutcome[]> {
   // Balances of a ledger that lost debits say nothing about what a customer has.
   await refuseInRecovery(tx);
-  const bound = await lockKeys(tx, requests);
+  await lockKeys(tx, requests);
   // Before the balances: the kill switch comes before them in the order of locks.
   const judge = await AcceptJudge.open(tx, requests, rules);
-  const available = await lockBalances(tx, requests);
+  const { bound, customers, own, hasRecovered } = await readKnown(tx, requests);
+  const available = await lockBalances(tx, requests, customers);
   // A repeat of a request that the ledger lost after it was paid: refused, it would look unpaid.
-  const paid = new Set(await matchRecovered(tx, requests));
-  const own = await ownWallets(
-    tx,
-    requests.map(({ destination }) => destination),
-  );
+  const paid = new Set(hasRecovered ? await matchRecovered(tx, requests) : []);
   const decisions = requests.map((request) =>
     decide(request, { bound, available, rules, own, judge, mayBePaid: paid.has(request) }),
   );
@@ -167,10 +140,11 @@ async function acceptInside(
       if (decision.isDoubtful) doubtful.push(decision.id);
     }
   });
-  await writeAccepted(tx, accepted, rules.policy);
+  const written = await writeAccepted(tx, accepted, rules.policy);
   await appendEvents(tx, (await freezeRecovered(tx, doubtful)).events);
-  const ids = decisions.flatMap((decision) => (decision.kind === "refused" ? [] : [decision.id]));
-  const stored = await findWithdrawals(tx, ids);
+  // A new one is what was just written; what may have been frozen, and repeats, are read.
+  const repeated = decisions.flatMap((each) => (each.kind === "repeat" ? [each.id] : []));
+  const stored = new Map([...written, ...(await findWithdrawals(tx, [...repeated, ...doubtful]))]);
   return decisions.map((decision): AcceptOutcome => {
     if (decision.kind === "refused") {
       return { outcome: "refused", refusal: decision.refusal, rule: decision.rule };
@@ -187,11 +161,8 @@ interface BoundKey {
   readonly requestHash: string;
 }
 
-/** Makes requests with the same key wait for each other, then reads what the keys are bound to. */
-async function lockKeys(
-  tx: Sql,
-  requests: readonly WithdrawalRequest[],
-): Promise<Map<string, BoundKey>> {
+/** Makes requests with the same key wait for each other. */
+async function lockKeys(tx: Sql, requests: readonly WithdrawalRequest[]): Promise<void> {
   const keys = [...new Set(requests.map((request) => request.idempotencyKey))];
   await tx.query(
     `SELECT pg_advisory_xact_lock(place) FROM (
@@ -199,17 +170,50 @@ async function lockKeys(
         ORDER BY 1) AS ordered`,
     [keys],
   );
-  const rows = await tx.query<{ id: string; idempotency_key: string; request_hash: string }>(
-    `SELECT id, idempotency_key, request_hash FROM withdrawal
-      WHERE idempotency_key = ANY ($1::text[])`,
-    [keys],
+}
+
+/** What the ledger knows of requests, beside balances. */
+interface Known {
+  /** What their keys are bound to. */
+  readonly bound: Map<string, BoundKey>;
+  /** Those of their customers that there are. */
+  readonly customers: readonly string[];
+  /** Destinations that are hot wallets of the exchange. */
+  readonly own: ReadonlySet<Address>;
+  /** Some recovered payment waits for a person: it may be one of these requests'. */
+  readonly hasRecovered: boolean;
+}
+
+/** Reads it in one round trip, behind the keys' locks. */
+async function readKnown(tx: Sql, requests: readonly WithdrawalRequest[]): Promise<Known> {
+  const [row] = await tx.query<{
+    bound: readonly (readonly [string, string, string])[] | null;
+    customers: readonly string[] | null;
+    own: readonly string[] | null;
+    has_recovered: boolean;
+  }>(
+    `SELECT (SELECT jsonb_agg(jsonb_build_array(idempotency_key, id, request_hash))
+               FROM withdrawal WHERE idempotency_key = ANY ($1::text[])) AS bound,
+            (SELECT array_agg(id) FROM customer WHERE id = ANY ($2::text[])) AS customers,
+            (SELECT array_agg(address) FROM wallet WHERE address = ANY ($3::text[])) AS own,
+            EXISTS (SELECT 1 FROM recovered_payment WHERE decision IS NULL) AS has_recovered`,
+    [
+      [...new Set(requests.map(({ idempotencyKey }) => idempotencyKey))],
+      [...new Set(requests.map(({ customerId }) => customerId))],
+      [...new Set(requests.map(({ destination }) => destination))],
+    ],
   );
-  return new Map(
-    rows.map((row) => [
-      row.idempotency_key,
-      { id: toWithdrawalId(row.id), requestHash: row.request_hash },
-    ]),
-  );
+  return {
+    bound: new Map(
+      (row?.bound ?? []).map(([key, id, requestHash]) => [
+        key,
+        { id: toWithdrawalId(id), requestHash },
+      ]),
+    ),
+    customers: row?.customers ?? [],
+    own: new Set((row?.own ?? []).map(storedAddress)),
+    hasRecovered: row?.has_recovered ?? true,
+  };
 }
 
 /** Key of one balance. Neither part can hold a space. */
@@ -221,20 +225,16 @@ function balanceKey(customerId: string, asset: string): string {
 async function lockBalances(
   tx: Sql,
   requests: readonly WithdrawalRequest[],
+  customers: readonly string[],
 ): Promise<Map<string, bigint>> {
-  const customerIds = [...new Set(requests.map((request) => request.customerId))];
-  const known = await tx.query<{ id: string }>(
-    `SELECT id FROM customer WHERE id = ANY ($1::text[])`,
-    [customerIds],
-  );
   const rows = await tx.query<{ customer_id: string; asset: string; available_units: string }>(
     `SELECT customer_id, asset, available_units::text FROM customer_balance
       WHERE customer_id = ANY ($1::text[]) ORDER BY customer_id, asset FOR UPDATE`,
-    [customerIds],
+    [customers],
   );
   const available = new Map<string, bigint>();
   for (const { asset } of requests) {
-    for (const { id } of known) available.set(balanceKey(id, asset), 0n);
+    for (const id of customers) available.set(balanceKey(id, asset), 0n);
   }
   for (const row of rows) {
     available.set(balanceKey(row.customer_id, row.asset), storedAtoken(row.available_units));

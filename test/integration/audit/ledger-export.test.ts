@@ -160,6 +160,17 @@ async function tamper(...statements: readonly string[]): Promise<void> {
   }
 }
 
+/** Puts rows back as they were; what the database computes it computes again. */
+const putBack = (table: string) => `DO $$
+  DECLARE columns text;
+  BEGIN
+    SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
+     WHERE attrelid = '${table}'::regclass AND attnum > 0 AND NOT attisdropped
+       AND attgenerated = '';
+    EXECUTE format('INSERT INTO ${table} (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM kept',
+      columns, columns);
+  END $$`;
+
 describe("an export of the ledger", () => {
   it("proves untouched books: chain, double entry, balances", async () => {
     const file = await exported(bench.ledger.url);
@@ -331,11 +342,7 @@ describe("an export of the ledger", () => {
     const { code, lines } = await verdictOf(await exported(copy.url));
     expect(code).toBe(1);
     expect(lines[0]).toMatch(expected);
-    await tamper(
-      `DELETE FROM ${table}`,
-      `INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT * FROM kept`,
-      "DROP TABLE kept",
-    );
+    await tamper(`DELETE FROM ${table}`, putBack(table), "DROP TABLE kept");
     expect((await verdictOf(await exported(copy.url))).lines).toEqual([
       expect.stringMatching(/^Nothing was changed/),
     ]);
