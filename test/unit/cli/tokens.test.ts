@@ -226,7 +226,7 @@ describe("causeway tokens check", () => {
     await tokens("check");
     expect([exitCode, printed[1]]).toEqual([
       0,
-      '        -> the contract calls itself "G\\u001b[2J\\u{202e}DLO"',
+      '        -> the contract calls itself "G\\u{fffd}[2J\\u{fffd}DLO"',
     ]);
   });
 
