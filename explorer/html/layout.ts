@@ -1,6 +1,7 @@
 /** The frame of every page: what it is called, the ways through the explorer, search, language. */
-import { LANGUAGES, type Language, type Texts } from "../text/catalogue.js";
-import { type Content, el } from "./element.js";
+import { LANGUAGE_NAMES, type Language } from "../../web/text/languages.js";
+import type { Texts } from "../text/catalogue.js";
+import { type Content, el } from "../../web/html/element.js";
 
 /** What the frame needs to know. */
 export interface Frame {
@@ -91,7 +92,7 @@ function searchForm(t: Texts, searched: string | undefined): Content {
 
 /** The languages as a form, so that choosing one works without a script. */
 function footer({ t, language, address }: Frame): Content {
-  const others = (Object.keys(LANGUAGES) as Language[]).filter((one) => one !== language);
+  const others = (Object.keys(LANGUAGE_NAMES) as Language[]).filter((one) => one !== language);
   return el(
     "footer",
     {},
@@ -103,7 +104,7 @@ function footer({ t, language, address }: Frame): Content {
         el(
           "a",
           { href: withLanguage(address, one), lang: one, hreflang: one },
-          LANGUAGES[one].name,
+          LANGUAGE_NAMES[one],
         ),
       ),
     ),

@@ -1,18 +1,9 @@
 /** The first page, and the list of blocks. */
-import { tokenAmount } from "../html/format.js";
-import { type Content, el } from "../html/element.js";
-import {
-  addressLink,
-  badge,
-  blockLink,
-  facts,
-  pager,
-  section,
-  table,
-  time,
-  transactionLink,
-} from "../html/parts.js";
-import { badRequest } from "../errors.js";
+import { tokenAmount } from "../../web/html/format.js";
+import { type Content, el } from "../../web/html/element.js";
+import { badge, facts, pager, section, table, time } from "../../web/html/parts.js";
+import { addressLink, blockLink, transactionLink } from "../html/chain-links.js";
+import { badRequest } from "../../web/errors.js";
 import { readHeight } from "../decode/identifiers.js";
 import type { PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";

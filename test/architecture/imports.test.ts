@@ -12,7 +12,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ledger: ["chain", "runtime"],
   node: ["chain", "runtime", "openapi"],
   sidecar: ["chain", "runtime", "rpc-client", "openapi"],
-  explorer: ["chain", "runtime", "rpc-client", "openapi"],
+  web: ["chain", "runtime"],
+  explorer: ["chain", "runtime", "rpc-client", "openapi", "web"],
+  console: ["chain", "runtime", "rpc-client", "openapi", "web"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   cli: ["chain", "runtime", "rpc-client", "ledger"],
@@ -20,7 +22,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 
 /** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
-  /^(sidecar|explorer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^(sidecar|explorer|console|deposit-watcher|withdrawal-worker)\/config\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,
@@ -74,7 +76,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^@grpc\//, [/^node\/rpc\/grpc\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
-  [/^preact(-render-to-string)?$/, [/^explorer\/html\/element\.ts$/]],
+  [/^preact(-render-to-string)?$/, [/^web\/html\/element\.ts$/]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],
 ];
 
