@@ -19,6 +19,9 @@ export function mapDepositError(error: unknown): ErrorReply {
   if (error instanceof DepositError && error.code === "INVALID_FIELD") {
     return reply(422, "INVALID_FIELD", error.message, error.details);
   }
+  if (error instanceof DepositError && error.code === "RECOVERY_OPEN") {
+    return reply(409, "RECOVERY_OPEN", error.message, {});
+  }
   if (error instanceof LedgerError && error.code === "RECOVERY") {
     return reply(503, "RECOVERY", error.message, {});
   }

@@ -19,6 +19,7 @@ import { Wallets1760000000013 } from "./migrations/0013-wallets.js";
 import { Guards1760000000015 } from "./migrations/0015-guards.js";
 import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
 import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
+import { Operators1760000000020 } from "./migrations/0020-operators.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -44,6 +45,7 @@ export const LEDGER_MIGRATIONS = [
   Guards1760000000015,
   PostingTime1760000000016,
   LinkedKinds1760000000017,
+  Operators1760000000020,
 ] as const;
 
 /** The chain that a ledger keeps books for. */

@@ -25,7 +25,7 @@ export interface Assets {
 /** Time that browsers may keep what never changes under its name. */
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-/** Style sheet and icon that all pages of Causeway have; the build copies them beside the code. */
+/** Style sheet and icon of all pages; the build copies them beside the code. */
 const COMMON = new URL("../assets/", import.meta.url);
 
 /**
