@@ -26,12 +26,12 @@ import {
   type AddressDerivation,
   createAddressDerivation,
 } from "../chain/derivation/address-derivation.js";
-import { createDepositRoutes, type DepositApiParts } from "./api.js";
-import { mapDepositError } from "./api-errors.js";
+import { createDepositRoutes, type DepositApiParts } from "./api/routes.js";
+import { mapDepositError } from "./api/api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { runLinkLoop } from "./link-loop.js";
-import { createOperatorRoutes } from "./operator-routes.js";
+import { createOperatorRoutes } from "./api/operator-routes.js";
 import { readinessOf } from "./readiness.js";
 import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";

@@ -1,6 +1,6 @@
 /**
- * What operators look at and may do: who is behind a recorded call and why, and what each reconciliation found on
- * every account, so that float and liabilities can be shown over time.
+ * What operators look at and may do: who is behind a recorded call and why, and what each reconciliation
+ * found on every account, so that float and liabilities can be shown over time.
  */
 import type { MigrationInterface, QueryRunner } from "typeorm";
 

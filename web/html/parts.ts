@@ -83,7 +83,7 @@ export function note(kind: "info" | "warning", ...content: Content[]): Content {
 }
 
 /** A state in a word: never by colour alone. */
-export function badge(kind: "good" | "bad" | "neutral", text: string): Content {
+export function badge(kind: "good" | "warn" | "bad" | "neutral", text: string): Content {
   return el("span", { class: `badge ${kind}` }, text);
 }
 

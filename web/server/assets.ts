@@ -29,8 +29,8 @@ const FOR_EVER = "public, max-age=31536000, immutable";
 const COMMON = new URL("../assets/", import.meta.url);
 
 /**
- * Reads all files of the folders, the common ones among them. The version in the path is a hash over all of them: scripts
- * import each other by relative paths, so they change their names together.
+ * Reads all files of the folders, the common ones among them. The version in the path is a hash over
+ * all of them: scripts import each other by relative paths, so they change their names together.
  */
 export function loadAssets(...folders: readonly URL[]): Assets {
   const files = new Map<string, Buffer>();

@@ -1,23 +1,23 @@
 /** What operators look at in the deposit API: incidents, reconciliations, records, figures, fees. */
-import { type StoredCall, listCalls } from "../ledger/access/api-calls.js";
-import { readDurations } from "../ledger/books/durations.js";
-import { readFeeDays } from "../ledger/books/fee-days.js";
-import { listRuns, type ReconcileRun } from "../ledger/books/reconcile-runs.js";
-import { type Decision, listDecisionPage } from "../ledger/decisions/decision-log.js";
+import { type StoredCall, listCalls } from "../../ledger/access/api-calls.js";
+import { readDurations } from "../../ledger/books/durations.js";
+import { readFeeDays } from "../../ledger/books/fee-days.js";
+import { listRuns, type ReconcileRun } from "../../ledger/books/reconcile-runs.js";
+import { type Decision, listDecisionPage } from "../../ledger/decisions/decision-log.js";
 import {
   listIncidents,
   openIncident,
   type PastIncident,
   resumeCrediting,
-} from "../ledger/incidents.js";
-import { cleanForeignText } from "../chain/evm/foreign-text.js";
-import { present } from "../chain/errors.js";
-import { callerName } from "../runtime/http/http-access.js";
-import type { HttpReply } from "../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
-import type { Clock } from "../runtime/process/clock.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { DepositError } from "./errors.js";
+} from "../../ledger/incidents.js";
+import { cleanForeignText } from "../../chain/evm/foreign-text.js";
+import { present } from "../../chain/errors.js";
+import { callerName } from "../../runtime/http/http-access.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { DepositError } from "../errors.js";
 import { nextCursor, readListQuery } from "./list-query.js";
 
 /** What these routes need. */

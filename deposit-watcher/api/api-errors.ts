@@ -1,11 +1,11 @@
 /** The one place where faults become the deposit API's error bodies. */
-import { AppError } from "../chain/errors.js";
-import { LedgerError, type LedgerErrorCode } from "../ledger/errors.js";
-import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
-import type { ErrorReply } from "../runtime/http/http-server.js";
-import { PostError } from "../runtime/http/outgoing/guarded-post.js";
-import { SqlError } from "../runtime/sql/sql-errors.js";
-import { DepositError } from "./errors.js";
+import { AppError } from "../../chain/errors.js";
+import { LedgerError, type LedgerErrorCode } from "../../ledger/errors.js";
+import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
+import type { ErrorReply } from "../../runtime/http/http-server.js";
+import { PostError } from "../../runtime/http/outgoing/guarded-post.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { DepositError } from "../errors.js";
 
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapDepositError(error: unknown): ErrorReply {

@@ -1,18 +1,23 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
-import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
-import { type Height, parseHash32 } from "../chain/hex.js";
-import { TOKEN_DECIMALS } from "../chain/units.js";
+import {
+  type Address,
+  parseStrictAddress,
+  toBech32,
+  toChecksumAddress,
+} from "../../chain/address.js";
+import { type Height, parseHash32 } from "../../chain/hex.js";
+import { TOKEN_DECIMALS } from "../../chain/units.js";
 import {
   NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE_HOLDER,
   UNASSIGNED,
-} from "../ledger/books/accounts.js";
-import { amountFields } from "../ledger/books/amount-fields.js";
-import type { TokenAsset } from "../ledger/assets/asset-registry.js";
-import { listSightings, type StoredSighting } from "../ledger/assets/token-sightings.js";
-import { readTokenStates } from "../ledger/assets/token-state.js";
-import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
+} from "../../ledger/books/accounts.js";
+import { amountFields } from "../../ledger/books/amount-fields.js";
+import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
+import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
+import { readTokenStates } from "../../ledger/assets/token-state.js";
+import { registerAddress } from "../../ledger/deposits/deposit-addresses.js";
 import {
   type CustomerBalance,
   customerBalances,
@@ -20,16 +25,16 @@ import {
   findDeposit,
   listDeposits,
   type StoredDeposit,
-} from "../ledger/deposits/deposit-queries.js";
-import { listEvents } from "../ledger/events.js";
-import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
-import { failpoint } from "../runtime/process/failpoint.js";
-import type { HttpReply } from "../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import type { AddressDerivation } from "../chain/derivation/address-derivation.js";
-import { confirmationsOf } from "../chain/confirmations.js";
-import { DepositError } from "./errors.js";
+} from "../../ledger/deposits/deposit-queries.js";
+import { listEvents } from "../../ledger/events.js";
+import type { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
+import { confirmationsOf } from "../../chain/confirmations.js";
+import { DepositError } from "../errors.js";
 import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
 import { nextCursor, readListQuery } from "./list-query.js";
 import { type ExplanationParts, explainTransaction } from "./explanation.js";
