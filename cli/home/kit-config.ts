@@ -1,6 +1,7 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { consoleConfig } from "../../console/config.js";
 import { explorerConfig } from "../../explorer/config.js";
 import {
   ConfigError,
@@ -23,6 +24,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   watcherConfigFile,
   workerConfigFile,
   explorerConfig,
+  consoleConfig,
 ];
 
 /** Every settings file of a home, in the order in which they are written. */
@@ -48,6 +50,8 @@ export interface KitEndpoints {
   readonly withdrawalUrl: string;
   /** Undefined where no explorer is started. */
   readonly explorerUrl: string | undefined;
+  /** Undefined where no console is started. */
+  readonly consoleUrl: string | undefined;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
@@ -76,6 +80,7 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   depositApi: "the deposit API",
   withdrawalApi: "the withdrawal API",
   explorer: "the explorer",
+  console: "the console",
 };
 
 /** A place that some setting tells to listen on. */
@@ -99,11 +104,15 @@ interface KitConfigSources {
  * Reads and checks the settings of every process.
  * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
  *   somebody else's node is used
- *   `hasExplorer` false leaves the explorer's port to others
+ *   `hasExplorer` and `hasConsole` false leave these parts' ports to others
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
-  sources: KitConfigSources & { readonly validators?: number; readonly hasExplorer?: boolean },
+  sources: KitConfigSources & {
+    readonly validators?: number;
+    readonly hasExplorer?: boolean;
+    readonly hasConsole?: boolean;
+  },
 ): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
@@ -129,12 +138,14 @@ export function loadKitConfig(
   const worker = read(sources, workerConfigFile);
   const isExplored = sources.hasExplorer !== false;
   if (isExplored) read(sources, explorerConfig);
+  const hasConsole = sources.hasConsole !== false;
+  if (hasConsole) read(sources, consoleConfig);
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
-  const ours = endpointsOf(listeners, nodes, isExplored);
+  const ours = endpointsOf(listeners, nodes, { isExplored, hasConsole });
   const somebodys = {
     jsonRpcUrl,
     webSocketUrl,
@@ -209,7 +220,7 @@ export function callableHost(host: string): string {
 function endpointsOf(
   listeners: readonly Listener[],
   nodes: readonly KitNode[],
-  isExplored: boolean,
+  { isExplored, hasConsole }: { readonly isExplored: boolean; readonly hasConsole: boolean },
 ): KitEndpoints {
   // Without a node's name the first one's: it serves the kit's ports.
   const url = (name: PortName, scheme = "http", node?: string): string => {
@@ -232,6 +243,7 @@ function endpointsOf(
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
     explorerUrl: isExplored ? url("explorer") : undefined,
+    consoleUrl: hasConsole ? url("console") : undefined,
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

@@ -83,6 +83,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
   ],
   sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
   explorer: [TOKENS, copyOf("config/explorer.toml")],
+  console: [copyOf("config/console.toml")],
   "deposit-watcher": [
     GENESIS,
     TOKENS,
@@ -124,6 +125,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/watcher.toml"),
     copyOf("config/worker.toml"),
     copyOf("config/explorer.toml"),
+    copyOf("config/console.toml"),
     POLICY,
     KILL_SWITCH,
   ],

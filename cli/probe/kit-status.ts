@@ -101,8 +101,11 @@ export function parseWalletFigures(text: string): readonly WalletFigures[] {
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
-  const { explorerUrl } = endpoints;
-  const [node, others, online, offline, deposit, withdrawal, explorer, watcher, worker] =
+  const dispensable = [
+    ["explorer", endpoints.explorerUrl],
+    ["console", endpoints.consoleUrl],
+  ] as const;
+  const [node, others, online, offline, deposit, withdrawal, pages, watcher, worker] =
     await Promise.all([
       readNode(probe, signal),
       Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
@@ -110,7 +113,10 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
       probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
       probePart("deposit-watcher", endpoints.depositUrl, signal),
       probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
-      explorerUrl === undefined ? [] : probeDispensable([["explorer", explorerUrl]], signal),
+      probeDispensable(
+        dispensable.flatMap(([part, url]) => (url === undefined ? [] : [[part, url] as const])),
+        signal,
+      ),
       readMetrics(endpoints.depositUrl, signal),
       readMetrics(endpoints.withdrawalUrl, signal),
     ]);
@@ -121,7 +127,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
     wallets: parseWalletFigures(worker),
-    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...explorer],
+    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...pages],
   };
 }
 

@@ -26,7 +26,7 @@ import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/attach.js";
 import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
-import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
+import { createKit, type Kit, type KitPart, usesEmbeddedPostgres } from "./kit.js";
 import { KIT_HELP, type KitArguments, parseKitArguments } from "./kit-arguments.js";
 import {
   KIT_CONFIG_FILES,
@@ -132,6 +132,7 @@ function checkSettings(
       portOffset,
       validators: plan?.kind === "remote" ? 0 : validators,
       hasExplorer: !args.noExplorer,
+      hasConsole: !args.noConsole,
     }),
   );
   faults.push(...homeFileFaults(paths));
@@ -212,7 +213,7 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
-      without: new Set(this.args.noExplorer ? ["explorer"] : []),
+      without: this.leftOut(),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
     });
@@ -232,6 +233,14 @@ class KitRun {
     }
   }
 
+  private leftOut(): ReadonlySet<KitPart> {
+    const { noExplorer, noConsole } = this.args;
+    return new Set<KitPart>([
+      ...(noExplorer ? (["explorer"] as const) : []),
+      ...(noConsole ? (["console"] as const) : []),
+    ]);
+  }
+
   /** Everything that can fail before a process is started. */
   private async prepare(): Promise<KitConfig> {
     const { paths, portOffset, context } = this;
@@ -243,6 +252,7 @@ class KitRun {
       portOffset,
       validators,
       hasExplorer: !this.args.noExplorer,
+      hasConsole: !this.args.noConsole,
     });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {
@@ -341,12 +351,32 @@ class KitRun {
       const isLocal = this.plan.kind === "local";
       if (isLocal && !this.args.noDemo) await this.demonstrate(evm, config);
       if (this.args.once) return EXIT_OK;
+      if (!this.args.noConsole) await this.firstConsoleLogin();
       const hotWallet = isLocal ? undefined : await hotWalletAddress(this.paths);
       for (const line of whereToLookNext(this.paths, config.endpoints, hotWallet)) this.say(line);
       await this.stayUp(evm, config);
       return EXIT_OK;
     } finally {
       rpc.close();
+    }
+  }
+
+  /** The console's first user; without one the kit goes on, and the command line makes it. */
+  private async firstConsoleLogin(): Promise<void> {
+    const { home } = this.paths;
+    const { env } = this.context;
+    try {
+      const { createFirstConsoleUser } = await import("../commands/console-users.js");
+      const { portOffset } = this;
+      const { signal } = this.ending;
+      const made = await createFirstConsoleUser({ home, env, portOffset, signal });
+      if (made === undefined) return;
+      // Kept nowhere, and good for one login: its user has to choose another one there.
+      this.say(`Console login (shown only now): user ${made.user}, password ${made.password}`);
+    } catch (error) {
+      if (this.ending.signal.aborted) throw error;
+      const how = "npm run causeway -- console user add admin --role admin";
+      this.context.printError(`The console has no user yet: ${sentenceOf(error)} Make one: ${how}`);
     }
   }
 

@@ -29,6 +29,7 @@ const SCRIPTS = {
   "deposit-watcher": "../../deposit-watcher/main.js",
   "withdrawal-worker": "../../withdrawal-worker/main.js",
   explorer: "../../explorer/main.js",
+  console: "../../console/main.js",
 } as const;
 
 /** A process of the kit. */
@@ -43,11 +44,11 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
   { parts: ["withdrawal-worker"], stopMs: 1_200 },
-  { parts: ["explorer"], stopMs: 600 },
+  { parts: ["explorer", "console"], stopMs: 600 },
 ];
 
 /** Parts without which the kit goes on: nothing of the exchange depends on them. */
-const DISPENSABLE: ReadonlySet<KitPart> = new Set(["explorer"]);
+const DISPENSABLE: ReadonlySet<KitPart> = new Set(["explorer", "console"]);
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
 const READY_TIMEOUT_MS = 90_000;
@@ -99,6 +100,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "deposit-watcher": locate("deposit-watcher"),
     "withdrawal-worker": locate("withdrawal-worker"),
     explorer: locate("explorer"),
+    console: locate("console"),
   };
 }
 

@@ -26,6 +26,8 @@ export function whereToLookNext(
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
   const explorer =
     endpoints.explorerUrl === undefined ? [] : [`  explorer          ${endpoints.explorerUrl}`];
+  const operators =
+    endpoints.consoleUrl === undefined ? [] : [`  operator console  ${endpoints.consoleUrl}`];
   return [
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
@@ -37,6 +39,7 @@ export function whereToLookNext(
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
     ...explorer,
+    ...operators,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,

@@ -20,9 +20,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cli: ["chain", "runtime", "rpc-client", "ledger"],
 };
 
-/** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
+/**
+ * The CLI also reads every process' settings schema, the node's genesis and keys; it starts a node, and makes
+ * the users of the console.
+ */
 const CLI_ALSO = [
   /^(sidecar|explorer|console|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^console\/users\/(roles|sealed-key|user-files)\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,

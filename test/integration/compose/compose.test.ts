@@ -62,8 +62,9 @@ const FILES_OF_SERVICE: Readonly<Record<string, readonly string[]>> = {
   "sidecar-online": ["sidecar"],
   "sidecar-offline": ["sidecar"],
   explorer: ["explorer"],
+  console: ["console"],
   migrate: ["watcher"],
-  operator: ["config", "app", "sidecar", "watcher", "worker", "explorer"],
+  operator: ["config", "app", "sidecar", "watcher", "worker", "explorer", "console"],
   "deposit-watcher": ["watcher"],
   "withdrawal-worker": ["worker"],
 };
@@ -169,7 +170,13 @@ describe("docker-compose.yml", () => {
       const words = healthcheck?.test.join(" ") ?? "";
       expect(`${name} ${words.includes("/health")}`).toBe(`${name} false`);
     }
-    for (const name of ["sidecar-online", "sidecar-offline", "deposit-watcher", "explorer"]) {
+    for (const name of [
+      "sidecar-online",
+      "sidecar-offline",
+      "deposit-watcher",
+      "explorer",
+      "console",
+    ]) {
       expect(serviceNamed(name).healthcheck?.test.join(" ")).toContain("/ready");
     }
     expect(serviceNamed("withdrawal-worker").healthcheck?.test.join(" ")).toContain("/ready");
@@ -195,9 +202,12 @@ describe("docker-compose.yml", () => {
     for (const data of ["operator-data", "watcher-data", "worker-data", "queue"]) {
       expect(compose.networks[data]).toEqual({ internal: true });
     }
-    for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer"]) {
+    for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer", "console"]) {
       expect([name, shared(name, "postgres")]).toEqual([name, []]);
     }
+    // The console meets each API apart: nobody else comes to the signer through it.
+    expect(shared("console", "withdrawal-worker")).toEqual(["desk-withdrawals"]);
+    expect(shared("console", "deposit-watcher")).toEqual(["desk-deposits"]);
   });
 
   it("opens the database in each service's own role, and nowhere as a superuser", () => {
@@ -229,7 +239,7 @@ describe("docker-compose.yml", () => {
     const { profiles, volumes, environment, ports } = serviceNamed("operator");
     expect({ profiles, volumes, ports }).toEqual({
       profiles: ["operator"],
-      volumes: ["desk-home:/home/causeway:ro"],
+      volumes: ["desk-home:/home/causeway:ro", "console-home:/home/console"],
       ports: [],
     });
     const { endpoints } = loadKitConfig({ home: "/nonexistent", env: environment, portOffset: 0 });
@@ -324,6 +334,7 @@ describe("docker-compose.yml", () => {
     expect(holders("worker-home")).toEqual(["init", "withdrawal-worker"]);
     expect(holders("node-home")).toEqual(["init", "node"]);
     expect(holders("operator-home")).toEqual(["init"]);
+    expect(holders("console-home")).toEqual(["init", "console", "operator"]);
   });
 
   it("keeps the offline API alone on a network of its own", () => {

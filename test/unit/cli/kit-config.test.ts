@@ -103,6 +103,7 @@ describe("the arguments of npm start", () => {
         once: true,
         noDemo: false,
         noExplorer: false,
+        noConsole: false,
         blockIntervalMs: undefined,
         evm: "ethereumjs",
         help: false,

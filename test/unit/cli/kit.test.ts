@@ -18,6 +18,7 @@ const PARTS: readonly KitPart[] = [
   "deposit-watcher",
   "withdrawal-worker",
   "explorer",
+  "console",
 ];
 
 const folders: string[] = [];
@@ -102,6 +103,7 @@ async function createTrial(
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
       explorer: script("explorer"),
+      console: script("console"),
     },
   });
   kits.push(kit);
@@ -123,9 +125,10 @@ describe("the kit", () => {
     expect(place("start node")).toBe(0);
     expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
     expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
-    expect(place("stop explorer")).toBe(PARTS.length);
-    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 1);
-    expect(place("stop deposit-watcher")).toBe(PARTS.length + 2);
+    const pages = [place("stop explorer"), place("stop console")];
+    expect(new Set(pages)).toEqual(new Set([PARTS.length, PARTS.length + 1]));
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 2);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 3);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
   });
@@ -152,16 +155,16 @@ describe("the kit", () => {
     expect(new Set(record())).toEqual(watched);
   });
 
-  it("goes on without the explorer, and says so", async () => {
-    const { kit, faults, lines, watched, events } = await createTrial(["explorer"]);
+  it.each(["explorer", "console"] as const)("goes on without the %s, and says so", async (part) => {
+    const { kit, faults, lines, watched, events } = await createTrial([part]);
     await kit.start();
     expect(faults).toEqual([]);
     expect(watched.size).toBe(PARTS.length - 1);
     const said = lines.filter((line) => line.includes("The kit goes on without it."));
     expect(said).toHaveLength(1);
-    expect(said[0]).toContain("explorer is broken on purpose");
+    expect(said[0]).toContain(`${part} is broken on purpose`);
     await kit.stop();
-    expect(events()).not.toContain("start explorer");
+    expect(events()).not.toContain(`start ${part}`);
     expect(events().at(-1)).toBe("stop node");
   });
 

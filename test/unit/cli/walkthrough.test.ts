@@ -340,6 +340,7 @@ async function shownOn(columns: number): Promise<string> {
     depositUrl: url,
     withdrawalUrl: url,
     explorerUrl: undefined,
+    consoleUrl: undefined,
     otherNodes: [],
   };
   const output = {
