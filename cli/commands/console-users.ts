@@ -12,7 +12,12 @@ import {
   replaceUser,
 } from "../../console/users/user-files.js";
 import { CONSOLE_ROLES, type ConsoleRole, parseRole, scopesOf } from "../../console/users/roles.js";
-import { newPassword, sealKey } from "../../console/users/sealed-key.js";
+import {
+  newPassword,
+  PASSWORD_COST,
+  type PasswordCost,
+  sealKey,
+} from "../../console/users/sealed-key.js";
 import { createApiKey, revokeApiKey } from "../../ledger/access/api-keys.js";
 import { LedgerError } from "../../ledger/errors.js";
 import type { SqlDatabase } from "../../runtime/sql/sql.js";
@@ -27,6 +32,8 @@ export interface ConsoleUserOptions {
   readonly consoleHome?: string;
   /** File that takes the password instead of the terminal. */
   readonly out?: string;
+  /** Cost of the password; tests make it cheap. */
+  readonly cost?: PasswordCost;
 }
 
 const SECRET_MODE = 0o600;
@@ -53,7 +60,7 @@ export async function runAddConsoleUser(
     throw new CliError("USAGE", `${name} is there already: causeway console user reset ${name}.`);
   }
   return withLedgerAlone(command, async ({ database }) => {
-    const password = await addUser(database, { home, name, role });
+    const password = await addUser(database, { ...options, home, name, role });
     return tell(command, options, { name, role, password });
   });
 }
@@ -69,7 +76,7 @@ export async function runResetConsoleUser(
   return withLedgerAlone(command, async ({ database }) => {
     await revokeIfThere(database, before.keyId);
     const { role } = before;
-    const made = await makeKey(database, { name, role });
+    const made = await makeKey(database, { ...options, name, role });
     await written(home, () => replaceUser(home, { ...before, ...made.fields, mustChange: true }));
     return tell(command, options, { name, role, password: made.password });
   });
@@ -137,10 +144,10 @@ function knownUser(home: string, name: string) {
 
 async function addUser(
   database: SqlDatabase,
-  given: { readonly home: string; readonly name: string; readonly role: ConsoleRole },
+  given: NewUser & { readonly home: string },
 ): Promise<string> {
   const { home, name, role } = given;
-  const { fields, password } = await makeKey(database, { name, role });
+  const { fields, password } = await makeKey(database, given);
   const createdAt = new Date().toISOString();
   const user = { format: 1 as const, name, role, mustChange: true, createdAt, ...fields };
   if (!(await written(home, async () => createUser(home, user)))) {
@@ -150,10 +157,12 @@ async function addUser(
   return password;
 }
 
-async function makeKey(
-  database: SqlDatabase,
-  { name, role }: { readonly name: string; readonly role: ConsoleRole },
-) {
+interface NewUser extends Pick<ConsoleUserOptions, "cost"> {
+  readonly name: string;
+  readonly role: ConsoleRole;
+}
+
+async function makeKey(database: SqlDatabase, { name, role, cost = PASSWORD_COST }: NewUser) {
   const password = newPassword();
   const { key, stored } = await createApiKey(database, {
     name: `console ${name}`,
@@ -161,7 +170,7 @@ async function makeKey(
     callsPerSecond: undefined,
     expiresAt: undefined,
   });
-  return { password, fields: { keyId: stored.id, key: await sealKey(key, password, name) } };
+  return { password, fields: { keyId: stored.id, key: await sealKey(key, password, name, cost) } };
 }
 
 /** A ledger that was made anew does not know the keys of before. */

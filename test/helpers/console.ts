@@ -1,5 +1,5 @@
 /** A console over the real APIs, a real watcher and a real database; browsers without scripts. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import {
@@ -18,6 +18,7 @@ import { createDepositRoutes } from "../../deposit-watcher/api/routes.js";
 import { createWebhookRoutes } from "../../deposit-watcher/webhooks/routes.js";
 import { KeyRing } from "../../ledger/access/key-ring.js";
 import { type LedgerDatabase, openLedger } from "../../ledger/database.js";
+import { killSwitchPath } from "../../ledger/policy/policy-paths.js";
 import type { HashedPolicy } from "../../ledger/policy/policy.js";
 import { loadConfig } from "../../runtime/config/config.js";
 import { createHttpServer, type HttpServer } from "../../runtime/http/http-server.js";
@@ -25,6 +26,7 @@ import { type Clock, systemClock } from "../../runtime/process/clock.js";
 import { createMetrics } from "../../runtime/process/metrics.js";
 import { AcceptQueue } from "../../withdrawal-worker/api/accept-queue.js";
 import { mapWithdrawalError } from "../../withdrawal-worker/api/api-errors.js";
+import { ensureKillSwitchFile } from "../../withdrawal-worker/kill-switch.js";
 import { createPolicyRoutes } from "../../withdrawal-worker/api/policy-routes.js";
 import { createWithdrawalRoutes } from "../../withdrawal-worker/api/routes.js";
 import { createWalletRoutes } from "../../withdrawal-worker/api/wallet-routes.js";
@@ -33,10 +35,13 @@ import { all, elements, type HtmlElement, parseHtml, textOf } from "./html.js";
 import { rawRequest } from "./raw-request.js";
 import { PERMISSIVE } from "./signing.js";
 import { roleUrl, silentLog } from "./services/ledger.js";
-import { derivation, WatcherBench } from "./services/watcher.js";
+import { derivation, HOT, WatcherBench } from "./services/watcher.js";
 
 /** The key of the home's file in these tests. */
 export const FILE_KEY = "the-key-of-the-home";
+
+/** What hashing a password costs in these tests. */
+const CHEAP = { n: 16, r: 1, p: 1 };
 
 /** A page as a browser has it. */
 export interface SeenPage {
@@ -158,6 +163,9 @@ export class ConsoleStage {
     const url = roleUrl(bench.ledger.ownerUrl, "worker");
     const worker = await openLedger({ url, log: silentLog, signal, identity });
     const home = mkdtempSync(join(tmpdir(), "causeway-console-"));
+    mkdirSync(join(home, "config"));
+    writeFileSync(join(home, "config", "hot-wallet.json"), JSON.stringify({ address: HOT }));
+    await ensureKillSwitchFile(killSwitchPath(home), worker);
     const stage = new ConsoleStage(bench, worker, home);
     bench.start();
     await stage.start(options);
@@ -190,13 +198,13 @@ export class ConsoleStage {
 
   /** `causeway console user add`. @returns the password that it shows */
   async add(name: string, role: string): Promise<string> {
-    await runAddConsoleUser(this.command(), { name, role });
+    await runAddConsoleUser(this.command(), { name, role, cost: CHEAP });
     return this.shownPassword();
   }
 
   /** `causeway console user reset`. */
   async reset(name: string, options: ConsoleUserOptions = {}): Promise<string> {
-    await runResetConsoleUser(this.command(), { ...options, name });
+    await runResetConsoleUser(this.command(), { ...options, name, cost: CHEAP });
     return this.shownPassword();
   }
 
@@ -300,7 +308,7 @@ export class ConsoleStage {
           database: worker,
           policy,
           chainId: FAKE_CHAIN_ID,
-          switchFile: join(home, "kill-switch.json"),
+          switchFile: killSwitchPath(home),
           clock: systemClock,
         }),
       ],
@@ -326,6 +334,7 @@ export class ConsoleStage {
       log: silentLog,
       metrics: createMetrics({ processMetrics: false }),
       signal: new AbortController().signal,
+      passwordCost: CHEAP,
     });
     await this.console.server.start();
   }
