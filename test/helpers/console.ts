@@ -156,7 +156,7 @@ export class ConsoleStage {
 
   console!: OperatorConsole;
 
-  static async open(options: { readonly clock?: Clock; readonly env?: object } = {}) {
+  static async open() {
     const bench = await WatcherBench.open();
     const identity = { genesisHash: bench.chain.genesisHash, chainId: FAKE_CHAIN_ID };
     const { signal } = new AbortController();
@@ -168,7 +168,8 @@ export class ConsoleStage {
     await ensureKillSwitchFile(killSwitchPath(home), worker);
     const stage = new ConsoleStage(bench, worker, home);
     bench.start();
-    await stage.start(options);
+    await stage.startApis();
+    stage.console = await stage.openConsole();
     return stage;
   }
 
@@ -251,7 +252,37 @@ export class ConsoleStage {
     return (JSON.parse(this.printed.at(-1) ?? "") as { password: string }).password;
   }
 
-  private async start(options: { readonly clock?: Clock; readonly env?: object }): Promise<void> {
+  /** A further console over the same APIs and users; who opens it stops its services. */
+  async openConsole(
+    env: Readonly<Record<string, string>> = {},
+    clock: Clock = systemClock,
+  ): Promise<OperatorConsole> {
+    const { home, bench } = this;
+    const [deposit = "", withdrawal = ""] = this.servers.map(
+      ({ port }) => `http://127.0.0.1:${port}`,
+    );
+    const settings = {
+      CAUSEWAY_CONSOLE_SERVER_LISTEN: "127.0.0.1:0",
+      CAUSEWAY_CONSOLE_API_DEPOSIT_URL: deposit,
+      CAUSEWAY_CONSOLE_API_WITHDRAWAL_URL: withdrawal,
+      CAUSEWAY_CONSOLE_PARTS_NODE_URL: bench.chain.url,
+      CAUSEWAY_CONSOLE_LOGIN_TRIES_PER_MINUTE: "1000",
+      ...env,
+    };
+    const made = createConsole({
+      config: loadConfig({ home, env: settings, portOffset: 0 }, consoleConfig),
+      home,
+      clock,
+      log: silentLog,
+      metrics: createMetrics({ processMetrics: false }),
+      signal: new AbortController().signal,
+      passwordCost: CHEAP,
+    });
+    await made.server.start();
+    return made;
+  }
+
+  private async startApis(): Promise<void> {
     const { bench, worker, home } = this;
     const policy = { current: async () => this.policy };
     const database = bench.ledger.database;
@@ -318,24 +349,5 @@ export class ConsoleStage {
     });
     this.servers.push(deposit, withdrawal);
     for (const server of this.servers) await server.start();
-    const url = ({ port }: HttpServer) => `http://127.0.0.1:${port}`;
-    const env = {
-      CAUSEWAY_CONSOLE_SERVER_LISTEN: "127.0.0.1:0",
-      CAUSEWAY_CONSOLE_API_DEPOSIT_URL: url(deposit),
-      CAUSEWAY_CONSOLE_API_WITHDRAWAL_URL: url(withdrawal),
-      CAUSEWAY_CONSOLE_PARTS_NODE_URL: bench.chain.url,
-      CAUSEWAY_CONSOLE_LOGIN_TRIES_PER_MINUTE: "1000",
-      ...options.env,
-    };
-    this.console = createConsole({
-      config: loadConfig({ home, env, portOffset: 0 }, consoleConfig),
-      home,
-      clock: options.clock ?? systemClock,
-      log: silentLog,
-      metrics: createMetrics({ processMetrics: false }),
-      signal: new AbortController().signal,
-      passwordCost: CHEAP,
-    });
-    await this.console.server.start();
   }
 }

@@ -11,7 +11,7 @@ import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
 import { recordIncident } from "../../../ledger/incidents.js";
 import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
 import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
-import { type Browser, ConsoleStage, FILE_KEY, type SeenPage } from "../../helpers/console.js";
+import { Browser, ConsoleStage, FILE_KEY, type SeenPage } from "../../helpers/console.js";
 import { all, elements, textOf } from "../../helpers/html.js";
 import { rawRequest } from "../../helpers/raw-request.js";
 import { silentLog } from "../../helpers/services/ledger.js";
@@ -481,6 +481,72 @@ describe("a form of somebody else", () => {
     expect([methods.status, methods.headers["allow"]]).toEqual([405, "GET, HEAD, POST"]);
     const bearer = { authorization: `Bearer ${FILE_KEY}` };
     expect((await rawRequest(stage.port, "/deposits", { headers: bearer })).status).toBe(303);
+  });
+});
+
+describe("a console of its own settings", () => {
+  it("lets nobody try passwords for long, and asks again after a while", async () => {
+    const clock = { ms: 0, nowMs: () => Date.now(), monotonicMs: () => clock.ms };
+    const env = {
+      CAUSEWAY_CONSOLE_LOGIN_TRIES_PER_MINUTE: "3",
+      CAUSEWAY_CONSOLE_SESSION_IDLE_MINUTES: "5",
+    };
+    const password = await stage.add("patient", "viewer");
+    const opened = await stage.openConsole(env, clock);
+    try {
+      const browser = new Browser(opened.server.port);
+      const statuses: number[] = [];
+      for (let attempt = 0; attempt < 4; attempt += 1) {
+        statuses.push((await stage.enter(browser, "patient", `guess ${attempt}`)).status);
+      }
+      expect(statuses).toEqual([401, 401, 401, 429]);
+      // Not even with the right one, and the answer says how long.
+      const late = await stage.enter(browser, "patient", password);
+      expect([late.status, late.headers["retry-after"]]).toEqual([429, "20"]);
+      clock.ms += 20_000;
+      await stage.enter(browser, "patient", password);
+      expect(browser.address).toBe("/account");
+      clock.ms += 5 * 60_000;
+      await browser.get("/account");
+      expect(browser.address).toBe("/login");
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+
+  it("keeps cookies to https where it is reached that way, under its own name alone", async () => {
+    const opened = await stage.openConsole({
+      CAUSEWAY_CONSOLE_SERVER_PUBLIC_URL: "https://console.example",
+    });
+    try {
+      const { port } = opened.server;
+      const headers = { host: "console.example" };
+      const reply = await rawRequest(port, "/login", { headers });
+      expect([reply.headers["set-cookie"] ?? []].flat()[0]).toMatch(
+        /^__Host-causeway-login=[\w-]+; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      );
+      const other = await rawRequest(port, "/login", { headers: { host: "other.example" } });
+      expect(other.status).toBe(421);
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+
+  it("says so where an API does not answer, and does nothing", async () => {
+    const opened = await stage.openConsole({
+      CAUSEWAY_CONSOLE_API_WITHDRAWAL_URL: "http://127.0.0.1:9",
+    });
+    try {
+      const browser = new Browser(opened.server.port);
+      await stage.enter(browser, "the-operator", "chosen by them operator");
+      const overview = await browser.get("/");
+      expect(overview.status).toBe(200);
+      expect(overview.text).toContain("failed");
+      expect((await browser.get("/withdrawals")).status).toBe(503);
+      expect((await browser.get("/deposits")).status).toBe(200);
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
   });
 });
 
