@@ -94,7 +94,7 @@ export function createConsole(options: ConsoleOptions): OperatorConsole {
   return { server, services: [client, server] };
 }
 
-/** Parts whose lights are shown; an empty URL leaves one out. */
+/** Parts whose lights are shown. */
 function partsOf({ api, parts }: ConsoleConfig): readonly WatchedPart[] {
   const all = [
     ["deposit-watcher", api["deposit-url"], false],
@@ -104,6 +104,6 @@ function partsOf({ api, parts }: ConsoleConfig): readonly WatchedPart[] {
     ["explorer", parts["explorer-url"], true],
   ] as const;
   return all
-    .filter(([, url]) => url !== "")
+    .filter(([part]) => !parts.without.includes(part))
     .map(([part, url, isDispensable]) => ({ part, url, isDispensable }));
 }

@@ -101,6 +101,13 @@ export const consoleConfig = defineConfigFile("console", {
       default: local(DEFAULT_PORTS.explorer),
       help: "The explorer, whose light is shown.",
     }),
+    without: field.list({
+      default: [],
+      style: "comma",
+      pattern: /^(sidecar-online|sidecar-offline|explorer)$/,
+      allowed: "any of sidecar-online, sidecar-offline, explorer",
+      help: "Parts whose lights are not shown: they are not there, or not to be reached from here.",
+    }),
   },
 });
 

@@ -1,7 +1,7 @@
 /** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
 import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { blockAgeVerdict, type Verdict } from "../../chain/block-age.js";
+import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";

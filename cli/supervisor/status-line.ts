@@ -1,5 +1,5 @@
 /** The live line of a running kit: one line kept up to date on a terminal, else one now and then. */
-import { LATE_BLOCK_SECONDS } from "../../chain/block-age.js";
+import { LATE_BLOCK_SECONDS } from "../../chain/consensus/block-age.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type KitProbe, type KitStatus, readKitStatus } from "../probe/kit-status.js";

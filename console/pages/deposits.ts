@@ -40,7 +40,10 @@ async function list(request: ConsoleRequest): Promise<ConsolePage> {
     ),
     decimalsOf(request),
   ]);
-  const all = [["", t("allStatuses")], ...STATUSES.map((one) => [one, one] as const)] as const;
+  const all = [
+    ["", t("allStatuses")],
+    ...STATUSES.map((known) => [known, known] as const),
+  ] as const;
   return {
     title: t("deposits"),
     content: [

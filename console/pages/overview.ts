@@ -1,6 +1,6 @@
 /** The first page: lights of every part, what waits for persons, and the charts. */
 import { errorCode } from "../../chain/errors.js";
-import type { Verdict } from "../../chain/block-age.js";
+import type { Verdict } from "../../chain/consensus/block-age.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, section } from "../../web/html/parts.js";
 import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
@@ -83,18 +83,18 @@ function lightParts({ name, verdict, text }: Light, t: Texts): Content {
 async function ledgerLights(request: ConsoleRequest): Promise<readonly Light[]> {
   const { t } = request;
   const found = await Promise.all([
-    light(t("incidents"), "/incidents", () => incidentLight(request)),
-    light(t("killSwitch"), "/policy", () => switchLight(request)),
-    light(t("reconciliation"), "/reconciliation", () => reconciliationLight(request)),
-    light(t("wallets"), "/wallets", () => walletLight(request)),
-    light(t("pendingApprovals"), "/approvals", () => approvalLight(request)),
+    lightOf(t("incidents"), "/incidents", () => incidentLight(request)),
+    lightOf(t("killSwitch"), "/policy", () => switchLight(request)),
+    lightOf(t("reconciliation"), "/reconciliation", () => reconciliationLight(request)),
+    lightOf(t("wallets"), "/wallets", () => walletLight(request)),
+    lightOf(t("pendingApprovals"), "/approvals", () => approvalLight(request)),
   ]);
   return found;
 }
 
 type Found = Omit<Light, "name">;
 
-async function light(name: string, href: string, read: () => Promise<Found>): Promise<Light> {
+async function lightOf(name: string, href: string, read: () => Promise<Found>): Promise<Light> {
   const link = el("a", { href }, name);
   try {
     return { name: link, ...(await read()) };

@@ -101,7 +101,7 @@ export class SessionStore {
 
   /** Ends all sessions of a user. */
   endAllOf(user: string): void {
-    for (const [digest, { session }] of [...this.sessions.entries()]) {
+    for (const [digest, { session }] of this.sessions.entries()) {
       if (session.user === user) this.sessions.delete(digest);
     }
   }

@@ -1,6 +1,6 @@
 /** Whether the parts of the kit are ready, as each says of itself, and how old the newest block is. */
 import { errorMessage } from "../../chain/errors.js";
-import { blockAgeVerdict, type Verdict } from "../../chain/block-age.js";
+import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { limitedSignal } from "../../runtime/process/task.js";

@@ -152,7 +152,7 @@ export const GERMAN: Catalogue = {
   median: "Die Hälfte dauerte höchstens",
   message: "Meldung",
   mustChangeText:
-    "Das Kennwort, das Sie erhalten haben, gilt nur dieses eine Mal: Wählen Sie ein " + "eigenes.",
+    "Das Kennwort, das Sie erhalten haben, gilt nur dieses eine Mal: Wählen Sie ein eigenes.",
   name: "Name",
   needsSignature:
     "Hier zählen nur unterschriebene Freigaben. Unterschreiben Sie genau diese Bytes mit " +

@@ -1,5 +1,5 @@
 /** The first page, and the list of blocks. */
-import { blockAgeVerdict } from "../../chain/block-age.js";
+import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
 import { tokenAmount } from "../../web/html/format.js";
 import { type Content, el } from "../../web/html/element.js";
 import { badge, facts, pager, section, table, time } from "../../web/html/parts.js";
