@@ -15,6 +15,7 @@ export const SOURCE_FOLDERS = [
   "console",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "ledger",
   "cli",
   "contracts",

@@ -101,6 +101,7 @@ function partsOf({ api, parts }: ConsoleConfig): readonly WatchedPart[] {
     ["withdrawal-worker", api["withdrawal-url"], false],
     ["sidecar-online", parts["data-url"], false],
     ["sidecar-offline", parts["construction-url"], true],
+    ["indexer", parts["indexer-url"], true],
     ["explorer", parts["explorer-url"], true],
   ] as const;
   return all

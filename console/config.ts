@@ -97,6 +97,10 @@ export const consoleConfig = defineConfigFile("console", {
       default: local(DEFAULT_PORTS.sidecarOffline),
       help: "Rosetta's offline APIs, whose light is shown.",
     }),
+    "indexer-url": field.url({
+      default: local(DEFAULT_PORTS.indexer),
+      help: "The indexer, whose light is shown.",
+    }),
     "explorer-url": field.url({
       default: local(DEFAULT_PORTS.explorer),
       help: "The explorer, whose light is shown.",
@@ -104,8 +108,8 @@ export const consoleConfig = defineConfigFile("console", {
     without: field.list({
       default: [],
       style: "comma",
-      pattern: /^(sidecar-online|sidecar-offline|explorer)$/,
-      allowed: "any of sidecar-online, sidecar-offline, explorer",
+      pattern: /^(sidecar-online|sidecar-offline|indexer|explorer)$/,
+      allowed: "any of sidecar-online, sidecar-offline, indexer, explorer",
       help: "Parts whose lights are not shown: they are not there, or not to be reached from here.",
     }),
   },

@@ -101,11 +101,7 @@ export function parseWalletFigures(text: string): readonly WalletFigures[] {
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
-  const dispensable = [
-    ["explorer", endpoints.explorerUrl],
-    ["console", endpoints.consoleUrl],
-  ] as const;
-  const [node, others, online, offline, deposit, withdrawal, pages, watcher, worker] =
+  const [node, others, online, offline, deposit, withdrawal, dispensable, watcher, worker] =
     await Promise.all([
       readNode(probe, signal),
       Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
@@ -113,10 +109,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
       probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
       probePart("deposit-watcher", endpoints.depositUrl, signal),
       probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
-      probeDispensable(
-        dispensable.flatMap(([part, url]) => (url === undefined ? [] : [[part, url] as const])),
-        signal,
-      ),
+      probeDispensable(endpoints, signal),
       readMetrics(endpoints.depositUrl, signal),
       readMetrics(endpoints.withdrawalUrl, signal),
     ]);
@@ -127,7 +120,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
     wallets: parseWalletFigures(worker),
-    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...pages],
+    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...dispensable],
   };
 }
 
@@ -173,17 +166,16 @@ async function probePart(part: string, url: string, signal: AbortSignal): Promis
   }
 }
 
-/** Parts that people look at, and that nothing depends on. */
+/** Parts that are for front ends and people, and that nothing depends on. */
 function probeDispensable(
-  parts: readonly (readonly [part: string, url: string])[],
+  { indexerUrl, explorerUrl, consoleUrl }: KitEndpoints,
   signal: AbortSignal,
 ): Promise<PartStatus[]> {
-  return Promise.all(
-    parts.map(async ([part, url]) => ({
-      ...(await probePart(part, url, signal)),
-      isDispensable: true,
-    })),
+  const urls = { indexer: indexerUrl, explorer: explorerUrl, console: consoleUrl };
+  const probes = Object.entries(urls).map(async ([part, url]) =>
+    url === undefined ? [] : [{ ...(await probePart(part, url, signal)), isDispensable: true }],
   );
+  return Promise.all(probes).then((parts) => parts.flat());
 }
 
 function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {

@@ -26,12 +26,13 @@ import { lockHome } from "../home/home-lock.js";
 import { type ChainPlan, planChain, planEnvironment } from "../home/attach.js";
 import { hotWalletAddress, initAttachedHome, initHome } from "../home/init.js";
 import { assertNodeOfPlan, type InspectedNode, inspectNode } from "../probe/node-inspection.js";
-import { createKit, type Kit, type KitPart, usesEmbeddedPostgres } from "./kit.js";
+import { createKit, type Kit, usesEmbeddedPostgres } from "./kit.js";
 import { KIT_HELP, type KitArguments, parseKitArguments } from "./kit-arguments.js";
 import {
   KIT_CONFIG_FILES,
   KIT_CONFIG_NAMES,
   type KitConfig,
+  type LeftOut,
   loadKitConfig,
 } from "../home/kit-config.js";
 import { createLogFile } from "./log-file.js";
@@ -131,8 +132,7 @@ function checkSettings(
       env: plan === undefined ? env : planEnvironment(plan, env),
       portOffset,
       validators: plan?.kind === "remote" ? 0 : validators,
-      hasExplorer: !args.noExplorer,
-      hasConsole: !args.noConsole,
+      without: leftOut(args),
     }),
   );
   faults.push(...homeFileFaults(paths));
@@ -146,6 +146,12 @@ function checkSettings(
   }
   if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
   return plan;
+}
+
+/** Parts that the flags leave out. */
+function leftOut({ noIndexer, noExplorer, noConsole }: KitArguments): ReadonlySet<LeftOut> {
+  const flags = { indexer: noIndexer, explorer: noExplorer, console: noConsole };
+  return new Set((["indexer", "explorer"] as const).filter((part) => flags[part]));
 }
 
 /** Flags that have no sense on a chain that exists. */
@@ -213,7 +219,7 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
-      without: this.leftOut(),
+      without: leftOut(this.args),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
     });
@@ -233,14 +239,6 @@ class KitRun {
     }
   }
 
-  private leftOut(): ReadonlySet<KitPart> {
-    const { noExplorer, noConsole } = this.args;
-    return new Set<KitPart>([
-      ...(noExplorer ? (["explorer"] as const) : []),
-      ...(noConsole ? (["console"] as const) : []),
-    ]);
-  }
-
   /** Everything that can fail before a process is started. */
   private async prepare(): Promise<KitConfig> {
     const { paths, portOffset, context } = this;
@@ -251,8 +249,7 @@ class KitRun {
       env: context.env,
       portOffset,
       validators,
-      hasExplorer: !this.args.noExplorer,
-      hasConsole: !this.args.noConsole,
+      without: leftOut(this.args),
     });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {

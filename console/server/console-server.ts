@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
+import { clientOf } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
@@ -26,7 +27,7 @@ import {
   sendLanguage,
   UNREADABLE,
 } from "../../web/server/page-request.js";
-import { clientOf, RateLimit, Turns } from "../../web/server/rate-limit.js";
+import { RateLimit, Turns } from "../../web/server/rate-limit.js";
 import { ConsoleError } from "../errors.js";
 import { layout } from "../html/layout.js";
 import { DONE_QUERY, doneNote } from "../pages/context.js";

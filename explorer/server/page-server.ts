@@ -3,6 +3,7 @@
  * pages from memory, costly ones in turns. What goes wrong becomes a page that says so.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { signalOf } from "../../runtime/http/http-reply.js";
@@ -31,7 +32,7 @@ import {
   sendLanguage,
   UNREADABLE,
 } from "../../web/server/page-request.js";
-import { clientOf, isLoopback, RateLimit, Turns } from "../../web/server/rate-limit.js";
+import { RateLimit, Turns } from "../../web/server/rate-limit.js";
 import { layout } from "../html/layout.js";
 import { faultPage } from "../pages/fault.js";
 import { textsOf } from "../text/catalogue.js";

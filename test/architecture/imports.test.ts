@@ -17,6 +17,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   console: ["chain", "runtime", "rpc-client", "openapi", "web"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
+  indexer: ["chain", "runtime", "rpc-client", "openapi"],
   cli: ["chain", "runtime", "rpc-client", "ledger"],
 };
 
@@ -25,8 +26,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
  * the users of the console.
  */
 const CLI_ALSO = [
-  /^(sidecar|explorer|console|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^(sidecar|explorer|console|indexer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
   /^console\/users\/(roles|sealed-key|user-files)\.ts$/,
+  /^indexer\/maintenance\/commands\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,
@@ -51,6 +53,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "compose",
   ],
   sidecar: ["rosetta", "index", "data-api", "construction-api"],
+  indexer: ["store", "ingest", "maintenance", "api"],
 };
 
 /** What the servers below node/rpc may see of the node beside each other. */
@@ -79,6 +82,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
   [/^@grpc\//, [/^node\/rpc\/grpc\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
+  [/^pg-copy-streams$/, [/^runtime\/sql\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
   [/^preact(-render-to-string)?$/, [/^web\/html\/element\.ts$/]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],

@@ -14,6 +14,7 @@ export const PRODUCT_FOLDERS = [
   "console",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "ledger",
   "cli",
 ] as const;

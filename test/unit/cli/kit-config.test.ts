@@ -38,7 +38,9 @@ describe("the settings of the kit", () => {
       portOffset: 1_000,
     });
     expect(new Set(wantedPorts.map(({ port }) => port))).toEqual(
-      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 4000, 4001, 2317, 10090]),
+      new Set([
+        27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 9084, 4000, 4001, 2317, 10090,
+      ]),
     );
     expect(new Set(wantedPorts.map(({ host }) => host))).toEqual(new Set(["127.0.0.1"]));
     expect(endpoints).toMatchObject({
@@ -102,6 +104,7 @@ describe("the arguments of npm start", () => {
         chain: {},
         once: true,
         noDemo: false,
+        noIndexer: false,
         noExplorer: false,
         noConsole: false,
         blockIntervalMs: undefined,
@@ -143,16 +146,17 @@ describe("homes by role", () => {
     expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
     const secret = (path: string) => readFileSync(path, "utf8").trim();
     const owner = secret(homePaths(home).postgresPassword);
-    const passwords = ["watcher", "worker", "operator"].map((service) =>
+    const passwords = ["watcher", "worker", "operator", "indexer"].map((service) =>
       secret(join(home, `config/database-roles/${service}.password`)),
     );
-    expect(new Set([owner, ...passwords]).size).toBe(4);
-    const [watcher, worker, operator] = passwords;
+    expect(new Set([owner, ...passwords]).size).toBe(5);
+    const [watcher, worker, operator, indexer] = passwords;
     for (const [role, user, password] of [
       ["migrate", "causeway", owner],
       ["deposit-watcher", "causeway_watcher", watcher],
       ["withdrawal-worker", "causeway_worker", worker],
       ["desk", "causeway_operator", operator],
+      ["indexer", "causeway_indexer", indexer],
     ] as const) {
       const pgpass = join(roleHomes, role, "config/pgpass");
       expect(readFileSync(pgpass, "utf8")).toBe(`*:*:causeway:${user}:${password}\n`);
@@ -164,7 +168,12 @@ describe("homes by role", () => {
         expect(texts.join()).not.toContain(other);
       }
     }
-    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({ watcher, worker, operator });
+    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({
+      watcher,
+      worker,
+      operator,
+      indexer,
+    });
     expect(readRolePasswords(join(roleHomes, "deposit-watcher"))).toBeUndefined();
     expect(secret(join(roleHomes, "redis/config/redis.conf"))).toBe(
       `requirepass ${secret(join(roleHomes, "withdrawal-worker/config/redis.password"))}`,

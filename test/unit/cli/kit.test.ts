@@ -17,6 +17,7 @@ const PARTS: readonly KitPart[] = [
   "sidecar-offline",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "explorer",
   "console",
 ];
@@ -102,6 +103,7 @@ async function createTrial(
       "sidecar-offline": script("sidecar-offline"),
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
+      indexer: script("indexer"),
       explorer: script("explorer"),
       console: script("console"),
     },
@@ -125,10 +127,11 @@ describe("the kit", () => {
     expect(place("start node")).toBe(0);
     expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
     expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
-    const pages = [place("stop explorer"), place("stop console")];
-    expect(new Set(pages)).toEqual(new Set([PARTS.length, PARTS.length + 1]));
-    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 2);
-    expect(place("stop deposit-watcher")).toBe(PARTS.length + 3);
+    for (const page of ["indexer", "explorer", "console"]) {
+      expect(place(`stop ${page}`)).toBeLessThan(PARTS.length + 3);
+    }
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 3);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 4);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
   });
@@ -155,7 +158,8 @@ describe("the kit", () => {
     expect(new Set(record())).toEqual(watched);
   });
 
-  it.each(["explorer", "console"] as const)("goes on without the %s, and says so", async (part) => {
+  const dispensable = ["indexer", "explorer", "console"] as const;
+  it.each(dispensable)("goes on without the %s, and says so", async (part) => {
     const { kit, faults, lines, watched, events } = await createTrial([part]);
     await kit.start();
     expect(faults).toEqual([]);

@@ -5,11 +5,12 @@ import { AbiCoder, Interface } from "ethers";
 import { parseHash32, parseHex } from "../../../chain/hex.js";
 import { decodeCall, decodeLog, decodeText } from "../../../explorer/decode/abi.js";
 import { readIdentifier } from "../../../explorer/decode/identifiers.js";
+import { clientOf, isLoopback } from "../../../runtime/http/client-address.js";
 import { candleChart, lineChart } from "../../../web/html/chart.js";
 import { el, renderDocument } from "../../../web/html/element.js";
 import { foreignName, unitsAmount } from "../../../web/html/format.js";
-import { clientOf, isLoopback, RateLimit, Turns } from "../../../web/server/rate-limit.js";
 import { isKnown } from "../../../web/server/finished-answer.js";
+import { RateLimit, Turns } from "../../../web/server/rate-limit.js";
 
 const account = `0x${"ab".repeat(20)}`;
 const hash = `0x${"cd".repeat(32)}`;
