@@ -3,7 +3,7 @@ import { type Series, linesChart } from "../../web/html/chart.js";
 import { type Content, el } from "../../web/html/element.js";
 import { note, table } from "../../web/html/parts.js";
 import { amount, type AssetDecimals, moment, momentText } from "../html/amounts.js";
-import type { ReconciliationView, SpanView } from "../sources/answers.js";
+import type { CoinsView, SpanView } from "../sources/answers.js";
 import type { Texts } from "../text/catalogue.js";
 
 /** The asset of the charts: the chain's own coin. */
@@ -18,13 +18,12 @@ interface Words {
 }
 
 /** Coins on the chain against what customers are owed. */
-export function floatChart(runs: readonly ReconciliationView[], { t, decimals }: Words): Content {
-  const points = runs.flatMap((run) => {
-    const found = run.assets.find(({ asset }) => asset === CHARTED);
-    if (found === undefined) return [];
-    const chain = found.accounts.reduce((sum, { chainUnits }) => sum + chainUnits, 0n);
-    return [{ at: run.at, chain, owed: found.availableUnits + found.heldUnits }];
-  });
+export function floatChart(seen: readonly CoinsView[], { t, decimals }: Words): Content {
+  const points = seen.map(({ at, accounts, availableUnits, heldUnits }) => ({
+    at,
+    chain: accounts.reduce((sum, { chainUnits }) => sum + chainUnits, 0n),
+    owed: availableUnits + heldUnits,
+  }));
   const show = (units: bigint) => amount(units, CHARTED, decimals);
   return chartWithTable(
     {
@@ -43,20 +42,16 @@ export function floatChart(runs: readonly ReconciliationView[], { t, decimals }:
 }
 
 /** What every account holds. */
-export function balanceChart(runs: readonly ReconciliationView[], { t, decimals }: Words): Content {
-  const seen = runs.flatMap((run) => {
-    const found = run.assets.find(({ asset }) => asset === CHARTED);
-    return found === undefined ? [] : [{ at: run.at, accounts: found.accounts }];
-  });
+export function balanceChart(seen: readonly CoinsView[], { t, decimals }: Words): Content {
   const names = [
     ...new Set(seen.flatMap(({ accounts }) => accounts.map(({ account }) => account))),
   ];
+  const unitsOf = ({ accounts }: Pick<CoinsView, "accounts">, name: string) =>
+    accounts.find(({ account }) => account === name)?.chainUnits;
   const show = (units: bigint | undefined) =>
     units === undefined ? "—" : amount(units, CHARTED, decimals);
-  const unitsOf = (accounts: ReconciliationView["assets"][number]["accounts"], name: string) =>
-    accounts.find(({ account }) => account === name)?.chainUnits;
   // Of many accounts those with the most coins are drawn; the table has all.
-  const last = seen.at(-1)?.accounts ?? [];
+  const last = seen.at(-1) ?? { accounts: [] };
   const drawn = names
     .toSorted((left, right) => {
       const difference = (unitsOf(last, right) ?? 0n) - (unitsOf(last, left) ?? 0n);
@@ -68,17 +63,14 @@ export function balanceChart(runs: readonly ReconciliationView[], { t, decimals 
       title: t("balancesOverTime"),
       series: drawn.map((name) => ({
         name: accountName(name, t),
-        points: seen.flatMap(({ at, accounts }) => {
-          const units = unitsOf(accounts, name);
-          return units === undefined ? [] : [pointOf(at, units)];
+        points: seen.flatMap((one) => {
+          const units = unitsOf(one, name);
+          return units === undefined ? [] : [pointOf(one.at, units)];
         }),
       })),
       format: show,
       columns: [t("time"), ...names.map((name) => accountName(name, t))],
-      rows: seen.map(({ at, accounts }) => [
-        moment(at),
-        ...names.map((name) => show(unitsOf(accounts, name))),
-      ]),
+      rows: seen.map((one) => [moment(one.at), ...names.map((name) => show(unitsOf(one, name)))]),
       ends: [seen[0]?.at, seen.at(-1)?.at],
     },
     t,

@@ -159,7 +159,7 @@ async function chartsOf(request: ConsoleRequest): Promise<readonly Content[]> {
     const question = { api: "deposit", path: "/v1/figures", schema: figures } as const;
     const [found, decimals] = await Promise.all([api.get(question, signal), decimalsOf(request)]);
     return [
-      section(t("floatAndLiabilities"), floatChart(found.reconciliations, { t, decimals })),
+      section(t("floatAndLiabilities"), floatChart(found.coins, { t, decimals })),
       section(t("depositDelay"), durationChart(t("depositDelay"), found.depositDelays, t)),
       section(
         t("withdrawalLatency"),

@@ -83,7 +83,7 @@ async function wallets(request: ConsoleRequest): Promise<ConsolePage> {
           wallet.leaseHolder === null ? t("no") : t("yes"),
         ]),
       }),
-      section(t("balances"), balanceChart(charts.reconciliations, { t, decimals })),
+      section(t("balances"), balanceChart(charts.coins, { t, decimals })),
     ],
   };
 }

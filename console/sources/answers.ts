@@ -171,9 +171,6 @@ const reconciliation = z.object({
   ),
 });
 
-/** A comparison of books and chain. */
-export type ReconciliationView = z.output<typeof reconciliation>;
-
 /** `GET /v1/reconciliations`. */
 export const reconciliationPage = z.object({ reconciliations: z.array(reconciliation), next });
 
@@ -239,9 +236,19 @@ const span = z.object({
 /** How long some deposits or withdrawals took. */
 export type SpanView = z.output<typeof span>;
 
+const coins = z.object({
+  at: time,
+  availableUnits: units,
+  heldUnits: units,
+  accounts: z.array(z.object({ account: z.string(), chainUnits: units })),
+});
+
+/** What there was of the chain's own coin, at one height. */
+export type CoinsView = z.output<typeof coins>;
+
 /** `GET /v1/figures`. */
 export const figures = z.object({
-  reconciliations: z.array(reconciliation),
+  coins: z.array(coins),
   depositDelays: z.array(span),
   withdrawalLatencies: z.array(span),
 });

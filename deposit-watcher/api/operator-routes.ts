@@ -1,5 +1,6 @@
 /** What operators look at in the deposit API: incidents, reconciliations, records, figures, fees. */
 import { type StoredCall, listCalls } from "../../ledger/access/api-calls.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
 import { readDurations } from "../../ledger/books/durations.js";
 import { readFeeDays } from "../../ledger/books/fee-days.js";
 import { listRuns, type ReconcileRun } from "../../ledger/books/reconcile-runs.js";
@@ -120,7 +121,7 @@ async function figures(database: SqlDatabase): Promise<HttpReply> {
   ]);
   return {
     body: {
-      reconciliations: runs.toReversed().map(encodeRun),
+      coins: runs.toReversed().flatMap(encodeCoins),
       depositDelays: durations.deposit,
       withdrawalLatencies: durations.withdrawal,
     },
@@ -165,6 +166,23 @@ function encodeIncident(incident: PastIncident) {
 
 function encodeRun({ at, height, ...run }: ReconcileRun) {
   return { ...run, at: at.toISOString(), blockNumber: height };
+}
+
+/** The chain's own coin in one run; nothing of runs that kept none. */
+function encodeCoins({ at, height, clean, assets }: ReconcileRun) {
+  const found = assets.find(({ asset }) => asset === NATIVE_ASSET);
+  if (found === undefined) return [];
+  const { accounts, availableUnits, heldUnits } = found;
+  return [
+    {
+      at: at.toISOString(),
+      blockNumber: height,
+      clean,
+      availableUnits,
+      heldUnits,
+      accounts: accounts.map(({ account, chainUnits }) => ({ account, chainUnits })),
+    },
+  ];
 }
 
 function encodeCall(call: StoredCall) {

@@ -4,7 +4,7 @@ import type { Sql } from "../../runtime/sql/sql.js";
 import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedHeight, storedInteger } from "../stored-values.js";
 import { NATIVE_ASSET } from "./accounts.js";
-import type { ReconcileReport } from "./reconcile.js";
+import type { AccountLine, ReconcileReport } from "./reconcile.js";
 
 /** One account of coins at one height; units as decimal strings, as they are stored. */
 export interface ReconciledAccount {
@@ -39,26 +39,34 @@ export interface ReconcileRun {
 /** Findings that are kept of one run: they are for people. */
 const MAX_FINDINGS = 50;
 
-/** Wallets' accounts that are kept of one asset: more than any exchange pays from. */
-const MAX_ACCOUNTS = 200;
+/** Accounts that are kept of one asset: more than anybody pays from, few enough to be kept each time. */
+const MAX_ACCOUNTS = 50;
 
 /** What a report says of each asset. */
 export function reconciledAssets(report: ReconcileReport): readonly ReconciledAsset[] {
   return [{ asset: NATIVE_ASSET, ...pick(report) }, ...report.tokens].map(
     ({ asset, lines, availableUnits, heldUnits }) => ({
       asset,
-      accounts: lines.slice(-MAX_ACCOUNTS).map((line) => ({
-        account: line.account,
-        chainUnits: line.chainUnits.toString(),
-        ledgerUnits: line.ledgerUnits.toString(),
-        inFlightUnits: line.inFlight
-          .reduce((sum, { amountUnits }) => sum + amountUnits, 0n)
-          .toString(),
-      })),
+      accounts: lines.filter(isUsed).slice(-MAX_ACCOUNTS).map(accountOf),
       availableUnits: availableUnits.toString(),
       heldUnits: heldUnits.toString(),
     }),
   );
+}
+
+/** Most wallets hold none of most tokens. */
+function isUsed({ chainUnits, ledgerUnits, inFlight }: AccountLine): boolean {
+  return chainUnits !== 0n || ledgerUnits !== 0n || inFlight.length > 0;
+}
+
+function accountOf({ account, chainUnits, ledgerUnits, inFlight }: AccountLine): ReconciledAccount {
+  const inFlightUnits = inFlight.reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
+  return {
+    account,
+    chainUnits: chainUnits.toString(),
+    ledgerUnits: ledgerUnits.toString(),
+    inFlightUnits: inFlightUnits.toString(),
+  };
 }
 
 function pick({ lines, availableUnits, heldUnits }: ReconcileReport) {
