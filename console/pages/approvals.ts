@@ -32,7 +32,8 @@ export function approvalRoutes(): ConsoleRoutes {
 
 async function list(request: ConsoleRequest): Promise<ConsolePage> {
   const { api, t, signal } = request;
-  const asked = { status: "pending_approval", after: cursorOf(request), limit: PAGE_ROWS };
+  const waiting = { status: "pending_approval", order: "newest", limit: PAGE_ROWS };
+  const asked = { ...waiting, after: cursorOf(request) };
   const question = { api: "withdrawal", path: "/v1/withdrawals", query: asked } as const;
   const [{ withdrawals, next }, decimals] = await Promise.all([
     api.get({ ...question, schema: withdrawalPage }, signal),

@@ -59,7 +59,7 @@ async function one(request: ConsoleRequest): Promise<ConsolePage> {
   const { api, params, query, t, role, signal } = request;
   const path = `/v1/webhooks/${segment(params["id"] ?? "")}`;
   const status = query.get("status") ?? undefined;
-  const asked = { status, after: cursorOf(request), limit: PAGE_ROWS };
+  const asked = { status, after: cursorOf(request), order: "newest", limit: PAGE_ROWS };
   const [webhook, { deliveries, next }] = await Promise.all([
     api.get({ api: "deposit", path, schema: webhookAnswer }, signal),
     api.get(

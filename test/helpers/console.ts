@@ -227,7 +227,12 @@ export class ConsoleStage {
   }
 
   /** Calls the withdrawal API with the home's key. */
-  async call(path: string, body: object, key: string): Promise<Record<string, unknown>> {
+  async call(
+    path: string,
+    body: object,
+    key: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Record<string, unknown>> {
     const answer = await fetch(`http://127.0.0.1:${this.servers[1]?.port ?? 0}${path}`, {
       method: "POST",
       body: JSON.stringify(body),
@@ -235,9 +240,18 @@ export class ConsoleStage {
         authorization: `Bearer ${FILE_KEY}`,
         "content-type": "application/json",
         "idempotency-key": key,
+        ...headers,
       },
     });
     return { httpStatus: answer.status, ...((await answer.json()) as Record<string, unknown>) };
+  }
+
+  /** Reads the deposit API with the home's key. */
+  async read(path: string): Promise<Record<string, unknown>> {
+    const answer = await fetch(`http://127.0.0.1:${this.servers[0]?.port ?? 0}${path}`, {
+      headers: { authorization: `Bearer ${FILE_KEY}` },
+    });
+    return (await answer.json()) as Record<string, unknown>;
   }
 
   async close(): Promise<void> {

@@ -484,6 +484,38 @@ describe("a form of somebody else", () => {
   });
 });
 
+describe("the record of calls", () => {
+  it("is listed from either end, each row once", async () => {
+    const walk = async (order: string) => {
+      const seqs: number[] = [];
+      for (let after: unknown = "0"; after !== null; ) {
+        const page = await stage.read(`/v1/calls?order=${order}&limit=3&after=${String(after)}`);
+        seqs.push(...(page["calls"] as { seq: number }[]).map(({ seq }) => seq));
+        after = page["next"];
+      }
+      return seqs;
+    };
+    const oldest = await walk("oldest");
+    expect(oldest.length).toBeGreaterThan(6);
+    expect(oldest).toEqual(oldest.toSorted((left, right) => left - right));
+    expect(await walk("newest")).toEqual(oldest.toReversed());
+  });
+
+  it("has the names and reasons that callers give, and refuses what nobody can read", async () => {
+    const body = { decision: "reject", reason: "x" };
+    const path = "/v1/withdrawals/wd_none/approvals";
+    const said = async (headers: Record<string, string>) =>
+      (await stage.call(path, body, "k", headers))["httpStatus"];
+    expect(await said({ "causeway-actor": "J%C3%B6rg", "causeway-reason": "a b" })).toBe(404);
+    const [last] = (await stage.read("/v1/calls?order=newest&limit=1"))["calls"] as object[];
+    expect(last).toMatchObject({ actor: "Jörg", reason: "a b", keyId: "api.key", path });
+    expect(await said({ "causeway-actor": "%E4" })).toBe(400);
+    expect(await said({ "causeway-actor": " " })).toBe(400);
+    expect(await said({ "causeway-actor": "x".repeat(101) })).toBe(400);
+    expect(await said({ "causeway-reason": "x".repeat(501) })).toBe(400);
+  });
+});
+
 describe("a console of its own settings", () => {
   it("lets nobody try passwords for long, and asks again after a while", async () => {
     const clock = { ms: 0, nowMs: () => Date.now(), monotonicMs: () => clock.ms };
