@@ -488,10 +488,10 @@ describe("the record of calls", () => {
   it("is listed from either end, each row once", async () => {
     const walk = async (order: string) => {
       const seqs: number[] = [];
-      for (let after: unknown = "0"; after !== null; ) {
-        const page = await stage.read(`/v1/calls?order=${order}&limit=3&after=${String(after)}`);
+      for (let after: string | null = "0"; after !== null; ) {
+        const page = await stage.read(`/v1/calls?order=${order}&limit=3&after=${after}`);
         seqs.push(...(page["calls"] as { seq: number }[]).map(({ seq }) => seq));
-        after = page["next"];
+        after = page["next"] as string | null;
       }
       return seqs;
     };
