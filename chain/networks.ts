@@ -54,6 +54,7 @@ export const DEFAULT_PORTS = {
   withdrawalApi: 8083,
   indexer: 8084,
   explorer: 3000,
+  console: 3001,
   postgres: 15432,
 } as const;
 

@@ -23,6 +23,7 @@ import type { AddTokenOptions } from "./commands/tokens/list.js";
 import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
 import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
+import { addConsoleCommands } from "./console-program.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
 import { addWalletCommands } from "./wallet-program.js";
@@ -73,6 +74,7 @@ export function createProgram(options: ProgramOptions): Command {
   addWalletCommands(program, run);
   addKillSwitchCommands(program, run);
   addKeyCommands(program, run);
+  addConsoleCommands(program, run);
   addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);

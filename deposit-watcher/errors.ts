@@ -6,7 +6,7 @@ import type { NewIncident } from "../ledger/incidents.js";
  * Codes of the watcher. INCIDENT: a fact that must not happen on this chain, crediting stops;
  * NOT_READY: the node is not one to credit from yet; STALE_HEAD: it shows a head below what is
  * booked, as a late node behind a balancer does; INVALID_FIELD: a request was understood and
- * refused; NOT_FOUND: no such row.
+ * refused; NOT_FOUND: no such row; RECOVERY_OPEN: an incident that nobody resumes.
  */
 export const DEPOSIT_ERROR_CODES = [
   "INCIDENT",
@@ -14,6 +14,7 @@ export const DEPOSIT_ERROR_CODES = [
   "STALE_HEAD",
   "INVALID_FIELD",
   "NOT_FOUND",
+  "RECOVERY_OPEN",
 ] as const;
 
 /** One of `DEPOSIT_ERROR_CODES`. */

@@ -26,11 +26,12 @@ import {
   type AddressDerivation,
   createAddressDerivation,
 } from "../chain/derivation/address-derivation.js";
-import { createDepositRoutes, type DepositApiParts } from "./api.js";
-import { mapDepositError } from "./api-errors.js";
+import { createDepositRoutes, type DepositApiParts } from "./api/routes.js";
+import { mapDepositError } from "./api/api-errors.js";
 import { type WatcherConfig, watcherConfigFile } from "./config.js";
 import { DepositError } from "./errors.js";
 import { runLinkLoop } from "./link-loop.js";
+import { createOperatorRoutes } from "./api/operator-routes.js";
 import { readinessOf } from "./readiness.js";
 import { registerReconcileFigures, runReconcileLoop } from "./reconcile-loop.js";
 import { foundInHome, readHomeWallets } from "../ledger/wallets/home-wallets.js";
@@ -197,11 +198,12 @@ function createServer(parts: RunningParts): HttpServer {
     allowLocal: webhookSettings(config).allowLocal,
     onChanged: () => parts.webhooks.wake(),
   });
+  const operators = createOperatorRoutes({ database, clock: systemClock });
   return createHttpServer({
     name: "deposit-api",
     apiSpecPath: fileURLToPath(new URL("../openapi/deposit.yaml", import.meta.url)),
     listen: config.api.listen,
-    routes: [...deposits, ...webhooks],
+    routes: [...deposits, ...webhooks, ...operators],
     access: new KeyRing({ database, fileKey: apiKey, service: "deposit-api", clock: systemClock }),
     mapError: mapDepositError,
     readiness: () => readinessOf(watcher.status, config.watcher["max-lag-blocks"]),

@@ -3,7 +3,12 @@ import { toChecksumAddress } from "../chain/address.js";
 import { bisectBreaks, divergenceText } from "../ledger/books/break-bisection.js";
 import { reconcile, type ReconcileReport } from "../ledger/books/reconcile.js";
 import { listWallets } from "../ledger/wallets/wallet.js";
-import { lastRun, type ReconcileRun, recordRun } from "../ledger/books/reconcile-runs.js";
+import {
+  lastRun,
+  reconciledAssets,
+  type ReconcileRun,
+  recordRun,
+} from "../ledger/books/reconcile-runs.js";
 import type { EvmClient } from "../rpc-client/evm-client.js";
 import { createReconcileChain } from "../rpc-client/reconcile-chain.js";
 import type { Clock } from "../runtime/process/clock.js";
@@ -56,7 +61,7 @@ export async function reconcileOnce(
   if (report.blockHash === undefined) return;
   const { height, clean } = report;
   const findings = clean ? [] : await findingsOf(report, parts, chain);
-  await recordRun(database, { height, clean, findings });
+  await recordRun(database, { height, clean, findings, assets: reconciledAssets(report) });
   if (!clean) log.error({ height, findings }, "ledger and chain do not match");
 }
 

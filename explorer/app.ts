@@ -23,7 +23,7 @@ import { tokenRoutes } from "./pages/tokens.js";
 import { transactionRoutes } from "./pages/transaction.js";
 import { validatorRoutes } from "./pages/validators.js";
 import { verifyRoutes } from "./pages/verify.js";
-import { loadAssets } from "./server/assets.js";
+import { loadAssets } from "../web/server/assets.js";
 import { createPageServer, type PageServer } from "./server/page-server.js";
 import { ChainSource } from "./sources/chain-source.js";
 import { ConsensusSource } from "./sources/consensus-source.js";

@@ -61,6 +61,7 @@ export const LEDGER_ERROR_CODES = [
   "HEIGHT_NOT_BOOKED",
   "NEGATIVE_LIABILITY",
   "CORRUPT_ROW",
+  "SWITCH_LOWERED",
 ] as const;
 
 /** One of `LEDGER_ERROR_CODES`. */

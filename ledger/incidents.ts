@@ -7,6 +7,7 @@
 import { present } from "../chain/errors.js";
 import type { Height } from "../chain/hex.js";
 import type { Sql, SqlDatabase } from "../runtime/sql/sql.js";
+import { listedBehind, listedBy, type ListOrder } from "./list-order.js";
 import { storedHeight, storedInteger, storedTime } from "./stored-values.js";
 
 /** What went wrong. */
@@ -45,6 +46,13 @@ export interface Incident {
   readonly openedAt: string;
 }
 
+/** An incident with its end. */
+export interface PastIncident extends Incident {
+  /** RFC 3339, UTC; undefined while it is open. */
+  readonly resolvedAt: string | undefined;
+  readonly resolvedBy: string | undefined;
+}
+
 /** What an operator does about an incident. */
 function remedyOf(kind: string): string {
   return kind === "RECOVERY"
@@ -57,19 +65,44 @@ function remedyOf(kind: string): string {
  * first: nothing else can be judged before it.
  */
 export async function openIncident(sql: Sql): Promise<Incident | undefined> {
-  const rows = await sql.query<{
-    id: string;
-    kind: string;
-    height: string | null;
-    message: string;
-    details: Readonly<Record<string, unknown>>;
-    opened_at: unknown;
-  }>(
-    `SELECT id, kind, height, message, details, opened_at
-       FROM incident WHERE resolved_at IS NULL ORDER BY (kind = 'RECOVERY') DESC, id LIMIT 1`,
+  const [row] = await sql.query<IncidentRow>(
+    `SELECT ${COLUMNS} FROM incident
+      WHERE resolved_at IS NULL ORDER BY (kind = 'RECOVERY') DESC, id LIMIT 1`,
   );
-  const row = rows[0];
-  if (row === undefined) return undefined;
+  return row === undefined ? undefined : toIncident(row);
+}
+
+/** Incidents behind a position, open and closed ones. */
+export async function listIncidents(
+  sql: Sql,
+  page: { readonly afterId: number; readonly limit: number; readonly order: ListOrder },
+): Promise<readonly PastIncident[]> {
+  const rows = await sql.query<IncidentRow>(
+    `SELECT ${COLUMNS} FROM incident
+      WHERE ${listedBehind("id", page.order)} ORDER BY ${listedBy("id", page.order)} LIMIT $2`,
+    [page.afterId, page.limit],
+  );
+  return rows.map((row) => ({
+    ...toIncident(row),
+    resolvedAt: row.resolved_at === null ? undefined : storedTime(row.resolved_at),
+    resolvedBy: row.resolved_by ?? undefined,
+  }));
+}
+
+interface IncidentRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly height: string | null;
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly opened_at: unknown;
+  readonly resolved_at: unknown;
+  readonly resolved_by: string | null;
+}
+
+const COLUMNS = `id, kind, height, message, details, opened_at, resolved_at, resolved_by`;
+
+function toIncident(row: IncidentRow): Incident {
   return {
     id: storedInteger(row.id),
     kind: row.kind,

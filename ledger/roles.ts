@@ -111,6 +111,8 @@ const WORKER: Writes = {
     "remembered_ledger",
     "wallet",
     "wallet_change",
+    // Through its API a person stops more than is stopped; a trigger refuses the other way.
+    "kill_switch",
   ],
   update: [
     // Registering a wallet locks the cursor: that takes the right to change some column of it.
@@ -141,8 +143,6 @@ const OPERATOR: Writes = {
     "withdrawal_clearance",
     "operator_decision",
     "chain_rewind",
-    // Only a person sets or lifts it.
-    "kill_switch",
   ],
   update: [
     ...new Set([...WATCHER.update, ...WORKER.update]),

@@ -46,6 +46,7 @@ export type ApiErrorCode =
   | "SIGNATURE_NEEDED"
   | "BAD_SIGNATURE"
   | "POLICY_CHANGED"
+  | "SWITCH_LOWERED"
   | "ALREADY_MINED"
   | "ALREADY_ENDED"
   | "NOT_FOUND";

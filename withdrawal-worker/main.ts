@@ -27,6 +27,7 @@ import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { AcceptQueue } from "./api/accept-queue.js";
 import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
+import { createPolicyRoutes } from "./api/policy-routes.js";
 import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
@@ -104,7 +105,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     signal,
   });
   const isStopped = () => stops(fileSwitch(switchFile).level, "stop-new");
-  const api = { tokens, policy, isStopped, chainId, apiKey };
+  const api = { tokens, policy, isStopped, switchFile, chainId, apiKey };
   const server = createServer({ config, database, api, lanes, queue, context });
   try {
     await server.start();
@@ -236,6 +237,7 @@ function createServer(parts: {
   readonly api: Pick<WithdrawalApiParts, "tokens" | "chainId"> & {
     readonly policy: PolicyKeeper;
     readonly isStopped: () => boolean;
+    readonly switchFile: string;
     readonly apiKey: string;
   };
   readonly lanes: Lanes;
@@ -243,7 +245,7 @@ function createServer(parts: {
   readonly context: ProcessContext;
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
-  const { tokens, policy, isStopped, chainId, apiKey } = api;
+  const { tokens, policy, isStopped, chainId, apiKey, switchFile } = api;
   const metrics = createMetrics();
   registerWorkerHealth(metrics, {
     laneStatuses: () => lanes.statuses(),
@@ -271,6 +273,7 @@ function createServer(parts: {
         onCancelled: () => queue.wake(),
       }),
       ...createWalletRoutes(database),
+      ...createPolicyRoutes({ database, policy, chainId, switchFile, clock: systemClock }),
     ],
     access: new KeyRing({
       database,

@@ -137,7 +137,9 @@ export async function runListCalls(
       for (const call of calls) {
         const words = [call.at.toISOString(), call.keyId.padEnd(12), call.service, call.method];
         const key = call.idempotencyKey === undefined ? "" : `  key ${call.idempotencyKey}`;
-        command.print(`${words.join("  ")} ${call.path}${key}`);
+        const actor = call.actor === undefined ? "" : `  by ${call.actor}`;
+        const reason = call.reason === undefined ? "" : `: ${call.reason}`;
+        command.print(`${words.join("  ")} ${call.path}${key}${actor}${reason}`);
       }
       if (calls.length === limit) command.print(`more: --after ${calls.at(-1)?.seq}`);
     }

@@ -17,6 +17,7 @@ import {
   environmentName,
 } from "../../runtime/config/config.js";
 import { InvalidValueError } from "../../runtime/config/config-values.js";
+import { consoleConfig } from "../../console/config.js";
 import { indexerConfigFile } from "../../indexer/config.js";
 import { explorerConfig } from "../../explorer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
@@ -122,6 +123,7 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
   const { name: worker } = workerConfigFile;
   const { name: indexer } = indexerConfigFile;
   const { name: explorer } = explorerConfig;
+  const { name: console } = consoleConfig;
   const node = plan.kind === "remote" ? plan.node : undefined;
   const seeds = plan.kind === "joined" ? plan.seeds?.join(",") : undefined;
   const values: readonly (readonly [string, string, string | undefined])[] = [
@@ -131,6 +133,8 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
     [explorer, "network", network],
     [explorer, "node.url", node?.url],
     [explorer, "node.ws-url", node?.wsUrl],
+    [console, "network", network],
+    [console, "parts.node-url", node?.url],
     [sidecar, "node.url", node?.url],
     [sidecar, "node.ws-url", node?.wsUrl],
     [watcher, "node.json-rpc-url", node?.url],

@@ -12,6 +12,7 @@ import { type Address } from "../../chain/address.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import type { Hash32 } from "../../chain/hex.js";
 import type { NetworkName } from "../../chain/networks.js";
+import { consoleConfig } from "../../console/config.js";
 import { explorerConfig } from "../../explorer/config.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
 import { encodeKillSwitch } from "../../ledger/policy/kill-switch-file.js";
@@ -233,12 +234,17 @@ function attachedSettings(
   const explorerNode =
     node === undefined ? {} : { url: node.url, "ws-url": node.wsUrl, "consensus-url": node.url };
   const explorer = { "": { network }, node: explorerNode };
+  const console = {
+    "": { network },
+    parts: node === undefined ? {} : { "node-url": node.url },
+  };
   return [
     [sidecarConfig.name, renderToml(sidecarConfig, sidecar, offset)],
     [watcherConfigFile.name, renderToml(watcherConfigFile, watcher, offset)],
     [workerConfigFile.name, renderToml(workerConfigFile, worker, offset)],
     [indexerConfigFile.name, renderToml(indexerConfigFile, indexer, offset)],
     [explorerConfig.name, renderToml(explorerConfig, explorer, offset)],
+    [consoleConfig.name, renderToml(consoleConfig, console, offset)],
   ];
 }
 

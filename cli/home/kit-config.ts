@@ -1,6 +1,7 @@
 /** Settings of all processes of the kit, read together: all faults at once, all ports, all addresses. */
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { watcherConfigFile } from "../../deposit-watcher/config.js";
+import { consoleConfig } from "../../console/config.js";
 import { explorerConfig } from "../../explorer/config.js";
 import {
   ConfigError,
@@ -25,6 +26,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   workerConfigFile,
   indexerConfigFile,
   explorerConfig,
+  consoleConfig,
 ];
 
 /** Every settings file of a home, in the order in which they are written. */
@@ -52,12 +54,14 @@ export interface KitEndpoints {
   readonly indexerUrl: string | undefined;
   /** Undefined where no explorer is started. */
   readonly explorerUrl: string | undefined;
+  /** Undefined where no console is started. */
+  readonly consoleUrl: string | undefined;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
 
 /** Parts that a kit can be started without. */
-export type LeftOut = "indexer" | "explorer";
+export type LeftOut = "indexer" | "explorer" | "console";
 
 /** What the kit needs to know of its processes' settings. */
 export interface KitConfig {
@@ -84,6 +88,7 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   withdrawalApi: "the withdrawal API",
   indexer: "the indexer",
   explorer: "the explorer",
+  console: "the console",
 };
 
 /** A place that some setting tells to listen on. */
@@ -141,6 +146,7 @@ export function loadKitConfig(
   const { without = new Set() } = sources;
   if (!without.has("indexer")) read(sources, indexerConfigFile);
   if (!without.has("explorer")) read(sources, explorerConfig);
+  if (!without.has("console")) read(sources, consoleConfig);
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
@@ -241,6 +247,7 @@ function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]):
     withdrawalUrl: url("withdrawalApi"),
     indexerUrl: isServed("indexer") ? url("indexer") : undefined,
     explorerUrl: isServed("explorer") ? url("explorer") : undefined,
+    consoleUrl: isServed("console") ? url("console") : undefined,
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

@@ -93,6 +93,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
   sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
   indexer: [copyOf("config/indexer.toml"), servicePassword("indexer")],
   explorer: [TOKENS, copyOf("config/explorer.toml")],
+  console: [copyOf("config/console.toml")],
   "deposit-watcher": [
     GENESIS,
     TOKENS,
@@ -135,6 +136,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/worker.toml"),
     copyOf("config/indexer.toml"),
     copyOf("config/explorer.toml"),
+    copyOf("config/console.toml"),
     POLICY,
     KILL_SWITCH,
   ],

@@ -1,6 +1,7 @@
 /** The checks of `causeway doctor`: each looks at one thing and says what to do about it. */
 import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
 import { secp256k1 } from "../../chain/crypto.js";
 import { NETWORKS } from "../../chain/networks.js";
 import { WALLETS_FOLDER } from "../../ledger/wallets/home-wallets.js";
@@ -16,7 +17,7 @@ import { type KitConfig, loadKitConfig } from "../home/kit-config.js";
 import { readKitStatus, type WalletFigures } from "./kit-status.js";
 
 /** How bad a finding is. */
-export type Severity = "pass" | "warn" | "fail";
+export type Severity = Verdict;
 
 /** One finding. */
 export interface Finding {
@@ -42,10 +43,6 @@ export interface DoctorContext {
 /** Free share of the disk below which the doctor warns, and below which it fails (per cent). */
 const DISK_WARN_PERCENT = 20;
 const DISK_FAIL_PERCENT = 10;
-
-/** Block age that warns and that fails, in seconds (five and fifteen blocks of 2 s). */
-const BLOCK_AGE_WARN_SECONDS = 10;
-const BLOCK_AGE_FAIL_SECONDS = 30;
 
 /** Watcher lag that warns, in blocks. */
 const LAG_WARN_BLOCKS = 10;
@@ -220,10 +217,11 @@ export function checkBlockAge(ageSeconds: number | undefined, log = "logs/node.l
     return finding("block-age", "fail", "the node does not answer", `start it; see ${log}`);
   }
   const value = `${Math.round(ageSeconds)} s`;
-  if (ageSeconds > BLOCK_AGE_FAIL_SECONDS) {
-    return finding("block-age", "fail", value, `the chain stands still; see ${log}`);
-  }
-  return ageSeconds > BLOCK_AGE_WARN_SECONDS
-    ? finding("block-age", "warn", value, "blocks are late; look at the machine's load")
-    : finding("block-age", "pass", value);
+  const remedies: Readonly<Record<Verdict, string>> = {
+    pass: "",
+    warn: "blocks are late; look at the machine's load",
+    fail: `the chain stands still; see ${log}`,
+  };
+  const verdict = blockAgeVerdict(ageSeconds);
+  return finding("block-age", verdict, value, remedies[verdict]);
 }

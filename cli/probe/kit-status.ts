@@ -168,10 +168,10 @@ async function probePart(part: string, url: string, signal: AbortSignal): Promis
 
 /** Parts that are for front ends and people, and that nothing depends on. */
 function probeDispensable(
-  { indexerUrl, explorerUrl }: KitEndpoints,
+  { indexerUrl, explorerUrl, consoleUrl }: KitEndpoints,
   signal: AbortSignal,
 ): Promise<PartStatus[]> {
-  const urls = { indexer: indexerUrl, explorer: explorerUrl };
+  const urls = { indexer: indexerUrl, explorer: explorerUrl, console: consoleUrl };
   const probes = Object.entries(urls).map(async ([part, url]) =>
     url === undefined ? [] : [{ ...(await probePart(part, url, signal)), isDispensable: true }],
   );

@@ -18,6 +18,8 @@ export interface KitArguments {
   readonly noIndexer: boolean;
   /** Start without the explorer. */
   readonly noExplorer: boolean;
+  /** Start without the operator console. */
+  readonly noConsole: boolean;
   /** Block interval of a chain that is made now. */
   readonly blockIntervalMs: number | undefined;
   /** Validators of a chain that is made now; an existing chain keeps its own. */
@@ -42,6 +44,7 @@ is paid. The next start continues the same chain and the same ledger.
   --no-demo              only start
   --no-indexer           start without the indexer
   --no-explorer          start without the explorer
+  --no-console           start without the operator console
   --block-interval-ms N  time between blocks of a new chain (default 2000)
   --validators N         validators of a new chain, each a node process (default 1)
   --evm ENGINE           which EVM executes blocks: causeway, or ethereumjs as a second opinion
@@ -77,6 +80,7 @@ const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
   "no-demo": "boolean",
   "no-indexer": "boolean",
   "no-explorer": "boolean",
+  "no-console": "boolean",
   help: "boolean",
 };
 
@@ -120,6 +124,7 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
     noDemo,
     noIndexer: given.has("no-indexer"),
     noExplorer: given.has("no-explorer"),
+    noConsole: given.has("no-console"),
     blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_MS),
     validators: whole("validators", { min: 1, max: MAX_KIT_VALIDATORS }),
     evm,

@@ -149,8 +149,8 @@ function checkSettings(
 }
 
 /** Parts that the flags leave out. */
-function leftOut({ noIndexer, noExplorer }: KitArguments): ReadonlySet<LeftOut> {
-  const flags = { indexer: noIndexer, explorer: noExplorer };
+function leftOut({ noIndexer, noExplorer, noConsole }: KitArguments): ReadonlySet<LeftOut> {
+  const flags = { indexer: noIndexer, explorer: noExplorer, console: noConsole };
   return new Set((["indexer", "explorer"] as const).filter((part) => flags[part]));
 }
 
@@ -348,12 +348,32 @@ class KitRun {
       const isLocal = this.plan.kind === "local";
       if (isLocal && !this.args.noDemo) await this.demonstrate(evm, config);
       if (this.args.once) return EXIT_OK;
+      if (!this.args.noConsole) await this.firstConsoleLogin();
       const hotWallet = isLocal ? undefined : await hotWalletAddress(this.paths);
       for (const line of whereToLookNext(this.paths, config.endpoints, hotWallet)) this.say(line);
       await this.stayUp(evm, config);
       return EXIT_OK;
     } finally {
       rpc.close();
+    }
+  }
+
+  /** The console's first user; without one the kit goes on, and the command line makes it. */
+  private async firstConsoleLogin(): Promise<void> {
+    const { home } = this.paths;
+    const { env } = this.context;
+    try {
+      const { createFirstConsoleUser } = await import("../commands/console-users.js");
+      const { portOffset } = this;
+      const { signal } = this.ending;
+      const made = await createFirstConsoleUser({ home, env, portOffset, signal });
+      if (made === undefined) return;
+      // Kept nowhere, and good for one login: its user has to choose another one there.
+      this.say(`Console login (shown only now): user ${made.user}, password ${made.password}`);
+    } catch (error) {
+      if (this.ending.signal.aborted) throw error;
+      const how = "npm run causeway -- console user add admin --role admin";
+      this.context.printError(`The console has no user yet: ${sentenceOf(error)} Make one: ${how}`);
     }
   }
 

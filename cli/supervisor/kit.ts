@@ -30,6 +30,7 @@ const SCRIPTS = {
   "withdrawal-worker": "../../withdrawal-worker/main.js",
   indexer: "../../indexer/main.js",
   explorer: "../../explorer/main.js",
+  console: "../../console/main.js",
 } as const;
 
 /** A process of the kit. */
@@ -44,11 +45,11 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
   { parts: ["withdrawal-worker"], stopMs: 1_200 },
-  { parts: ["indexer", "explorer"], stopMs: 800 },
+  { parts: ["indexer", "explorer", "console"], stopMs: 800 },
 ];
 
 /** Parts without which the kit goes on: nothing of the exchange depends on them. */
-const DISPENSABLE: ReadonlySet<KitPart> = new Set(["indexer", "explorer"]);
+const DISPENSABLE: ReadonlySet<KitPart> = new Set(["indexer", "explorer", "console"]);
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
 const READY_TIMEOUT_MS = 90_000;
@@ -101,6 +102,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "withdrawal-worker": locate("withdrawal-worker"),
     indexer: locate("indexer"),
     explorer: locate("explorer"),
+    console: locate("console"),
   };
 }
 

@@ -1,4 +1,5 @@
 /** The live line of a running kit: one line kept up to date on a terminal, else one now and then. */
+import { LATE_BLOCK_SECONDS } from "../../chain/consensus/block-age.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { sleep } from "../../runtime/process/task.js";
 import { type KitProbe, type KitStatus, readKitStatus } from "../probe/kit-status.js";
@@ -20,9 +21,6 @@ export const LOG_INTERVAL_MS = 30_000;
 /** Width of a terminal that does not tell its own. */
 const USUAL_COLUMNS = 80;
 
-/** Block age above which the line warns: five missed 2-second blocks. */
-const OLD_BLOCK_SECONDS = 10;
-
 /** Shows the line until the signal fires; messages of others should go through `interrupt`. */
 export interface StatusLine {
   /** Prints a message above the line. */
@@ -34,7 +32,8 @@ export interface StatusLine {
 /** The status in one line without colour. */
 export function formatStatusLine(status: KitStatus): string {
   const { blockAgeSeconds } = status;
-  const old = blockAgeSeconds !== undefined && blockAgeSeconds > OLD_BLOCK_SECONDS ? " (old!)" : "";
+  const old =
+    blockAgeSeconds !== undefined && blockAgeSeconds > LATE_BLOCK_SECONDS ? " (old!)" : "";
   const figures = [
     `height ${figure(status.height)}`,
     `block age ${figure(blockAgeSeconds, " s")}${old}`,

@@ -24,12 +24,13 @@ export function whereToLookNext(
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
-  const { indexerUrl, explorerUrl } = endpoints;
+  const { indexerUrl, explorerUrl, consoleUrl } = endpoints;
   const indexer =
     indexerUrl === undefined
       ? []
       : [`  indexer           ${indexerUrl}   routes ${indexerUrl}/v1/openapi.json`];
   const explorer = explorerUrl === undefined ? [] : [`  explorer          ${explorerUrl}`];
+  const operators = consoleUrl === undefined ? [] : [`  operator console  ${consoleUrl}`];
   return [
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
@@ -42,6 +43,7 @@ export function whereToLookNext(
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
     ...indexer,
     ...explorer,
+    ...operators,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",
     ...coins,

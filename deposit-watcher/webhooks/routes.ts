@@ -97,6 +97,7 @@ async function deliveries(parts: WebhookRouteParts, request: HttpRequest): Promi
     status: DELIVERY_STATUSES.find((known) => known === query["status"]),
     afterSeq: typeof query["after"] === "string" ? Number(query["after"]) : 0,
     limit: limit + 1,
+    order: query["order"] === "newest" ? "newest" : "oldest",
   });
   const page = rows.slice(0, limit);
   const next = rows.length > limit ? (page.at(-1)?.seq.toString() ?? null) : null;

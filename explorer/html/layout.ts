@@ -1,6 +1,8 @@
 /** The frame of every page: what it is called, the ways through the explorer, search, language. */
-import { LANGUAGES, type Language, type Texts } from "../text/catalogue.js";
-import { type Content, el } from "./element.js";
+import { languageLinks } from "../../web/html/language-links.js";
+import type { Language } from "../../web/text/languages.js";
+import type { Texts } from "../text/catalogue.js";
+import { type Content, el } from "../../web/html/element.js";
 
 /** What the frame needs to know. */
 export interface Frame {
@@ -91,28 +93,5 @@ function searchForm(t: Texts, searched: string | undefined): Content {
 
 /** The languages as a form, so that choosing one works without a script. */
 function footer({ t, language, address }: Frame): Content {
-  const others = (Object.keys(LANGUAGES) as Language[]).filter((one) => one !== language);
-  return el(
-    "footer",
-    {},
-    el("p", {}, t("ownNodeAdvice")),
-    el(
-      "p",
-      {},
-      others.map((one) =>
-        el(
-          "a",
-          { href: withLanguage(address, one), lang: one, hreflang: one },
-          LANGUAGES[one].name,
-        ),
-      ),
-    ),
-  );
-}
-
-function withLanguage(address: string, language: Language): string {
-  const [path = "/", search = ""] = address.split("?", 2);
-  const query = new URLSearchParams(search);
-  query.set("lang", language);
-  return `${path}?${query.toString()}`;
+  return el("footer", {}, el("p", {}, t("ownNodeAdvice")), languageLinks(address, language));
 }

@@ -2,24 +2,12 @@
 import { type Address, toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { AccountJournalEntry } from "../../rpc-client/journal-codec.js";
 import { readAddress, readHeight, toOperator } from "../decode/identifiers.js";
-import { badRequest } from "../errors.js";
-import { lineChart } from "../html/chart.js";
-import { type Content, el } from "../html/element.js";
-import { foreignName, signedTokenAmount, tokenAmount, unitsAmount } from "../html/format.js";
-import {
-  addressLink,
-  badge,
-  blockLink,
-  code,
-  facts,
-  note,
-  pager,
-  section,
-  systemNameOf,
-  table,
-  time,
-  transactionLink,
-} from "../html/parts.js";
+import { badRequest } from "../../web/errors.js";
+import { lineChart } from "../../web/html/chart.js";
+import { type Content, el } from "../../web/html/element.js";
+import { foreignName, signedTokenAmount, tokenAmount, unitsAmount } from "../../web/html/format.js";
+import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
+import { addressLink, blockLink, systemNameOf, transactionLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";

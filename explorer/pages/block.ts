@@ -1,21 +1,11 @@
 /** A block: its header, who decided it, what it moved by itself, its transactions page by page. */
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import { readHash, readHeight } from "../decode/identifiers.js";
-import { badRequest } from "../errors.js";
-import { type Content, el } from "../html/element.js";
-import { percent, tokenAmount } from "../html/format.js";
-import {
-  addressLink,
-  badge,
-  blockLink,
-  code,
-  facts,
-  note,
-  pager,
-  section,
-  table,
-  time,
-} from "../html/parts.js";
+import { badRequest } from "../../web/errors.js";
+import { type Content, el } from "../../web/html/element.js";
+import { percent, tokenAmount } from "../../web/html/format.js";
+import { badge, code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
+import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
 import type { CommitView, ValidatorView } from "../sources/consensus-source.js";

@@ -6,9 +6,9 @@ import type { Clock } from "../../runtime/process/clock.js";
 import type { ChainSource } from "../sources/chain-source.js";
 import type { ConsensusSource } from "../sources/consensus-source.js";
 import type { IndexerSource } from "../sources/indexer-source.js";
-import { type Content, el } from "../html/element.js";
-import { foreignName } from "../html/format.js";
-import { addressLink } from "../html/parts.js";
+import { type Content, el } from "../../web/html/element.js";
+import { foreignName } from "../../web/html/format.js";
+import { addressLink } from "../html/chain-links.js";
 import type { Texts } from "../text/catalogue.js";
 
 /** The sources behind all pages. */

@@ -3,19 +3,10 @@ import type { Address } from "../../chain/address.js";
 import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { readHash } from "../decode/identifiers.js";
-import { type Content, el } from "../html/element.js";
-import { signedTokenAmount, tokenAmount } from "../html/format.js";
-import {
-  addressLink,
-  badge,
-  blockLink,
-  code,
-  facts,
-  note,
-  section,
-  table,
-  time,
-} from "../html/parts.js";
+import { type Content, el } from "../../web/html/element.js";
+import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
+import { badge, code, facts, note, section, table, time } from "../../web/html/parts.js";
+import { addressLink, blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import { type PageContext, tokenLink } from "./context.js";

@@ -1,8 +1,8 @@
 /** Pages that say what went wrong, and what can be done about it. */
 import { AppError } from "../../chain/errors.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
-import { ExplorerError, STATUS_OF } from "../errors.js";
-import { el } from "../html/element.js";
+import { PageError, STATUS_OF } from "../../web/errors.js";
+import { el } from "../../web/html/element.js";
 import type { Page } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import type { TextKey } from "../text/english.js";
@@ -32,7 +32,7 @@ const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> 
 
 /** The page of whatever was thrown. */
 export function faultPage(error: unknown, t: Texts): FaultPage {
-  if (error instanceof ExplorerError) {
+  if (error instanceof PageError) {
     const { retryAfterSeconds } = error.details;
     const page = pageOf(t, STATUS_OF[error.code], ...(WORDS[error.code] ?? FAILED));
     const retry = typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {};

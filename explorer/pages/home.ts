@@ -1,18 +1,10 @@
 /** The first page, and the list of blocks. */
-import { tokenAmount } from "../html/format.js";
-import { type Content, el } from "../html/element.js";
-import {
-  addressLink,
-  badge,
-  blockLink,
-  facts,
-  pager,
-  section,
-  table,
-  time,
-  transactionLink,
-} from "../html/parts.js";
-import { badRequest } from "../errors.js";
+import { blockAgeVerdict } from "../../chain/consensus/block-age.js";
+import { tokenAmount } from "../../web/html/format.js";
+import { type Content, el } from "../../web/html/element.js";
+import { badge, facts, pager, section, table, time } from "../../web/html/parts.js";
+import { addressLink, blockLink, transactionLink } from "../html/chain-links.js";
+import { badRequest } from "../../web/errors.js";
 import { readHeight } from "../decode/identifiers.js";
 import type { PageRequest, PageRoute } from "../server/page.js";
 import type { BlockSummary } from "../sources/chain-source.js";
@@ -25,9 +17,6 @@ const NEWEST = 12;
 
 /** Rows of the list of blocks. */
 const BLOCKS = 30;
-
-/** A chain whose newest block is older stands still, or this node is behind: five blocks. */
-const OLD_BLOCK_SECONDS = 10;
 
 /** "/" and "/blocks". */
 export function homeRoutes(context: PageContext): readonly PageRoute[] {
@@ -52,7 +41,7 @@ async function home(context: PageContext, { t, signal }: PageRequest) {
   ]);
   const transactions = await chain.transactionsAt(newestPlaces(newest), { signal });
   const ageSeconds = Math.max(0, Math.round(clock.nowMs() / 1_000 - head.timestampSeconds));
-  const isMoving = ageSeconds <= OLD_BLOCK_SECONDS;
+  const isMoving = blockAgeVerdict(ageSeconds) === "pass";
   const content = el(
     "div",
     { id: "live", "data-live": "" },

@@ -1,7 +1,7 @@
 /** Parts of pages that come from the indexer, and what stands there where it does not answer. */
 import { errorCode } from "../../chain/errors.js";
-import type { Content } from "../html/element.js";
-import { note } from "../html/parts.js";
+import type { Content } from "../../web/html/element.js";
+import { note } from "../../web/html/parts.js";
 import type { Texts } from "../text/catalogue.js";
 import type { IndexedPage } from "../sources/indexer-source.js";
 

@@ -3,11 +3,12 @@ import { type Address, parseAddress, toChecksumAddress } from "../../chain/addre
 import { type Hex } from "../../chain/hex.js";
 import { RpcError } from "../../rpc-client/errors.js";
 import { readAddress } from "../decode/identifiers.js";
-import { badRequest } from "../errors.js";
-import { candleChart } from "../html/chart.js";
-import { type Content, el } from "../html/element.js";
-import { utcTime } from "../html/format.js";
-import { addressLink, code, facts, note, pager, section, table, time } from "../html/parts.js";
+import { badRequest } from "../../web/errors.js";
+import { candleChart } from "../../web/html/chart.js";
+import { type Content, el } from "../../web/html/element.js";
+import { utcTime } from "../../web/html/format.js";
+import { code, facts, note, pager, section, table, time } from "../../web/html/parts.js";
+import { addressLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { IndexedCandle } from "../sources/indexer-source.js";
 import type { Texts } from "../text/catalogue.js";

@@ -6,7 +6,7 @@ import { type Height, toQuantity } from "../../chain/hex.js";
 import { readHex, readList } from "../../rpc-client/answer-fields.js";
 import { NodeFault } from "../../rpc-client/errors.js";
 import { readAddress, readHash, readHeight } from "../decode/identifiers.js";
-import { badRequest, ExplorerError, notFound } from "../errors.js";
+import { badRequest, PageError, notFound } from "../../web/errors.js";
 import type { Download, PageRequest, PageRoute } from "../server/page.js";
 import type { PageContext } from "./context.js";
 
@@ -94,7 +94,7 @@ async function transactionProof(context: PageContext, request: PageRequest): Pro
     };
   } catch (error) {
     if (!(error instanceof NodeFault) || error.code !== "ANSWER_TOO_LARGE") throw error;
-    throw new ExplorerError("UNAVAILABLE", "the block is too large for a proof from here", {
+    throw new PageError("UNAVAILABLE", "the block is too large for a proof from here", {
       cause: error,
     });
   }

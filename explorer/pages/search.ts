@@ -1,7 +1,8 @@
 /** Search: whatever is pasted leads to its page, or to a page that says what it could not be. */
 import { readIdentifier } from "../decode/identifiers.js";
-import { el } from "../html/element.js";
-import { addressLink, note, section, table } from "../html/parts.js";
+import { el } from "../../web/html/element.js";
+import { note, section, table } from "../../web/html/parts.js";
+import { addressLink } from "../html/chain-links.js";
 import type { PageAnswer, PageRequest, PageRoute } from "../server/page.js";
 import { type PageContext } from "./context.js";
 import { lookUp, missingTransaction } from "./transaction.js";

@@ -1,8 +1,9 @@
 /** How many coins there are, and how that changed. */
-import { el, type Content } from "../html/element.js";
-import { lineChart, type Point } from "../html/chart.js";
-import { signedTokenAmount, tokenAmount } from "../html/format.js";
-import { blockLink, facts, note, section, table } from "../html/parts.js";
+import { el, type Content } from "../../web/html/element.js";
+import { lineChart, type Point } from "../../web/html/chart.js";
+import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
+import { facts, note, section, table } from "../../web/html/parts.js";
+import { blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";

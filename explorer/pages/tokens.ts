@@ -1,10 +1,11 @@
 /** Tokens: those of the home's list, what contracts say of themselves, who holds them. */
 import { toChecksumAddress } from "../../chain/address.js";
 import { readAddress } from "../decode/identifiers.js";
-import { badRequest } from "../errors.js";
-import { type Content, el } from "../html/element.js";
-import { foreignName, unitsAmount } from "../html/format.js";
-import { addressLink, badge, code, facts, note, pager, section, table } from "../html/parts.js";
+import { badRequest } from "../../web/errors.js";
+import { type Content, el } from "../../web/html/element.js";
+import { foreignName, unitsAmount } from "../../web/html/format.js";
+import { badge, code, facts, note, pager, section, table } from "../../web/html/parts.js";
+import { addressLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import { transfersContent } from "./address.js";

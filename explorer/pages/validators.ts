@@ -1,8 +1,9 @@
 /** The validators of now, and how reliably each has signed lately. */
 import { LRUCache } from "lru-cache";
-import { el } from "../html/element.js";
-import { percent } from "../html/format.js";
-import { blockLink, code, facts, table } from "../html/parts.js";
+import { el } from "../../web/html/element.js";
+import { percent } from "../../web/html/format.js";
+import { code, facts, table } from "../../web/html/parts.js";
+import { blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { CommitView } from "../sources/consensus-source.js";
 import type { PageContext } from "./context.js";

@@ -1,8 +1,8 @@
 /**
  * "Verify in this browser": the page where a reader pins a trusted header, and the control on others.
  */
-import { type Content, el } from "../html/element.js";
-import { code, note, section } from "../html/parts.js";
+import { type Content, el } from "../../web/html/element.js";
+import { code, note, section } from "../../web/html/parts.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";

@@ -3,7 +3,7 @@
  * to be kept up to date. They only say that there is something new; the page is fetched as always.
  */
 import type { ServerResponse } from "node:http";
-import { ExplorerError } from "../errors.js";
+import { PageError } from "../../web/errors.js";
 
 /** What readers are told of a head. */
 export interface HeadEvent {
@@ -35,7 +35,7 @@ export class LiveStreams {
   /** Begins a stream with what is known. @throws BUSY when there are enough */
   add(response: ServerResponse, head: HeadEvent | undefined): void {
     if (this.open.size >= this.maxStreams) {
-      throw new ExplorerError("BUSY", "enough pages are kept up to date", {
+      throw new PageError("BUSY", "enough pages are kept up to date", {
         retriable: true,
         details: { retryAfterSeconds: 60 },
       });

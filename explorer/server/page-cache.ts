@@ -1,18 +1,8 @@
 /**
  * Finished answers in memory, within a bound of bytes; whoever asks for the same meanwhile waits.
  */
-import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-
-/** A finished answer. */
-export interface FinishedAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-  readonly etag: string;
-  /** True where it can never change. */
-  readonly isFinal: boolean;
-}
+import type { FinishedAnswer } from "../../web/server/finished-answer.js";
 
 /** Memory that an entry takes beside its body. */
 const ENTRY_BYTES = 1_024;
@@ -50,17 +40,4 @@ export class PageCache {
     this.making.set(key, made);
     return made;
   }
-}
-
-/** Names the content of an answer. */
-export function etagOf(body: Uint8Array): string {
-  return `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`;
-}
-
-/** Whether a client that sends `If-None-Match` has it already (RFC 9110, weak comparison). */
-export function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  return ifNoneMatch
-    .split(",")
-    .some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
 }

@@ -2,30 +2,43 @@
  * The HTTP server of the pages: GET and HEAD only, one frame and one set of headers for all, finished
  * pages from memory, costly ones in turns. What goes wrong becomes a page that says so.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { errorCode } from "../../chain/errors.js";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
-import { endSocket, signalOf } from "../../runtime/http/http-reply.js";
+import { signalOf } from "../../runtime/http/http-reply.js";
 import { ReplyTimer } from "../../runtime/http/http-timing.js";
-import { boundUnsent } from "../../runtime/http/http-unsent.js";
 import type { Readiness } from "../../runtime/http/http-server.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
-import { ExplorerError, notFound, STATUS_OF } from "../errors.js";
-import { renderDocument } from "../html/element.js";
+import { notFound, PageError, STATUS_OF } from "../../web/errors.js";
+import { renderDocument } from "../../web/html/element.js";
+import type { Assets } from "../../web/server/assets.js";
+import {
+  etagOf,
+  type FinishedAnswer,
+  SECURITY_HEADERS,
+  sendAnswer,
+  setHeaders,
+} from "../../web/server/finished-answer.js";
+import { answerProbe, isProbePath, PageListener } from "../../web/server/page-listener.js";
+import {
+  type Asked,
+  ownQuery,
+  readAsked,
+  sendLanguage,
+  UNREADABLE,
+} from "../../web/server/page-request.js";
+import { RateLimit, Turns } from "../../web/server/rate-limit.js";
 import { layout } from "../html/layout.js";
 import { faultPage } from "../pages/fault.js";
-import { type Language, parseLanguage, preferredLanguage, textsOf } from "../text/catalogue.js";
-import { type Assets } from "./assets.js";
+import { textsOf } from "../text/catalogue.js";
 import { type HeadEvent, LiveStreams } from "./live-streams.js";
 import type { Download, Page, PageRoute } from "./page.js";
-import { etagOf, type FinishedAnswer, isKnown, PageCache } from "./page-cache.js";
-import { RateLimit, Turns } from "./rate-limit.js";
+import { PageCache } from "./page-cache.js";
 
 /** What the server is made of. */
 export interface PageServerOptions {
@@ -60,72 +73,26 @@ export interface PageServer extends Service {
   announce(head: HeadEvent): void;
 }
 
-/** Longest path and query: a hash, an address, a cursor. */
-const MAX_URL_CHARACTERS = 1_024;
-
-/** Connections at once; beyond it new ones are refused instead of starving the rest. */
-const MAX_CONNECTIONS = 2_048;
-
-const REQUEST_TIMEOUT_MS = 30_000;
-const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-
-/** Time for pages in the making when stopping. */
-const DRAIN_TIMEOUT_MS = 1_000;
-
 /** Longest time that a page may be in the making: the node is asked no longer. */
 const PAGE_TIMEOUT_MS = 30_000;
 
 /** What a costly page counts, where another one counts one. */
 const COSTLY = 5;
 
-/** Nothing of strangers, nothing inline, no frames, no forms that lead away. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
-const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  "content-security-policy": POLICY,
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-  "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
-};
-
 /** A day: what is final stays, but the frame around it may be another one after an update. */
 const FINAL_CACHING = "public, max-age=86400, immutable";
 
 const PAGE_VARY = "Accept-Language, Cookie";
-
-/** A year; the choice of a language is no secret and of no use to anybody else. */
-const LANGUAGE_COOKIE = "; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly";
 
 /** Makes the server; it listens after `start()`. */
 export function createPageServer(options: PageServerOptions): PageServer {
   return new Pages(options);
 }
 
-/** What was asked for. */
-interface Asked {
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly language: Language;
-  /** True where the query chose the language: it is remembered. */
-  readonly isChosen: boolean;
-}
-
 class Pages implements PageServer {
   readonly name = "explorer";
   readonly app: PageServer["app"];
-  private readonly server: Server;
+  private readonly listener: PageListener;
   private readonly cache: PageCache;
   private readonly limit: RateLimit;
   private readonly turns: Turns;
@@ -146,46 +113,24 @@ class Pages implements PageServer {
       (gauge) => gauge.set(this.streams.size),
     );
     this.app = (request, response) => void this.accept(request, response);
-    const limits = { requestTimeout: REQUEST_TIMEOUT_MS, requireHostHeader: false };
-    this.server = createServer(limits, this.app);
-    this.server.on("checkExpectation", this.app);
-    this.server.on("clientError", (_error, socket) => {
-      endSocket(socket, 400, { code: "BAD_REQUEST", message: "the request cannot be read" });
+    this.listener = new PageListener({
+      owner: "the explorer",
+      listen: options.listen,
+      app: this.app,
     });
-    this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    this.server.maxConnections = MAX_CONNECTIONS;
-    boundUnsent(this.server);
   }
 
   get port(): number {
-    const address = this.server.address();
-    return typeof address === "object" && address !== null
-      ? address.port
-      : this.options.listen.port;
+    return this.listener.port;
   }
 
-  async start(): Promise<void> {
-    const { host, port } = this.options.listen;
-    await new Promise<void>((resolve, reject) => {
-      this.server.once("error", (cause) => {
-        const isTaken = errorCode(cause) === "EADDRINUSE";
-        const message = isTaken
-          ? `port ${port} on ${host}, wanted by the explorer, is taken`
-          : `the explorer cannot listen on ${host}:${port} (${errorCode(cause)})`;
-        reject(new ExplorerError(isTaken ? "PORT_TAKEN" : "LISTEN_FAILED", message, { cause }));
-      });
-      this.server.listen({ host, port, backlog: 1_024 }, () => resolve());
-    });
+  start(): Promise<void> {
+    return this.listener.start();
   }
 
   async stop(): Promise<void> {
     this.streams.close();
-    if (!this.server.listening) return;
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    this.server.closeIdleConnections();
-    const force = setTimeout(() => this.server.closeAllConnections(), DRAIN_TIMEOUT_MS);
-    await closed;
-    clearTimeout(force);
+    await this.listener.stop();
   }
 
   announce(head: HeadEvent): void {
@@ -197,11 +142,11 @@ class Pages implements PageServer {
     this.timer.time(response, "other");
     // Nothing that is sent to the pages has a meaning, so nothing of it is kept.
     request.resume();
-    let asked: Asked = { path: "/", query: new URLSearchParams(), language: "en", isChosen: false };
+    let asked = UNREADABLE;
     try {
-      asked = readRequest(request);
+      asked = readAsked(request);
       if (request.method !== "GET" && request.method !== "HEAD") {
-        throw new ExplorerError("METHOD_NOT_ALLOWED", "pages are only read");
+        throw new PageError("METHOD_NOT_ALLOWED", "pages are only read");
       }
       await this.answer(asked, request, response);
     } catch (error) {
@@ -215,8 +160,8 @@ class Pages implements PageServer {
     response: ServerResponse,
   ): Promise<void> {
     const { path } = asked;
-    if (path === "/health" || path === "/ready" || path === "/metrics") {
-      await this.probe(path, response);
+    if (isProbePath(path)) {
+      await answerProbe(path, response, this.options);
     } else if (path === "/live") {
       this.timer.time(response, "/live");
       setHeaders(response, SECURITY_HEADERS);
@@ -226,28 +171,10 @@ class Pages implements PageServer {
       this.timer.time(response, "/assets");
       const found = this.options.assets.answer(path);
       if (found === undefined) throw notFound(`no such file: ${path}`);
-      send(found, request, response);
+      sendAnswer(found, request, response);
     } else {
       await this.answerPage(asked, request, response);
     }
-  }
-
-  private async probe(path: string, response: ServerResponse): Promise<void> {
-    const { metrics, readiness } = this.options;
-    if (path === "/metrics") {
-      const page = await metrics.page();
-      response.setHeader("content-type", metrics.registry.contentType);
-      response.end(page);
-      return;
-    }
-    const found = path === "/health" ? { status: "ok" } : await readiness();
-    const status = "ready" in found && !found.ready ? 503 : 200;
-    const text = JSON.stringify(found);
-    response.writeHead(status, {
-      "content-type": "application/json; charset=utf-8",
-      "content-length": Buffer.byteLength(text),
-    });
-    response.end(text);
   }
 
   private async answerPage(
@@ -264,7 +191,7 @@ class Pages implements PageServer {
     const known = this.cache.get(key);
     if (known !== undefined) {
       sendLanguage(asked, response);
-      send(known, request, response);
+      sendAnswer(known, request, response);
       return;
     }
     const client = clientOf(request.socket.remoteAddress);
@@ -286,7 +213,7 @@ class Pages implements PageServer {
     );
     if (signal.aborted) return;
     sendLanguage(asked, response);
-    send(made, request, response);
+    sendAnswer(made, request, response);
   }
 
   private routeOf(path: string): { route: PageRoute; parameter: string } | undefined {
@@ -370,45 +297,8 @@ class Pages implements PageServer {
     }
     if (!request.complete) response.setHeader("connection", "close");
     const headers = { ...answer.headers, "cache-control": "no-store" };
-    send({ ...answer, headers, etag: "" }, request, response);
+    sendAnswer({ ...answer, headers, etag: "" }, request, response);
   }
-}
-
-/** @throws BAD_REQUEST */
-function readRequest(request: IncomingMessage): Asked {
-  const target = request.url ?? "/";
-  if (target.length > MAX_URL_CHARACTERS || !target.startsWith("/")) {
-    throw new ExplorerError("BAD_REQUEST", "the address is too long or not a path");
-  }
-  const [rawPath = "/", ...rest] = target.split("?");
-  let path: string;
-  try {
-    path = decodeURIComponent(rawPath);
-  } catch (cause) {
-    throw new ExplorerError("BAD_REQUEST", "the address is not encoded rightly", { cause });
-  }
-  // Browsers take "//host" in a link for another origin.
-  if (/^\/[/\\]/.test(path)) throw new ExplorerError("BAD_REQUEST", "the path has no beginning");
-  if (/\p{Cc}/u.test(path)) throw new ExplorerError("BAD_REQUEST", "control characters");
-  const query = new URLSearchParams(rest.join("?"));
-  const chosen = parseLanguage(query.get("lang") ?? undefined);
-  const remembered = parseLanguage(/(?:^|;\s*)lang=(\w+)/.exec(request.headers.cookie ?? "")?.[1]);
-  const language = chosen ?? remembered ?? preferredLanguage(request.headers["accept-language"]);
-  return { path, query, language, isChosen: chosen !== undefined };
-}
-
-/** The part of a query that a page knows, in the page's order: one page, one key. */
-function ownQuery(given: URLSearchParams, names: readonly string[]): URLSearchParams {
-  const query = new URLSearchParams();
-  for (const name of names) {
-    const value = given.get(name)?.trim();
-    if (value !== undefined && value !== "") query.set(name, value);
-  }
-  return query;
-}
-
-function sendLanguage({ language, isChosen }: Asked, response: ServerResponse): void {
-  if (isChosen) response.setHeader("set-cookie", `lang=${language}${LANGUAGE_COOKIE}`);
 }
 
 function redirectAnswer(location: string): FinishedAnswer {
@@ -425,19 +315,4 @@ function downloadAnswer({ json, fileName, isFinal }: Download): FinishedAnswer {
     "cache-control": isFinal ? FINAL_CACHING : "no-cache",
   };
   return { status: 200, headers, body, etag: etagOf(body), isFinal };
-}
-
-function setHeaders(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-}
-
-function send(answer: FinishedAnswer, request: IncomingMessage, response: ServerResponse): void {
-  setHeaders(response, { "x-content-type-options": "nosniff", ...answer.headers });
-  if (answer.etag !== "") response.setHeader("etag", answer.etag);
-  if (answer.etag !== "" && isKnown(request.headers["if-none-match"], answer.etag)) {
-    response.writeHead(304).end();
-    return;
-  }
-  response.writeHead(answer.status, { "content-length": answer.body.length });
-  response.end(answer.body);
 }

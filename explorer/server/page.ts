@@ -1,6 +1,7 @@
 /** What a page is, and what it is made from: the contract between the pages and the server. */
-import type { Content } from "../html/element.js";
-import type { Language, Texts } from "../text/catalogue.js";
+import type { Content } from "../../web/html/element.js";
+import type { Texts } from "../text/catalogue.js";
+import type { Language } from "../../web/text/languages.js";
 
 /** A request that found its page. */
 export interface PageRequest {

@@ -7,7 +7,7 @@ import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js";
 import { limitedSignal } from "../../runtime/process/task.js";
-import { ExplorerError } from "../errors.js";
+import { PageError } from "../../web/errors.js";
 
 /** A transfer of anything. */
 export interface IndexedTransfer {
@@ -199,7 +199,7 @@ export class IndexerSource {
       return readObject(JSON.parse(text), "answer");
     } catch (cause) {
       signal.throwIfAborted();
-      throw new ExplorerError("UNAVAILABLE", "the indexer does not answer", {
+      throw new PageError("UNAVAILABLE", "the indexer does not answer", {
         retriable: true,
         cause,
       });

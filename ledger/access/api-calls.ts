@@ -1,6 +1,7 @@
 /** The record of calls that may have changed something: who, what, when; never a secret. */
 import type { Sql } from "../../runtime/sql/sql.js";
 import type { RecordedCall } from "../../runtime/http/http-access.js";
+import { type ListOrder, listedBehind, listedBy } from "../list-order.js";
 
 /** A call as it was written down before it was handled. */
 export interface StoredCall extends Omit<RecordedCall, "signedDigest"> {
@@ -18,6 +19,8 @@ interface StoredCallRow {
   readonly path: string;
   readonly idempotency_key: string | null;
   readonly body_sha256: string;
+  readonly actor: string | null;
+  readonly reason: string | null;
   readonly at: Date;
 }
 
@@ -33,11 +36,12 @@ export async function recordCalls(
   const column = <T>(read: (call: RecordedCall) => T) => calls.map(read);
   const rows = await sql.query<{ signed_digest: string | null }>(
     `INSERT INTO api_call
-       (key_id, service, method, path, idempotency_key, body_sha256, signed_digest)
-     SELECT key_id, $1, method, path, idempotency_key, body_sha256, signed_digest
-       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-            WITH ORDINALITY
-         AS call (key_id, method, path, idempotency_key, body_sha256, signed_digest, place)
+       (key_id, service, method, path, idempotency_key, body_sha256, signed_digest, actor, reason)
+     SELECT key_id, $1, method, path, idempotency_key, body_sha256, signed_digest, actor, reason
+       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                   $8::text[], $9::text[]) WITH ORDINALITY
+         AS call (key_id, method, path, idempotency_key, body_sha256, signed_digest, actor, reason,
+                  place)
       ORDER BY place
      ON CONFLICT (signed_digest) WHERE signed_digest IS NOT NULL DO NOTHING
      RETURNING signed_digest`,
@@ -49,6 +53,8 @@ export async function recordCalls(
       column(({ idempotencyKey }) => idempotencyKey ?? null),
       column(({ bodySha256 }) => bodySha256),
       column(({ signedDigest }) => signedDigest ?? null),
+      column(({ actor }) => actor ?? null),
+      column(({ reason }) => reason ?? null),
     ],
   );
   // The same request twice in one batch has one row: the first of the two is let through.
@@ -58,18 +64,21 @@ export async function recordCalls(
   );
 }
 
-/** Calls behind a position, oldest first. */
+/** Calls behind a position, oldest first where nothing else is said. */
 export async function listCalls(
   sql: Sql,
   page: {
     readonly keyId: string | undefined;
     readonly afterSeq: number;
     readonly limit: number;
+    readonly order?: ListOrder;
   },
 ): Promise<readonly StoredCall[]> {
   const rows = await sql.query<StoredCallRow>(
-    `SELECT seq, key_id, service, method, path, idempotency_key, body_sha256, at FROM api_call
-      WHERE seq > $1 AND ($2::text IS NULL OR key_id = $2) ORDER BY seq LIMIT $3`,
+    `SELECT seq, key_id, service, method, path, idempotency_key, body_sha256, actor, reason, at
+       FROM api_call
+      WHERE ${listedBehind("seq", page.order)} AND ($2::text IS NULL OR key_id = $2)
+      ORDER BY ${listedBy("seq", page.order)} LIMIT $3`,
     [page.afterSeq, page.keyId ?? null, page.limit],
   );
   return rows.map((row) => ({
@@ -80,6 +89,8 @@ export async function listCalls(
     path: row.path,
     idempotencyKey: row.idempotency_key ?? undefined,
     bodySha256: row.body_sha256,
+    actor: row.actor ?? undefined,
+    reason: row.reason ?? undefined,
     at: row.at,
   }));
 }

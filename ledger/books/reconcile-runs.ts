@@ -1,39 +1,116 @@
 /** The record of reconciliations on a schedule: what was found, when, at which height. */
 import type { Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
-import { storedHeight } from "../stored-values.js";
+import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
+import { storedHeight, storedInteger } from "../stored-values.js";
+import { NATIVE_ASSET } from "./accounts.js";
+import type { AccountLine, ReconcileReport } from "./reconcile.js";
+
+/** One account of coins at one height; units as decimal strings, as they are stored. */
+export interface ReconciledAccount {
+  readonly account: string;
+  readonly chainUnits: string;
+  readonly ledgerUnits: string;
+  /** What is on its way; chain - ledger - this is zero when reconciled. */
+  readonly inFlightUnits: string;
+}
+
+/** One asset at one height. */
+export interface ReconciledAsset {
+  readonly asset: string;
+  readonly accounts: readonly ReconciledAccount[];
+  /** What customers can withdraw and what is held for them. */
+  readonly availableUnits: string;
+  readonly heldUnits: string;
+}
 
 /** One reconciliation. */
 export interface ReconcileRun {
+  readonly id: number;
   readonly at: Date;
   readonly height: Height;
   readonly clean: boolean;
   /** Sentences about what does not match; empty when all does. */
   readonly findings: readonly string[];
+  /** Empty for runs of former versions. */
+  readonly assets: readonly ReconciledAsset[];
 }
 
 /** Findings that are kept of one run: they are for people. */
 const MAX_FINDINGS = 50;
 
+/** Accounts that are kept of one asset: more than anybody pays from, few enough to be kept each time. */
+const MAX_ACCOUNTS = 50;
+
+/** What a report says of each asset. */
+export function reconciledAssets(report: ReconcileReport): readonly ReconciledAsset[] {
+  return [{ asset: NATIVE_ASSET, ...pick(report) }, ...report.tokens].map(
+    ({ asset, lines, availableUnits, heldUnits }) => ({
+      asset,
+      accounts: lines.filter(isUsed).slice(-MAX_ACCOUNTS).map(accountOf),
+      availableUnits: availableUnits.toString(),
+      heldUnits: heldUnits.toString(),
+    }),
+  );
+}
+
+/** Most wallets hold none of most tokens. */
+function isUsed({ chainUnits, ledgerUnits, inFlight }: AccountLine): boolean {
+  return chainUnits !== 0n || ledgerUnits !== 0n || inFlight.length > 0;
+}
+
+function accountOf({ account, chainUnits, ledgerUnits, inFlight }: AccountLine): ReconciledAccount {
+  const inFlightUnits = inFlight.reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
+  return {
+    account,
+    chainUnits: chainUnits.toString(),
+    ledgerUnits: ledgerUnits.toString(),
+    inFlightUnits: inFlightUnits.toString(),
+  };
+}
+
+function pick({ lines, availableUnits, heldUnits }: ReconcileReport) {
+  return { lines, availableUnits, heldUnits };
+}
+
 /** Writes a run down. */
 export async function recordRun(
   sql: Sql,
-  { height, clean, findings }: Omit<ReconcileRun, "at">,
+  run: Pick<ReconcileRun, "height" | "clean" | "findings" | "assets">,
 ): Promise<void> {
+  const { height, clean, findings, assets } = run;
   await sql.query(
-    `INSERT INTO reconcile_run (height, clean, findings) VALUES ($1, $2, $3::jsonb)`,
-    [height, clean, JSON.stringify(clean ? [] : findings.slice(0, MAX_FINDINGS))],
+    `INSERT INTO reconcile_run (height, clean, findings, assets)
+     VALUES ($1, $2, $3::jsonb, $4::jsonb)`,
+    [
+      height,
+      clean,
+      JSON.stringify(clean ? [] : findings.slice(0, MAX_FINDINGS)),
+      JSON.stringify(assets),
+    ],
   );
 }
 
 /** The last run of whichever process; undefined before the first. */
 export async function lastRun(sql: Sql): Promise<ReconcileRun | undefined> {
-  const rows = await sql.query<{
-    at: Date;
-    height: string;
-    clean: boolean;
-    findings: readonly string[];
-  }>(`SELECT at, height, clean, findings FROM reconcile_run ORDER BY id DESC LIMIT 1`);
-  const [row] = rows;
-  return row === undefined ? undefined : { ...row, height: storedHeight(row.height) };
+  return (await listRuns(sql, { afterId: 0, limit: 1, order: "newest" }))[0];
+}
+
+/** Runs behind a position. */
+export async function listRuns(
+  sql: Sql,
+  page: { readonly afterId: number; readonly limit: number; readonly order: ListOrder },
+): Promise<readonly ReconcileRun[]> {
+  const rows = await sql.query<
+    Omit<ReconcileRun, "id" | "height"> & Record<"id" | "height", string>
+  >(
+    `SELECT id, at, height, clean, findings, assets FROM reconcile_run
+      WHERE ${listedBehind("id", page.order)} ORDER BY ${listedBy("id", page.order)} LIMIT $2`,
+    [page.afterId, page.limit],
+  );
+  return rows.map((row) => ({
+    ...row,
+    id: storedInteger(row.id),
+    height: storedHeight(row.height),
+  }));
 }

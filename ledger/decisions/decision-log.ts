@@ -7,6 +7,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { appendEvents } from "../events.js";
 import { readLedgerState, refuseInRecovery } from "../recovery/ledger-guard.js";
+import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 import { type DecisionTerms, parseTerms, type StoredTerms, subjectOf } from "./decision.js";
 import { carryOut } from "./carry-out.js";
@@ -100,6 +101,19 @@ export async function listDecisions(
     `SELECT * FROM (${SELECT_DECISION} WHERE ($1::text IS NULL OR status = $1)
                      ORDER BY id DESC LIMIT $2) AS newest ORDER BY id`,
     [page.status ?? null, page.limit],
+  );
+  return rows.map(toDecision);
+}
+
+/** Decisions behind a position. */
+export async function listDecisionPage(
+  sql: Sql,
+  page: { readonly afterId: number; readonly limit: number; readonly order: ListOrder },
+): Promise<readonly Decision[]> {
+  const rows = await sql.query<DecisionRow>(
+    `${SELECT_DECISION} WHERE ${listedBehind("id", page.order)}
+      ORDER BY ${listedBy("id", page.order)} LIMIT $2`,
+    [page.afterId, page.limit],
   );
   return rows.map(toDecision);
 }

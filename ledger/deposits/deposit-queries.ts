@@ -4,6 +4,7 @@ import type { Hash32, Height } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
 import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
+import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import {
   storedAddress,
   storedAtoken,
@@ -38,7 +39,7 @@ export interface StoredDeposit {
   readonly opIndex: number;
 }
 
-/** Which deposits to list, oldest first. */
+/** Which deposits to list, oldest first where nothing else is said. */
 export interface DepositFilter {
   readonly address?: Address;
   readonly customerId?: CustomerId;
@@ -46,6 +47,7 @@ export interface DepositFilter {
   /** Only deposits after this position; 0 for all. */
   readonly afterSeq: number;
   readonly limit: number;
+  readonly order?: ListOrder;
 }
 
 /** What a customer has of one asset; all >= 0. */
@@ -76,9 +78,9 @@ interface DepositRow {
 const COLUMNS = `seq, id, address, customer_id, asset, amount_units, status, height, block_hash,
   tx_hash, tx_index, op_index`;
 
-/** Deposits that match every given filter, oldest first, at most `limit`. */
+/** Deposits that match every given filter, at most `limit`. */
 export async function listDeposits(sql: Sql, filter: DepositFilter): Promise<StoredDeposit[]> {
-  const conditions = ["seq > $1"];
+  const conditions = [listedBehind("seq", filter.order)];
   const parameters: unknown[] = [filter.afterSeq, filter.limit];
   const wanted = [
     ["address", filter.address],
@@ -91,7 +93,8 @@ export async function listDeposits(sql: Sql, filter: DepositFilter): Promise<Sto
     conditions.push(`${column} = $${parameters.length}`);
   }
   const rows = await sql.query<DepositRow>(
-    `SELECT ${COLUMNS} FROM deposit WHERE ${conditions.join(" AND ")} ORDER BY seq LIMIT $2`,
+    `SELECT ${COLUMNS} FROM deposit WHERE ${conditions.join(" AND ")}
+      ORDER BY ${listedBy("seq", filter.order)} LIMIT $2`,
     parameters,
   );
   return rows.map(parseRow);

@@ -18,7 +18,10 @@ export interface ApprovedTerms {
 }
 
 /** What a person may say. */
-export type ApprovalDecision = "approve" | "reject";
+export const APPROVAL_DECISIONS = ["approve", "reject"] as const;
+
+/** One of `APPROVAL_DECISIONS`. */
+export type ApprovalDecision = (typeof APPROVAL_DECISIONS)[number];
 
 /** A signature as it travels: an approver of the policy and 64 bytes, both hex without prefix. */
 export interface ApprovalSignature {

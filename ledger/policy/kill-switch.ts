@@ -1,10 +1,12 @@
 /** The kill switch in the ledger: append-only, its latest row counts. */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { storedTime } from "../stored-values.js";
+import { LedgerError } from "../errors.js";
 import {
   isKillSwitchLevel,
   type KillSwitchLevel,
   type KillSwitchState,
+  stricter,
   SWITCH_UNTOUCHED,
 } from "./kill-switch-level.js";
 
@@ -31,17 +33,24 @@ export async function lockKillSwitch(tx: Sql): Promise<KillSwitchState> {
 /**
  * Sets or lifts the switch. When it resolves, every commit that takes a request, a nonce or a
  * signature was made before, or knows it.
+ * @param options `neverLower` refuses what would stop less than is stopped
  * @returns what it said before
+ * @throws SWITCH_LOWERED
  */
 export function setKillSwitch(
   database: SqlDatabase,
   wanted: { readonly level: KillSwitchLevel; readonly reason: string; readonly by: string },
+  options: { readonly neverLower?: boolean } = {},
 ): Promise<KillSwitchState> {
   return database.transaction(async (tx) => {
     await tx.query(`SELECT pg_advisory_xact_lock($1::bigint)`, [SWITCH_LOCK]);
     // Signatures are stored under these rows' locks.
     await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
     const before = await readKillSwitch(tx);
+    const isLowered = stricter({ ...SWITCH_UNTOUCHED, level: wanted.level }, before) === before;
+    if (options.neverLower === true && isLowered) {
+      throw new LedgerError("SWITCH_LOWERED", `the kill switch is at ${before.level}`);
+    }
     await tx.query(`INSERT INTO kill_switch (level, reason, set_by) VALUES ($1, $2, $3)`, [
       wanted.level,
       wanted.reason,

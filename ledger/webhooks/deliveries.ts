@@ -8,6 +8,7 @@ import { shorten } from "../../chain/evm/foreign-text.js";
 import { present } from "../../chain/errors.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
+import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { appendEvents, type StoredEvent } from "../events.js";
 import { storedInteger, storedTime } from "../stored-values.js";
 
@@ -263,7 +264,7 @@ export async function redeliver(sql: Sql, webhookId: string, fromSeq: number): P
   }
 }
 
-/** Deliveries of a webhook behind a sequence number, oldest first. */
+/** Deliveries of a webhook behind a sequence number, oldest first where nothing else is said. */
 export async function listDeliveries(
   sql: Sql,
   webhookId: string,
@@ -271,15 +272,17 @@ export async function listDeliveries(
     readonly status: DeliveryStatus | undefined;
     readonly afterSeq: number;
     readonly limit: number;
+    readonly order?: ListOrder;
   },
 ): Promise<readonly StoredDelivery[]> {
   const rows = await sql.query<DeliveryRow>(
     `SELECT d.seq, event.type, d.status, d.attempts, d.next_try_at, d.last_status, d.last_error,
             d.changed_at
        FROM webhook_delivery d JOIN event USING (seq)
-      WHERE d.webhook_id = $1 AND d.seq > $2 AND ($3::text IS NULL OR d.status = $3)
-      ORDER BY d.seq LIMIT $4`,
-    [webhookId, page.afterSeq, page.status ?? null, page.limit],
+      WHERE ${listedBehind("d.seq", page.order)} AND d.webhook_id = $2
+        AND ($3::text IS NULL OR d.status = $3)
+      ORDER BY ${listedBy("d.seq", page.order)} LIMIT $4`,
+    [page.afterSeq, webhookId, page.status ?? null, page.limit],
   );
   return rows.map((row) => ({
     webhookId,

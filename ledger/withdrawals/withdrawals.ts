@@ -4,6 +4,7 @@ import type { Address } from "../../chain/address.js";
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { NATIVE_ASSET } from "../books/accounts.js";
 import { appendEvents } from "../events.js";
+import { listedBehind, listedBy, type ListOrder } from "../list-order.js";
 import { AcceptJudge, type AcceptTerms, type PolicyRefusal } from "../policy/accept-judge.js";
 import { type ApprovalRow, toApproval } from "../policy/approval-rows.js";
 import type { HashedPolicy } from "../policy/policy.js";
@@ -65,6 +66,8 @@ export interface WithdrawalPage {
   /** Only rows behind this position; 0 for all. */
   readonly afterPosition: number;
   readonly limit: number;
+  /** Oldest first where nothing else is said. */
+  readonly order?: ListOrder;
 }
 
 /**
@@ -85,13 +88,13 @@ export async function findWithdrawal(sql: Sql, id: WithdrawalId): Promise<Withdr
   return (await findWithdrawals(sql, [id])).get(id);
 }
 
-/** Withdrawals oldest first, at most `limit`. */
+/** Withdrawals behind a position, at most `limit`. */
 export async function listWithdrawals(sql: Sql, page: WithdrawalPage): Promise<Withdrawal[]> {
   const rows = await sql.query<WithdrawalRow>(
     `${SELECT_WITHDRAWAL}
-      WHERE w.position > $1 AND ($2::text IS NULL OR w.customer_id = $2)
+      WHERE ${listedBehind("w.position", page.order)} AND ($2::text IS NULL OR w.customer_id = $2)
         AND ($3::text IS NULL OR w.phase = $5 AND w.status = $3)
-      ORDER BY w.position LIMIT $4`,
+      ORDER BY ${listedBy("w.position", page.order)} LIMIT $4`,
     [
       page.afterPosition,
       page.customerId ?? null,

@@ -4,6 +4,7 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { cleanForeignText } from "../../chain/evm/foreign-text.js";
 import { requestError } from "./http-errors.js";
 import {
   checkSignature,
@@ -33,6 +34,10 @@ export interface RecordedCall {
   readonly bodySha256: string;
   /** Natural key of a signed request, 64 hex digits; undefined for one that is not signed. */
   readonly signedDigest: string | undefined;
+  /** The person that the caller names (`causeway-actor`), its word alone; undefined for none. */
+  readonly actor: string | undefined;
+  /** Why, in that person's words (`causeway-reason`); undefined for none. */
+  readonly reason: string | undefined;
 }
 
 /** The gate in front of an API. */
@@ -101,6 +106,37 @@ export interface GatedRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
+/** Longest name of an actor and longest reason, in characters. */
+const MAX_ACTOR_LENGTH = 100;
+const MAX_REASON_LENGTH = 500;
+
+/**
+ * A text of a header: UTF-8, percent-encoded where it is not printable ASCII.
+ * @throws requestError 400 for one that cannot be read or is too long
+ */
+function recordedText(
+  headers: IncomingHttpHeaders,
+  name: string,
+  maxLength: number,
+): string | undefined {
+  const value = headers[name];
+  if (value === undefined) return undefined;
+  try {
+    const text = typeof value === "string" ? decodeURIComponent(value).trim() : "";
+    if (text !== "" && text.length <= maxLength) return cleanForeignText(text, maxLength);
+  } catch {
+    // No encoding: refused below.
+  }
+  const message = `${name} must be 1 to ${maxLength} characters, percent-encoded`;
+  throw requestError(400, message, { path: `/headers/${name}` });
+}
+
+/** Who called, for records of people: the key, and the person that it names. @throws requestError 400 */
+export function callerName({ keyId }: Caller, headers: IncomingHttpHeaders): string {
+  const actor = recordedText(headers, "causeway-actor", MAX_ACTOR_LENGTH);
+  return actor === undefined ? keyId : `${keyId} (${actor})`;
+}
+
 /** The same, once its body is there. */
 export interface ReadRequest extends GatedRequest, SignedParts {}
 
@@ -155,6 +191,7 @@ export class HttpGate {
     checkScope(caller, route.scope);
     if (READING.has(route.method)) return;
     const idempotencyKey = request.headers["idempotency-key"];
+    const { headers } = request;
     await this.access.record({
       keyId: caller.keyId,
       method: request.method,
@@ -162,6 +199,8 @@ export class HttpGate {
       idempotencyKey: typeof idempotencyKey === "string" ? idempotencyKey : undefined,
       bodySha256: createHash("sha256").update(request.rawBody).digest("hex"),
       signedDigest: caller.verifier === undefined ? undefined : signedDigest(caller.keyId, request),
+      actor: recordedText(headers, "causeway-actor", MAX_ACTOR_LENGTH),
+      reason: recordedText(headers, "causeway-reason", MAX_REASON_LENGTH),
     });
   }
 }

@@ -12,16 +12,22 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ledger: ["chain", "runtime"],
   node: ["chain", "runtime", "openapi"],
   sidecar: ["chain", "runtime", "rpc-client", "openapi"],
-  explorer: ["chain", "runtime", "rpc-client", "openapi"],
+  web: ["chain", "runtime"],
+  explorer: ["chain", "runtime", "rpc-client", "openapi", "web"],
+  console: ["chain", "runtime", "rpc-client", "openapi", "web"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   indexer: ["chain", "runtime", "rpc-client", "openapi"],
   cli: ["chain", "runtime", "rpc-client", "ledger"],
 };
 
-/** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
+/**
+ * The CLI also reads every process' settings schema, the node's genesis and keys; it starts a node, and makes
+ * the users of the console.
+ */
 const CLI_ALSO = [
-  /^(sidecar|explorer|indexer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^(sidecar|explorer|console|indexer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^console\/users\/(roles|sealed-key|user-files)\.ts$/,
   /^indexer\/maintenance\/commands\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
@@ -79,7 +85,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
   [/^pg-copy-streams$/, [/^runtime\/sql\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
-  [/^preact(-render-to-string)?$/, [/^explorer\/html\/element\.ts$/]],
+  [/^preact(-render-to-string)?$/, [/^web\/html\/element\.ts$/]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],
 ];
 

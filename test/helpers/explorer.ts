@@ -1,5 +1,4 @@
 /** An explorer over a real node: one process for the node, the explorer in the test's own. */
-import { get as httpGet } from "node:http";
 import fs from "node:fs";
 import path from "node:path";
 import {
@@ -20,15 +19,9 @@ import { createMetrics } from "../../runtime/process/metrics.js";
 import { createVolume, freeOffset, initVolume } from "./mesh-container.js";
 import { type NodeProcess, nodeReport, startNodeProcess } from "./node-process.js";
 import { freePort } from "./ports.js";
+import { type RawReply, rawRequest } from "./raw-request.js";
 import { type CompiledContract, compileFixture } from "./solidity.js";
 import { until } from "./until.js";
-
-/** A reply as it came. */
-export interface RawReply {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly text: string;
-}
 
 /** What is mined before the tests. */
 export interface Scene {
@@ -174,21 +167,5 @@ export function rawGet(
   headers: Record<string, string> = {},
   method = "GET",
 ): Promise<RawReply> {
-  return new Promise((resolve, reject) => {
-    const request = httpGet(
-      { host: "127.0.0.1", port, path: target, headers, method, agent: false },
-      (response) => {
-        const chunks: Buffer[] = [];
-        response.on("data", (chunk: Buffer) => chunks.push(chunk));
-        response.on("end", () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text: Buffer.concat(chunks).toString("utf8"),
-          }),
-        );
-      },
-    );
-    request.on("error", reject);
-  });
+  return rawRequest(port, target, { headers, method });
 }

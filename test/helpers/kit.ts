@@ -10,7 +10,7 @@ import { until } from "./until.js";
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
 const START_TIMEOUT_MS = 240_000;
 
-const LEAN = ["--no-demo", "--no-explorer", "--no-indexer"] as const;
+const LEAN = ["--no-demo", "--no-explorer", "--no-indexer", "--no-console"] as const;
 
 /** How a kit is started. */
 export interface KitOptions {

@@ -209,13 +209,14 @@ async function approveOne(parts: WithdrawalApiParts, request: HttpRequest): Prom
 }
 
 async function getPage(parts: WithdrawalApiParts, request: HttpRequest): Promise<HttpReply> {
-  const { customerId, status, limit: givenLimit, after } = request.query;
+  const { customerId, status, limit: givenLimit, after, order } = request.query;
   const limit = typeof givenLimit === "number" ? givenLimit : DEFAULT_LIMIT;
   const rows = await listWithdrawals(parts.database, {
     customerId: customerId === undefined ? undefined : readCustomerId(customerId),
     status: status === undefined ? undefined : readStatus(status),
     afterPosition: typeof after === "string" ? Number(after) : 0,
     limit: limit + 1,
+    order: order === "newest" ? "newest" : "oldest",
   });
   const page = rows.slice(0, limit);
   const last = page.at(-1);

@@ -63,8 +63,9 @@ const FILES_OF_SERVICE: Readonly<Record<string, readonly string[]>> = {
   "sidecar-offline": ["sidecar"],
   indexer: ["indexer"],
   explorer: ["explorer"],
+  console: ["console"],
   migrate: ["watcher"],
-  operator: ["config", "app", "sidecar", "watcher", "worker", "indexer", "explorer"],
+  operator: ["config", "app", "sidecar", "watcher", "worker", "indexer", "explorer", "console"],
   "deposit-watcher": ["watcher"],
   "withdrawal-worker": ["worker"],
 };
@@ -176,6 +177,7 @@ describe("docker-compose.yml", () => {
       "deposit-watcher",
       "indexer",
       "explorer",
+      "console",
     ]) {
       expect(serviceNamed(name).healthcheck?.test.join(" ")).toContain("/ready");
     }
@@ -203,9 +205,12 @@ describe("docker-compose.yml", () => {
     for (const data of ["operator-data", "watcher-data", "worker-data", "indexer-data", "queue"]) {
       expect(compose.networks[data]).toEqual({ internal: true });
     }
-    for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer"]) {
+    for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer", "console"]) {
       expect([name, shared(name, "postgres")]).toEqual([name, []]);
     }
+    // The console meets each API apart: nobody else comes to the signer through it.
+    expect(shared("console", "withdrawal-worker")).toEqual(["desk-withdrawals"]);
+    expect(shared("console", "deposit-watcher")).toEqual(["desk-deposits"]);
   });
 
   it("opens the database in each service's own role, and nowhere as a superuser", () => {
@@ -238,7 +243,7 @@ describe("docker-compose.yml", () => {
     const { profiles, volumes, environment, ports } = serviceNamed("operator");
     expect({ profiles, volumes, ports }).toEqual({
       profiles: ["operator"],
-      volumes: ["desk-home:/home/causeway:ro"],
+      volumes: ["desk-home:/home/causeway:ro", "console-home:/home/console"],
       ports: [],
     });
     const { endpoints } = loadKitConfig({ home: "/nonexistent", env: environment, portOffset: 0 });
@@ -333,6 +338,7 @@ describe("docker-compose.yml", () => {
     expect(holders("worker-home")).toEqual(["init", "withdrawal-worker"]);
     expect(holders("node-home")).toEqual(["init", "node"]);
     expect(holders("operator-home")).toEqual(["init"]);
+    expect(holders("console-home")).toEqual(["init", "console", "operator"]);
   });
 
   it("keeps the offline API alone on a network of its own", () => {

@@ -3,14 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { formatEther, getBytes } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import {
-  ExplorerStage,
-  openExplorer,
-  rawGet,
-  type RawReply,
-  type Scene,
-} from "../../helpers/explorer.js";
+import { ExplorerStage, openExplorer, rawGet, type Scene } from "../../helpers/explorer.js";
 import { all, elements, type HtmlElement, parseHtml, textOf } from "../../helpers/html.js";
+import type { RawReply } from "../../helpers/raw-request.js";
 import { until } from "../../helpers/until.js";
 
 let stage: ExplorerStage;

@@ -18,8 +18,8 @@ import {
 } from "../../../cli/commands/keys.js";
 import type { LedgerCommand } from "../../../cli/commands/ledger-tools.js";
 import { AddressBook } from "../../../deposit-watcher/address-book.js";
-import { createDepositRoutes } from "../../../deposit-watcher/api.js";
-import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
+import { createDepositRoutes } from "../../../deposit-watcher/api/routes.js";
+import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { KEY_LIFE_MS, KeyRing } from "../../../ledger/access/key-ring.js";
 import { LedgerGuard } from "../../../ledger/recovery/ledger-guard.js";
 import { ACCESS_SCOPES } from "../../../ledger/access/scopes.js";

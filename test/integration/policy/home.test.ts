@@ -137,12 +137,19 @@ describe("causeway killswitch", () => {
     expect((await killSwitch.read()).level).toBe("none");
   });
 
-  it("is only a person's to set: no service's role may", async () => {
-    await expect(
+  it("is only a person's to lower: the worker's role may stop more, and never less", async () => {
+    const insert = (level: string) =>
       house.database.query(
-        `INSERT INTO kill_switch (level, reason, set_by) VALUES ('none', 'x', 'x')`,
-      ),
-    ).rejects.toThrow();
+        `INSERT INTO kill_switch (level, reason, set_by) VALUES ($1, 'x', 'x')`,
+        [level],
+      );
+    expect(await runSetSwitch(owner(), { ...terms, level: "stop-sign" })).toBe(0);
+    for (const level of ["none", "stop-new"]) {
+      await expect(insert(level)).rejects.toThrow("only a person lowers");
+    }
+    await insert("stop-broadcast");
+    expect((await readKillSwitch(house.database)).level).toBe("stop-broadcast");
+    expect(await runLiftSwitch(owner(), terms)).toBe(0);
   });
 
   it("is what the ledger says where a home lost its file", async () => {

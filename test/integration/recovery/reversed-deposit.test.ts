@@ -1,7 +1,7 @@
 /** What is said of a deposit whose block the chain lost, and how much one plan undoes. */
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { parseHash32 } from "../../../chain/hex.js";
-import { explainTransaction } from "../../../deposit-watcher/explanation.js";
+import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { entriesOfDeposit } from "../../../ledger/deposits/deposit-evidence.js";
 import { planRewind } from "../../../ledger/recovery/older-chain.js";
 import { Desk, TOKEN } from "./desk.js";

@@ -7,8 +7,8 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import type { Hash32 } from "../../../chain/hex.js";
 import { listSightings } from "../../../ledger/assets/token-sightings.js";
 import { acceptCode, readTokenStates } from "../../../ledger/assets/token-state.js";
-import { collectEvidence } from "../../../deposit-watcher/evidence.js";
-import { explainTransaction } from "../../../deposit-watcher/explanation.js";
+import { collectEvidence } from "../../../deposit-watcher/api/evidence.js";
+import { explainTransaction } from "../../../deposit-watcher/api/explanation.js";
 import { TokenBook } from "../../../deposit-watcher/tokens/token-book.js";
 import { depositIdsOfTransaction } from "../../../ledger/deposits/deposit-evidence.js";
 import {

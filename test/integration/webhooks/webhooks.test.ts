@@ -19,7 +19,7 @@ import {
   runRemoveWebhook,
   runRetireSecret,
 } from "../../../cli/webhooks/commands.js";
-import { mapDepositError } from "../../../deposit-watcher/api-errors.js";
+import { mapDepositError } from "../../../deposit-watcher/api/api-errors.js";
 import { WebhookDispatcher } from "../../../deposit-watcher/webhooks/dispatcher.js";
 import { createWebhookRoutes } from "../../../deposit-watcher/webhooks/routes.js";
 import { createWebhookMetrics } from "../../../deposit-watcher/webhooks/webhook-metrics.js";

@@ -38,7 +38,9 @@ describe("the settings of the kit", () => {
       portOffset: 1_000,
     });
     expect(new Set(wantedPorts.map(({ port }) => port))).toEqual(
-      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 9084, 4000, 2317, 10090]),
+      new Set([
+        27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 9084, 4000, 4001, 2317, 10090,
+      ]),
     );
     expect(new Set(wantedPorts.map(({ host }) => host))).toEqual(new Set(["127.0.0.1"]));
     expect(endpoints).toMatchObject({
@@ -56,7 +58,7 @@ describe("the settings of the kit", () => {
       wantedPorts.filter(({ part }) => part.startsWith(`${name},`)).map(({ port }) => port);
     expect(new Set(of("node0"))).toEqual(new Set([27656, 27657, 27660, 9545, 9546, 2317, 10090]));
     expect(new Set(of("node3"))).toEqual(new Set([27956, 27957, 27960, 9845, 9846, 2617, 10390]));
-    expect(wantedPorts).toHaveLength(4 * 7 + 6);
+    expect(wantedPorts).toHaveLength(4 * 7 + 7);
     expect(endpoints.jsonRpcUrl).toBe("http://127.0.0.1:9545");
     expect(endpoints.otherNodes[2]?.cometRpcUrl).toBe("http://127.0.0.1:27957");
     expect(nodes.map(({ home }) => home)).toContain("/nonexistent/nodes/node3");
@@ -104,6 +106,7 @@ describe("the arguments of npm start", () => {
         noDemo: false,
         noIndexer: false,
         noExplorer: false,
+        noConsole: false,
         blockIntervalMs: undefined,
         evm: "ethereumjs",
         help: false,

@@ -19,6 +19,7 @@ const PARTS: readonly KitPart[] = [
   "withdrawal-worker",
   "indexer",
   "explorer",
+  "console",
 ];
 
 const folders: string[] = [];
@@ -104,6 +105,7 @@ async function createTrial(
       "withdrawal-worker": script("withdrawal-worker"),
       indexer: script("indexer"),
       explorer: script("explorer"),
+      console: script("console"),
     },
   });
   kits.push(kit);
@@ -125,10 +127,11 @@ describe("the kit", () => {
     expect(place("start node")).toBe(0);
     expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
     expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
-    expect(place("stop explorer")).toBeLessThan(PARTS.length + 2);
-    expect(place("stop indexer")).toBeLessThan(PARTS.length + 2);
-    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 2);
-    expect(place("stop deposit-watcher")).toBe(PARTS.length + 3);
+    for (const page of ["indexer", "explorer", "console"]) {
+      expect(place(`stop ${page}`)).toBeLessThan(PARTS.length + 3);
+    }
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 3);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 4);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
   });
@@ -155,7 +158,8 @@ describe("the kit", () => {
     expect(new Set(record())).toEqual(watched);
   });
 
-  it.each(["indexer", "explorer"] as const)("goes on without the %s, and says so", async (part) => {
+  const dispensable = ["indexer", "explorer", "console"] as const;
+  it.each(dispensable)("goes on without the %s, and says so", async (part) => {
     const { kit, faults, lines, watched, events } = await createTrial([part]);
     await kit.start();
     expect(faults).toEqual([]);

@@ -341,6 +341,7 @@ async function shownOn(columns: number): Promise<string> {
     withdrawalUrl: url,
     indexerUrl: url,
     explorerUrl: undefined,
+    consoleUrl: undefined,
     otherNodes: [],
   };
   const output = {

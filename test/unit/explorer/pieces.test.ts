@@ -5,12 +5,12 @@ import { AbiCoder, Interface } from "ethers";
 import { parseHash32, parseHex } from "../../../chain/hex.js";
 import { decodeCall, decodeLog, decodeText } from "../../../explorer/decode/abi.js";
 import { readIdentifier } from "../../../explorer/decode/identifiers.js";
-import { candleChart, lineChart } from "../../../explorer/html/chart.js";
-import { el, renderDocument } from "../../../explorer/html/element.js";
-import { foreignName, unitsAmount } from "../../../explorer/html/format.js";
-import { RateLimit, Turns } from "../../../explorer/server/rate-limit.js";
 import { clientOf, isLoopback } from "../../../runtime/http/client-address.js";
-import { isKnown } from "../../../explorer/server/page-cache.js";
+import { candleChart, lineChart } from "../../../web/html/chart.js";
+import { el, renderDocument } from "../../../web/html/element.js";
+import { foreignName, unitsAmount } from "../../../web/html/format.js";
+import { isKnown } from "../../../web/server/finished-answer.js";
+import { RateLimit, Turns } from "../../../web/server/rate-limit.js";
 
 const account = `0x${"ab".repeat(20)}`;
 const hash = `0x${"cd".repeat(32)}`;

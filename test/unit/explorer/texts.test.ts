@@ -1,16 +1,17 @@
 /** The explorer's words: every language whole, and the reader's choice understood. */
 import { describe, expect, it } from "@jest/globals";
-import { LANGUAGES, preferredLanguage, textsOf } from "../../../explorer/text/catalogue.js";
+import { CATALOGUES, textsOf } from "../../../explorer/text/catalogue.js";
+import { preferredLanguage } from "../../../web/text/languages.js";
 
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
 
 describe("the catalogues", () => {
-  const { en, ...others } = LANGUAGES;
+  const { en, ...others } = CATALOGUES;
 
   it("have the same keys and the same places to fill in", () => {
-    for (const [language, { catalogue }] of Object.entries(others)) {
-      expect(new Set(Object.keys(catalogue))).toEqual(new Set(Object.keys(en.catalogue)));
-      for (const [key, text] of Object.entries(en.catalogue)) {
+    for (const [language, catalogue] of Object.entries(others)) {
+      expect(new Set(Object.keys(catalogue))).toEqual(new Set(Object.keys(en)));
+      for (const [key, text] of Object.entries(en)) {
         const theirs = Object.entries(catalogue).find(([name]) => name === key)?.[1] ?? "";
         expect({ language, key, places: new Set(placeholders(theirs)) }).toEqual({
           language,

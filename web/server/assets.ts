@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
-import { etagOf, type FinishedAnswer } from "./page-cache.js";
+import { etagOf, type FinishedAnswer } from "./finished-answer.js";
 
 /** Types of the files that there are. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -25,20 +25,23 @@ export interface Assets {
 /** Time that browsers may keep what never changes under its name. */
 const FOR_EVER = "public, max-age=31536000, immutable";
 
+/** Style sheet and icon of all pages; the build copies them beside the code. */
+const COMMON = new URL("../assets/", import.meta.url);
+
 /**
- * Reads all files of the folder. The version in the path is a hash over all of them: scripts
- * import each other by relative paths, so they change their names together.
+ * Reads all files of the folders, the common ones among them. The version in the path is a hash over
+ * all of them: scripts import each other by relative paths, so they change their names together.
  */
-export function loadAssets(folder: URL): Assets {
+export function loadAssets(...folders: readonly URL[]): Assets {
   const files = new Map<string, Buffer>();
-  const read = (below: string) => {
+  const read = (folder: URL, below: string) => {
     for (const entry of readdirSync(new URL(below, folder), { withFileTypes: true })) {
       const name = `${below}${entry.name}`;
-      if (entry.isDirectory()) read(`${name}/`);
+      if (entry.isDirectory()) read(folder, `${name}/`);
       else if (extname(name) in TYPES) files.set(name, readFileSync(new URL(name, folder)));
     }
   };
-  read("");
+  for (const folder of [COMMON, ...folders]) read(folder, "");
   const hash = createHash("sha256");
   const names = [...files.keys()].toSorted();
   for (const name of names) hash.update(`${name}\0`).update(files.get(name) ?? "");

@@ -1,46 +1,10 @@
-/** Pieces that many pages have: links to things of the chain, lists of facts, tables. */
-import type { Address } from "../../chain/address.js";
-import { toChecksumAddress } from "../../chain/address.js";
-import type { Hash32 } from "../../chain/hex.js";
-import type { SystemAccount } from "../../chain/networks.js";
-import { SYSTEM_ADDRESSES } from "../../chain/networks.js";
-import type { Texts } from "../text/catalogue.js";
+/** Pieces that many pages have: lists of facts, tables, notes, ways through a list. */
 import { type Content, el } from "./element.js";
-import { machineTime, shortHex, utcTime } from "./format.js";
+import { machineTime, utcTime } from "./format.js";
 
 /** A hash, an address or other text of machines. */
 export function code(text: string): Content {
   return el("code", {}, text);
-}
-
-/** Link to a block. */
-export function blockLink(height: number): Content {
-  return el("a", { href: `/block/${height}` }, String(height));
-}
-
-/** Link to a transaction. */
-export function transactionLink(hash: Hash32, isShort = true): Content {
-  const text = isShort ? shortHex(hash) : hash;
-  return el("a", { href: `/tx/${hash}` }, el("code", { title: hash }, text));
-}
-
-const SYSTEM_NAMES = new Map<string, SystemAccount>(
-  (Object.keys(SYSTEM_ADDRESSES) as SystemAccount[]).map((name) => [SYSTEM_ADDRESSES[name], name]),
-);
-
-/** The chain's own name of one of its accounts. */
-export function systemNameOf(address: Address, t: Texts): string | undefined {
-  const name = SYSTEM_NAMES.get(address);
-  return name === undefined ? undefined : t(name);
-}
-
-/** Link to an account; the chain's own are named. */
-export function addressLink(address: Address, t: Texts, isShort = true): Content {
-  const full = toChecksumAddress(address);
-  const name = systemNameOf(address, t);
-  const text = isShort ? shortHex(full) : full;
-  const link = el("a", { href: `/address/${full}` }, el("code", { title: full }, text));
-  return name === undefined ? link : [link, " ", el("span", { class: "tag" }, name)];
 }
 
 /** A time as people and as programs read it. */
@@ -119,13 +83,16 @@ export function note(kind: "info" | "warning", ...content: Content[]): Content {
 }
 
 /** A state in a word: never by colour alone. */
-export function badge(kind: "good" | "bad" | "neutral", text: string): Content {
+export function badge(kind: "good" | "warn" | "bad" | "neutral", text: string): Content {
   return el("span", { class: `badge ${kind}` }, text);
 }
 
+/** The words of `pager`. */
+export type PagerTexts = (key: "pages" | "newer" | "older") => string;
+
 /** Ways to the neighbouring pages of a list. */
 export function pager(
-  t: Texts,
+  t: PagerTexts,
   links: { readonly newer?: string | undefined; readonly older?: string | undefined },
 ): Content {
   const { newer, older } = links;

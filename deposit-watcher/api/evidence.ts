@@ -2,15 +2,15 @@
  * Why a deposit is what it is: the operation on the chain, the block it stands in, the balance that
  * it changed, and the entries in the books. What the chain says is asked anew, not remembered.
  */
-import type { Address } from "../chain/address.js";
-import { AppError, present } from "../chain/errors.js";
-import { entriesOfDeposit, type PostedEntry } from "../ledger/deposits/deposit-evidence.js";
-import type { StoredDeposit } from "../ledger/deposits/deposit-queries.js";
-import type { DataBlock, DataOperation } from "../rpc-client/data-api-client.js";
-import type { EvmClient } from "../rpc-client/evm-client.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import type { BlockSource } from "./block-reader.js";
-import { LOG_INDEX_BASE, opIndexOfLog } from "./tokens/token-side.js";
+import type { Address } from "../../chain/address.js";
+import { AppError, present } from "../../chain/errors.js";
+import { entriesOfDeposit, type PostedEntry } from "../../ledger/deposits/deposit-evidence.js";
+import type { StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
+import type { DataBlock, DataOperation } from "../../rpc-client/data-api-client.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { BlockSource } from "../block-reader.js";
+import { LOG_INDEX_BASE, opIndexOfLog } from "../tokens/token-side.js";
 
 /** Where evidence comes from. */
 export interface EvidenceParts {

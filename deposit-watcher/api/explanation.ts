@@ -2,20 +2,20 @@
  * "Why was this not credited?", by transaction hash: one code for programs, one sentence for people,
  * from what the ledger has, what the node says of the transaction, and what it did to our addresses.
  */
-import type { Address } from "../chain/address.js";
-import { CREDIT_CONFIRMATIONS } from "../chain/confirmations.js";
-import type { Hash32, Height } from "../chain/hex.js";
-import { listSightings, type StoredSighting } from "../ledger/assets/token-sightings.js";
-import { readTokenStates } from "../ledger/assets/token-state.js";
-import { depositIdsOfTransaction } from "../ledger/deposits/deposit-evidence.js";
-import { findDeposit, type StoredDeposit } from "../ledger/deposits/deposit-queries.js";
-import { readCursor } from "../ledger/deposits/watch-cursor.js";
-import { openIncident } from "../ledger/incidents.js";
-import type { DataTransaction } from "../rpc-client/data-api-client.js";
-import type { EvmClient } from "../rpc-client/evm-client.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import type { BlockSource } from "./block-reader.js";
-import type { Watched } from "./deposit-match.js";
+import type { Address } from "../../chain/address.js";
+import { CREDIT_CONFIRMATIONS } from "../../chain/confirmations.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
+import { readTokenStates } from "../../ledger/assets/token-state.js";
+import { depositIdsOfTransaction } from "../../ledger/deposits/deposit-evidence.js";
+import { findDeposit, type StoredDeposit } from "../../ledger/deposits/deposit-queries.js";
+import { readCursor } from "../../ledger/deposits/watch-cursor.js";
+import { openIncident } from "../../ledger/incidents.js";
+import type { DataTransaction } from "../../rpc-client/data-api-client.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { BlockSource } from "../block-reader.js";
+import type { Watched } from "../deposit-match.js";
 
 /**
  * Why. CREDITED, CONFIRMING, HELD and SUSPENSE: there is a deposit, in that state. REVERSED: there

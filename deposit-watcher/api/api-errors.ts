@@ -1,11 +1,11 @@
 /** The one place where faults become the deposit API's error bodies. */
-import { AppError } from "../chain/errors.js";
-import { LedgerError, type LedgerErrorCode } from "../ledger/errors.js";
-import { HttpError, refusalOf } from "../runtime/http/http-errors.js";
-import type { ErrorReply } from "../runtime/http/http-server.js";
-import { PostError } from "../runtime/http/outgoing/guarded-post.js";
-import { SqlError } from "../runtime/sql/sql-errors.js";
-import { DepositError } from "./errors.js";
+import { AppError } from "../../chain/errors.js";
+import { LedgerError, type LedgerErrorCode } from "../../ledger/errors.js";
+import { HttpError, refusalOf } from "../../runtime/http/http-errors.js";
+import type { ErrorReply } from "../../runtime/http/http-server.js";
+import { PostError } from "../../runtime/http/outgoing/guarded-post.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import { DepositError } from "../errors.js";
 
 /** Body `{code, message, details}` and status for any fault; never 5xx for a client's fault. */
 export function mapDepositError(error: unknown): ErrorReply {
@@ -18,6 +18,9 @@ export function mapDepositError(error: unknown): ErrorReply {
   }
   if (error instanceof DepositError && error.code === "INVALID_FIELD") {
     return reply(422, "INVALID_FIELD", error.message, error.details);
+  }
+  if (error instanceof DepositError && error.code === "RECOVERY_OPEN") {
+    return reply(409, "RECOVERY_OPEN", error.message, {});
   }
   if (error instanceof LedgerError && error.code === "RECOVERY") {
     return reply(503, "RECOVERY", error.message, {});

@@ -30,7 +30,7 @@ export function el(
   for (const [key, value] of Object.entries(attributes)) {
     if (FORBIDDEN.test(key)) throw new TypeError(`no page may have the attribute ${key}`);
     if (ADDRESSES.has(key) && !OWN_ADDRESS.test(String(value))) {
-      throw new TypeError(`${key} leads away from the explorer`);
+      throw new TypeError(`${key} leads away from these pages`);
     }
   }
   return h<Attributes>(name, attributes, ...content);

@@ -3,9 +3,9 @@ import { AppError } from "../chain/errors.js";
 
 /**
  * NOT_FOUND and BAD_REQUEST are the reader's; RATE_LIMITED and BUSY mean later; UNAVAILABLE that a
- * part behind the explorer does not answer or does not have it.
+ * part behind the pages does not answer or does not have it.
  */
-export type ExplorerErrorCode =
+export type PageErrorCode =
   | "NOT_FOUND"
   | "BAD_REQUEST"
   | "METHOD_NOT_ALLOWED"
@@ -16,10 +16,10 @@ export type ExplorerErrorCode =
   | "LISTEN_FAILED";
 
 /** A page that cannot be shown; the message is for logs, pages say it in the reader's language. */
-export class ExplorerError extends AppError<ExplorerErrorCode> {}
+export class PageError extends AppError<PageErrorCode> {}
 
 /** HTTP status of each code. */
-export const STATUS_OF: Readonly<Record<ExplorerErrorCode, number>> = {
+export const STATUS_OF: Readonly<Record<PageErrorCode, number>> = {
   NOT_FOUND: 404,
   BAD_REQUEST: 400,
   METHOD_NOT_ALLOWED: 405,
@@ -31,11 +31,11 @@ export const STATUS_OF: Readonly<Record<ExplorerErrorCode, number>> = {
 };
 
 /** What a path does not lead to. */
-export function notFound(message: string): ExplorerError {
-  return new ExplorerError("NOT_FOUND", message);
+export function notFound(message: string): PageError {
+  return new PageError("NOT_FOUND", message);
 }
 
 /** What cannot be read. */
-export function badRequest(message: string): ExplorerError {
-  return new ExplorerError("BAD_REQUEST", message);
+export function badRequest(message: string): PageError {
+  return new PageError("BAD_REQUEST", message);
 }

@@ -42,22 +42,66 @@ export function lineChart(
   points: readonly Point[],
   text: ChartText & { readonly format: (value: bigint) => string },
 ): Content {
-  if (points.length < 2) return undefined;
-  const values = points.map(({ value }) => value);
+  return linesChart([{ name: undefined, points }], text);
+}
+
+/** Points in rising order of `x`, and what they are called where there are several lines. */
+export interface Series {
+  readonly name: string | undefined;
+  readonly points: readonly Point[];
+}
+
+/**
+ * Lines on one scale, told apart by their strokes and named below; undefined where none has two points.
+ */
+export function linesChart(
+  series: readonly Series[],
+  text: ChartText & { readonly format: (value: bigint) => string },
+): Content {
+  const drawn = series.filter(({ points }) => points.length >= 2);
+  const all = drawn.flatMap(({ points }) => points);
+  if (all.length === 0) return undefined;
+  const values = all.map(({ value }) => value);
   const least = values.reduce((low, value) => (value < low ? value : low));
   const most = values.reduce((high, value) => (value > high ? value : high));
   const span = most - least;
   const share = (value: bigint) =>
     span === 0n ? 0.5 : Number(((value - least) * STEPS) / span) / Number(STEPS);
-  const across = acrossOf(points.map(({ x }) => x));
-  const line = points.map(({ x, value }) => `${across(x)},${down(share(value))}`).join(" ");
-  return frame(text, [
-    el("polyline", { class: "line", points: line, fill: "none" }),
-    el("text", { x: LEFT, y: TOP + 4, class: "value" }, text.format(most)),
-    span === 0n
-      ? undefined
-      : el("text", { x: LEFT, y: HEIGHT - BOTTOM - 4, class: "value" }, text.format(least)),
-  ]);
+  const across = acrossOf(all.map(({ x }) => x).toSorted((left, right) => left - right));
+  const kinds = drawn.map((_, index) => (index === 0 ? "line" : `line line-${(index % 3) + 1}`));
+  return frame(
+    text,
+    [
+      ...drawn.map(({ points }, index) =>
+        el("polyline", {
+          class: kinds[index],
+          points: points.map(({ x, value }) => `${across(x)},${down(share(value))}`).join(" "),
+          fill: "none",
+        }),
+      ),
+      el("text", { x: LEFT, y: TOP + 4, class: "value" }, text.format(most)),
+      span === 0n
+        ? undefined
+        : el("text", { x: LEFT, y: HEIGHT - BOTTOM - 4, class: "value" }, text.format(least)),
+    ],
+    drawn.map(({ name }, index) => (name === undefined ? undefined : legend(kinds[index], name))),
+  );
+}
+
+/** A short piece of a line beside what it is called. */
+function legend(kind: string | undefined, name: string): Content {
+  const line = el("line", { class: kind, x1: 0, x2: 28, y1: 6, y2: 6 });
+  return el(
+    "span",
+    { class: "legend" },
+    el(
+      "svg",
+      { viewBox: "0 0 28 12", width: 28, height: 12, role: "img", "aria-label": name },
+      line,
+    ),
+    " ",
+    name,
+  );
 }
 
 /** Candles in rising order of `x`; undefined for none. */
@@ -92,7 +136,11 @@ export function candleChart(candles: readonly Candle[], text: ChartText): Conten
   ]);
 }
 
-function frame({ title, from, to }: ChartText, content: readonly Content[]): Content {
+function frame(
+  { title, from, to }: ChartText,
+  content: readonly Content[],
+  legends: readonly Content[] = [],
+): Content {
   return el(
     "figure",
     { class: "chart" },
@@ -110,7 +158,7 @@ function frame({ title, from, to }: ChartText, content: readonly Content[]): Con
       el("text", { x: LEFT, y: HEIGHT - 8 }, from),
       el("text", { x: WIDTH - LEFT, y: HEIGHT - 8, "text-anchor": "end" }, to),
     ),
-    el("figcaption", {}, title),
+    el("figcaption", {}, title, " ", legends),
   );
 }
 

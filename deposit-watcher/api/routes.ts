@@ -1,18 +1,23 @@
 /** The deposit API: addresses, deposits, balances and the event stream (openapi/deposit.yaml). */
-import { type Address, parseStrictAddress, toBech32, toChecksumAddress } from "../chain/address.js";
-import { type Height, parseHash32 } from "../chain/hex.js";
-import { TOKEN_DECIMALS } from "../chain/units.js";
+import {
+  type Address,
+  parseStrictAddress,
+  toBech32,
+  toChecksumAddress,
+} from "../../chain/address.js";
+import { type Height, parseHash32 } from "../../chain/hex.js";
+import { TOKEN_DECIMALS } from "../../chain/units.js";
 import {
   NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE_HOLDER,
   UNASSIGNED,
-} from "../ledger/books/accounts.js";
-import { amountFields } from "../ledger/books/amount-fields.js";
-import type { TokenAsset } from "../ledger/assets/asset-registry.js";
-import { listSightings, type StoredSighting } from "../ledger/assets/token-sightings.js";
-import { readTokenStates } from "../ledger/assets/token-state.js";
-import { registerAddress } from "../ledger/deposits/deposit-addresses.js";
+} from "../../ledger/books/accounts.js";
+import { amountFields } from "../../ledger/books/amount-fields.js";
+import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
+import { listSightings, type StoredSighting } from "../../ledger/assets/token-sightings.js";
+import { readTokenStates } from "../../ledger/assets/token-state.js";
+import { registerAddress } from "../../ledger/deposits/deposit-addresses.js";
 import {
   type CustomerBalance,
   customerBalances,
@@ -20,17 +25,18 @@ import {
   findDeposit,
   listDeposits,
   type StoredDeposit,
-} from "../ledger/deposits/deposit-queries.js";
-import { listEvents } from "../ledger/events.js";
-import type { LedgerGuard } from "../ledger/recovery/ledger-guard.js";
-import { failpoint } from "../runtime/process/failpoint.js";
-import type { HttpReply } from "../runtime/http/http-reply.js";
-import type { HttpRequest, HttpRoute } from "../runtime/http/http-server.js";
-import type { SqlDatabase } from "../runtime/sql/sql.js";
-import type { AddressDerivation } from "../chain/derivation/address-derivation.js";
-import { confirmationsOf } from "../chain/confirmations.js";
-import { DepositError } from "./errors.js";
+} from "../../ledger/deposits/deposit-queries.js";
+import { listEvents } from "../../ledger/events.js";
+import type { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import type { AddressDerivation } from "../../chain/derivation/address-derivation.js";
+import { confirmationsOf } from "../../chain/confirmations.js";
+import { DepositError } from "../errors.js";
 import { type ChainEvidence, collectEvidence, type EvidenceParts } from "./evidence.js";
+import { nextCursor, readListQuery } from "./list-query.js";
 import { type ExplanationParts, explainTransaction } from "./explanation.js";
 
 /** What the API needs. */
@@ -48,9 +54,6 @@ export interface DepositApiParts {
   /** Told after each registration, so that the address's past is looked for at once. */
   readonly onRegistered: () => void;
 }
-
-/** Rows on a page without `limit`, as in the API file. */
-const DEFAULT_LIMIT = 100;
 
 /** Routes of `openapi/deposit.yaml`. */
 export function createDepositRoutes(parts: DepositApiParts): readonly HttpRoute[] {
@@ -110,7 +113,7 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
 
 async function getDeposits(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
   const { address, customerId, status } = request.query;
-  const limit = readLimit(request.query);
+  const { limit, after: afterSeq, order } = readListQuery(request.query);
   const rows = await listDeposits(parts.database, {
     address: address === undefined ? undefined : readAddress(address),
     customerId:
@@ -118,7 +121,8 @@ async function getDeposits(parts: DepositApiParts, request: HttpRequest): Promis
         ? undefined
         : parseField("customerId", () => parseCustomerId(customerId)),
     status: status === undefined ? undefined : readStatus(status),
-    afterSeq: readAfter(request.query),
+    afterSeq,
+    order,
     limit: limit + 1,
   });
   const page = rows.slice(0, limit);
@@ -261,10 +265,10 @@ async function getAssets({ database, tokens }: DepositApiParts): Promise<HttpRep
 
 async function getSightings(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
   const { address } = request.query;
-  const limit = readLimit(request.query);
+  const { limit, after: afterId } = readListQuery(request.query);
   const found = await listSightings(parts.database, {
     address: address === undefined ? undefined : readAddress(address),
-    afterId: readAfter(request.query),
+    afterId,
     limit: limit + 1,
   });
   const rows = found.map((row) => ({ ...row, seq: row.id }));
@@ -310,17 +314,10 @@ function encodeBalance({ asset, ...units }: CustomerBalance) {
 }
 
 async function getEvents(parts: DepositApiParts, request: HttpRequest): Promise<HttpReply> {
-  const limit = readLimit(request.query);
-  const afterSeq = readAfter(request.query);
+  const { limit, after: afterSeq } = readListQuery(request.query);
   const rows = await listEvents(parts.database, { afterSeq, limit: limit + 1 });
   await parts.guard.beforeTelling({ eventSeq: rows.at(-1)?.seq ?? 0 });
   return { body: { events: rows.slice(0, limit), next: nextCursor(rows, limit) } };
-}
-
-/** Position of the page's last row if rows follow it, else null. */
-function nextCursor(rows: readonly { readonly seq: number }[], limit: number): string | null {
-  const last = rows[limit - 1];
-  return rows.length > limit && last !== undefined ? String(last.seq) : null;
 }
 
 function encodeDeposit(deposit: StoredDeposit, headHeight: Height | undefined) {
@@ -345,16 +342,6 @@ function encodeDeposit(deposit: StoredDeposit, headHeight: Height | undefined) {
       receiptHeight: deposit.height,
     }),
   };
-}
-
-function readLimit(query: HttpRequest["query"]): number {
-  const { limit } = query;
-  return typeof limit === "number" ? limit : DEFAULT_LIMIT;
-}
-
-function readAfter(query: HttpRequest["query"]): number {
-  const { after } = query;
-  return typeof after === "string" ? Number(after) : 0;
 }
 
 function readAddress(value: unknown): Address {

@@ -1,7 +1,7 @@
 /** How much one client may ask for, and how much is asked for at once: in bounded memory. */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../runtime/process/clock.js";
-import { ExplorerError } from "../errors.js";
+import { PageError } from "../errors.js";
 
 /** Clients that are remembered; whoever is forgotten starts anew. */
 const MAX_CLIENTS = 10_000;
@@ -34,7 +34,7 @@ export class RateLimit {
     const needed = Math.min(cost, this.perMinute);
     if (bucket.tokens < needed) {
       const retryAfterSeconds = Math.ceil((needed - bucket.tokens) / perMs / 1_000);
-      throw new ExplorerError("RATE_LIMITED", "too many pages for one client", {
+      throw new PageError("RATE_LIMITED", "too many pages for one client", {
         retriable: true,
         details: { retryAfterSeconds },
       });
@@ -96,8 +96,8 @@ export class Turns {
   }
 }
 
-function busy(): ExplorerError {
-  return new ExplorerError("BUSY", "too many pages are made at once", {
+function busy(): PageError {
+  return new PageError("BUSY", "too many pages are made at once", {
     retriable: true,
     details: { retryAfterSeconds: 2 },
   });

@@ -1,0 +1,214 @@
+/**
+ * `causeway console user ...`: who may use the operator console. A user is an API key of the ledger with
+ * the scopes of a role, sealed with a password that is shown once and replaced at the first login.
+ */
+import {
+  createUser,
+  hasUsers,
+  isUserName,
+  listUsers,
+  readUser,
+  removeUser,
+  replaceUser,
+} from "../../console/users/user-files.js";
+import { CONSOLE_ROLES, type ConsoleRole, parseRole, scopesOf } from "../../console/users/roles.js";
+import {
+  newPassword,
+  PASSWORD_COST,
+  type PasswordCost,
+  sealKey,
+} from "../../console/users/sealed-key.js";
+import { createApiKey, revokeApiKey } from "../../ledger/access/api-keys.js";
+import { LedgerError } from "../../ledger/errors.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { cannotWrite, CliError, systemCode } from "../errors.js";
+import { createFileOnce } from "../home/home-file.js";
+import { withLedgerAlone } from "./ledger-alone.js";
+import { type LedgerCommand, toJson } from "./ledger-tools.js";
+
+/** Flags that the commands share, as typed. */
+export interface ConsoleUserOptions {
+  /** Home of a console that runs apart; else the command's own. */
+  readonly consoleHome?: string;
+  /** File that takes the password instead of the terminal. */
+  readonly out?: string;
+  /** Cost of the password; tests make it cheap. */
+  readonly cost?: PasswordCost;
+}
+
+const SECRET_MODE = 0o600;
+
+/** Name of the user that a new home gets. */
+const FIRST_USER = "admin";
+
+/** `console user add NAME --role ROLE`. */
+export async function runAddConsoleUser(
+  command: LedgerCommand,
+  options: ConsoleUserOptions & { readonly name: string; readonly role: string },
+): Promise<number> {
+  const { name } = options;
+  const role = parseRole(options.role);
+  if (role === undefined) {
+    throw new CliError("USAGE", `--role is one of ${CONSOLE_ROLES.join(", ")}.`);
+  }
+  const home = homeOf(command, options);
+  if (!isUserName(name)) {
+    const allowed = "a lower-case letter, then letters, digits, - and _, 32 in all";
+    throw new CliError("USAGE", `NAME takes ${allowed}.`);
+  }
+  if (readUser(home, name) !== undefined) {
+    throw new CliError("USAGE", `${name} is there already: causeway console user reset ${name}.`);
+  }
+  return withLedgerAlone(command, async ({ database }) => {
+    const password = await addUser(database, { ...options, home, name, role });
+    return tell(command, options, { name, role, password });
+  });
+}
+
+/** `console user reset NAME`: another password and another key; the former key opens nothing more. */
+export async function runResetConsoleUser(
+  command: LedgerCommand,
+  options: ConsoleUserOptions & { readonly name: string },
+): Promise<number> {
+  const { name } = options;
+  const home = homeOf(command, options);
+  const before = knownUser(home, name);
+  return withLedgerAlone(command, async ({ database }) => {
+    await revokeIfThere(database, before.keyId);
+    const { role } = before;
+    const made = await makeKey(database, { ...options, name, role });
+    await written(home, () => replaceUser(home, { ...before, ...made.fields, mustChange: true }));
+    return tell(command, options, { name, role, password: made.password });
+  });
+}
+
+/** `console user remove NAME`. */
+export async function runRemoveConsoleUser(
+  command: LedgerCommand,
+  options: ConsoleUserOptions & { readonly name: string },
+): Promise<number> {
+  const home = homeOf(command, options);
+  const { name, keyId } = knownUser(home, options.name);
+  return withLedgerAlone(command, async ({ database }) => {
+    // What the user may do ends with the key, also in sessions that are open.
+    await revokeIfThere(database, keyId);
+    await written(home, () => removeUser(home, name));
+    if (command.json) command.print(toJson({ name, keyId, status: "removed" }));
+    else command.print(`${name} is removed; open sessions end within a second.`);
+    return 0;
+  });
+}
+
+/** `console user list`. */
+export function runListConsoleUsers(command: LedgerCommand, options: ConsoleUserOptions): number {
+  const users = listUsers(homeOf(command, options)).map(({ key: _key, ...user }) => user);
+  if (command.json) command.print(toJson({ users }));
+  else if (users.length === 0) command.print("There is no user yet: causeway console user add.");
+  else {
+    for (const { name, role, keyId, mustChange } of users) {
+      const first = mustChange ? ", has not chosen a password yet" : "";
+      command.print(`${name}  ${role}  key ${keyId}${first}`);
+    }
+  }
+  return 0;
+}
+
+/** A first user and its password. */
+export interface FirstLogin {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** Makes the first user of a home that has none; undefined where there is one. */
+export async function createFirstConsoleUser(
+  command: Pick<LedgerCommand, "home" | "env" | "portOffset" | "signal">,
+): Promise<FirstLogin | undefined> {
+  const { home } = command;
+  if (hasUsers(home)) return undefined;
+  const quiet = { ...command, json: false, print: () => undefined };
+  return withLedgerAlone(quiet, async ({ database }) => {
+    const password = await addUser(database, { home, name: FIRST_USER, role: "admin" });
+    return { user: FIRST_USER, password };
+  });
+}
+
+function homeOf({ home }: LedgerCommand, { consoleHome }: ConsoleUserOptions): string {
+  return consoleHome ?? home;
+}
+
+function knownUser(home: string, name: string) {
+  const user = readUser(home, name);
+  if (user !== undefined) return user;
+  throw new CliError("USAGE", `No user is called ${name}: see \`causeway console user list\`.`);
+}
+
+async function addUser(
+  database: SqlDatabase,
+  given: NewUser & { readonly home: string },
+): Promise<string> {
+  const { home, name, role } = given;
+  const { fields, password } = await makeKey(database, given);
+  const createdAt = new Date().toISOString();
+  const user = { format: 1 as const, name, role, mustChange: true, createdAt, ...fields };
+  if (!(await written(home, async () => createUser(home, user)))) {
+    await revokeApiKey(database, fields.keyId);
+    throw new CliError("USAGE", `${name} was made by somebody else at this moment.`);
+  }
+  return password;
+}
+
+interface NewUser extends Pick<ConsoleUserOptions, "cost"> {
+  readonly name: string;
+  readonly role: ConsoleRole;
+}
+
+async function makeKey(database: SqlDatabase, { name, role, cost = PASSWORD_COST }: NewUser) {
+  const password = newPassword();
+  const { key, stored } = await createApiKey(database, {
+    name: `console ${name}`,
+    scopes: scopesOf(role),
+    callsPerSecond: undefined,
+    expiresAt: undefined,
+  });
+  return { password, fields: { keyId: stored.id, key: await sealKey(key, password, name, cost) } };
+}
+
+/** A ledger that was made anew does not know the keys of before. */
+async function revokeIfThere(database: SqlDatabase, keyId: string): Promise<void> {
+  try {
+    await revokeApiKey(database, keyId);
+  } catch (error) {
+    if (!(error instanceof LedgerError && error.code === "KEY_UNKNOWN")) throw error;
+  }
+}
+
+async function written<T>(home: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (systemCode(cause) === "UNKNOWN") throw cause;
+    throw cannotWrite(home, cause);
+  }
+}
+
+/** Shows the password, once: this command exists to hand it out. */
+async function tell(
+  command: LedgerCommand,
+  { out }: ConsoleUserOptions,
+  made: { readonly name: string; readonly role: ConsoleRole; readonly password: string },
+): Promise<number> {
+  const { name, role, password } = made;
+  if (out !== undefined && !(await createFileOnce(out, `${password}\n`, SECRET_MODE))) {
+    const again = `causeway console user reset ${name} --out FILE`;
+    throw new CliError("USAGE", `${out} is there already; the user is made: ${again}.`);
+  }
+  if (command.json) {
+    command.print(toJson({ name, role, ...(out === undefined ? { password } : { file: out }) }));
+    return 0;
+  }
+  command.print(out === undefined ? password : `The password is in ${out}.`);
+  command.print(
+    `${name} (${role}) chooses another one at the first login; this one is kept nowhere.`,
+  );
+  return 0;
+}

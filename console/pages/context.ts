@@ -1,0 +1,105 @@
+/** What pages are made from, and what many of them need. */
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { badRequest } from "../../web/errors.js";
+import { type Content, el } from "../../web/html/element.js";
+import { shortHex } from "../../web/html/format.js";
+import { note, pager } from "../../web/html/parts.js";
+import { MAX_REASON } from "../html/forms.js";
+import type { AssetDecimals } from "../html/amounts.js";
+import type { ConsolePost, ConsoleRequest } from "../server/route.js";
+import { assetList } from "../sources/answers.js";
+import type { WatchedPart } from "../sources/part-lights.js";
+import type { TextKey } from "../text/english.js";
+
+/** The sources behind pages, beside the APIs. */
+export interface PageContext {
+  readonly evm: Pick<EvmClient, "getBlockHeader">;
+  readonly parts: readonly WatchedPart[];
+  readonly clock: Clock;
+}
+
+/** Rows of a list's page. */
+export const PAGE_ROWS = 50;
+
+/** Decimals of all assets. */
+export async function decimalsOf({ api, signal }: ConsoleRequest): Promise<AssetDecimals> {
+  const question = { api: "deposit", path: "/v1/assets", schema: assetList } as const;
+  const { assets } = await api.get(question, signal);
+  return new Map(assets.map(({ asset, decimals }) => [asset, decimals]));
+}
+
+/** What was just done, told once more by the address. */
+const DONE: Readonly<Record<string, TextKey>> = {
+  approved: "doneApproved",
+  rejected: "doneRejected",
+  cancelled: "doneCancelled",
+  raised: "doneRaised",
+  redelivered: "doneRedelivered",
+  resumed: "doneResumed",
+  password: "donePassword",
+};
+
+/** Name of the query that says what was done. */
+export const DONE_QUERY = "done";
+
+/** The sentence about what was just done; nothing where nothing was. */
+export function doneNote({ query, t }: ConsoleRequest): Content {
+  const key = DONE[query.get(DONE_QUERY) ?? ""];
+  return key === undefined ? undefined : el("p", { class: "note info", role: "status" }, t(key));
+}
+
+/** A sentence that must not be overlooked. */
+export function warning(...content: Content[]): Content {
+  return note("warning", ...content);
+}
+
+/** Ways through a list that is shown newest first. */
+export function olderPager(
+  request: ConsoleRequest,
+  path: string,
+  next: string | null,
+  names: readonly string[],
+): Content {
+  const { query, t } = request;
+  const kept = new URLSearchParams();
+  for (const name of names) {
+    const value = query.get(name);
+    if (value !== null && value !== "") kept.set(name, value);
+  }
+  const withCursor = (after: string | undefined) => {
+    const all = new URLSearchParams(kept);
+    if (after !== undefined) all.set("after", after);
+    const text = all.toString();
+    return text === "" ? path : `${path}?${text}`;
+  };
+  return pager(t, {
+    newer: query.has("after") ? withCursor(undefined) : undefined,
+    older: next === null ? undefined : withCursor(next),
+  });
+}
+
+/** The cursor of a query. @throws BAD_REQUEST */
+export function cursorOf({ query }: ConsoleRequest): string | undefined {
+  const after = query.get("after");
+  if (after === null) return undefined;
+  if (!/^(0|[1-9][0-9]{0,14})$/.test(after)) throw badRequest("after is no cursor");
+  return after;
+}
+
+/** The reason of a form. @throws BAD_REQUEST */
+export function reasonOf({ form }: ConsolePost): string {
+  const reason = (form.get("reason") ?? "").trim();
+  if (reason === "" || reason.length > MAX_REASON) throw badRequest("a reason is needed");
+  return reason;
+}
+
+/** The ends of a hash or an address, the whole of it beside. */
+export function short(hex: string): Content {
+  return el("code", { title: hex }, shortHex(hex));
+}
+
+/** A part of a path. */
+export function segment(text: string): string {
+  return encodeURIComponent(text);
+}

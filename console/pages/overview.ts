@@ -1,0 +1,173 @@
+/** The first page: lights of every part, what waits for persons, and the charts. */
+import { errorCode } from "../../chain/errors.js";
+import type { Verdict } from "../../chain/consensus/block-age.js";
+import { type Content, el } from "../../web/html/element.js";
+import { badge, section } from "../../web/html/parts.js";
+import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
+import {
+  figures,
+  incidentPage,
+  killSwitch,
+  reconciliationPage,
+  walletList,
+  withdrawalPage,
+} from "../sources/answers.js";
+import { readHeadLight, readPartLights } from "../sources/part-lights.js";
+import type { Texts } from "../text/catalogue.js";
+import { decimalsOf, type PageContext, warning } from "./context.js";
+import { durationChart, floatChart } from "./figures.js";
+
+/** Withdrawals that wait for persons, counted up to here. */
+const MAX_COUNTED = 1_000;
+
+/** "/". */
+export function overviewRoutes(context: PageContext): ConsoleRoutes {
+  return { pages: [{ path: "/", show: (request) => overview(context, request) }] };
+}
+
+interface Light {
+  readonly name: Content;
+  readonly verdict: Verdict;
+  readonly text: Content;
+}
+
+async function overview(context: PageContext, request: ConsoleRequest): Promise<ConsolePage> {
+  const { t, signal } = request;
+  const [parts, head, lights, charts] = await Promise.all([
+    readPartLights(context.parts, signal),
+    readHeadLight(context.evm, context.clock, signal),
+    ledgerLights(request),
+    chartsOf(request),
+  ]);
+  const all: readonly Light[] = [
+    {
+      name: t("block"),
+      verdict: head.verdict,
+      text:
+        head.ageSeconds === undefined
+          ? "—"
+          : `${head.height}, ${t("age", { seconds: Math.round(head.ageSeconds) })}`,
+    },
+    ...parts.map(({ part, verdict, reason }) => ({ name: part, verdict, text: reason })),
+    ...lights,
+  ];
+  return {
+    title: t("overview"),
+    content: [
+      section(
+        t("lights"),
+        el(
+          "ul",
+          { class: "lights" },
+          all.map((light) => el("li", {}, lightParts(light, t))),
+        ),
+      ),
+      ...charts,
+    ],
+  };
+}
+
+const KIND = { pass: "good", warn: "warn", fail: "bad" } as const;
+const WORD = { pass: "verdictPass", warn: "verdictWarn", fail: "verdictFail" } as const;
+
+function lightParts({ name, verdict, text }: Light, t: Texts): Content {
+  return [
+    el("strong", {}, name),
+    " ",
+    badge(KIND[verdict], t(WORD[verdict])),
+    text === "" ? undefined : el("div", {}, text),
+  ];
+}
+
+/** Lights that come from the APIs; where one does not answer, that is the light. */
+async function ledgerLights(request: ConsoleRequest): Promise<readonly Light[]> {
+  const { t } = request;
+  const found = await Promise.all([
+    lightOf(t("incidents"), "/incidents", () => incidentLight(request)),
+    lightOf(t("killSwitch"), "/policy", () => switchLight(request)),
+    lightOf(t("reconciliation"), "/reconciliation", () => reconciliationLight(request)),
+    lightOf(t("wallets"), "/wallets", () => walletLight(request)),
+    lightOf(t("pendingApprovals"), "/approvals", () => approvalLight(request)),
+  ]);
+  return found;
+}
+
+type Found = Omit<Light, "name">;
+
+async function lightOf(name: string, href: string, read: () => Promise<Found>): Promise<Light> {
+  const link = el("a", { href }, name);
+  try {
+    return { name: link, ...(await read()) };
+  } catch (error) {
+    if (errorCode(error) !== "UNAVAILABLE") throw error;
+    return { name: link, verdict: "fail", text: "—" };
+  }
+}
+
+async function incidentLight({ api, signal }: ConsoleRequest): Promise<Found> {
+  const question = { api: "deposit", path: "/v1/incidents", schema: incidentPage } as const;
+  const query = { order: "newest", limit: 10 };
+  const { incidents } = await api.get({ ...question, query }, signal);
+  const open = incidents.find(({ resolvedAt }) => resolvedAt === null);
+  return open === undefined
+    ? { verdict: "pass", text: "" }
+    : { verdict: "fail", text: `${open.kind}: ${open.message}` };
+}
+
+async function switchLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
+  const question = { api: "withdrawal", path: "/v1/kill-switch", schema: killSwitch } as const;
+  const { level } = await api.get(question, signal);
+  return level === "none"
+    ? { verdict: "pass", text: t("levelNone") }
+    : { verdict: "fail", text: level };
+}
+
+async function reconciliationLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
+  const path = "/v1/reconciliations";
+  const query = { order: "newest", limit: 1 };
+  const question = { api: "deposit", path, query, schema: reconciliationPage } as const;
+  const { reconciliations } = await api.get(question, signal);
+  const [last] = reconciliations;
+  if (last === undefined) return { verdict: "warn", text: t("noReconciliations") };
+  return last.clean
+    ? { verdict: "pass", text: `${t("clean")}, ${t("block")} ${last.blockNumber}` }
+    : { verdict: "fail", text: t("notClean") };
+}
+
+async function walletLight({ api, signal, t }: ConsoleRequest): Promise<Found> {
+  const question = { api: "withdrawal", path: "/v1/wallets", schema: walletList } as const;
+  const { wallets } = await api.get(question, signal);
+  const frozen = wallets.filter((wallet) => wallet.frozen);
+  return frozen.length === 0
+    ? { verdict: "pass", text: String(wallets.length) }
+    : { verdict: "fail", text: `${t("frozen")}: ${frozen.map(({ label }) => label).join(", ")}` };
+}
+
+async function approvalLight({ api, signal }: ConsoleRequest): Promise<Found> {
+  const query = { status: "pending_approval", limit: MAX_COUNTED };
+  const path = "/v1/withdrawals";
+  const question = { api: "withdrawal", path, query, schema: withdrawalPage } as const;
+  const { withdrawals, next } = await api.get(question, signal);
+  const { length } = withdrawals;
+  const text = next === null ? String(length) : `${length}+`;
+  return { verdict: length === 0 ? "pass" : "warn", text };
+}
+
+async function chartsOf(request: ConsoleRequest): Promise<readonly Content[]> {
+  const { api, t, signal } = request;
+  try {
+    const question = { api: "deposit", path: "/v1/figures", schema: figures } as const;
+    const [found, decimals] = await Promise.all([api.get(question, signal), decimalsOf(request)]);
+    return [
+      section(t("floatAndLiabilities"), floatChart(found.coins, { t, decimals })),
+      section(t("depositDelay"), durationChart(t("depositDelay"), found.depositDelays, t)),
+      section(
+        t("withdrawalLatency"),
+        durationChart(t("withdrawalLatency"), found.withdrawalLatencies, t),
+      ),
+    ];
+  } catch (error) {
+    if (errorCode(error) !== "UNAVAILABLE") throw error;
+    return [warning(t("unavailableText"))];
+  }
+}

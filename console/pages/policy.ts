@@ -1,0 +1,99 @@
+/** The policy in force, and the kill switch, which the console can only raise. */
+import { badRequest } from "../../web/errors.js";
+import { type Content, el } from "../../web/html/element.js";
+import { badge, code, facts, section, table } from "../../web/html/parts.js";
+import { block, moment } from "../html/amounts.js";
+import { actionForm, choice, reasonField, submit } from "../html/forms.js";
+import type { ConsolePage, ConsolePost, ConsoleRequest, ConsoleRoutes } from "../server/route.js";
+import { killSwitch, policyAnswer } from "../sources/answers.js";
+import { isAble } from "../users/roles.js";
+import { DONE_QUERY, doneNote, reasonOf } from "./context.js";
+
+const LEVELS = ["stop-new", "stop-sign", "stop-broadcast"];
+
+const LIFT = 'npm run causeway -- killswitch lift --reason "..." --operator NAME';
+
+/** "/policy" and raising the switch. */
+export function policyRoutes(): ConsoleRoutes {
+  return {
+    pages: [{ path: "/policy", query: [DONE_QUERY], show }],
+    actions: [{ path: "/policy/kill-switch", needs: "operate", act: raise }],
+  };
+}
+
+async function show(request: ConsoleRequest): Promise<ConsolePage> {
+  const { api, t, role, signal } = request;
+  const [policy, stop] = await Promise.all([
+    api.get({ api: "withdrawal", path: "/v1/policy", schema: policyAnswer }, signal),
+    api.get({ api: "withdrawal", path: "/v1/kill-switch", schema: killSwitch }, signal),
+  ]);
+  const isOpen = stop.level === "none";
+  return {
+    title: t("policy"),
+    content: [
+      doneNote(request),
+      section(
+        t("killSwitch"),
+        el("p", {}, badge(isOpen ? "good" : "bad", isOpen ? t("levelNone") : stop.level)),
+        table({
+          caption: t("killSwitch"),
+          columns: [t("name"), t("level"), t("reason"), t("by"), t("at")],
+          empty: t("noEntries"),
+          rows: [
+            [t("home"), stop.home],
+            [t("ledger"), stop.ledger],
+          ].map(([name, place]) =>
+            typeof place === "string" || typeof name !== "string" || place === undefined
+              ? []
+              : [name, place.level, place.reason, place.by, moment(place.at)],
+          ),
+        }),
+        isAble(role, "operate") ? raiseForm(request, stop.level) : undefined,
+        el("p", {}, t("killSwitchLift")),
+        block(LIFT, t("commandLine")),
+      ),
+      section(
+        t("policy"),
+        el("p", {}, t("policyText")),
+        facts([[t("policyHash"), code(policy.hash)]]),
+        block(JSON.stringify(policy.terms, undefined, 2), t("terms")),
+      ),
+    ],
+  };
+}
+
+function raiseForm({ t, hiddenFields }: ConsoleRequest, level: string): Content {
+  const rest = LEVELS.slice(Math.max(0, LEVELS.indexOf(level)));
+  return actionForm(
+    {
+      action: "/policy/kill-switch",
+      hidden: hiddenFields(),
+      submit: submit(t("raise"), { isDanger: true }),
+    },
+    choice("raise", {
+      name: "level",
+      label: t("level"),
+      value: undefined,
+      options: rest.map((one) => [one, one]),
+    }),
+    reasonField("raise", t("reasonHint")),
+  );
+}
+
+async function raise(post: ConsolePost): Promise<string> {
+  const level = post.form.get("level") ?? "";
+  if (!LEVELS.includes(level)) throw badRequest("no level of the kill switch");
+  const reason = reasonOf(post);
+  await post.api.post(
+    {
+      api: "withdrawal",
+      path: "/v1/kill-switch",
+      body: { level, reason },
+      reason,
+      idempotencyKey: post.formKey,
+      schema: killSwitch,
+    },
+    post.signal,
+  );
+  return `/policy?${DONE_QUERY}=raised`;
+}

@@ -1,0 +1,473 @@
+/**
+ * The HTTP server of the console: pages for who is logged in, and forms that become calls of the APIs.
+ * Every form carries the session's token and a key of its own, and is carried out once.
+ */
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { errorCode } from "../../chain/errors.js";
+import { clientOf } from "../../runtime/http/client-address.js";
+import type { ListenAddress } from "../../runtime/config/config-values.js";
+import { PipelineBound } from "../../runtime/http/http-pipeline.js";
+import { ReplyTimer } from "../../runtime/http/http-timing.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Service } from "../../runtime/process/lifecycle.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";
+import { limitedSignal } from "../../runtime/process/task.js";
+import { notFound, PageError } from "../../web/errors.js";
+import { type Content, el, renderDocument } from "../../web/html/element.js";
+import type { Assets } from "../../web/server/assets.js";
+import { SECURITY_HEADERS, sendAnswer } from "../../web/server/finished-answer.js";
+import { answerProbe, isProbePath, PageListener } from "../../web/server/page-listener.js";
+import {
+  type Asked,
+  cookieOf,
+  ownQuery,
+  readAsked,
+  sendLanguage,
+  UNREADABLE,
+} from "../../web/server/page-request.js";
+import { RateLimit, Turns } from "../../web/server/rate-limit.js";
+import { ConsoleError } from "../errors.js";
+import { layout } from "../html/layout.js";
+import { DONE_QUERY, doneNote } from "../pages/context.js";
+import { faultPage } from "../pages/fault.js";
+import { accountPage, loginPage, type LoginNote } from "../pages/login.js";
+import { ExchangeApi, type ExchangeApiOptions } from "../sources/exchange-api.js";
+import { textsOf } from "../text/catalogue.js";
+import { isAble } from "../users/roles.js";
+import type { UserDesk } from "../users/desk.js";
+import { type FormFields, readForm } from "./form-body.js";
+import { checkHost, checkOrigin } from "./request-guards.js";
+import type { ConsolePage, ConsoleRequest, ConsoleRoutes } from "./route.js";
+import { RouteTable } from "./route-table.js";
+import { isSameToken, newToken, type Session, SessionStore } from "./session-store.js";
+
+/** What the server is made of. */
+export interface ConsoleServerOptions {
+  readonly listen: ListenAddress;
+  readonly network: string;
+  /** Origin under which people reach it; "" for this machine alone. */
+  readonly publicUrl: string;
+  readonly routes: readonly ConsoleRoutes[];
+  readonly assets: Assets;
+  readonly desk: UserDesk;
+  readonly api: ExchangeApiOptions;
+  readonly session: {
+    readonly idleMs: number;
+    readonly maxMs: number;
+    readonly maxSessions: number;
+  };
+  readonly triesPerMinute: number;
+  readonly concurrentPages: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** The process's signal. */
+  readonly signal: AbortSignal;
+}
+
+/** The console's pages, that can be started and stopped. */
+export interface ConsoleServer extends Service {
+  readonly port: number;
+  /** Listens. @throws PORT_TAKEN, LISTEN_FAILED */
+  start(): Promise<void>;
+}
+
+/** Longest time that a page or an action may take. */
+const PAGE_TIMEOUT_MS = 30_000;
+
+/** Passwords that are tried at the same time: each takes 32 MiB. */
+const CONCURRENT_TRIES = 2;
+
+const FIRST_PAGE = "/";
+const LOGIN = "/login";
+const ACCOUNT = "/account";
+
+/** Makes the server; it listens after `start()`. */
+export function createConsoleServer(options: ConsoleServerOptions): ConsoleServer {
+  return new Pages(options);
+}
+
+/** A request on its way. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly asked: Asked;
+  readonly session: Session | undefined;
+}
+
+class Pages implements ConsoleServer {
+  readonly name = "console";
+  private readonly listener: PageListener;
+  private readonly table: RouteTable;
+  private readonly sessions: SessionStore;
+  private readonly turns: Turns;
+  private readonly tries = new Turns(CONCURRENT_TRIES);
+  private readonly clientLimit: RateLimit;
+  private readonly nameLimit: RateLimit;
+  private readonly timer: ReplyTimer;
+  private readonly pipelines = new PipelineBound();
+  private readonly logins: MetricCounter;
+  private readonly cookieName: string;
+  private readonly loginCookieName: string;
+  private readonly cookieRules: string;
+  private readonly publicHost: string | undefined;
+
+  constructor(private readonly options: ConsoleServerOptions) {
+    const { publicUrl, clock, metrics, triesPerMinute } = options;
+    const isSecure = publicUrl.startsWith("https:");
+    const prefix = isSecure ? "__Host-" : "";
+    this.cookieName = `${prefix}causeway-session`;
+    this.loginCookieName = `${prefix}causeway-login`;
+    this.cookieRules = `; Path=/; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
+    this.publicHost = publicUrl === "" ? undefined : new URL(publicUrl).host.toLowerCase();
+    this.table = new RouteTable(options.routes);
+    this.sessions = new SessionStore(options.session, clock);
+    this.turns = new Turns(options.concurrentPages);
+    this.clientLimit = new RateLimit(triesPerMinute, clock);
+    this.nameLimit = new RateLimit(triesPerMinute, clock);
+    this.timer = new ReplyTimer("console", metrics);
+    this.logins = metrics.counter("causeway_console_logins_total", "Tries to log in.", ["outcome"]);
+    metrics.gauge("causeway_console_sessions", "Sessions in memory.", [], (gauge) =>
+      gauge.set(this.sessions.size),
+    );
+    this.listener = new PageListener({
+      owner: "the console",
+      listen: options.listen,
+      app: (request, response) => void this.accept(request, response),
+    });
+  }
+
+  get port(): number {
+    return this.listener.port;
+  }
+
+  start(): Promise<void> {
+    return this.listener.start();
+  }
+
+  stop(): Promise<void> {
+    return this.listener.stop();
+  }
+
+  private async accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.pipelines.count(request, response);
+    this.timer.time(response, "other");
+    let exchange: Exchange = { request, response, asked: UNREADABLE, session: undefined };
+    try {
+      const asked = readAsked(request);
+      exchange = { ...exchange, asked };
+      if (isProbePath(asked.path)) {
+        request.resume();
+        // It needs nothing to be ready: where an API is away, pages say so.
+        const readiness = () => Promise.resolve({ ready: true });
+        await answerProbe(asked.path, response, { metrics: this.options.metrics, readiness });
+        return;
+      }
+      checkHost(request, this.publicHost);
+      const session = this.sessions.use(cookieOf(request, this.cookieName));
+      exchange = { ...exchange, session };
+      await this.answer(exchange);
+    } catch (error) {
+      this.refuse(error, exchange);
+    }
+  }
+
+  private async answer(exchange: Exchange): Promise<void> {
+    const { request, response, asked } = exchange;
+    const { path } = asked;
+    if (request.method === "POST") {
+      checkOrigin(request);
+      await this.take(exchange, await readForm(request));
+      return;
+    }
+    request.resume();
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      throw new PageError("METHOD_NOT_ALLOWED", "neither read nor sent");
+    }
+    if (path.startsWith("/assets/")) {
+      this.timer.time(response, "/assets");
+      const found = this.options.assets.answer(path);
+      if (found === undefined) throw notFound(`no such file: ${path}`);
+      sendAnswer(found, request, response);
+    } else if (path === LOGIN) {
+      this.timer.time(response, LOGIN);
+      if (exchange.session !== undefined) this.redirect(exchange, FIRST_PAGE);
+      else this.sendLogin(exchange, { note: undefined, status: 200 });
+    } else {
+      await this.answerPage(exchange);
+    }
+  }
+
+  private async answerPage(exchange: Exchange): Promise<void> {
+    const { response, asked, session } = exchange;
+    const found = this.table.page(asked.path);
+    if (session === undefined) {
+      this.redirect(exchange, LOGIN);
+      return;
+    }
+    if (asked.path === ACCOUNT) {
+      this.timer.time(response, ACCOUNT);
+      this.sendPage(exchange, this.account(exchange, session));
+      return;
+    }
+    if (session.mustChange) {
+      this.redirect(exchange, ACCOUNT);
+      return;
+    }
+    if (found === undefined) throw notFound(`no page ${asked.path}`);
+    const { route, params } = found;
+    this.timer.time(response, route.path);
+    const query = ownQuery(asked.query, route.query ?? []);
+    const signal = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
+    const page = await this.turns.run(signal, () =>
+      route.show(this.requestOf(exchange, session, { params, query, signal })),
+    );
+    this.sendPage({ ...exchange, asked: { ...asked, query } }, page);
+  }
+
+  /** A form that was sent. */
+  private async take(exchange: Exchange, form: FormFields): Promise<void> {
+    const { asked, session, response, request } = exchange;
+    const { path } = asked;
+    if (path === LOGIN) {
+      this.timer.time(response, LOGIN);
+      await this.login(exchange, form);
+      return;
+    }
+    if (session === undefined) throw new ConsoleError("NOT_LOGGED_IN", "no session");
+    if (!isSameToken(form.get("token") ?? "", session.formToken)) {
+      throw new ConsoleError("FORM_REFUSED", "not this session's token");
+    }
+    if (path === "/logout") {
+      this.sessions.end(cookieOf(request, this.cookieName));
+      response.appendHeader("set-cookie", `${this.cookieName}=${this.cookieRules}; Max-Age=0`);
+      this.redirect(exchange, LOGIN);
+    } else if (path === "/account/password") {
+      await this.changePassword(exchange, session, form);
+    } else {
+      await this.act(exchange, session, form);
+    }
+  }
+
+  /** Carries an action out, once for each form: who sends it again gets the first answer. */
+  private async act(exchange: Exchange, session: Session, form: FormFields): Promise<void> {
+    const { response, asked } = exchange;
+    const found = this.table.action(asked.path);
+    if (found === undefined) throw notFound(`no action ${asked.path}`);
+    const { route, params } = found;
+    this.timer.time(response, route.path);
+    if (session.mustChange || !isAble(session.role, route.needs)) {
+      throw new ConsoleError("FORBIDDEN", `the role ${session.role} may not`);
+    }
+    const formKey = form.get("formKey") ?? "";
+    if (!/^[0-9a-f-]{36}$/.test(formKey)) throw new ConsoleError("FORM_REFUSED", "no form's key");
+    const { log } = this.options;
+    const signal = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
+    const common = this.requestOf(exchange, session, {
+      params,
+      query: new URLSearchParams(),
+      signal,
+    });
+    const known = session.sentForms.get(formKey);
+    const sent = known ?? this.turns.run(signal, () => route.act({ ...common, form, formKey }));
+    if (known === undefined) {
+      session.sentForms.set(formKey, sent);
+      // What was refused, or may not have arrived, may be sent again under the same key.
+      sent.catch(() => session.sentForms.delete(formKey));
+    }
+    const location = await sent;
+    log.info({ user: session.user, action: asked.path, formKey }, "done for a user");
+    this.redirect(exchange, location);
+  }
+
+  private async login(exchange: Exchange, form: FormFields): Promise<void> {
+    const { request, response } = exchange;
+    const cookie = cookieOf(request, this.loginCookieName);
+    const expected = cookie === undefined ? undefined : this.sessions.loginToken(cookie);
+    if (expected === undefined || !isSameToken(form.get("token") ?? "", expected)) {
+      throw new ConsoleError("FORM_REFUSED", "not this browser's login");
+    }
+    const name = (form.get("user") ?? "").trim().toLowerCase();
+    this.limitTries(request, name);
+    try {
+      const known = await this.enter(() =>
+        this.options.desk.enter(name, form.get("password") ?? ""),
+      );
+      this.beginSession(response, known);
+      this.logins.inc({ outcome: "right" });
+      this.options.log.info({ user: name }, "logged in");
+      this.redirect(exchange, known.mustChange ? ACCOUNT : FIRST_PAGE);
+    } catch (error) {
+      if (errorCode(error) !== "WRONG_LOGIN") throw error;
+      // Without the name: what is typed there may be a password.
+      this.logins.inc({ outcome: "wrong" });
+      this.options.log.warn({ client: clientOf(request.socket.remoteAddress) }, "login refused");
+      this.sendLogin(exchange, { note: "loginWrong", status: 401 });
+    }
+  }
+
+  private async changePassword(
+    exchange: Exchange,
+    session: Session,
+    form: FormFields,
+  ): Promise<void> {
+    const { request, response } = exchange;
+    const { user } = session;
+    this.timer.time(response, "/account/password");
+    this.limitTries(request, user);
+    const [current = "", next = "", again = ""] = ["current", "new", "again"].map((name) =>
+      form.get(name),
+    );
+    try {
+      const known = await this.enter(() =>
+        this.options.desk.change(user, { current, next, again }),
+      );
+      this.sessions.endAllOf(user);
+      this.beginSession(response, known);
+      this.options.log.info({ user }, "password changed");
+      this.redirect(exchange, `${ACCOUNT}?${DONE_QUERY}=password`);
+    } catch (error) {
+      if (errorCode(error) !== "WRONG_LOGIN") throw error;
+      throw new ConsoleError("PASSWORD_UNFIT", "another present password", { cause: error });
+    }
+  }
+
+  /** @throws RATE_LIMITED */
+  private limitTries(request: IncomingMessage, name: string): void {
+    this.clientLimit.take(clientOf(request.socket.remoteAddress), 1);
+    this.nameLimit.take(name, 1);
+  }
+
+  private enter<T>(work: () => Promise<T>): Promise<T> {
+    return this.tries.run(limitedSignal([this.options.signal], PAGE_TIMEOUT_MS), work);
+  }
+
+  private beginSession(
+    response: ServerResponse,
+    known: Parameters<SessionStore["begin"]>[0],
+  ): void {
+    const id = this.sessions.begin(known);
+    const seconds = Math.floor(this.options.session.maxMs / 1_000);
+    const rules = `${this.cookieRules}; Max-Age=${seconds}`;
+    response.appendHeader("set-cookie", `${this.cookieName}=${id}${rules}`);
+  }
+
+  private sendLogin(
+    exchange: Exchange,
+    given: { readonly note: LoginNote; readonly status: number },
+  ): void {
+    const { request, response, asked } = exchange;
+    const before = cookieOf(request, this.loginCookieName);
+    const cookie = before ?? newToken();
+    if (before === undefined) {
+      response.appendHeader("set-cookie", `${this.loginCookieName}=${cookie}${this.cookieRules}`);
+    }
+    const token = this.sessions.loginToken(cookie);
+    const hidden = el("input", { type: "hidden", name: "token", value: token });
+    this.sendPage(exchange, loginPage(textsOf(asked.language), { hidden, ...given }));
+  }
+
+  private account(exchange: Exchange, session: Session): ConsolePage {
+    const { query } = exchange.asked;
+    const { signal } = this.options;
+    const request = this.requestOf(exchange, session, { params: {}, query, signal });
+    const { user, role, mustChange } = session;
+    const hidden = request.hiddenFields();
+    return accountPage(request.t, { hidden, user, role, mustChange, done: doneNote(request) });
+  }
+
+  private requestOf(
+    { asked }: Exchange,
+    session: Session,
+    given: Pick<ConsoleRequest, "params" | "query" | "signal">,
+  ): ConsoleRequest {
+    const { user, role, apiKey } = session;
+    return {
+      ...given,
+      user,
+      role,
+      api: new ExchangeApi(this.options.api, { user, apiKey }),
+      hiddenFields: () => hiddenFields(session),
+      language: asked.language,
+      t: textsOf(asked.language),
+    };
+  }
+
+  private redirect({ asked, request, response }: Exchange, location: string): void {
+    sendLanguage(asked, response);
+    const headers = { ...SECURITY_HEADERS, location, "cache-control": "no-store" };
+    const answer = { status: 303, headers, body: Buffer.alloc(0), etag: "", isFinal: false };
+    sendAnswer(answer, request, response);
+  }
+
+  private sendPage({ asked, request, response, session }: Exchange, page: ConsolePage): void {
+    const { network, assets } = this.options;
+    const { path, query, language } = asked;
+    const text = query.toString();
+    const document = layout({
+      title: page.title,
+      content: page.content,
+      language,
+      t: textsOf(language),
+      network,
+      address: text === "" ? encodeURI(path) : `${encodeURI(path)}?${text}`,
+      asset: (name) => assets.path(name),
+      who:
+        session === undefined
+          ? undefined
+          : { user: session.user, role: session.role, hiddenFields: () => hiddenFields(session) },
+    });
+    const body = Buffer.from(renderDocument(document), "utf8");
+    const headers = {
+      ...SECURITY_HEADERS,
+      "content-type": "text/html; charset=utf-8",
+      "content-language": language,
+      // Of one person, at one moment.
+      "cache-control": "no-store",
+    };
+    sendLanguage(asked, response);
+    const status = page.status ?? 200;
+    sendAnswer({ status, headers, body, etag: "", isFinal: false }, request, response);
+  }
+
+  /** Never throws: one request must not end the process. */
+  private refuse(error: unknown, exchange: Exchange): void {
+    const { request, response, asked } = exchange;
+    try {
+      const { log } = this.options;
+      let { session } = exchange;
+      if (errorCode(error) === "NOT_LOGGED_IN" && session !== undefined) {
+        // The user's key opens nothing any more: removed, or given another one.
+        this.sessions.endAllOf(session.user);
+        session = undefined;
+      }
+      const fault = faultPage(error, textsOf(asked.language), exchange.session?.role);
+      if (fault.isOurs) log.error({ err: error, path: asked.path }, "page failed");
+      else log.debug({ err: error, path: asked.path }, "page refused");
+      if (response.headersSent || response.writableEnded) {
+        response.destroy();
+        return;
+      }
+      if (fault.page.status === 405) response.setHeader("allow", "GET, HEAD, POST");
+      if (fault.retryAfterSeconds !== undefined) {
+        response.setHeader("retry-after", String(fault.retryAfterSeconds));
+      }
+      if (!request.complete) response.setHeader("connection", "close");
+      const shown = { ...asked, query: new URLSearchParams() };
+      this.sendPage({ request, response, asked: shown, session }, fault.page);
+    } catch (fault) {
+      this.options.log.error({ err: fault, path: asked.path }, "page of a fault failed");
+      response.destroy();
+    }
+  }
+}
+
+/** What every form carries: the session's token, and a key that no other form has. */
+function hiddenFields({ formToken }: Session): Content {
+  return [
+    el("input", { type: "hidden", name: "token", value: formToken }),
+    el("input", { type: "hidden", name: "formKey", value: randomUUID() }),
+  ];
+}

@@ -1,0 +1,36 @@
+/** Whom the console answers at all: under which names, and from which pages. */
+import type { IncomingMessage } from "node:http";
+import { ConsoleError } from "../errors.js";
+
+/** Names of this machine for itself. */
+const LOCAL_NAME = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i;
+
+/**
+ * Refuses requests under another name: a page of a stranger that has its own name lead to this machine
+ * (DNS rebinding) would otherwise be of the same origin.
+ * @param publicHost host of the setting `server.public-url`; undefined without one
+ * @throws WRONG_HOST
+ */
+export function checkHost(request: IncomingMessage, publicHost: string | undefined): void {
+  const { host = "" } = request.headers;
+  if (LOCAL_NAME.test(host) || host.toLowerCase() === publicHost) return;
+  throw new ConsoleError("WRONG_HOST", "asked under another name");
+}
+
+/**
+ * Refuses forms that another page sent. Browsers say where a form comes from; what says nothing still
+ * needs the session's token.
+ * @throws FORM_REFUSED
+ */
+export function checkOrigin(request: IncomingMessage): void {
+  const { origin, host = "" } = request.headers;
+  const site = request.headers["sec-fetch-site"];
+  const isForeign = typeof site === "string" && site !== "same-origin" && site !== "none";
+  if (isForeign || (origin !== undefined && hostOf(origin) !== host.toLowerCase())) {
+    throw new ConsoleError("FORM_REFUSED", "sent by another page");
+  }
+}
+
+function hostOf(origin: string): string | undefined {
+  return URL.canParse(origin) ? new URL(origin).host.toLowerCase() : undefined;
+}

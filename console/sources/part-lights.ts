@@ -1,0 +1,86 @@
+/** Whether the parts of the kit are ready, as each says of itself, and how old the newest block is. */
+import { errorMessage } from "../../chain/errors.js";
+import { blockAgeVerdict, type Verdict } from "../../chain/consensus/block-age.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import { limitedSignal } from "../../runtime/process/task.js";
+
+/** A part with its light. */
+export interface PartLight {
+  readonly part: string;
+  readonly verdict: Verdict;
+  /** Why not, in the part's own words; "" where all is well. */
+  readonly reason: string;
+}
+
+/** The node's newest block. */
+export interface HeadLight {
+  readonly verdict: Verdict;
+  readonly height: number | undefined;
+  readonly ageSeconds: number | undefined;
+}
+
+/** A part that is asked. */
+export interface WatchedPart {
+  readonly part: string;
+  readonly url: string;
+  /** True where payments go on without it. */
+  readonly isDispensable: boolean;
+}
+
+/** A part that does not answer within this time counts as not answering. */
+const PROBE_TIMEOUT_MS = 3_000;
+
+/** Longest reason that is shown. */
+const MAX_REASON_BYTES = 4_096;
+
+/** Asks every part once; never throws but for the signal's reason. */
+export function readPartLights(
+  parts: readonly WatchedPart[],
+  signal: AbortSignal,
+): Promise<readonly PartLight[]> {
+  return Promise.all(parts.map((part) => readPart(part, signal)));
+}
+
+async function readPart(
+  { part, url, isDispensable }: WatchedPart,
+  signal: AbortSignal,
+): Promise<PartLight> {
+  const bad: Verdict = isDispensable ? "warn" : "fail";
+  try {
+    const limited = limitedSignal([signal], PROBE_TIMEOUT_MS);
+    const answer = await fetch(new URL("/ready", url), { redirect: "error", signal: limited });
+    if (answer.status === 200) {
+      await answer.body?.cancel();
+      return { part, verdict: "pass", reason: "" };
+    }
+    const isShort = Number(answer.headers.get("content-length") ?? Infinity) <= MAX_REASON_BYTES;
+    const said: unknown = isShort ? await answer.json().catch(() => undefined) : undefined;
+    if (!isShort) await answer.body?.cancel();
+    const reason: unknown = Reflect.get(Object(said), "reason");
+    return { part, verdict: bad, reason: typeof reason === "string" ? reason : "" };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { part, verdict: bad, reason: errorMessage(error) };
+  }
+}
+
+/** Asks the node; one that does not answer has no head. */
+export async function readHeadLight(
+  evm: Pick<EvmClient, "getBlockHeader">,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<HeadLight> {
+  try {
+    const limited = limitedSignal([signal], PROBE_TIMEOUT_MS);
+    const header = await evm.getBlockHeader("latest", { signal: limited });
+    const ageSeconds =
+      header === undefined
+        ? undefined
+        : Math.max(0, clock.nowMs() / 1_000 - header.timestampSeconds);
+    return { verdict: blockAgeVerdict(ageSeconds), height: header?.height, ageSeconds };
+  } catch {
+    signal.throwIfAborted();
+    return { verdict: "fail", height: undefined, ageSeconds: undefined };
+  }
+}

@@ -1,0 +1,71 @@
+/** Who may come in: names and passwords against the users' files, and new passwords. */
+import { ConsoleError } from "../errors.js";
+import {
+  MAX_PASSWORD,
+  MIN_PASSWORD,
+  newPassword,
+  openKey,
+  PASSWORD_COST,
+  type PasswordCost,
+  sealKey,
+  type SealedKey,
+} from "./sealed-key.js";
+import type { ConsoleRole } from "./roles.js";
+import { readUser, replaceUser } from "./user-files.js";
+
+/** Somebody whose password was right. */
+export interface KnownUser {
+  readonly user: string;
+  readonly role: ConsoleRole;
+  readonly apiKey: string;
+  readonly mustChange: boolean;
+}
+
+/** The users of one home. */
+export class UserDesk {
+  /** Tried where there is no such user, so that the time of an answer tells nothing. */
+  private nobody: Promise<SealedKey> | undefined;
+
+  constructor(
+    private readonly home: string,
+    private readonly cost: PasswordCost = PASSWORD_COST,
+  ) {}
+
+  /**
+   * The user behind name and password.
+   * @throws WRONG_LOGIN; USER_FILE_UNREADABLE
+   */
+  async enter(name: string, password: string): Promise<KnownUser> {
+    const stored = readUser(this.home, name);
+    if (stored === undefined) {
+      this.nobody ??= sealKey("", newPassword(), "", this.cost);
+      await openKey(await this.nobody, password, "");
+      throw new ConsoleError("WRONG_LOGIN", "no such user");
+    }
+    const apiKey = await openKey(stored.key, password, name);
+    if (apiKey === undefined) throw new ConsoleError("WRONG_LOGIN", "another password");
+    return { user: name, role: stored.role, apiKey, mustChange: stored.mustChange };
+  }
+
+  /**
+   * Gives a user another password; the API key stays.
+   * @throws WRONG_LOGIN, PASSWORD_UNFIT; the system's fault where the file cannot be written
+   */
+  async change(
+    name: string,
+    given: { readonly current: string; readonly next: string; readonly again: string },
+  ): Promise<KnownUser> {
+    const { current, next, again } = given;
+    const known = await this.enter(name, current);
+    const isLongEnough = next.length >= MIN_PASSWORD && next.length <= MAX_PASSWORD;
+    const isOwn = next !== current && !next.toLowerCase().includes(name);
+    if (!isLongEnough || !isOwn || next !== again) {
+      throw new ConsoleError("PASSWORD_UNFIT", "the new password cannot be taken");
+    }
+    const key = await sealKey(known.apiKey, next, name, this.cost);
+    const stored = readUser(this.home, name);
+    if (stored === undefined) throw new ConsoleError("WRONG_LOGIN", "the user is gone");
+    await replaceUser(this.home, { ...stored, key, mustChange: false });
+    return { ...known, mustChange: false };
+  }
+}

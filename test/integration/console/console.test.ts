@@ -1,0 +1,591 @@
+/**
+ * The operator console over real APIs, a real watcher and a real database, used as people use it:
+ * pages, forms and cookies, without a script.
+ */
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { runLiftSwitch } from "../../../cli/commands/policy/kill-switch.js";
+import { reconcileOnce } from "../../../deposit-watcher/reconcile-loop.js";
+import { recordIncident } from "../../../ledger/incidents.js";
+import { readKillSwitch } from "../../../ledger/policy/kill-switch.js";
+import { killSwitchPath } from "../../../ledger/policy/policy-paths.js";
+import { Browser, ConsoleStage, FILE_KEY, type SeenPage } from "../../helpers/console.js";
+import { all, elements, textOf } from "../../helpers/html.js";
+import { rawRequest } from "../../helpers/raw-request.js";
+import { silentLog } from "../../helpers/services/ledger.js";
+import { STRANGER } from "../../helpers/services/watcher.js";
+import { PERMISSIVE } from "../../helpers/signing.js";
+import { until } from "../../helpers/until.js";
+import { policyOf } from "../policy/terms.js";
+
+let stage: ConsoleStage;
+const people: Record<string, Browser> = {};
+let depositId = "";
+let depositHash = "";
+let webhookId = "";
+let asked = 0;
+
+const who = (name: string): Browser => {
+  const browser = people[name];
+  if (browser === undefined) throw new Error(`nobody is called ${name}`);
+  return browser;
+};
+
+/** A customer's request at the API. @returns its id */
+async function request(amountAtoken = "1000"): Promise<string> {
+  const key = `customer ${asked++}`;
+  const body = { customerId: "alice", asset: "TOKEN", to: STRANGER, amountAtoken };
+  return String((await stage.call("/v1/withdrawals", body, key))["id"]);
+}
+
+const statusOf = async (id: string) => {
+  const rows = await stage.worker.query<{ status: string }>(
+    `SELECT status FROM withdrawal WHERE id = $1`,
+    [id],
+  );
+  return rows[0]?.status;
+};
+
+beforeAll(async () => {
+  stage = await ConsoleStage.open();
+  const { bench } = stage;
+  const { address } = await bench.register("alice");
+  bench.pay([address, 1_000_000n]);
+  bench.chain.mine();
+  bench.chain.mine();
+  await until(
+    async () => {
+      const rows = await bench.ledger.database.query<{ id: string; tx_hash: string }>(
+        `SELECT id, tx_hash FROM deposit WHERE status = 'credited'`,
+      );
+      depositId = rows[0]?.id ?? "";
+      depositHash = rows[0]?.tx_hash ?? "";
+      return depositId !== "";
+    },
+    { timeoutMs: 30_000, what: "the deposit is credited" },
+  );
+  const parts = { database: bench.ledger.database, node: bench.node, log: silentLog };
+  await reconcileOnce(parts, new AbortController().signal);
+  bench.chain.mine();
+  await bench.caughtUp();
+  await reconcileOnce(parts, new AbortController().signal);
+  for (const role of ["viewer", "operator", "approver", "admin"]) {
+    people[role] = await stage.login(`the-${role}`, role);
+  }
+});
+
+afterAll(async () => {
+  await stage.close();
+});
+
+describe("a login", () => {
+  it("asks first, refuses wrong words alike, and makes a new user choose a password", async () => {
+    const browser = stage.browser();
+    const first = await browser.get("/withdrawals");
+    expect(browser.address).toBe("/login");
+    expect(first.status).toBe(200);
+    const password = await stage.add("newcomer", "viewer");
+    expect(password).toMatch(/^([a-z2-9]{5}-){3}[a-z2-9]{5}$/);
+    const wrong = await stage.enter(browser, "newcomer", "not it at all");
+    const nobody = await stage.enter(browser, "nobody-at-all", "not it at all");
+    expect([wrong.status, nobody.status]).toEqual([401, 401]);
+    expect(nobody.text).toBe(wrong.text);
+    await stage.enter(browser, "newcomer", password);
+    expect(browser.address).toBe("/account");
+    await browser.get("/deposits");
+    expect(browser.address).toBe("/account");
+    const change = (next: string, again = next, current = password) =>
+      browser.submit("/account/password", { current, new: next, again });
+    for (const [next, again] of [
+      ["too short"],
+      ["my name is newcomer here"],
+      ["long enough, but", "another one"],
+      [password],
+    ]) {
+      expect({ next, status: (await change(next ?? "", again)).status }).toEqual({
+        next,
+        status: 422,
+      });
+      await browser.get("/account");
+    }
+    const other = stage.browser();
+    await stage.enter(other, "newcomer", password);
+    await change("a password of my own");
+    expect(browser.page.text).toContain("Your password is changed");
+    await browser.get("/deposits");
+    expect(browser.page.status).toBe(200);
+    // Other sessions of the user end with the password, and so does the password itself.
+    await other.get("/deposits");
+    expect(other.address).toBe("/login");
+    expect((await stage.enter(other, "newcomer", password)).status).toBe(401);
+    await browser.submit("/logout");
+    await browser.get("/deposits");
+    expect(browser.address).toBe("/login");
+  });
+
+  it("keeps neither passwords nor keys readable, in files of their owner alone", () => {
+    const folder = join(stage.home, "data", "console", "users");
+    const files = readdirSync(folder);
+    expect(files.length).toBeGreaterThan(4);
+    for (const file of files) {
+      expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
+      const text = readFileSync(join(folder, file), "utf8");
+      expect(text).not.toContain("cwk_");
+      expect(text).not.toContain("chosen by them");
+    }
+  });
+
+  it("gives cookies that no script and no other site has", async () => {
+    const browser = stage.browser();
+    await browser.get("/login");
+    const [set] = [browser.page.headers["set-cookie"] ?? []].flat();
+    expect(set).toMatch(/; Path=\/; HttpOnly; SameSite=Strict$/);
+  });
+
+  it("ends for a user who is removed, and begins anew for one who is reset", async () => {
+    const browser = await stage.login("leaver", "admin");
+    const again = await stage.reset("leaver");
+    await until(async () => (await browser.get("/audit")).status === 401, { timeoutMs: 10_000 });
+    const second = stage.browser();
+    await stage.enter(second, "leaver", again);
+    expect(second.address).toBe("/account");
+    await stage.remove("leaver");
+    expect((await stage.enter(stage.browser(), "leaver", again)).status).toBe(401);
+  });
+});
+
+describe("every page", () => {
+  const paths = () => [
+    "/",
+    "/deposits",
+    "/deposits?status=credited&customerId=alice",
+    `/deposits/${depositId}`,
+    "/explain",
+    `/explain?txHash=${depositHash}`,
+    "/withdrawals",
+    "/approvals",
+    "/wallets",
+    "/reconciliation",
+    "/incidents",
+    "/audit",
+    "/audit/decisions",
+    "/fees",
+    "/policy",
+    "/webhooks",
+    "/account",
+    "/no-such-page",
+    "/withdrawals/wd_none",
+  ];
+
+  /** WCAG 1.1.1, 1.3.1, 2.4.1, 3.3.2, 4.1.2, as far as a program sees them. */
+  function accessible(about: string, { root }: SeenPage): void {
+    const found = elements(root);
+    expect({ about, h1: all(root, "h1").length }).toEqual({ about, h1: 1 });
+    const ids = found.flatMap(({ attributes }) => attributes.get("id") ?? []);
+    expect({ about, ids: new Set(ids).size }).toEqual({ about, ids: ids.length });
+    const labels = new Set(all(root, "label").map(({ attributes }) => attributes.get("for")));
+    const fields = found.filter(
+      ({ name, attributes }) =>
+        ["input", "select", "textarea"].includes(name) && attributes.get("type") !== "hidden",
+    );
+    const bare = fields.filter(({ attributes }) => !labels.has(attributes.get("id")));
+    expect({ about, bare }).toEqual({ about, bare: [] });
+    expect(all(root, "a")[0]?.attributes.get("href")).toBe("#content");
+    for (const table of all(root, "table")) {
+      expect({ about, captions: all(table, "caption").length }).toEqual({ about, captions: 1 });
+      const heads = all(table, "th").map(({ attributes }) => attributes.get("scope"));
+      expect({ about, heads: new Set(heads) }).toEqual({ about, heads: new Set(["col"]) });
+    }
+    for (const part of found.filter(({ name }) => ["svg", "nav", "pre"].includes(name))) {
+      expect({ about, label: part.attributes.get("aria-label") ?? "" }).not.toEqual({
+        about,
+        label: "",
+      });
+    }
+    for (const link of [...all(root, "a"), ...all(root, "button")]) {
+      expect({ about, text: textOf(link).trim() }).not.toEqual({ about, text: "" });
+    }
+  }
+
+  it("is well formed, labelled, in two languages, and has nothing inline or of others", async () => {
+    const admin = who("admin");
+    for (const language of ["de", "en"]) {
+      for (const path of paths()) {
+        const about = `${path} in ${language}`;
+        const seen = await admin.get(`${path}${path.includes("?") ? "&" : "?"}lang=${language}`);
+        const isMissing = path === "/no-such-page" || path.endsWith("none");
+        expect({ about, status: seen.status }).toEqual({ about, status: isMissing ? 404 : 200 });
+        expect({ about, lang: seen.root.attributes.get("lang") }).toEqual({
+          about,
+          lang: language,
+        });
+        accessible(about, seen);
+        expect(seen.headers["cache-control"]).toBe("no-store");
+        expect(seen.headers["content-security-policy"]).toContain("default-src 'none'");
+        expect({ about, scripts: all(seen.root, "script").length }).toEqual({ about, scripts: 0 });
+        for (const { attributes } of elements(seen.root)) {
+          const names = [...attributes.keys()].filter((name) => /^(on|style$|srcdoc$)/.test(name));
+          expect({ about, names }).toEqual({ about, names: [] });
+        }
+      }
+    }
+  });
+
+  it("shows what the APIs know", async () => {
+    const viewer = who("viewer");
+    expect((await viewer.get("/deposits")).text).toContain(depositId);
+    const one = await viewer.get(`/deposits/${depositId}`);
+    expect(one.text).toContain("Chain and books agree");
+    expect(one.text).toContain("liability:customer:alice");
+    expect(one.text).toContain("causeway audit balance");
+    const why = await viewer.get(`/explain?txHash=${depositHash}`);
+    expect(why.text).toContain("CREDITED");
+    expect((await viewer.get("/reconciliation")).text).toContain("They match");
+    expect((await viewer.get("/wallets")).text).toContain("wallet-0");
+    const overview = await viewer.get("/");
+    expect(overview.text).toContain("Coins on the chain against what is owed to customers");
+    // Two reconciliations: a line for the chain, one for what is owed.
+    expect(all(overview.root, "polyline").length).toBeGreaterThanOrEqual(2);
+    expect(overview.text).toContain("deposit-watcher");
+  });
+
+  it("shows texts of strangers as texts", async () => {
+    const hostile = `</td><script>alert(1)</script>&"'\u202e`;
+    await recordIncident(stage.bench.ledger.database, {
+      kind: "LEDGER_CONFLICT",
+      height: 1,
+      message: hostile,
+      details: {},
+    });
+    const seen = await who("viewer").get("/incidents");
+    expect(all(seen.root, "script")).toEqual([]);
+    expect(seen.text).toContain("</td><script>alert(1)</script>");
+  });
+});
+
+describe("an action", () => {
+  it("is a form with a reason that becomes one recorded call, by name", async () => {
+    const operator = who("operator");
+    await operator.get("/incidents");
+    await operator.submit("/incidents/resume", { reason: "Ursache geklärt: „alter“ Knoten" });
+    expect(operator.page.text).toContain("Crediting goes on");
+    expect(operator.page.text).toContain("Ursache geklärt");
+    const audit = await who("viewer").get("/audit");
+    expect(audit.text).toContain("POST /v1/incidents/resume");
+    expect(audit.text).toContain("the-operator");
+    expect(audit.text).toContain("Ursache geklärt: „alter“ Knoten");
+  });
+
+  it("cancels a withdrawal; who sends the form again does nothing a second time", async () => {
+    stage.policy = policyOf({ approvals: [{ aboveUnits: 10n, needed: 1, signed: false }] });
+    const id = await request();
+    const operator = who("operator");
+    await operator.get(`/withdrawals/${id}`);
+    const form = all(operator.page.root, "form").find(
+      ({ attributes }) => attributes.get("action") === `/withdrawals/${id}/cancel`,
+    );
+    expect(form).toBeDefined();
+    const before = operator.page;
+    const values = { reason: "the customer asked" };
+    await operator.submit(`/withdrawals/${id}/cancel`, values);
+    expect(await statusOf(id)).toBe("cancelled");
+    expect(operator.page.text).toContain("not to be paid any more");
+    const fields = new URLSearchParams(
+      elements(before.root).flatMap(({ name, attributes }): [string, string][] =>
+        name === "input" && attributes.get("type") === "hidden"
+          ? [[attributes.get("name") ?? "", attributes.get("value") ?? ""]]
+          : [],
+      ),
+    );
+    // The last form of the page is the cancellation: its key is the last one.
+    const body = new URLSearchParams({
+      token: fields.get("token") ?? "",
+      formKey: fields.getAll("formKey").at(-1) ?? "",
+      ...values,
+    });
+    const again = await operator.send(`/withdrawals/${id}/cancel`, body.toString());
+    expect(again.status).toBe(200);
+    const calls = await stage.worker.query(`SELECT 1 FROM api_call WHERE path = $1`, [
+      `/v1/withdrawals/${id}/cancel`,
+    ]);
+    expect(calls).toHaveLength(1);
+  });
+
+  it("needs two persons where the policy does, and the role that fits", async () => {
+    stage.policy = policyOf({ approvals: [{ aboveUnits: 10n, needed: 2, signed: false }] });
+    const id = await request();
+    const path = `/approvals/${id}`;
+    const [approver, admin, viewer] = [who("approver"), who("admin"), who("viewer")];
+    expect((await viewer.get("/approvals")).text).toContain("pending_approval");
+    await viewer.get(path);
+    expect(all(viewer.page.root, "form").map(({ attributes }) => attributes.get("action"))).toEqual(
+      ["/logout"],
+    );
+    // A form that the page does not have, sent all the same.
+    const token = new URLSearchParams({
+      token: textValue(viewer, "token"),
+      formKey: textValue(viewer, "formKey"),
+      decision: "approve",
+      reason: "let me",
+    });
+    expect((await viewer.send(path, token.toString())).status).toBe(403);
+    await approver.get(path);
+    await approver.submit(path, { reason: "known payee" });
+    expect(approver.page.text).toContain("1 of 2 given");
+    // The same person does not count twice.
+    await approver.submit(path, { reason: "once more" });
+    expect(approver.page.text).toContain("1 of 2 given");
+    expect(await statusOf(id)).toBe("pending_approval");
+    await admin.get(path);
+    await admin.submit(path, { reason: "known payee, too" });
+    expect(await statusOf(id)).toBe("accepted");
+    expect(admin.page.text).toContain("2 of 2 given");
+  });
+
+  it("shows the bytes of a signed approval, and takes a signature made elsewhere", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+    const raw = publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("hex");
+    stage.policy = policyOf(
+      { approvals: [{ aboveUnits: 10n, needed: 1, signed: true }] },
+      { approvers: [{ name: "ann", publicKey: raw }] },
+    );
+    const id = await request();
+    const path = `/approvals/${id}`;
+    const approver = who("approver");
+    const { root, text } = await approver.get(path);
+    const message = all(root, "pre").map(textOf)[0] ?? "";
+    expect(JSON.parse(message)).toEqual([
+      "causeway-approval-v1",
+      "6940",
+      id,
+      "alice",
+      "TOKEN",
+      STRANGER,
+      "1000",
+      stage.policy.hash,
+      "approve",
+    ]);
+    const digest = createHash("sha256").update(message).digest();
+    expect(text).toContain(digest.toString("hex"));
+    const other = generateKeyPairSync("ed25519").privateKey;
+    const said = (key: typeof privateKey) => ({
+      reason: "looked at it",
+      publicKey: raw,
+      signature: sign(null, digest, key).toString("hex"),
+    });
+    const refused = await approver.submit(path, said(other));
+    expect(refused.status).toBe(422);
+    expect(refused.text).toContain("BAD_SIGNATURE");
+    await approver.get(path);
+    await approver.submit(path, said(privateKey));
+    expect(await statusOf(id)).toBe("accepted");
+  });
+
+  it("stops payments at once, and starts none again", async () => {
+    stage.policy = PERMISSIVE;
+    const operator = who("operator");
+    await operator.get("/policy");
+    await operator.submit("/policy/kill-switch", { level: "stop-new", reason: "drill" });
+    expect(operator.page.text).toContain("The kill switch is set.");
+    expect(operator.page.text).toContain("(the-operator)");
+    const body = { customerId: "alice", asset: "TOKEN", to: STRANGER, amountAtoken: "10" };
+    expect((await stage.call("/v1/withdrawals", body, "while stopped"))["code"]).toBe(
+      "WITHDRAWALS_STOPPED",
+    );
+    await operator.submit("/policy/kill-switch", { level: "stop-sign", reason: "more" });
+    expect((await readKillSwitch(stage.worker)).level).toBe("stop-sign");
+    // The form offers nothing lower, and the API refuses it.
+    const lower = await operator.submit("/policy/kill-switch", { level: "stop-new", reason: "x" });
+    expect(lower.status).toBe(409);
+    expect(lower.text).toContain("SWITCH_LOWERED");
+    const none = await stage.call("/v1/kill-switch", { level: "none", reason: "x" }, "lift");
+    expect(none["httpStatus"]).toBe(422);
+    await runLiftSwitch(stage.command(), { reason: "the drill is over", operator: "ann" });
+    expect((await readKillSwitch(stage.worker)).level).toBe("none");
+    expect(JSON.parse(readFileSync(killSwitchPath(stage.home), "utf8"))).toMatchObject({
+      level: "none",
+      by: "ann",
+    });
+  });
+
+  it("sends a webhook's events again", async () => {
+    const { database } = stage.bench.ledger;
+    const { addWebhook } = await import("../../../ledger/webhooks/subscriptions.js");
+    const { webhook } = await addWebhook(database, {
+      url: "http://127.0.0.1:9/hook",
+      events: ["*"],
+      description: undefined,
+    });
+    webhookId = webhook.id;
+    const operator = who("operator");
+    expect((await operator.get("/webhooks")).text).toContain(webhookId);
+    await operator.get(`/webhooks/${webhookId}`);
+    const values = { fromSeq: "1", reason: "they lost some" };
+    await operator.submit(`/webhooks/${webhookId}/redeliver`, values);
+    expect(operator.page.text).toContain("sent again");
+    const rows = await database.query<{ cursor_seq: string }>(
+      `SELECT cursor_seq FROM webhook WHERE id = $1`,
+      [webhookId],
+    );
+    expect(rows[0]?.cursor_seq).toBe("0");
+  });
+});
+
+describe("a form of somebody else", () => {
+  const post = (path: string, body: string, headers: Record<string, string>) =>
+    rawRequest(stage.port, path, {
+      method: "POST",
+      body,
+      headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+    });
+
+  it("is refused without the session's token, from another page, and under another name", async () => {
+    const operator = who("operator");
+    await operator.get("/policy");
+    const cookie = [...operator.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const right = new URLSearchParams({
+      token: textValue(operator, "token"),
+      formKey: textValue(operator, "formKey"),
+      level: "stop-new",
+      reason: "forged",
+    }).toString();
+    const wrong = right.replace(/token=[^&]+/, "token=AAAA");
+    const status = async (body: string, headers: Record<string, string>) =>
+      (await post("/policy/kill-switch", body, { cookie, ...headers })).status;
+    expect(await status(wrong, {})).toBe(403);
+    expect(await status(right, { origin: "https://evil.example" })).toBe(403);
+    expect(await status(right, { origin: "null" })).toBe(403);
+    expect(await status(right, { "sec-fetch-site": "cross-site" })).toBe(403);
+    expect(await status(right, { host: "evil.example" })).toBe(421);
+    expect(await status(right, { cookie: "causeway-session=AAAA" })).toBe(401);
+    expect(await status(right, { "content-type": "application/json" })).toBe(415);
+    expect(await status(`${right}&token=twice`, {})).toBe(400);
+    expect(await status(`x=${"y".repeat(20_000)}`, {})).toBe(413);
+    expect((await readKillSwitch(stage.worker)).level).toBe("none");
+  });
+
+  it("does not log anybody in", async () => {
+    const password = await stage.add("victim", "viewer");
+    const body = new URLSearchParams({ user: "victim", password, token: "AAAA" }).toString();
+    expect((await post("/login", body, {})).status).toBe(403);
+    expect((await post("/login", body, { cookie: "causeway-login=AAAA" })).status).toBe(403);
+  });
+
+  it("is no way around the home's key, and probes need none", async () => {
+    expect((await rawRequest(stage.port, "/health", { headers: { host: "x" } })).status).toBe(200);
+    expect((await rawRequest(stage.port, "/ready")).text).toBe('{"ready":true}');
+    expect((await rawRequest(stage.port, "/metrics")).text).toContain("causeway_console_sessions");
+    const methods = await rawRequest(stage.port, "/deposits", { method: "DELETE" });
+    expect([methods.status, methods.headers["allow"]]).toEqual([405, "GET, HEAD, POST"]);
+    const bearer = { authorization: `Bearer ${FILE_KEY}` };
+    expect((await rawRequest(stage.port, "/deposits", { headers: bearer })).status).toBe(303);
+  });
+});
+
+describe("the record of calls", () => {
+  it("is listed from either end, each row once", async () => {
+    const walk = async (order: string) => {
+      const seqs: number[] = [];
+      for (let after: string | null = "0"; after !== null; ) {
+        const page = await stage.read(`/v1/calls?order=${order}&limit=3&after=${after}`);
+        seqs.push(...(page["calls"] as { seq: number }[]).map(({ seq }) => seq));
+        after = page["next"] as string | null;
+      }
+      return seqs;
+    };
+    const oldest = await walk("oldest");
+    expect(oldest.length).toBeGreaterThan(6);
+    expect(oldest).toEqual(oldest.toSorted((left, right) => left - right));
+    expect(await walk("newest")).toEqual(oldest.toReversed());
+  });
+
+  it("has the names and reasons that callers give, and refuses what nobody can read", async () => {
+    const body = { decision: "reject", reason: "x" };
+    const path = "/v1/withdrawals/wd_none/approvals";
+    const said = async (headers: Record<string, string>) =>
+      (await stage.call(path, body, "k", headers))["httpStatus"];
+    expect(await said({ "causeway-actor": "J%C3%B6rg", "causeway-reason": "a b" })).toBe(404);
+    const [last] = (await stage.read("/v1/calls?order=newest&limit=1"))["calls"] as object[];
+    expect(last).toMatchObject({ actor: "Jörg", reason: "a b", keyId: "api.key", path });
+    expect(await said({ "causeway-actor": "%E4" })).toBe(400);
+    expect(await said({ "causeway-actor": " " })).toBe(400);
+    expect(await said({ "causeway-actor": "x".repeat(101) })).toBe(400);
+    expect(await said({ "causeway-reason": "x".repeat(501) })).toBe(400);
+  });
+});
+
+describe("a console of its own settings", () => {
+  it("lets nobody try passwords for long, and asks again after a while", async () => {
+    const clock = { ms: 0, nowMs: () => Date.now(), monotonicMs: () => clock.ms };
+    const env = {
+      CAUSEWAY_CONSOLE_LOGIN_TRIES_PER_MINUTE: "3",
+      CAUSEWAY_CONSOLE_SESSION_IDLE_MINUTES: "5",
+    };
+    const password = await stage.add("patient", "viewer");
+    const opened = await stage.openConsole(env, clock);
+    try {
+      const browser = new Browser(opened.server.port);
+      const statuses: number[] = [];
+      for (let attempt = 0; attempt < 4; attempt += 1) {
+        statuses.push((await stage.enter(browser, "patient", `guess ${attempt}`)).status);
+      }
+      expect(statuses).toEqual([401, 401, 401, 429]);
+      // Not even with the right one, and the answer says how long.
+      const late = await stage.enter(browser, "patient", password);
+      expect([late.status, late.headers["retry-after"]]).toEqual([429, "20"]);
+      clock.ms += 20_000;
+      await stage.enter(browser, "patient", password);
+      expect(browser.address).toBe("/account");
+      clock.ms += 5 * 60_000;
+      await browser.get("/account");
+      expect(browser.address).toBe("/login");
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+
+  it("keeps cookies to https where it is reached that way, under its own name alone", async () => {
+    const opened = await stage.openConsole({
+      CAUSEWAY_CONSOLE_SERVER_PUBLIC_URL: "https://console.example",
+    });
+    try {
+      const { port } = opened.server;
+      const headers = { host: "console.example" };
+      const reply = await rawRequest(port, "/login", { headers });
+      expect([reply.headers["set-cookie"] ?? []].flat()[0]).toMatch(
+        /^__Host-causeway-login=[\w-]+; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      );
+      const other = await rawRequest(port, "/login", { headers: { host: "other.example" } });
+      expect(other.status).toBe(421);
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+
+  it("says so where an API does not answer, and does nothing", async () => {
+    const opened = await stage.openConsole({
+      CAUSEWAY_CONSOLE_API_WITHDRAWAL_URL: "http://127.0.0.1:9",
+    });
+    try {
+      const browser = new Browser(opened.server.port);
+      await stage.enter(browser, "the-operator", "chosen by them operator");
+      const overview = await browser.get("/");
+      expect(overview.status).toBe(200);
+      expect(overview.text).toContain("failed");
+      expect((await browser.get("/withdrawals")).status).toBe(503);
+      expect((await browser.get("/deposits")).status).toBe(200);
+    } finally {
+      for (const service of opened.services.toReversed()) await service.stop();
+    }
+  });
+});
+
+/** The first hidden field of a name on a browser's page. */
+function textValue(browser: Browser, name: string): string {
+  const found = all(browser.page.root, "input").find(
+    ({ attributes }) => attributes.get("name") === name,
+  );
+  return found?.attributes.get("value") ?? "";
+}

@@ -1,0 +1,108 @@
+/** The port of a server of pages: bounded connections, an orderly end, and what probes are told. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { errorCode } from "../../chain/errors.js";
+import type { ListenAddress } from "../../runtime/config/config-values.js";
+import { endSocket } from "../../runtime/http/http-reply.js";
+import type { Readiness } from "../../runtime/http/http-server.js";
+import { boundUnsent } from "../../runtime/http/http-unsent.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
+import { PageError } from "../errors.js";
+
+/** Connections at once; beyond it new ones are refused instead of starving the rest. */
+const MAX_CONNECTIONS = 2_048;
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+
+/** Time for pages in the making when stopping. */
+const DRAIN_TIMEOUT_MS = 1_000;
+
+/** What a listener is made of. */
+export interface PageListenerOptions {
+  /** Who listens, for messages: "the explorer". */
+  readonly owner: string;
+  readonly listen: ListenAddress;
+  readonly app: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+/** A port with pages behind it. */
+export class PageListener {
+  private readonly server: Server;
+
+  constructor(private readonly options: PageListenerOptions) {
+    const { app } = options;
+    const limits = { requestTimeout: REQUEST_TIMEOUT_MS, requireHostHeader: false };
+    this.server = createServer(limits, app);
+    this.server.on("checkExpectation", app);
+    this.server.on("clientError", (_error, socket) => {
+      endSocket(socket, 400, { code: "BAD_REQUEST", message: "the request cannot be read" });
+    });
+    this.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+    this.server.maxConnections = MAX_CONNECTIONS;
+    boundUnsent(this.server);
+  }
+
+  /** Port in use after `start`, also where port 0 was asked for. */
+  get port(): number {
+    const address = this.server.address();
+    return typeof address === "object" && address !== null
+      ? address.port
+      : this.options.listen.port;
+  }
+
+  /** Listens. @throws PORT_TAKEN, LISTEN_FAILED */
+  async start(): Promise<void> {
+    const { owner, listen } = this.options;
+    const { host, port } = listen;
+    await new Promise<void>((resolve, reject) => {
+      this.server.once("error", (cause) => {
+        const isTaken = errorCode(cause) === "EADDRINUSE";
+        const message = isTaken
+          ? `port ${port} on ${host}, wanted by ${owner}, is taken`
+          : `${owner} cannot listen on ${host}:${port} (${errorCode(cause)})`;
+        reject(new PageError(isTaken ? "PORT_TAKEN" : "LISTEN_FAILED", message, { cause }));
+      });
+      this.server.listen({ host, port, backlog: 1_024 }, () => resolve());
+    });
+  }
+
+  /** Ends; pages in the making have a moment. */
+  async stop(): Promise<void> {
+    if (!this.server.listening) return;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.server.closeIdleConnections();
+    const force = setTimeout(() => this.server.closeAllConnections(), DRAIN_TIMEOUT_MS);
+    await closed;
+    clearTimeout(force);
+  }
+}
+
+/** Paths that programs ask, beside the pages. */
+export type ProbePath = "/health" | "/ready" | "/metrics";
+
+/** Whether a path is a probe's. */
+export function isProbePath(path: string): path is ProbePath {
+  return path === "/health" || path === "/ready" || path === "/metrics";
+}
+
+/** Answers a probe: `/health` (the process lives), `/ready` (503 with the reason), `/metrics`. */
+export async function answerProbe(
+  path: ProbePath,
+  response: ServerResponse,
+  from: { readonly metrics: Metrics; readonly readiness: () => Promise<Readiness> },
+): Promise<void> {
+  if (path === "/metrics") {
+    const page = await from.metrics.page();
+    response.setHeader("content-type", from.metrics.registry.contentType);
+    response.end(page);
+    return;
+  }
+  const found = path === "/health" ? { status: "ok" } : await from.readiness();
+  const status = "ready" in found && !found.ready ? 503 : 200;
+  const text = JSON.stringify(found);
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(text),
+  });
+  response.end(text);
+}

@@ -1,0 +1,152 @@
+/** The rules of payment in the withdrawal API: the policy, who has to sign what, the kill switch. */
+import { bytesToHex } from "../../chain/hex.js";
+import { errorMessage, present } from "../../chain/errors.js";
+import {
+  APPROVAL_DECISIONS,
+  approvalDigest,
+  type ApprovedTerms,
+  approvalText,
+} from "../../ledger/policy/approval-digest.js";
+import { countingApprovals } from "../../ledger/policy/approval-rows.js";
+import { readKillSwitch, setKillSwitch } from "../../ledger/policy/kill-switch.js";
+import { writeKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import {
+  isKillSwitchLevel,
+  type KillSwitchState,
+  stricter,
+} from "../../ledger/policy/kill-switch-level.js";
+import { LedgerError } from "../../ledger/errors.js";
+import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+import { findWithdrawal, type Withdrawal } from "../../ledger/withdrawals/withdrawals.js";
+import { callerName } from "../../runtime/http/http-access.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest, HttpRoute } from "../../runtime/http/http-server.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { SqlDatabase } from "../../runtime/sql/sql.js";
+import { ApiError } from "../errors.js";
+import { fileSwitch } from "../kill-switch.js";
+import type { PolicySource } from "../lane/lane-context.js";
+import { invalidField, readReason } from "./fields.js";
+
+/** What these routes need. */
+export interface PolicyRouteParts {
+  readonly database: SqlDatabase;
+  readonly policy: PolicySource;
+  readonly chainId: bigint;
+  /** The home's kill switch. */
+  readonly switchFile: string;
+  readonly clock: Clock;
+}
+
+/** Longest name of who set the switch, as in the ledger's table. */
+const MAX_BY_LENGTH = 100;
+
+/** Routes of `openapi/withdrawal.yaml` about the rules of payment. */
+export function createPolicyRoutes(parts: PolicyRouteParts): readonly HttpRoute[] {
+  return [
+    { method: "get", path: "/v1/policy", scope: "audit:read", handler: () => getPolicy(parts) },
+    {
+      method: "get",
+      path: "/v1/withdrawals/{id}/approvals",
+      scope: "withdrawals:read",
+      handler: (request) => getApprovals(parts, request),
+    },
+    {
+      method: "get",
+      path: "/v1/kill-switch",
+      scope: "withdrawals:read",
+      handler: async () => ({ body: await showSwitch(parts) }),
+    },
+    {
+      method: "post",
+      path: "/v1/kill-switch",
+      scope: "operations:write",
+      handler: (request) => raiseSwitch(parts, request),
+    },
+  ];
+}
+
+async function getPolicy({ policy, chainId }: PolicyRouteParts): Promise<HttpReply> {
+  const { hash, text } = await policy.current();
+  const terms: unknown = JSON.parse(text);
+  return { body: { hash, chainId: chainId.toString(), terms } };
+}
+
+/** What persons have to agree to, and what exactly is signed where signatures are asked for. */
+async function getApprovals(parts: PolicyRouteParts, request: HttpRequest): Promise<HttpReply> {
+  const { database, policy, chainId } = parts;
+  const id = toWithdrawalId(request.params["id"] ?? "");
+  const withdrawal = await findWithdrawal(database, id);
+  if (withdrawal === undefined) throw new ApiError(404, "NOT_FOUND", "no withdrawal has this id");
+  const { approval } = withdrawal;
+  const { policyHash } = approval;
+  const current = await policy.current();
+  return {
+    body: {
+      withdrawalId: withdrawal.id,
+      status: withdrawal.status,
+      needed: approval.needed,
+      given: countingApprovals(approval).length,
+      signed: approval.signed,
+      policyHash: policyHash ?? null,
+      approvers: current.policy.approvers,
+      messages:
+        policyHash === undefined
+          ? []
+          : APPROVAL_DECISIONS.map((decision) => {
+              const terms = termsOf(withdrawal, chainId);
+              const said = { policyHash, decision };
+              const sha256 = bytesToHex(approvalDigest(terms, said)).slice(2);
+              return { decision, text: approvalText(terms, said), sha256 };
+            }),
+    },
+  };
+}
+
+function termsOf(withdrawal: Withdrawal, chainId: bigint): ApprovedTerms {
+  const { id: withdrawalId, customerId, asset, destination, amountUnits } = withdrawal;
+  return { chainId, withdrawalId, customerId, asset, destination, amountUnits };
+}
+
+async function showSwitch({ database, switchFile }: PolicyRouteParts) {
+  const home = fileSwitch(switchFile);
+  const ledger = await readKillSwitch(database);
+  return { level: stricter(home, ledger).level, home: encode(home), ledger: encode(ledger) };
+}
+
+function encode({ level, reason, by, at }: KillSwitchState) {
+  return { level, reason, by, at: at ?? null };
+}
+
+/**
+ * Stops more than is stopped. The ledger first, because only it tells whether that is so; a home that
+ * cannot be written, as in a container, is told and obeys the ledger. Payments go on by a person's word
+ * at the command line alone: whoever has a key, or a browser of somebody who has one, can only stop.
+ */
+async function raiseSwitch(parts: PolicyRouteParts, request: HttpRequest): Promise<HttpReply> {
+  const caller = present(request.caller, "caller of a gated route");
+  const by = callerName(caller, request.headers).slice(0, MAX_BY_LENGTH);
+  const level: unknown = Reflect.get(Object(request.body), "level");
+  if (!isKillSwitchLevel(level) || level === "none") {
+    throw invalidField("level", "expected stop-new, stop-sign or stop-broadcast");
+  }
+  const at = new Date(parts.clock.nowMs()).toISOString();
+  const wanted = { level, reason: readReason(request.body), by, at };
+  try {
+    await setKillSwitch(parts.database, wanted, { neverLower: true });
+  } catch (error) {
+    if (!(error instanceof LedgerError && error.code === "SWITCH_LOWERED")) throw error;
+    throw new ApiError(
+      409,
+      "SWITCH_LOWERED",
+      `${error.message}: a person lowers it with \`causeway killswitch set\` or \`lift\``,
+    );
+  }
+  let homeFault: string | null = null;
+  if (stricter(fileSwitch(parts.switchFile), wanted) === wanted) {
+    await writeKillSwitchFile(parts.switchFile, wanted).catch((error: unknown) => {
+      homeFault = errorMessage(error);
+    });
+  }
+  return { body: { ...(await showSwitch(parts)), homeFault } };
+}
