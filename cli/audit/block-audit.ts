@@ -266,16 +266,21 @@ export class BlockAudit {
     const [first] = MODULE_ACCOUNTS.map(toLibraryAddress);
     const has = first === undefined ? undefined : await this.#state.getAccount(first);
     if (has?.isContract() !== true) return 0n;
-    const own = changes.filter(({ reason }) => !RULED_REASONS.has(reason));
-    const destroyedAtoken = await this.#moveAsClaimed(own);
+    const others = changes.filter(({ reason }) => !RULED_REASONS.has(reason));
+    const destroyedAtoken = await this.#moveAsClaimed(others);
     await this.#after.startFrom(header.height, header.stateRoot);
     await this.#after.nodes.prefetch(MODULE_ACCOUNTS);
-    for (const address of MODULE_ACCOUNTS.map(toLibraryAddress)) {
-      const account = await this.#state.getAccount(address);
-      if (account?.isContract() !== true) continue;
-      const proven = await this.#after.getAccount(address);
-      account.storageRoot = proven?.storageRoot ?? account.storageRoot;
-      await this.#state.putAccount(address, account);
+    const proven = new Map<Address, Account>();
+    for (const address of MODULE_ACCOUNTS) {
+      const account = await this.#after.getAccount(toLibraryAddress(address));
+      if (account?.isContract() === true) proven.set(address, account);
+    }
+    await this.#state.nodes.prefetch([...proven.keys()]);
+    for (const [address, { storageRoot }] of proven) {
+      const own = await this.#state.getAccount(toLibraryAddress(address));
+      if (own?.isContract() !== true) continue;
+      own.storageRoot = storageRoot;
+      await this.#state.putAccount(toLibraryAddress(address), own);
     }
     return destroyedAtoken;
   }
