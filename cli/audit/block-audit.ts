@@ -5,21 +5,22 @@
 import { createBlock, type Block as LibraryBlock } from "@ethereumjs/block";
 import type { Common } from "@ethereumjs/common";
 import { createTxFromRLP, type TypedTransaction } from "@ethereumjs/tx";
-import { Account, generateAddress, type Address as LibraryAddress } from "@ethereumjs/util";
+import { Account, type Address as LibraryAddress } from "@ethereumjs/util";
 import { createVM, encodeReceipt, runTx, type RunTxResult, type VM } from "@ethereumjs/vm";
 import { type Address, bytesToAddress } from "../../chain/address.js";
 import type { JournaledTransaction } from "../../rpc-client/journal-codec.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { errorMessage } from "../../chain/errors.js";
-import { bigintToBytes, bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
-import { operationsOf } from "../../chain/operations.js";
+import { bytesToHash32, bytesToHex, type Hash32 } from "../../chain/hex.js";
 import { NodeFault, RpcError } from "../../rpc-client/errors.js";
-import type { AuditedLog, AuditedReceipt, AuditNode } from "./audit-node.js";
+import type { AuditedReceipt, AuditNode } from "./audit-node.js";
 import {
   type AuditedBlock,
   type AuditedHeader,
   createChainCommon,
+  MODULE_ACCOUNTS,
+  RULED_REASONS,
   endOfBlock,
   listRoot,
   type SupplyRange,
@@ -28,7 +29,8 @@ import {
   type SystemAccounts,
   toLibraryAddress,
 } from "./chain-rules.js";
-import { AuditError, type Comparison, type Difference, firstDifference } from "./errors.js";
+import { journalComparisons, receiptComparisons } from "./comparisons.js";
+import { AuditError, type Difference, firstDifference } from "./errors.js";
 import { ProvenState } from "./proven-state.js";
 
 /** What a block is executed on. */
@@ -83,13 +85,24 @@ export class BlockAudit {
   readonly #options: BlockAuditOptions;
   readonly #rules: Common;
   readonly #state: ProvenState;
+  /** The state after the block, of which only the modules' storage is read. */
+  readonly #after: ProvenState;
   readonly #vm: VM;
 
-  private constructor(options: BlockAuditOptions, rules: Common, state: ProvenState, vm: VM) {
+  private constructor(
+    options: BlockAuditOptions,
+    parts: {
+      readonly rules: Common;
+      readonly state: ProvenState;
+      readonly after: ProvenState;
+      readonly vm: VM;
+    },
+  ) {
     this.#options = options;
-    this.#rules = rules;
-    this.#state = state;
-    this.#vm = vm;
+    this.#rules = parts.rules;
+    this.#state = parts.state;
+    this.#after = parts.after;
+    this.#vm = parts.vm;
   }
 
   static async create(options: BlockAuditOptions): Promise<BlockAudit> {
@@ -112,7 +125,8 @@ export class BlockAudit {
         },
       },
     });
-    return new BlockAudit(options, common, state, vm);
+    const after = new ProvenState(node, { common, signal });
+    return new BlockAudit(options, { rules: common, state, after, vm });
   }
 
   /** Proofs that the node was asked for. */
@@ -189,7 +203,7 @@ export class BlockAudit {
       for (let dataIndex = index + claims.cosmos.length - cosmos.length; ; dataIndex++) {
         const one = before(dataIndex);
         if (one === undefined) break;
-        done.feesAtoken += await this.#cosmosTransaction(one);
+        await this.#cosmosTransaction(one, done);
       }
       this.#options.signal.throwIfAborted();
       const hash = bytesToHash32(tx.hash());
@@ -210,7 +224,7 @@ export class BlockAudit {
       ]);
       if (difference !== undefined) return { difference };
     }
-    for (const one of cosmos) done.feesAtoken += await this.#cosmosTransaction(one);
+    for (const one of cosmos) await this.#cosmosTransaction(one, done);
     return { executed: done };
   }
 
@@ -218,22 +232,52 @@ export class BlockAudit {
    * A Cosmos transaction is no program of the EVM: what the journal says that it moved is moved
    * here, too, and the state root tells whether that was all.
    */
-  async #cosmosTransaction({ from, changes, cosmos }: JournaledTransaction): Promise<bigint> {
+  async #cosmosTransaction(
+    { from, changes, cosmos }: JournaledTransaction,
+    done: Pick<ReturnType<typeof emptyExecution>, "feesAtoken" | "destroyedAtoken">,
+  ): Promise<void> {
     const sender = toLibraryAddress(from);
     const account = (await this.#state.getAccount(sender)) ?? new Account();
     account.nonce += 1n;
     await this.#state.putAccount(sender, account);
-    for (const change of changes) {
-      if (!change.effective) continue;
-      if (change.from !== undefined) {
-        await this.#state.move(toLibraryAddress(change.from), -change.amountAtoken);
-      }
-      if (change.to !== undefined) {
-        await this.#state.move(toLibraryAddress(change.to), change.amountAtoken);
-      }
-    }
+    done.destroyedAtoken += await this.#moveAsClaimed(changes);
     await this.#state.takeChanges(toLibraryAddress);
-    return cosmos?.feeAtoken ?? 0n;
+    done.feesAtoken += cosmos?.feeAtoken ?? 0n;
+  }
+
+  /** @returns what ceased to be, atoken */
+  async #moveAsClaimed(changes: readonly BalanceChange[]): Promise<bigint> {
+    let destroyedAtoken = 0n;
+    for (const { effective, from, to, amountAtoken } of changes) {
+      if (!effective) continue;
+      if (from !== undefined) await this.#state.move(toLibraryAddress(from), -amountAtoken);
+      if (to !== undefined) await this.#state.move(toLibraryAddress(to), amountAtoken);
+      else destroyedAtoken += amountAtoken;
+    }
+    return destroyedAtoken;
+  }
+
+  /**
+   * The modules are no programs of the EVM either: what they moved at the block's end is taken from
+   * the journal, and the storage that is their state as the block's own root proves it.
+   * @returns what ceased to be, atoken
+   */
+  async #modules(header: AuditedHeader, changes: readonly BalanceChange[]): Promise<bigint> {
+    const [first] = MODULE_ACCOUNTS.map(toLibraryAddress);
+    const has = first === undefined ? undefined : await this.#state.getAccount(first);
+    if (has?.isContract() !== true) return 0n;
+    const own = changes.filter(({ reason }) => !RULED_REASONS.has(reason));
+    const destroyedAtoken = await this.#moveAsClaimed(own);
+    await this.#after.startFrom(header.height, header.stateRoot);
+    await this.#after.nodes.prefetch(MODULE_ACCOUNTS);
+    for (const address of MODULE_ACCOUNTS.map(toLibraryAddress)) {
+      const account = await this.#state.getAccount(address);
+      if (account?.isContract() !== true) continue;
+      const proven = await this.#after.getAccount(address);
+      account.storageRoot = proven?.storageRoot ?? account.storageRoot;
+      await this.#state.putAccount(address, account);
+    }
+    return destroyedAtoken;
   }
 
   /** Accounts that transactions name, in a few requests instead of one each. */
@@ -289,8 +333,9 @@ export class BlockAudit {
     for (const [address, deltaAtoken] of end.changes) {
       await this.#state.move(toLibraryAddress(address), deltaAtoken);
     }
+    const destroyedAtoken = await this.#modules(header, claims.blockChanges);
     const balances = await this.#state.takeChanges(toLibraryAddress);
-    const burnedAtoken = end.burnedAtoken + executed.destroyedAtoken;
+    const burnedAtoken = end.burnedAtoken + executed.destroyedAtoken + destroyedAtoken;
     range.add(mintAtoken - burnedAtoken);
     const after = totals && {
       mintedAtoken: totals.mintedAtoken + mintAtoken,
@@ -378,96 +423,4 @@ function libraryBlock(header: AuditedHeader, common: Common): LibraryBlock {
     },
     { common, skipConsensusFormatValidation: true },
   );
-}
-
-interface Outcome {
-  readonly tx: TypedTransaction;
-  readonly result: RunTxResult;
-  /** Of the block up to here. */
-  readonly gasUsed: bigint;
-}
-
-/** Everything that a receipt says, against the execution. */
-function* receiptComparisons(
-  receipt: AuditedReceipt | undefined,
-  { tx, result, gasUsed }: Outcome,
-): Iterable<Comparison> {
-  if (receipt === undefined) {
-    yield { field: "receipt", chain: undefined, audit: "one" };
-    return;
-  }
-  const failed = result.execResult.exceptionError !== undefined;
-  const sender = tx.getSenderAddress();
-  const logs = result.receipt.logs;
-  yield {
-    field: "transactionHash",
-    chain: receipt.transactionHash,
-    audit: bytesToHash32(tx.hash()),
-  };
-  yield { field: "type", chain: receipt.type, audit: tx.type };
-  yield { field: "from", chain: receipt.from, audit: bytesToAddress(sender.bytes) };
-  yield { field: "to", chain: receipt.to, audit: tx.to && bytesToAddress(tx.to.bytes) };
-  yield { field: "status", chain: receipt.status, audit: failed ? 0 : 1 };
-  yield { field: "gasUsed", chain: receipt.gasUsed, audit: result.totalGasSpent };
-  yield { field: "cumulativeGasUsed", chain: receipt.cumulativeGasUsed, audit: gasUsed };
-  yield {
-    field: "effectiveGasPrice",
-    chain: receipt.effectiveGasPriceAtoken,
-    audit: tx.getEffectivePriorityFee(0n),
-  };
-  yield {
-    field: "contractAddress",
-    chain: receipt.contractAddress,
-    audit: tx.to === undefined ? createdBy(tx, sender) : undefined,
-  };
-  yield { field: "logs", chain: receipt.logs.length, audit: logs.length };
-  for (const [index, log] of receipt.logs.entries()) {
-    const executed = logs[index];
-    if (executed !== undefined) yield* logComparisons(index, log, executed);
-  }
-  yield {
-    field: "logsBloom",
-    chain: receipt.logsBloom,
-    audit: bytesToHex(result.bloom.bitvector),
-  };
-}
-
-/** Where a creation puts its contract, whether or not it succeeds. */
-function createdBy(tx: TypedTransaction, sender: LibraryAddress): Address {
-  return bytesToAddress(generateAddress(sender.bytes, bigintToBytes(tx.nonce)));
-}
-
-function* logComparisons(
-  index: number,
-  log: AuditedLog,
-  [address, topics, data]: RunTxResult["receipt"]["logs"][number],
-): Iterable<Comparison> {
-  const at = `logs[${index}]`;
-  yield { field: `${at}.address`, chain: log.address, audit: bytesToAddress(address) };
-  yield {
-    field: `${at}.topics`,
-    chain: log.topics.join(" "),
-    audit: topics.map((topic) => bytesToHex(topic)).join(" "),
-  };
-  yield { field: `${at}.data`, chain: log.data, audit: bytesToHex(data) };
-}
-
-/** Each account's change by the journal and by the execution, by address. */
-function* journalComparisons(
-  changes: readonly BalanceChange[],
-  executed: ReadonlyMap<Address, bigint>,
-): Iterable<Comparison> {
-  const journalled = new Map<Address, bigint>();
-  for (const { status, address, amountAtoken } of operationsOf(changes)) {
-    if (status !== "SUCCESS") continue;
-    journalled.set(address, (journalled.get(address) ?? 0n) + amountAtoken);
-  }
-  const addresses = new Set([...journalled.keys(), ...executed.keys()]);
-  for (const address of [...addresses].toSorted()) {
-    yield {
-      field: `change of the balance of ${address}`,
-      chain: journalled.get(address) ?? 0n,
-      audit: executed.get(address) ?? 0n,
-    };
-  }
 }

@@ -10,9 +10,15 @@ import {
   type KZG,
   type Address as LibraryAddress,
 } from "@ethereumjs/util";
-import type { Address } from "../../chain/address.js";
+import { type Address, bytesToAddress } from "../../chain/address.js";
 import { keccak256, keccak256Hex } from "../../chain/hashes.js";
-import { bigintToBytes, bytesToHash32, type Hash32, hexToBytes } from "../../chain/hex.js";
+import {
+  bigintToBytes,
+  bigintToWord,
+  bytesToHash32,
+  type Hash32,
+  hexToBytes,
+} from "../../chain/hex.js";
 import { verifyKzgProof } from "../../chain/evm/kzg.js";
 import { decodeRlp, encodeRlp, rlpBytes, rlpInteger, rlpList } from "../../chain/rlp.js";
 
@@ -222,6 +228,16 @@ export function endOfBlock(
   add(accounts.validatorsPool, mintAtoken - fundAtoken);
   return { changes, burnedAtoken };
 }
+
+/**
+ * Accounts whose storage is the state of the modules, on chains that have them: 0x...0800 to 0x...080f.
+ */
+export const MODULE_ACCOUNTS: readonly Address[] = Array.from({ length: 16 }, (_, index) =>
+  bytesToAddress(bigintToWord(0x800n + BigInt(index)).subarray(12)),
+);
+
+/** Changes of a block's end that follow from fees and supply alone; all others are the modules'. */
+export const RULED_REASONS: ReadonlySet<string> = new Set(["FEE_BURN", "TREASURY", "MINT"]);
 
 /** An address as the library has it. */
 export function toLibraryAddress(address: Address): LibraryAddress {

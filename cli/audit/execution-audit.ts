@@ -3,6 +3,7 @@
  * headers and the supply that go on from one to the next.
  */
 import type { Hash32, Height } from "../../chain/hex.js";
+import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import type { Genesis } from "../../node/settings/genesis.js";
 import type { AuditNode } from "./audit-node.js";
 import { BlockAudit, type SupplyBefore } from "./block-audit.js";
@@ -15,7 +16,7 @@ const ANCESTORS = 256;
 /** What is audited. */
 export interface ExecutionAuditOptions {
   readonly node: AuditNode;
-  readonly genesis: Pick<Genesis, "evmChainId" | "params" | "alloc">;
+  readonly genesis: Pick<Genesis, "evmChainId" | "params" | "alloc" | "validators">;
   /** First block, 1 or more, and last block, both included. */
   readonly from: Height;
   readonly to: Height;
@@ -100,9 +101,12 @@ function strangeEnd(
   return { height, transaction: undefined, field: "hash", chain: hash, audit: trustedHash };
 }
 
-function genesisSupply({ alloc }: Pick<Genesis, "alloc">): SupplyBefore {
+function genesisSupply({ alloc, validators }: Pick<Genesis, "alloc" | "validators">): SupplyBefore {
   let mintedAtoken = 0n;
   for (const { balanceAtoken } of alloc.values()) mintedAtoken += balanceAtoken;
+  for (const { operator, power } of validators) {
+    if (operator !== undefined) mintedAtoken += BigInt(power) * ATOKEN_PER_TOKEN;
+  }
   return {
     range: SupplyRange.exactly(mintedAtoken),
     totals: { mintedAtoken, burnedAtoken: 0n },

@@ -40,6 +40,7 @@ import { BlockEnd } from "./block-end.js";
 import { endOfBlockChanges } from "./fees.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import { VestingLocks } from "../modules/vesting.js";
 import { type BlockFacts, endModules, hasModules } from "../modules/modules.js";
 import { appVersion } from "../modules/upgrade/plan.js";
 import {
@@ -120,6 +121,8 @@ export class BlockExecution {
     private readonly start: BlockStart,
   ) {
     this.state = new JournaledState(options.state);
+    const { locks } = options.params;
+    if (locks !== undefined) this.state.locks = new VestingLocks(this.state, locks, start.timeMs);
     this.lastYieldMs = options.monotonicMs();
     this.limits = transactionLimitsOf(options.chainId, options.params);
     const height = start.parent.height + 1;

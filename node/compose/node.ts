@@ -29,8 +29,10 @@ import { EventBus } from "../view/event-bus.js";
 import { CallPool } from "../execution/calls/call-pool.js";
 import { createGenesisBlock } from "../blocks/genesis-block.js";
 import { type Genesis, transactionLimitsOf } from "../settings/genesis.js";
+import type { VestingSchedules } from "../settings/vesting.js";
 import type { PoolRules, StateAtHead } from "../mempool/admission.js";
 import { Mempool } from "../mempool/mempool.js";
+import { spendableAtoken } from "../modules/vesting.js";
 import { RecoveryThread } from "../mempool/recovery/recovery-thread.js";
 import type { SenderRecovery } from "../mempool/recovery/sender-recovery.js";
 import { openNetwork, runConsensus } from "./network.js";
@@ -149,7 +151,7 @@ async function openTransactions(options: NodeOptions, chain: Chain, stages: Stag
     (thread) => thread.close(),
   );
   const rules = poolRules(options, () => view.head().height);
-  const state = stateAtHead(stores);
+  const state = stateAtHead(stores, genesis.params.locks, () => view.head().timeMs);
   const haltReason = () => halt.reason() ?? (join === undefined ? undefined : JOINING_REASON);
   const pool = await stages.start(
     "mempool",
@@ -297,10 +299,18 @@ function poolRules({ genesis, app }: NodeOptions, headHeight: () => Height): Poo
   };
 }
 
-function stateAtHead({ state }: OpenStores): StateAtHead {
+function stateAtHead(
+  stores: OpenStores,
+  locks: VestingSchedules | undefined,
+  headTimeMs: () => number,
+): StateAtHead {
+  const { state } = stores;
   return {
     nonce: (address: Address) => state.account(address)?.nonce ?? 0n,
-    balanceAtoken: (address: Address) => state.account(address)?.balanceAtoken ?? 0n,
+    balanceAtoken: (address: Address) =>
+      locks?.has(address) === true
+        ? spendableAtoken(headReader(stores), locks, { address, timeMs: headTimeMs() })
+        : (state.account(address)?.balanceAtoken ?? 0n),
     hasCode: (address: Address) =>
       (state.account(address)?.codeHash ?? EMPTY_CODE_HASH) !== EMPTY_CODE_HASH,
   };

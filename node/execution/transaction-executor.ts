@@ -118,7 +118,9 @@ export async function executeTransaction(
 ): Promise<TransactionOutcome> {
   const { state, limits, simulation } = environment;
   const { tx, from } = transaction;
-  const sender = state.accountNow(from) ?? EMPTY_ACCOUNT;
+  const account = state.accountNow(from) ?? EMPTY_ACCOUNT;
+  const hasLocks = state.locks !== undefined;
+  const sender = hasLocks ? { ...account, balanceAtoken: state.spendableNow(from) } : account;
   const intrinsic = intrinsicGas(tx);
   const judged = simulation === undefined ? sender : asSimulated(sender, tx, simulation);
   const fault = faultOf(transaction, judged, limits, intrinsic);
@@ -230,7 +232,7 @@ async function runCode(
   const priceAtoken = effectiveGasPriceAtoken(tx, block.baseFeeAtoken);
   // The whole gas limit is reserved while code runs, so that BALANCE and value checks see it.
   const reservedAtoken = tx.gasLimit * priceAtoken;
-  state.moveBalance(from, -reservedAtoken);
+  take(state, from, reservedAtoken);
   const frames = new BalanceRecorder();
   const message = { ...tx, from, gasLimit: tx.gasLimit - intrinsic, gasPriceAtoken: priceAtoken };
   const baseNs = baseComputeNs(transaction);
@@ -246,7 +248,7 @@ async function runCode(
   const fees = new BalanceRecorder();
   const feeAtoken = feeOf(transaction, gasUsed, block);
   if (feeAtoken > 0n) {
-    state.moveBalance(from, -feeAtoken);
+    take(state, from, feeAtoken);
     state.moveBalance(feeCollector, feeAtoken);
     fees.add("FEE", from, feeCollector, feeAtoken);
   }
@@ -266,6 +268,11 @@ async function runCode(
       contractAddress,
     }),
   };
+}
+
+/** Takes what the sender was found to have. */
+function take(state: JournaledState, from: Address, amountAtoken: bigint): void {
+  if (!state.moveBalance(from, -amountAtoken)) throw new RangeError("the sender cannot pay");
 }
 
 const NO_COMPUTE_LEFT: TransactionOutcome = {

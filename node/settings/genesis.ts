@@ -18,6 +18,7 @@ import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import { schemaFaultText } from "../../runtime/config/schema-faults.js";
 import { type ModuleParams, moduleParamTexts, parseModuleParams } from "./module-params.js";
+import { vestingFault, type VestingSchedule, type VestingSchedules } from "./vesting.js";
 
 /** Codes of faults in a genesis file. */
 export type GenesisErrorCode = "GENESIS_INVALID";
@@ -30,6 +31,8 @@ export interface GenesisAccount {
   readonly balanceAtoken: bigint;
   readonly code: Hex | undefined;
   readonly storage: ReadonlyMap<Hash32, bigint>;
+  /** Of an account whose coins become free with time. */
+  readonly vesting?: VestingSchedule;
 }
 
 /** Consensus parameters (D21, D22). */
@@ -54,6 +57,8 @@ export interface ChainParams {
   readonly validatorsPool: Address;
   readonly developmentFund: Address;
   readonly burnAddress: Address;
+  /** Accounts of genesis with locked coins; absent where there are none. */
+  readonly locks?: VestingSchedules;
 }
 
 /** What a single transaction of a chain is held against. */
@@ -192,9 +197,11 @@ export function encodeGenesis(genesis: Genesis): string {
       storage: Object.fromEntries(
         [...account.storage].map(([slot, value]) => [slot, value.toString()]),
       ),
+      ...(account.vesting === undefined ? {} : { vesting: vestingJson(account.vesting) }),
     },
   ]);
-  const { params } = genesis;
+  // The locks follow from the accounts.
+  const { locks: _locks, ...params } = genesis.params;
   const body = {
     network: genesis.network,
     evmChainId: Number(genesis.evmChainId),
@@ -210,6 +217,10 @@ export function encodeGenesis(genesis: Genesis): string {
     alloc: Object.fromEntries(alloc),
   };
   return `${JSON.stringify(body, null, 2)}\n`;
+}
+
+function vestingJson({ originalAtoken, ...times }: VestingSchedule) {
+  return { originalAtoken: originalAtoken.toString(), ...times };
 }
 
 /** CometBFT's defaults: evidence counts until it is older than both. */
@@ -279,6 +290,13 @@ const genesisSchema = z.strictObject({
       balanceAtoken: amountSchema,
       code: z.string().transform(parseHex).optional(),
       storage: z.record(z.string(), amountSchema).default({}),
+      vesting: z
+        .strictObject({
+          originalAtoken: amountSchema,
+          startTimeMs: z.number().int().positive().optional(),
+          endTimeMs: z.number().int().positive(),
+        })
+        .optional(),
     }),
   ),
 });
@@ -307,15 +325,42 @@ export function parseGenesis(text: string): Genesis {
         storage.set(parseHash32(slot), value);
       }
       const { balanceAtoken, code } = account;
-      alloc.set(parseAddress(key), { balanceAtoken, code, storage });
+      const plain = { balanceAtoken, code, storage };
+      const vesting = account.vesting && parseVesting(key, account.vesting, plain);
+      alloc.set(parseAddress(key), vesting === undefined ? plain : { ...plain, vesting });
     }
     const { modules: _texts, ...others } = parsed;
-    return { ...others, alloc, ...(modules === undefined ? {} : { modules }) };
+    const params = { ...others.params, ...locksOf(alloc) };
+    return { ...others, params, alloc, ...(modules === undefined ? {} : { modules }) };
   } catch (cause) {
     throw new GenesisError("GENESIS_INVALID", `genesis is not valid: ${schemaFaultText(cause)}`, {
       cause,
     });
   }
+}
+
+function parseVesting(
+  key: string,
+  {
+    originalAtoken,
+    startTimeMs,
+    endTimeMs,
+  }: Omit<VestingSchedule, "startTimeMs"> & {
+    readonly startTimeMs?: number | undefined;
+  },
+  { balanceAtoken, code }: Pick<GenesisAccount, "balanceAtoken" | "code">,
+): VestingSchedule {
+  const schedule = { originalAtoken, startTimeMs, endTimeMs };
+  const fault = vestingFault(schedule, { balanceAtoken, hasCode: code !== undefined });
+  if (fault !== undefined) throw new Error(`alloc ${key}: ${fault}`);
+  return schedule;
+}
+
+function locksOf(alloc: ReadonlyMap<Address, GenesisAccount>): Pick<ChainParams, "locks"> {
+  const locks = [...alloc].flatMap(([address, { vesting }]) =>
+    vesting === undefined ? [] : [[address, vesting] as const],
+  );
+  return locks.length === 0 ? {} : { locks: new Map(locks) };
 }
 
 /** Stake needs operators, and the set of block 0 is the one that consensus begins with. */

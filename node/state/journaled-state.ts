@@ -7,6 +7,7 @@ import type { Address } from "../../chain/address.js";
 import { keccak256Hex } from "../../chain/hashes.js";
 import { EMPTY_CODE_HASH, type Hash32 } from "../../chain/hex.js";
 import { type AccountRecord, EMPTY_ACCOUNT, isEmptyAccount } from "../store/account-record.js";
+import type { BalanceLocks } from "./balance-locks.js";
 import { type MaybePromise, type StateReader, ZERO_VALUE } from "../store/state-reader.js";
 
 type Undo = () => void;
@@ -28,6 +29,9 @@ export class JournaledState {
   private transactionSlots = new Map<string, Uint8Array>();
   /** Set while the EVM runs, to turn raw differences into journal entries. */
   balanceListener: BalanceListener | undefined;
+  /** Coins that may not leave; undefined where nobody asks, as in calls. */
+  locks: BalanceLocks | undefined;
+  private ignoresLocks = false;
 
   constructor(private readonly reader: StateReader) {}
 
@@ -69,11 +73,38 @@ export class JournaledState {
     }
   }
 
-  /** Adds to (or takes from) a balance. Returns false, and changes nothing, if it would go below 0. */
+  /** What of a balance may leave the account, atoken. */
+  spendableNow(address: Address): bigint {
+    const balanceAtoken = this.accountNow(address)?.balanceAtoken ?? 0n;
+    const lockedAtoken = this.lockedNow(address);
+    return balanceAtoken > lockedAtoken ? balanceAtoken - lockedAtoken : 0n;
+  }
+
+  /** Runs what may move locked coins, too: delegating them. */
+  withLocked<Result>(work: () => Result): Result {
+    const before = this.ignoresLocks;
+    this.ignoresLocks = true;
+    try {
+      return work();
+    } finally {
+      this.ignoresLocks = before;
+    }
+  }
+
+  private lockedNow(address: Address): bigint {
+    if (this.locks === undefined || this.ignoresLocks) return 0n;
+    return this.locks.lockedAtoken(address);
+  }
+
+  /**
+   * Adds to (or takes from) a balance. Returns false, and changes nothing, if it would go below 0 or
+   * below what is locked.
+   */
   moveBalance(address: Address, deltaAtoken: bigint): boolean {
     const account = this.accountNow(address) ?? EMPTY_ACCOUNT;
     const balanceAtoken = account.balanceAtoken + deltaAtoken;
     if (balanceAtoken < 0n) return false;
+    if (deltaAtoken < 0n && balanceAtoken < this.lockedNow(address)) return false;
     const next = { ...account, balanceAtoken };
     this.putAccount(address, isEmptyAccount(next) ? undefined : next);
     return true;

@@ -112,7 +112,7 @@ function anteFault(
   return (
     timeoutFault(tx, height) ??
     sequenceFault(account.nonce, tx.nonce) ??
-    balanceFault(account.balanceAtoken, tx.feeAtoken)
+    balanceFault(state.spendableNow(from), tx.feeAtoken)
   );
 }
 
@@ -230,7 +230,7 @@ class MessageRun {
       emit: (type, attributes) => void emitted.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {
         const change = changeOf(reason, from, to, amountAtoken);
-        const had = state.accountNow(from)?.balanceAtoken ?? 0n;
+        const had = state.spendableNow(from);
         // Recorded first: a move that fails is shown with its transaction.
         this.changes.push(change);
         if (!state.moveBalance(from, -amountAtoken)) {

@@ -46,7 +46,11 @@ export function delegate(
   validator: ValidatorRecord,
   amountAtoken: bigint,
 ): bigint {
-  context.moveCoins("DELEGATE", delegator, MODULE_ACCOUNTS.staking, amountAtoken);
+  const { state } = context;
+  state.withLocked(() => {
+    context.moveCoins("DELEGATE", delegator, MODULE_ACCOUNTS.staking, amountAtoken);
+  });
+  state.locks?.delegated(delegator, amountAtoken);
   const shares = addShares(context, validator, delegator, amountAtoken);
   context.emit("delegate", {
     delegator: accountText(delegator),
@@ -229,6 +233,7 @@ export function endEntries(context: ModuleContext): void {
     }
     if (restAtoken > 0n) {
       context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
+      context.state.locks?.returned(delegator, restAtoken);
     }
     context.emit("complete_unbonding", {
       amount: amountText(restAtoken),

@@ -16,6 +16,7 @@ import { encodeGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { createJsonRpcClient, type JsonRpcClient } from "../../../rpc-client/json-rpc.js";
 import { testGenesis } from "../../helpers/chains/execution-chain.js";
 import { ServedChain } from "../../helpers/chains/served-chain.js";
+import { stakedGenesis } from "../../helpers/module-state.js";
 import { createRandom } from "../../helpers/random.js";
 import { compileFixture } from "../../helpers/solidity.js";
 
@@ -148,6 +149,35 @@ function audit(
     signal,
   });
 }
+
+describe("an audit of a chain with modules", () => {
+  it("takes their storage as the block's root proves it, and everything else as executed", async () => {
+    const stakes = stakedGenesis([40, 60], { "distribution.community_tax": "0.1" });
+    const faucet = { balanceAtoken: 10n ** 24n, code: undefined, storage: new Map() };
+    const alloc = new Map(stakes.alloc).set(parseAddress(second.address), faucet);
+    const rules = { ...stakes, alloc };
+    const staked = await ServedChain.open(rules);
+    const client = createJsonRpcClient({ url: staked.url });
+    try {
+      for (let n = 0; n < 4; n++) {
+        const fields = { type: 0, chainId: 6940, gasLimit: 21_000n, gasPrice: PRICE };
+        const to = fresh(20 + n);
+        const raw = await second.signTransaction({ ...fields, nonce: n, to, value: 5n });
+        await staked.mine(n < 2 ? [raw] : []);
+      }
+      const own = createAuditNode(client, signal);
+      const common = { node: own, genesis: rules, trustedHash: undefined, signal };
+      const options = { ...common, onProgress: () => undefined, to: 4 };
+      const exact = { difference: undefined, to: 4, transactions: 2, isSupplyExact: true };
+      expect(await auditExecution({ ...options, from: 1 })).toMatchObject(exact);
+      const later = { difference: undefined, to: 4, isSupplyExact: false };
+      expect(await auditExecution({ ...options, from: 3 })).toMatchObject(later);
+    } finally {
+      client.close();
+      await staked.close();
+    }
+  });
+});
 
 describe("an audit of execution", () => {
   it("agrees with every block, from genesis on and from any other", async () => {

@@ -126,7 +126,7 @@ describe("causeway start", () => {
         ...common,
         moniker: "node0",
         peers: 1,
-        validator: power("10"),
+        validator: power("100"),
       });
       const follower = await statusOf(homes.full);
       expect(follower).toMatchObject({ ...common, peers: 1, validator: power("0") });

@@ -1,0 +1,12 @@
+/** Coins that may not leave their account yet, as the state asks for them. */
+import type { Address } from "../../chain/address.js";
+
+/** Rules of locked coins. Stake is the one thing that locked coins may become. */
+export interface BalanceLocks {
+  /** What has to stay on an account, atoken; 0 for most. */
+  lockedAtoken(address: Address): bigint;
+  /** Coins of an account became stake: locked ones first. */
+  delegated(address: Address, amountAtoken: bigint): void;
+  /** Stake of an account became coins again: free ones first. */
+  returned(address: Address, amountAtoken: bigint): void;
+}
