@@ -133,7 +133,7 @@ function readInteger(field: FieldSchema, value: unknown): bigint {
   const isNumber = typeof value === "number" && Number.isSafeInteger(value);
   const isText = typeof value === "string" && /^-?(0|[1-9][0-9]{0,19})$/.test(value);
   if (!isNumber && !isText) throw wrong(field, "a whole number");
-  const integer = BigInt(value as string | number);
+  const integer = BigInt(value);
   const [isSigned, bits] = RANGES[field.kind] ?? [true, 64n];
   const top = 1n << (isSigned ? bits - 1n : bits);
   if (integer >= top || integer < (isSigned ? -top : 0n)) throw wrong(field, "in its range");

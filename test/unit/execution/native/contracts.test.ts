@@ -12,7 +12,7 @@ import { verifyP256 } from "../../../../chain/crypto.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import { signingKeyOf } from "../../../../chain/consensus/ed25519.js";
-import { bytesToHex, hexToBytes, parseHexBytes } from "../../../../chain/hex.js";
+import { bytesToHex, hexToBytes } from "../../../../chain/hex.js";
 import type { JobResults } from "../../../../node/execution/calls/call-jobs.js";
 import type { JobWork } from "../../../../node/execution/calls/call-protocol.js";
 import { communityPool, validatorRewards } from "../../../../node/modules/distribution/rewards.js";
