@@ -2,7 +2,13 @@
 import { LRUCache } from "lru-cache";
 import type { AnyBlockTransaction } from "../../../chain/block.js";
 import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
-import { type ExecutedTransaction, moduleEventsOf } from "../../../chain/consensus/abci-event.js";
+import {
+  type ExecutedEvmTransaction,
+  type ExecutedTransaction,
+  feeOf,
+  isEvmExecuted,
+  moduleEventsOf,
+} from "../../../chain/consensus/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
@@ -81,9 +87,22 @@ export function executedAt(
   }
   const own = {
     changes: view.changes(height, at.evm),
+    oddFeesBefore: () => areFeesOdd(executedPages(view, height), index),
     ...moduleEventsOf(view.moduleEvents(height, at.evm)),
   };
   return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, ...own };
+}
+
+/** Whether the fees of the first transactions of a block add up to an odd number. */
+function areFeesOdd(pages: Iterable<readonly ExecutedTransaction[]>, count: number): boolean {
+  let sumAtoken = 0n;
+  for (const page of pages) {
+    for (const executed of page) {
+      if (executed.index >= count) return sumAtoken % 2n === 1n;
+      sumAtoken += feeOf(executed);
+    }
+  }
+  return sumAtoken % 2n === 1n;
 }
 
 /** The bytes of a transaction as `data.txs` has them. */
@@ -98,7 +117,17 @@ export function* executedPages(
 ): Generator<ExecutedTransaction[]> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
   const evm = mapPages(view.pages(height), (page) => executedOf(page, places));
-  yield* withCosmos(evm, places.length === 0 ? [] : view.cosmos(height));
+  let sumAtoken = 0n;
+  for (const page of withCosmos<ExecutedTransaction & { readonly index: number }>(
+    evm,
+    places.length === 0 ? [] : view.cosmos(height),
+  )) {
+    yield page.map((executed) => {
+      const isOdd = sumAtoken % 2n === 1n;
+      sumAtoken += feeOf(executed);
+      return isEvmExecuted(executed) ? { ...executed, oddFeesBefore: () => isOdd } : executed;
+    });
+  }
 }
 
 /** All transactions of a block in the order of `data.txs`. */
@@ -151,7 +180,7 @@ function* withCosmos<Item>(
 }
 
 /** The executed transactions of a page. */
-function executedOf(page: BlockPage, places: readonly number[]): ExecutedTransaction[] {
+function executedOf(page: BlockPage, places: readonly number[]): ExecutedEvmTransaction[] {
   const receipts = page.receipts();
   const journal = page.journal();
   return page.transactions().map((mined, item) => {
@@ -162,8 +191,10 @@ function executedOf(page: BlockPage, places: readonly number[]): ExecutedTransac
       throw new RangeError("a transaction has no receipt or no journal");
     }
     const index = dataIndexOf(evmIndex, places);
-    const own = { changes: changed.changes, ...moduleEventsOf(changed.events) };
-    return { ...mined, index, evmIndex, receipt, ...own };
+    // Who puts the pages together knows about fees.
+    const own = { changes: changed.changes, oddFeesBefore: () => false };
+    const ofModules = moduleEventsOf(changed.events);
+    return { ...mined, index, evmIndex, receipt, ...own, ...ofModules };
   });
 }
 
