@@ -33,10 +33,10 @@ export interface ExecutedEvmTransaction extends BlockTransaction {
   readonly evmIndex: number;
   readonly receipt: Receipt;
   readonly changes: readonly BalanceChange[];
-  /** Whether the fees before it in the block add up to an odd number; asked for an odd fee only. */
-  readonly oddFeesBefore: () => boolean;
   /** Of modules that its code called. */
   readonly moduleEvents?: readonly AbciEvent[];
+  /** Whether the fees before it in the block add up to an odd number; asked for an odd fee only. */
+  readonly oddFeesBefore: () => boolean;
 }
 
 /** A mined transaction of either kind. */
@@ -77,6 +77,13 @@ function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransact
   const oddFeesBefore = () => oddFeesOf(source)[index] === true;
   const own = { changes, oddFeesBefore, ...moduleEventsOf(events) };
   return { ...mined, index, evmIndex, receipt, ...own };
+}
+
+/** The member of an executed transaction for events of modules; none for none. */
+export function moduleEventsOf(
+  events: readonly AbciEvent[] | undefined,
+): Pick<ExecutedEvmTransaction, "moduleEvents"> {
+  return events === undefined || events.length === 0 ? {} : { moduleEvents: events };
 }
 
 /** For each place of blocks in memory whether the fees before it add up to an odd number. */
@@ -120,13 +127,6 @@ function splitEvent(feeAtoken: bigint, burnedAtoken: bigint): AbciEvent {
     proposer_reward: amountText(0n),
     treasury: amountText(feeAtoken - burnedAtoken),
   });
-}
-
-/** The member of an executed transaction for events of modules; none for none. */
-export function moduleEventsOf(
-  events: readonly AbciEvent[] | undefined,
-): Pick<ExecutedEvmTransaction, "moduleEvents"> {
-  return events === undefined || events.length === 0 ? {} : { moduleEvents: events };
 }
 
 /** Type URL of the message around an EVM transaction (D20). */

@@ -28,13 +28,14 @@ export const NATIVE_CONTRACTS: ReadonlyMap<string, Address> = new Map(
     STAKING: 0x800,
     DISTRIBUTION: 0x801,
     BANK: 0x804,
+    GOV: 0x805,
     SLASHING: 0x806,
   }).map(([name, number]) => [name, addressOf(number)]),
 );
 
 /** Kept for contracts of later versions; a call of one is refused, and moves nothing. */
 export const RESERVED_ADDRESSES: ReadonlySet<Address> = new Set(
-  [0x802, 0x803, 0x805, 0x807].map(addressOf),
+  [0x802, 0x803, 0x807].map(addressOf),
 );
 
 /** Addresses of all of them. */

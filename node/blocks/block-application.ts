@@ -7,8 +7,10 @@ import { type AnyBlockTransaction, isCosmos, isEvm } from "../../chain/block.js"
 import type { Hash32 } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import type { BlockFacts } from "../modules/modules.js";
+import { type BlockFacts, hasModules } from "../modules/modules.js";
 import { isPunishable } from "../modules/slashing/signing.js";
+import { appVersion, FIRST_APP_VERSION } from "../modules/upgrade/plan.js";
+import { assertUpgraded, PLAIN_UPGRADES } from "../modules/upgrade/upgrades.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
@@ -49,16 +51,23 @@ export interface BuildLimits {
 export interface BlockApplication {
   /**
    * Builds the next block on the present head from the pool's executable transactions.
-   * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH
+   * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH, UPGRADE_NEEDED, VERSION_UNKNOWN
    */
   build(place: BlockPlace, limits: BuildLimits): Promise<ExecutedBlock>;
   /**
    * Executes a proposed block on the present head.
    * @param transactions SDK transactions as the proposal has them
    * @throws BLOCK_INVALID when one of them cannot be in the block, BALANCE_JOURNAL_MISMATCH,
-   * SUPPLY_MISMATCH
+   * SUPPLY_MISMATCH, UPGRADE_NEEDED, VERSION_UNKNOWN
    */
   execute(place: BlockPlace, transactions: readonly Uint8Array[]): Promise<ExecutedBlock>;
+  /** Version of the rules by which the block after the head is made. */
+  appVersion(): number;
+  /**
+   * Whether this program may make the block after the head.
+   * @throws UPGRADE_NEEDED, VERSION_UNKNOWN
+   */
+  assertMayGoOn(): void;
   /**
    * Whether evidence against a key of consensus has an effect on the present head; undefined on a
    * chain without stake, where it has as long as the key is in the set.
@@ -73,6 +82,16 @@ export function createBlockApplication(parts: ApplicationParts): BlockApplicatio
   return {
     build: (place, limits) => buildBlock(parts, place, limits),
     execute: (place, transactions) => executeProposal(parts, place, transactions),
+    appVersion: () => {
+      const state = new JournaledState(parts.executor.state);
+      return hasModules(state) ? appVersion(state) : FIRST_APP_VERSION;
+    },
+    assertMayGoOn: () => {
+      const state = new JournaledState(parts.executor.state);
+      if (!hasModules(state)) return;
+      const { upgrades = PLAIN_UPGRADES } = parts.executor;
+      assertUpgraded(state, parts.view.head().height + 1, upgrades);
+    },
     isPunishable: (address) => isPunishable(new JournaledState(parts.executor.state), address),
     settle: (tip, decision, records) => settleDecision(parts, records, tip, decision),
   };
@@ -82,7 +101,9 @@ function startBlock(parts: ApplicationParts, place: BlockPlace): BlockExecution 
   const parent = parts.view.head();
   const parentSupply = parts.blocks.supply(parent.height);
   if (parentSupply === undefined) throw new RangeError("the parent's supply is missing");
-  return new BlockExecution(parts.executor, { parent, parentSupply, ...place });
+  const execution = new BlockExecution(parts.executor, { parent, parentSupply, ...place });
+  execution.begin();
+  return execution;
 }
 
 async function executeProposal(

@@ -4,6 +4,8 @@ import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
+import { endProposals } from "./gov/settling.js";
+import { handlerOf } from "./message-router.js";
 import type { BlockEndContext, ModuleContext } from "./module-context.js";
 import { putModuleParams } from "./module-params.js";
 import { type CommitVote, type Misbehavior, noteVotes, punish } from "./slashing/signing.js";
@@ -51,7 +53,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
 
 /**
  * What the modules do at the end of a block, in this order: rewards of the block's mint, faults of
- * signing, unbondings that are over, the set of consensus.
+ * signing, proposals and unbondings that are over, the set of consensus.
  * @param mintedAtoken what the validators' pool got of this block's mint
  * @returns changes of the set, in effect two heights later
  */
@@ -63,6 +65,7 @@ export function endModules(
   allocateRewards(context.state, mintedAtoken);
   noteVotes(context, facts.votes);
   punish(context, facts.misbehavior);
+  endProposals(context, handlerOf);
   endEntries(context);
   return updateConsensusSet(context);
 }

@@ -25,6 +25,7 @@ export const MODULE_ACCOUNTS = {
   vesting: "0x0000000000000000000000000000000000000803" as Address,
   gov: "0x0000000000000000000000000000000000000805" as Address,
   slashing: "0x0000000000000000000000000000000000000806" as Address,
+  upgrade: "0x0000000000000000000000000000000000000810" as Address,
 } as const;
 
 /** A module with state. */
@@ -111,28 +112,37 @@ export class SystemStorage {
     this.state.putStorage(this.address, hash, bigintToBytes(value));
   }
 
-  /** UTF-8 text of a `bytes` at a slot: its length there, its words from `dataSlot`. */
-  text(slot: bigint): string {
+  /** A `bytes` at a slot: its length there, its words from `dataSlot`. */
+  bytes(slot: bigint): Buffer {
     const length = Number(this.word(slot));
     const first = dataSlot(slot);
     const words = Array.from({ length: Math.ceil(length / 32) }, (_, index) =>
       bigintToWord(this.word(first + BigInt(index))),
     );
-    return Buffer.concat(words).subarray(0, length).toString("utf8");
+    return Buffer.concat(words).subarray(0, length);
   }
 
-  /** Changes a text; words that it no longer needs are cleared. */
-  setText(slot: bigint, text: string): void {
-    const bytes = Buffer.from(text, "utf8");
+  /** Changes a `bytes`; words that it no longer needs are cleared. */
+  setBytes(slot: bigint, bytes: Uint8Array): void {
     const first = dataSlot(slot);
     const wordsBefore = Math.ceil(Number(this.word(slot)) / 32);
     const words = Math.ceil(bytes.length / 32);
     for (let index = 0; index < Math.max(words, wordsBefore); index++) {
       const part = Buffer.alloc(32);
-      bytes.copy(part, 0, index * 32, Math.min(bytes.length, (index + 1) * 32));
+      part.set(bytes.subarray(index * 32, (index + 1) * 32));
       this.setWord(first + BigInt(index), bytesToBigint(part));
     }
     this.setWord(slot, BigInt(bytes.length));
+  }
+
+  /** UTF-8 text of a `bytes`. */
+  text(slot: bigint): string {
+    return this.bytes(slot).toString("utf8");
+  }
+
+  /** Changes a text. */
+  setText(slot: bigint, text: string): void {
+    this.setBytes(slot, Buffer.from(text, "utf8"));
   }
 }
 
@@ -172,12 +182,26 @@ export class StoredSet {
     return this.placeOf(member) > 0n;
   }
 
-  /** Members in the order of their places; `most` where only the first ones are wanted. */
-  members(most = Number.POSITIVE_INFINITY): bigint[] {
+  /** Members in the order of their places. */
+  members(): bigint[] {
+    return this.slice(0, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** At most so many members, from a place on. */
+  slice(from: number, most: number): bigint[] {
+    const first = dataSlot(this.slot) + BigInt(from);
+    const length = Math.max(0, Math.min(most, this.size - from));
+    return Array.from({ length }, (_, index) => this.storage.word(first + BigInt(index)));
+  }
+
+  /** Removes all. */
+  clear(): void {
     const first = dataSlot(this.slot);
-    return Array.from({ length: Math.min(this.size, most) }, (_, index) =>
-      this.storage.word(first + BigInt(index)),
-    );
+    for (const [index, member] of this.members().entries()) {
+      this.storage.setWord(first + BigInt(index), 0n);
+      this.storage.setWord(mapSlot(this.slot + 1n, member), 0n);
+    }
+    this.storage.setWord(this.slot, 0n);
   }
 
   /** Some of the members; undefined where the one to begin with is not in it. */

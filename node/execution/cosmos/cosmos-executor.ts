@@ -27,11 +27,11 @@ import type { CosmosBlockTransaction, CosmosResult } from "../../../chain/cosmos
 import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
+import { isBlockedAccount } from "../../modules/blocked-accounts.js";
 import type { MessageContext } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
 import { moveBalances } from "../../modules/move-coins.js";
-import { isSystemAccount } from "../../modules/system-accounts.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 
@@ -240,7 +240,7 @@ class MessageRun {
       timeMs,
       validatorsPool,
       signer: this.transaction.from,
-      isBlocked: (address) => isSystemAccount(address, { feeCollector, validatorsPool }),
+      isBlocked: (address) => isBlockedAccount(address, { feeCollector, validatorsPool }),
       useGas: (gas, location) => this.useGas(gas, location),
       emit: (type, attributes) => void emitted.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {

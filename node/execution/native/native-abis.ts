@@ -21,6 +21,8 @@ export const DISTRIBUTION = load("IDistribution");
 export const BANK = load("IBank");
 /** Who signs. */
 export const SLASHING = load("ISlashing");
+/** Proposals and votes. */
+export const GOV = load("IGov");
 /** Two ways to write an account. */
 export const BECH32 = load("IBech32");
 

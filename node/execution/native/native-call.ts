@@ -13,7 +13,7 @@ import { bytesToBigint } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
 import type { MessageContext } from "../../modules/message-context.js";
 import { moveBalances } from "../../modules/move-coins.js";
-import { isSystemAccount } from "../../modules/system-accounts.js";
+import { isBlockedAccount } from "../../modules/blocked-accounts.js";
 import type { WordListener } from "../../state/journaled-state.js";
 import { isEmptyAccount } from "../../store/account-record.js";
 import { OUT_OF_GAS } from "../interpreter/halt.js";
@@ -101,7 +101,7 @@ export class NativeCall implements WordListener {
       timeMs: facts.timeMs,
       validatorsPool: facts.validatorsPool,
       signer: message.caller,
-      isBlocked: (address) => isSystemAccount(address, facts),
+      isBlocked: (address) => isBlockedAccount(address, facts),
       useGas: (gas) => this.charge(Number(gas), 0),
       emit: (type, attributes) => this.emit(type, attributes),
       moveCoins: (reason, from, to, amountAtoken) => this.moveCoins(reason, from, to, amountAtoken),

@@ -17,6 +17,8 @@ export const P256_GAS = 3_450;
 export const CALL_NS = 40_000;
 /** A word of input or output: decoded, encoded. */
 export const DATA_WORD_NS = 400;
+/** A byte of a proposal's JSON. */
+export const JSON_BYTE_NS = 200;
 /** An event: texts of its accounts, store. */
 export const EVENT_NS = 100_000;
 /** A word of a module that is read, its slot worked out. */

@@ -7,6 +7,7 @@ import { PRECOMPILE_TABLE } from "../precompiles/table.js";
 import { BANK } from "./bank.js";
 import { BECH32 } from "./bech32.js";
 import { DISTRIBUTION } from "./distribution.js";
+import { GOV } from "./gov.js";
 import type { NativeContract } from "./native.js";
 import { P256 } from "./p256.js";
 import { RESERVED } from "./reserved.js";
@@ -22,6 +23,7 @@ const BY_NAME: Readonly<Record<string, NativeContract>> = {
   STAKING,
   DISTRIBUTION,
   BANK,
+  GOV,
   SLASHING,
 };
 

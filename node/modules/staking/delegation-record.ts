@@ -98,8 +98,8 @@ export class Delegations {
   }
 
   /** @param most where only the first ones are wanted */
-  operatorsOf(delegator: Address, most?: number): Address[] {
-    return this.setOf(OPERATORS, delegator).members(most).map(wordAddress);
+  operatorsOf(delegator: Address, most = Number.MAX_SAFE_INTEGER): Address[] {
+    return this.setOf(OPERATORS, delegator).slice(0, most).map(wordAddress);
   }
 
   /** Entries of an account, in no order. */

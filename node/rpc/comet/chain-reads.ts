@@ -85,10 +85,9 @@ export function executedAt(
   if (mined === undefined || placed === undefined) {
     throw refused(`results of height ${height} are not available`);
   }
-  const oddFeesBefore = () => areFeesOdd(executedPages(view, height), index);
   const own = {
     changes: view.changes(height, at.evm),
-    oddFeesBefore,
+    oddFeesBefore: () => areFeesOdd(executedPages(view, height), index),
     ...moduleEventsOf(view.moduleEvents(height, at.evm)),
   };
   return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, ...own };
@@ -192,10 +191,10 @@ function executedOf(page: BlockPage, places: readonly number[]): ExecutedEvmTran
       throw new RangeError("a transaction has no receipt or no journal");
     }
     const index = dataIndexOf(evmIndex, places);
-    const { changes, events } = changed;
-    // Who puts the pages together knows what came before.
-    const own = { changes, oddFeesBefore: () => false, ...moduleEventsOf(events) };
-    return { ...mined, index, evmIndex, receipt, ...own };
+    // Who puts the pages together knows about fees.
+    const own = { changes: changed.changes, oddFeesBefore: () => false };
+    const ofModules = moduleEventsOf(changed.events);
+    return { ...mined, index, evmIndex, receipt, ...own, ...ofModules };
   });
 }
 

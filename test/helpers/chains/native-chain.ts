@@ -10,7 +10,10 @@ import { transactionEvents, executedTransaction } from "../../../chain/consensus
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import { present } from "../../../chain/errors.js";
-import { bytesToHex } from "../../../chain/hex.js";
+import { bytesToHex, parseHexBytes } from "../../../chain/hex.js";
+import { type JobResults, runJob } from "../../../node/execution/calls/call-jobs.js";
+import type { CallRequest } from "../../../node/execution/calls/call-port.js";
+import type { Job, JobWork } from "../../../node/execution/calls/call-protocol.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
@@ -25,6 +28,7 @@ const ADDRESSES = {
   IStaking: "800",
   IDistribution: "801",
   IBank: "804",
+  IGov: "805",
   ISlashing: "806",
   IBech32: "400",
 } as const;
@@ -98,6 +102,25 @@ export interface Sent {
   readonly gasLimit?: bigint;
 }
 
+/** The same as a call that nobody signs. */
+export function request({
+  from = 2,
+  to = null,
+  data = "0x",
+  value = 0n,
+  gasLimit,
+}: Sent): CallRequest {
+  return {
+    from: accountOf(from),
+    to: to === null ? undefined : parseAddress(to),
+    valueAtoken: value,
+    gasPriceAtoken: 0n,
+    gasLimit,
+    data: parseHexBytes(data),
+    accessList: [],
+  };
+}
+
 /** The chain with wallets. */
 export class NativeChain {
   private readonly nonces = new Map<number, number>();
@@ -159,6 +182,51 @@ export class NativeChain {
     const { receipt } = await this.send({ ...options, to: null, data: bytecode });
     if (receipt.status !== 1) throw new Error("the contract was not created");
     return contractAddressOf(accountOf(from), nonce);
+  }
+
+  /** Does a job of the call workers over the state of the head. */
+  work<Kind extends JobWork["kind"]>(
+    job: Extract<JobWork, { kind: Kind }>,
+  ): Promise<JobResults[Kind]> {
+    const { stores, view, genesis } = this.chain;
+    const head = view.head();
+    const outline = present(view.outline(head.height), "a head");
+    const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } =
+      genesis.params;
+    const block: Job["block"] = {
+      ...outline.header,
+      height: head.height,
+      hash: head.hash,
+      native: {
+        timeMs: head.timeMs,
+        totalSupplyAtoken: stores.blocks.supply(head.height)?.totalAtoken,
+        feeCollector,
+        validatorsPool,
+      },
+    };
+    const bounds = { gasCap: 50_000_000n, maxTransactionGas, maxTransactionComputeNs };
+    const settings = { chainId: genesis.evmChainId, feeCollector, validatorsPool, ...bounds };
+    const environment = {
+      settings,
+      reader: stores.state.readerAt(head.height),
+      blockHash: (height: number) => stores.blocks.hashOf(height),
+    };
+    return runJob({ id: 1, block, work: job }, environment) as Promise<JobResults[Kind]>;
+  }
+
+  /** eth_call of a view, in ethers' words; throws its reason where it reverts. */
+  async view(
+    { abi, address }: ReturnType<typeof published>,
+    name: string,
+    args: readonly unknown[],
+  ) {
+    const sent = { to: address, data: abi.encodeFunctionData(name, args) };
+    const result = await this.work({ kind: "call", request: request(sent) });
+    if (result.outcome === "success") {
+      return abi.decodeFunctionResult(name, bytesToHex(result.returnData)).toArray(true);
+    }
+    const data = result.outcome === "revert" ? bytesToHex(result.returnData) : "0x";
+    throw new Error(String(abi.parseError(data)?.args[0] ?? result.outcome));
   }
 
   /** The state as it is now. */

@@ -46,6 +46,7 @@ function slotsRead(chain: ModuleChain, facts: BlockFacts): number {
     height: chain.height + 1,
     moveCoins: () => undefined,
     attempt: () => undefined,
+    isBlocked: () => false,
   };
   endModules(context, facts, TOKEN);
   return count;

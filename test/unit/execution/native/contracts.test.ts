@@ -12,10 +12,9 @@ import { verifyP256 } from "../../../../chain/crypto.js";
 import { sha256 } from "../../../../chain/hashes.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import { signingKeyOf } from "../../../../chain/consensus/ed25519.js";
-import { bytesToHex, hexToBytes, parseHexBytes } from "../../../../chain/hex.js";
-import { runJob, type JobResults } from "../../../../node/execution/calls/call-jobs.js";
-import type { Job, JobWork } from "../../../../node/execution/calls/call-protocol.js";
-import type { CallRequest } from "../../../../node/execution/calls/call-port.js";
+import { bytesToHex, hexToBytes } from "../../../../chain/hex.js";
+import type { JobResults } from "../../../../node/execution/calls/call-jobs.js";
+import type { JobWork } from "../../../../node/execution/calls/call-protocol.js";
 import { communityPool, validatorRewards } from "../../../../node/modules/distribution/rewards.js";
 import { Validators } from "../../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
@@ -25,6 +24,7 @@ import {
   NativeChain,
   operatorText,
   published,
+  request,
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
 import { compileFixture } from "../../../helpers/solidity.js";
@@ -64,56 +64,12 @@ async function send(sent: Sent) {
   return result;
 }
 
-/** Does a job of the call workers over the state of the head. */
-function work<Kind extends JobWork["kind"]>(
-  job: Extract<JobWork, { kind: Kind }>,
-): Promise<JobResults[Kind]> {
-  const { stores, view: read, genesis } = chain.chain;
-  const head = read.head();
-  const { params } = genesis;
-  const outline = read.outline(head.height);
-  if (outline === undefined) throw new Error("no head");
-  const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } = params;
-  const block: Job["block"] = {
-    ...outline.header,
-    height: head.height,
-    hash: head.hash,
-    native: {
-      timeMs: head.timeMs,
-      totalSupplyAtoken: stores.blocks.supply(head.height)?.totalAtoken,
-      feeCollector,
-      validatorsPool,
-    },
-  };
-  const bounds = { gasCap: 50_000_000n, maxTransactionGas, maxTransactionComputeNs };
-  const settings = { chainId: genesis.evmChainId, feeCollector, validatorsPool, ...bounds };
-  const environment = {
-    settings,
-    reader: stores.state.readerAt(head.height),
-    blockHash: (height: number) => stores.blocks.hashOf(height),
-  };
-  return runJob({ id: 1, block, work: job }, environment) as Promise<JobResults[Kind]>;
-}
-
-function request({ from = 2, to: target, data = "0x", value = 0n, gasLimit }: Sent): CallRequest {
-  return {
-    from: accountOf(from),
-    to: target === null || target === undefined ? undefined : parseAddress(target),
-    valueAtoken: value,
-    gasPriceAtoken: 0n,
-    gasLimit,
-    data: parseHexBytes(data),
-    accessList: [],
-  };
-}
+const work = <Kind extends JobWork["kind"]>(job: Extract<JobWork, { kind: Kind }>) =>
+  chain.work(job);
 
 /** eth_call of a view, in ethers' words. */
-async function view({ abi, address }: Published, name: string, ...args: unknown[]) {
-  const sent = { to: address, data: abi.encodeFunctionData(name, args) };
-  const result = await work({ kind: "call", request: request(sent) });
-  if (result.outcome !== "success") throw new Error(JSON.stringify(reasonOf(abi, result)));
-  return abi.decodeFunctionResult(name, bytesToHex(result.returnData)).toArray(true);
-}
+const view = (contract: Published, name: string, ...args: unknown[]) =>
+  chain.view(contract, name, args);
 
 function reasonOf(abi: EthersInterface, result: JobResults["call"]): string {
   if (result.outcome !== "revert") return result.outcome;
