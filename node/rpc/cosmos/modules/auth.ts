@@ -8,7 +8,9 @@ import {
 } from "../../../../chain/address.js";
 import type { Height } from "../../../../chain/hex.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
+import type { VestingRead } from "../../../modules/reads/vesting-reads.js";
 import { notFound } from "../errors.js";
+import { coinsOf } from "../module-values.js";
 import type { QueryHandlers } from "../registry.js";
 import { accountOf, anyOf, type ModuleAccount, type QuerySources } from "../sources.js";
 
@@ -33,9 +35,13 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       permissions: one.permissions,
     });
   return {
-    [`${SERVICE}/Account`]: async (request, { height }) => {
-      const account = await baseAccount(sources, request.text("address"), height, false);
-      return { account: anyOf(types, "cosmos.auth.v1beta1.BaseAccount", account) };
+    [`${SERVICE}/Account`]: async (request, { height, signal }) => {
+      const text = request.text("address");
+      const own = moduleAccounts.find(({ address }) => address === accountOf(text));
+      if (own !== undefined) return { account: await moduleAny(own, height) };
+      const account = await baseAccount(sources, text, height, false);
+      const locked = await sources.vesting.account(accountOf(text), height, signal);
+      return { account: accountAny(types, account, locked) };
     },
     [`${SERVICE}/AccountInfo`]: async (request, { height }) => ({
       info: await baseAccount(sources, request.text("address"), height, false),
@@ -58,6 +64,34 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       address_bytes: addressToBytes(parseBech32(request.text("address_string"))),
     }),
   };
+}
+
+/** An account as wallets know it: with a schedule, one that vests. */
+function accountAny(
+  types: QuerySources["types"],
+  account: ProtoMessage,
+  locked: VestingRead | undefined,
+): ProtoMessage {
+  if (locked === undefined) return anyOf(types, "cosmos.auth.v1beta1.BaseAccount", account);
+  const { startTimeMs } = locked;
+  const base_vesting_account = {
+    base_account: account,
+    original_vesting: coinsOf(locked.originalAtoken),
+    delegated_free: coinsOf(locked.delegatedFreeAtoken),
+    delegated_vesting: coinsOf(locked.delegatedLockedAtoken),
+    end_time: unixSeconds(locked.endTimeMs),
+  };
+  if (startTimeMs === undefined) {
+    return anyOf(types, "cosmos.vesting.v1beta1.DelayedVestingAccount", { base_vesting_account });
+  }
+  const start_time = unixSeconds(startTimeMs);
+  const continuous = { base_vesting_account, start_time };
+  return anyOf(types, "cosmos.vesting.v1beta1.ContinuousVestingAccount", continuous);
+}
+
+/** Whole seconds, rounded up: nothing is free sooner than it says. */
+function unixSeconds(timeMs: number): bigint {
+  return BigInt(Math.ceil(timeMs / 1_000));
 }
 
 /**

@@ -67,7 +67,7 @@ export function economyQueries(sources: QuerySources): QueryHandlers {
 async function supply(sources: QuerySources, height: Height) {
   const total = supplyAtoken(sources, height);
   const burned = (await sources.chain.view.account(sources.burnAddress, height))?.balanceAtoken;
-  const locked = sources.lockedAtoken(height);
+  const locked = sources.vesting.lockedSupplyAtoken(height);
   return {
     height: BigInt(height),
     total: total.toString(),
