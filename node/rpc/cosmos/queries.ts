@@ -6,6 +6,7 @@ import { chainQueries } from "./modules/chain.js";
 import { distributionQueries } from "./modules/distribution.js";
 import { economyQueries } from "./modules/economy.js";
 import { evmQueries } from "./modules/evm.js";
+import { paramsQueries } from "./modules/params.js";
 import { slashingQueries } from "./modules/slashing.js";
 import { stakingQueries } from "./modules/staking.js";
 import { txQueries } from "./modules/tx.js";
@@ -22,6 +23,7 @@ export function createQueries(sources: QuerySources): QueryRegistry {
       ...chainQueries(sources, () => registry),
       ...economyQueries(sources),
       ...evmQueries(sources),
+      ...paramsQueries(sources),
       ...txQueries(sources),
       ...moduleQueries(sources),
     },

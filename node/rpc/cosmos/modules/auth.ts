@@ -1,6 +1,7 @@
 /** `cosmos.auth.v1beta1.Query`: accounts, whose sequence is the EVM's nonce. */
 import {
   ACCOUNT_PREFIX,
+  type Address,
   addressToBytes,
   bytesToAddress,
   parseBech32,
@@ -9,9 +10,11 @@ import {
 import type { Height } from "../../../../chain/hex.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
 import type { VestingRead } from "../../../modules/reads/vesting-reads.js";
+import { accountPage } from "../account-list.js";
 import { notFound } from "../errors.js";
 import { coinsOf } from "../module-values.js";
-import type { QueryHandlers } from "../registry.js";
+import { pageRequest } from "../paging.js";
+import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, anyOf, type ModuleAccount, type QuerySources } from "../sources.js";
 
 const SERVICE = "/cosmos.auth.v1beta1.Query";
@@ -34,14 +37,24 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       name: one.name,
       permissions: one.permissions,
     });
+  const account = async (text: string, { height, signal }: QueryContext) => {
+    const own = moduleAccounts.find(({ address }) => address === accountOf(text));
+    if (own !== undefined) return moduleAny(own, height);
+    const base = await baseAccount(sources, text, height, false);
+    const locked = await sources.vesting.account(accountOf(text), height, signal);
+    return accountAny(types, base, locked);
+  };
   return {
-    [`${SERVICE}/Account`]: async (request, { height, signal }) => {
-      const text = request.text("address");
-      const own = moduleAccounts.find(({ address }) => address === accountOf(text));
-      if (own !== undefined) return { account: await moduleAny(own, height) };
-      const account = await baseAccount(sources, text, height, false);
-      const locked = await sources.vesting.account(accountOf(text), height, signal);
-      return { account: accountAny(types, account, locked) };
+    [`${SERVICE}/Account`]: async (request, context) => ({
+      account: await account(request.text("address"), context),
+    }),
+    [`${SERVICE}/Accounts`]: async (request, context) => {
+      const page = pageRequest(request);
+      const isThere = async (address: Address) =>
+        (await sources.chain.view.account(address, context.height)) !== undefined;
+      const { items, response } = await accountPage(sources, page, context, isThere);
+      const accounts = await Promise.all(items.map((one) => account(one, context)));
+      return { accounts, pagination: response };
     },
     [`${SERVICE}/AccountInfo`]: async (request, { height }) => ({
       info: await baseAccount(sources, request.text("address"), height, false),

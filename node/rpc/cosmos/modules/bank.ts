@@ -1,6 +1,8 @@
 /** `cosmos.bank.v1beta1.Query`: the native token is the one denomination. */
+import { type Address, toBech32 } from "../../../../chain/address.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { BASE_DENOM, TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../../../chain/units.js";
+import { accountPage } from "../account-list.js";
 import { invalidArgument, notFound } from "../errors.js";
 import { pageOf, pageRequest } from "../paging.js";
 import type { QueryContext, QueryHandlers } from "../registry.js";
@@ -49,6 +51,21 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
     const { items, response } = coinPage(asked[0], await amountOf(...asked));
     return { balances: items, pagination: response };
   };
+  const owners = async (request: MessageReader, context: QueryContext) => {
+    const denom = denomOf(request);
+    const page = pageRequest(request);
+    const heldBy = async (address: Address) =>
+      (await sources.chain.view.account(address, context.height))?.balanceAtoken ?? 0n;
+    const isOwner = async (address: Address) =>
+      denom === BASE_DENOM && (await heldBy(address)) > 0n;
+    const { items, response } = await accountPage(sources, page, context, isOwner);
+    const denom_owners = await Promise.all(
+      items.map(async (address) => {
+        return { address: toBech32(address), balance: { denom, amount: await heldBy(address) } };
+      }),
+    );
+    return { denom_owners, pagination: response };
+  };
   const metadata = (request: MessageReader) => {
     const denom = denomOf(request);
     if (denom !== BASE_DENOM) throw notFound(`client metadata for denom ${denom}`);
@@ -70,6 +87,8 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
       return { amount: { denom, amount } };
     },
     [`${SERVICE}/Params`]: () => ({ params: { default_send_enabled: true } }),
+    [`${SERVICE}/DenomOwners`]: owners,
+    [`${SERVICE}/DenomOwnersByQuery`]: owners,
     [`${SERVICE}/DenomMetadata`]: metadata,
     [`${SERVICE}/DenomMetadataByQueryString`]: metadata,
     [`${SERVICE}/DenomsMetadata`]: (request) => {
