@@ -26,6 +26,8 @@ export const BALANCE_REASONS = [
   "CLAIM",
   "SLASH",
   "REGISTER_BURN",
+  "GOV_DEPOSIT",
+  "GOV_REFUND",
 ] as const;
 
 /** One of `BALANCE_REASONS`. */
@@ -63,8 +65,8 @@ export interface BlockJournal {
   /** Of Cosmos transactions; absent where there are none. */
   readonly cosmos?: readonly TransactionJournal[];
   /**
-   * Changes that no transaction made: FEE_BURN, TREASURY, MINT, then UNBOND_COMPLETE and SLASH of
-   * the modules; in block 0 GENESIS.
+   * Changes that no transaction made: FEE_BURN, TREASURY, MINT, then what the modules did: SLASH,
+   * GOV_REFUND, UNBOND_COMPLETE; in block 0 GENESIS.
    */
   readonly blockChanges: readonly BalanceChange[];
   /** What the modules emitted at the end of the block, in order; absent where it is nothing. */

@@ -141,6 +141,12 @@ function addInitCommands(program: Command, run: Runner): void {
     );
 }
 
+interface StartFlags {
+  readonly evm?: string;
+  readonly skipUpgrade?: readonly string[];
+  readonly unsafeSkipUpgrades?: readonly string[];
+}
+
 function addNodeCommands(program: Command, run: Runner, options: ProgramOptions): void {
   addShared(program.command("status"))
     .description(
@@ -158,11 +164,19 @@ function addNodeCommands(program: Command, run: Runner, options: ProgramOptions)
         ...EVM_CHOICES,
       ]),
     )
-    .action(async (own: SharedOptions & { evm?: string }) => {
+    .option(
+      "--skip-upgrade <height...>",
+      "gives up the upgrade planned for a height; only where the validators have agreed on it",
+    )
+    .addOption(
+      new Option("--unsafe-skip-upgrades <height...>", "the same, as the SDK calls it").hideHelp(),
+    )
+    .action(async (own: SharedOptions & StartFlags) => {
       const { runStart } = await import("./commands/start.js");
       const home = resolveHome(own.home, options.env);
-      const { portOffset, evm } = own;
-      return runStart({ home, portOffset, evm, warn: options.warn });
+      const { portOffset, evm, skipUpgrade = [], unsafeSkipUpgrades = [] } = own;
+      const skipUpgrades = [...skipUpgrade, ...unsafeSkipUpgrades];
+      return runStart({ home, portOffset, evm, skipUpgrades, warn: options.warn });
     });
 }
 

@@ -19,9 +19,6 @@ import { readAddress } from "./vote.js";
 /** Version of the block protocol, CometBFT 0.38's. */
 export const BLOCK_PROTOCOL_VERSION = 11;
 
-/** Version of the application's rules; a change of the state machine raises it. */
-export const APP_PROTOCOL_VERSION = 1;
-
 /** The 14 hashed fields (version counts as one). */
 export interface ConsensusHeader {
   readonly blockVersion: number;

@@ -196,6 +196,7 @@ const SPENT_FIELDS: Readonly<Record<string, string>> = {
   "cosmos.gov.v1.MsgDeposit": "amount",
   "cosmos.gov.v1beta1.MsgDeposit": "amount",
   "cosmos.gov.v1.MsgSubmitProposal": "initial_deposit",
+  "cosmos.gov.v1beta1.MsgSubmitProposal": "initial_deposit",
 };
 
 /**

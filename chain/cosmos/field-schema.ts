@@ -45,7 +45,7 @@ export type ScalarKind =
 export interface FieldSchema {
   readonly number: number;
   readonly name: string;
-  readonly kind: ScalarKind | "message" | "enum" | "any" | "timestamp";
+  readonly kind: ScalarKind | "message" | "enum" | "any" | "timestamp" | "duration";
   /** Most elements of a repeated field; absent for a single value. Scalars cannot be repeated. */
   readonly most?: number;
   /** Of kind "message". */
@@ -127,7 +127,7 @@ function decodeSingle(
     }
     default: {
       const bytes = reader.bytes(number);
-      const isNested = kind === "message" || kind === "any" || kind === "timestamp";
+      const isNested = kind !== "string" && kind !== "decimal" && kind !== "bytes";
       if (isNested && !reader.has(number)) return undefined;
       return decodeItem(field, bytes, lookup, depth);
     }
@@ -150,6 +150,8 @@ function decodeItem(
       return decodeAny(bytes, lookup, depth + 1);
     case "timestamp":
       return decodeMessage(TIMESTAMP, bytes, lookup, depth + 1);
+    case "duration":
+      return decodeMessage(DURATION, bytes, lookup, depth + 1);
     case "message":
       if (schema === undefined) throw new RangeError("a message field without a schema");
       return decodeMessage(schema, bytes, lookup, depth + 1);
@@ -215,7 +217,7 @@ function encodeItem(field: FieldSchema, value: ProtoValue): Uint8Array {
 }
 
 function nestedSchema({ kind, schema, name }: FieldSchema): MessageSchema {
-  const nested = kind === "timestamp" ? TIMESTAMP : schema;
+  const nested = kind === "timestamp" ? TIMESTAMP : kind === "duration" ? DURATION : schema;
   if (nested === undefined) throw new RangeError(`field ${name} has no schema`);
   return nested;
 }
@@ -238,6 +240,8 @@ const TIMESTAMP: MessageSchema = {
     { number: 2, name: "nanos", kind: "int32" },
   ],
 };
+
+const DURATION: MessageSchema = { ...TIMESTAMP, name: "google.protobuf.Duration" };
 
 /** JSON value. */
 export type JsonValue =
@@ -282,6 +286,7 @@ function aminoOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (value === undefined) return null;
   if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
   if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
+  if (field.kind === "duration") return durationNs(value as ProtoMessage).toString();
   if (isAny(value)) return aminoOfAny(value);
   if (value instanceof Uint8Array) return base64(value);
   if (typeof value === "bigint") return value.toString();
@@ -311,6 +316,7 @@ function protoJsonOfValue(field: FieldSchema, value: ProtoValue): JsonValue {
   if (field.kind === "enum") return field.names?.[Number(value)] ?? Number(value);
   if (field.kind === "decimal") return decimalText(typeof value === "string" ? value : "");
   if (field.kind === "timestamp") return timestampText(value as ProtoMessage);
+  if (field.kind === "duration") return durationText(value as ProtoMessage);
   if (isAny(value)) return protoJsonOfAny(value);
   if (value instanceof Uint8Array) return base64(value);
   if (typeof value === "bigint") return value.toString();
@@ -330,6 +336,27 @@ export function decimalText(units: string): string {
   return `${isNegative ? "-" : ""}${digits.slice(0, -18)}.${digits.slice(-18)}`;
 }
 
+const NS_PER_SECOND = 1_000_000_000n;
+
+/** Nanoseconds of a `google.protobuf.Duration`: its amino JSON. */
+export function durationNs({ seconds, nanos }: ProtoMessage): bigint {
+  const whole = typeof seconds === "bigint" ? seconds : 0n;
+  return whole * NS_PER_SECOND + BigInt(typeof nanos === "number" ? nanos : 0);
+}
+
+/** Proto JSON of a duration: seconds with as many digits as there are, in groups of three. */
+function durationText(value: ProtoMessage): string {
+  const ns = durationNs(value);
+  const [sign, size] = ns < 0n ? ["-", -ns] : ["", ns];
+  return `${sign}${size / NS_PER_SECOND}${nanosText(Number(size % NS_PER_SECOND))}s`;
+}
+
+/** `.5` as `.500`; nothing for none. */
+function nanosText(nanos: number): string {
+  if (nanos === 0) return "";
+  return `.${nanos.toString().padStart(9, "0").replace(/(000)+$/, "")}`;
+}
+
 /** RFC 3339 with as many digits of the second as there are, in groups of three. */
 function timestampText(value: ProtoMessage): string {
   const seconds = Number(value["seconds"] ?? 0n);
@@ -337,9 +364,5 @@ function timestampText(value: ProtoMessage): string {
   const start = new Date(seconds * 1_000);
   if (Number.isNaN(start.getTime())) throw invalidMessage("a time is out of range");
   const whole = start.toISOString().slice(0, 19);
-  if (nanos === 0) return `${whole}Z`;
-  return `${whole}.${nanos
-    .toString()
-    .padStart(9, "0")
-    .replace(/(000)+$/, "")}Z`;
+  return `${whole}${nanosText(nanos)}Z`;
 }

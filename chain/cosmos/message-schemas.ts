@@ -3,40 +3,9 @@
  * files of bank, staking, distribution, gov, slashing and upgrade). What runs them is
  * `node/modules`; a message that no handler runs is decoded and refused there.
  */
-import type { FieldSchema, MessageSchema, SchemaLookup } from "./field-schema.js";
-
-/** Elements of lists in messages: a bound on what one transaction asks for. */
-const MAX_ITEMS = 1_000;
-
-const VOTE_OPTIONS = [
-  "VOTE_OPTION_UNSPECIFIED",
-  "VOTE_OPTION_YES",
-  "VOTE_OPTION_ABSTAIN",
-  "VOTE_OPTION_NO",
-  "VOTE_OPTION_NO_WITH_VETO",
-] as const;
-
-type Options = Omit<FieldSchema, "number" | "name" | "kind">;
-
-function field(
-  number: number,
-  name: string,
-  kind: FieldSchema["kind"] = "string",
-  options: Options = {},
-): FieldSchema {
-  return { number, name, kind, ...options };
-}
-
-/** `cosmos.base.v1beta1.Coin`. */
-export const COIN: MessageSchema = {
-  name: "cosmos.base.v1beta1.Coin",
-  fields: [field(1, "denom"), field(2, "amount", "string", { keep: true })],
-};
-
-const coin = (number: number, name: string) =>
-  field(number, name, "message", { schema: COIN, keep: true });
-const coins = (number: number, name: string) =>
-  field(number, name, "message", { schema: COIN, most: MAX_ITEMS, keep: true });
+import type { MessageSchema, SchemaLookup } from "./field-schema.js";
+import { GOVERNANCE_SCHEMAS } from "./governance-schemas.js";
+import { coin, coins, field, MAX_ITEMS, message } from "./schema-parts.js";
 
 const INPUT: MessageSchema = {
   name: "cosmos.bank.v1beta1.Input",
@@ -57,26 +26,6 @@ const COMMISSION_RATES: MessageSchema = {
   ),
 };
 
-const WEIGHTED_V1BETA1: MessageSchema = {
-  name: "cosmos.gov.v1beta1.WeightedVoteOption",
-  fields: [field(1, "option", "enum", { names: VOTE_OPTIONS }), field(2, "weight", "decimal")],
-};
-
-const WEIGHTED_V1: MessageSchema = {
-  name: "cosmos.gov.v1.WeightedVoteOption",
-  fields: [field(1, "option", "enum", { names: VOTE_OPTIONS }), field(2, "weight")],
-};
-
-const PLAN: MessageSchema = {
-  name: "cosmos.upgrade.v1beta1.Plan",
-  fields: [
-    field(1, "name"),
-    field(2, "time", "timestamp", { keep: true }),
-    field(3, "height", "int64"),
-    field(4, "info"),
-  ],
-};
-
 /** Keys of validators: `MsgCreateValidator.pubkey`. */
 const ED25519_KEY: MessageSchema = {
   name: "cosmos.crypto.ed25519.PubKey",
@@ -84,46 +33,7 @@ const ED25519_KEY: MessageSchema = {
   fields: [field(1, "key", "bytes")],
 };
 
-function message(
-  name: string,
-  amino: string,
-  signer: string,
-  fields: readonly FieldSchema[],
-): MessageSchema {
-  return { name, amino, signer, fields };
-}
-
 const DELEGATION = [field(1, "delegator_address"), field(2, "validator_address")];
-const VOTE = [field(1, "proposal_id", "uint64", { keep: true }), field(2, "voter")];
-
-function govMessages(version: "v1" | "v1beta1"): MessageSchema[] {
-  const prefix = version === "v1" ? "cosmos-sdk/v1/" : "cosmos-sdk/";
-  const option = field(3, "option", "enum", { names: VOTE_OPTIONS });
-  const schema = version === "v1" ? WEIGHTED_V1 : WEIGHTED_V1BETA1;
-  const options = field(3, "options", "message", { schema, most: 8, keep: true });
-  const metadata = version === "v1" ? [field(4, "metadata")] : [];
-  return [
-    message(`cosmos.gov.${version}.MsgVote`, `${prefix}MsgVote`, "voter", [
-      ...(version === "v1"
-        ? [field(1, "proposal_id", "uint64", { keep: true })]
-        : VOTE.slice(0, 1)),
-      field(2, "voter"),
-      option,
-      ...metadata,
-    ]),
-    message(`cosmos.gov.${version}.MsgVoteWeighted`, `${prefix}MsgVoteWeighted`, "voter", [
-      ...VOTE,
-      options,
-      ...metadata,
-    ]),
-    message(`cosmos.gov.${version}.MsgDeposit`, `${prefix}MsgDeposit`, "depositor", [
-      field(1, "proposal_id", "uint64", { keep: true }),
-      field(2, "depositor"),
-      coins(3, "amount"),
-    ]),
-  ];
-}
-
 const SCHEMAS: readonly MessageSchema[] = [
   message("cosmos.bank.v1beta1.MsgSend", "cosmos-sdk/MsgSend", "from_address", [
     field(1, "from_address"),
@@ -212,35 +122,10 @@ const SCHEMAS: readonly MessageSchema[] = [
     "depositor",
     [coins(1, "amount"), field(2, "depositor")],
   ),
-  message(
-    "cosmos.distribution.v1beta1.MsgCommunityPoolSpend",
-    "cosmos-sdk/distr/MsgCommunityPoolSpend",
-    "authority",
-    [field(1, "authority"), field(2, "recipient"), coins(3, "amount")],
-  ),
   message("cosmos.slashing.v1beta1.MsgUnjail", "cosmos-sdk/MsgUnjail", "validator_addr", [
     field(1, "validator_addr", "string", { keep: true, aminoName: "address" }),
   ]),
-  ...govMessages("v1"),
-  ...govMessages("v1beta1"),
-  message("cosmos.gov.v1.MsgSubmitProposal", "cosmos-sdk/v1/MsgSubmitProposal", "proposer", [
-    field(1, "messages", "any", { most: 16 }),
-    coins(2, "initial_deposit"),
-    field(3, "proposer"),
-    field(4, "metadata"),
-    field(5, "title"),
-    field(6, "summary"),
-    field(7, "expedited", "bool"),
-  ]),
-  message(
-    "cosmos.upgrade.v1beta1.MsgSoftwareUpgrade",
-    "cosmos-sdk/MsgSoftwareUpgrade",
-    "authority",
-    [field(1, "authority"), field(2, "plan", "message", { schema: PLAN, keep: true })],
-  ),
-  message("cosmos.upgrade.v1beta1.MsgCancelUpgrade", "cosmos-sdk/MsgCancelUpgrade", "authority", [
-    field(1, "authority"),
-  ]),
+  ...GOVERNANCE_SCHEMAS,
   ED25519_KEY,
 ];
 

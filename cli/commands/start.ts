@@ -2,6 +2,7 @@
  * `causeway start`: one node in the foreground, in this very process, so that the signals that a
  * supervisor or a test sends (SIGTERM, SIGKILL, SIGSTOP) reach the node and nobody in between.
  */
+import { type Environment, environmentName } from "../../runtime/config/config.js";
 import type {
   ProcessContext,
   ProcessDefinition,
@@ -21,6 +22,8 @@ export interface StartOptions {
   readonly portOffset: string | undefined;
   /** Which EVM executes blocks; undefined: as the settings say. */
   readonly evm: string | undefined;
+  /** Heights of planned upgrades that are given up; none: as the settings say. */
+  readonly skipUpgrades: readonly string[];
   /** One line for people; standard output belongs to the log. */
   readonly warn: (line: string) => void;
 }
@@ -54,20 +57,26 @@ export async function runStart(options: StartOptions): Promise<never> {
   const { NODE_PROCESS } = await import("../../node/compose/process.js");
   const { portOffset } = options;
   const ports = portOffset === undefined ? [] : ["--port-offset", portOffset];
-  runProcess(nodeOf(paths, NODE_PROCESS, options.evm), ["--home", paths.home, ...ports]);
+  runProcess(nodeOf(paths, NODE_PROCESS, options), ["--home", paths.home, ...ports]);
   return new Promise<never>(() => undefined);
+}
+
+/** A flag goes before everything else. */
+function withSkips(env: Environment, heights: readonly string[]): Environment {
+  if (heights.length === 0) return env;
+  return { ...env, [environmentName("app", "skip-upgrades")]: heights.join(",") };
 }
 
 /** The node; a kit's home is locked against its kit as long as it runs. */
 function nodeOf(
   paths: HomePaths,
   node: ProcessDefinition,
-  evm: string | undefined,
+  { evm, skipUpgrades }: Pick<StartOptions, "evm" | "skipUpgrades">,
 ): ProcessDefinition {
   return {
     name: node.name,
     async start(given: ProcessContext): Promise<readonly Service[]> {
-      const context = { ...given, env: withEvm(given.env, evm) };
+      const context = { ...given, env: withSkips(withEvm(given.env, evm), skipUpgrades) };
       const lock = isKitHome(paths) ? await lockHome(paths.lock, paths.home) : undefined;
       try {
         const services = await node.start(context);

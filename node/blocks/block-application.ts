@@ -7,7 +7,10 @@ import { type AnyBlockTransaction, isCosmos, isEvm } from "../../chain/block.js"
 import type { Hash32 } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
-import type { BlockFacts } from "../modules/modules.js";
+import { type BlockFacts, hasModules } from "../modules/modules.js";
+import { appVersion, FIRST_APP_VERSION } from "../modules/upgrade/plan.js";
+import { assertUpgraded, PLAIN_UPGRADES } from "../modules/upgrade/upgrades.js";
+import { JournaledState } from "../state/journaled-state.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
 import { BlockExecution, type ExecutorOptions } from "./block-executor.js";
@@ -47,16 +50,23 @@ export interface BuildLimits {
 export interface BlockApplication {
   /**
    * Builds the next block on the present head from the pool's executable transactions.
-   * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH
+   * @throws BALANCE_JOURNAL_MISMATCH, SUPPLY_MISMATCH, UPGRADE_NEEDED, VERSION_UNKNOWN
    */
   build(place: BlockPlace, limits: BuildLimits): Promise<ExecutedBlock>;
   /**
    * Executes a proposed block on the present head.
    * @param transactions SDK transactions as the proposal has them
    * @throws BLOCK_INVALID when one of them cannot be in the block, BALANCE_JOURNAL_MISMATCH,
-   * SUPPLY_MISMATCH
+   * SUPPLY_MISMATCH, UPGRADE_NEEDED, VERSION_UNKNOWN
    */
   execute(place: BlockPlace, transactions: readonly Uint8Array[]): Promise<ExecutedBlock>;
+  /** Version of the rules by which the block after the head is made. */
+  appVersion(): number;
+  /**
+   * Whether this program may make the block after the head.
+   * @throws UPGRADE_NEEDED, VERSION_UNKNOWN
+   */
+  assertMayGoOn(): void;
   /** See `settleDecision`. */
   settle(tip: ChainTip, decision: ExecutedDecision, records: ConsensusRecords): Promise<ChainTip>;
 }
@@ -66,6 +76,16 @@ export function createBlockApplication(parts: ApplicationParts): BlockApplicatio
   return {
     build: (place, limits) => buildBlock(parts, place, limits),
     execute: (place, transactions) => executeProposal(parts, place, transactions),
+    appVersion: () => {
+      const state = new JournaledState(parts.executor.state);
+      return hasModules(state) ? appVersion(state) : FIRST_APP_VERSION;
+    },
+    assertMayGoOn: () => {
+      const state = new JournaledState(parts.executor.state);
+      if (!hasModules(state)) return;
+      const { upgrades = PLAIN_UPGRADES } = parts.executor;
+      assertUpgraded(state, parts.view.head().height + 1, upgrades);
+    },
     settle: (tip, decision, records) => settleDecision(parts, records, tip, decision),
   };
 }
@@ -74,7 +94,9 @@ function startBlock(parts: ApplicationParts, place: BlockPlace): BlockExecution 
   const parent = parts.view.head();
   const parentSupply = parts.blocks.supply(parent.height);
   if (parentSupply === undefined) throw new RangeError("the parent's supply is missing");
-  return new BlockExecution(parts.executor, { parent, parentSupply, ...place });
+  const execution = new BlockExecution(parts.executor, { parent, parentSupply, ...place });
+  execution.begin();
+  return execution;
 }
 
 async function executeProposal(

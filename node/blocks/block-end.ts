@@ -7,6 +7,7 @@ import type { BalanceChange } from "../../chain/balance-change.js";
 import { accountText, amountText, event } from "../../chain/consensus/abci-event.js";
 import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
+import { isBlockedAccount } from "../modules/blocked-accounts.js";
 import { type BlockEndContext, MessageFailure } from "../modules/module-context.js";
 import type { JournaledState } from "../state/journaled-state.js";
 import { blockChange } from "./fees.js";
@@ -17,6 +18,7 @@ export interface BlockEndOptions {
   readonly height: number;
   readonly timeMs: number;
   readonly validatorsPool: Address;
+  readonly feeCollector: Address;
 }
 
 /** Moves and events of a block's end, as far as they were not given up. */
@@ -28,6 +30,7 @@ export class BlockEnd {
   constructor(private readonly options: BlockEndOptions) {
     this.context = {
       ...options,
+      isBlocked: (address) => isBlockedAccount(address, options),
       emit: (type, attributes) => void this.events.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {
         this.move(blockChange(reason, from, to, amountAtoken));

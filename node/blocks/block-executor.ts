@@ -42,6 +42,13 @@ import type { AbciEvent } from "../../chain/consensus/abci-types.js";
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { VestingLocks } from "../modules/vesting.js";
 import { type BlockFacts, endModules, hasModules } from "../modules/modules.js";
+import { appVersion } from "../modules/upgrade/plan.js";
+import {
+  assertUpgraded,
+  beginUpgrade,
+  PLAIN_UPGRADES,
+  type Upgrades,
+} from "../modules/upgrade/upgrades.js";
 import {
   entersCode,
   executeTransaction,
@@ -80,6 +87,8 @@ export interface ExecutorOptions {
   readonly engine?: EngineName;
   /** Monotonic milliseconds, only to decide when to yield. */
   readonly monotonicMs: () => number;
+  /** Upgrades that this program is ready for; absent: those of the release. */
+  readonly upgrades?: Upgrades;
 }
 
 /** What became of a Cosmos transaction that was to be added. */
@@ -99,6 +108,8 @@ export class BlockExecution {
   private readonly journals: BlockJournal["transactions"][number][] = [];
   private readonly context: BlockContext;
   private readonly limits: TransactionLimits;
+  /** What the block does itself, before and after its transactions. */
+  private readonly end: BlockEnd;
   private readonly cosmos: MinedCosmosTransaction[] = [];
   private feesAtoken = 0n;
   private gasUsed = 0n;
@@ -114,14 +125,29 @@ export class BlockExecution {
     if (locks !== undefined) this.state.locks = new VestingLocks(this.state, locks, start.timeMs);
     this.lastYieldMs = options.monotonicMs();
     this.limits = transactionLimitsOf(options.chainId, options.params);
+    const height = start.parent.height + 1;
+    const { feeCollector, validatorsPool } = options.params;
+    const { timeMs } = start;
+    this.end = new BlockEnd({ state: this.state, height, timeMs, validatorsPool, feeCollector });
     this.context = {
-      height: start.parent.height + 1,
+      height,
       timestampSeconds: Math.floor(start.timeMs / 1000),
       coinbase: start.coinbase,
       gasLimit: options.params.maxGas,
       mixHash: start.parent.hash,
       blockHash: options.blockHash,
     };
+  }
+
+  /**
+   * Does what is planned for the block, before its first transaction.
+   * @throws UPGRADE_NEEDED, VERSION_UNKNOWN when this program must not make the block
+   */
+  begin(): void {
+    if (!hasModules(this.state)) return;
+    const upgrades = this.options.upgrades ?? PLAIN_UPGRADES;
+    assertUpgraded(this.state, this.context.height, upgrades);
+    beginUpgrade(this.end.context, upgrades);
   }
 
   /** True when the transaction may run code, in the state as it is now. */
@@ -206,10 +232,7 @@ export class BlockExecution {
     const { params } = this.options;
     const height = this.context.height;
     const { totalAtoken } = this.start.parentSupply;
-    const { state } = this;
-    const { timeMs } = this.start;
-    const { validatorsPool } = params;
-    const end = new BlockEnd({ state, height, timeMs, validatorsPool });
+    const { end } = this;
     end.move(endOfBlockChanges(height, this.feesAtoken, totalAtoken, params));
     const validatorUpdates = this.endModules(end);
     const journal = journalOf(height, this.journals, end.changes, this.cosmos, end.events);
@@ -231,7 +254,9 @@ export class BlockExecution {
       trieWrites: roots.trieWrites,
       supply,
       sdkHashes,
-      ...(validatorUpdates === undefined ? {} : { validatorUpdates }),
+      ...(validatorUpdates === undefined
+        ? {}
+        : { validatorUpdates, appVersion: appVersion(this.state) }),
     };
   }
 

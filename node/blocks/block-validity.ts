@@ -10,11 +10,7 @@ import {
   consensusBlockBytes,
   hashTransactions,
 } from "../../chain/consensus/consensus-block.js";
-import {
-  APP_PROTOCOL_VERSION,
-  BLOCK_PROTOCOL_VERSION,
-  type ConsensusHeader,
-} from "../../chain/consensus/consensus-header.js";
+import { BLOCK_PROTOCOL_VERSION, type ConsensusHeader } from "../../chain/consensus/consensus-header.js";
 import { hashConsensusParams } from "../../chain/consensus/consensus-params.js";
 import {
   type DuplicateVoteEvidence,
@@ -49,7 +45,7 @@ export interface BlockContent {
 export function headerAfter(tip: ChainTip, content: BlockContent): ConsensusHeader {
   return {
     blockVersion: BLOCK_PROTOCOL_VERSION,
-    appVersion: APP_PROTOCOL_VERSION,
+    appVersion: tip.appVersion,
     chainId: tip.chainId,
     height: tip.height + 1,
     timeNs: timeAfterNs(tip, content.lastCommit),

@@ -18,6 +18,8 @@ import type { CommittedBlock } from "../view/event-bus.js";
 export interface ChainTip {
   readonly chainId: string;
   readonly params: ConsensusParams;
+  /** Version of the rules of the next block; upgrades raise it. */
+  readonly appVersion: number;
   readonly height: Height;
   /** Undefined at height 0. */
   readonly lastBlockId: BlockId | undefined;
@@ -52,6 +54,7 @@ export function nextTip(tip: ChainTip, decision: ExecutedDecision): ChainTip {
   const updates = executed.validatorUpdates ?? punishments(block.evidence, tip.nextValidators);
   return {
     ...tip,
+    appVersion: executed.appVersion ?? tip.appVersion,
     height: block.header.height,
     lastBlockId: blockId,
     timeNs: block.header.timeNs,

@@ -62,6 +62,13 @@ export async function openNetwork(parts: NodeNetworkParts): Promise<Network> {
   return network;
 }
 
+/** Halts as consensus' own: what is stored can still be read, and peers are helped with it. */
+const READABLE_CODES: ReadonlySet<string> = new Set([
+  "DECIDED_BLOCK_REFUSED",
+  "UPGRADE_NEEDED",
+  "VERSION_UNKNOWN",
+]);
+
 /** What consensus is run with. */
 export interface ConsensusRunParts {
   readonly network: Network;
@@ -88,8 +95,7 @@ export async function runConsensus(parts: ConsensusRunParts): Promise<void> {
     if (signal.aborted) return;
     log.error({ err: error }, "block production halted");
     parts.halt(errorMessage(error));
-    // As with a halt of consensus itself: what is stored can still be read, and says why.
-    if (errorCode(error) !== "DECIDED_BLOCK_REFUSED") parts.fatal(error);
+    if (!READABLE_CODES.has(errorCode(error))) parts.fatal(error);
   }
 }
 

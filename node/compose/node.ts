@@ -46,6 +46,7 @@ import { keepsProofsByWindow } from "../settings/pruning-config.js";
 import { createNodeQueries } from "./queries.js";
 import { APP_VERSION, startServers } from "./servers.js";
 import { Stages } from "./stages.js";
+import { nodeUpgrades } from "./upgrades.js";
 import { TrieCache } from "../state/trie-cache.js";
 import { openStores, type OpenStores } from "../store/open-store.js";
 import { PoolStore } from "../store/pool-store.js";
@@ -388,6 +389,7 @@ async function openConsensus(
       blockHash: (height) => stores.blocks.hashOf(height),
       engine: app.execution.engine,
       monotonicMs: () => systemClock.monotonicMs(),
+      upgrades: nodeUpgrades(options),
     },
   });
   return Consensus.open({

@@ -124,9 +124,10 @@ export function loadTip(
     readonly params: ConsensusParams;
     readonly genesisTimeMs: number;
     readonly height: Height;
+    readonly appVersion: number;
   },
 ): ChainTip {
-  const { chainId, params, height } = chain;
+  const { chainId, params, height, appVersion } = chain;
   const { store, blocks } = parts;
   const committed = blocks.block(height);
   const record = store.record(height);
@@ -143,6 +144,7 @@ export function loadTip(
   return {
     chainId,
     params,
+    appVersion,
     height,
     lastBlockId: blockId,
     timeNs: record?.header.timeNs ?? msToNs(chain.genesisTimeMs),

@@ -137,6 +137,7 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
         params: consensusParamsOf(genesis.params),
         genesisTimeMs: genesis.genesisTimeMs,
         height: headHeight(),
+        appVersion: options.application.appVersion(),
       },
     );
     return new Consensus(options, store, archive, evidence, tip);

@@ -147,6 +147,7 @@ export class ConsensusDriver implements ConsensusInbox {
   async start(tail: WalTail, signal: AbortSignal): Promise<ConsensusEnd> {
     this.isRunning = true;
     try {
+      this.parts.application.assertMayGoOn();
       await this.replay(tail);
       for (;;) {
         await this.handle(await this.queue.next(signal));
@@ -373,6 +374,8 @@ export class ConsensusDriver implements ConsensusInbox {
       },
       "block committed",
     );
+    // Before anybody proposes: a round that only some can begin would leave the others waiting.
+    parts.application.assertMayGoOn();
   }
 
   private begin(tip: ChainTip, lastCommit: DecidingVotes): void {

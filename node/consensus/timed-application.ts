@@ -18,6 +18,8 @@ export function timedApplication(
     return result;
   };
   return {
+    appVersion: () => application.appVersion(),
+    assertMayGoOn: () => application.assertMayGoOn(),
     build: (place, room) => timed("prepare_proposal", () => application.build(place, room)),
     execute: (place, transactions) =>
       timed("process_proposal", () => application.execute(place, transactions)),

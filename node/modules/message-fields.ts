@@ -1,6 +1,7 @@
 /** Fields of messages as modules take them; what is not one is refused in the SDK's words. */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { coinsText } from "../../chain/cosmos/ante.js";
+import { ProtoWriter } from "../../chain/consensus/protobuf.js";
 import { amountOf, type Coin, coinsOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
@@ -65,4 +66,20 @@ export function nested(value: ProtoValue): ProtoMessage {
   const isMessage =
     typeof value === "object" && !Array.isArray(value) && !(value instanceof Uint8Array);
   return isMessage ? (value as ProtoMessage) : {};
+}
+
+/**
+ * A fraction as people write it, "0.334", in 10^-18.
+ * @param what named in the `MessageFailure` that is thrown for any other text
+ */
+export function fractionOfText(text: string, what: string): bigint {
+  const [, whole, part = ""] = /^([0-9]{1,20})(?:\.([0-9]{1,18}))?$/.exec(text) ?? [];
+  if (whole !== undefined) return BigInt(whole + part.padEnd(18, "0"));
+  throw messageFailure(SDK_CODE.invalidRequest, `${what} is no decimal: ${text.slice(0, 60)}`);
+}
+
+/** `google.protobuf.Timestamp`. */
+export function timestamp(timeMs: number): ProtoWriter {
+  const seconds = Math.floor(timeMs / 1_000);
+  return new ProtoWriter().integer(1, seconds).integer(2, (timeMs % 1_000) * 1_000_000);
 }

@@ -2,6 +2,8 @@
 import type { AnyMessage } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { BANK_HANDLERS } from "./bank-messages.js";
+import { govHandlers } from "./gov-messages.js";
+import { GOVERNED_HANDLERS } from "./governed-messages.js";
 import type { MessageHandler } from "./message-context.js";
 import { STAKING_HANDLERS } from "./staking-messages.js";
 
@@ -9,6 +11,8 @@ import { STAKING_HANDLERS } from "./staking-messages.js";
 const HANDLERS: ReadonlyMap<string, MessageHandler> = new Map<string, MessageHandler>([
   ...BANK_HANDLERS,
   ...STAKING_HANDLERS,
+  ...govHandlers((message) => handlerOf(message) !== undefined),
+  ...GOVERNED_HANDLERS,
 ]);
 
 /** The handler of a message; undefined where nothing runs it. */

@@ -45,6 +45,8 @@ export interface ModuleContext {
 
 /** The end of a block, which has no transaction around it that would be undone. */
 export interface BlockEndContext extends ModuleContext {
+  /** True for accounts of the system, which take no coins from outside. */
+  isBlocked(address: Address): boolean;
   /**
    * Does all of something or nothing: a failure undoes its state, its coins and its events.
    * @returns why it failed; other faults are thrown on

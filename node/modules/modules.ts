@@ -1,12 +1,13 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { keccak256Hex } from "../../chain/hashes.js";
 import { hexToBytes } from "../../chain/hex.js";
 import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
 import type { JournaledState } from "../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
+import { endProposals } from "./gov/settling.js";
+import { handlerOf } from "./message-router.js";
 import type { BlockEndContext, ModuleContext } from "./module-context.js";
 import { putModuleParams } from "./module-params.js";
 import { type CommitVote, type Misbehavior, noteVotes, punish } from "./slashing/signing.js";
@@ -16,21 +17,14 @@ import { createValidator } from "./staking/registration.js";
 import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
 import { MODULE_ACCOUNTS, MODULE_STUB_CODE } from "./system-storage.js";
 
+export { hasModules } from "./system-storage.js";
+
 const STUB_CODE = hexToBytes(MODULE_STUB_CODE);
-const STUB_CODE_HASH = keccak256Hex(STUB_CODE);
 
 /** What consensus tells a block: who signed the one before, and who signed twice. */
 export interface BlockFacts {
   readonly votes: readonly CommitVote[];
   readonly misbehavior: readonly Misbehavior[];
-}
-
-/**
- * Whether the chain's validators have stake. Chains whose genesis names no operators have not: their
- * validators stay as they are, until one signs twice.
- */
-export function hasModules(state: JournaledState): boolean {
-  return state.accountNow(MODULE_ACCOUNTS.staking)?.codeHash === STUB_CODE_HASH;
 }
 
 /** Commission of the validators of block 0: 10 %, at most 20 %, changed by 1 % a day. */
@@ -63,7 +57,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
 
 /**
  * What the modules do at the end of a block, in this order: rewards of the block's mint, faults of
- * signing, unbondings that are over, the set of consensus.
+ * signing, proposals and unbondings that are over, the set of consensus.
  * @param mintedAtoken what the validators' pool got of this block's mint
  * @returns changes of the set, in effect two heights later
  */
@@ -75,6 +69,7 @@ export function endModules(
   allocateRewards(context.state, mintedAtoken);
   noteVotes(context, facts.votes);
   punish(context, facts.misbehavior);
+  endProposals(context, handlerOf);
   endEntries(context);
   return updateConsensusSet(context);
 }

@@ -19,10 +19,10 @@ import {
   nested,
   NO_RESPONSE,
   operatorOf,
+  timestamp,
   wholeNumberIn,
 } from "./message-fields.js";
 import { moduleFailure } from "./module-context.js";
-import { hasModules } from "./modules.js";
 import { assertNotTombstoned, unjail } from "./slashing/signing.js";
 import {
   cancelUnbonding,
@@ -33,6 +33,7 @@ import {
 } from "./staking/delegating.js";
 import { Delegations } from "./staking/delegation-record.js";
 import { editValidator, registerValidator } from "./staking/registration.js";
+import { stakedHandler } from "./staked-handler.js";
 import { stakingFailure } from "./staking/staking-failure.js";
 import { type Description, DESCRIPTION_FIELDS } from "./staking/validator-record.js";
 
@@ -51,16 +52,9 @@ const GAS = {
 
 type Run = MessageHandler["run"];
 
-/** A handler of a module; on a chain without stake it refuses. */
+/** A handler of a module. */
 function of(module: string, name: string, gas: bigint, run: Run): [string, MessageHandler] {
-  const guarded: Run = (message, context) => {
-    if (!hasModules(context.state)) {
-      throw messageFailure(SDK_CODE.notSupported, "this chain has a fixed set of validators");
-    }
-    context.useGas(gas, name);
-    return run(message, context);
-  };
-  return [`cosmos.${module}.v1beta1.${name}`, { module, run: guarded }];
+  return [`cosmos.${module}.v1beta1.${name}`, stakedHandler({ module, name, gas }, run)];
 }
 
 /** Handlers by message. */
@@ -190,12 +184,6 @@ function fractionIn(message: ProtoMessage, field: string): bigint {
   if (text === "") return 0n;
   if (/^[0-9]{1,70}$/.test(text)) return BigInt(text);
   throw stakingFailure("commissionRange");
-}
-
-/** `google.protobuf.Timestamp`. */
-function timestamp(timeMs: number): ProtoWriter {
-  const seconds = Math.floor(timeMs / 1_000);
-  return new ProtoWriter().integer(1, seconds).integer(2, (timeMs % 1_000) * 1_000_000);
 }
 
 /** A response with coins: none for nothing. */

@@ -7,13 +7,14 @@
  * leaves the root.
  */
 import type { Address } from "../../chain/address.js";
-import { keccak256 } from "../../chain/hashes.js";
+import { keccak256, keccak256Hex } from "../../chain/hashes.js";
 import {
   bigintToBytes,
   bigintToWord,
   bytesToBigint,
   bytesToHash32,
   type Hash32,
+  hexToBytes,
 } from "../../chain/hex.js";
 import type { JournaledState } from "../state/journaled-state.js";
 
@@ -24,6 +25,7 @@ export const MODULE_ACCOUNTS = {
   vesting: "0x0000000000000000000000000000000000000803" as Address,
   gov: "0x0000000000000000000000000000000000000805" as Address,
   slashing: "0x0000000000000000000000000000000000000806" as Address,
+  upgrade: "0x0000000000000000000000000000000000000810" as Address,
 } as const;
 
 /** A module with state. */
@@ -31,6 +33,16 @@ export type ModuleName = keyof typeof MODULE_ACCOUNTS;
 
 /** Runtime code of a module's account: `PUSH1 0 PUSH1 0 REVERT`, so that calls move nothing. */
 export const MODULE_STUB_CODE = "0x60006000fd";
+
+const STUB_CODE_HASH = keccak256Hex(hexToBytes(MODULE_STUB_CODE));
+
+/**
+ * Whether the chain's validators have stake. Chains whose genesis names no operators have not: their
+ * validators stay as they are, until one signs twice.
+ */
+export function hasModules(state: JournaledState): boolean {
+  return state.accountNow(MODULE_ACCOUNTS.staking)?.codeHash === STUB_CODE_HASH;
+}
 
 /** Slots that were worked out, which is most of what an access takes. */
 const MAX_KNOWN_SLOTS = 50_000;
@@ -93,28 +105,37 @@ export class SystemStorage {
     this.state.putStorage(this.address, hash, bigintToBytes(value));
   }
 
-  /** UTF-8 text of a `bytes` at a slot: its length there, its words from `dataSlot`. */
-  text(slot: bigint): string {
+  /** A `bytes` at a slot: its length there, its words from `dataSlot`. */
+  bytes(slot: bigint): Buffer {
     const length = Number(this.word(slot));
     const first = dataSlot(slot);
     const words = Array.from({ length: Math.ceil(length / 32) }, (_, index) =>
       bigintToWord(this.word(first + BigInt(index))),
     );
-    return Buffer.concat(words).subarray(0, length).toString("utf8");
+    return Buffer.concat(words).subarray(0, length);
   }
 
-  /** Changes a text; words that it no longer needs are cleared. */
-  setText(slot: bigint, text: string): void {
-    const bytes = Buffer.from(text, "utf8");
+  /** Changes a `bytes`; words that it no longer needs are cleared. */
+  setBytes(slot: bigint, bytes: Uint8Array): void {
     const first = dataSlot(slot);
     const wordsBefore = Math.ceil(Number(this.word(slot)) / 32);
     const words = Math.ceil(bytes.length / 32);
     for (let index = 0; index < Math.max(words, wordsBefore); index++) {
       const part = Buffer.alloc(32);
-      bytes.copy(part, 0, index * 32, Math.min(bytes.length, (index + 1) * 32));
+      part.set(bytes.subarray(index * 32, (index + 1) * 32));
       this.setWord(first + BigInt(index), bytesToBigint(part));
     }
     this.setWord(slot, BigInt(bytes.length));
+  }
+
+  /** UTF-8 text of a `bytes`. */
+  text(slot: bigint): string {
+    return this.bytes(slot).toString("utf8");
+  }
+
+  /** Changes a text. */
+  setText(slot: bigint, text: string): void {
+    this.setBytes(slot, Buffer.from(text, "utf8"));
   }
 }
 
@@ -156,10 +177,24 @@ export class StoredSet {
 
   /** Members in the order of their places. */
   members(): bigint[] {
+    return this.slice(0, this.size);
+  }
+
+  /** At most so many members, from a place on. */
+  slice(from: number, most: number): bigint[] {
+    const first = dataSlot(this.slot) + BigInt(from);
+    const length = Math.max(0, Math.min(most, this.size - from));
+    return Array.from({ length }, (_, index) => this.storage.word(first + BigInt(index)));
+  }
+
+  /** Removes all. */
+  clear(): void {
     const first = dataSlot(this.slot);
-    return Array.from({ length: this.size }, (_, index) =>
-      this.storage.word(first + BigInt(index)),
-    );
+    for (const [index, member] of this.members().entries()) {
+      this.storage.setWord(first + BigInt(index), 0n);
+      this.storage.setWord(mapSlot(this.slot + 1n, member), 0n);
+    }
+    this.storage.setWord(this.slot, 0n);
   }
 
   /** Some of the members; undefined where the one to begin with is not in it. */

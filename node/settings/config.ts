@@ -20,6 +20,7 @@ import { API_SECTION, GRPC_SECTION } from "./api-config.js";
 import { MEMORY_SECTION, STORE_SECTION } from "./memory-config.js";
 import { P2P_SECTION } from "./p2p-config.js";
 import { PRUNING_SETTINGS, pruningFaults } from "./pruning-config.js";
+import { UPGRADE_SETTINGS } from "./upgrade-config.js";
 import { STATE_SYNC_SECTION, stateSyncFaults } from "./state-sync-config.js";
 
 const DURATION = /^([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)$/;
@@ -141,6 +142,7 @@ export const APP_FILE = defineConfigFile(
         help: "Lowest price per unit of gas that the mempool takes, rounded up to a whole atoken.",
       }),
       ...PRUNING_SETTINGS,
+      ...UPGRADE_SETTINGS,
     },
     execution: {
       engine: field.choice({

@@ -11,8 +11,8 @@ export type ModuleParamErrorCode = "MODULE_PARAM_INVALID";
 /** A parameter that does not exist, or a value that it cannot have. */
 export class ModuleParamError extends AppError<ModuleParamErrorCode> {}
 
-/** Milliseconds; a whole number; 10^-18 of the whole, at most 1; atoken. */
-type ParamKind = "duration" | "count" | "fraction" | "amount";
+/** Milliseconds; a whole number; 10^-18 of the whole, at most 1; atoken; 1 for true; an account. */
+type ParamKind = "duration" | "count" | "fraction" | "amount" | "flag" | "account";
 
 interface ParamRule {
   readonly kind: ParamKind;
@@ -33,7 +33,15 @@ const duration = (first: bigint, least = SECOND): ParamRule => {
 const count = (first: bigint, least: bigint, most: bigint): ParamRule => {
   return { kind: "count", first, least, most };
 };
-const fraction = (first: bigint): ParamRule => ({ kind: "fraction", first, least: 0n, most: ONE });
+const fraction = (first: bigint, least = 0n): ParamRule => {
+  return { kind: "fraction", first, least, most: ONE };
+};
+const amount = (first: bigint): ParamRule => {
+  return { kind: "amount", first, least: 0n, most: 10n ** 30n };
+};
+const flag = (first: boolean): ParamRule => {
+  return { kind: "flag", first: first ? 1n : 0n, least: 0n, most: 1n };
+};
 
 /**
  * All parameters; the place of a name among those of its module is its place in the module's
@@ -48,12 +56,7 @@ export const MODULE_PARAM_RULES = {
     max_entries: count(7n, 1n, 100n),
     min_commission_rate: fraction(0n),
     /** What registering a validator burns (D15). */
-    burn_amount: {
-      kind: "amount",
-      first: ATOKEN_PER_TOKEN,
-      least: 0n,
-      most: 10n ** 30n,
-    },
+    burn_amount: amount(ATOKEN_PER_TOKEN),
   },
   distribution: {
     /** Share of the validators' mint that goes to the community pool; D13 gives them all of it. */
@@ -65,6 +68,31 @@ export const MODULE_PARAM_RULES = {
     downtime_jail_duration: duration(600n * SECOND),
     slash_fraction_double_sign: fraction(ONE / 20n),
     slash_fraction_downtime: fraction(ONE / 100n),
+  },
+  /** As in the SDK (x/gov `types/params.go`); TOKEN in place of a million units. */
+  gov: {
+    min_deposit: amount(10n * ATOKEN_PER_TOKEN),
+    max_deposit_period: duration(2n * DAY),
+    voting_period: duration(2n * DAY),
+    /** Of the bonded stake that has to vote. */
+    quorum: fraction((ONE * 334n) / 1_000n),
+    /** Yes, of all but abstentions. */
+    threshold: fraction(ONE / 2n),
+    /** Vetoes, of all votes. */
+    veto_threshold: fraction((ONE * 334n) / 1_000n),
+    min_initial_deposit_ratio: fraction(0n),
+    /** Share of the deposits that a cancelled proposal costs. */
+    proposal_cancel_ratio: fraction(ONE / 2n),
+    /** Who gets that share; 0x0: it is burned. */
+    proposal_cancel_dest: { kind: "account", first: 0n, least: 0n, most: (1n << 160n) - 1n },
+    expedited_voting_period: duration(DAY),
+    expedited_threshold: fraction((ONE * 667n) / 1_000n),
+    expedited_min_deposit: amount(50n * ATOKEN_PER_TOKEN),
+    burn_vote_quorum: flag(false),
+    burn_proposal_deposit_prevote: flag(false),
+    burn_vote_veto: flag(true),
+    /** Of the least deposit, that a single deposit must have: it bounds how many there are. */
+    min_deposit_ratio: fraction(ONE / 100n, ONE / 1_000n),
   },
 } as const satisfies Record<string, Record<string, ParamRule>>;
 
@@ -83,7 +111,7 @@ export function firstModuleParams(): ModuleParams {
 /**
  * The first values with some of them changed.
  * @param texts values by `<module>.<name>`: durations `120s` (ms, s, m, h, d), whole numbers,
- * fractions as decimals
+ * fractions as decimals, `true` and `false`, accounts as 0x and 40 digits
  * @throws MODULE_PARAM_INVALID
  */
 export function parseModuleParams(texts: Readonly<Record<string, string>>): ModuleParams {
@@ -150,6 +178,8 @@ const PARSERS: Readonly<Record<ParamKind, (text: string) => bigint | undefined>>
   },
   count: wholeNumber,
   amount: wholeNumber,
+  flag: (text) => (text === "true" ? 1n : text === "false" ? 0n : undefined),
+  account: (text) => (/^0x[0-9a-fA-F]{40}$/.test(text) ? BigInt(text) : undefined),
   fraction(text) {
     const [, whole, part = ""] = /^([0-9]{1,3})(?:\.([0-9]{1,18}))?$/.exec(text) ?? [];
     return whole === undefined ? undefined : BigInt(whole) * ONE + BigInt(part.padEnd(18, "0"));
@@ -163,7 +193,23 @@ function wholeNumber(text: string): bigint | undefined {
 /** A value as `parseModuleParams` takes it. */
 function textOf(kind: ParamKind, value: bigint): string {
   if (kind === "duration") return value % SECOND === 0n ? `${value / SECOND}s` : `${value}ms`;
+  if (kind === "flag") return value === 1n ? "true" : "false";
+  if (kind === "account") return `0x${value.toString(16).padStart(40, "0")}`;
   return kind === "fraction" ? fractionText(value) : value.toString();
+}
+
+/** Why a parameter cannot have a value; undefined for one that keeps to its rule. */
+export function moduleParamFault(
+  module: keyof Rules,
+  name: string,
+  value: bigint,
+): string | undefined {
+  const rules: Readonly<Record<string, ParamRule>> = MODULE_PARAM_RULES[module];
+  const rule = rules[name];
+  if (rule === undefined) return `there is no parameter ${module}.${name}`;
+  const { kind, least, most } = rule;
+  if (value >= least && value <= most) return undefined;
+  return `${module}.${name} is out of range: take ${textOf(kind, least)} to ${textOf(kind, most)}`;
 }
 
 /** A fraction as the SDK writes it: 18 decimals. */

@@ -36,6 +36,8 @@ export interface ExecutedBlock {
    * have no stake.
    */
   readonly validatorUpdates?: readonly ValidatorUpdate[];
+  /** Version of the rules from the next block on; undefined on the same chains. */
+  readonly appVersion?: number;
   /** SHA-256 of each transaction as `data.txs` has it, in that order. */
   readonly sdkHashes: readonly Hash32[];
 }

@@ -9,6 +9,15 @@ import {
   Registry,
 } from "@cosmjs/proto-signing";
 import { AminoTypes, createDefaultAminoConverters, defaultRegistryTypes } from "@cosmjs/stargate";
+import { MsgCommunityPoolSpend } from "cosmjs-types/cosmos/distribution/v1beta1/tx";
+import { MsgCancelProposal } from "cosmjs-types/cosmos/gov/v1/tx";
+import { TextProposal } from "cosmjs-types/cosmos/gov/v1beta1/gov";
+import { MsgUpdateParams as SlashingUpdateParams } from "cosmjs-types/cosmos/slashing/v1beta1/tx";
+import { MsgUpdateParams as StakingUpdateParams } from "cosmjs-types/cosmos/staking/v1beta1/tx";
+import {
+  MsgCancelUpgrade,
+  MsgSoftwareUpgrade,
+} from "cosmjs-types/cosmos/upgrade/v1beta1/tx";
 import { TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
 
 const chunks = [];
@@ -16,7 +25,32 @@ for await (const chunk of process.stdin) chunks.push(chunk);
 const { mnemonic, requests } = JSON.parse(Buffer.concat(chunks).toString(), (key, value) =>
   typeof value === "string" && /^[0-9]+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
 );
-const registry = new Registry(defaultRegistryTypes);
+const registry = new Registry([
+  ...defaultRegistryTypes,
+  ["/cosmos.gov.v1.MsgCancelProposal", MsgCancelProposal],
+  ["/cosmos.gov.v1beta1.TextProposal", TextProposal],
+  ["/cosmos.distribution.v1beta1.MsgCommunityPoolSpend", MsgCommunityPoolSpend],
+  ["/cosmos.slashing.v1beta1.MsgUpdateParams", SlashingUpdateParams],
+  ["/cosmos.staking.v1beta1.MsgUpdateParams", StakingUpdateParams],
+  ["/cosmos.upgrade.v1beta1.MsgSoftwareUpgrade", MsgSoftwareUpgrade],
+  ["/cosmos.upgrade.v1beta1.MsgCancelUpgrade", MsgCancelUpgrade],
+]);
+/** What a proposal holds, as bytes. */
+const packed = ({ typeUrl, value }) => {
+  const isPacked = !(typeof value === "object" && !Array.isArray(value));
+  return isPacked ? { typeUrl, value } : { typeUrl, value: registry.encode({ typeUrl, value }) };
+};
+const withPacked = ({ typeUrl, value }) => {
+  const { messages, content } = value;
+  return {
+    typeUrl,
+    value: {
+      ...value,
+      ...(messages === undefined ? {} : { messages: messages.map(packed) }),
+      ...(content === undefined ? {} : { content: packed(content) }),
+    },
+  };
+};
 const converter = new AminoTypes(createDefaultAminoConverters());
 const wallet = await DirectEthSecp256k1HdWallet.fromMnemonic(mnemonic, { prefix: "addr" });
 const [account] = await wallet.getAccounts();
@@ -30,7 +64,11 @@ for (const request of requests) {
   const { messages, memo = "", sequence = 0, gas = 65_000, chainId, granter, mode } = request;
   const fee = request.fee ?? [{ denom: "atoken", amount: "1625" }];
   const timeoutHeight = BigInt(request.timeoutHeight ?? 0);
-  const bodyBytes = registry.encodeTxBody({ messages, memo, timeoutHeight });
+  const bodyBytes = registry.encodeTxBody({
+    messages: messages.map(withPacked),
+    memo,
+    timeoutHeight,
+  });
   const authInfoBytes = makeAuthInfoBytes(
     [{ pubkey, sequence }],
     fee,

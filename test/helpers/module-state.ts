@@ -4,6 +4,7 @@ import type { BalanceReason } from "../../chain/balance-change.js";
 import { signingKeyOf } from "../../chain/consensus/ed25519.js";
 import { validatorAddress, type ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { sdkFault, SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import { isBlockedAccount } from "../../node/modules/blocked-accounts.js";
 import {
   type BlockEndContext,
   MessageFailure,
@@ -95,7 +96,12 @@ export class ModuleChain {
   }
 
   private endContext(): BlockEndContext {
-    return { ...this.context(), attempt: (work) => this.run(work) };
+    const { params } = this.genesis;
+    return {
+      ...this.context(),
+      isBlocked: (address) => isBlockedAccount(address, params),
+      attempt: (work) => this.run(work),
+    };
   }
 
   /** One call as a transaction: all of it, or nothing. @returns why it failed */

@@ -21,6 +21,7 @@ import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fau
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import { BASE_DENOM } from "../../../chain/units.js";
+import { isBlockedAccount } from "../../modules/blocked-accounts.js";
 import type { MessageContext } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
@@ -29,9 +30,6 @@ import { EMPTY_ACCOUNT } from "../../store/account-record.js";
 
 /** Compute units of a unit of gas: a block's second is shared by its gas (D21). */
 const GAS_NS = 1.5;
-
-/** Addresses of modules: they take coins by their own rules only. */
-const SYSTEM_ADDRESS = /^0x0{37}8[0-9a-f]{2}$/;
 
 /** What execution needs from the block around the transaction. */
 export interface CosmosEnvironment {
@@ -227,8 +225,7 @@ class MessageRun {
       timeMs,
       validatorsPool,
       signer: this.transaction.from,
-      isBlocked: (address) =>
-        address === feeCollector || address === validatorsPool || SYSTEM_ADDRESS.test(address),
+      isBlocked: (address) => isBlockedAccount(address, { feeCollector, validatorsPool }),
       useGas: (gas, location) => this.useGas(gas, location),
       emit: (type, attributes) => void emitted.push(event(type, attributes)),
       moveCoins: (reason, from, to, amountAtoken) => {

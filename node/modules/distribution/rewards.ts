@@ -190,6 +190,17 @@ export function fundCommunityPool(
   addCommunityPool(new SystemStorage(context.state, "distribution"), amountAtoken);
 }
 
+/** Pays out of the community pool. Throws `MessageFailure` where it holds less. */
+export function spendCommunityPool(context: ModuleContext, to: Address, amountAtoken: bigint): void {
+  const storage = new SystemStorage(context.state, "distribution");
+  if (amountAtoken > storage.word(COMMUNITY_POOL)) {
+    const text = "community pool does not have sufficient coins to distribute";
+    throw moduleFailure("distribution", 9, text);
+  }
+  addCommunityPool(storage, -amountAtoken);
+  payFromPool(context, to, amountAtoken);
+}
+
 function addCommunityPool(storage: SystemStorage, amountAtoken: bigint): void {
   storage.setWord(COMMUNITY_POOL, storage.word(COMMUNITY_POOL) + amountAtoken);
 }

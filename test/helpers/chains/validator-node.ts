@@ -21,6 +21,7 @@ import { EventBus } from "../../../node/view/event-bus.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { parseModuleParams } from "../../../node/settings/module-params.js";
+import type { Upgrades } from "../../../node/modules/upgrade/upgrades.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import { createProposedTransactions } from "../../../node/mempool/proposed-transactions.js";
 import {
@@ -106,6 +107,8 @@ export interface ValidatorNodeOptions {
   readonly doubleSignCheckBlocks?: number;
   /** Recovers what a proposal brings and the pool does not know. */
   readonly recovery?: SenderRecovery;
+  /** Upgrades that its program can make; absent: those of the release. */
+  readonly upgrades?: Upgrades;
 }
 
 /** One node; `stop` and `open` with the same home is a restart. */
@@ -172,6 +175,7 @@ export class ValidatorNode {
         tries,
         blockHash: (height) => stores.blocks.hashOf(height),
         monotonicMs: () => performance.now(),
+        ...(options.upgrades === undefined ? {} : { upgrades: options.upgrades }),
       },
     });
     const stateFile = path.join(home, "data", "priv_validator_state.json");

@@ -55,7 +55,7 @@ beforeEach(async () => {
 function tip(change: Partial<ChainTip> = {}): ChainTip {
   const { height, stores } = node;
   const { genesisTimeMs, cosmosChainId: chainId } = genesis;
-  const own = { chainId, params, genesisTimeMs, height };
+  const own = { chainId, params, genesisTimeMs, height, appVersion: 1 };
   return { ...loadTip({ store, blocks: stores.blocks }, own), ...change };
 }
 

@@ -40,7 +40,7 @@ function tip(): ChainTip {
   const { height } = node;
   const { genesisTimeMs, cosmosChainId: chainId } = genesis;
   const { blocks } = node.stores;
-  return loadTip({ store, blocks }, { chainId, params, genesisTimeMs, height });
+  return loadTip({ store, blocks }, { chainId, params, genesisTimeMs, height, appVersion: 1 });
 }
 
 describe("evidence from peers", () => {

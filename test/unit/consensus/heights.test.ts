@@ -129,6 +129,7 @@ describe("the size of a block (StateOversizedBlock)", () => {
       chainId: genesis.cosmosChainId,
       params,
       height: 0,
+      appVersion: 1,
       lastBlockId: undefined,
       timeNs: msToNs(genesis.genesisTimeMs),
       appHash: hash,

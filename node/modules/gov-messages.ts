@@ -1,0 +1,153 @@
+/** Messages of governance that persons send, of v1 and v1beta1 (x/gov `keeper/msg_server.go`). */
+import { ProtoWriter } from "../../chain/consensus/protobuf.js";
+import { accountText } from "../../chain/consensus/abci-event.js";
+import { coinsOf, listOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
+import {
+  type AnyMessage,
+  isAny,
+  type ProtoMessage,
+  type ProtoValue,
+} from "../../chain/cosmos/field-schema.js";
+import { schemaOf } from "../../chain/cosmos/message-schemas.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import { govFailure } from "./gov/gov-failure.js";
+import {
+  cancelProposal,
+  depositOn,
+  type IsRoutable,
+  type Submission,
+  submitProposal,
+} from "./gov/proposing.js";
+import { plainVote, voteOn, type WeightedOption } from "./gov/voting.js";
+import { EXEC_LEGACY_CONTENT, isLegacyContent } from "./governed-messages.js";
+import type { MessageContext, MessageHandler } from "./message-context.js";
+import {
+  addressOf,
+  amountIn,
+  amountOfCoins,
+  fractionOfText,
+  messageFailure,
+  NO_RESPONSE,
+  timestamp,
+} from "./message-fields.js";
+import { stakedHandler } from "./staked-handler.js";
+import { MODULE_ACCOUNTS } from "./system-storage.js";
+
+/** Gas of messages beside bytes and signature: by the slots that they write. */
+const GAS = { submit: 90_000n, submitWord: 2_000n, deposit: 60_000n, vote: 35_000n, cancel: 80_000n };
+
+/** Value of `message.module` (as in the SDK). */
+const MODULE = "governance";
+
+/** Handlers by message. */
+export function govHandlers(isRoutable: IsRoutable): (readonly [string, MessageHandler])[] {
+  const of = (version: string, name: string, gas: bigint, run: MessageHandler["run"]) => {
+    const handler = stakedHandler({ module: MODULE, name, gas }, run);
+    return [`cosmos.gov.${version}.${name}`, handler] as const;
+  };
+  const common = ["v1", "v1beta1"].flatMap((version) => [
+    of(version, "MsgDeposit", GAS.deposit, deposit),
+    of(version, "MsgVote", GAS.vote, (message, context) => {
+      return castVote(message, context, plainVote(Number(message["option"] ?? 0)));
+    }),
+    of(version, "MsgVoteWeighted", GAS.vote, (message, context) => {
+      const weightOf = version === "v1" ? fractionOfText : unitsOfText;
+      const options = listOf(message["options"]).map((one) => ({
+        option: Number(one["option"] ?? 0),
+        weight: weightOf(textOf(one, "weight"), "weight"),
+      }));
+      return castVote(message, context, options);
+    }),
+  ]);
+  const submit = (message: ProtoMessage, context: MessageContext, made: SubmissionParts) => {
+    const coins = coinsOf(message["initial_deposit"]);
+    const submission = {
+      ...made,
+      proposer: addressOf(textOf(message, "proposer"), "proposer"),
+      initialDepositAtoken: coins.length === 0 ? 0n : amountOfCoins(coins),
+    };
+    useGasOfTexts(context, submission);
+    const { id } = submitProposal(context, submission, isRoutable);
+    return new ProtoWriter().integer(1, id).finish();
+  };
+  return [
+    ...common,
+    of("v1", "MsgSubmitProposal", GAS.submit, (message, context) =>
+      submit(message, context, {
+        messages: anysOf(message["messages"]),
+        title: textOf(message, "title"),
+        summary: textOf(message, "summary"),
+        metadata: textOf(message, "metadata"),
+        isExpedited: message["expedited"] === true,
+      }),
+    ),
+    of("v1beta1", "MsgSubmitProposal", GAS.submit, (message, context) =>
+      submit(message, context, legacyParts(message)),
+    ),
+    of("v1", "MsgCancelProposal", GAS.cancel, (message, context) => {
+      const id = idOf(message);
+      cancelProposal(context, id, addressOf(textOf(message, "proposer"), "proposer"));
+      return new ProtoWriter()
+        .integer(1, id)
+        .message(2, timestamp(context.timeMs))
+        .integer(3, context.height)
+        .finish();
+    }),
+  ];
+}
+
+type SubmissionParts = Omit<Submission, "proposer" | "initialDepositAtoken">;
+
+function anysOf(value: ProtoValue): readonly AnyMessage[] {
+  return Array.isArray(value) ? (value as readonly ProtoValue[]).filter(isAny) : [];
+}
+
+/** A proposal of v1beta1 has one content; executing it is its only message. */
+function legacyParts(message: ProtoMessage): SubmissionParts {
+  const { content } = message;
+  if (!isAny(content)) throw messageFailure(SDK_CODE.invalidRequest, "missing content");
+  if (!isLegacyContent(content)) throw govFailure("noHandler", content.typeUrl);
+  const typeUrl = `/${EXEC_LEGACY_CONTENT}`;
+  const schema = schemaOf(typeUrl);
+  if (schema === undefined) throw new RangeError(`${typeUrl} is not described`);
+  const authority = accountText(MODULE_ACCOUNTS.gov);
+  return {
+    messages: [{ typeUrl, schema, message: { content, authority } }],
+    title: textOf(content.message, "title"),
+    summary: textOf(content.message, "description"),
+    metadata: "",
+    isExpedited: false,
+  };
+}
+
+/** Texts are written to the state, word by word. */
+function useGasOfTexts(context: MessageContext, { title, summary, metadata }: Submission): void {
+  const bytes = [title, summary, metadata].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  context.useGas(GAS.submitWord * BigInt(Math.ceil(bytes / 32)), "MsgSubmitProposal");
+}
+
+function deposit(message: ProtoMessage, context: MessageContext): Uint8Array {
+  const depositor = addressOf(textOf(message, "depositor"), "depositor");
+  depositOn(context, idOf(message), { depositor, amountAtoken: amountIn(message, "amount") });
+  return NO_RESPONSE;
+}
+
+function castVote(
+  message: ProtoMessage,
+  context: MessageContext,
+  options: readonly WeightedOption[],
+): Uint8Array {
+  const voter = addressOf(textOf(message, "voter"), "voter");
+  voteOn(context, idOf(message), { voter, options, metadata: textOf(message, "metadata") });
+  return NO_RESPONSE;
+}
+
+function idOf(message: ProtoMessage): bigint {
+  const id = message["proposal_id"];
+  return typeof id === "bigint" ? id : 0n;
+}
+
+/** A decimal of v1beta1: an integer text of 10^-18. */
+function unitsOfText(text: string): bigint {
+  return /^[0-9]{1,40}$/.test(text) ? BigInt(text) : 0n;
+}

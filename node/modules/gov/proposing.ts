@@ -1,0 +1,301 @@
+/**
+ * How proposals begin, and what is paid for them (x/gov `keeper/proposal.go`, `keeper/deposit.go`).
+ * Deposits lie on the gov account until their proposal ends.
+ */
+import type { Address } from "../../../chain/address.js";
+import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
+import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
+import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
+import { ONE } from "../../settings/module-params.js";
+import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { messageFailure } from "../message-fields.js";
+import type { ModuleContext } from "../module-context.js";
+import { MODULE_ACCOUNTS } from "../system-storage.js";
+import { govFailure } from "./gov-failure.js";
+import { type GovParams, govParams } from "./gov-params.js";
+import {
+  type Deposit,
+  encodeProposalMessages,
+  PROPOSAL_STATUS,
+  type ProposalRecord,
+  Proposals,
+} from "./proposal-record.js";
+
+/** Characters of title and metadata, as in the SDK. */
+const MAX_METADATA = 255;
+/** Characters of the summary, as in the SDK. */
+const MAX_SUMMARY = 40 * MAX_METADATA;
+/** Bytes of all messages of a proposal: they are written to the state. */
+const MAX_MESSAGE_BYTES = 32_768;
+/** Proposals that wait for deposits or votes at a time: the end of a block looks at all of them. */
+const MAX_WAITING = 500;
+/** Of one account. */
+const MAX_WAITING_OF_PROPOSER = 50;
+/** Accounts with deposits for one proposal: all of them are paid back in one block. */
+const MAX_DEPOSITORS = 1_000;
+
+/** What an account proposes. */
+export interface Submission {
+  readonly proposer: Address;
+  /** What the gov account does when it passes; none for a text. */
+  readonly messages: readonly AnyMessage[];
+  /** 0 or more. */
+  readonly initialDepositAtoken: bigint;
+  readonly title: string;
+  readonly summary: string;
+  readonly metadata: string;
+  readonly isExpedited: boolean;
+}
+
+/** Whether something runs a message. */
+export type IsRoutable = (message: AnyMessage) => boolean;
+
+/**
+ * Makes a proposal and pays its first deposit.
+ * @returns it, with its id. Throws `MessageFailure`
+ */
+export function submitProposal(
+  context: ModuleContext,
+  submission: Submission,
+  isRoutable: IsRoutable,
+): ProposalRecord {
+  const { state, timeMs } = context;
+  const { proposer, messages, initialDepositAtoken, isExpedited } = submission;
+  assertTexts(submission);
+  const messageBytes = checkMessages(messages, isRoutable);
+  const proposals = new Proposals(state);
+  assertRoom(proposals, proposer);
+  const params = govParams(state);
+  const least = (leastDeposit(params, isExpedited) * params.minInitialDepositRatio) / ONE;
+  if (initialDepositAtoken < least) {
+    const was = `was (${amountText(initialDepositAtoken)}), need (${amountText(least)})`;
+    throw govFailure("depositTooSmall", was);
+  }
+  const { title, summary, metadata } = submission;
+  const proposal = proposals.add({
+    proposer,
+    submitMs: timeMs,
+    depositEndMs: timeMs + params.maxDepositPeriodMs,
+    title,
+    summary,
+    metadata,
+    isExpedited,
+    messageBytes,
+  });
+  const id = proposal.id.toString();
+  context.emit("submit_proposal", {
+    proposal_id: id,
+    proposal_type: proposalType(messages),
+    proposal_proposer: accountText(proposer),
+    proposal_messages: messages.map(({ typeUrl }) => typeUrl).join(","),
+  });
+  if (initialDepositAtoken > 0n) {
+    const isOpened = pay(context, proposal, proposer, initialDepositAtoken);
+    if (isOpened) context.emit("submit_proposal", { voting_period_start: id });
+  }
+  return proposal;
+}
+
+/**
+ * Adds to a proposal's deposits; with enough of them the voting begins.
+ * @param amountAtoken greater than zero. Throws `MessageFailure`
+ */
+export function depositOn(
+  context: ModuleContext,
+  id: bigint,
+  { depositor, amountAtoken }: Deposit,
+): void {
+  const proposal = proposalOf(context, id);
+  if (!isWaiting(proposal)) throw govFailure("inactive", id.toString());
+  const isOpened = pay(context, proposal, depositor, amountAtoken);
+  if (isOpened) context.emit("proposal_deposit", { voting_period_start: id.toString() });
+}
+
+/**
+ * Its proposer takes a proposal back: a part of the deposits is the price, the rest goes back.
+ * Throws `MessageFailure`.
+ */
+export function cancelProposal(context: ModuleContext, id: bigint, proposer: Address): void {
+  const { state } = context;
+  const proposal = proposalOf(context, id);
+  if (proposal.proposer !== proposer) {
+    throw govFailure("proposer", `invalid proposer ${accountText(proposer)}`);
+  }
+  if (!isWaiting(proposal)) {
+    throw govFailure("invalidProposal", "proposal should be in the deposit or voting period");
+  }
+  if (proposal.votingEndMs > 0 && proposal.votingEndMs < context.timeMs) {
+    const text = `voting period is already ended for this proposal ${id}`;
+    throw govFailure("votingEnded", text);
+  }
+  const { proposalCancelRatio, proposalCancelDest } = govParams(state);
+  let priceAtoken = 0n;
+  for (const { depositor, amountAtoken } of takeDeposits(context, proposal)) {
+    const costAtoken = (amountAtoken * proposalCancelRatio) / ONE;
+    priceAtoken += costAtoken;
+    refund(context, depositor, amountAtoken - costAtoken);
+  }
+  if (priceAtoken > 0n) {
+    const reason = proposalCancelDest === undefined ? "DESTRUCT" : "GOV_REFUND";
+    context.moveCoins(reason, MODULE_ACCOUNTS.gov, proposalCancelDest, priceAtoken);
+  }
+  const proposals = new Proposals(state);
+  proposals.endWaiting(proposal);
+  proposal.remove();
+  proposals.findSoonestEnd();
+  context.emit("cancel_proposal", { sender: accountText(proposer), proposal_id: id.toString() });
+}
+
+/** Gives a proposal's deposits back to those who paid them. @returns how many they are */
+export function refundDeposits(context: ModuleContext, proposal: ProposalRecord): number {
+  const deposits = takeDeposits(context, proposal);
+  for (const { depositor, amountAtoken } of deposits) refund(context, depositor, amountAtoken);
+  return deposits.length;
+}
+
+/** Destroys a proposal's deposits. @returns how many they are */
+export function burnDeposits(context: ModuleContext, proposal: ProposalRecord): number {
+  const deposits = takeDeposits(context, proposal);
+  const sumAtoken = deposits.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  if (sumAtoken > 0n) {
+    context.moveCoins("DESTRUCT", MODULE_ACCOUNTS.gov, undefined, sumAtoken);
+  }
+  return deposits.length;
+}
+
+/** A proposal that exists. Throws `MessageFailure`. */
+export function proposalOf({ state }: ModuleContext, id: bigint): ProposalRecord {
+  const proposal = new Proposals(state).of(id);
+  if (!proposal.exists) throw govFailure("unknownProposal", id.toString());
+  return proposal;
+}
+
+/** Word for what a proposal is about, as proposals of v1beta1 were called by (D5). */
+export function proposalType(messages: readonly AnyMessage[]): string {
+  const [first] = messages;
+  if (first === undefined) return "Text";
+  const known = PROPOSAL_TYPES.find(([pattern]) => pattern.test(contentName(first)));
+  return known?.[1] ?? first.typeUrl;
+}
+
+const PROPOSAL_TYPES = [
+  [/TextProposal$/, "Text"],
+  [/CommunityPoolSpend(Proposal)?$/, "CommunityPoolSpend"],
+  [/MsgUpdateParams$/, "ParameterChange"],
+  [/CancelSoftwareUpgradeProposal$|MsgCancelUpgrade$/, "CancelSoftwareUpgrade"],
+  [/SoftwareUpgrade(Proposal)?$/, "SoftwareUpgrade"],
+] as const;
+
+/** Of a proposal of v1beta1 what it is about, not that it is one. */
+function contentName({ typeUrl, message }: AnyMessage): string {
+  const content = message["content"];
+  const isContent = typeof content === "object" && "typeUrl" in content;
+  return isContent ? String(content.typeUrl) : typeUrl;
+}
+
+function isWaiting({ status }: ProposalRecord): boolean {
+  return status === PROPOSAL_STATUS.deposit || status === PROPOSAL_STATUS.voting;
+}
+
+function leastDeposit(params: GovParams, isExpedited: boolean): bigint {
+  return isExpedited ? params.expeditedMinDepositAtoken : params.minDepositAtoken;
+}
+
+function takeDeposits({ state }: ModuleContext, proposal: ProposalRecord): Deposit[] {
+  const deposits = proposal.takeDeposits();
+  const sumAtoken = deposits.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  new Proposals(state).addHeld(-sumAtoken);
+  return deposits;
+}
+
+function refund(context: ModuleContext, depositor: Address, amountAtoken: bigint): void {
+  if (amountAtoken === 0n) return;
+  context.moveCoins("GOV_REFUND", MODULE_ACCOUNTS.gov, depositor, amountAtoken);
+}
+
+/** Takes a deposit. @returns whether the voting began with it */
+function pay(
+  context: ModuleContext,
+  proposal: ProposalRecord,
+  depositor: Address,
+  amountAtoken: bigint,
+): boolean {
+  const { state, timeMs } = context;
+  const params = govParams(state);
+  const needed = leastDeposit(params, proposal.isExpedited);
+  const least = (needed * params.minDepositRatio) / ONE;
+  if (amountAtoken < least) {
+    const text = `received ${amountText(amountAtoken)} but need at least ${amountText(least)}`;
+    throw govFailure("depositTooSmall", text);
+  }
+  const isKnown = proposal.depositOf(depositor) > 0n;
+  if (!isKnown && proposal.depositorCount >= MAX_DEPOSITORS) {
+    const text = `proposal ${proposal.id} has deposits of ${MAX_DEPOSITORS} accounts already`;
+    throw messageFailure(SDK_CODE.invalidRequest, text);
+  }
+  context.moveCoins("GOV_DEPOSIT", depositor, MODULE_ACCOUNTS.gov, amountAtoken);
+  const proposals = new Proposals(state);
+  proposal.addDeposit(depositor, amountAtoken);
+  proposals.addHeld(amountAtoken);
+  context.emit("proposal_deposit", {
+    depositor: accountText(depositor),
+    amount: amountText(amountAtoken),
+    proposal_id: proposal.id.toString(),
+  });
+  const isEnough = proposal.totalDepositAtoken >= needed;
+  if (proposal.status !== PROPOSAL_STATUS.deposit || !isEnough) return false;
+  const period = proposal.isExpedited ? params.expeditedVotingPeriodMs : params.votingPeriodMs;
+  proposal.openVoting(timeMs, timeMs + period);
+  proposals.findSoonestEnd();
+  return true;
+}
+
+function assertTexts({ title, summary, metadata }: Submission): void {
+  if (title === "") {
+    throw messageFailure(SDK_CODE.invalidRequest, "proposal title cannot be empty");
+  }
+  if (summary === "") {
+    throw messageFailure(SDK_CODE.invalidRequest, "proposal summary cannot be empty");
+  }
+  assertMetadata(metadata);
+  if (title.length > MAX_METADATA) {
+    throw govFailure("metadataTooLong", `got title with length ${title.length}`);
+  }
+  if (summary.length > MAX_SUMMARY) {
+    throw govFailure("metadataTooLong", `got summary with length ${summary.length}`);
+  }
+}
+
+/** Throws `MessageFailure` for metadata of more than 255 characters. */
+export function assertMetadata(metadata: string): void {
+  if (metadata.length <= MAX_METADATA) return;
+  throw govFailure("metadataTooLong", `got metadata with length ${metadata.length}`);
+}
+
+/** Only what the gov account may do, and something does. @returns the bytes that are stored */
+function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable): Uint8Array {
+  for (const one of messages) {
+    const { typeUrl, schema, message } = one;
+    const { signer } = schema;
+    if (signer === undefined || !isRoutable(one)) throw govFailure("unroutable", typeUrl);
+    const text = textOf(message, signer);
+    if (text !== accountText(MODULE_ACCOUNTS.gov)) {
+      throw govFailure("signer", text.slice(0, 100));
+    }
+  }
+  const bytes = encodeProposalMessages(messages);
+  if (bytes.length <= MAX_MESSAGE_BYTES) return bytes;
+  const text = `messages of ${bytes.length} bytes, at most ${MAX_MESSAGE_BYTES}`;
+  throw govFailure("invalidMessage", text);
+}
+
+function assertRoom(proposals: Proposals, proposer: Address): void {
+  const isFull =
+    proposals.waitingCount >= MAX_WAITING ||
+    proposals.waitingOf(proposer) >= MAX_WAITING_OF_PROPOSER;
+  if (!isFull) return;
+  const text =
+    `${MAX_WAITING} proposals, and ${MAX_WAITING_OF_PROPOSER} of one account, may wait for ` +
+    "deposits and votes at a time: try again when one has ended";
+  throw messageFailure(SDK_CODE.invalidRequest, text);
+}

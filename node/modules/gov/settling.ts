@@ -1,0 +1,193 @@
+/**
+ * What becomes of proposals whose time is over (x/gov `abci.go`): too few deposits drop one, votes
+ * pass or reject one, and what passes is executed by the gov account, all of it or nothing.
+ */
+import { accountText } from "../../../chain/consensus/abci-event.js";
+import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
+import { sdkFault, SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { outOfGas } from "../../../chain/cosmos/ante.js";
+import type { MessageContext, MessageHandler } from "../message-context.js";
+import { type BlockEndContext, MessageFailure } from "../module-context.js";
+import { MODULE_ACCOUNTS } from "../system-storage.js";
+import { type GovParams, govParams } from "./gov-params.js";
+import { PROPOSAL_STATUS, type ProposalRecord, Proposals } from "./proposal-record.js";
+import { burnDeposits, refundDeposits } from "./proposing.js";
+import { TallyCount } from "./tally.js";
+
+/** Proposals that a block settles; the others wait for the next one. */
+const MAX_SETTLED = 10;
+/** Delegations that are counted and deposits that go back in a block; the last lot goes whole. */
+const MAX_STEPS = 2_000;
+/** Gas of all messages of a proposal: a third of what one transaction may take. */
+const MAX_EXECUTION_GAS = 10_000_000n;
+/** Characters of the reason that are kept. */
+const MAX_REASON = 500;
+
+/** What runs a message; undefined where nothing does. */
+export type HandlerOf = (message: AnyMessage) => MessageHandler | undefined;
+
+/** Settles proposals that are over by the block's time, as many as a block may. */
+export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): void {
+  const { state, timeMs } = context;
+  const proposals = new Proposals(state);
+  const { soonestEndMs } = proposals;
+  if (soonestEndMs === 0 || soonestEndMs > timeMs) return;
+  const due = proposals
+    .listWaiting()
+    .filter(({ endMs }) => endMs <= timeMs)
+    .toSorted(byEnd);
+  const params = govParams(state);
+  let steps = MAX_STEPS;
+  for (const proposal of due.slice(0, MAX_SETTLED)) {
+    if (steps <= 0) break;
+    steps =
+      proposal.status === PROPOSAL_STATUS.deposit
+        ? steps - drop(context, proposal, params)
+        : settle(context, proposal, { params, handlerOf, steps });
+  }
+  proposals.findSoonestEnd();
+}
+
+/** Those without enough deposits first, then by their ends. */
+function byEnd(left: ProposalRecord, right: ProposalRecord): number {
+  if (left.status !== right.status) return left.status - right.status;
+  if (left.endMs !== right.endMs) return left.endMs - right.endMs;
+  return left.id < right.id ? -1 : 1;
+}
+
+/** Forgets a proposal that did not get its deposits. @returns steps that it took */
+function drop(context: BlockEndContext, proposal: ProposalRecord, params: GovParams): number {
+  const steps = params.burnProposalDepositPrevote
+    ? burnDeposits(context, proposal)
+    : refundDeposits(context, proposal);
+  new Proposals(context.state).endWaiting(proposal);
+  proposal.remove();
+  context.emit("inactive_proposal", {
+    proposal_id: proposal.id.toString(),
+    proposal_result: "proposal_dropped",
+  });
+  return steps;
+}
+
+interface Settling {
+  readonly params: GovParams;
+  readonly handlerOf: HandlerOf;
+  readonly steps: number;
+}
+
+/** Counts a proposal's votes and does what they say. @returns steps that are left */
+function settle(
+  context: BlockEndContext,
+  proposal: ProposalRecord,
+  { params, handlerOf, steps }: Settling,
+): number {
+  const tally = new TallyCount(context.state, proposal);
+  const left = tally.count(steps);
+  if (left === undefined) {
+    tally.pause();
+    return 0;
+  }
+  const { isPassed, burnsDeposits, result } = tally.outcome(params);
+  forgetCount(proposal);
+  if (proposal.isExpedited && !isPassed) {
+    goOnAsRegular(context, proposal, params);
+    return left;
+  }
+  const moved = burnsDeposits ? burnDeposits(context, proposal) : refundDeposits(context, proposal);
+  new Proposals(context.state).endWaiting(proposal);
+  proposal.result = result;
+  const failure = isPassed ? execute(context, proposal, handlerOf) : undefined;
+  const [status, outcome, log] = !isPassed
+    ? ([PROPOSAL_STATUS.rejected, "proposal_rejected", "rejected"] as const)
+    : failure === undefined
+      ? ([PROPOSAL_STATUS.passed, "proposal_passed", "passed"] as const)
+      : ([PROPOSAL_STATUS.failed, "proposal_failed", failure.fault.log] as const);
+  proposal.status = status;
+  if (failure !== undefined) proposal.failedReason = failure.fault.log.slice(0, MAX_REASON);
+  else if (!isPassed) proposal.failedReason = "proposal did not get enough votes to pass";
+  told(context, proposal, outcome, log);
+  return left - moved;
+}
+
+function forgetCount(proposal: ProposalRecord): void {
+  if (proposal.counted.voters === 0) return;
+  const nothing = { yes: 0n, abstain: 0n, no: 0n, veto: 0n };
+  proposal.counted = { voters: 0, sums: nothing, total: 0n };
+}
+
+/** One that was to be decided sooner gets the whole time; votes stay. */
+function goOnAsRegular(
+  context: BlockEndContext,
+  proposal: ProposalRecord,
+  { votingPeriodMs }: GovParams,
+): void {
+  proposal.isExpedited = false;
+  const { votingStartMs } = proposal;
+  proposal.openVoting(votingStartMs, votingStartMs + votingPeriodMs);
+  const log = "expedited proposal converted to regular";
+  told(context, proposal, "expedited_proposal_rejected", log);
+}
+
+function told(context: BlockEndContext, { id }: ProposalRecord, result: string, log: string): void {
+  context.emit("active_proposal", {
+    proposal_id: id.toString(),
+    proposal_result: result,
+    proposal_log: log.slice(0, MAX_REASON),
+  });
+}
+
+/** Does what a proposal says. @returns why nothing of it was done */
+function execute(
+  context: BlockEndContext,
+  proposal: ProposalRecord,
+  handlerOf: HandlerOf,
+): MessageFailure | undefined {
+  const acting = actingAsGov(context);
+  return context.attempt(() => {
+    for (const [index, one] of proposal.messages.entries()) {
+      const handler = handlerOf(one);
+      if (handler === undefined) throw new RangeError("a message without a handler");
+      refusing(`message ${index} (${one.typeUrl})`, () => handler.run(one.message, acting));
+    }
+    assertDepositsLeft(context);
+  });
+}
+
+function actingAsGov(context: BlockEndContext): MessageContext {
+  let gas = 0n;
+  return {
+    ...context,
+    signer: MODULE_ACCOUNTS.gov,
+    useGas(more, location) {
+      gas += more;
+      if (gas > MAX_EXECUTION_GAS) {
+        throw new MessageFailure(outOfGas(location, MAX_EXECUTION_GAS, gas));
+      }
+    },
+  };
+}
+
+/** Faults of a message are its own: a value out of range must not end the chain. */
+function refusing(what: string, work: () => unknown): void {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof MessageFailure) {
+      const { fault } = error;
+      throw new MessageFailure({ ...fault, log: `${what}: ${fault.log}` });
+    }
+    const isOwn =
+      error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError;
+    if (!isOwn) throw error;
+    throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, `${what}: ${error.message}`));
+  }
+}
+
+/** The gov account holds deposits of other proposals: no proposal spends them. */
+function assertDepositsLeft({ state }: BlockEndContext): void {
+  const { gov } = MODULE_ACCOUNTS;
+  const balanceAtoken = state.accountNow(gov)?.balanceAtoken ?? 0n;
+  if (balanceAtoken >= new Proposals(state).heldAtoken) return;
+  const text = `${accountText(gov)} holds deposits of proposals, which cannot be spent`;
+  throw new MessageFailure(sdkFault(SDK_CODE.insufficientFunds, text));
+}

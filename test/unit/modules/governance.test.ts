@@ -1,0 +1,529 @@
+/**
+ * Governance against a model of its own: deposits in a list, votes counted delegation by delegation
+ * in exact fractions; and what proposals may and may not do.
+ */
+import { describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress, toBech32 } from "../../../chain/address.js";
+import type { AnyMessage, ProtoMessage } from "../../../chain/cosmos/field-schema.js";
+import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import { allocateRewards, communityPool } from "../../../node/modules/distribution/rewards.js";
+import { govParams } from "../../../node/modules/gov/gov-params.js";
+import { currentTally } from "../../../node/modules/gov/tally.js";
+import {
+  PROPOSAL_STATUS,
+  type ProposalRecord,
+  Proposals,
+} from "../../../node/modules/gov/proposal-record.js";
+import { cancelProposal, depositOn, submitProposal } from "../../../node/modules/gov/proposing.js";
+import { plainVote, voteOn, type WeightedOption } from "../../../node/modules/gov/voting.js";
+import { handlerOf } from "../../../node/modules/message-router.js";
+import type { MessageContext } from "../../../node/modules/message-context.js";
+import { moduleParam } from "../../../node/modules/module-params.js";
+import { delegate, undelegate, validatorOf } from "../../../node/modules/staking/delegating.js";
+import { Delegations } from "../../../node/modules/staking/delegation-record.js";
+import { Validators } from "../../../node/modules/staking/validator-record.js";
+import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
+import { upgradePlan } from "../../../node/modules/upgrade/plan.js";
+import { accountAt, ModuleChain, stakedGenesis } from "../../helpers/module-state.js";
+import { createRandom } from "../../helpers/random.js";
+
+const TOKEN = 10n ** 18n;
+const ONE = 10n ** 18n;
+const GOV = toBech32(MODULE_ACCOUNTS.gov);
+const STAKES = [100, 80, 60, 40];
+const PEOPLE = Array.from({ length: 12 }, (_, index) => accountAt(index));
+const OPERATORS = PEOPLE.slice(0, STAKES.length);
+const [ALICE, BOB, CAROL] = [accountAt(20), accountAt(21), accountAt(22)];
+
+function newChain(params: Readonly<Record<string, string>> = {}): ModuleChain {
+  const chain = new ModuleChain(
+    stakedGenesis(STAKES, {
+      "gov.voting_period": "20s",
+      "gov.max_deposit_period": "20s",
+      "gov.expedited_voting_period": "8s",
+      "staking.unbonding_time": "6s",
+      ...params,
+    }),
+  );
+  for (const person of [...PEOPLE, ALICE, BOB, CAROL]) chain.mint(person, 10_000n * TOKEN);
+  return chain;
+}
+
+function anyOf(typeUrl: string, message: ProtoMessage): AnyMessage {
+  const schema = schemaOf(typeUrl);
+  if (schema === undefined) throw new Error(`no schema of ${typeUrl}`);
+  return { typeUrl, schema, message };
+}
+
+interface Asked {
+  readonly messages?: readonly AnyMessage[];
+  readonly deposit?: bigint;
+  readonly isExpedited?: boolean;
+  readonly by?: Address;
+}
+
+function submit(chain: ModuleChain, asked: Asked = {}): ProposalRecord {
+  const { messages = [], deposit = 50n * TOKEN, isExpedited = false, by = ALICE } = asked;
+  let made: ProposalRecord | undefined;
+  const failure = chain.run((context) => {
+    made = submitProposal(
+      context,
+      {
+        proposer: by,
+        messages,
+        initialDepositAtoken: deposit,
+        title: "a proposal",
+        summary: "what it is about",
+        metadata: "",
+        isExpedited,
+      },
+      (message) => handlerOf(message) !== undefined,
+    );
+  });
+  if (failure !== undefined) throw failure;
+  if (made === undefined) throw new Error("nothing was made");
+  return made;
+}
+
+function vote(chain: ModuleChain, { id }: ProposalRecord, voter: Address, option: number): void {
+  const failure = chain.run((context) => {
+    voteOn(context, id, { voter, options: plainVote(option), metadata: "" });
+  });
+  if (failure !== undefined) throw failure;
+}
+
+/** Ends blocks until the time of the votes is over. */
+function pass(chain: ModuleChain, proposal: ProposalRecord, option = 1): void {
+  for (const operator of OPERATORS) vote(chain, proposal, operator, option);
+  chain.endBlock({ seconds: 20 });
+}
+
+function eventsOf(chain: ModuleChain, wanted: string) {
+  return chain.events.filter(({ type }) => type === wanted).map(({ values }) => values);
+}
+
+describe("a random parliament", () => {
+  it.each([11, 12])("counts as the rule says and keeps every deposit (seed %i)", (seed) => {
+    const random = createRandom(seed);
+    const chain = newChain({ "gov.proposal_cancel_ratio": "0.25" });
+    const parliament = new Model(chain);
+    let settled = 0;
+    for (let step = 0; step < 400; step++) {
+      const person = random.pick(PEOPLE);
+      const open = new Proposals(chain.state).listWaiting();
+      const proposal = open.length === 0 ? undefined : random.pick(open);
+      const actions = [
+        () => parliament.submit(person, random.integer(3) === 0, BigInt(random.integer(60)) * TOKEN),
+        () => {
+          const amount = BigInt(1 + random.integer(30)) * TOKEN;
+          if (proposal !== undefined) parliament.deposit(proposal, person, amount);
+        },
+        () => proposal !== undefined && parliament.vote(proposal, person, ballot(random)),
+        () => proposal !== undefined && parliament.vote(proposal, person, ballot(random)),
+        () => proposal !== undefined && parliament.vote(proposal, random.pick(OPERATORS), ballot(random)),
+        () => {
+          if (proposal !== undefined && random.integer(4) === 0) parliament.cancel(proposal);
+        },
+        () => {
+          const amountAtoken = BigInt(1 + random.integer(1_000_000)) * 10n ** 14n;
+          chain.run((context) => {
+            const validator = validatorOf(context, random.pick(OPERATORS));
+            const act = random.integer(3) === 0 ? undelegate : delegate;
+            act(context, person, validator, amountAtoken);
+          });
+        },
+      ];
+      random.pick(actions)();
+      parliament.assertSound(`step ${step}`);
+      if (random.integer(3) > 0) continue;
+      settled += parliament.endBlock(1 + random.integer(5));
+      parliament.assertSound(`block ${chain.height}`);
+    }
+    expect(settled).toBeGreaterThan(5);
+  });
+});
+
+/** A vote of one to three options. */
+function ballot({ integer, pick }: ReturnType<typeof createRandom>): readonly WeightedOption[] {
+  const first = 1 + integer(4);
+  if (integer(2) === 0) return plainVote(first);
+  const weight = BigInt(1 + integer(999)) * 10n ** 15n;
+  const second = pick([1, 2, 3, 4].filter((one) => one !== first));
+  return [
+    { option: first, weight },
+    { option: second, weight: ONE - weight },
+  ];
+}
+
+interface ModelProposal {
+  readonly deposits: Map<Address, bigint>;
+  readonly votes: Map<Address, readonly WeightedOption[]>;
+  isExpedited: boolean;
+}
+
+/** Fractions without division: numerators over one product of all shares. */
+class Model {
+  private readonly proposals = new Map<bigint, ModelProposal>();
+  private burned = 0n;
+
+  constructor(private readonly chain: ModuleChain) {}
+
+  submit(by: Address, isExpedited: boolean, deposit: bigint): void {
+    const params = govParams(this.chain.state);
+    const needed = isExpedited ? params.expeditedMinDepositAtoken : params.minDepositAtoken;
+    const isTooSmall = deposit > 0n && deposit * 100n < needed;
+    if (isTooSmall) return;
+    const { id } = submit(this.chain, { by, isExpedited, deposit });
+    const deposits = new Map<Address, bigint>(deposit > 0n ? [[by, deposit]] : []);
+    this.proposals.set(id, { deposits, votes: new Map(), isExpedited });
+  }
+
+  deposit({ id }: ProposalRecord, depositor: Address, amountAtoken: bigint): void {
+    const failure = this.chain.run((context) => depositOn(context, id, { depositor, amountAtoken }));
+    expect(failure).toBeUndefined();
+    const { deposits } = this.of(id);
+    deposits.set(depositor, (deposits.get(depositor) ?? 0n) + amountAtoken);
+  }
+
+  vote({ id, status }: ProposalRecord, voter: Address, options: readonly WeightedOption[]): void {
+    const failure = this.chain.run((context) => {
+      voteOn(context, id, { voter, options, metadata: "" });
+    });
+    expect(failure?.fault.code).toBe(status === PROPOSAL_STATUS.voting ? undefined : 3);
+    if (failure === undefined) this.of(id).votes.set(voter, options);
+  }
+
+  cancel({ id, proposer }: ProposalRecord): void {
+    const failure = this.chain.run((context) => cancelProposal(context, id, proposer));
+    expect(failure).toBeUndefined();
+    for (const amount of this.of(id).deposits.values()) this.burned += amount / 4n;
+    this.proposals.delete(id);
+  }
+
+  /** Ends a block and holds what it did against the rule. @returns proposals that were settled */
+  endBlock(seconds: number): number {
+    const { chain } = this;
+    const atMs = chain.timeMs + seconds * 1_000;
+    const due = new Proposals(chain.state).listWaiting().filter(({ endMs }) => endMs <= atMs);
+    const expected = new Map(due.map((one) => [one.id, this.judge(one)]));
+    const from = chain.events.length;
+    chain.endBlock({ seconds });
+    for (const { type, values } of chain.events.slice(from)) {
+      if (type !== "active_proposal" && type !== "inactive_proposal") continue;
+      const id = BigInt(values["proposal_id"] ?? "0");
+      const wanted = expected.get(id);
+      expect([id, values["proposal_result"]]).toEqual([id, wanted?.outcome]);
+      expected.delete(id);
+      if (wanted?.outcome === "expedited_proposal_rejected") {
+        this.of(id).isExpedited = false;
+        continue;
+      }
+      if (wanted?.burns === true) {
+        for (const amount of this.of(id).deposits.values()) this.burned += amount;
+      }
+      if (type === "active_proposal") {
+        const { result } = new Proposals(chain.state).of(id);
+        for (const [index, sum] of [result.yes, result.abstain, result.no, result.veto].entries()) {
+          const exact = wanted?.sums[index] ?? 0n;
+          const off = sum > exact ? sum - exact : exact - sum;
+          expect([id, index, off <= 1n]).toEqual([id, index, true]);
+        }
+      }
+      this.proposals.delete(id);
+    }
+    expect([...expected.keys()]).toEqual([]);
+    return due.length;
+  }
+
+  private judge({ id, status }: ProposalRecord) {
+    if (status === PROPOSAL_STATUS.deposit) {
+      return { outcome: "proposal_dropped", burns: false, sums: [] };
+    }
+    const { state } = this.chain;
+    const { votes, isExpedited } = this.of(id);
+    const bonded = new Validators(state).all().filter(({ isBonded }) => isBonded);
+    const scale = bonded.reduce((product, { shares }) => product * shares, 1n);
+    const sums = [0n, 0n, 0n, 0n];
+    let all = 0n;
+    const delegations = new Delegations(state);
+    for (const { operator, tokens, shares } of bonded) {
+      for (const delegator of delegations.delegatorsOf(operator)) {
+        const power = (delegations.shares(operator, delegator) * tokens * scale) / shares;
+        all += power;
+        for (const { option, weight } of votes.get(delegator) ?? votes.get(operator) ?? []) {
+          sums[option - 1] = (sums[option - 1] ?? 0n) + power * weight;
+        }
+      }
+    }
+    const [yes = 0n, abstain = 0n, no = 0n, veto = 0n] = sums;
+    const total = yes + abstain + no + veto;
+    const percent = (part: bigint, whole: bigint) => Number((part * 1_000_000n) / whole) / 1_000_000;
+    const isQuorum = total > 0n && percent(total, all * ONE) >= 0.334;
+    const isVetoed = isQuorum && total > abstain && percent(veto, total) > 0.334;
+    const needed = isExpedited ? 0.667 : 0.5;
+    const isPassed =
+      isQuorum && total > abstain && !isVetoed && percent(yes, total - abstain) > needed;
+    const lost = isExpedited ? "expedited_proposal_rejected" : "proposal_rejected";
+    return {
+      outcome: isPassed ? "proposal_passed" : lost,
+      burns: isVetoed,
+      sums: sums.map((sum) => sum / scale / ONE),
+    };
+  }
+
+  assertSound(what: string): void {
+    const { chain } = this;
+    let held = 0n;
+    for (const [id, { deposits }] of this.proposals) {
+      for (const [depositor, amount] of deposits) {
+        const stored = new Proposals(chain.state).of(id).depositOf(depositor);
+        expect([what, stored]).toEqual([what, amount]);
+        held += amount;
+      }
+    }
+    const gov = chain.balance(MODULE_ACCOUNTS.gov);
+    expect([what, gov, new Proposals(chain.state).heldAtoken]).toEqual([what, held, held]);
+    expect([what, chain.burnedAtoken]).toEqual([what, this.burned]);
+    const accounts = [...PEOPLE, ALICE, BOB, CAROL, MODULE_ACCOUNTS.staking, chain.pool];
+    const others = accounts.reduce((sum, one) => sum + chain.balance(one), 0n);
+    const supply = chain.mintedAtoken - chain.burnedAtoken;
+    expect([what, others + gov]).toEqual([what, supply]);
+  }
+
+  private of(id: bigint): ModelProposal {
+    const found = this.proposals.get(id);
+    if (found === undefined) throw new Error(`the model knows no proposal ${id}`);
+    return found;
+  }
+}
+
+describe("a proposal", () => {
+  const spend = (recipient: Address, amount: bigint) =>
+    anyOf("/cosmos.distribution.v1beta1.MsgCommunityPoolSpend", {
+      authority: GOV,
+      recipient: toBech32(recipient),
+      amount: [{ denom: "atoken", amount: amount.toString() }],
+    });
+  const stakingParams = (authority: string, max: number) =>
+    anyOf("/cosmos.staking.v1beta1.MsgUpdateParams", {
+      authority,
+      params: {
+        unbonding_time: { seconds: 33n, nanos: 0 },
+        max_validators: max,
+        max_entries: 5,
+        historical_entries: 10_000,
+        bond_denom: "atoken",
+        min_commission_rate: "50000000000000000",
+      },
+    });
+
+  it("waits for its deposit, is dropped without, and gives back what was paid", () => {
+    const chain = newChain();
+    const before = chain.balance(ALICE);
+    const proposal = submit(chain, { deposit: TOKEN });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.deposit);
+    expect(chain.balance(ALICE)).toBe(before - TOKEN);
+    chain.endBlock({ seconds: 19 });
+    expect(proposal.exists).toBe(true);
+    chain.endBlock({ seconds: 1 });
+    expect(proposal.exists).toBe(false);
+    expect(chain.balance(ALICE)).toBe(before);
+    expect(eventsOf(chain, "inactive_proposal")).toEqual([
+      { proposal_id: "1", proposal_result: "proposal_dropped" },
+    ]);
+  });
+
+  it("tells of itself as the specification has it", () => {
+    const chain = newChain();
+    const proposal = submit(chain, { messages: [stakingParams(GOV, 3)], deposit: 9n * TOKEN });
+    chain.run((context) => depositOn(context, 1n, { depositor: BOB, amountAtoken: TOKEN }));
+    vote(chain, proposal, BOB, 4);
+    const told = chain.events.filter(({ type }) => type !== "delegate");
+    expect(told.map(({ type, values }) => [type, Object.entries(values)])).toEqual([
+      [
+        "submit_proposal",
+        [
+          ["proposal_id", "1"],
+          ["proposal_type", "ParameterChange"],
+          ["proposal_proposer", toBech32(ALICE)],
+          ["proposal_messages", "/cosmos.staking.v1beta1.MsgUpdateParams"],
+        ],
+      ],
+      [
+        "proposal_deposit",
+        [
+          ["depositor", toBech32(ALICE)],
+          ["amount", `${9n * TOKEN}atoken`],
+          ["proposal_id", "1"],
+        ],
+      ],
+      [
+        "proposal_deposit",
+        [
+          ["depositor", toBech32(BOB)],
+          ["amount", `${TOKEN}atoken`],
+          ["proposal_id", "1"],
+        ],
+      ],
+      ["proposal_deposit", [["voting_period_start", "1"]]],
+      [
+        "proposal_vote",
+        [
+          ["voter", toBech32(BOB)],
+          ["proposal_id", "1"],
+          ["option", '[{"option":4,"weight":"1.000000000000000000"}]'],
+        ],
+      ],
+    ]);
+  });
+
+  it("changes parameters, and the set of validators with them", () => {
+    const chain = newChain();
+    const proposal = submit(chain, { messages: [stakingParams(GOV, 3)] });
+    for (const operator of OPERATORS) vote(chain, proposal, operator, 1);
+    const updates = chain.endBlock({ seconds: 20 });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.passed);
+    expect(moduleParam(chain.state, "staking", "max_validators")).toBe(3n);
+    expect(moduleParam(chain.state, "staking", "unbonding_time")).toBe(33_000n);
+    expect(updates.map(({ power }) => power)).toEqual([0n]);
+    expect(new Validators(chain.state).inConsensus()).toHaveLength(3);
+  });
+
+  it("pays from the community pool, once, and not more than is there", () => {
+    const chain = newChain({ "distribution.community_tax": "1.0" });
+    chain.mint(chain.pool, 7n * TOKEN);
+    allocateRewards(chain.state, 7n * TOKEN);
+    const before = chain.balance(CAROL);
+    const first = submit(chain, { messages: [spend(CAROL, 5n * TOKEN)] });
+    const second = submit(chain, { messages: [spend(CAROL, 5n * TOKEN)], by: BOB });
+    for (const operator of OPERATORS) vote(chain, first, operator, 1);
+    pass(chain, second);
+    expect([first.status, second.status]).toEqual([PROPOSAL_STATUS.passed, PROPOSAL_STATUS.failed]);
+    expect(second.failedReason).toMatch(/community pool does not have sufficient coins/);
+    expect(chain.balance(CAROL)).toBe(before + 5n * TOKEN);
+    expect(communityPool(chain.state)).toBe(2n * TOKEN);
+    const results = eventsOf(chain, "active_proposal").map((one) => one["proposal_result"]);
+    expect(results).toEqual(["proposal_passed", "proposal_failed"]);
+  });
+
+  it("does all of its messages or none", () => {
+    const chain = newChain();
+    const messages = [stakingParams(GOV, 3), spend(CAROL, TOKEN)];
+    const proposal = submit(chain, { messages });
+    const before = chain.events.length;
+    pass(chain, proposal);
+    expect(proposal.status).toBe(PROPOSAL_STATUS.failed);
+    expect(moduleParam(chain.state, "staking", "max_validators")).toBe(100n);
+    const types = chain.events.slice(before).map(({ type }) => type);
+    expect(types.filter((type) => type !== "proposal_vote")).toEqual(["active_proposal"]);
+  });
+
+  it("cannot spend the deposits of others", () => {
+    const chain = newChain();
+    const send = anyOf("/cosmos.bank.v1beta1.MsgSend", {
+      from_address: GOV,
+      to_address: toBech32(ALICE),
+      amount: [{ denom: "atoken", amount: TOKEN.toString() }],
+    });
+    const proposal = submit(chain, { messages: [send] });
+    for (const operator of OPERATORS) vote(chain, proposal, operator, 1);
+    chain.endBlock();
+    submit(chain, { by: BOB, deposit: 5n * TOKEN });
+    chain.endBlock({ seconds: 18 });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.failed);
+    expect(proposal.failedReason).toMatch(/deposits of proposals, which cannot be spent/);
+    expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(5n * TOKEN);
+  });
+
+  it("loses its deposits by a veto", () => {
+    const chain = newChain();
+    const before = chain.balance(ALICE);
+    const proposal = submit(chain);
+    pass(chain, proposal, 4);
+    expect(proposal.status).toBe(PROPOSAL_STATUS.rejected);
+    expect(chain.balance(ALICE)).toBe(before - 50n * TOKEN);
+    expect(chain.burnedAtoken).toBe(50n * TOKEN);
+    expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(0n);
+  });
+
+  it("in a hurry goes on as any other when it does not get two thirds", () => {
+    const chain = newChain();
+    const proposal = submit(chain, { isExpedited: true });
+    vote(chain, proposal, accountAt(0), 1);
+    vote(chain, proposal, accountAt(1), 3);
+    chain.endBlock({ seconds: 8 });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.voting);
+    expect(proposal.isExpedited).toBe(false);
+    expect(proposal.votingEndMs).toBe(proposal.votingStartMs + 20_000);
+    chain.endBlock({ seconds: 12 });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.passed);
+    expect(proposal.result).toEqual({ yes: 100n * TOKEN, abstain: 0n, no: 80n * TOKEN, veto: 0n });
+  });
+
+  it("is for the gov account alone to execute, and refused where nothing can", () => {
+    const chain = newChain();
+    const refusal = (messages: readonly AnyMessage[]) => {
+      try {
+        submit(chain, { messages });
+        return undefined;
+      } catch (error) {
+        return (error as { fault?: { code: number; codespace: string } }).fault;
+      }
+    };
+    const foreign = stakingParams(toBech32(ALICE), 3);
+    expect(refusal([foreign])).toMatchObject({ codespace: "gov", code: 13 });
+    const text = anyOf("/cosmos.gov.v1beta1.TextProposal", { title: "", description: "" });
+    expect(refusal([text])).toMatchObject({ codespace: "gov", code: 10 });
+    const failure = chain.run((context) => {
+      const useGas = () => undefined;
+      const message: MessageContext = { ...context, signer: ALICE, isBlocked: () => false, useGas };
+      handlerOf(foreign)?.run(foreign.message, message);
+    });
+    expect(failure?.fault).toMatchObject({ codespace: "gov", code: 13 });
+  });
+
+  it("plans an upgrade and gives it up", () => {
+    const chain = newChain();
+    const time = { seconds: -62_135_596_800n, nanos: 0 };
+    const upgrade = anyOf("/cosmos.upgrade.v1beta1.MsgSoftwareUpgrade", {
+      authority: GOV,
+      plan: { name: "v2", height: 1_000n, info: "{}", time },
+    });
+    pass(chain, submit(chain, { messages: [upgrade] }));
+    expect(upgradePlan(chain.state)).toEqual({ name: "v2", height: 1_000, info: "{}" });
+    const cancel = anyOf("/cosmos.upgrade.v1beta1.MsgCancelUpgrade", { authority: GOV });
+    pass(chain, submit(chain, { messages: [cancel] }));
+    expect(upgradePlan(chain.state)).toBeUndefined();
+  });
+
+  it("with more votes than a block may count is settled over several, to the same result", () => {
+    const chain = newChain();
+    const proposal = submit(chain);
+    for (const [index, operator] of OPERATORS.entries()) {
+      vote(chain, proposal, operator, index === 0 ? 3 : 1);
+    }
+    for (let index = 0; index < 2_100; index++) {
+      const voter = parseAddress(`0x${(0xc0000 + index).toString(16).padStart(40, "0")}`);
+      if (index % 500 === 0) {
+        chain.mint(voter, 3n * TOKEN);
+        chain.run((context) => {
+          delegate(context, voter, validatorOf(context, accountAt(0)), 3n * TOKEN);
+        });
+      }
+      vote(chain, proposal, voter, 2);
+    }
+    const expected = currentTally(chain.state, proposal, govParams(chain.state));
+    chain.endBlock({ seconds: 20 });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.voting);
+    expect(() => vote(chain, proposal, BOB, 1)).toThrow(/inactive proposal/);
+    chain.endBlock();
+    expect(proposal.status).toBe(PROPOSAL_STATUS.passed);
+    expect(proposal.result).toEqual(expected);
+    expect(proposal.result).toEqual({
+      yes: 180n * TOKEN,
+      abstain: 15n * TOKEN,
+      no: 100n * TOKEN,
+      veto: 0n,
+    });
+  });
+});
