@@ -12,9 +12,6 @@ import type { ModuleSources } from "../sources.js";
 
 const SERVICE = "/cosmos.upgrade.v1beta1.Query";
 
-/** Go's time of nothing, which plans carry where heights are what counts. */
-const NO_TIME = { seconds: -62_135_596_800n, nanos: 0 };
-
 /** Modules of the chain; all of them are of one version, that of the rules. */
 const MODULES = "auth bank consensus distribution evidence evm gov mint slashing staking upgrade";
 
@@ -24,9 +21,8 @@ export function upgradeQueries({ modules }: ModuleSources): QueryHandlers {
     [`${SERVICE}/CurrentPlan`]: async (_request, { height, signal }) => {
       const plan = await modules.at(height).read(upgradePlan, signal);
       if (plan === undefined) return {};
-      return {
-        plan: { name: plan.name, time: NO_TIME, height: BigInt(plan.height), info: plan.info },
-      };
+      // Heights count: the time stays Go's zero.
+      return { plan: { name: plan.name, height: BigInt(plan.height), info: plan.info } };
     },
     [`${SERVICE}/AppliedPlan`]: async (request, { height, signal }) => {
       const name = request.text("name");
