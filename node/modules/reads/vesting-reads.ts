@@ -27,9 +27,9 @@ export interface VestingReads {
 /** What they are read from. */
 export interface VestingSources {
   readonly schedules: VestingSchedules | undefined;
-  readerAt(height: Height): StateReader;
+  readonly readerAt: (height: Height) => StateReader;
   /** Unix milliseconds of a block's time. */
-  timeMsAt(height: Height): number;
+  readonly timeMsAt: (height: Height) => number;
 }
 
 /** Makes the port. */
