@@ -33,6 +33,8 @@ export interface ExecutedEvmTransaction extends BlockTransaction {
   readonly evmIndex: number;
   readonly receipt: Receipt;
   readonly changes: readonly BalanceChange[];
+  /** Whether the fees before it in the block add up to an odd number; asked for an odd fee only. */
+  readonly oddFeesBefore: () => boolean;
 }
 
 /** A mined transaction of either kind. */
@@ -70,7 +72,51 @@ function executedEvm(source: EventSource, evmIndex: number): ExecutedEvmTransact
   if (mined === undefined || receipt === undefined) return undefined;
   const index = dataIndexOf(evmIndex, cosmosPlacesOf(source.block));
   const changes = source.journal.transactions[evmIndex]?.changes ?? [];
-  return { ...mined, index, evmIndex, receipt, changes };
+  const oddFeesBefore = () => oddFeesOf(source)[index] === true;
+  return { ...mined, index, evmIndex, receipt, changes, oddFeesBefore };
+}
+
+/** For each place of blocks in memory whether the fees before it add up to an odd number. */
+const knownOddFees = new WeakMap<BlockJournal, readonly boolean[]>();
+
+function oddFeesOf(source: EventSource): readonly boolean[] {
+  const known = knownOddFees.get(source.journal);
+  if (known !== undefined) return known;
+  let sumAtoken = 0n;
+  const odd = Array.from({ length: transactionCountOf(source) }, (_, place) => {
+    const isOdd = sumAtoken % 2n === 1n;
+    sumAtoken += feeOf(executedTransaction(source, place));
+    return isOdd;
+  });
+  knownOddFees.set(source.journal, odd);
+  return odd;
+}
+
+/** What a mined transaction paid for being mined, atoken. */
+export function feeOf({ changes }: Pick<ExecutedTransaction, "changes">): bigint {
+  return changes
+    .filter(({ reason }) => reason === "FEE")
+    .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+}
+
+/**
+ * What becomes of a fee (D3). Those of a block are split together and an odd atoken is burned, so
+ * that of odd fees the first, third ... burn one more than they give.
+ */
+export function feeBurnEvents(feeAtoken: bigint, oddFeesBefore: () => boolean): AbciEvent[] {
+  if (feeAtoken === 0n) return [];
+  const isUp = feeAtoken % 2n === 1n && !oddFeesBefore();
+  const burnedAtoken = feeAtoken / 2n + (isUp ? 1n : 0n);
+  return [splitEvent(feeAtoken, burnedAtoken)];
+}
+
+function splitEvent(feeAtoken: bigint, burnedAtoken: bigint): AbciEvent {
+  return event("fee_burn", {
+    amount: amountText(feeAtoken),
+    burned: amountText(burnedAtoken),
+    proposer_reward: amountText(0n),
+    treasury: amountText(feeAtoken - burnedAtoken),
+  });
 }
 
 /** Type URL of the message around an EVM transaction (D20). */
@@ -95,7 +141,7 @@ function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
   const { tx, from, evmIndex, receipt, changes } = executed;
   const sender = accountText(from);
   const fees = changes.filter(({ reason }) => reason === "FEE");
-  const feeAtoken = fees.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+  const feeAtoken = feeOf(executed);
   const moves = changes.filter(({ reason }) => reason !== "FEE").flatMap(moneyEvents);
   const hash = { ethereumTxHash: tx.hash };
   const failure = failureOf(executed);
@@ -122,6 +168,7 @@ function evmEvents(executed: ExecutedEvmTransaction): AbciEvent[] {
   return [
     ...fees.flatMap(moneyEvents),
     event("tx", { fee: amountText(feeAtoken), fee_payer: sender }),
+    ...feeBurnEvents(feeAtoken, executed.oddFeesBefore),
     event("ethereum_tx", { ...hash, txIndex: evmIndex.toString() }),
     ...message.map((one) => withLast(one, "msg_index", "0")),
   ];
@@ -137,18 +184,9 @@ export function failureOf({ receipt, changes }: ExecutedEvmTransaction): string 
 export function blockEvents(
   journal: Pick<BlockJournal, "blockChanges" | "moduleEvents">,
 ): AbciEvent[] {
-  const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
+  const { burnedAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
   const events = journal.blockChanges.flatMap(moneyEvents);
-  if (feesAtoken > 0n) {
-    events.push(
-      event("fee_burn", {
-        amount: amountText(feesAtoken),
-        burned: amountText(burnedAtoken),
-        proposer_reward: amountText(0n),
-        treasury: amountText(treasuryAtoken),
-      }),
-    );
-  }
+  if (feesAtoken > 0n) events.push(splitEvent(feesAtoken, burnedAtoken));
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
   events.push(...(journal.moduleEvents ?? []));
   return events.map((one) => withLast(one, "mode", "EndBlock"));
@@ -174,7 +212,12 @@ export function searchTerms(source: EventSource): SearchTerms {
       for (const type of typesOfMove(from !== undefined, to !== undefined)) types.add(type);
     }
   };
-  for (const { changes } of journal.transactions) addMoves(changes);
+  for (const { changes } of journal.transactions) {
+    addMoves(changes);
+    const feeAtoken = feeOf({ changes });
+    if (feeAtoken > 0n) types.add("fee_burn");
+    amounts.add(feeAtoken / 2n).add(feeAtoken - feeAtoken / 2n);
+  }
   addMoves(journal.blockChanges);
   addEvents(journal.moduleEvents ?? [], types, amounts);
   for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);
@@ -212,7 +255,7 @@ function blockTotals({ blockChanges }: Pick<BlockJournal, "blockChanges">) {
   const burnedAtoken = sum("FEE_BURN");
   const treasuryAtoken = sum("TREASURY");
   const feesAtoken = burnedAtoken + treasuryAtoken;
-  return { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken: sum("MINT") };
+  return { burnedAtoken, feesAtoken, mintedAtoken: sum("MINT") };
 }
 
 function typesOfMove(hasPayer: boolean, hasReceiver: boolean): readonly string[] {

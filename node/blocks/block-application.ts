@@ -10,6 +10,7 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import { type BlockFacts, hasModules } from "../modules/modules.js";
 import { appVersion, FIRST_APP_VERSION } from "../modules/upgrade/plan.js";
 import { assertUpgraded, PLAIN_UPGRADES } from "../modules/upgrade/upgrades.js";
+import { isPunishable } from "../modules/slashing/signing.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
@@ -67,6 +68,11 @@ export interface BlockApplication {
    * @throws UPGRADE_NEEDED, VERSION_UNKNOWN
    */
   assertMayGoOn(): void;
+  /**
+   * Whether evidence against a key of consensus has an effect on the present head; undefined on a
+   * chain without stake, where it has as long as the key is in the set.
+   */
+  isPunishable(consensusAddress: Address): boolean | undefined;
   /** See `settleDecision`. */
   settle(tip: ChainTip, decision: ExecutedDecision, records: ConsensusRecords): Promise<ChainTip>;
 }
@@ -86,6 +92,7 @@ export function createBlockApplication(parts: ApplicationParts): BlockApplicatio
       const { upgrades = PLAIN_UPGRADES } = parts.executor;
       assertUpgraded(state, parts.view.head().height + 1, upgrades);
     },
+    isPunishable: (address) => isPunishable(new JournaledState(parts.executor.state), address),
     settle: (tip, decision, records) => settleDecision(parts, records, tip, decision),
   };
 }

@@ -194,6 +194,7 @@ export class BlockExecution {
       state: this.state,
       height: this.context.height,
       timeMs: this.start.timeMs,
+      feesBeforeAtoken: this.feesAtoken,
     });
     if (outcome.included && outcome.computeNs > computeLeftNs) {
       this.state.revert();

@@ -4,6 +4,7 @@ import type { CosmosTransaction } from "../../chain/cosmos/cosmos-transaction.js
 import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { executeCosmosTransaction } from "../execution/cosmos/cosmos-executor.js";
 import type { ChainParams } from "../settings/genesis.js";
+import { VestingLocks } from "../modules/vesting.js";
 import { JournaledState } from "../state/journaled-state.js";
 import type { StateReader } from "../store/state-reader.js";
 import type { ChainView } from "../view/chain-view.js";
@@ -25,11 +26,14 @@ export function simulateCosmos(
     return sdkFault(SDK_CODE.notSupported, "messages of several signers are not supported");
   }
   const { height, timeMs } = view.head();
+  const state = new JournaledState(accounts);
+  const { locks } = params;
+  if (locks !== undefined) state.locks = new VestingLocks(state, locks, timeMs);
   const outcome = executeCosmosTransaction(
     { tx, from },
     {
       ...params,
-      state: new JournaledState(accounts),
+      state,
       height: height + 1,
       timeMs: timeMs + params.blockIntervalMs,
       isSimulated: true,

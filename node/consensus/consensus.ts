@@ -129,7 +129,10 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
     const store = new ConsensusStore(database);
     await store.writeGenesis(genesisValidators(genesis));
     const archive = new ConsensusArchive({ store, blocks, height: headHeight });
-    const evidence = await EvidencePool.open(store, options.log);
+    const { application, log } = options;
+    const evidence = await EvidencePool.open(store, log, (address) =>
+      application.isPunishable(address),
+    );
     const tip = loadTip(
       { store, blocks },
       {

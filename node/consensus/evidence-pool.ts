@@ -35,11 +35,20 @@ export class EvidencePool implements BlockEvidence {
   private constructor(
     private readonly store: ConsensusStore,
     private readonly log: Logger,
+    private readonly isPunishable: (address: Address) => boolean | undefined,
   ) {}
 
-  /** Loads what was kept. */
-  static async open(store: ConsensusStore, log: Logger): Promise<EvidencePool> {
-    const pool = new EvidencePool(store, log);
+  /**
+   * Loads what was kept.
+   * @param isPunishable whether evidence against a validator has an effect; undefined: as long as
+   * it is in the set
+   */
+  static async open(
+    store: ConsensusStore,
+    log: Logger,
+    isPunishable: (address: Address) => boolean | undefined = () => undefined,
+  ): Promise<EvidencePool> {
+    const pool = new EvidencePool(store, log, isPunishable);
     for (const one of await store.pendingEvidence()) pool.pending.set(hashEvidence(one), one);
     return pool;
   }
@@ -55,7 +64,7 @@ export class EvidencePool implements BlockEvidence {
     if (this.pending.has(hash) || this.store.isCommitted(hash)) return "known";
     // Not the sender's fault: this node is behind, or the sender was.
     if (evidence.voteA.height > tip.height) return "useless";
-    if (this.isExpired(evidence, tip) || isPunished(evidence, tip)) return "useless";
+    if (this.isExpired(evidence, tip) || this.isPunished(evidence, tip)) return "useless";
     if (this.faultOf(evidence, tip) !== undefined) return "invalid";
     return (await this.keep(evidence, hash)) ? "new" : "useless";
   }
@@ -67,7 +76,7 @@ export class EvidencePool implements BlockEvidence {
     for (const evidence of this.pending.values()) {
       const { validatorAddress } = evidence.voteA;
       if (taken.has(validatorAddress)) continue;
-      if (isPunished(evidence, tip) || this.isExpired(evidence, tip)) continue;
+      if (this.isPunished(evidence, tip) || this.isExpired(evidence, tip)) continue;
       leftBytes -= encodeDuplicateVote(evidence).length;
       if (leftBytes < 0) break;
       taken.set(validatorAddress, evidence);
@@ -145,7 +154,17 @@ export class EvidencePool implements BlockEvidence {
 
   /** Nothing follows from it any more. */
   private isOver(evidence: DuplicateVoteEvidence, tip: ChainTip): boolean {
-    return this.isExpired(evidence, tip) || isPunished(evidence, tip);
+    return this.isExpired(evidence, tip) || this.isPunished(evidence, tip);
+  }
+
+  /**
+   * Whether more pieces would only fill blocks. With stake a validator that left the set can still be
+   * slashed: who signs twice and leaves must not get away.
+   */
+  private isPunished({ voteA }: DuplicateVoteEvidence, tip: ChainTip): boolean {
+    const isPunishable = this.isPunishable(voteA.validatorAddress);
+    if (isPunishable !== undefined) return !isPunishable;
+    return tip.nextValidators.indexOf(voteA.validatorAddress) < 0;
   }
 
   /** Too old only by blocks and by time. */
@@ -174,11 +193,6 @@ export class EvidencePool implements BlockEvidence {
     );
     return isSigned ? undefined : "a signature is false";
   }
-}
-
-/** Whether the validator is out of the set already: more pieces would only fill blocks. */
-function isPunished({ voteA }: DuplicateVoteEvidence, tip: ChainTip): boolean {
-  return tip.nextValidators.indexOf(voteA.validatorAddress) < 0;
 }
 
 /** Whether evidence is older than both limits, seen from the last decided block. */

@@ -23,6 +23,7 @@ export function timedApplication(
     build: (place, room) => timed("prepare_proposal", () => application.build(place, room)),
     execute: (place, transactions) =>
       timed("process_proposal", () => application.execute(place, transactions)),
+    isPunishable: (address) => application.isPunishable(address),
     settle: (tip, decision, records) =>
       timed("commit", () => application.settle(tip, decision, records)),
   };

@@ -1,9 +1,7 @@
 /** The modules as a block sees them: how their state begins, and what they do at each block's end. */
 import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
-import { hexToBytes } from "../../chain/hex.js";
 import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
-import type { JournaledState } from "../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
 import { endProposals } from "./gov/settling.js";
@@ -19,8 +17,6 @@ import { MODULE_ACCOUNTS, MODULE_STUB_CODE } from "./system-storage.js";
 
 export { hasModules } from "./system-storage.js";
 
-const STUB_CODE = hexToBytes(MODULE_STUB_CODE);
-
 /** What consensus tells a block: who signed the one before, and who signed twice. */
 export interface BlockFacts {
   readonly votes: readonly CommitVote[];
@@ -35,7 +31,7 @@ export function beginModules(context: ModuleContext, genesis: Genesis): void {
   const { state } = context;
   const { modules, validators } = genesis;
   if (modules === undefined) return;
-  const codeHash = state.putCode(STUB_CODE);
+  const codeHash = state.putCode(MODULE_STUB_CODE);
   for (const address of Object.values(MODULE_ACCOUNTS)) {
     const account = state.accountNow(address) ?? EMPTY_ACCOUNT;
     state.putAccount(address, { ...account, codeHash });

@@ -32,9 +32,8 @@ export const MODULE_ACCOUNTS = {
 export type ModuleName = keyof typeof MODULE_ACCOUNTS;
 
 /** Runtime code of a module's account: `PUSH1 0 PUSH1 0 REVERT`, so that calls move nothing. */
-export const MODULE_STUB_CODE = "0x60006000fd";
-
-const STUB_CODE_HASH = keccak256Hex(hexToBytes(MODULE_STUB_CODE));
+export const MODULE_STUB_CODE = hexToBytes("0x60006000fd");
+const STUB_CODE_HASH = keccak256Hex(MODULE_STUB_CODE);
 
 /**
  * Whether the chain's validators have stake. Chains whose genesis names no operators have not: their

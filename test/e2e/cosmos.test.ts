@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { JsonRpcProvider, Wallet } from "ethers";
+import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../chain/address.js";
 import { callApi, kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { until } from "../helpers/until.js";
 
@@ -95,6 +96,33 @@ describe("a CosmJS wallet", () => {
     });
     expect([next.results[0]?.code, next.sequence]).toEqual([0, 3]);
     provider.destroy();
+  });
+
+  it("delegates to the kit's own validator and takes its rewards", async () => {
+    const operator = new Wallet(kit.key("operator.key"));
+    const validatorAddress = toBech32(parseAddress(operator.address), VALIDATOR_PREFIX);
+    const delegatorAddress = toBech32(parseAddress(new Wallet(kit.key("faucet.key")).address));
+    const stake = { denom: "atoken", amount: `${7n * 10n ** 18n}` };
+    const of = (module: string, name: string, value: object) => ({
+      typeUrl: `/cosmos.${module}.v1beta1.${name}`,
+      value: { delegatorAddress, validatorAddress, ...value },
+    });
+    const dear = { fee: "20000", gas: "800000", memo: "" };
+    const answer = await wallet({
+      sends: [
+        { ...dear, messages: [of("staking", "MsgDelegate", { amount: stake })] },
+        { ...dear, messages: [of("distribution", "MsgWithdrawDelegatorReward", {})] },
+        { ...dear, messages: [of("staking", "MsgUndelegate", { amount: stake })] },
+      ],
+      queries: [`delegate.validator='${validatorAddress}'`, "fee_burn.burned='10000atoken'"],
+    });
+    expect(answer.results.map(({ code }) => code)).toEqual([0, 0, 0]);
+    const hashes = answer.results.map(({ hash }) => hash);
+    expect(answer.found).toEqual([[hashes[0]], hashes]);
+    const types = answer.results.map((one) => one.types ?? []);
+    expect(types[0]).toEqual(expect.arrayContaining(["delegate", "fee_burn", "transfer"]));
+    expect(types[1]).toEqual(expect.arrayContaining(["withdraw_rewards"]));
+    expect(types[2]).toEqual(expect.arrayContaining(["unbond", "withdraw_rewards"]));
   });
 
   it("leaves books, Data API and an independent execution without a difference", async () => {

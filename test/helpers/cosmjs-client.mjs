@@ -10,17 +10,14 @@ const [{ address }] = await wallet.getAccounts();
 const options = { broadcastPollIntervalMs: 100 };
 const client = await SigningStargateClient.connectWithSigner(url, wallet, options);
 const results = [];
-for (const { to, amount, fee, gas, memo } of sends) {
+for (const { to, amount, fee, gas, memo, messages } of sends) {
   try {
     const coins = [{ denom: "atoken", amount }];
     const paid = { amount: [{ denom: "atoken", amount: fee }], gas };
-    const { code, height, transactionHash, gasUsed, events } = await client.sendTokens(
-      address,
-      to,
-      coins,
-      paid,
-      memo,
-    );
+    const { code, height, transactionHash, gasUsed, events } =
+      messages === undefined
+        ? await client.sendTokens(address, to, coins, paid, memo)
+        : await client.signAndBroadcast(address, messages, paid, memo);
     const found = await client.getTx(transactionHash);
     const types = events.map(({ type }) => type);
     const used = Number(gasUsed);

@@ -4,7 +4,14 @@
  */
 import type { Address } from "../../../chain/address.js";
 import type { BalanceChange, BalanceReason } from "../../../chain/balance-change.js";
-import { accountText, event, moneyEvents, withLast } from "../../../chain/consensus/abci-event.js";
+import {
+  accountText,
+  event,
+  feeBurnEvents,
+  feeOf,
+  moneyEvents,
+  withLast,
+} from "../../../chain/consensus/abci-event.js";
 import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
 import { ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import {
@@ -41,6 +48,8 @@ export interface CosmosEnvironment {
   readonly feeCollector: Address;
   /** Where coins of the validators lie: no message pays there. */
   readonly validatorsPool: Address;
+  /** Fees of the block before it; absent where no block is around it. */
+  readonly feesBeforeAtoken?: bigint;
   /** Nobody signed it, and its gas limit does not count: gas is what is asked for. */
   readonly isSimulated?: boolean;
 }
@@ -72,7 +81,11 @@ export function executeCosmosTransaction(
   const failed = run.all();
   if (failed === undefined) state.commit();
   else state.revert();
-  const events = [...anteEvents(transaction, fees), ...(failed === undefined ? run.events : [])];
+  const odd = (environment.feesBeforeAtoken ?? 0n) % 2n === 1n;
+  const events = [
+    ...anteEvents(transaction, fees, odd),
+    ...(failed === undefined ? run.events : []),
+  ];
   const gasUsed = run.gasUsed;
   const result: CosmosResult = {
     code: failed?.code ?? 0,
@@ -146,11 +159,13 @@ function changeOf(
 function anteEvents(
   { tx, from }: CosmosBlockTransaction,
   fees: readonly BalanceChange[],
+  oddFeesBefore: boolean,
 ): AbciEvent[] {
   const payer = accountText(from);
   return [
     ...fees.flatMap(moneyEvents),
     event("tx", { fee: coinsText(tx.fee), fee_payer: payer }),
+    ...feeBurnEvents(feeOf({ changes: fees }), () => oddFeesBefore),
     event("tx", { acc_seq: `${payer}/${tx.nonce}` }),
     event("tx", { signature: Buffer.from(tx.signature).toString("base64") }),
   ];

@@ -18,8 +18,13 @@ import { MessageFailure, type ModuleContext, moduleFailure } from "../module-con
 import { moduleParam } from "../module-params.js";
 import { operatorText, slashValidator, tokensOf } from "../staking/delegating.js";
 import { Delegations } from "../staking/delegation-record.js";
-import { ATOKEN_PER_POWER, type ValidatorRecord, Validators } from "../staking/validator-record.js";
-import { addressWord, mapSlot, SystemStorage } from "../system-storage.js";
+import {
+  ATOKEN_PER_POWER,
+  BOND_STATUS,
+  type ValidatorRecord,
+  Validators,
+} from "../staking/validator-record.js";
+import { addressWord, hasModules, mapSlot, SystemStorage } from "../system-storage.js";
 
 const RECORDS = 0n;
 const MISSED = 1n;
@@ -199,6 +204,20 @@ export function punish(context: ModuleContext, misbehavior: readonly Misbehavior
 /** Whether a key of consensus is out for ever. */
 export function isTombstoned(state: JournaledState, consensusAddress: Address): boolean {
   return signingInfo(state, consensusAddress)?.isTombstoned === true;
+}
+
+/**
+ * Whether evidence against a key has an effect: its stake, or what leaves it, can still be slashed.
+ * @returns undefined on a chain without stake
+ */
+export function isPunishable(
+  state: JournaledState,
+  consensusAddress: Address,
+): boolean | undefined {
+  if (!hasModules(state)) return undefined;
+  const validator = new Validators(state).byConsensusAddress(consensusAddress);
+  if (validator === undefined || validator.status === BOND_STATUS.unbonded) return false;
+  return !isTombstoned(state, consensusAddress);
 }
 
 /** A jailed validator comes back. Throws `MessageFailure`. */

@@ -222,26 +222,35 @@ export function endEntries(context: ModuleContext): void {
     }
     const restAtoken = bearSlashesOf(context, entry);
     delegations.remove(entry);
-    const { delegator, source, destination } = entry;
-    if (entry.kind === ENTRY_KIND.redelegation) {
-      context.emit("complete_redelegation", {
-        amount: amountText(entry.initialAtoken),
-        delegator: accountText(delegator),
-        source_validator: operatorText(source),
-        destination_validator: operatorText(destination),
-      });
-      continue;
-    }
-    if (restAtoken > 0n) {
-      context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
-      context.state.locks?.returned(delegator, restAtoken);
-    }
-    context.emit("complete_unbonding", {
-      amount: amountText(restAtoken),
-      validator: operatorText(source),
-      delegator: accountText(delegator),
-    });
+    if (entry.kind === ENTRY_KIND.unbonding) completeUnbonding(context, entry, restAtoken);
+    else completeRedelegation(context, entry);
+    removeIfEmpty(context, new Validators(context.state).of(entry.source));
   }
+}
+
+function completeUnbonding(
+  context: ModuleContext,
+  { delegator, source }: QueueEntry,
+  restAtoken: bigint,
+): void {
+  if (restAtoken > 0n) {
+    context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
+    context.state.locks?.returned(delegator, restAtoken);
+  }
+  context.emit("complete_unbonding", {
+    amount: amountText(restAtoken),
+    validator: operatorText(source),
+    delegator: accountText(delegator),
+  });
+}
+
+function completeRedelegation(context: ModuleContext, entry: QueueEntry): void {
+  context.emit("complete_redelegation", {
+    amount: amountText(entry.initialAtoken),
+    delegator: accountText(entry.delegator),
+    source_validator: operatorText(entry.source),
+    destination_validator: operatorText(entry.destination),
+  });
 }
 
 function endValidatorUnbonding(context: ModuleContext, entry: QueueEntry): void {
@@ -251,9 +260,14 @@ function endValidatorUnbonding(context: ModuleContext, entry: QueueEntry): void 
   removeIfEmpty(context, validator);
 }
 
-/** A validator outside of the set to whom nobody delegates is forgotten. */
+/**
+ * A validator outside of the set to whom nobody delegates is forgotten, once nothing is on its way
+ * out that has to bear its slashes.
+ */
 function removeIfEmpty(context: ModuleContext, validator: ValidatorRecord): void {
-  if (validator.shares > 0n || validator.status !== BOND_STATUS.unbonded) return;
+  if (!validator.exists || validator.shares > 0n) return;
+  if (validator.status !== BOND_STATUS.unbonded) return;
+  if (new Delegations(context.state).hasEntriesFrom(validator.operator)) return;
   closeRewards(context, validator);
   validator.remove();
 }

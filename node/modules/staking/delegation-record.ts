@@ -115,6 +115,11 @@ export class Delegations {
       .map((id) => this.entry(id));
   }
 
+  /** Whether anything leaves a validator. */
+  hasEntriesFrom(operator: Address): boolean {
+    return this.setOf(ENTRIES_OF_OPERATOR, operator).size > 0;
+  }
+
   /**
    * Puts an entry at the end of the queue.
    * @param endMs when it is to end; it ends no sooner than those before it

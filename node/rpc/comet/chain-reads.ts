@@ -2,7 +2,12 @@
 import { LRUCache } from "lru-cache";
 import type { AnyBlockTransaction } from "../../../chain/block.js";
 import { dataIndexOf, transactionAt } from "../../../chain/cosmos/cosmos-result.js";
-import type { ExecutedTransaction } from "../../../chain/consensus/abci-event.js";
+import {
+  type ExecutedEvmTransaction,
+  type ExecutedTransaction,
+  feeOf,
+  isEvmExecuted,
+} from "../../../chain/consensus/abci-event.js";
 import { bytesAround, dataItemBytes } from "../../../chain/consensus/consensus-block.js";
 import type { Height } from "../../../chain/hex.js";
 import { encodeSdkTransaction } from "../../../chain/consensus/sdk-transaction.js";
@@ -80,7 +85,20 @@ export function executedAt(
     throw refused(`results of height ${height} are not available`);
   }
   const changes = view.changes(height, at.evm);
-  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, changes };
+  const oddFeesBefore = () => areFeesOdd(executedPages(view, height), index);
+  return { ...mined, index, evmIndex: at.evm, receipt: placed.receipt, changes, oddFeesBefore };
+}
+
+/** Whether the fees of the first transactions of a block add up to an odd number. */
+function areFeesOdd(pages: Iterable<readonly ExecutedTransaction[]>, count: number): boolean {
+  let sumAtoken = 0n;
+  for (const page of pages) {
+    for (const executed of page) {
+      if (executed.index >= count) return sumAtoken % 2n === 1n;
+      sumAtoken += feeOf(executed);
+    }
+  }
+  return sumAtoken % 2n === 1n;
 }
 
 /** The bytes of a transaction as `data.txs` has them. */
@@ -95,7 +113,17 @@ export function* executedPages(
 ): Generator<ExecutedTransaction[]> {
   const places = view.outline(height)?.cosmosPlaces ?? [];
   const evm = mapPages(view.pages(height), (page) => executedOf(page, places));
-  yield* withCosmos(evm, places.length === 0 ? [] : view.cosmos(height));
+  let sumAtoken = 0n;
+  for (const page of withCosmos<ExecutedTransaction & { readonly index: number }>(
+    evm,
+    places.length === 0 ? [] : view.cosmos(height),
+  )) {
+    yield page.map((executed) => {
+      const isOdd = sumAtoken % 2n === 1n;
+      sumAtoken += feeOf(executed);
+      return isEvmExecuted(executed) ? { ...executed, oddFeesBefore: () => isOdd } : executed;
+    });
+  }
 }
 
 /** All transactions of a block in the order of `data.txs`. */
@@ -148,7 +176,7 @@ function* withCosmos<Item>(
 }
 
 /** The executed transactions of a page. */
-function executedOf(page: BlockPage, places: readonly number[]): ExecutedTransaction[] {
+function executedOf(page: BlockPage, places: readonly number[]): ExecutedEvmTransaction[] {
   const receipts = page.receipts();
   const journal = page.journal();
   return page.transactions().map((mined, item) => {
@@ -159,7 +187,9 @@ function executedOf(page: BlockPage, places: readonly number[]): ExecutedTransac
       throw new RangeError("a transaction has no receipt or no journal");
     }
     const index = dataIndexOf(evmIndex, places);
-    return { ...mined, index, evmIndex, receipt, changes: changed.changes };
+    const { changes } = changed;
+    // Who puts the pages together knows.
+    return { ...mined, index, evmIndex, receipt, changes, oddFeesBefore: () => false };
   });
 }
 

@@ -8,7 +8,10 @@ import {
   VALIDATOR_PREFIX,
 } from "../../../chain/address.js";
 import { blockEvents } from "../../../chain/consensus/abci-event.js";
+import type { BlockId } from "../../../chain/consensus/block-id.js";
 import { signingKeyOf } from "../../../chain/consensus/ed25519.js";
+import { orderVotes } from "../../../chain/consensus/evidence.js";
+import { VOTE_TYPE, voteSignBytes } from "../../../chain/consensus/vote.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
 import { sha256 } from "../../../chain/hashes.js";
 import { bytesToHash32 } from "../../../chain/hex.js";
@@ -116,6 +119,28 @@ function eventTexts({ view }: ValidatorNode, height: number, wanted: string) {
     .map(({ attributes }) => attributes.map(({ key, value }) => `${key}=${value}`));
 }
 
+/** Two votes of a validator for one height, round 5 unless it is named. */
+function doubleVote({ consensus }: ValidatorNode, seed: Uint8Array, height: number, round = 5) {
+  const validators = consensus.validators(height);
+  const block = consensus.load(height)?.block;
+  const key = signingKeyOf(seed);
+  const address = validatorAddress(key.publicKey);
+  const index = validators?.indexOf(address) ?? -1;
+  const found = validators?.at(index);
+  if (validators === undefined || block === undefined || found === undefined) {
+    throw new Error("the validator had no vote");
+  }
+  const { chainId, timeNs } = block.header;
+  const vote = (blockId: BlockId | undefined) => {
+    const content = { type: VOTE_TYPE.precommit, height, round, blockId, timeNs };
+    const signature = key.sign(voteSignBytes(chainId, content));
+    return { ...content, validatorAddress: address, validatorIndex: index, signature };
+  };
+  const [voteA, voteB] = orderVotes(vote(undefined), vote(block.header.lastBlockId));
+  const { totalPower } = validators;
+  return { voteA, voteB, totalPower, validatorPower: found.power, timeNs };
+}
+
 function stateOf(one: ValidatorNode): JournaledState {
   return new JournaledState(one.stores.state);
 }
@@ -126,7 +151,7 @@ const addressOf = (index: number) =>
 beforeAll(async () => {
   const { genesis, seeds } = validatorGenesis(4, {
     faucet: faucet.address,
-    params: { "slashing.signed_blocks_window": "6", "staking.unbonding_time": "1s" },
+    params: { "slashing.signed_blocks_window": "6", "staking.unbonding_time": "3s" },
   });
   net = new ValidatorNetwork(genesis, [...seeds, joiner]);
   for (const index of [0, 1, 2, 3, 4]) await net.start(index);
@@ -248,6 +273,59 @@ describe("validators with stake", () => {
       if (one === undefined) continue;
       expect(one.view.blockChanges(at).moduleEvents).toEqual(kept.moduleEvents);
     }
+  });
+
+  it("lose a part for signing twice, even when they left before it was proven", async () => {
+    const at = node(0).height - 1;
+    const leave = {
+      typeUrl: "/cosmos.staking.v1beta1.MsgUndelegate",
+      value: {
+        delegatorAddress: toBech32(from),
+        validatorAddress: toBech32(from, VALIDATOR_PREFIX),
+        amount: coin(30n * TOKEN),
+      },
+    };
+    const { result, height } = await send(leave);
+    expect(result).toMatchObject({ code: 0, log: "" });
+    await net.reach(height + 2);
+    const guilty = validatorAddress(joinerKey);
+    expect(node(0).consensus.status().height).toBeGreaterThan(height);
+    const evidence = doubleVote(node(0), joiner, at);
+    expect(await node(0).consensus.addEvidence(evidence)).toBe("new");
+    const query = "slash.reason='double_sign'";
+    await until(async () => (await blocksOf(node(0), query)).length > 0, {
+      timeoutMs: 30_000,
+      what: "the slash",
+    });
+    const [slashed = 0] = await blocksOf(node(0), query);
+    const consensusText = toBech32(guilty, CONSENSUS_PREFIX);
+    expect(eventTexts(node(0), slashed, "slash")).toEqual([
+      [
+        `address=${consensusText}`,
+        "power=30",
+        "reason=double_sign",
+        // Its coins are on their way out already: they pay when they come.
+        "burned_coins=0atoken",
+        "mode=EndBlock",
+      ],
+    ]);
+    const isBack = "complete_unbonding.amount='28500000000000000000atoken'";
+    await until(async () => (await blocksOf(node(0), isBack)).length > 0, {
+      timeoutMs: 30_000,
+      what: "the rest of its stake",
+    });
+    const [back = 0] = await blocksOf(node(0), isBack);
+    const changes = node(0).view.blockChanges(back).blockChanges;
+    expect(changes.find(({ reason }) => reason === "SLASH")).toMatchObject({
+      from: MODULE_ACCOUNTS.staking,
+      to: undefined,
+      amountAtoken: (3n * TOKEN) / 2n,
+    });
+    // The same key never comes back, and nobody has to prove it a second time.
+    expect(await node(0).consensus.addEvidence(doubleVote(node(0), joiner, at, 7))).toBe("useless");
+    const again = await send(registerMessage);
+    expect(again.result).toMatchObject({ code: 4 });
+    expect(again.result.log).toContain("never comes back");
   });
 
   it("leave the set, and lose a part, when they stay silent; the others go on", async () => {

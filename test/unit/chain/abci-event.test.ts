@@ -102,6 +102,15 @@ describe("events of a transaction", () => {
       ["transfer", [`sender=${payer}`, `recipient=${collector}`, "amount=210000atoken"]],
       ["message", [`sender=${payer}`]],
       ["tx", ["fee=210000atoken", `fee_payer=${payer}`]],
+      [
+        "fee_burn",
+        [
+          "amount=210000atoken",
+          "burned=105000atoken",
+          "proposer_reward=0atoken",
+          "treasury=105000atoken",
+        ],
+      ],
       ["ethereum_tx", [`ethereumTxHash=${tx.hash}`, "txIndex=0"]],
       [
         "message",
@@ -126,6 +135,32 @@ describe("events of a transaction", () => {
       ],
       ["message", ["module=evm", `sender=${wallet.address}`, "txType=0", "msg_index=0"]],
     ]);
+  });
+
+  it("tell what of each fee is burned, which adds up to what the block burns", () => {
+    const fees = [7n, 4n, 9n, 1n, 0n, 3n];
+    const one = source([]);
+    const [mined] = one.block.transactions;
+    const [receipt] = one.receipts;
+    if (mined === undefined || receipt === undefined) throw new Error("nothing was mined");
+    const journals = fees.map((amountAtoken) => {
+      const changes = amountAtoken === 0n ? [] : [{ ...FEE, amountAtoken }];
+      return { transactionHash: tx.hash, changes };
+    });
+    const block = { ...one.block, transactions: fees.map(() => mined) };
+    const journal = { ...one.journal, transactions: journals };
+    const all = { block, receipts: fees.map(() => receipt), journal };
+    const burned = fees.map((_, index) => {
+      const events = transactionEvents(executedTransaction(all, index));
+      const found = events.find(({ type }) => type === "fee_burn")?.attributes;
+      return BigInt(found?.[1]?.value.replace("atoken", "") ?? 0);
+    });
+    expect(burned).toEqual([4n, 2n, 4n, 1n, 0n, 1n]);
+    // 24 atoken in all, of which a block burns the half that is rounded up.
+    expect(burned.reduce((sum, each) => sum + each, 0n)).toBe(12n);
+    for (const amount of burned) {
+      if (amount > 0n) expect(searchTerms(all).amounts.has(amount)).toBe(true);
+    }
   });
 
   it("do not tell of coins that did not move, and say that execution failed", () => {
