@@ -4,7 +4,14 @@
  */
 import { encodeVarint, ProtoWriter } from "../consensus/protobuf.js";
 import type { FieldKind, FieldType, MessageType } from "./descriptor-file.js";
-import { asMessage, EncodedMessage, isList, type ProtoMessage, type ProtoValue } from "./values.js";
+import {
+  absentMessage,
+  asMessage,
+  EncodedMessage,
+  isList,
+  type ProtoMessage,
+  type ProtoValue,
+} from "./values.js";
 import { malformed, WIRE, type WireField, WireReader } from "./wire-reader.js";
 
 /** Messages inside messages, at most: a bound for bytes from outside. */
@@ -31,7 +38,8 @@ function writeField(writer: ProtoWriter, field: FieldType, value: ProtoValue | u
   const { number, isRepeated, isNullable, message } = field;
   if (value === undefined) {
     if (isNullable || isRepeated) return;
-    if (message !== undefined) writer.message(number, writerOf(message, {}));
+    if (message !== undefined)
+      writer.message(number, writerOf(message, absentMessage(message.name)));
     else if (isNumberText(field)) writer.message(number, Buffer.from("0"));
     return;
   }

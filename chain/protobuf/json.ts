@@ -9,6 +9,7 @@ import type { Descriptors } from "./descriptors.js";
 import type { FieldType, MessageType } from "./descriptor-file.js";
 import { decimalText, durationText, timeText } from "./json-texts.js";
 import {
+  absentMessage,
   asMessage,
   EncodedMessage,
   isList,
@@ -116,7 +117,8 @@ export class JsonWriter {
 
   private absent(field: FieldType): string {
     const { kind, message, isNullable, form, enumeration } = field;
-    if (message !== undefined) return isNullable ? "null" : this.text(message, {});
+    if (message !== undefined)
+      return isNullable ? "null" : this.text(message, absentMessage(message.name));
     if (form === "int" || form === "dec") return isNullable ? "null" : this.one(field, 0n);
     if (enumeration !== undefined) return this.one(field, 0);
     switch (kind) {

@@ -20,6 +20,17 @@ export interface ProtoMessage {
   readonly [field: string]: ProtoValue | undefined;
 }
 
+/**
+ * What stands for a message that has to be there and was not given: an empty one, of times the zero
+ * of Go, which SDK chains tell from the first second of 1970.
+ */
+export function absentMessage(typeName: string): ProtoMessage {
+  return typeName === "google.protobuf.Timestamp" ? { seconds: GO_ZERO_SECONDS } : {};
+}
+
+/** 0001-01-01T00:00:00Z. */
+const GO_ZERO_SECONDS = -62_135_596_800n;
+
 /** A message that is encoded already. */
 export class EncodedMessage {
   constructor(readonly bytes: Uint8Array) {}

@@ -158,6 +158,10 @@ export class CommittedView implements ChainView {
     return this.stores.state.accountAt(address, height);
   }
 
+  addresses(from: Address | undefined, options: { readonly isReverse: boolean }) {
+    return this.stores.state.addresses(from, options);
+  }
+
   async code(address: Address, height: Height): Promise<Uint8Array> {
     const account = await this.stores.state.accountAt(address, height);
     return account === undefined ? new Uint8Array(0) : this.stores.state.code(account.codeHash);

@@ -1,10 +1,12 @@
 /** The registry of queries, put together from the node's parts. */
+import type { Height } from "../../chain/hex.js";
 import { KIT_VERSION } from "../../chain/version.js";
 import { loadDescriptors } from "../../runtime/files/descriptor-set.js";
 import { formatListenAddress } from "../../runtime/config/config-values.js";
 import { inflationPercent } from "../blocks/fees.js";
 import type { CallWorkers } from "../execution/calls/call-port.js";
 import { createModulesAt } from "../modules/reads/modules-at.js";
+import { createVestingReads } from "../modules/reads/vesting-reads.js";
 import { MODULE_ACCOUNTS } from "../modules/system-storage.js";
 import type { CometChain } from "../rpc/comet/ports.js";
 import { createSdkTransactions } from "../rpc/comet/sdk-transactions.js";
@@ -15,6 +17,7 @@ import type { ModuleAccount } from "../rpc/cosmos/sources.js";
 import type { AppConfig, NodeConfig } from "../settings/config.js";
 import type { Genesis } from "../settings/genesis.js";
 import type { OpenStores } from "../store/open-store.js";
+import type { ChainView } from "../view/chain-view.js";
 
 /** Parts of a running node. */
 export interface QueryParts {
@@ -55,9 +58,19 @@ export function createNodeQueries(parts: QueryParts): QueryRegistry {
     moduleAccounts: moduleAccounts(genesis),
     burnAddress: genesis.params.burnAddress,
     inflationPercent,
-    // No genesis of this version names locked balances.
-    lockedAtoken: () => 0n,
+    vesting: createVestingReads({
+      schedules: genesis.params.locks,
+      readerAt: (height) => stores.state.readerAt(height),
+      timeMsAt: (height) => timeMsAt(comet.view, height),
+    }),
   });
+}
+
+/** Time of a block, Unix milliseconds; blocks of a state that is there are there, too. */
+function timeMsAt(view: ChainView, height: Height): number {
+  const outline = view.outline(height);
+  if (outline === undefined) throw new RangeError(`block ${height} has no outline`);
+  return outline.timeMs;
 }
 
 /** The chain's own accounts, by the names that modules of SDK chains have where they have one. */

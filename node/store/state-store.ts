@@ -3,7 +3,7 @@
  * cache over a snapshot taken when the block was published, so that a read never mixes two blocks.
  */
 import { LRUCache } from "lru-cache";
-import { type Address, addressToBytes } from "../../chain/address.js";
+import { type Address, addressToBytes, bytesToAddress } from "../../chain/address.js";
 import { heightBytes, readHeight } from "../../chain/height-bytes.js";
 import { EMPTY_CODE_HASH, type Hash32, type Height, hexToBytes } from "../../chain/hex.js";
 import { AccountHistory } from "./account-history.js";
@@ -27,6 +27,8 @@ const ACCOUNT_BYTES = 400;
 const SLOT_SHARE = 0.25;
 const SLOT_BYTES = 350;
 const CODE_SHARE = 0.25;
+
+const ADDRESS_BYTES = 20;
 
 /** What a block changes in the flat state. */
 export interface StateChanges {
@@ -124,6 +126,21 @@ export class StateStore {
     };
     for await (const [, value] of this.database.entries(range)) return value;
     return ZERO_VALUE;
+  }
+
+  /** Addresses of all accounts on disk, in their order, from one on. */
+  async *addresses(
+    start: Address | undefined,
+    { isReverse }: { readonly isReverse: boolean },
+  ): AsyncIterable<Address> {
+    const least =
+      start === undefined || isReverse ? Buffer.alloc(ADDRESS_BYTES) : addressToBytes(start);
+    const most =
+      start === undefined || !isReverse ? Buffer.alloc(ADDRESS_BYTES, 0xff) : addressToBytes(start);
+    const range = { from: storeKey("account", least), to: storeKey("account", most) };
+    for await (const [key] of this.database.entries({ ...range, reverse: isReverse })) {
+      yield bytesToAddress(key.subarray(1));
+    }
   }
 
   /** Heights at which an account changed or was named by the balance journal, ascending. */

@@ -141,6 +141,14 @@ export interface ChainView {
   pageLogs(height: Height, start: number, isWanted: LogTest): readonly PlacedLog[];
   /** Undefined when the account does not exist at that height. */
   account(address: Address, height: Height): Promise<AccountState | undefined>;
+  /**
+   * Addresses of all accounts, in their order, from one on; those of the newest block, with what
+   * comes while they are listed.
+   */
+  addresses(
+    from: Address | undefined,
+    options: { readonly isReverse: boolean },
+  ): AsyncIterable<Address>;
   code(address: Address, height: Height): Promise<Uint8Array>;
   storageAt(address: Address, slot: Hash32, height: Height): Promise<bigint>;
   /** Throws HISTORY_PRUNED for heights older than the proof window. */

@@ -28,8 +28,15 @@ export class StakedNode {
     private readonly node: NodeProcess,
   ) {}
 
-  /** Starts it and waits for its first blocks. @param params of the modules, as `--param` takes them */
-  static async start(params: Readonly<Record<string, string>>): Promise<StakedNode> {
+  /**
+   * Starts it and waits for its first blocks.
+   * @param params of the modules, as `--param` takes them
+   * @param alloc further accounts of genesis, as its file has them
+   */
+  static async start(
+    params: Readonly<Record<string, string>>,
+    alloc: Readonly<Record<string, unknown>> = {},
+  ): Promise<StakedNode> {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-staked-"));
     const portOffset = kitOffset(0);
     await createTestnet({
@@ -41,6 +48,10 @@ export class StakedNode {
       modules: parseModuleParams(params),
       clock: systemClock,
     });
+    const genesisFile = path.join(folder, "node0", "config", "genesis.json");
+    const genesis = JSON.parse(fs.readFileSync(genesisFile, "utf8")) as { alloc: object };
+    Object.assign(genesis.alloc, alloc);
+    fs.writeFileSync(genesisFile, JSON.stringify(genesis));
     const node = await startNodeProcess(path.join(folder, "node0"));
     const started = new StakedNode(folder, portOffset, node);
     await until(async () => (await started.height()) >= 2, {

@@ -91,6 +91,17 @@ export const GOV_COMMANDS: readonly TxCommand[] = [
     ],
   },
   {
+    words: "gov cancel-proposal",
+    description: "withdraw a proposal of one's own; a part of its deposits is lost",
+    args: ["<proposal-id>"],
+    messages: ({ args: [id = ""], signer }) => [
+      {
+        name: `${GOV}.MsgCancelProposal`,
+        fields: { proposal_id: proposalId(id), proposer: toBech32(signer) },
+      },
+    ],
+  },
+  {
     words: "upgrade software-upgrade",
     description: "propose that all nodes stop at a height for a new version",
     args: ["<name>"],

@@ -390,8 +390,11 @@ function slashPart(
   leftAtoken: bigint,
   { fraction }: Pick<SlashEvent, "fraction">,
 ): bigint {
-  const dueAtoken = (initialAtoken * fraction) / ONE;
-  return dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
+  return least((initialAtoken * fraction) / ONE, leftAtoken);
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other;
 }
 
 function burn(context: ModuleContext, burnAtoken: bigint): bigint {

@@ -6,9 +6,12 @@ import { chainQueries } from "./modules/chain.js";
 import { distributionQueries } from "./modules/distribution.js";
 import { economyQueries } from "./modules/economy.js";
 import { evmQueries } from "./modules/evm.js";
+import { govQueries } from "./modules/gov.js";
+import { paramsQueries } from "./modules/params.js";
 import { slashingQueries } from "./modules/slashing.js";
 import { stakingQueries } from "./modules/staking.js";
 import { txQueries } from "./modules/tx.js";
+import { upgradeQueries } from "./modules/upgrade.js";
 import { type QueryHandlers, QueryRegistry } from "./registry.js";
 import type { QuerySources } from "./sources.js";
 
@@ -22,6 +25,7 @@ export function createQueries(sources: QuerySources): QueryRegistry {
       ...chainQueries(sources, () => registry),
       ...economyQueries(sources),
       ...evmQueries(sources),
+      ...paramsQueries(sources),
       ...txQueries(sources),
       ...moduleQueries(sources),
     },
@@ -34,5 +38,11 @@ export function createQueries(sources: QuerySources): QueryRegistry {
 function moduleQueries({ modules, ...sources }: QuerySources): QueryHandlers {
   if (modules === undefined) return {};
   const own = { ...sources, modules };
-  return { ...stakingQueries(own), ...distributionQueries(own), ...slashingQueries(own) };
+  return {
+    ...stakingQueries(own),
+    ...distributionQueries(own),
+    ...slashingQueries(own),
+    ...govQueries(own),
+    ...upgradeQueries(own),
+  };
 }

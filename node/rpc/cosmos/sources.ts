@@ -7,6 +7,7 @@ import type { ProtoMessage } from "../../../chain/protobuf/values.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { SdkTransactions } from "../../view/sdk-transactions.js";
 import type { ModulesAt } from "../../modules/reads/modules-at.js";
+import type { VestingReads } from "../../modules/reads/vesting-reads.js";
 import type { CometChain } from "../comet/ports.js";
 import { invalidArgument } from "./errors.js";
 
@@ -51,8 +52,8 @@ export interface QuerySources {
   readonly burnAddress: Address;
   /** Inflation at a height, in whole percent a year (D13). */
   inflationPercent(height: Height): bigint;
-  /** What accounts that genesis locks cannot spend yet after a height, atoken (D14). */
-  lockedAtoken(height: Height): bigint;
+  /** Coins that genesis locks. */
+  readonly vesting: VestingReads;
 }
 
 /** Total supply after a height, atoken. */

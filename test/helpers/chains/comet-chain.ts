@@ -297,7 +297,7 @@ export class CometTestChain {
       moduleAccounts: moduleAccounts(genesis),
       burnAddress: genesis.params.burnAddress,
       inflationPercent,
-      lockedAtoken: () => 0n,
+      vesting: { account: async () => undefined, lockedSupplyAtoken: () => 0n },
     });
   }
 

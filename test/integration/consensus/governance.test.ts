@@ -159,9 +159,10 @@ describe("governance over consensus", () => {
     }
     const settledAt = await heightOf("active_proposal");
     const { blockChanges } = node(0).view.blockChanges(settledAt);
-    expect(
-      blockChanges.map(({ reason }) => reason).filter((reason) => reason !== "MINT"),
-    ).toEqual(["GOV_REFUND", "CLAIM"]);
+    expect(blockChanges.map(({ reason }) => reason).filter((reason) => reason !== "MINT")).toEqual([
+      "GOV_REFUND",
+      "CLAIM",
+    ]);
   });
 
   it("refuses an outsider's message with the SDK's code", async () => {
@@ -281,9 +282,9 @@ describe("an upgrade", () => {
       one.consensus.load(at)?.block.header.appVersion;
     for (const one of net.nodes) {
       if (one === undefined) continue;
-      expect([height - 1, height, height + 1, height + 2].map((at) => versionAt(one, at))).toEqual(
-        [1, 1, 2, 2],
-      );
+      expect([height - 1, height, height + 1, height + 2].map((at) => versionAt(one, at))).toEqual([
+        1, 1, 2, 2,
+      ]);
       expect(upgradeHeight(stateOf(one), "v2")).toBe(height);
       expect(upgradePlan(stateOf(one))).toBeUndefined();
       expect(stateOf(one).accountNow(stranger)?.balanceAtoken).toBe(4n * TOKEN + 1n);

@@ -231,10 +231,7 @@ describe("gRPC", () => {
       const refused = call(account, wrong);
       await expect(refused).rejects.toMatchObject({ code: grpc.status.INVALID_ARGUMENT });
     }
-    for (const path of [
-      "/cosmos.bank.v1beta1.Query/DenomOwners",
-      "/cosmos.gov.v1.Query/Proposal",
-    ]) {
+    for (const path of ["/cosmos.authz.v1beta1.Query/Grants", "/cosmos.gov.v1.Query/Proposal"]) {
       await expect(call(path)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED });
     }
   });
@@ -416,7 +413,7 @@ describe("REST", () => {
     const unknown = await get(`/cosmos/tx/v1beta1/txs/${"AB".repeat(32)}`);
     const text = `tx not found: ${"AB".repeat(32)}`;
     expect(unknown).toMatchObject({ status: 404, body: { code: 5, message: text } });
-    for (const path of ["/", "/nope", "/cosmos/bank/v1beta1/denom_owners/atoken"]) {
+    for (const path of ["/", "/nope", "/cosmos/authz/v1beta1/grants"]) {
       expect(await get(path)).toMatchObject({
         status: 501,
         body: { code: 12, message: "Not Implemented", details: [] },

@@ -240,6 +240,9 @@ export class FakeChain implements ChainView {
     }
   }
   account = async (address: Address) => this.accounts.get(address);
+  async *addresses() {
+    yield* [...this.accounts.keys()].toSorted();
+  }
   code = async (address: Address) => this.codes.get(address) ?? new Uint8Array(0);
   storageAt = async (address: Address, slot: Hash32) => this.slots.get(address + slot) ?? 0n;
   async proof(address: Address, slots: readonly Hash32[]) {

@@ -1,6 +1,7 @@
 /** `cosmos.auth.v1beta1.Query`: accounts, whose sequence is the EVM's nonce. */
 import {
   ACCOUNT_PREFIX,
+  type Address,
   addressToBytes,
   bytesToAddress,
   parseBech32,
@@ -8,8 +9,12 @@ import {
 } from "../../../../chain/address.js";
 import type { Height } from "../../../../chain/hex.js";
 import type { ProtoMessage } from "../../../../chain/protobuf/values.js";
+import type { VestingRead } from "../../../modules/reads/vesting-reads.js";
+import { accountPage } from "../account-list.js";
 import { notFound } from "../errors.js";
-import type { QueryHandlers } from "../registry.js";
+import { coinsOf } from "../module-values.js";
+import { pageRequest } from "../paging.js";
+import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, anyOf, type ModuleAccount, type QuerySources } from "../sources.js";
 
 const SERVICE = "/cosmos.auth.v1beta1.Query";
@@ -32,10 +37,24 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       name: one.name,
       permissions: one.permissions,
     });
+  const account = async (text: string, { height, signal }: QueryContext) => {
+    const own = moduleAccounts.find(({ address }) => address === accountOf(text));
+    if (own !== undefined) return moduleAny(own, height);
+    const base = await baseAccount(sources, text, height, false);
+    const locked = await sources.vesting.account(accountOf(text), height, signal);
+    return accountAny(types, base, locked);
+  };
   return {
-    [`${SERVICE}/Account`]: async (request, { height }) => {
-      const account = await baseAccount(sources, request.text("address"), height, false);
-      return { account: anyOf(types, "cosmos.auth.v1beta1.BaseAccount", account) };
+    [`${SERVICE}/Account`]: async (request, context) => ({
+      account: await account(request.text("address"), context),
+    }),
+    [`${SERVICE}/Accounts`]: async (request, context) => {
+      const page = pageRequest(request);
+      const isThere = async (address: Address) =>
+        (await sources.chain.view.account(address, context.height)) !== undefined;
+      const { items, response } = await accountPage(sources, page, context, isThere);
+      const accounts = await Promise.all(items.map((one) => account(one, context)));
+      return { accounts, pagination: response };
     },
     [`${SERVICE}/AccountInfo`]: async (request, { height }) => ({
       info: await baseAccount(sources, request.text("address"), height, false),
@@ -58,6 +77,34 @@ export function authQueries(sources: QuerySources): QueryHandlers {
       address_bytes: addressToBytes(parseBech32(request.text("address_string"))),
     }),
   };
+}
+
+/** An account as wallets know it: with a schedule, one that vests. */
+function accountAny(
+  types: QuerySources["types"],
+  account: ProtoMessage,
+  locked: VestingRead | undefined,
+): ProtoMessage {
+  if (locked === undefined) return anyOf(types, "cosmos.auth.v1beta1.BaseAccount", account);
+  const { startTimeMs } = locked;
+  const base_vesting_account = {
+    base_account: account,
+    original_vesting: coinsOf(locked.originalAtoken),
+    delegated_free: coinsOf(locked.delegatedFreeAtoken),
+    delegated_vesting: coinsOf(locked.delegatedLockedAtoken),
+    end_time: unixSeconds(locked.endTimeMs),
+  };
+  if (startTimeMs === undefined) {
+    return anyOf(types, "cosmos.vesting.v1beta1.DelayedVestingAccount", { base_vesting_account });
+  }
+  const start_time = unixSeconds(startTimeMs);
+  const continuous = { base_vesting_account, start_time };
+  return anyOf(types, "cosmos.vesting.v1beta1.ContinuousVestingAccount", continuous);
+}
+
+/** Whole seconds, rounded up: nothing is free sooner than it says. */
+function unixSeconds(timeMs: number): bigint {
+  return BigInt(Math.ceil(timeMs / 1_000));
 }
 
 /**

@@ -1,10 +1,11 @@
 /** `cosmos.bank.v1beta1.Query`: the native token is the one denomination. */
-import type { Height } from "../../../../chain/hex.js";
+import { type Address, toBech32 } from "../../../../chain/address.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
 import { BASE_DENOM, TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../../../chain/units.js";
+import { accountPage } from "../account-list.js";
 import { invalidArgument, notFound } from "../errors.js";
 import { pageOf, pageRequest } from "../paging.js";
-import type { QueryHandlers } from "../registry.js";
+import type { QueryContext, QueryHandlers } from "../registry.js";
 import { accountOf, type QuerySources, supplyAtoken } from "../sources.js";
 
 const SERVICE = "/cosmos.bank.v1beta1.Query";
@@ -25,20 +26,45 @@ const METADATA: ProtoMessage = {
   symbol: TOKEN_SYMBOL,
 };
 
+/** Of an account without locked coins. */
+const NO_LOCK = { lockedAtoken: 0n };
+
 /** The queries of this service. */
 export function bankQueries(sources: QuerySources): QueryHandlers {
-  const balance = async (request: MessageReader, height: Height) => {
+  const amountOf = async (
+    request: MessageReader,
+    { height, signal }: QueryContext,
+    kind: "all" | "spendable",
+  ) => {
     const address = accountOf(request.text("address"));
-    const denom = denomOf(request);
-    if (denom !== BASE_DENOM) return { balance: { denom, amount: 0n } };
-    const state = await sources.chain.view.account(address, height);
-    return { balance: { denom, amount: state?.balanceAtoken ?? 0n } };
+    const held = (await sources.chain.view.account(address, height))?.balanceAtoken ?? 0n;
+    if (kind === "all") return held;
+    const { lockedAtoken } = (await sources.vesting.account(address, height, signal)) ?? NO_LOCK;
+    return held > lockedAtoken ? held - lockedAtoken : 0n;
   };
-  const balances = async (request: MessageReader, height: Height) => {
-    const address = accountOf(request.text("address"));
-    const amount = (await sources.chain.view.account(address, height))?.balanceAtoken ?? 0n;
-    const { items, response } = coinPage(request, amount);
+  const balance = async (...asked: Parameters<typeof amountOf>) => {
+    const denom = denomOf(asked[0]);
+    const amount = await amountOf(...asked);
+    return { balance: { denom, amount: denom === BASE_DENOM ? amount : 0n } };
+  };
+  const balances = async (...asked: Parameters<typeof amountOf>) => {
+    const { items, response } = coinPage(asked[0], await amountOf(...asked));
     return { balances: items, pagination: response };
+  };
+  const owners = async (request: MessageReader, context: QueryContext) => {
+    const denom = denomOf(request);
+    const page = pageRequest(request);
+    const heldBy = async (address: Address) =>
+      (await sources.chain.view.account(address, context.height))?.balanceAtoken ?? 0n;
+    const isOwner = async (address: Address) =>
+      denom === BASE_DENOM && (await heldBy(address)) > 0n;
+    const { items, response } = await accountPage(sources, page, context, isOwner);
+    const denom_owners = await Promise.all(
+      items.map(async (address) => {
+        return { address: toBech32(address), balance: { denom, amount: await heldBy(address) } };
+      }),
+    );
+    return { denom_owners, pagination: response };
   };
   const metadata = (request: MessageReader) => {
     const denom = denomOf(request);
@@ -46,11 +72,11 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
     return { metadata: METADATA };
   };
   return {
-    [`${SERVICE}/Balance`]: (request, { height }) => balance(request, height),
-    // What genesis locks is shown by the supply; a locked account spends what the ante allows.
-    [`${SERVICE}/SpendableBalanceByDenom`]: (request, { height }) => balance(request, height),
-    [`${SERVICE}/AllBalances`]: (request, { height }) => balances(request, height),
-    [`${SERVICE}/SpendableBalances`]: (request, { height }) => balances(request, height),
+    [`${SERVICE}/Balance`]: (request, context) => balance(request, context, "all"),
+    [`${SERVICE}/SpendableBalanceByDenom`]: (request, context) =>
+      balance(request, context, "spendable"),
+    [`${SERVICE}/AllBalances`]: (request, context) => balances(request, context, "all"),
+    [`${SERVICE}/SpendableBalances`]: (request, context) => balances(request, context, "spendable"),
     [`${SERVICE}/TotalSupply`]: (request, { height }) => {
       const { items, response } = coinPage(request, supplyAtoken(sources, height));
       return { supply: items, pagination: response };
@@ -61,6 +87,8 @@ export function bankQueries(sources: QuerySources): QueryHandlers {
       return { amount: { denom, amount } };
     },
     [`${SERVICE}/Params`]: () => ({ params: { default_send_enabled: true } }),
+    [`${SERVICE}/DenomOwners`]: owners,
+    [`${SERVICE}/DenomOwnersByQuery`]: owners,
     [`${SERVICE}/DenomMetadata`]: metadata,
     [`${SERVICE}/DenomMetadataByQueryString`]: metadata,
     [`${SERVICE}/DenomsMetadata`]: (request) => {

@@ -1,17 +1,15 @@
 /**
  * What the chain mints, owns and takes: `cosmos.mint.v1beta1`, `cosmos.evm.feemarket.v1`, the
- * supply of the token, and the SDK's old store of parameters, which is empty.
+ * supply of the token.
  */
 import type { Height } from "../../../../chain/hex.js";
 import { BLOCKS_PER_YEAR } from "../../../../chain/networks.js";
 import { BASE_DENOM, parseMinimumGasPrices } from "../../../../chain/units.js";
-import { notFound } from "../errors.js";
 import type { QueryHandlers } from "../registry.js";
 import { type QuerySources, supplyAtoken } from "../sources.js";
 
 const MINT = "/cosmos.mint.v1beta1.Query";
 const FEE_MARKET = "/cosmos.evm.feemarket.v1.Query";
-const PARAMS = "/cosmos.params.v1beta1.Query";
 
 /** 1 as a number with 18 decimals. */
 const ONE = 10n ** 18n;
@@ -55,10 +53,6 @@ export function economyQueries(sources: QuerySources): QueryHandlers {
     [`${FEE_MARKET}/BlockGas`]: (_request, { height }) => ({
       gas: chain.view.outline(height)?.header.gasUsed ?? 0n,
     }),
-    [`${PARAMS}/Subspaces`]: () => ({}),
-    [`${PARAMS}/Params`]: (request) => {
-      throw notFound(`subspace '${request.text("subspace")}': unknown subspace`);
-    },
     "/causeway.supply.v1.Query/Supply": (_request, { height }) => supply(sources, height),
   };
 }
@@ -67,7 +61,7 @@ export function economyQueries(sources: QuerySources): QueryHandlers {
 async function supply(sources: QuerySources, height: Height) {
   const total = supplyAtoken(sources, height);
   const burned = (await sources.chain.view.account(sources.burnAddress, height))?.balanceAtoken;
-  const locked = sources.lockedAtoken(height);
+  const locked = sources.vesting.lockedSupplyAtoken(height);
   return {
     height: BigInt(height),
     total: total.toString(),

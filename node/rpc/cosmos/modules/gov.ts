@@ -1,0 +1,265 @@
+/** `cosmos.gov.v1.Query` and `cosmos.gov.v1beta1.Query`. */
+import { toBech32 } from "../../../../chain/address.js";
+import { bigintToBytes, bytesToBigint } from "../../../../chain/hex.js";
+import { decimalText } from "../../../../chain/protobuf/json-texts.js";
+import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
+import { breathe } from "../../../../runtime/process/main-thread.js";
+import {
+  depositOf,
+  depositsOf,
+  fittingProposals,
+  govParams,
+  lastProposalId,
+  type ProposalFilter,
+  readProposal,
+  readTally,
+  type Slice,
+  voteOf,
+  votesOf,
+} from "../../../modules/reads/gov-reads.js";
+import { invalidArgument, notFound, QueryFault } from "../errors.js";
+import { coinsOf, secondsOf } from "../module-values.js";
+import { type Page, type PageRequest, pageRequest } from "../paging.js";
+import type { QueryContext, QueryHandlers } from "../registry.js";
+import { accountOf, type ModuleSources } from "../sources.js";
+import { depositMessage, GOV_V1, GOV_V1BETA1, type GovForm } from "./gov-proposals.js";
+
+/** Proposals whose state is read between two pauses. */
+const SLICE = 64n;
+
+/** States that a proposal may have. */
+const LAST_STATUS = 5;
+
+type Params = ReturnType<typeof govParams>;
+
+/** The queries of both versions. */
+export function govQueries(sources: ModuleSources): QueryHandlers {
+  return {
+    ...versionQueries(sources, "/cosmos.gov.v1.Query", GOV_V1),
+    ...versionQueries(sources, "/cosmos.gov.v1beta1.Query", GOV_V1BETA1),
+    "/cosmos.gov.v1.Query/Params": async (request, context) => {
+      const params = await readParams(sources, context);
+      return { params: paramsMessage(params), ...v1Params(params, kindOf(request, true)) };
+    },
+    "/cosmos.gov.v1beta1.Query/Params": async (request, context) => {
+      return oldParams(await readParams(sources, context), kindOf(request, false));
+    },
+    "/cosmos.gov.v1.Query/Constitution": () => ({ constitution: "" }),
+  };
+}
+
+function versionQueries(sources: ModuleSources, service: string, form: GovForm): QueryHandlers {
+  const { modules, types } = sources;
+  const proposalOf = async (id: bigint, { height, signal }: QueryContext) => {
+    const read = await modules.at(height).read((state) => readProposal(state, id), signal);
+    if (read === undefined) throw noProposal(id);
+    return form.proposal(types, read);
+  };
+  return {
+    [`${service}/Proposal`]: async (request, context) => ({
+      proposal: await proposalOf(idIn(request), context),
+    }),
+    [`${service}/Proposals`]: async (request, context) => {
+      const page = pageRequest(request);
+      const { items, response } = await proposalPage(sources, filterIn(request), page, context);
+      const proposals: ProtoMessage[] = [];
+      for (const id of items) {
+        proposals.push(await proposalOf(id, context));
+        await breathe(context.signal);
+      }
+      return { proposals, pagination: response };
+    },
+    [`${service}/Vote`]: async (request, { height, signal }) => {
+      const id = idIn(request);
+      const voter = accountOf(request.text("voter"));
+      const vote = await modules.at(height).read((state) => voteOf(state, id, voter), signal);
+      if (vote !== undefined) return { vote: form.vote(id, vote) };
+      throw invalidArgument(`voter: ${toBech32(voter)} not found for proposal: ${id}`);
+    },
+    [`${service}/Votes`]: async (request, context) => {
+      const id = idIn(request);
+      const read = (from: number, most: number) =>
+        modules
+          .at(context.height)
+          .read((state) => votesOf(state, id, { from, most }), context.signal);
+      const { items, response } = await placePage(id, pageRequest(request), read);
+      return { votes: items.map((vote) => form.vote(id, vote)), pagination: response };
+    },
+    [`${service}/Deposit`]: async (request, { height, signal }) => {
+      const id = idIn(request);
+      const depositor = accountOf(request.text("depositor"));
+      const amountAtoken = await modules
+        .at(height)
+        .read((state) => depositOf(state, id, depositor), signal);
+      if (amountAtoken > 0n) return { deposit: depositMessage(id, { depositor, amountAtoken }) };
+      throw invalidArgument(`depositer: ${toBech32(depositor)} not found for proposal: ${id}`);
+    },
+    [`${service}/Deposits`]: async (request, context) => {
+      const id = idIn(request);
+      const read = (from: number, most: number) =>
+        modules
+          .at(context.height)
+          .read((state) => depositsOf(state, id, { from, most }), context.signal);
+      const { items, response } = await placePage(id, pageRequest(request), read);
+      return { deposits: items.map((one) => depositMessage(id, one)), pagination: response };
+    },
+    [`${service}/TallyResult`]: async (request, { height, signal }) => {
+      const id = idIn(request);
+      const tally = await modules.at(height).read((state) => readTally(state, id), signal);
+      if (tally === undefined) throw noProposal(id);
+      if (tally !== "too many") return { tally: form.tally(tally) };
+      const text = `proposal ${id} has too many votes to be counted for a query: wait for its end`;
+      throw new QueryFault("RESOURCE_EXHAUSTED", text);
+    },
+  };
+}
+
+function noProposal(id: bigint): QueryFault {
+  return notFound(`proposal ${id} doesn't exist`);
+}
+
+function idIn(request: MessageReader): bigint {
+  const id = request.bigint("proposal_id");
+  if (id === 0n) throw invalidArgument("proposal id can not be 0");
+  return id;
+}
+
+function filterIn(request: MessageReader): ProposalFilter {
+  const status = request.number("proposal_status");
+  if (status < 0 || status > LAST_STATUS) throw invalidArgument("invalid proposal status");
+  const account = (field: string) =>
+    request.text(field) === "" ? undefined : accountOf(request.text(field));
+  return {
+    status: status === 0 ? undefined : status,
+    voter: account("voter"),
+    depositor: account("depositor"),
+  };
+}
+
+/** Ids of a page of proposals; its key is the id that it begins with. */
+async function proposalPage(
+  { modules }: ModuleSources,
+  filter: ProposalFilter,
+  page: PageRequest,
+  { height, signal }: QueryContext,
+): Promise<Page<bigint>> {
+  const state = modules.at(height);
+  const last = await state.read(lastProposalId, signal);
+  const { key, offset, limit, isReverse, isTotalWanted } = page;
+  const first = key.length === 0 ? (isReverse ? last : 1n) : bytesToBigint(key);
+  const step = isReverse ? -1n : 1n;
+  const isInside = (id: bigint) => id >= 1n && id <= last;
+  const items: bigint[] = [];
+  let next: bigint | undefined;
+  let found = 0;
+  for (let id = first; isInside(id); id += step * SLICE) {
+    const ids = Array.from({ length: Number(SLICE) }, (_, index) => id + step * BigInt(index));
+    const inside = ids.filter(isInside);
+    for (const one of await state.read((now) => fittingProposals(now, inside, filter), signal)) {
+      const place = found++ - offset;
+      if (place >= 0 && place < limit) items.push(one);
+      else if (place === limit) next = one;
+    }
+    if (next !== undefined && !isTotalWanted) break;
+    await breathe(signal);
+  }
+  return {
+    items,
+    response: {
+      ...(next !== undefined && { next_key: bigintToBytes(next) }),
+      ...(isTotalWanted && { total: BigInt(found) }),
+    },
+  };
+}
+
+/** A page of a list that is read by places; its key is the place counted from 1. */
+async function placePage<Item>(
+  id: bigint,
+  { key, offset, limit, isReverse, isTotalWanted }: PageRequest,
+  read: (from: number, most: number) => Promise<Slice<Item> | undefined>,
+): Promise<Page<Item>> {
+  const size = (await read(0, 0))?.size;
+  if (size === undefined) throw noProposal(id);
+  const place = key.length === 0 ? offset : Number(bytesToBigint(key.subarray(0, 6))) - 1;
+  if (place < 0 || (key.length > 0 && place >= size))
+    throw invalidArgument("invalid pagination key");
+  const count = Math.max(0, Math.min(limit, size - place));
+  const from = isReverse ? size - place - count : place;
+  const items = count === 0 ? [] : ((await read(from, count))?.items ?? []);
+  const next = place + count;
+  return {
+    items: isReverse ? items.toReversed() : items,
+    response: {
+      ...(next < size && count > 0 && { next_key: bigintToBytes(BigInt(next + 1)) }),
+      ...(isTotalWanted && { total: BigInt(size) }),
+    },
+  };
+}
+
+function readParams({ modules }: ModuleSources, { height, signal }: QueryContext): Promise<Params> {
+  return modules.at(height).read(govParams, signal);
+}
+
+type Kind = "voting" | "tallying" | "deposit" | "";
+
+/** Which parameters are asked for. Throws INVALID_ARGUMENT. */
+function kindOf(request: MessageReader, mayBeEmpty: boolean): Kind {
+  const kind = request.text("params_type");
+  const isKnown = kind === "voting" || kind === "tallying" || kind === "deposit";
+  if (isKnown || (kind === "" && mayBeEmpty)) return kind;
+  throw invalidArgument(`${kind.slice(0, 100)} is not a valid parameter type`);
+}
+
+/** `cosmos.gov.v1.Params`. */
+function paramsMessage(params: Params): ProtoMessage {
+  const { proposalCancelDest } = params;
+  return {
+    min_deposit: coinsOf(params.minDepositAtoken),
+    max_deposit_period: secondsOf(params.maxDepositPeriodMs),
+    voting_period: secondsOf(params.votingPeriodMs),
+    quorum: decimalText(params.quorum),
+    threshold: decimalText(params.threshold),
+    veto_threshold: decimalText(params.vetoThreshold),
+    min_initial_deposit_ratio: decimalText(params.minInitialDepositRatio),
+    proposal_cancel_ratio: decimalText(params.proposalCancelRatio),
+    proposal_cancel_dest: proposalCancelDest === undefined ? "" : toBech32(proposalCancelDest),
+    expedited_voting_period: secondsOf(params.expeditedVotingPeriodMs),
+    expedited_threshold: decimalText(params.expeditedThreshold),
+    expedited_min_deposit: coinsOf(params.expeditedMinDepositAtoken),
+    burn_vote_quorum: params.burnVoteQuorum,
+    burn_proposal_deposit_prevote: params.burnProposalDepositPrevote,
+    burn_vote_veto: params.burnVoteVeto,
+    min_deposit_ratio: decimalText(params.minDepositRatio),
+  };
+}
+
+/** The three older groups of v1, of which one is asked for by its kind. */
+function v1Params(params: Params, kind: Kind): ProtoMessage {
+  const [quorum, threshold] = [decimalText(params.quorum), decimalText(params.threshold)];
+  const veto_threshold = decimalText(params.vetoThreshold);
+  switch (kind) {
+    case "voting":
+      return { voting_params: { voting_period: secondsOf(params.votingPeriodMs) } };
+    case "deposit":
+      return { deposit_params: depositParams(params) };
+    case "tallying":
+      return { tally_params: { quorum, threshold, veto_threshold } };
+    default:
+      return {};
+  }
+}
+
+function depositParams(params: Params): ProtoMessage {
+  return {
+    min_deposit: coinsOf(params.minDepositAtoken),
+    max_deposit_period: secondsOf(params.maxDepositPeriodMs),
+  };
+}
+
+/** Of v1beta1, whose fractions are numbers. */
+function oldParams(params: Params, kind: Kind): ProtoMessage {
+  const { quorum, threshold, vetoThreshold: veto_threshold } = params;
+  return kind === "tallying"
+    ? { tally_params: { quorum, threshold, veto_threshold } }
+    : v1Params(params, kind);
+}
