@@ -74,6 +74,7 @@ export function createProgram(options: ProgramOptions): Command {
   addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
+  addIndexerCommands(program, run);
   return program;
 }
 
@@ -228,6 +229,22 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
       })(own),
   );
   addLedgerAudits({ audit: audits, verify: verifies }, run, warn);
+}
+
+function addIndexerCommands(program: Command, run: Runner): void {
+  const indexer = program.command("indexer").description("the index behind the indexer's REST API");
+  addShared(indexer.command("verify"))
+    .description("hold every balance of the index against state; exit 1 when coins differ")
+    .action(
+      run(async (context) => (await import("./commands/indexer.js")).runIndexer(context, "verify")),
+    );
+  addShared(indexer.command("rebuild"))
+    .description("make the index anew beside the live one, which goes on serving, then swap")
+    .action(
+      run(async (context) =>
+        (await import("./commands/indexer.js")).runIndexer(context, "rebuild"),
+      ),
+    );
 }
 
 function addTokenCommands(program: Command, run: Runner): void {

@@ -354,7 +354,10 @@ function durationText(value: ProtoMessage): string {
 /** `.5` as `.500`; nothing for none. */
 function nanosText(nanos: number): string {
   if (nanos === 0) return "";
-  return `.${nanos.toString().padStart(9, "0").replace(/(000)+$/, "")}`;
+  return `.${nanos
+    .toString()
+    .padStart(9, "0")
+    .replace(/(000)+$/, "")}`;
 }
 
 /** RFC 3339 with as many digits of the second as there are, in groups of three. */

@@ -26,6 +26,7 @@ import {
 import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type ConfigFile, renderToml } from "../../runtime/config/config.js";
+import { indexerConfigFile } from "../../indexer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
 import { CliError } from "../errors.js";
@@ -226,6 +227,7 @@ function attachedSettings(
   // Addresses that are given out from now on have no past: the chain's is not read.
   const watcher = { chain: { network }, node: watcherNode, watcher: { "start-height": "head" } };
   const worker = { chain: { network }, node: workerNode };
+  const indexer = { chain: { network }, node: watcherNode };
   // Where somebody's consensus RPC is, its owner says. Until then the JSON-RPC refuses such questions:
   // better than asking whatever node of another chain may listen on this machine.
   const explorerNode =
@@ -235,6 +237,7 @@ function attachedSettings(
     [sidecarConfig.name, renderToml(sidecarConfig, sidecar, offset)],
     [watcherConfigFile.name, renderToml(watcherConfigFile, watcher, offset)],
     [workerConfigFile.name, renderToml(workerConfigFile, worker, offset)],
+    [indexerConfigFile.name, renderToml(indexerConfigFile, indexer, offset)],
     [explorerConfig.name, renderToml(explorerConfig, explorer, offset)],
   ];
 }

@@ -28,6 +28,7 @@ const SCRIPTS = {
   "sidecar-offline": "../../sidecar/main-offline.js",
   "deposit-watcher": "../../deposit-watcher/main.js",
   "withdrawal-worker": "../../withdrawal-worker/main.js",
+  indexer: "../../indexer/main.js",
   explorer: "../../explorer/main.js",
 } as const;
 
@@ -43,11 +44,11 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
   { parts: ["withdrawal-worker"], stopMs: 1_200 },
-  { parts: ["explorer"], stopMs: 600 },
+  { parts: ["indexer", "explorer"], stopMs: 800 },
 ];
 
 /** Parts without which the kit goes on: nothing of the exchange depends on them. */
-const DISPENSABLE: ReadonlySet<KitPart> = new Set(["explorer"]);
+const DISPENSABLE: ReadonlySet<KitPart> = new Set(["indexer", "explorer"]);
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
 const READY_TIMEOUT_MS = 90_000;
@@ -98,6 +99,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "sidecar-offline": locate("sidecar-offline"),
     "deposit-watcher": locate("deposit-watcher"),
     "withdrawal-worker": locate("withdrawal-worker"),
+    indexer: locate("indexer"),
     explorer: locate("explorer"),
   };
 }

@@ -10,7 +10,10 @@ import {
   consensusBlockBytes,
   hashTransactions,
 } from "../../chain/consensus/consensus-block.js";
-import { BLOCK_PROTOCOL_VERSION, type ConsensusHeader } from "../../chain/consensus/consensus-header.js";
+import {
+  BLOCK_PROTOCOL_VERSION,
+  type ConsensusHeader,
+} from "../../chain/consensus/consensus-header.js";
 import { hashConsensusParams } from "../../chain/consensus/consensus-params.js";
 import {
   type DuplicateVoteEvidence,

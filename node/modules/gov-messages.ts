@@ -34,7 +34,13 @@ import { stakedHandler } from "./staked-handler.js";
 import { MODULE_ACCOUNTS } from "./system-storage.js";
 
 /** Gas of messages beside bytes and signature: by the slots that they write. */
-const GAS = { submit: 90_000n, submitWord: 2_000n, deposit: 60_000n, vote: 35_000n, cancel: 80_000n };
+const GAS = {
+  submit: 90_000n,
+  submitWord: 2_000n,
+  deposit: 60_000n,
+  vote: 35_000n,
+  cancel: 80_000n,
+};
 
 /** Value of `message.module` (as in the SDK). */
 const MODULE = "governance";

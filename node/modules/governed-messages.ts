@@ -161,8 +161,7 @@ function updateDistribution(message: ProtoMessage, context: MessageContext): voi
     unitsOf(params, "base_proposer_reward") !== 0n ||
     unitsOf(params, "bonus_proposer_reward") !== 0n;
   if (isDeprecated) {
-    const text =
-      "cannot update base or bonus proposer reward because these are deprecated fields";
+    const text = "cannot update base or bonus proposer reward because these are deprecated fields";
     throw messageFailure(SDK_CODE.invalidRequest, text);
   }
   if (params["withdraw_addr_enabled"] !== true) {

@@ -3,7 +3,6 @@ import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { hexToBytes } from "../../chain/hex.js";
 import type { Genesis } from "../settings/genesis.js";
 import { ONE } from "../settings/module-params.js";
-import type { JournaledState } from "../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../store/account-record.js";
 import { allocateRewards } from "./distribution/rewards.js";
 import { endProposals } from "./gov/settling.js";

@@ -191,7 +191,11 @@ export function fundCommunityPool(
 }
 
 /** Pays out of the community pool. Throws `MessageFailure` where it holds less. */
-export function spendCommunityPool(context: ModuleContext, to: Address, amountAtoken: bigint): void {
+export function spendCommunityPool(
+  context: ModuleContext,
+  to: Address,
+  amountAtoken: bigint,
+): void {
   const storage = new SystemStorage(context.state, "distribution");
   if (amountAtoken > storage.word(COMMUNITY_POOL)) {
     const text = "community pool does not have sufficient coins to distribute";

@@ -23,7 +23,13 @@ import type { JournaledState } from "../../state/journaled-state.js";
 import { addressWord, mapSlot, StoredSet, SystemStorage, wordAddress } from "../system-storage.js";
 
 /** `cosmos.gov.v1.ProposalStatus`. */
-export const PROPOSAL_STATUS = { deposit: 1, voting: 2, passed: 3, rejected: 4, failed: 5 } as const;
+export const PROPOSAL_STATUS = {
+  deposit: 1,
+  voting: 2,
+  passed: 3,
+  rejected: 4,
+  failed: 5,
+} as const;
 
 /** One of `PROPOSAL_STATUS`. */
 export type ProposalStatus = (typeof PROPOSAL_STATUS)[keyof typeof PROPOSAL_STATUS];
@@ -309,12 +315,15 @@ export class ProposalRecord {
   }
 
   private options(first: number): ByOption {
-    const entries = VOTE_OPTIONS.map((option, index) => [option, this.word(first + index)] as const);
+    const entries = VOTE_OPTIONS.map(
+      (option, index) => [option, this.word(first + index)] as const,
+    );
     return Object.fromEntries(entries) as Record<VoteOption, bigint>;
   }
 
   private setOptions(first: number, values: ByOption): void {
-    for (const [index, option] of VOTE_OPTIONS.entries()) this.setWord(first + index, values[option]);
+    for (const [index, option] of VOTE_OPTIONS.entries())
+      this.setWord(first + index, values[option]);
   }
 
   private set(place: number): StoredSet {

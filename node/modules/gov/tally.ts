@@ -136,7 +136,8 @@ export function judge(
 ): Pick<Outcome, "isPassed" | "burnsDeposits"> {
   const lost = { isPassed: false, burnsDeposits: false };
   if (bonded === 0n) return lost;
-  if (total * ONE < params.quorum * bonded) return { ...lost, burnsDeposits: params.burnVoteQuorum };
+  if (total * ONE < params.quorum * bonded)
+    return { ...lost, burnsDeposits: params.burnVoteQuorum };
   const decided = total - sums.abstain;
   if (decided <= 0n) return lost;
   if (sums.veto * ONE > params.vetoThreshold * total) {

@@ -357,17 +357,41 @@ function burnPart(context: ModuleContext, leftAtoken: bigint, dueAtoken: bigint)
   return burnAtoken;
 }
 
+/**
+ * Takes what a redelegation owes for its source's fault: off the delegation that it became, and what is
+ * no longer there off what has begun to leave since. Otherwise stake escapes by leaving twice.
+ */
 function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: bigint): void {
   const { destination, delegator, destinationShares } = entry;
-  const validator = new Validators(context.state).of(destination);
-  if (!validator.exists) return;
   const owned = new Delegations(context.state).shares(destination, delegator);
   const due = (destinationShares * fraction) / ONE;
   const taken = due < owned ? due : owned;
-  if (taken === 0n) return;
-  const worthAtoken = takeShares(context, validator, delegator, taken);
-  burnPart(context, worthAtoken, worthAtoken);
-  removeIfEmpty(context, validator);
+  if (taken > 0n) {
+    const validator = new Validators(context.state).of(destination);
+    const worthAtoken = takeShares(context, validator, delegator, taken);
+    burnPart(context, worthAtoken, worthAtoken);
+    removeIfEmpty(context, validator);
+  }
+  if (due === taken) return;
+  const dueAtoken = (entry.initialAtoken * fraction) / ONE;
+  slashLeaving(context, entry, (dueAtoken * (due - taken)) / due);
+}
+
+/** Burns so much of what an account has taken off a redelegation's destination since, oldest first. */
+function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: bigint): void {
+  const delegations = new Delegations(context.state);
+  const leaving = delegations
+    .entriesOf(entry.delegator)
+    .filter((one) => one.kind === ENTRY_KIND.unbonding && one.source === entry.destination)
+    .filter(({ id }) => id > entry.id)
+    .toSorted((left, right) => (left.id < right.id ? -1 : 1));
+  let leftAtoken = dueAtoken;
+  for (const one of leaving) {
+    const burnAtoken = burnPart(context, one.amountAtoken, leftAtoken);
+    leftAtoken -= burnAtoken;
+    const amountAtoken = one.amountAtoken - burnAtoken;
+    delegations.update(one, { amountAtoken, borneSlashes: one.borneSlashes });
+  }
 }
 
 /**

@@ -113,14 +113,17 @@ describe("a random parliament", () => {
       const open = new Proposals(chain.state).listWaiting();
       const proposal = open.length === 0 ? undefined : random.pick(open);
       const actions = [
-        () => parliament.submit(person, random.integer(3) === 0, BigInt(random.integer(60)) * TOKEN),
+        () =>
+          parliament.submit(person, random.integer(3) === 0, BigInt(random.integer(60)) * TOKEN),
         () => {
           const amount = BigInt(1 + random.integer(30)) * TOKEN;
           if (proposal !== undefined) parliament.deposit(proposal, person, amount);
         },
         () => proposal !== undefined && parliament.vote(proposal, person, ballot(random)),
         () => proposal !== undefined && parliament.vote(proposal, person, ballot(random)),
-        () => proposal !== undefined && parliament.vote(proposal, random.pick(OPERATORS), ballot(random)),
+        () =>
+          proposal !== undefined &&
+          parliament.vote(proposal, random.pick(OPERATORS), ballot(random)),
         () => {
           if (proposal !== undefined && random.integer(4) === 0) parliament.cancel(proposal);
         },
@@ -144,11 +147,11 @@ describe("a random parliament", () => {
 });
 
 /** A vote of one to three options. */
-function ballot({ integer, pick }: ReturnType<typeof createRandom>): readonly WeightedOption[] {
-  const first = 1 + integer(4);
-  if (integer(2) === 0) return plainVote(first);
-  const weight = BigInt(1 + integer(999)) * 10n ** 15n;
-  const second = pick([1, 2, 3, 4].filter((one) => one !== first));
+function ballot(random: ReturnType<typeof createRandom>): readonly WeightedOption[] {
+  const first = 1 + random.integer(4);
+  if (random.integer(2) === 0) return plainVote(first);
+  const weight = BigInt(1 + random.integer(999)) * 10n ** 15n;
+  const second = random.pick([1, 2, 3, 4].filter((one) => one !== first));
   return [
     { option: first, weight },
     { option: second, weight: ONE - weight },
@@ -179,7 +182,9 @@ class Model {
   }
 
   deposit({ id }: ProposalRecord, depositor: Address, amountAtoken: bigint): void {
-    const failure = this.chain.run((context) => depositOn(context, id, { depositor, amountAtoken }));
+    const failure = this.chain.run((context) =>
+      depositOn(context, id, { depositor, amountAtoken }),
+    );
     expect(failure).toBeUndefined();
     const { deposits } = this.of(id);
     deposits.set(depositor, (deposits.get(depositor) ?? 0n) + amountAtoken);
@@ -257,7 +262,8 @@ class Model {
     }
     const [yes = 0n, abstain = 0n, no = 0n, veto = 0n] = sums;
     const total = yes + abstain + no + veto;
-    const percent = (part: bigint, whole: bigint) => Number((part * 1_000_000n) / whole) / 1_000_000;
+    const percent = (part: bigint, whole: bigint) =>
+      Number((part * 1_000_000n) / whole) / 1_000_000;
     const isQuorum = total > 0n && percent(total, all * ONE) >= 0.334;
     const isVetoed = isQuorum && total > abstain && percent(veto, total) > 0.334;
     const needed = isExpedited ? 0.667 : 0.5;
