@@ -104,8 +104,11 @@ async function decide(...messages: readonly Message[]) {
     timeoutMs: 60_000,
     what: `the end of proposal ${id}`,
   });
-  return statusAt(node(0));
+  const { status, failedReason } = new Proposals(stateOf(node(0))).of(id);
+  return { status, failedReason };
 }
+
+const PASSED = { status: PROPOSAL_STATUS.passed, failedReason: "" };
 
 beforeAll(async () => {
   const { genesis, seeds } = validatorGenesis(4, {
@@ -134,7 +137,7 @@ afterAll(() => net.close());
 
 describe("governance over consensus", () => {
   it("changes parameters and pays, by the vote of a delegator", async () => {
-    const status = await decide(
+    const decided = await decide(
       {
         typeUrl: "/cosmos.staking.v1beta1.MsgUpdateParams",
         value: {
@@ -154,7 +157,7 @@ describe("governance over consensus", () => {
         value: { authority: GOV, recipient: toBech32(stranger), amount: [coin(4n * TOKEN)] },
       },
     );
-    expect(status).toBe(PROPOSAL_STATUS.passed);
+    expect(decided).toEqual(PASSED);
     for (const one of net.nodes) {
       if (one === undefined) continue;
       const state = stateOf(one);
@@ -252,11 +255,11 @@ describe("an upgrade", () => {
 
   it("halts all validators before its block, with the plan and what to do", async () => {
     height = heightAhead();
-    const status = await decide({
+    const decided = await decide({
       typeUrl: "/cosmos.upgrade.v1beta1.MsgSoftwareUpgrade",
       value: { authority: GOV, plan: { name: "v2", height: `${height}n`, info: "get 2.0" } },
     });
-    expect(status).toBe(PROPOSAL_STATUS.passed);
+    expect(decided).toEqual(PASSED);
     await until(() => net.nodes.every((one) => one !== undefined && one.halts.length > 0), {
       timeoutMs: 60_000,
       what: "the halt",
