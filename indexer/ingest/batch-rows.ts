@@ -3,9 +3,9 @@
  * the same rows. Sums over rows (balances, counts) are made by the database from staged rows.
  */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
-import { copyRow } from "../../runtime/sql/sql-session.js";
+import { copyRow, CopyText } from "../../runtime/sql/sql-session.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transfersOf } from "./transfers.js";
@@ -45,7 +45,7 @@ export interface Batch {
 }
 
 /** The coin's asset. */
-const COIN = "0x";
+const COIN: Hex = "0x";
 
 /** @param totals of the block before the first one */
 export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): Batch {
@@ -56,6 +56,9 @@ export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): 
 
 /** What is summed for an account's balance of one asset in one block. */
 interface Delta {
+  readonly address: Address;
+  readonly asset: Hex;
+  readonly id: bigint;
   credit: bigint;
   debit: bigint;
   fee: bigint;
@@ -96,7 +99,7 @@ class BatchBuilder {
     for (const transaction of block.transactions) {
       this.addTransaction(block.height, transaction);
       for (const log of transaction.logs) {
-        const topics = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
+        const topics: Hex = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
         const place = [block.height, logIndex, transaction.index];
         this.rows.log.push(copyRow([...place, log.address, topics, log.data]));
         const event = dexEventOf(log);
@@ -120,7 +123,7 @@ class BatchBuilder {
         block.height,
         block.hash,
         block.parentHash,
-        new Date(block.timestampMs).toISOString(),
+        new CopyText(new Date(block.timestampMs).toISOString()),
         block.proposer,
         block.gasUsed,
         block.gasLimit,
@@ -155,48 +158,48 @@ class BatchBuilder {
         transaction.gasPriceAtoken,
         feeAtokenOf(transaction),
         transaction.input,
-        transaction.status === 1 ? undefined : failure,
-        transaction.cosmos?.messages.join(","),
-        transaction.cosmos?.memo,
+        textOf(transaction.status === 1 ? undefined : failure),
+        textOf(transaction.cosmos?.messages.join(",")),
+        textOf(transaction.cosmos?.memo),
       ]),
     );
   }
 
   private addTransfers({ height }: RangedBlock, moved: readonly Transfer[]): void {
     const deltas = new Map<string, Delta>();
-    const tokens = new Map<string, { standard: string; count: number; supply: bigint }>();
+    const tokens = new Map<Hex, { standard: string; count: number; supply: bigint }>();
     for (const one of moved) {
       const { from, to, amountUnits, kind, tokenId, asset = COIN } = one;
       const place = [height, one.txIndex, one.seq];
       this.rows.transfer.push(
         copyRow([
           ...place,
-          kind,
-          one.reason,
+          textOf(kind),
+          textOf(one.reason),
           asset,
           from,
           to,
           amountUnits,
           tokenId,
           one.logIndex,
-          one.tracePath,
+          textOf(one.tracePath),
         ]),
       );
       if (from !== undefined) {
         const role = from === to ? "self" : "out";
-        this.rows.activity.push(copyRow([from, ...place, role, asset]));
+        this.rows.activity.push(copyRow([from, ...place, textOf(role), asset]));
       }
       if (to !== undefined && to !== from) {
-        this.rows.activity.push(copyRow([to, ...place, "in", asset]));
+        this.rows.activity.push(copyRow([to, ...place, textOf("in"), asset]));
       }
       const id = kind === "erc1155" ? (tokenId ?? NO_TOKEN_ID) : NO_TOKEN_ID;
       const isPaidFee = kind === "fee" && one.reason === "FEE";
       if (from !== undefined) {
-        const delta = deltaOf(deltas, `${from} ${asset} ${id}`);
+        const delta = deltaOf(deltas, from, asset, id);
         if (isPaidFee) delta.fee += amountUnits;
         else delta.debit += amountUnits;
       }
-      if (to !== undefined) deltaOf(deltas, `${to} ${asset} ${id}`).credit += amountUnits;
+      if (to !== undefined) deltaOf(deltas, to, asset, id).credit += amountUnits;
       if (one.asset !== undefined) {
         const token = tokens.get(asset) ?? { standard: kind, count: 0, supply: 0n };
         token.count += 1;
@@ -205,12 +208,11 @@ class BatchBuilder {
         tokens.set(asset, token);
       }
     }
-    for (const [key, { credit, debit, fee }] of deltas) {
-      const [address, asset, id] = key.split(" ");
+    for (const { address, asset, id, credit, debit, fee } of deltas.values()) {
       this.rows.delta.push(copyRow([address, asset, id, height, credit, debit, fee]));
     }
     for (const [contract, { standard, count, supply }] of tokens) {
-      this.rows.token.push(copyRow([contract, standard, height, count, supply]));
+      this.rows.token.push(copyRow([contract, textOf(standard), height, count, supply]));
     }
   }
 
@@ -277,7 +279,7 @@ class BatchBuilder {
       default: {
         const { type, sender, to, amounts } = event;
         this.rows.liquidity.push(
-          copyRow([address, ...place, type, sender, to, origin, ...amounts]),
+          copyRow([address, ...place, textOf(type), sender, to, origin, ...amounts]),
         );
       }
     }
@@ -289,10 +291,16 @@ function feeAtokenOf({ cosmos, gasUsed, gasPriceAtoken }: RangedTransaction): bi
   return cosmos === undefined ? gasUsed * gasPriceAtoken : cosmos.feeAtoken;
 }
 
-function deltaOf(deltas: Map<string, Delta>, key: string): Delta {
+/** A column of text. */
+function textOf(text: string | undefined): CopyText | undefined {
+  return text === undefined ? undefined : new CopyText(text);
+}
+
+function deltaOf(deltas: Map<string, Delta>, address: Address, asset: Hex, id: bigint): Delta {
+  const key = `${address} ${asset} ${id}`;
   const known = deltas.get(key);
   if (known !== undefined) return known;
-  const fresh = { credit: 0n, debit: 0n, fee: 0n };
+  const fresh = { address, asset, id, credit: 0n, debit: 0n, fee: 0n };
   deltas.set(key, fresh);
   return fresh;
 }

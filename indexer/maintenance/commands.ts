@@ -6,10 +6,12 @@ import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { createMetrics } from "../../runtime/process/metrics.js";
+import { retry } from "../../runtime/process/task.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
 import { checkBalances } from "../ingest/balance-check.js";
 import { IndexMoved } from "../ingest/batch-write.js";
-import { IndexFollower } from "../ingest/follower.js";
+import { type FollowerStatus, IndexFollower } from "../ingest/follower.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
@@ -36,6 +38,12 @@ const log = createLogger({ component: "indexer-maintenance", level: "silent" });
 
 /** Balances asked of the node at a time. */
 const CHECK_ROUND = 500;
+
+/** How long readers that come may wait behind the one that swaps. */
+const LOCK_WAIT_MS = 100;
+
+/** SQLSTATE of a lock that was not had in time. */
+const LOCK_NOT_AVAILABLE = "55P03";
 
 /** How often a verification begins anew because the writer went on meanwhile. */
 const MAX_MOVES = 1_000;
@@ -66,28 +74,74 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       verifyPerRound: CHECK_ROUND,
       untilHead: true,
     });
-    await follower.run(signal);
-    signal.throwIfAborted();
-    await swap(url);
+    await follower.run(signal).catch(async (error: unknown) => {
+      // What a run that was cut off has left may be of another chain or version: then from block 0.
+      if (!(error instanceof IndexerError) || !UNFIT_CODES.has(error.code)) throw error;
+      await dropRebuild(url);
+    });
+    do {
+      await follower.run(signal);
+      signal.throwIfAborted();
+    } while (!(await swap(url, follower.status(), signal)));
     return { height: follower.status().indexedHeight, ...follower.checks() };
   } finally {
     rpc.close();
   }
 }
 
-/** Nothing is locked for longer than the renaming takes; the live writer finds the new tables. */
-async function swap(url: string): Promise<void> {
+const UNFIT_CODES: ReadonlySet<string> = new Set([
+  "CONTRADICTED",
+  "FOREIGN_INDEX",
+  "NEWER_INDEX",
+  "OLDER_INDEX",
+]);
+
+async function dropRebuild(url: string): Promise<void> {
   const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
   try {
-    await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
-    await session.transaction(async (tx) => {
-      const live = await readProgress(tx, LIVE_SCHEMA, { lock: true });
+    await session.query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`);
+  } finally {
+    await session.close();
+  }
+}
+
+/**
+ * Puts the new tables into the live ones' place. Every read and the live writer begin at `progress`:
+ * while it is locked nobody is between old and new tables. Who reads is not kept waiting: where the
+ * lock cannot be had soon, it is asked for again later.
+ * @returns false where the live index is further than the new one, which has to catch up first
+ */
+async function swap(
+  url: string,
+  { indexedHeight, nodeHeight = indexedHeight }: FollowerStatus,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
+  const rename = () =>
+    session.transaction(async (tx) => {
+      await tx.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
+      const live = await readProgress(tx, LIVE_SCHEMA);
       if (live !== undefined) {
+        await tx.query(`LOCK TABLE ${LIVE_SCHEMA}.progress IN ACCESS EXCLUSIVE MODE`);
+        const { height = -1 } = (await readProgress(tx, LIVE_SCHEMA)) ?? {};
+        // What the node does not have cannot be caught up with: such an index is of another chain.
+        if (height > indexedHeight && height <= nodeHeight) return false;
         await tx.query(`ALTER SCHEMA ${LIVE_SCHEMA} RENAME TO ${OLD_SCHEMA}`);
       }
       await tx.query(`ALTER SCHEMA ${REBUILD_SCHEMA} RENAME TO ${LIVE_SCHEMA}`);
+      return true;
     });
+  try {
     await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    const isDone = await retry(rename, {
+      signal,
+      minDelayMs: LOCK_WAIT_MS,
+      maxDelayMs: 20 * LOCK_WAIT_MS,
+      isRetriable: (error) =>
+        error instanceof SqlError && error.details["sqlState"] === LOCK_NOT_AVAILABLE,
+    });
+    if (isDone) await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    return isDone;
   } finally {
     await session.close();
   }

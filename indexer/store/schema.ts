@@ -52,7 +52,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       fees ${AMOUNT} NOT NULL,
       total_minted ${AMOUNT} NOT NULL,
       total_burned ${AMOUNT} NOT NULL)`,
-    `CREATE INDEX IF NOT EXISTS block_time ON ${s}.block (time)`,
+    `CREATE INDEX IF NOT EXISTS block_time ON ${s}.block (time, height)`,
     `CREATE TABLE IF NOT EXISTS ${s}.transaction (
       height integer NOT NULL,
       tx_index integer NOT NULL,

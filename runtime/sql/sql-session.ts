@@ -6,6 +6,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
+import type { Hex } from "../../chain/hex.js";
 import type { Logger } from "../process/logger.js";
 import type { Sql } from "./sql.js";
 import { SqlError, toSqlError } from "./sql-errors.js";
@@ -149,19 +150,24 @@ function* chunks(lines: readonly string[]): Generator<Buffer> {
   }
 }
 
-/** Values that a row of COPY may have: hex texts are bytes (`0x...`), undefined is NULL. */
-export type CopyValue = string | number | bigint | boolean | undefined;
-
-/** One row in COPY's text format. Texts that start with `0x` are written as BYTEA. */
-export function copyRow(values: readonly CopyValue[]): string {
-  return `${values.map(copyText).join("\t")}\n`;
+/** A text of a row. Said by its type, because a text may look like bytes. */
+export class CopyText {
+  constructor(readonly text: string) {}
 }
 
-function copyText(value: CopyValue): string {
+/** Values that a row of COPY may have: hex is BYTEA, undefined is NULL. */
+export type CopyValue = Hex | CopyText | number | bigint | boolean | undefined;
+
+/** One row in COPY's text format. */
+export function copyRow(values: readonly CopyValue[]): string {
+  return `${values.map(copyField).join("\t")}\n`;
+}
+
+function copyField(value: CopyValue): string {
   if (value === undefined) return "\\N";
-  if (typeof value !== "string") return String(value);
-  if (value.startsWith("0x")) return `\\\\x${value.slice(2)}`;
-  return value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? "");
+  if (typeof value === "string") return `\\\\x${value.slice(2)}`;
+  if (!(value instanceof CopyText)) return String(value);
+  return value.text.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? "");
 }
 
 const ESCAPES: Readonly<Record<string, string>> = {
