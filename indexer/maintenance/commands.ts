@@ -2,6 +2,7 @@
  * What an operator does with the index: make it anew beside the live one, or hold all of it against
  * state.
  */
+import type { Height } from "../../chain/hex.js";
 import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { createLogger } from "../../runtime/process/logger.js";
@@ -11,7 +12,7 @@ import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
 import { checkBalances } from "../ingest/balance-check.js";
 import { IndexMoved } from "../ingest/batch-write.js";
-import { type FollowerStatus, IndexFollower } from "../ingest/follower.js";
+import { IndexFollower } from "../ingest/follower.js";
 import { IndexerError } from "../errors.js";
 import { readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
@@ -79,10 +80,19 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       if (!(error instanceof IndexerError) || !UNFIT_CODES.has(error.code)) throw error;
       await dropRebuild(url);
     });
-    do {
+    for (let isSwapped = false; !isSwapped; ) {
       await follower.run(signal);
       signal.throwIfAborted();
-    } while (!(await swap(url, follower.status(), signal)));
+      const { indexedHeight } = follower.status();
+      const ahead = await swap(url, indexedHeight, signal);
+      if (ahead === undefined) isSwapped = true;
+      else {
+        // What the node does not have cannot be caught up with: the live index is of another chain.
+        const head = await node.getBlockHeader("latest", { signal });
+        if ((head?.height ?? ahead) >= ahead) continue;
+        isSwapped = (await swap(url, ahead, signal)) === undefined;
+      }
+    }
     return { height: follower.status().indexedHeight, ...follower.checks() };
   } finally {
     rpc.close();
@@ -109,13 +119,10 @@ async function dropRebuild(url: string): Promise<void> {
  * Puts the new tables into the live ones' place. Every read and the live writer begin at `progress`:
  * while it is locked nobody is between old and new tables. Who reads is not kept waiting: where the
  * lock cannot be had soon, it is asked for again later.
- * @returns false where the live index is further than the new one, which has to catch up first
+ * @returns the live index's height, and nothing is done, where it is above `height`, so that what
+ *   readers see never goes back
  */
-async function swap(
-  url: string,
-  { indexedHeight, nodeHeight = indexedHeight }: FollowerStatus,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function swap(url: string, height: Height, signal: AbortSignal): Promise<Height | undefined> {
   const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
   const rename = () =>
     session.transaction(async (tx) => {
@@ -123,25 +130,24 @@ async function swap(
       const live = await readProgress(tx, LIVE_SCHEMA);
       if (live !== undefined) {
         await tx.query(`LOCK TABLE ${LIVE_SCHEMA}.progress IN ACCESS EXCLUSIVE MODE`);
-        const { height = -1 } = (await readProgress(tx, LIVE_SCHEMA)) ?? {};
-        // What the node does not have cannot be caught up with: such an index is of another chain.
-        if (height > indexedHeight && height <= nodeHeight) return false;
+        const now = await readProgress(tx, LIVE_SCHEMA);
+        if (now !== undefined && now.height > height) return now.height;
         await tx.query(`ALTER SCHEMA ${LIVE_SCHEMA} RENAME TO ${OLD_SCHEMA}`);
       }
       await tx.query(`ALTER SCHEMA ${REBUILD_SCHEMA} RENAME TO ${LIVE_SCHEMA}`);
-      return true;
+      return undefined;
     });
   try {
     await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
-    const isDone = await retry(rename, {
+    const ahead = await retry(rename, {
       signal,
       minDelayMs: LOCK_WAIT_MS,
       maxDelayMs: 20 * LOCK_WAIT_MS,
       isRetriable: (error) =>
         error instanceof SqlError && error.details["sqlState"] === LOCK_NOT_AVAILABLE,
     });
-    if (isDone) await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
-    return isDone;
+    if (ahead === undefined) await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    return ahead;
   } finally {
     await session.close();
   }
