@@ -120,6 +120,12 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--port-offset <n>", "added to every port (default 0)")
     .option("--hosts <list>", "one host per node, separated by commas, instead of 127.0.0.1")
     .option("--block-interval-ms <n>", "time between blocks (default 2000)")
+    .option(
+      "--param <module.name=value>",
+      "a parameter of the modules in genesis, any number of times: staking.unbonding_time=120s",
+      (text: string, others: readonly string[]) => [...others, text],
+      [],
+    )
     .option("--json", "print one JSON document")
     .action(
       run<SharedOptions & TestnetFlags>(async (context, own) => {

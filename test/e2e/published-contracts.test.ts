@@ -41,10 +41,7 @@ describe("published contracts", () => {
   let kit: RunningKit;
 
   beforeAll(async () => {
-    kit = await startKit({
-      portOffset: kitOffset(0),
-      args: ["--no-demo", "--no-explorer"],
-    });
+    kit = await startKit({ portOffset: kitOffset(0) });
   });
   afterAll(async () => {
     expect(await kit?.stop()).toBe(0);
