@@ -21,7 +21,7 @@ import {
   type SqlSessionOptions,
 } from "../../runtime/sql/sql-session.js";
 import { IndexerError } from "../errors.js";
-import { type IndexIdentity, openTables } from "../store/progress.js";
+import { type IndexIdentity, openIndexes, openTables } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
 import { IndexMoved, type Tip, writeBatch } from "./batch-write.js";
@@ -170,6 +170,8 @@ export class IndexFollower {
     const applicationName = "causeway-indexer-writer";
     const session = await openSqlSession({ url: databaseUrl, applicationName, log });
     try {
+      // A commit that a crash of the server takes back takes its progress with it.
+      await session.query("SET synchronous_commit = off");
       this.tables = await tablesOf(session, schema);
       while (!(await session.tryLock(LOCK_KEYS[schema]))) {
         this.state = "waiting";
@@ -207,6 +209,7 @@ export class IndexFollower {
   ): Promise<void> {
     const target = { session, schema: this.options.schema };
     let ahead: Promise<BlockRange> | undefined;
+    let hasIndexes = false;
     while (!signal.aborted) {
       const range = await (ahead ?? this.read(this.tip.height + 1, signal));
       ahead = undefined;
@@ -226,6 +229,12 @@ export class IndexFollower {
       if (range.next !== undefined) {
         this.state = "behind";
         this.reason = undefined;
+        continue;
+      }
+      if (!hasIndexes) {
+        await openIndexes(session, this.options.schema);
+        hasIndexes = true;
+        failpoint("indexer.after-indexes");
         continue;
       }
       if (range.blocks.length === 0) await this.assertSameChain(signal);

@@ -104,7 +104,7 @@ function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
   if (signature === ERC20_TOPICS.deposit || signature === ERC20_TOPICS.withdrawal) {
     return wrapped(log, signature).map((one) => ({ ...common, ...one }));
   }
-  if (!TRANSFER_SIGNATURES.has(signature ?? "")) return [];
+  if (!isTransferSignature(signature)) return [];
   const { standard, from, to, value, isStandard } = transferOf(log.topics, log.data);
   const base = { ...common, kind: standard, from, to };
   if (standard === "erc1155") {
@@ -125,6 +125,7 @@ function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
  */
 function withoutEchoes(claims: readonly Moved[], logs: readonly JournaledLog[], first: number) {
   const isTransfer = ({ logIndex = 0 }: Moved) => TRANSFER === logs[logIndex - first]?.topics[0];
+  if (!claims.some((claim) => claim.kind === "erc20" && !isTransfer(claim))) return claims;
   const keyOf = (one: Moved) => `${one.asset} ${one.from} ${one.to} ${one.amountUnits}`;
   const counts = new Map<string, number>();
   for (const claim of claims) {
@@ -140,11 +141,13 @@ function withoutEchoes(claims: readonly Moved[], logs: readonly JournaledLog[], 
 
 const TRANSFER: string = ERC20_TOPICS.transfer;
 
-const TRANSFER_SIGNATURES: ReadonlySet<string> = new Set([
-  ERC20_TOPICS.transfer,
-  ERC1155_TOPICS.transferSingle,
-  ERC1155_TOPICS.transferBatch,
-]);
+function isTransferSignature(signature: string | undefined): boolean {
+  return (
+    signature === TRANSFER ||
+    signature === ERC1155_TOPICS.transferSingle ||
+    signature === ERC1155_TOPICS.transferBatch
+  );
+}
 
 /** Characters of one hex word with its prefix, and of an address' padding. */
 const ONE_WORD = 66;

@@ -6,8 +6,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
-import type { Hex } from "../../chain/hex.js";
 import type { Logger } from "../process/logger.js";
+import type { CopyRows } from "./copy-rows.js";
 import type { Sql } from "./sql.js";
 import { SqlError, toSqlError } from "./sql-errors.js";
 
@@ -16,9 +16,8 @@ export interface CopySql extends Sql {
   /**
    * Appends rows to a table.
    * @param target `schema.table (column, ...)`, of this program and never of a client
-   * @param lines rows in COPY's text format, each with its line feed (`copyRow`)
    */
-  copyIn(target: string, lines: readonly string[]): Promise<void>;
+  copyIn(target: string, rows: CopyRows): Promise<void>;
 }
 
 /** An open connection. */
@@ -48,9 +47,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** A writer that was stopped in a transaction loses it, and with the connection its locks. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
-
-/** Text handed to the server at a time. */
-const CHUNK_LINES = 500;
 
 /** Connects. @throws SqlError */
 export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSession> {
@@ -112,7 +108,7 @@ class ClientSession implements SqlSession {
     try {
       const result = await work({
         query: (text, parameters) => this.query(text, parameters),
-        copyIn: (target, lines) => this.copyIn(target, lines),
+        copyIn: (target, rows) => this.copyIn(target, rows),
       });
       await this.query("COMMIT");
       return result;
@@ -133,46 +129,13 @@ class ClientSession implements SqlSession {
     await this.client.end();
   }
 
-  async copyIn(target: string, lines: readonly string[]): Promise<void> {
-    if (lines.length === 0) return;
+  async copyIn(target: string, rows: CopyRows): Promise<void> {
+    if (rows.isEmpty) return;
     try {
       const stream = this.client.query(copyFrom(`COPY ${target} FROM STDIN`));
-      await pipeline(Readable.from(chunks(lines)), stream);
+      await pipeline(Readable.from(rows.pieces()), stream);
     } catch (error) {
       throw toSqlError(error);
     }
   }
 }
-
-function* chunks(lines: readonly string[]): Generator<Buffer> {
-  for (let start = 0; start < lines.length; start += CHUNK_LINES) {
-    yield Buffer.from(lines.slice(start, start + CHUNK_LINES).join(""));
-  }
-}
-
-/** A text of a row. Said by its type, because a text may look like bytes. */
-export class CopyText {
-  constructor(readonly text: string) {}
-}
-
-/** Values that a row of COPY may have: hex is BYTEA, undefined is NULL. */
-export type CopyValue = Hex | CopyText | number | bigint | boolean | undefined;
-
-/** One row in COPY's text format. */
-export function copyRow(values: readonly CopyValue[]): string {
-  return `${values.map(copyField).join("\t")}\n`;
-}
-
-function copyField(value: CopyValue): string {
-  if (value === undefined) return "\\N";
-  if (typeof value === "string") return `\\\\x${value.slice(2)}`;
-  if (!(value instanceof CopyText)) return String(value);
-  return value.text.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? "");
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  "\\": "\\\\",
-  "\t": "\\t",
-  "\n": "\\n",
-  "\r": "\\r",
-};

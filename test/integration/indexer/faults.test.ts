@@ -294,6 +294,11 @@ async function expectWhole(): Promise<void> {
   const [{ blocks, top, transactions, counted, wrong }] = rows;
   expect({ blocks, top, wrong }).toEqual({ blocks: stage.height + 1, top: stage.height, wrong: 0 });
   expect(transactions).toBe(counted);
+  const { rows: keys } = await stage.sql.query(
+    `SELECT count(*)::integer AS n FROM pg_indexes
+     WHERE schemaname = 'indexer' AND indexname IN ('address_activity_key', 'transaction_hash')`,
+  );
+  expect(keys).toEqual([{ n: 2 }]);
 }
 
 describe("a rebuild", () => {
