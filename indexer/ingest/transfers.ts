@@ -105,18 +105,19 @@ function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
     return wrapped(log, signature).map((one) => ({ ...common, ...one }));
   }
   if (!isTransferSignature(signature)) return [];
-  const { standard, from, to, value, isStandard } = transferOf(log.topics, log.data);
-  const base = { ...common, kind: standard, from, to };
-  if (standard === "erc1155") {
+  const { standard: kind, from, to, value, isStandard } = transferOf(log.topics, log.data);
+  const { reason, asset, tracePath } = common;
+  const moved = (amountUnits: bigint, tokenId: bigint | undefined): Moved => {
+    return { kind, reason, asset, from, to, amountUnits, tokenId, logIndex, tracePath };
+  };
+  if (kind === "erc1155") {
     const word = log.topics[0];
     if (word === undefined || log.topics.length < 4) return [];
     const parts = decodeErc1155(word, log.data) ?? [];
-    return parts.map(({ id, units }) => ({ ...base, amountUnits: units, tokenId: id }));
+    return parts.map(({ id, units }) => moved(units, id));
   }
-  if (value === undefined || (!isStandard && standard === "erc721")) return [];
-  return standard === "erc721"
-    ? [{ ...base, amountUnits: 1n, tokenId: value }]
-    : [{ ...base, amountUnits: value, tokenId: undefined }];
+  if (value === undefined || (!isStandard && kind === "erc721")) return [];
+  return [kind === "erc721" ? moved(1n, value) : moved(value, undefined)];
 }
 
 /**

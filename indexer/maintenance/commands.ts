@@ -14,7 +14,7 @@ import { checkBalances } from "../ingest/balance-check.js";
 import { IndexMoved } from "../ingest/batch-write.js";
 import { IndexFollower } from "../ingest/follower.js";
 import { IndexerError } from "../errors.js";
-import { readProgress } from "../store/progress.js";
+import { hasIndexes, readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
 
 /** Where node and database are. */
@@ -168,6 +168,11 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
     const progress = await readProgress(session, schema);
     if (progress === undefined || progress.height < 0) {
       throw new IndexerError("NO_INDEX", "there is no index yet: start the indexer once");
+    }
+    if (!(await hasIndexes(session, schema))) {
+      const message =
+        "the index has not reached the node's head yet: wait until /ready answers 200";
+      throw new IndexerError("NO_INDEX", message);
     }
     await session.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
     let [checked, corrected, moves] = [0, 0, 0];

@@ -8,6 +8,7 @@ import {
   INDEX_SCHEMA_VERSION,
   type IndexSchema,
   indexStatements,
+  LAST_INDEX,
   schemaStatements,
 } from "./schema.js";
 
@@ -74,6 +75,14 @@ export async function openIndexes(session: SqlSession, schema: IndexSchema): Pro
       await tx.query(statement);
     });
   }
+}
+
+/** Whether the tables were at the head once. */
+export async function hasIndexes(sql: Sql, schema: IndexSchema): Promise<boolean> {
+  const [row] = await sql.query<{ found: boolean }>(
+    `SELECT to_regclass('${schema}.${LAST_INDEX}') IS NOT NULL AS found`,
+  );
+  return row?.found === true;
 }
 
 /**

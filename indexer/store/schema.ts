@@ -201,6 +201,9 @@ function dexStatements(s: IndexSchema): readonly string[] {
   ];
 }
 
+/** The one that is made last. */
+export const LAST_INDEX = "liquidity_pair";
+
 /**
  * Every statement that makes what is left for when the head is reached: far behind it, rows come
  * faster without. What is unique is held to it from then on, and all that came before by the making.
