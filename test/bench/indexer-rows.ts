@@ -115,17 +115,13 @@ async function deploy(url: string, senders: readonly Sender[]): Promise<Address>
   const { abi, bytecode } = compileSolidity({ "T.sol": SOURCE })["Token"] ?? {};
   if (owner === undefined || abi === undefined) throw new Error("no contract");
   const all = senders.map(({ address }) => address);
-  const encoded = new Interface(abi as never).encodeDeploy([all]).slice(2);
+  const encoded = new Interface(abi).encodeDeploy([all]).slice(2);
   const data = hexToBytes(`${bytecode ?? "0x"}${encoded}`);
   const raw = signNext(owner, { to: undefined, valueAtoken: 0n, data, gasLimit: CALL_GAS });
   const hash = await callRpc<string>(url, "eth_sendRawTransaction", [bytesToHex(raw)]);
-  let receipt: { status: string; contractAddress: Address } | null = null;
   await until(
-    async () => {
-      receipt = await callRpc(url, "eth_getTransactionReceipt", [hash]);
-      return receipt !== null;
-    },
-    { timeoutMs: WAIT_TIMEOUT_MS },
+    async () => (await callRpc<unknown>(url, "eth_getTransactionReceipt", [hash])) !== null,
+    { timeoutMs: WAIT_TIMEOUT_MS, what: "the token is there" },
   );
   const made = await callRpc<{ contractAddress: Address }>(url, "eth_getTransactionReceipt", [
     hash,
