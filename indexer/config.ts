@@ -65,7 +65,7 @@ export const indexerConfigFile = defineConfigFile("indexer", {
       help: "Time between two looks at the head.",
     }),
     "batch-mib": field.integer({
-      default: 4,
+      default: 8,
       min: 1,
       max: 16,
       unit: "MiB",

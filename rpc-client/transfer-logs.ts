@@ -2,9 +2,9 @@
  * Transfers of tokens as contracts log them, of any contract: ERC-20, ERC-721 and ERC-1155. A log is
  * what a contract says, not what happened; nothing here judges it.
  */
-import { type Address, bytesToAddress, ZERO_ADDRESS } from "../chain/address.js";
+import { type Address, ZERO_ADDRESS } from "../chain/address.js";
 import { ERC1155_TOPICS, ERC20_TOPICS } from "../chain/erc20.js";
-import { type Hash32, type Height, type Hex, hexToBytes, toQuantity } from "../chain/hex.js";
+import { type Hash32, type Height, type Hex, toQuantity } from "../chain/hex.js";
 import {
   readAddress,
   readHash,
@@ -233,14 +233,17 @@ function sides(
   to: string | undefined,
   isStandard: boolean,
 ): Pick<Transfer, "from" | "to" | "isStandard"> {
-  const isClean = [from, to].every((word) => word?.startsWith(`0x${"00".repeat(12)}`) ?? true);
+  const isClean = from?.startsWith(PADDING) !== false && to?.startsWith(PADDING) !== false;
   return { from: accountOf(from), to: accountOf(to), isStandard: isStandard && isClean };
 }
 
-/** The zero address stands for nobody. */
+/** What is before an address in its word. */
+const PADDING = `0x${"00".repeat(12)}`;
+
+/** A word (lower-case hex) as an account. The zero address stands for nobody. */
 function accountOf(word: string | undefined): Address | undefined {
   if (word === undefined) return undefined;
-  const address = bytesToAddress(hexToBytes(word).subarray(12));
+  const address = `0x${word.slice(PADDING.length)}` as Address;
   return address === ZERO_ADDRESS ? undefined : address;
 }
 

@@ -2,8 +2,15 @@
 import { toBech32, toChecksumAddress } from "../../chain/address.js";
 import type { HttpRoute } from "../../runtime/http/http-server.js";
 import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
-import { readAddressText, readAsset, readAt, readRange } from "./inputs.js";
-import { directionOf, type ListKind, listReply, type PageQuery, Where } from "./pages.js";
+import { invalidField, readAddressText, readAsset, readAt, readRange } from "./inputs.js";
+import {
+  directionOf,
+  type Filters,
+  type ListKind,
+  listReply,
+  type PageQuery,
+  Where,
+} from "./pages.js";
 import { type ApiContext, assetName, atOneMoment, bytesOf, metaOf } from "./reads.js";
 import {
   COIN_DECIMALS,
@@ -95,11 +102,12 @@ const BALANCES: ListKind<BalanceRow> = {
   rows: (query) => {
     const { snapshot, filters, ceiling, after, limit } = query;
     const at = readAt(snapshot, filters["at"]) ?? ceiling;
-    const where = new Where().and("h.address = ?", addressOf(query)).and("h.height <= ?", at);
+    const where = new Where().and("b.address = ?", addressOf(query)).and("h.amount <> 0");
     if (after !== undefined) {
-      where.and("(h.asset, h.token_id) > (decode(?, 'hex'), ?::numeric)", ...after);
+      where.and("(b.asset, b.token_id) > (decode(?, 'hex'), ?::numeric)", ...after);
     }
-    // As of the height: what was checked since then says nothing about it.
+    // As of the height: what was checked since then says nothing about it. One look for each asset,
+    // however often its balance changed.
     return snapshot.sql.query(
       `SELECT h.asset, h.token_id, h.amount,
          CASE WHEN h.asset = ''::bytea THEN 'journal' WHEN EXISTS (
@@ -108,11 +116,12 @@ const BALANCES: ListKind<BalanceRow> = {
          ELSE 'logs' END AS method,
          CASE WHEN b.updated_at <= h.height THEN b.verified_at END AS verified_at,
          h.height AS updated_at, k.standard, k.name, k.symbol, k.decimals
-       FROM (SELECT DISTINCT ON (h.asset, h.token_id) * FROM ${s}.balance_history h ${where.text()}
-             ORDER BY h.asset, h.token_id, h.height DESC) h
-       JOIN ${s}.balance b USING (address, asset, token_id)
-       LEFT JOIN ${s}.token k ON k.address = h.asset
-       WHERE h.amount <> 0 ORDER BY h.asset, h.token_id LIMIT ${where.bind(limit)}`,
+       FROM ${s}.balance b CROSS JOIN LATERAL (
+         SELECT p.* FROM ${s}.balance_history p
+         WHERE p.address = b.address AND p.asset = b.asset AND p.token_id = b.token_id
+           AND p.height <= ${where.bind(at)} ORDER BY p.height DESC LIMIT 1) h
+       LEFT JOIN ${s}.token k ON k.address = b.asset
+       ${where.text()} ORDER BY b.asset, b.token_id LIMIT ${where.bind(limit)}`,
       where.parameters,
     );
   },
@@ -135,15 +144,22 @@ const BALANCES: ListKind<BalanceRow> = {
 };
 
 /** Widths of intervals, in seconds; weeks begin on Monday as `date_trunc` has it. */
-export const INTERVALS: Readonly<Record<string, string>> = {
-  "1m": "1 minute",
-  "5m": "5 minutes",
-  "15m": "15 minutes",
-  "1h": "1 hour",
-  "4h": "4 hours",
-  "1d": "1 day",
-  "1w": "7 days",
-};
+const INTERVALS: ReadonlyMap<unknown, string> = new Map([
+  ["1m", "1 minute"],
+  ["5m", "5 minutes"],
+  ["15m", "15 minutes"],
+  ["1h", "1 hour"],
+  ["4h", "4 hours"],
+  ["1d", "1 day"],
+  ["1w", "7 days"],
+]);
+
+/** The width that `interval` names; an hour without it. @throws INVALID_FIELD */
+export function readInterval({ interval = "1h" }: Filters): string {
+  const width = INTERVALS.get(interval);
+  if (width === undefined) throw invalidField("interval", "1m, 5m, 15m, 1h, 4h, 1d or 1w");
+  return width;
+}
 
 /** A Monday, so that weeks begin on one; all narrower intervals divide it. */
 export const INTERVAL_ORIGIN = "2001-01-01T00:00:00Z";
@@ -152,6 +168,8 @@ interface PointRow {
   readonly height: number;
   readonly time: Date;
   readonly amount: string;
+  /** First block of its interval. */
+  readonly first: number;
 }
 
 const HISTORY: ListKind<PointRow> = {
@@ -164,21 +182,25 @@ const HISTORY: ListKind<PointRow> = {
       .and("h.address = ?", addressOf(query))
       .and("h.asset = ?", readAsset(filters["asset"] ?? "TOKEN"))
       .and("h.token_id = ?", NO_TOKEN_ID)
-      .and("h.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
-    if (after !== undefined) where.and("h.height < ?", after[0]);
-    const width = where.bind(INTERVALS[String(filters["interval"] ?? "1h")]);
+      .and("h.height >= ?", from);
+    const last = where.bind(Math.min(to, ceiling, Number(after?.[0] ?? ceiling + 1) - 1));
+    const width = where.bind(readInterval(filters));
+    const pointUpTo = (height: string) =>
+      `SELECT h.height, b.time, h.amount, (SELECT k.height FROM ${s}.block k
+           WHERE k.time >= date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}')
+           ORDER BY k.time, k.height LIMIT 1) AS first
+       FROM ${s}.balance_history h JOIN ${s}.block b USING (height)
+       ${where.text()} AND h.height <= ${height} ORDER BY h.height DESC LIMIT 1`;
+    // From the last point of one interval to the last one before it, however many are between.
     return snapshot.sql.query(
-      `SELECT height, time, amount FROM (
-         SELECT h.height, b.time, h.amount, lead(date_bin(${width}::interval, b.time,
-             '${INTERVAL_ORIGIN}')) OVER (ORDER BY h.height) AS following,
-           date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}') AS bin
-         FROM ${s}.balance_history h JOIN ${s}.block b USING (height) ${where.text()}
-       ) p WHERE following IS DISTINCT FROM bin ORDER BY height DESC LIMIT ${where.bind(limit)}`,
+      `WITH RECURSIVE p AS ((${pointUpTo(last)}) UNION ALL
+         SELECT n.* FROM p CROSS JOIN LATERAL (${pointUpTo("p.first - 1")}) n)
+       SELECT * FROM p LIMIT ${where.bind(limit)}`,
       where.parameters,
     );
   },
   item: ({ height, time, amount }) => ({ height, time: time.toISOString(), balance: amount }),
-  position: ({ height }) => [height],
+  position: ({ first }) => [first],
 };
 
 /** Handlers of `/v1/addresses`. */

@@ -144,9 +144,7 @@ export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
             total: total.toString(),
             minted: minted.toString(),
             burned: burned.toString(),
-            locked: "0",
             burnAddress: outOfReach.toString(),
-            circulating: (total - outOfReach).toString(),
           };
           return { body: { meta: metaOf(snapshot), supply } };
         }),

@@ -2,7 +2,7 @@
 import type { HttpRoute } from "../../runtime/http/http-server.js";
 import { IndexerError } from "../errors.js";
 import { LIVE_SCHEMA as s } from "../store/schema.js";
-import { INTERVAL_ORIGIN, INTERVALS } from "./address-routes.js";
+import { INTERVAL_ORIGIN, readInterval } from "./address-routes.js";
 import { readAddressText, readRange } from "./inputs.js";
 import { directionOf, type ListKind, listReply, type PageQuery, Where } from "./pages.js";
 import { type ApiContext, atOneMoment, bytesOf, hexOf, hexOrNull, metaOf } from "./reads.js";
@@ -41,8 +41,9 @@ const PAIR_SELECT = `SELECT p.*, b.time, l.supply_logged AS lp_supply, k0.symbol
   LEFT JOIN LATERAL (
     SELECT sum(w.amount0_in + w.amount0_out) AS day0, sum(w.amount1_in + w.amount1_out) AS day1
     FROM ${s}.swap w WHERE w.pair = p.address AND w.height >= (
-      SELECT min(height) FROM ${s}.block
-      WHERE time > (SELECT time - interval '1 day' FROM ${s}.progress))
+      SELECT height FROM ${s}.block
+      WHERE time > (SELECT time - interval '1 day' FROM ${s}.progress)
+      ORDER BY time, height LIMIT 1)
   ) d ON true`;
 
 /** Places behind the point of a price. */
@@ -221,7 +222,7 @@ const CANDLES: ListKind<CandleRow> = {
       .and("e.pair = ?", pairOf(params))
       .and("e.height BETWEEN ? AND ?", from, Math.min(to, ceiling))
       .and("(e.amount0_in - e.amount0_out) * (e.amount1_out - e.amount1_in) > 0");
-    const width = where.bind(INTERVALS[String(filters["interval"] ?? "1h")]);
+    const width = where.bind(readInterval(filters));
     const bin = `date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}')`;
     if (after !== undefined) where.and(`${bin} < ?::timestamptz`, after[0]);
     return snapshot.sql.query(

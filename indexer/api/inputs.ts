@@ -67,15 +67,15 @@ export async function readRange(
   let from = readHeight(query["fromBlock"]) ?? 0;
   let to = Math.min(readHeight(query["toBlock"]) ?? progress.height, progress.height);
   if (query["from"] !== undefined) {
-    const [row] = await sql.query<{ height: number | null }>(
-      `SELECT min(height) AS height FROM ${schema}.block WHERE time >= $1`,
+    const [row] = await sql.query<{ height: number }>(
+      `SELECT height FROM ${schema}.block WHERE time >= $1 ORDER BY time, height LIMIT 1`,
       [readTime(query["from"], "from")],
     );
     from = Math.max(from, row?.height ?? progress.height + 1);
   }
   if (query["to"] !== undefined) {
-    const [row] = await sql.query<{ height: number | null }>(
-      `SELECT max(height) AS height FROM ${schema}.block WHERE time < $1`,
+    const [row] = await sql.query<{ height: number }>(
+      `SELECT height FROM ${schema}.block WHERE time < $1 ORDER BY time DESC, height DESC LIMIT 1`,
       [readTime(query["to"], "to")],
     );
     to = Math.min(to, row?.height ?? -1);

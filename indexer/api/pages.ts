@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
 import type { HttpRequest } from "../../runtime/http/http-server.js";
 import type { Height } from "../../chain/hex.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { IndexerError } from "../errors.js";
 import { type ApiContext, atOneMoment, metaOf, type Snapshot } from "./reads.js";
 
@@ -63,7 +64,10 @@ export function listReply<Row>(
     const ceiling = Math.min(cursor?.ceiling ?? snapshot.progress.height, snapshot.progress.height);
     const limit = Number(query["limit"] ?? 100);
     const wanted = { snapshot, filters, ceiling, after: cursor?.after, params, limit: limit + 1 };
-    const rows = await kind.rows(wanted);
+    const rows = await kind.rows(wanted).catch((error: unknown) => {
+      // Only a cursor that was made up holds values that the database cannot take.
+      throw cursor !== undefined && isDataFault(error) ? notOfThisList() : error;
+    });
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     const next =
@@ -100,13 +104,19 @@ function encodeCursor({ list, filters, ceiling, after }: Cursor): string {
   return Buffer.from(text).toString("base64url");
 }
 
+function notOfThisList(): IndexerError {
+  const message = "the cursor is not one of this list: begin anew without a cursor";
+  return new IndexerError("CURSOR_MISMATCH", message, { details: { field: "cursor" } });
+}
+
+/** Class 22 of SQLSTATE: a value that is no number, or too large, or no text. */
+function isDataFault(error: unknown): boolean {
+  return error instanceof SqlError && String(error.details["sqlState"]).startsWith("22");
+}
+
 /** @throws CURSOR_MISMATCH for a cursor that was not made by this list */
 function decodeCursor(text: unknown, list: string): Cursor {
-  const refused = new IndexerError(
-    "CURSOR_MISMATCH",
-    "the cursor is not one of this list: begin anew without a cursor",
-    { details: { field: "cursor" } },
-  );
+  const refused = notOfThisList();
   let value: unknown;
   try {
     value = JSON.parse(Buffer.from(String(text), "base64url").toString("utf8"));

@@ -42,8 +42,10 @@ export function atOneMoment<T>(
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
   return database.transaction(async (sql) => {
-    await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    await sql.query(`SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
+    await sql.query(
+      `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+       SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}`,
+    );
     const progress = await readProgress(sql, LIVE_SCHEMA);
     if (progress === undefined || progress.height < 0) {
       const reason = status().reason ?? "no block is indexed yet";

@@ -92,6 +92,7 @@ const HOLDERS: ListKind<HolderRow> = {
     const where = new Where();
     const token = where.bind(tokenOf(query));
     const height = where.bind(at);
+    const most = where.bind(limit);
     where.and("p.amount > 0");
     if (after !== undefined) {
       where.and(
@@ -99,18 +100,25 @@ const HOLDERS: ListKind<HolderRow> = {
         ...after,
       );
     }
+    const order = "ORDER BY p.amount DESC, p.address DESC, p.token_id DESC";
+    // Balances as they are, but for those that changed since: these as they were.
     return snapshot.sql.query(
-      at === snapshot.progress.height
-        ? `SELECT p.address, p.token_id, p.amount, p.method, p.verified_at FROM ${s}.balance p
-           ${where.text()} AND p.asset = ${token} AND ${height}::integer IS NOT NULL
-           ORDER BY p.amount DESC, p.address DESC, p.token_id DESC LIMIT ${where.bind(limit)}`
-        : `SELECT p.address, p.token_id, p.amount, b.method,
-             CASE WHEN b.updated_at <= p.height THEN b.verified_at END AS verified_at
-           FROM (SELECT DISTINCT ON (address, token_id) * FROM ${s}.balance_history
-                 WHERE asset = ${token} AND height <= ${height}
-                 ORDER BY address, token_id, height DESC) p
-           JOIN ${s}.balance b USING (address, asset, token_id) ${where.text()}
-           ORDER BY p.amount DESC, p.address DESC, p.token_id DESC LIMIT ${where.bind(limit)}`,
+      `SELECT * FROM (
+         (SELECT p.address, p.token_id, p.amount, p.method, p.verified_at FROM ${s}.balance p
+          ${where.text()} AND p.asset = ${token} AND p.updated_at <= ${height}
+          ${order} LIMIT ${most})
+         UNION ALL
+         (SELECT p.address, p.token_id, p.amount, b.method, NULL AS verified_at
+          FROM (SELECT DISTINCT address, token_id FROM ${s}.balance_history
+                WHERE asset = ${token} AND height > ${height}) c
+          JOIN ${s}.balance b ON b.asset = ${token} AND b.address = c.address
+            AND b.token_id = c.token_id
+          CROSS JOIN LATERAL (
+            SELECT h.address, h.token_id, h.amount FROM ${s}.balance_history h
+            WHERE h.address = c.address AND h.asset = ${token} AND h.token_id = c.token_id
+              AND h.height <= ${height} ORDER BY h.height DESC LIMIT 1) p
+          ${where.text()} ${order} LIMIT ${most})) p
+       ${order} LIMIT ${most}`,
       where.parameters,
     );
   },

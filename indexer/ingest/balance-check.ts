@@ -17,7 +17,7 @@ import { type BatchTarget, IndexMoved, type Tip } from "./batch-write.js";
 /** A token's balance that was right is looked at again after so many blocks: about an hour. */
 const RECHECK_BLOCKS = 1_800;
 
-/** Balances looked at again in one round, beside those that changed. */
+/** Balances looked at again in one round, beside those that changed: a bound of the node's work. */
 const RECHECKS = 50;
 
 /** The node as far as balances go. */
@@ -28,11 +28,21 @@ interface BalanceRow {
   readonly asset: Buffer;
   readonly token_id: string;
   readonly amount: string;
+  /** Not looked at since it changed. */
+  readonly is_changed: boolean;
+}
+
+/** What a round came to. */
+export interface BalanceRound {
+  readonly checked: number;
+  readonly corrected: number;
+  readonly isMore: boolean;
 }
 
 /**
  * One round at the tip.
- * @returns how many balances were looked at, how many of them are corrected now
+ * @returns how many balances were looked at, how many of them are corrected now, and whether more
+ *   that changed are waiting
  * @throws CONTRADICTED for coins; IndexMoved
  */
 export async function checkBalances(
@@ -40,17 +50,17 @@ export async function checkBalances(
   tip: Tip,
   node: BalanceSource,
   options: RpcOptions & { readonly limit: number },
-): Promise<{ readonly checked: number; readonly corrected: number }> {
+): Promise<BalanceRound> {
   const { session, schema } = target;
   const rows = await session.query<BalanceRow>(
-    `(SELECT address, asset, token_id, amount FROM ${schema}.balance
+    `(SELECT address, asset, token_id, amount, true AS is_changed FROM ${schema}.balance
       WHERE checked_at IS NULL ORDER BY updated_at LIMIT $1)
      UNION ALL
-     (SELECT address, asset, token_id, amount FROM ${schema}.balance
+     (SELECT address, asset, token_id, amount, false AS is_changed FROM ${schema}.balance
       WHERE asset <> ''::bytea AND checked_at < $2 ORDER BY checked_at LIMIT $3)`,
     [options.limit, tip.height - RECHECK_BLOCKS, RECHECKS],
   );
-  if (rows.length === 0) return { checked: 0, corrected: 0 };
+  if (rows.length === 0) return { checked: 0, corrected: 0, isMore: false };
   const observed = await observe(node, rows, tip.height, options);
   const corrected = await session.transaction(async (tx) => {
     const stored = await readProgress(tx, schema, { lock: true });
@@ -59,7 +69,8 @@ export async function checkBalances(
     failpoint("indexer.before-check-commit");
     return rows.filter((row, index) => isWrong(row, observed[index])).length;
   });
-  return { checked: rows.length, corrected };
+  const isMore = rows.filter((row) => row.is_changed).length === options.limit;
+  return { checked: rows.length, corrected, isMore };
 }
 
 async function observe(
@@ -147,6 +158,7 @@ async function store(
     `UPDATE ${s}.balance b SET
        method = CASE WHEN o.observed <> b.amount THEN 'balanceOf' ELSE b.method END,
        amount = coalesce(o.observed, b.amount),
+       updated_at = CASE WHEN o.observed <> b.amount THEN $5::integer ELSE b.updated_at END,
        verified_at = CASE WHEN o.observed IS NULL THEN NULL ELSE $5::integer END,
        checked_at = $5
      FROM ${seen}

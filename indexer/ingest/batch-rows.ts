@@ -3,32 +3,32 @@
  * the same rows. Sums over rows (balances, counts) are made by the database from staged rows.
  */
 import type { Address } from "../../chain/address.js";
-import type { Height } from "../../chain/hex.js";
+import type { Height, Hex } from "../../chain/hex.js";
 import type { RangedBlock, RangedTransaction } from "../../rpc-client/indexing/block-range.js";
-import { copyRow } from "../../runtime/sql/sql-session.js";
+import { CopyRows, CopyText } from "../../runtime/sql/copy-rows.js";
 import { NO_TOKEN_ID } from "../store/schema.js";
 import { type DexEvent, dexEventOf } from "./dex-logs.js";
 import { type Transfer, transfersOf } from "./transfers.js";
 
 /** Tables that a batch appends to, and those that it is merged from. */
 export interface BatchRows {
-  readonly block: string[];
-  readonly transaction: string[];
-  readonly log: string[];
-  readonly transfer: string[];
-  readonly activity: string[];
-  readonly addressTransaction: string[];
+  readonly block: CopyRows;
+  readonly transaction: CopyRows;
+  readonly log: CopyRows;
+  readonly transfer: CopyRows;
+  readonly activity: CopyRows;
+  readonly addressTransaction: CopyRows;
   /** address, asset, token id, height, credit, debit, fee. */
-  readonly delta: string[];
+  readonly delta: CopyRows;
   /** address, height, transactions, transfers, is contract. */
-  readonly seen: string[];
+  readonly seen: CopyRows;
   /** contract, standard, height, transfers, change of the supply that logs tell of. */
-  readonly token: string[];
-  readonly pair: string[];
-  readonly swap: string[];
-  readonly liquidity: string[];
+  readonly token: CopyRows;
+  readonly pair: CopyRows;
+  readonly swap: CopyRows;
+  readonly liquidity: CopyRows;
   /** pair, place, reserves. */
-  readonly sync: string[];
+  readonly sync: CopyRows;
 }
 
 /** Sums since block 0, which each block's row carries on. */
@@ -45,7 +45,7 @@ export interface Batch {
 }
 
 /** The coin's asset. */
-const COIN = "0x";
+const COIN: Hex = "0x";
 
 /** @param totals of the block before the first one */
 export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): Batch {
@@ -56,6 +56,9 @@ export function batchOf(blocks: readonly RangedBlock[], totals: RunningTotals): 
 
 /** What is summed for an account's balance of one asset in one block. */
 interface Delta {
+  readonly address: Address;
+  readonly asset: Hex;
+  readonly id: bigint;
   credit: bigint;
   debit: bigint;
   fee: bigint;
@@ -63,19 +66,19 @@ interface Delta {
 
 class BatchBuilder {
   private readonly rows: BatchRows = {
-    block: [],
-    transaction: [],
-    log: [],
-    transfer: [],
-    activity: [],
-    addressTransaction: [],
-    delta: [],
-    seen: [],
-    token: [],
-    pair: [],
-    swap: [],
-    liquidity: [],
-    sync: [],
+    block: new CopyRows(),
+    transaction: new CopyRows(),
+    log: new CopyRows(),
+    transfer: new CopyRows(),
+    activity: new CopyRows(),
+    addressTransaction: new CopyRows(),
+    delta: new CopyRows(),
+    seen: new CopyRows(),
+    token: new CopyRows(),
+    pair: new CopyRows(),
+    swap: new CopyRows(),
+    liquidity: new CopyRows(),
+    sync: new CopyRows(),
   };
   private transfers = 0;
   private minted: bigint;
@@ -96,9 +99,9 @@ class BatchBuilder {
     for (const transaction of block.transactions) {
       this.addTransaction(block.height, transaction);
       for (const log of transaction.logs) {
-        const topics = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
+        const topics: Hex = `0x${log.topics.map((topic) => topic.slice(2)).join("")}`;
         const place = [block.height, logIndex, transaction.index];
-        this.rows.log.push(copyRow([...place, log.address, topics, log.data]));
+        this.rows.log.add(...place, log.address, topics, log.data);
         const event = dexEventOf(log);
         if (event !== undefined) this.addDex(event, log.address, transaction, place);
         logIndex += 1;
@@ -115,88 +118,82 @@ class BatchBuilder {
     this.minted += block.mintedAtoken;
     this.burned += block.burnedAtoken;
     const fees = block.transactions.reduce((sum, one) => sum + feeAtokenOf(one), 0n);
-    this.rows.block.push(
-      copyRow([
-        block.height,
-        block.hash,
-        block.parentHash,
-        new Date(block.timestampMs).toISOString(),
-        block.proposer,
-        block.gasUsed,
-        block.gasLimit,
-        block.transactions.length,
-        block.sizeBytes,
-        block.mintedAtoken,
-        block.burnedAtoken,
-        fees,
-        this.minted,
-        this.burned,
-      ]),
+    this.rows.block.add(
+      block.height,
+      block.hash,
+      block.parentHash,
+      new CopyText(new Date(block.timestampMs).toISOString()),
+      block.proposer,
+      block.gasUsed,
+      block.gasLimit,
+      block.transactions.length,
+      block.sizeBytes,
+      block.mintedAtoken,
+      block.burnedAtoken,
+      fees,
+      this.minted,
+      this.burned,
     );
   }
 
   private addTransaction(height: Height, transaction: RangedTransaction): void {
     const failure = transaction.changes.find(({ error }) => error !== undefined)?.error;
-    this.rows.transaction.push(
-      copyRow([
-        height,
-        transaction.index,
-        transaction.hash,
-        transaction.sdkHash,
-        transaction.status,
-        transaction.from,
-        transaction.to,
-        transaction.contractAddress,
-        transaction.valueAtoken,
-        transaction.nonce,
-        transaction.type,
-        transaction.gasLimit,
-        transaction.gasUsed,
-        transaction.gasPriceAtoken,
-        feeAtokenOf(transaction),
-        transaction.input,
-        transaction.status === 1 ? undefined : failure,
-        transaction.cosmos?.messages.join(","),
-        transaction.cosmos?.memo,
-      ]),
+    this.rows.transaction.add(
+      height,
+      transaction.index,
+      transaction.hash,
+      transaction.sdkHash,
+      transaction.status,
+      transaction.from,
+      transaction.to,
+      transaction.contractAddress,
+      transaction.valueAtoken,
+      transaction.nonce,
+      transaction.type,
+      transaction.gasLimit,
+      transaction.gasUsed,
+      transaction.gasPriceAtoken,
+      feeAtokenOf(transaction),
+      transaction.input,
+      textOf(transaction.status === 1 ? undefined : failure),
+      textOf(transaction.cosmos?.messages.join(",")),
+      textOf(transaction.cosmos?.memo),
     );
   }
 
   private addTransfers({ height }: RangedBlock, moved: readonly Transfer[]): void {
-    const deltas = new Map<string, Delta>();
-    const tokens = new Map<string, { standard: string; count: number; supply: bigint }>();
+    const deltas = new Deltas();
+    const tokens = new Map<Hex, { standard: string; count: number; supply: bigint }>();
     for (const one of moved) {
       const { from, to, amountUnits, kind, tokenId, asset = COIN } = one;
       const place = [height, one.txIndex, one.seq];
-      this.rows.transfer.push(
-        copyRow([
-          ...place,
-          kind,
-          one.reason,
-          asset,
-          from,
-          to,
-          amountUnits,
-          tokenId,
-          one.logIndex,
-          one.tracePath,
-        ]),
+      this.rows.transfer.add(
+        ...place,
+        textOf(kind),
+        textOf(one.reason),
+        asset,
+        from,
+        to,
+        amountUnits,
+        tokenId,
+        one.logIndex,
+        textOf(one.tracePath),
       );
       if (from !== undefined) {
         const role = from === to ? "self" : "out";
-        this.rows.activity.push(copyRow([from, ...place, role, asset]));
+        this.rows.activity.add(from, ...place, textOf(role), asset);
       }
       if (to !== undefined && to !== from) {
-        this.rows.activity.push(copyRow([to, ...place, "in", asset]));
+        this.rows.activity.add(to, ...place, textOf("in"), asset);
       }
       const id = kind === "erc1155" ? (tokenId ?? NO_TOKEN_ID) : NO_TOKEN_ID;
       const isPaidFee = kind === "fee" && one.reason === "FEE";
       if (from !== undefined) {
-        const delta = deltaOf(deltas, `${from} ${asset} ${id}`);
+        const delta = deltas.of(from, asset, id);
         if (isPaidFee) delta.fee += amountUnits;
         else delta.debit += amountUnits;
       }
-      if (to !== undefined) deltaOf(deltas, `${to} ${asset} ${id}`).credit += amountUnits;
+      if (to !== undefined) deltas.of(to, asset, id).credit += amountUnits;
       if (one.asset !== undefined) {
         const token = tokens.get(asset) ?? { standard: kind, count: 0, supply: 0n };
         token.count += 1;
@@ -205,12 +202,11 @@ class BatchBuilder {
         tokens.set(asset, token);
       }
     }
-    for (const [key, { credit, debit, fee }] of deltas) {
-      const [address, asset, id] = key.split(" ");
-      this.rows.delta.push(copyRow([address, asset, id, height, credit, debit, fee]));
+    for (const { address, asset, id, credit, debit, fee } of deltas.all()) {
+      this.rows.delta.add(address, asset, id, height, credit, debit, fee);
     }
     for (const [contract, { standard, count, supply }] of tokens) {
-      this.rows.token.push(copyRow([contract, standard, height, count, supply]));
+      this.rows.token.add(contract, textOf(standard), height, count, supply);
     }
   }
 
@@ -224,13 +220,16 @@ class BatchBuilder {
     };
     const parties = new Map<number, Set<Address>>();
     for (const { from, to, txIndex, kind } of moved) {
-      for (const address of new Set([from, to])) {
-        if (address === undefined) continue;
-        of(address).transfers += 1;
-        // What the collector got of fees is no transaction of its own.
-        if (kind !== "fee" && txIndex < block.transactions.length) {
-          partiesOf(parties, txIndex).add(address);
-        }
+      // What the collector got of fees is no transaction of its own.
+      const isPart = kind !== "fee" && txIndex < block.transactions.length;
+      const all = isPart ? partiesOf(parties, txIndex) : undefined;
+      if (from !== undefined) {
+        of(from).transfers += 1;
+        all?.add(from);
+      }
+      if (to !== undefined && to !== from) {
+        of(to).transfers += 1;
+        all?.add(to);
       }
     }
     for (const { index, from, to, contractAddress, status, logs } of block.transactions) {
@@ -245,11 +244,11 @@ class BatchBuilder {
     for (const [index, addresses] of parties) {
       for (const address of addresses) {
         of(address).transactions += 1;
-        this.rows.addressTransaction.push(copyRow([address, block.height, index]));
+        this.rows.addressTransaction.add(address, block.height, index);
       }
     }
     for (const [address, { transactions, transfers, contract }] of seen) {
-      this.rows.seen.push(copyRow([address, block.height, transactions, transfers, contract]));
+      this.rows.seen.add(address, block.height, transactions, transfers, contract);
     }
   }
 
@@ -263,22 +262,18 @@ class BatchBuilder {
     switch (event.type) {
       case "pair": {
         const { pair, factory, token0, token1 } = event;
-        this.rows.pair.push(copyRow([pair, factory, token0, token1, height, logIndex]));
+        this.rows.pair.add(pair, factory, token0, token1, height, logIndex);
         return;
       }
       case "sync":
-        this.rows.sync.push(copyRow([address, height, logIndex, ...event.reserves]));
+        this.rows.sync.add(address, height, logIndex, ...event.reserves);
         return;
       case "swap":
-        this.rows.swap.push(
-          copyRow([address, ...place, event.sender, event.to, origin, ...event.amounts]),
-        );
+        this.rows.swap.add(address, ...place, event.sender, event.to, origin, ...event.amounts);
         return;
       default: {
         const { type, sender, to, amounts } = event;
-        this.rows.liquidity.push(
-          copyRow([address, ...place, type, sender, to, origin, ...amounts]),
-        );
+        this.rows.liquidity.add(address, ...place, textOf(type), sender, to, origin, ...amounts);
       }
     }
   }
@@ -289,12 +284,36 @@ function feeAtokenOf({ cosmos, gasUsed, gasPriceAtoken }: RangedTransaction): bi
   return cosmos === undefined ? gasUsed * gasPriceAtoken : cosmos.feeAtoken;
 }
 
-function deltaOf(deltas: Map<string, Delta>, key: string): Delta {
-  const known = deltas.get(key);
-  if (known !== undefined) return known;
-  const fresh = { credit: 0n, debit: 0n, fee: 0n };
-  deltas.set(key, fresh);
-  return fresh;
+/** Texts of columns are few words, mostly. */
+const WORDS = new Map<string, CopyText>(
+  ["in", "out", "self", "native", "internal", "fee", "erc20", "FEE", "CALL"].map((word) => [
+    word,
+    new CopyText(word),
+  ]),
+);
+
+function textOf(text: string | undefined): CopyText | undefined {
+  return text === undefined ? undefined : (WORDS.get(text) ?? new CopyText(text));
+}
+
+/** Sums of a block, by asset, then by account and id. */
+class Deltas {
+  private readonly ofAsset = new Map<Hex, Map<string, Delta>>();
+
+  of(address: Address, asset: Hex, id: bigint): Delta {
+    const accounts = this.ofAsset.get(asset) ?? new Map<string, Delta>();
+    if (accounts.size === 0) this.ofAsset.set(asset, accounts);
+    const key = id === NO_TOKEN_ID ? address : `${address} ${id}`;
+    const known = accounts.get(key);
+    if (known !== undefined) return known;
+    const fresh = { address, asset, id, credit: 0n, debit: 0n, fee: 0n };
+    accounts.set(key, fresh);
+    return fresh;
+  }
+
+  *all(): Generator<Delta> {
+    for (const accounts of this.ofAsset.values()) yield* accounts.values();
+  }
 }
 
 function partiesOf(parties: Map<number, Set<Address>>, index: number): Set<Address> {

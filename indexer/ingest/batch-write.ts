@@ -168,7 +168,11 @@ function mergeStatements(s: IndexSchema): readonly string[] {
        is_contract = address.is_contract OR excluded.is_contract`,
     `INSERT INTO ${s}.pair (address, factory, token0, token1, height, log_index)
      SELECT DISTINCT ON (address) address, factory, token0, token1, height, log_index
-     FROM stage_pair ORDER BY address, height, log_index ON CONFLICT DO NOTHING`,
+     FROM stage_pair ORDER BY address, height, log_index
+     ON CONFLICT (address) DO UPDATE SET factory = excluded.factory, token0 = excluded.token0,
+       token1 = excluded.token1, height = excluded.height, log_index = excluded.log_index,
+       is_confirmed = NULL
+     WHERE pair.is_confirmed IS NOT TRUE`,
     `UPDATE ${s}.pair p SET reserve0 = r.reserve0, reserve1 = r.reserve1
      FROM (SELECT DISTINCT ON (pair) * FROM stage_sync ORDER BY pair, height DESC, log_index DESC) r
      WHERE p.address = r.pair`,

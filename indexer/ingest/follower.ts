@@ -13,9 +13,15 @@ import { failpoint } from "../../runtime/process/failpoint.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";
 import { createWakeup, sleep } from "../../runtime/process/task.js";
-import { openSqlSession, type SqlSession } from "../../runtime/sql/sql-session.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
+import {
+  openSqlSession,
+  type SqlSession,
+  type SqlSessionOptions,
+} from "../../runtime/sql/sql-session.js";
 import { IndexerError } from "../errors.js";
-import { type IndexIdentity, openTables } from "../store/progress.js";
+import { type IndexIdentity, openIndexes, openTables } from "../store/progress.js";
 import type { IndexSchema } from "../store/schema.js";
 import { checkBalances } from "./balance-check.js";
 import { IndexMoved, type Tip, writeBatch } from "./batch-write.js";
@@ -60,6 +66,9 @@ export interface FollowerStatus {
 /** Time between two looks at a lock that another writer holds. */
 const LOCK_POLL_MS = 500;
 
+/** Time between two looks whether the tables that halted it were replaced. */
+const HALTED_POLL_MS = 2_000;
+
 /** Pauses after a fault: doubled from the first to the last. */
 const MIN_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
@@ -80,6 +89,8 @@ export class IndexFollower {
   private reason: string | undefined;
   private tip: Tip = { height: -1, hash: undefined };
   private nodeHeight: Height | undefined;
+  /** Which tables were opened: a rebuild puts others into their place. */
+  private tables = "";
   private checked = 0;
   private corrected = 0;
   private readonly figures: Readonly<
@@ -141,7 +152,9 @@ export class IndexFollower {
         if (isFinal(fault)) {
           this.state = "halted";
           log.error({ code: fault.code, reason: fault.message }, "the index is halted");
-          return await stopped(signal);
+          await this.replacement(signal);
+          if (!signal.aborted) log.info({}, "the index was replaced: it goes on");
+          continue;
         }
         if (this.state === "following") this.state = "behind";
         log.warn({ reason: this.reason }, "the index does not go on");
@@ -157,19 +170,35 @@ export class IndexFollower {
     const applicationName = "causeway-indexer-writer";
     const session = await openSqlSession({ url: databaseUrl, applicationName, log });
     try {
+      // A commit that a crash of the server takes back takes its progress with it.
+      await session.query("SET synchronous_commit = off");
+      this.tables = await tablesOf(session, schema);
       while (!(await session.tryLock(LOCK_KEYS[schema]))) {
         this.state = "waiting";
         this.reason = "another indexer writes this index; this one serves and waits";
         await sleep(LOCK_POLL_MS, { signal });
       }
       // One statement at a time, so that a crash leaves either no table or all of them.
+      this.tables = await tablesOf(session, schema);
       const progress = await session.transaction((tx) => openTables(tx, schema, identity));
+      this.tables = await tablesOf(session, schema);
       this.tip = { height: progress.height, hash: progress.hash };
       this.state = "behind";
       await this.assertSameChain(signal);
       await this.follow(session, signal, onProgress);
     } finally {
       await session.close().catch(() => undefined);
+    }
+  }
+
+  /** Resolves when other tables are in the place of those that halted it, or the signal fires. */
+  private async replacement(signal: AbortSignal): Promise<void> {
+    const { databaseUrl: url, schema, log } = this.options;
+    const options = { url, applicationName: "causeway-indexer-halted", log };
+    while (!signal.aborted) {
+      await sleep(HALTED_POLL_MS, { signal }).catch(() => undefined);
+      const tables = await tablesNow(options, schema);
+      if (tables !== undefined && tables !== this.tables) return;
     }
   }
 
@@ -180,6 +209,7 @@ export class IndexFollower {
   ): Promise<void> {
     const target = { session, schema: this.options.schema };
     let ahead: Promise<BlockRange> | undefined;
+    let hasIndexes = false;
     while (!signal.aborted) {
       const range = await (ahead ?? this.read(this.tip.height + 1, signal));
       ahead = undefined;
@@ -199,6 +229,12 @@ export class IndexFollower {
       if (range.next !== undefined) {
         this.state = "behind";
         this.reason = undefined;
+        continue;
+      }
+      if (!hasIndexes) {
+        await openIndexes(session, this.options.schema);
+        hasIndexes = true;
+        failpoint("indexer.after-indexes");
         continue;
       }
       if (range.blocks.length === 0) await this.assertSameChain(signal);
@@ -225,13 +261,13 @@ export class IndexFollower {
     const pairs = await confirmPairs(target, this.tip, node, { signal });
     const tokens = await readTokenFacts(target, this.tip, node, { signal });
     const options = { signal, limit: verifyPerRound };
-    const { checked, corrected } = await checkBalances(target, this.tip, node, options);
+    const { checked, corrected, isMore } = await checkBalances(target, this.tip, node, options);
     this.checked += checked;
     this.corrected += corrected;
     this.figures.checked.inc(checked);
     this.figures.corrected.inc(corrected);
     failpoint("indexer.after-check");
-    return pairs + tokens + checked > 0;
+    return pairs + tokens > 0 || isMore;
   }
 
   /** @throws CONTRADICTED when the node's block at the tip is another one */
@@ -279,10 +315,28 @@ function explained(error: unknown): unknown {
   return error;
 }
 
-/** Resolves when the signal fires. */
-function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+/** Tells tables of one name apart; empty where there are none. */
+async function tablesOf(sql: Sql, schema: IndexSchema): Promise<string> {
+  const [row] = await sql.query<{ id: string | null }>(
+    `SELECT to_regclass('${schema}.progress')::oid::text AS id`,
+  );
+  return row?.id ?? "";
+}
+
+/** The same over a connection of its own; undefined while the database does not answer. */
+async function tablesNow(
+  options: SqlSessionOptions,
+  schema: IndexSchema,
+): Promise<string | undefined> {
+  try {
+    const session = await openSqlSession(options);
+    try {
+      return await tablesOf(session, schema);
+    } finally {
+      await session.close();
+    }
+  } catch (error) {
+    if (error instanceof SqlError) return undefined;
+    throw error;
+  }
 }

@@ -71,7 +71,13 @@ export async function readTokenFacts(
   return rows.length;
 }
 
-/** Asks pairs that nobody asked yet; what a pair says of itself takes the place of the log. */
+/** `getPair(address,address)` of Uniswap V2's factories. */
+const GET_PAIR = "e6a43905";
+
+/**
+ * Asks pairs that nobody asked yet. A pair is confirmed when the factory that it names has it as the
+ * pair of the tokens that it names: then what it says takes the place of the log.
+ */
 export async function confirmPairs(
   { session, schema }: BatchTarget,
   tip: Tip,
@@ -82,18 +88,44 @@ export async function confirmPairs(
     `SELECT address FROM ${schema}.pair WHERE is_confirmed IS NULL LIMIT $1`,
     [ROUND],
   );
+  if (rows.length === 0) return 0;
   const answers = await ask(rows, PAIR_FACTS, tip, node, options);
-  for (const [index, { address }] of rows.entries()) {
+  const claims = rows.flatMap(({ address }, index) => {
     const [factory, token0, token1] = (answers[index] ?? []).map(accountOf);
-    const isPair = factory !== undefined && token0 !== undefined && token1 !== undefined;
-    await session.query(
-      `UPDATE ${schema}.pair SET is_confirmed = $2, factory = coalesce($3, factory),
-         token0 = coalesce($4, token0), token1 = coalesce($5, token1)
-       WHERE address = $1`,
-      [address, isPair, ...(isPair ? [factory, token0, token1] : [null, null, null])],
-    );
-  }
+    if (factory === undefined || token0 === undefined || token1 === undefined) return [];
+    return [{ address, factory, token0, token1 }];
+  });
+  const views = claims.map(({ factory, token0, token1 }) => ({
+    contract: bytesToAddress(factory),
+    data: `0x${GET_PAIR}${wordHex(token0)}${wordHex(token1)}` as const,
+    at: tip.height,
+  }));
+  const known = views.length === 0 ? [] : await node.contractViews(views, options);
+  const confirmed = claims.filter(
+    ({ address }, index) => accountOf(known[index])?.equals(address) === true,
+  );
+  await session.query(
+    `UPDATE ${schema}.pair p SET is_confirmed = c.address IS NOT NULL,
+       factory = coalesce(c.factory, p.factory), token0 = coalesce(c.token0, p.token0),
+       token1 = coalesce(c.token1, p.token1)
+     FROM unnest($1::bytea[]) AS asked (address)
+     LEFT JOIN unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[])
+       AS c (address, factory, token0, token1) USING (address)
+     WHERE p.address = asked.address`,
+    [
+      rows.map(({ address }) => address),
+      confirmed.map(({ address }) => address),
+      confirmed.map(({ factory }) => factory),
+      confirmed.map(({ token0 }) => token0),
+      confirmed.map(({ token1 }) => token1),
+    ],
+  );
   return rows.length;
+}
+
+/** An address as an argument of a call. */
+function wordHex(address: Buffer): string {
+  return address.toString("hex").padStart(64, "0");
 }
 
 async function ask(

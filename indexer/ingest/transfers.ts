@@ -104,19 +104,20 @@ function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
   if (signature === ERC20_TOPICS.deposit || signature === ERC20_TOPICS.withdrawal) {
     return wrapped(log, signature).map((one) => ({ ...common, ...one }));
   }
-  if (!TRANSFER_SIGNATURES.has(signature ?? "")) return [];
-  const { standard, from, to, value, isStandard } = transferOf(log.topics, log.data);
-  const base = { ...common, kind: standard, from, to };
-  if (standard === "erc1155") {
+  if (!isTransferSignature(signature)) return [];
+  const { standard: kind, from, to, value, isStandard } = transferOf(log.topics, log.data);
+  const { reason, asset, tracePath } = common;
+  const moved = (amountUnits: bigint, tokenId: bigint | undefined): Moved => {
+    return { kind, reason, asset, from, to, amountUnits, tokenId, logIndex, tracePath };
+  };
+  if (kind === "erc1155") {
     const word = log.topics[0];
     if (word === undefined || log.topics.length < 4) return [];
     const parts = decodeErc1155(word, log.data) ?? [];
-    return parts.map(({ id, units }) => ({ ...base, amountUnits: units, tokenId: id }));
+    return parts.map(({ id, units }) => moved(units, id));
   }
-  if (value === undefined || (!isStandard && standard === "erc721")) return [];
-  return standard === "erc721"
-    ? [{ ...base, amountUnits: 1n, tokenId: value }]
-    : [{ ...base, amountUnits: value, tokenId: undefined }];
+  if (value === undefined || (!isStandard && kind === "erc721")) return [];
+  return [kind === "erc721" ? moved(1n, value) : moved(value, undefined)];
 }
 
 /**
@@ -125,6 +126,7 @@ function tokensMoved(log: JournaledLog, logIndex: number): Moved[] {
  */
 function withoutEchoes(claims: readonly Moved[], logs: readonly JournaledLog[], first: number) {
   const isTransfer = ({ logIndex = 0 }: Moved) => TRANSFER === logs[logIndex - first]?.topics[0];
+  if (!claims.some((claim) => claim.kind === "erc20" && !isTransfer(claim))) return claims;
   const keyOf = (one: Moved) => `${one.asset} ${one.from} ${one.to} ${one.amountUnits}`;
   const counts = new Map<string, number>();
   for (const claim of claims) {
@@ -140,11 +142,13 @@ function withoutEchoes(claims: readonly Moved[], logs: readonly JournaledLog[], 
 
 const TRANSFER: string = ERC20_TOPICS.transfer;
 
-const TRANSFER_SIGNATURES: ReadonlySet<string> = new Set([
-  ERC20_TOPICS.transfer,
-  ERC1155_TOPICS.transferSingle,
-  ERC1155_TOPICS.transferBatch,
-]);
+function isTransferSignature(signature: string | undefined): boolean {
+  return (
+    signature === TRANSFER ||
+    signature === ERC1155_TOPICS.transferSingle ||
+    signature === ERC1155_TOPICS.transferBatch
+  );
+}
 
 /** Characters of one hex word with its prefix, and of an address' padding. */
 const ONE_WORD = 66;

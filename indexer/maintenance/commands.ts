@@ -2,16 +2,19 @@
  * What an operator does with the index: make it anew beside the live one, or hold all of it against
  * state.
  */
+import type { Height } from "../../chain/hex.js";
 import { createEvmClient } from "../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
 import { createLogger } from "../../runtime/process/logger.js";
 import { createMetrics } from "../../runtime/process/metrics.js";
+import { retry } from "../../runtime/process/task.js";
+import { SqlError } from "../../runtime/sql/sql-errors.js";
 import { openSqlSession } from "../../runtime/sql/sql-session.js";
 import { checkBalances } from "../ingest/balance-check.js";
 import { IndexMoved } from "../ingest/batch-write.js";
 import { IndexFollower } from "../ingest/follower.js";
 import { IndexerError } from "../errors.js";
-import { readProgress } from "../store/progress.js";
+import { hasIndexes, readProgress } from "../store/progress.js";
 import { type IndexSchema, LIVE_SCHEMA, OLD_SCHEMA, REBUILD_SCHEMA } from "../store/schema.js";
 
 /** Where node and database are. */
@@ -36,6 +39,12 @@ const log = createLogger({ component: "indexer-maintenance", level: "silent" });
 
 /** Balances asked of the node at a time. */
 const CHECK_ROUND = 500;
+
+/** How long readers that come may wait behind the one that swaps. */
+const LOCK_WAIT_MS = 100;
+
+/** SQLSTATE of a lock that was not had in time. */
+const LOCK_NOT_AVAILABLE = "55P03";
 
 /** How often a verification begins anew because the writer went on meanwhile. */
 const MAX_MOVES = 1_000;
@@ -66,28 +75,79 @@ export async function rebuildIndex(options: MaintenanceOptions): Promise<Mainten
       verifyPerRound: CHECK_ROUND,
       untilHead: true,
     });
-    await follower.run(signal);
-    signal.throwIfAborted();
-    await swap(url);
+    await follower.run(signal).catch(async (error: unknown) => {
+      // What a run that was cut off has left may be of another chain or version: then from block 0.
+      if (!(error instanceof IndexerError) || !UNFIT_CODES.has(error.code)) throw error;
+      await dropRebuild(url);
+    });
+    for (let isSwapped = false; !isSwapped; ) {
+      await follower.run(signal);
+      signal.throwIfAborted();
+      const { indexedHeight } = follower.status();
+      const ahead = await swap(url, indexedHeight, signal);
+      if (ahead === undefined) isSwapped = true;
+      else {
+        // What the node does not have cannot be caught up with: the live index is of another chain.
+        const head = await node.getBlockHeader("latest", { signal });
+        if ((head?.height ?? ahead) >= ahead) continue;
+        isSwapped = (await swap(url, ahead, signal)) === undefined;
+      }
+    }
     return { height: follower.status().indexedHeight, ...follower.checks() };
   } finally {
     rpc.close();
   }
 }
 
-/** Nothing is locked for longer than the renaming takes; the live writer finds the new tables. */
-async function swap(url: string): Promise<void> {
+const UNFIT_CODES: ReadonlySet<string> = new Set([
+  "CONTRADICTED",
+  "FOREIGN_INDEX",
+  "NEWER_INDEX",
+  "OLDER_INDEX",
+]);
+
+async function dropRebuild(url: string): Promise<void> {
   const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
   try {
-    await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
-    await session.transaction(async (tx) => {
-      const live = await readProgress(tx, LIVE_SCHEMA, { lock: true });
+    await session.query(`DROP SCHEMA IF EXISTS ${REBUILD_SCHEMA} CASCADE`);
+  } finally {
+    await session.close();
+  }
+}
+
+/**
+ * Puts the new tables into the live ones' place. Every read and the live writer begin at `progress`:
+ * while it is locked nobody is between old and new tables. Who reads is not kept waiting: where the
+ * lock cannot be had soon, it is asked for again later.
+ * @returns the live index's height, and nothing is done, where it is above `height`, so that what
+ *   readers see never goes back
+ */
+async function swap(url: string, height: Height, signal: AbortSignal): Promise<Height | undefined> {
+  const session = await openSqlSession({ url, applicationName: "causeway-indexer-rebuild", log });
+  const rename = () =>
+    session.transaction(async (tx) => {
+      await tx.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
+      const live = await readProgress(tx, LIVE_SCHEMA);
       if (live !== undefined) {
+        await tx.query(`LOCK TABLE ${LIVE_SCHEMA}.progress IN ACCESS EXCLUSIVE MODE`);
+        const now = await readProgress(tx, LIVE_SCHEMA);
+        if (now !== undefined && now.height > height) return now.height;
         await tx.query(`ALTER SCHEMA ${LIVE_SCHEMA} RENAME TO ${OLD_SCHEMA}`);
       }
       await tx.query(`ALTER SCHEMA ${REBUILD_SCHEMA} RENAME TO ${LIVE_SCHEMA}`);
+      return undefined;
     });
+  try {
     await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    const ahead = await retry(rename, {
+      signal,
+      minDelayMs: LOCK_WAIT_MS,
+      maxDelayMs: 20 * LOCK_WAIT_MS,
+      isRetriable: (error) =>
+        error instanceof SqlError && error.details["sqlState"] === LOCK_NOT_AVAILABLE,
+    });
+    if (ahead === undefined) await session.query(`DROP SCHEMA IF EXISTS ${OLD_SCHEMA} CASCADE`);
+    return ahead;
   } finally {
     await session.close();
   }
@@ -108,6 +168,11 @@ export async function verifyIndex(options: MaintenanceOptions): Promise<Maintena
     const progress = await readProgress(session, schema);
     if (progress === undefined || progress.height < 0) {
       throw new IndexerError("NO_INDEX", "there is no index yet: start the indexer once");
+    }
+    if (!(await hasIndexes(session, schema))) {
+      const message =
+        "the index has not reached the node's head yet: wait until /ready answers 200";
+      throw new IndexerError("NO_INDEX", message);
     }
     await session.query(`UPDATE ${schema}.balance SET checked_at = NULL`);
     let [checked, corrected, moves] = [0, 0, 0];

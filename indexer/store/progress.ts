@@ -2,8 +2,15 @@
 import type { Hash32, Height } from "../../chain/hex.js";
 import { bytesToHash32 } from "../../chain/hex.js";
 import type { Sql } from "../../runtime/sql/sql.js";
+import type { SqlSession } from "../../runtime/sql/sql-session.js";
 import { IndexerError } from "../errors.js";
-import { INDEX_SCHEMA_VERSION, type IndexSchema, schemaStatements } from "./schema.js";
+import {
+  INDEX_SCHEMA_VERSION,
+  type IndexSchema,
+  indexStatements,
+  LAST_INDEX,
+  schemaStatements,
+} from "./schema.js";
 
 /** The chain that is indexed. */
 export interface IndexIdentity {
@@ -52,6 +59,30 @@ export async function readProgress(
     genesisHash: bytesToHash32(row.genesis_hash),
     schemaVersion: row.schema_version,
   };
+}
+
+/** Memory of the server for making one index. */
+const INDEX_MEMORY = "128MB";
+
+/**
+ * Makes the indexes where they are missing: once in the life of the tables, at their first head.
+ * @throws SqlError; UNIQUE_VIOLATION where a row is there twice
+ */
+export async function openIndexes(session: SqlSession, schema: IndexSchema): Promise<void> {
+  for (const statement of indexStatements(schema)) {
+    await session.transaction(async (tx) => {
+      await tx.query(`SET LOCAL maintenance_work_mem = '${INDEX_MEMORY}'`);
+      await tx.query(statement);
+    });
+  }
+}
+
+/** Whether the tables were at the head once. */
+export async function hasIndexes(sql: Sql, schema: IndexSchema): Promise<boolean> {
+  const [row] = await sql.query<{ found: boolean }>(
+    `SELECT to_regclass('${schema}.${LAST_INDEX}') IS NOT NULL AS found`,
+  );
+  return row?.found === true;
 }
 
 /**

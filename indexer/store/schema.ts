@@ -24,7 +24,7 @@ export const NO_TOKEN_ID = -1n;
 
 const AMOUNT = "numeric(78,0)";
 
-/** Every statement that makes the schema; safe to run again. */
+/** Every statement that makes the tables; safe to run again. */
 export function schemaStatements(schema: IndexSchema): readonly string[] {
   const s = schema;
   return [
@@ -39,7 +39,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       time timestamptz)`,
     `CREATE TABLE IF NOT EXISTS ${s}.block (
       height integer PRIMARY KEY,
-      hash bytea NOT NULL UNIQUE,
+      hash bytea NOT NULL,
       parent_hash bytea NOT NULL,
       time timestamptz NOT NULL,
       proposer bytea NOT NULL,
@@ -52,11 +52,10 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       fees ${AMOUNT} NOT NULL,
       total_minted ${AMOUNT} NOT NULL,
       total_burned ${AMOUNT} NOT NULL)`,
-    `CREATE INDEX IF NOT EXISTS block_time ON ${s}.block (time)`,
     `CREATE TABLE IF NOT EXISTS ${s}.transaction (
       height integer NOT NULL,
       tx_index integer NOT NULL,
-      hash bytea NOT NULL UNIQUE,
+      hash bytea NOT NULL,
       sdk_hash bytea NOT NULL,
       status smallint NOT NULL,
       sender bytea NOT NULL,
@@ -74,7 +73,6 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       messages text,
       memo text,
       PRIMARY KEY (height, tx_index))`,
-    `CREATE INDEX IF NOT EXISTS transaction_sdk_hash ON ${s}.transaction (sdk_hash)`,
     `CREATE TABLE IF NOT EXISTS ${s}.log (
       height integer NOT NULL,
       log_index integer NOT NULL,
@@ -97,23 +95,17 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       log_index integer,
       trace_path text,
       PRIMARY KEY (height, tx_index, seq))`,
-    `CREATE INDEX IF NOT EXISTS transfer_asset ON ${s}.transfer (asset, height, tx_index, seq)
-      WHERE asset <> ''::bytea`,
     `CREATE TABLE IF NOT EXISTS ${s}.address_activity (
       address bytea NOT NULL,
       height integer NOT NULL,
       tx_index integer NOT NULL,
       seq integer NOT NULL,
       role text NOT NULL CHECK (role IN ('in', 'out', 'self')),
-      asset bytea NOT NULL,
-      PRIMARY KEY (address, height, tx_index, seq))`,
-    `CREATE INDEX IF NOT EXISTS address_activity_asset
-      ON ${s}.address_activity (address, asset, height, tx_index, seq)`,
+      asset bytea NOT NULL)`,
     `CREATE TABLE IF NOT EXISTS ${s}.address_transaction (
       address bytea NOT NULL,
       height integer NOT NULL,
-      tx_index integer NOT NULL,
-      PRIMARY KEY (address, height, tx_index))`,
+      tx_index integer NOT NULL)`,
     `CREATE TABLE IF NOT EXISTS ${s}.address (
       address bytea PRIMARY KEY,
       first_seen integer NOT NULL,
@@ -131,11 +123,6 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       verified_at integer,
       checked_at integer,
       PRIMARY KEY (address, asset, token_id))`,
-    `CREATE INDEX IF NOT EXISTS balance_holders
-      ON ${s}.balance (asset, amount DESC, address, token_id) WHERE asset <> ''::bytea`,
-    `CREATE INDEX IF NOT EXISTS balance_unchecked
-      ON ${s}.balance (updated_at) WHERE checked_at IS NULL`,
-    `CREATE INDEX IF NOT EXISTS balance_stale ON ${s}.balance (checked_at) WHERE asset <> ''::bytea`,
     `CREATE TABLE IF NOT EXISTS ${s}.balance_history (
       address bytea NOT NULL,
       asset bytea NOT NULL,
@@ -144,10 +131,7 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       amount numeric NOT NULL,
       credit numeric NOT NULL,
       debit numeric NOT NULL,
-      fee numeric NOT NULL,
-      PRIMARY KEY (address, asset, token_id, height))`,
-    `CREATE INDEX IF NOT EXISTS balance_history_asset
-      ON ${s}.balance_history (asset, height) WHERE asset <> ''::bytea`,
+      fee numeric NOT NULL)`,
     `CREATE TABLE IF NOT EXISTS ${s}.correction (
       address bytea NOT NULL,
       asset bytea NOT NULL,
@@ -169,8 +153,6 @@ export function schemaStatements(schema: IndexSchema): readonly string[] {
       total_supply numeric,
       metadata_height integer,
       is_consistent boolean NOT NULL DEFAULT true)`,
-    `CREATE INDEX IF NOT EXISTS token_transfers ON ${s}.token (transfers DESC, address DESC)`,
-    `CREATE INDEX IF NOT EXISTS token_metadata ON ${s}.token (metadata_height NULLS FIRST)`,
     ...dexStatements(s),
   ];
 }
@@ -191,8 +173,6 @@ function dexStatements(s: IndexSchema): readonly string[] {
       volume1 numeric NOT NULL DEFAULT 0,
       is_confirmed boolean,
       UNIQUE (height, log_index))`,
-    `CREATE INDEX IF NOT EXISTS pair_token0 ON ${s}.pair (token0)`,
-    `CREATE INDEX IF NOT EXISTS pair_token1 ON ${s}.pair (token1)`,
     `CREATE TABLE IF NOT EXISTS ${s}.swap (
       pair bytea NOT NULL,
       height integer NOT NULL,
@@ -206,10 +186,6 @@ function dexStatements(s: IndexSchema): readonly string[] {
       amount0_out ${AMOUNT} NOT NULL,
       amount1_out ${AMOUNT} NOT NULL,
       PRIMARY KEY (height, log_index))`,
-    `CREATE INDEX IF NOT EXISTS swap_pair ON ${s}.swap (pair, height, log_index)`,
-    `CREATE INDEX IF NOT EXISTS swap_sender ON ${s}.swap (sender, height, log_index)`,
-    `CREATE INDEX IF NOT EXISTS swap_recipient ON ${s}.swap (recipient, height, log_index)`,
-    `CREATE INDEX IF NOT EXISTS swap_origin ON ${s}.swap (origin, height, log_index)`,
     `CREATE TABLE IF NOT EXISTS ${s}.liquidity (
       pair bytea NOT NULL,
       height integer NOT NULL,
@@ -222,6 +198,47 @@ function dexStatements(s: IndexSchema): readonly string[] {
       amount0 ${AMOUNT} NOT NULL,
       amount1 ${AMOUNT} NOT NULL,
       PRIMARY KEY (height, log_index))`,
+  ];
+}
+
+/** The one that is made last. */
+export const LAST_INDEX = "liquidity_pair";
+
+/**
+ * Every statement that makes what is left for when the head is reached: far behind it, rows come
+ * faster without. What is unique is held to it from then on, and all that came before by the making.
+ */
+export function indexStatements(s: IndexSchema): readonly string[] {
+  return [
+    `CREATE UNIQUE INDEX IF NOT EXISTS block_hash ON ${s}.block (hash)`,
+    `CREATE UNIQUE INDEX IF NOT EXISTS transaction_hash ON ${s}.transaction (hash)`,
+    `CREATE UNIQUE INDEX IF NOT EXISTS address_activity_key
+      ON ${s}.address_activity (address, height, tx_index, seq)`,
+    `CREATE UNIQUE INDEX IF NOT EXISTS address_transaction_key
+      ON ${s}.address_transaction (address, height, tx_index)`,
+    `CREATE UNIQUE INDEX IF NOT EXISTS balance_history_key
+      ON ${s}.balance_history (address, asset, token_id, height)`,
+    `CREATE INDEX IF NOT EXISTS block_time ON ${s}.block (time, height)`,
+    `CREATE INDEX IF NOT EXISTS transaction_sdk_hash ON ${s}.transaction (sdk_hash)`,
+    `CREATE INDEX IF NOT EXISTS transfer_asset ON ${s}.transfer (asset, height, tx_index, seq)
+      WHERE asset <> ''::bytea`,
+    `CREATE INDEX IF NOT EXISTS address_activity_asset
+      ON ${s}.address_activity (address, asset, height, tx_index, seq)`,
+    `CREATE INDEX IF NOT EXISTS balance_holders
+      ON ${s}.balance (asset, amount DESC, address, token_id) WHERE asset <> ''::bytea`,
+    `CREATE INDEX IF NOT EXISTS balance_unchecked
+      ON ${s}.balance (updated_at) WHERE checked_at IS NULL`,
+    `CREATE INDEX IF NOT EXISTS balance_stale ON ${s}.balance (checked_at) WHERE asset <> ''::bytea`,
+    `CREATE INDEX IF NOT EXISTS balance_history_asset
+      ON ${s}.balance_history (asset, height) WHERE asset <> ''::bytea`,
+    `CREATE INDEX IF NOT EXISTS token_transfers ON ${s}.token (transfers DESC, address DESC)`,
+    `CREATE INDEX IF NOT EXISTS token_metadata ON ${s}.token (metadata_height NULLS FIRST)`,
+    `CREATE INDEX IF NOT EXISTS pair_token0 ON ${s}.pair (token0)`,
+    `CREATE INDEX IF NOT EXISTS pair_token1 ON ${s}.pair (token1)`,
+    `CREATE INDEX IF NOT EXISTS swap_pair ON ${s}.swap (pair, height, log_index)`,
+    `CREATE INDEX IF NOT EXISTS swap_sender ON ${s}.swap (sender, height, log_index)`,
+    `CREATE INDEX IF NOT EXISTS swap_recipient ON ${s}.swap (recipient, height, log_index)`,
+    `CREATE INDEX IF NOT EXISTS swap_origin ON ${s}.swap (origin, height, log_index)`,
     `CREATE INDEX IF NOT EXISTS liquidity_pair ON ${s}.liquidity (pair, height, log_index)`,
   ];
 }

@@ -7,6 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { Client } from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Logger } from "../process/logger.js";
+import type { CopyRows } from "./copy-rows.js";
 import type { Sql } from "./sql.js";
 import { SqlError, toSqlError } from "./sql-errors.js";
 
@@ -15,9 +16,8 @@ export interface CopySql extends Sql {
   /**
    * Appends rows to a table.
    * @param target `schema.table (column, ...)`, of this program and never of a client
-   * @param lines rows in COPY's text format, each with its line feed (`copyRow`)
    */
-  copyIn(target: string, lines: readonly string[]): Promise<void>;
+  copyIn(target: string, rows: CopyRows): Promise<void>;
 }
 
 /** An open connection. */
@@ -47,9 +47,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** A writer that was stopped in a transaction loses it, and with the connection its locks. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
-
-/** Text handed to the server at a time. */
-const CHUNK_LINES = 500;
 
 /** Connects. @throws SqlError */
 export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSession> {
@@ -111,7 +108,7 @@ class ClientSession implements SqlSession {
     try {
       const result = await work({
         query: (text, parameters) => this.query(text, parameters),
-        copyIn: (target, lines) => this.copyIn(target, lines),
+        copyIn: (target, rows) => this.copyIn(target, rows),
       });
       await this.query("COMMIT");
       return result;
@@ -132,41 +129,13 @@ class ClientSession implements SqlSession {
     await this.client.end();
   }
 
-  async copyIn(target: string, lines: readonly string[]): Promise<void> {
-    if (lines.length === 0) return;
+  async copyIn(target: string, rows: CopyRows): Promise<void> {
+    if (rows.isEmpty) return;
     try {
       const stream = this.client.query(copyFrom(`COPY ${target} FROM STDIN`));
-      await pipeline(Readable.from(chunks(lines)), stream);
+      await pipeline(Readable.from(rows.pieces()), stream);
     } catch (error) {
       throw toSqlError(error);
     }
   }
 }
-
-function* chunks(lines: readonly string[]): Generator<Buffer> {
-  for (let start = 0; start < lines.length; start += CHUNK_LINES) {
-    yield Buffer.from(lines.slice(start, start + CHUNK_LINES).join(""));
-  }
-}
-
-/** Values that a row of COPY may have: hex texts are bytes (`0x...`), undefined is NULL. */
-export type CopyValue = string | number | bigint | boolean | undefined;
-
-/** One row in COPY's text format. Texts that start with `0x` are written as BYTEA. */
-export function copyRow(values: readonly CopyValue[]): string {
-  return `${values.map(copyText).join("\t")}\n`;
-}
-
-function copyText(value: CopyValue): string {
-  if (value === undefined) return "\\N";
-  if (typeof value !== "string") return String(value);
-  if (value.startsWith("0x")) return `\\\\x${value.slice(2)}`;
-  return value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? "");
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  "\\": "\\\\",
-  "\t": "\\t",
-  "\n": "\\n",
-  "\r": "\\r",
-};

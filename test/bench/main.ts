@@ -7,13 +7,21 @@ import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./chain-rows.js";
+import { INDEXER_ROWS, runIndexerRows } from "./indexer-rows.js";
 import { OLD_BLOCK_ROWS, runOldBlockRows } from "./old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
 import { runStackRows, STACK_ROWS, type StackRowName } from "./stack-rows.js";
 import { runWeightsRow, WEIGHT_ROWS } from "./weights.js";
 
-const ALL_ROWS = [...CHAIN_ROWS, ...OLD_BLOCK_ROWS, ...STACK_ROWS, ...NETWORK_ROWS, ...WEIGHT_ROWS];
+const ALL_ROWS = [
+  ...CHAIN_ROWS,
+  ...OLD_BLOCK_ROWS,
+  ...STACK_ROWS,
+  ...INDEXER_ROWS,
+  ...NETWORK_ROWS,
+  ...WEIGHT_ROWS,
+];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
 
@@ -39,6 +47,7 @@ interface Arguments {
   readonly stack: readonly StackRowName[];
   readonly network: readonly NetworkRowName[];
   readonly wantsOldBlocks: boolean;
+  readonly wantsIndexer: boolean;
   readonly wantsWeights: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
@@ -70,6 +79,7 @@ function readArguments(): Arguments {
     stack: STACK_ROWS.filter((name) => wanted.includes(name)),
     network: NETWORK_ROWS.filter((name) => wanted.includes(name)),
     wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
+    wantsIndexer: INDEXER_ROWS.some((name) => wanted.includes(name)),
     wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
@@ -77,8 +87,17 @@ function readArguments(): Arguments {
 }
 
 async function run(): Promise<void> {
-  const { length, chain, stack, network, wantsOldBlocks, wantsWeights, out, profileFolder } =
-    readArguments();
+  const {
+    length,
+    chain,
+    stack,
+    network,
+    wantsOldBlocks,
+    wantsIndexer,
+    wantsWeights,
+    out,
+    profileFolder,
+  } = readArguments();
   const machine = describeMachine();
   say(
     `${machine.cores} cores (${machine.cpu}), ${machine.memoryGib} GiB, ${machine.platform}, ` +
@@ -108,6 +127,10 @@ async function run(): Promise<void> {
   if (stack.length > 0) {
     const options = { rows: stack, length, profileFolder, say };
     await collect("the rows of the whole kit", () => runStackRows(options));
+  }
+  if (wantsIndexer) {
+    const options = { ...length, profileFolder, say };
+    await collect("the rows of the indexer", () => runIndexerRows(options));
   }
   if (network.length > 0) {
     const options = { length, profileFolder, say };

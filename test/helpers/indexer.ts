@@ -22,7 +22,11 @@ export interface Message {
   readonly to?: string;
   readonly data?: string;
   readonly value?: bigint;
+  readonly gasLimit?: bigint;
 }
+
+/** Gas of a message that names none. */
+const DEFAULT_GAS = 3_900_000n;
 
 /** The message of a contract's method. */
 export function call(to: string, abi: Interface, method: string, ...values: unknown[]): Message {
@@ -41,7 +45,7 @@ export class IndexerStage {
   private readonly children = new Set<ChildProcess>();
 
   private constructor(
-    readonly chain: ServedChain,
+    private served: ServedChain,
     private readonly database: TestDatabase,
     /** As the indexer opens it. */
     readonly databaseUrl: string,
@@ -76,6 +80,42 @@ export class IndexerStage {
     return new IndexerStage(chain, database, url.href, sql, script);
   }
 
+  get chain(): ServedChain {
+    return this.served;
+  }
+
+  /** The node ends; `work` is done without it, and it is there again at the same place. */
+  async withoutNode(work: () => Promise<void>): Promise<void> {
+    const { port, chain } = this.served;
+    const { genesis, folder } = chain;
+    await this.served.close({ keep: true });
+    try {
+      await work();
+    } finally {
+      this.served = await ServedChain.open(genesis, { folder, port });
+    }
+  }
+
+  /** The database ends every session and takes no new one while `work` is done. */
+  async withoutDatabase(work: () => Promise<void>): Promise<void> {
+    const allow = async (isAllowed: boolean) => {
+      await this.sql.query(
+        "UPDATE pg_database SET datallowconn = $1 WHERE datname = current_database()",
+        [isAllowed],
+      );
+    };
+    await allow(false);
+    try {
+      await this.sql.query(
+        `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      );
+      await work();
+    } finally {
+      await allow(true);
+    }
+  }
+
   /** Mines these of the faucet's as one block; the receipts' statuses. */
   async mine(...messages: readonly Message[]): Promise<number[]> {
     return this.mineWith([], ...messages);
@@ -88,18 +128,18 @@ export class IndexerStage {
   ): Promise<number[]> {
     const raws: string[] = [];
     for (const message of messages) {
-      const common = { type: 0, chainId: 6940, gasPrice: 25_000_000n, gasLimit: 3_900_000n };
+      const common = { type: 0, chainId: 6940, gasPrice: 25_000_000n, gasLimit: DEFAULT_GAS };
       raws.push(await this.faucet.signTransaction({ ...common, nonce: this.nonce++, ...message }));
     }
-    const { committed } = await this.chain.mine(raws, cosmos);
+    const { committed } = await this.served.mine(raws, cosmos);
     this.height = committed.block.header.height;
     return committed.receipts.map(({ status }) => status);
   }
 
   /** Mines a contract; its address. */
-  async deploy(bytecode: string): Promise<string> {
+  async deploy(bytecode: string, gasLimit = DEFAULT_GAS): Promise<string> {
     const address = getCreateAddress({ from: this.faucet.address, nonce: this.nonce });
-    const [status] = await this.mine({ data: bytecode });
+    const [status] = await this.mine({ data: bytecode, gasLimit });
     if (status !== 1) throw new Error("the contract was not made");
     return address.toLowerCase();
   }
@@ -107,7 +147,7 @@ export class IndexerStage {
   /** A process of the indexer; `exit` resolves with its code or signal. */
   launch(
     port: number,
-    { failpoint, nodeUrl = this.chain.url }: { failpoint?: string; nodeUrl?: string } = {},
+    { failpoint, nodeUrl = this.served.url }: { failpoint?: string; nodeUrl?: string } = {},
   ): { child: ChildProcess; exit: Promise<unknown> } {
     const child = spawn(process.execPath, [this.script, "--home", this.home], {
       stdio: ["ignore", "inherit", "inherit"],
@@ -142,7 +182,7 @@ export class IndexerStage {
     return body;
   }
 
-  /** What is answered to a request that is refused. */
+  /** What is answered to any request. */
   async refusal(pathname: string) {
     const reply = await fetch(`${this.url}/v1${pathname}`);
     const body: Json = await reply.json();
@@ -184,7 +224,7 @@ export class IndexerStage {
   async close(): Promise<void> {
     for (const child of this.children) child.kill("SIGKILL");
     await this.sql.end();
-    await this.chain.close();
+    await this.served.close();
     await this.database.drop();
     rmSync(this.home, { recursive: true, force: true });
   }

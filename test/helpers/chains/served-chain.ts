@@ -33,9 +33,16 @@ export class ServedChain {
     private readonly server: RpcServer,
   ) {}
 
-  static async open(genesis: Genesis): Promise<ServedChain> {
+  /** @param again the folder and port of one that was closed with `keep` */
+  static async open(
+    genesis: Genesis,
+    again: { readonly folder?: string; readonly port?: number } = {},
+  ): Promise<ServedChain> {
     const folder = await compiledFolder();
-    const chain = await ExecutionChain.open(genesis);
+    const chain = await ExecutionChain.open(
+      genesis,
+      again.folder === undefined ? {} : { folder: again.folder },
+    );
     const log = createLogger({ component: "test", level: "silent" });
     const bus = new EventBus((error) => {
       throw error;
@@ -71,14 +78,18 @@ export class ServedChain {
       log,
       metrics: createMetrics({ processMetrics: false }),
     });
-    const listen = { host: "127.0.0.1", port: 0 };
+    const listen = { host: "127.0.0.1", port: again.port ?? 0 };
     const memory = createClientMemory(systemClock);
     const server = await startEvmHttpServer(api, { listen, allowedOrigins: [], memory });
     return new ServedChain(chain, pool, calls, server);
   }
 
+  get port(): number {
+    return this.server.address.port;
+  }
+
   get url(): string {
-    return `http://127.0.0.1:${this.server.address.port}`;
+    return `http://127.0.0.1:${this.port}`;
   }
 
   /** Mines these transactions as one block and tells the pool. */
@@ -98,11 +109,11 @@ export class ServedChain {
     for (const answer of answers) if (answer instanceof Error) throw answer;
   }
 
-  async close(): Promise<void> {
+  async close(options: { readonly keep?: boolean } = {}): Promise<void> {
     await this.server.stop();
     await this.pool.close();
     await this.calls.close();
-    await this.chain.close();
+    await this.chain.close(options);
   }
 }
 

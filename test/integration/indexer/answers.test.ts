@@ -7,6 +7,7 @@ import { Contract, Interface, JsonRpcProvider, Wallet } from "ethers";
 import { parseAddress, toBech32 } from "../../../chain/address.js";
 import { IndexerSource } from "../../../explorer/sources/indexer-source.js";
 import { RateLimit } from "../../../indexer/api/rate-limit.js";
+import { rebuildIndex } from "../../../indexer/maintenance/commands.js";
 import { writeBatch } from "../../../indexer/ingest/batch-write.js";
 import { createEvmClient } from "../../../rpc-client/evm-client.js";
 import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
@@ -304,6 +305,18 @@ describe("another chain's blocks", () => {
       expect(ready.status).toBe(503);
       expect(await ready.text()).toContain("blocks are final");
       expect((await stage.get("/blocks/latest")).block).toEqual(before.block);
+      // Somebody decides that the node is right: the one that is halted sees it by itself.
+      await rebuildIndex({
+        databaseUrl: stage.databaseUrl,
+        nodeUrl: other.url,
+        timeoutMs: 30_000,
+        batchBytes: 2 ** 20,
+        signal,
+      });
+      await until(async () => (await fetch(`${stage.url}/ready`)).status === 200, {
+        timeoutMs: 30_000,
+      });
+      expect((await stage.get("/blocks/latest")).block.hash).not.toBe(before.block.hash);
     } finally {
       await session.close();
       rpc.close();

@@ -96,6 +96,7 @@ describe("the indexer", () => {
       "indexer.after-copy",
       "indexer.before-commit",
       "indexer.after-commit",
+      "indexer.after-indexes",
       "indexer.before-check-commit",
       "indexer.after-check",
     ]) {

@@ -1,0 +1,249 @@
+/**
+ * Rows of the indexer: catching up a chain of token transfers from an empty database, in blocks full
+ * of events and in blocks full of transactions; then its reads over what it has.
+ */
+import { Client } from "pg";
+import { Interface } from "ethers";
+import type { Address } from "../../chain/address.js";
+import { bytesToHex, hexToBytes } from "../../chain/hex.js";
+import { databaseUrl } from "../../runtime/config/service-urls.js";
+import { compileSolidity } from "../helpers/solidity.js";
+import { until } from "../helpers/until.js";
+import { type BenchHome, createBenchHome, startPart, startPostgres } from "./causeway-target.js";
+import { closedLoop, encodeRequest } from "./http-load.js";
+import { blockNumber, callRpc } from "./json-rpc.js";
+import { type BenchRow, formatFigure } from "./report.js";
+import {
+  createRecipients,
+  createSenders,
+  encodeBatch,
+  erc20TransferData,
+  type Payment,
+  type Sender,
+  signNext,
+} from "./senders.js";
+
+/** Names of the rows here, for `--only`. */
+export const INDEXER_ROWS = ["indexer"] as const;
+
+/** What the rows are run with. */
+export interface IndexerRowsOptions {
+  readonly quick: boolean;
+  readonly readMs: number;
+  readonly profileFolder: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+/** Transfers of the first chain, and of one call of the contract. */
+const EVENTS = { full: 1_000_000, quick: 200_000 };
+const EVENTS_PER_CALL = 500;
+
+/** Transactions of the second, one transfer each. */
+const TRANSACTIONS = { full: 60_000, quick: 15_000 };
+
+/** Accounts that hold the token. */
+const HOLDERS = 20_000;
+
+const SENDER_COUNT = 200;
+const BATCH_SIZE = 100;
+const CALL_GAS = 20_000_000n;
+const TRANSFER_GAS = 80_000n;
+const READ_CONNECTIONS = 4;
+const WAIT_TIMEOUT_MS = 600_000;
+
+/** An ERC-20 with a call that makes many transfers, each of them stored. */
+const SOURCE = `// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.20;
+contract Token {
+  string public constant name = "Bench"; string public constant symbol = "BENCH"; uint8 public constant decimals = 18;
+  uint256 public constant totalSupply = 1e30;
+  mapping(address => uint256) public balanceOf;
+  event Transfer(address indexed from, address indexed to, uint256 value);
+  constructor(address[] memory all) { for (uint256 i = 0; i < all.length; i++) { balanceOf[all[i]] = 1e24; emit Transfer(address(0), all[i], 1e24); } }
+  function transfer(address to, uint256 v) external returns (bool) { balanceOf[msg.sender] -= v; balanceOf[to] += v; emit Transfer(msg.sender, to, v); return true; }
+  function many(uint160 first, uint256 n) external {
+    unchecked { for (uint160 i = 0; i < n; i++) { balanceOf[msg.sender] -= 1; balanceOf[address(first + i)] += 1; emit Transfer(msg.sender, address(first + i), 1); } }
+  }
+}`;
+
+/** Runs the rows over one chain. */
+export async function runIndexerRows(options: IndexerRowsOptions): Promise<BenchRow[]> {
+  const senders = createSenders(SENDER_COUNT, "indexer");
+  const home = await createBenchHome({
+    funded: senders.map(({ address }) => address),
+    blockIntervalMs: 500,
+  });
+  const postgres = await startPostgres(home);
+  const node = await startPart(home, "node", options.profileFolder);
+  try {
+    const chain = { home, senders, token: await deploy(home.url("jsonRpc"), senders) };
+    const { quick, say } = options;
+    const events = quick ? EVENTS.quick : EVENTS.full;
+    const abi = new Interface(["function many(uint160,uint256)"]);
+    await fill(chain, events / EVENTS_PER_CALL, (index) => {
+      const first = 0x1000000 + ((index * EVENTS_PER_CALL) % HOLDERS);
+      const data = hexToBytes(abi.encodeFunctionData("many", [first, EVENTS_PER_CALL]));
+      return { to: chain.token, valueAtoken: 0n, data, gasLimit: CALL_GAS };
+    });
+    say(`the chain has ${events} transfers in ${await blockNumber(home.url("jsonRpc"))} blocks`);
+    const rows = [await catchUp(home, "indexing a chain of token transfers", "events/s", options)];
+    const transactions = quick ? TRANSACTIONS.quick : TRANSACTIONS.full;
+    const recipients = createRecipients(SENDER_COUNT);
+    await fill(chain, transactions, (index) => {
+      const data = erc20TransferData(recipients[index % recipients.length] ?? chain.token);
+      return { to: chain.token, valueAtoken: 0n, data, gasLimit: TRANSFER_GAS };
+    });
+    const title = "indexing transactions of a transfer each";
+    rows.push(await catchUp(home, title, "transactions/s", options));
+    rows.push(...(await reads(chain, options)));
+    return rows;
+  } finally {
+    await node.stop();
+    await postgres.stop();
+    home.remove();
+  }
+}
+
+interface Chain {
+  readonly home: BenchHome;
+  readonly senders: readonly Sender[];
+  readonly token: Address;
+}
+
+async function deploy(url: string, senders: readonly Sender[]): Promise<Address> {
+  const [owner] = senders;
+  const { abi, bytecode } = compileSolidity({ "T.sol": SOURCE })["Token"] ?? {};
+  if (owner === undefined || abi === undefined) throw new Error("no contract");
+  const all = senders.map(({ address }) => address);
+  const encoded = new Interface(abi).encodeDeploy([all]).slice(2);
+  const data = hexToBytes(`${bytecode ?? "0x"}${encoded}`);
+  const raw = signNext(owner, { to: undefined, valueAtoken: 0n, data, gasLimit: CALL_GAS });
+  const hash = await callRpc<string>(url, "eth_sendRawTransaction", [bytesToHex(raw)]);
+  await until(
+    async () => (await callRpc<unknown>(url, "eth_getTransactionReceipt", [hash])) !== null,
+    { timeoutMs: WAIT_TIMEOUT_MS, what: "the token is there" },
+  );
+  const made = await callRpc<{ contractAddress: Address }>(url, "eth_getTransactionReceipt", [
+    hash,
+  ]);
+  return made.contractAddress;
+}
+
+/** Sends so many transactions and waits until all are mined. */
+async function fill(
+  { home, senders }: Chain,
+  count: number,
+  payment: (index: number) => Payment,
+): Promise<void> {
+  const url = home.url("jsonRpc");
+  const last = new Map<Sender, bigint>();
+  let index = 0;
+  const next = (): Buffer | undefined => {
+    if (index >= count) return undefined;
+    const raws: Uint8Array[] = [];
+    for (; raws.length < BATCH_SIZE && index < count; index += 1) {
+      const sender = senders[index % senders.length];
+      if (sender === undefined) throw new Error("no senders");
+      raws.push(signNext(sender, payment(index)));
+      last.set(sender, sender.nextNonce);
+    }
+    return encodeBatch(url, raws);
+  };
+  const check = ({ body }: { readonly body: Buffer }) => {
+    if (body.includes('"error"')) throw new Error(body.toString("latin1").slice(0, 500));
+  };
+  await closedLoop({ url, connections: 1, next, check });
+  for (const [{ address }, nonce] of last) {
+    await until(
+      async () =>
+        BigInt(await callRpc<string>(url, "eth_getTransactionCount", [address, "latest"])) >= nonce,
+      { timeoutMs: WAIT_TIMEOUT_MS, what: "all transactions are mined" },
+    );
+  }
+}
+
+/** Starts the indexer and waits until it has the head; what it wrote in which time. */
+async function catchUp(
+  home: BenchHome,
+  title: string,
+  unit: "events/s" | "transactions/s",
+  { profileFolder, say }: IndexerRowsOptions,
+): Promise<BenchRow> {
+  const { folder, portOffset } = home;
+  const url = databaseUrl({ home: folder, env: process.env, portOffset });
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const table = unit === "events/s" ? "log" : "transaction";
+  const count = async () => {
+    const { rows } = await client.query(
+      `SELECT to_regclass('indexer.${table}') IS NOT NULL AS found`,
+    );
+    if (rows[0].found !== true) return 0;
+    const counted = await client.query(`SELECT count(*)::integer AS n FROM indexer.${table}`);
+    return Number(counted.rows[0].n);
+  };
+  const before = await count();
+  const head = await blockNumber(home.url("jsonRpc"));
+  const startMs = performance.now();
+  const indexer = await startPart(home, "indexer", profileFolder);
+  await until(
+    async () => {
+      const reply = await fetch(`${home.url("indexer")}/v1/status`);
+      const body = (await reply.json()) as { meta?: { indexedHeight: number } };
+      return (body.meta?.indexedHeight ?? -1) >= head;
+    },
+    { timeoutMs: WAIT_TIMEOUT_MS, what: "the indexer is at the head" },
+  );
+  const seconds = (performance.now() - startMs) / 1_000;
+  const cpuSeconds = indexer.cpuSeconds();
+  const written = (await count()) - before;
+  await until(
+    async () => {
+      const reply = await fetch(`${home.url("indexer")}/v1/status`);
+      const body = (await reply.json()) as { status?: { unverifiedBalances: number } };
+      return (body.status?.unverifiedBalances ?? 1) < HOLDERS / 4;
+    },
+    { timeoutMs: WAIT_TIMEOUT_MS, what: "balances are held against state" },
+  );
+  const checkedSeconds = (performance.now() - startMs) / 1_000;
+  await indexer.stop();
+  await client.end();
+  const details = [
+    `${written} in ${formatFigure(seconds)} s from the start of the process, its processor time ` +
+      `${formatFigure(cpuSeconds ?? 0)} s; balances held against state after ${formatFigure(checkedSeconds)} s`,
+  ];
+  say(`${title}: ${formatFigure(written / seconds)} ${unit}; ${details.join("")}`);
+  return { title, unit, ours: written / seconds, details };
+}
+
+async function reads(chain: Chain, options: IndexerRowsOptions): Promise<BenchRow[]> {
+  const { home, senders, token } = chain;
+  const indexer = await startPart(home, "indexer", options.profileFolder);
+  const url = home.url("indexer");
+  let turn = 0;
+  const holder = () =>
+    `0x${(0x1000000 + ((turn++ * 7_919) % HOLDERS)).toString(16).padStart(40, "0")}`;
+  const sender = () => senders[turn++ % senders.length]?.address ?? token;
+  const paths: readonly (readonly [string, () => string])[] = [
+    ["transfers of an account with thousands", () => `/v1/addresses/${sender()}/transfers`],
+    ["transfers of an account with some", () => `/v1/addresses/${holder()}/transfers`],
+    ["balances of an account", () => `/v1/addresses/${holder()}/balances`],
+    ["balances of an account in the past", () => `/v1/addresses/${sender()}/balances?at=20`],
+    ["holders of a token", () => `/v1/tokens/${token}/holders`],
+    ["transfers of a token", () => `/v1/tokens/${token}/transfers`],
+  ];
+  const rows: BenchRow[] = [];
+  try {
+    for (const [title, path] of paths) {
+      const next = () => encodeRequest(url, { method: "GET", path: path() });
+      const loop = { url, connections: READ_CONNECTIONS, durationMs: options.readMs, next };
+      const { perSecond, p50Ms, p99Ms } = await closedLoop(loop);
+      const details = [`p50 ${formatFigure(p50Ms)} ms, p99 ${formatFigure(p99Ms)} ms`];
+      options.say(`${title}: ${formatFigure(perSecond)}/s, ${details.join("")}`);
+      rows.push({ title: `indexer: ${title}`, unit: "requests/s", ours: perSecond, details });
+    }
+  } finally {
+    await indexer.stop();
+  }
+  return rows;
+}
