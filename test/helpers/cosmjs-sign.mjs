@@ -14,10 +14,7 @@ import { MsgCancelProposal } from "cosmjs-types/cosmos/gov/v1/tx";
 import { TextProposal } from "cosmjs-types/cosmos/gov/v1beta1/gov";
 import { MsgUpdateParams as SlashingUpdateParams } from "cosmjs-types/cosmos/slashing/v1beta1/tx";
 import { MsgUpdateParams as StakingUpdateParams } from "cosmjs-types/cosmos/staking/v1beta1/tx";
-import {
-  MsgCancelUpgrade,
-  MsgSoftwareUpgrade,
-} from "cosmjs-types/cosmos/upgrade/v1beta1/tx";
+import { MsgCancelUpgrade, MsgSoftwareUpgrade } from "cosmjs-types/cosmos/upgrade/v1beta1/tx";
 import { TxRaw } from "cosmjs-types/cosmos/tx/v1beta1/tx";
 
 const chunks = [];
