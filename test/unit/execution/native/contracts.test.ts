@@ -233,7 +233,7 @@ describe("views of staking and slashing", () => {
   it("know who signs", async () => {
     const [params] = await view(slashing, "getParams");
     expect(params).toEqual([
-      100n,
+      chain.chain.genesis.modules?.slashing.signed_blocks_window,
       [TOKEN / 2n, 18n],
       600n,
       [TOKEN / 20n, 18n],
