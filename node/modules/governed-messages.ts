@@ -97,7 +97,7 @@ function plan(message: ProtoMessage, context: MessageContext): void {
   const { plan: value } = message;
   const { name, height, info, time } = nested(value);
   const { seconds = GO_ZERO_SECONDS, nanos = 0 } = nested(time);
-  if (seconds !== GO_ZERO_SECONDS || nanos !== 0) {
+  if ((seconds !== GO_ZERO_SECONDS && seconds !== 0n) || nanos !== 0) {
     const text = "time-based upgrades have been deprecated in the SDK";
     throw messageFailure(SDK_CODE.invalidRequest, text);
   }
@@ -112,7 +112,7 @@ function plan(message: ProtoMessage, context: MessageContext): void {
   });
 }
 
-/** Go's zero time (year 1): what clients write that know the field. */
+/** Go's zero time (year 1), which the SDK's clients write; those of protobuf write 0. */
 const GO_ZERO_SECONDS = -62_135_596_800n;
 
 type Rules = typeof MODULE_PARAM_RULES;

@@ -4,7 +4,7 @@
  */
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
-import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
+import { type AnyMessage, isAny } from "../../../chain/cosmos/field-schema.js";
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
 import { ONE } from "../../settings/module-params.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
@@ -188,9 +188,8 @@ const PROPOSAL_TYPES = [
 
 /** Of a proposal of v1beta1 what it is about, not that it is one. */
 function contentName({ typeUrl, message }: AnyMessage): string {
-  const content = message["content"];
-  const isContent = typeof content === "object" && "typeUrl" in content;
-  return isContent ? String(content.typeUrl) : typeUrl;
+  const { content } = message;
+  return isAny(content) ? content.typeUrl : typeUrl;
 }
 
 function isWaiting({ status }: ProposalRecord): boolean {

@@ -147,11 +147,11 @@ describe("a random parliament", () => {
 });
 
 /** A vote of one to three options. */
-function ballot({ integer, pick }: ReturnType<typeof createRandom>): readonly WeightedOption[] {
-  const first = 1 + integer(4);
-  if (integer(2) === 0) return plainVote(first);
-  const weight = BigInt(1 + integer(999)) * 10n ** 15n;
-  const second = pick([1, 2, 3, 4].filter((one) => one !== first));
+function ballot(random: ReturnType<typeof createRandom>): readonly WeightedOption[] {
+  const first = 1 + random.integer(4);
+  if (random.integer(2) === 0) return plainVote(first);
+  const weight = BigInt(1 + random.integer(999)) * 10n ** 15n;
+  const second = random.pick([1, 2, 3, 4].filter((one) => one !== first));
   return [
     { option: first, weight },
     { option: second, weight: ONE - weight },
