@@ -58,8 +58,14 @@ const WATCHER: Writes = {
     // The home's wallets, at the first start that sees them.
     "wallet",
     "wallet_change",
+    "sweep_due",
   ],
   update: [
+    // What the chain shows of sweeps, gas and refills is booked with the blocks.
+    "sweep",
+    "sweep_due",
+    "treasury_move.state",
+    "refill_request",
     "wallet.past_booked",
     "watch_lease",
     "chain_cursor",
@@ -106,8 +112,20 @@ const WORKER: Writes = {
     "remembered_ledger",
     "wallet",
     "wallet_change",
+    "task_lease",
+    "sweep",
+    "sweep_attempt",
+    "sweep_due",
+    "treasury_move",
+    "cold_address",
+    "refill_request",
   ],
   update: [
+    "task_lease",
+    "sweep",
+    "sweep_due",
+    "treasury_move.state",
+    "refill_request",
     // Registering a wallet locks the cursor: that takes the right to change some column of it.
     "watch_cursor.single",
     "customer_balance",

@@ -212,7 +212,10 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
-      without: new Set(this.args.noExplorer ? ["explorer"] : []),
+      without: new Set([
+        ...(this.args.noExplorer ? (["explorer"] as const) : []),
+        ...(config.hasTreasury ? [] : (["treasury"] as const)),
+      ]),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
     });

@@ -101,8 +101,10 @@ async function createTrial(
       "sidecar-offline": script("sidecar-offline"),
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
+      treasury: script("treasury"),
       explorer: script("explorer"),
     },
+    without: new Set(["treasury"]),
   });
   kits.push(kit);
   const events = (): string[] => readFileSync(record, "utf8").trim().split("\n");
