@@ -25,6 +25,7 @@ import type { ReleaseOptions } from "./commands/withdrawals-release.js";
 import { resolveHome } from "./home/home.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
+import { addTreasuryCommands } from "./treasury-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
 import { addQueryCommands } from "./queries/program.js";
@@ -69,6 +70,7 @@ export function createProgram(options: ProgramOptions): Command {
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   addWalletCommands(program, run);
+  addTreasuryCommands(program, run);
   addKillSwitchCommands(program, run);
   addKeyCommands(program, run);
   addWebhookCommands(program, run);

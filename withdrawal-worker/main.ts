@@ -30,6 +30,7 @@ import { databaseUrl, redisUrl } from "../runtime/config/service-urls.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { AcceptQueue } from "./api/accept-queue.js";
 import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
+import { createTreasuryRoutes } from "./api/treasury-routes.js";
 import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
@@ -273,6 +274,7 @@ function createServer(parts: {
         onCancelled: () => queue.wake(),
       }),
       ...createWalletRoutes(database),
+      ...createTreasuryRoutes(database),
     ],
     access: new KeyRing({
       database,

@@ -3,12 +3,15 @@
  * behind every commit, tokens that lie, prices, and what the database refuses by itself.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import type { Address } from "../../../chain/address.js";
+import { type Address, parseAddress } from "../../../chain/address.js";
 import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
 import { parseCustomerId, TREASURY } from "../../../ledger/books/accounts.js";
-import { callOf, contractAt, depositKey } from "../tokens/token-bench.js";
+import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
+import { derivation } from "../../helpers/services/watcher.js";
+import { until } from "../../helpers/until.js";
+import { callOf, contractAt, depositKey, ISSUER } from "../tokens/token-bench.js";
 import { WALLET } from "../withdrawal-worker/house.js";
-import { ANY_SWEEP, dyingDatabase, Killed, PRICE, TreasuryBench } from "./treasury-bench.js";
+import { ANY_SWEEP, COLD, dyingDatabase, Killed, PRICE, TreasuryBench } from "./treasury-bench.js";
 
 const TRANSFER_FEE = 21_000n * PRICE;
 const { signal } = new AbortController();
@@ -178,20 +181,110 @@ describe("sweeps", () => {
     await bench.mine();
   });
 
-  it("give up gas that no wallet can pay, and nothing is missing", async () => {
+  it("give up gas that is not paid by its deadline, and nothing is missing", async () => {
     const { address } = await register();
     await bench.bench.mine([callOf("PlainToken", "mint", [address, 4n])]);
     await bench.mine();
-    bench.files.policy = bench.policyOf({ topUpMaxAtoken: 10n ** 18n });
-    const sweeper = bench.sweeper();
+    // Its deadline has passed when the hot wallet's worker comes to it.
+    const late = { ...bench.clock, nowMs: () => Date.now() - 3_599_500 };
+    const sweeper = bench.sweeper({ clock: late });
     await sweeper.round(signal);
     await sweeper.round(signal);
-    // The hot wallet has no worker: nobody pays it before its deadline.
-    await query(`UPDATE withdrawal SET expires_at = now() - interval '1 second'
-      WHERE customer_id = '${TREASURY}' AND status = 'accepted'`).catch(() => undefined);
     await bench.assertEven();
+    const state = async () => {
+      const [sweep] = (await bench.sweeps()).filter((one) => one.address === address);
+      return `${sweep?.state} ${sweep?.topUp}`;
+    };
+    expect(await state()).toBe("needs-gas open");
+    await until(
+      async () => {
+        await bench.lane.runRound(signal);
+        await sweeper.round(signal);
+        return (await state()) === "void void";
+      },
+      { timeoutMs: 10_000, what: "the gas is given up" },
+    );
+    await bench.assertEven();
+    await query(`UPDATE sweep_due SET due_at = now() WHERE address = '${address}'`);
     await bench.rounds(6);
+    expect(await bench.units(address, "PLAIN")).toBe(0n);
+  });
+
+  it("are followed by cold storage, and by a request that what comes back fills", async () => {
+    const held = await bench.units(WALLET);
+    const band = { lowUnits: 0n, targetUnits: held / 2n, highUnits: held / 2n + 1n };
+    const TOKEN = { ...ANY_SWEEP, coldAddress: COLD, band };
+    bench.files.policy = bench.policyOf({ assets: { TOKEN } });
+    await bench.rounds(6);
+    const moved = await bench.units(COLD);
+    expect(moved).toBeGreaterThan(held / 2n - 10n ** 15n);
+    expect(moved).toBeLessThanOrEqual(held / 2n);
+    expect(await query(`SELECT state FROM treasury_move WHERE kind = 'cold'`)).toEqual([
+      { state: "arrived" },
+    ]);
+    const treasury = async () =>
+      (await readTreasury(bench.worker)).find(({ asset }) => asset === "TOKEN");
+    expect(await treasury()).toMatchObject({ coldUnits: moved, inTransitUnits: 0n });
+
+    const low = { lowUnits: held * 3n, targetUnits: held * 3n, highUnits: held * 9n };
+    const cold = parseAddress(ISSUER.address.toLowerCase());
+    const asked = { ...ANY_SWEEP, coldAddress: cold, band: low };
+    bench.files.policy = bench.policyOf({ assets: { TOKEN: asked } });
+    await bench.rounds(1);
+    const refill = (await treasury())?.refill;
+    expect(refill?.cameUnits).toBe(0n);
+    await bench.bench.mine([{ to: WALLET, value: refill?.amountUnits ?? 0n }]);
+    await bench.bench.caughtUp();
     await bench.assertEven();
+    expect((await treasury())?.refill).toBeUndefined();
+    expect((await treasury())?.coldUnits).toBe(moved - (refill?.amountUnits ?? 0n));
+  });
+
+  it("are signed to no other address than a hot wallet of the home, by both signers", async () => {
+    const intent = {
+      address: derivation.addressAt(0),
+      index: 0,
+      asset: "TOKEN",
+      wallet: WALLET,
+      amountUnits: 1n,
+      chainId: 6940n,
+      nonce: 0n,
+      to: WALLET,
+      valueAtoken: 1n,
+      data: new Uint8Array(0),
+      gasLimit: 21_000n,
+      gasPriceAtoken: PRICE,
+    };
+    const signer = bench.signer();
+    expect(signer.sign(intent).kind).toBe("signed");
+    for (const wrong of [
+      { to: COLD, wallet: COLD },
+      { to: COLD },
+      { data: new Uint8Array([1]) },
+      { address: derivation.addressAt(1) },
+      { chainId: 1n },
+      { gasPriceAtoken: 10n ** 12n },
+      { asset: "PROXY" },
+    ]) {
+      expect(signer.sign({ ...intent, ...wrong }).kind).toBe("refused");
+    }
+    // The hot wallet's: gas is for the address of the index that it is told, and for no other.
+    const payment = {
+      kind: "payment" as const,
+      withdrawalId: "wd_x",
+      customerId: TREASURY,
+      asset: "TOKEN",
+      approvals: [],
+      ...{ chainId: 6940n, nonce: 10_000n, data: new Uint8Array(0) },
+      ...{ gasLimit: 21_000n, gasPriceAtoken: PRICE, valueAtoken: 1n, amountUnits: 1n },
+    };
+    const to = (destination: Address, addressIndex?: number) =>
+      bench.laneSigner.sign([{ ...payment, to: destination, destination, addressIndex }], {
+        signal,
+      });
+    expect((await to(derivation.addressAt(3), 3))[0]?.kind).toBe("signed");
+    expect((await to(derivation.addressAt(3), 4))[0]?.kind).toBe("refused");
+    expect((await to(derivation.addressAt(3)))[0]?.kind).toBe("refused");
   });
 
   it("stop with the kill switch, before anything is signed", async () => {

@@ -20,6 +20,7 @@ import { createLaneLedger } from "../../../withdrawal-worker/lane/lane-ledger.js
 import { createWalletNode, type WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
 import { Sweeper } from "../../../withdrawal-worker/treasury/sweeper.js";
 import { SweepSigner } from "../../../withdrawal-worker/treasury/sweep-signer.js";
+import type { Signer } from "../../../withdrawal-worker/signers/signer-port.js";
 import type {
   TreasuryContext,
   TreasurySettings,
@@ -28,7 +29,7 @@ import { laneRules, type RuleFiles } from "../../helpers/signing.js";
 import { roleUrl, silentLog } from "../../helpers/services/ledger.js";
 import { derivation } from "../../helpers/services/watcher.js";
 import { TokenBench, TOKENS } from "../tokens/token-bench.js";
-import { House, TestClock, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
+import { House, WALLET, WALLET_KEY } from "../withdrawal-worker/house.js";
 
 /** Cold storage of the tests' policy. */
 export const COLD = parseAddress(`0x${"c0".repeat(20)}`);
@@ -53,7 +54,8 @@ const contractOf = (asset: string) =>
 
 /** Everything; `close` ends it. */
 export class TreasuryBench {
-  readonly clock = new TestClock();
+  /** Deadlines are the database's time; waits are the test's. */
+  readonly clock = { ms: 0, nowMs: () => Date.now(), monotonicMs: () => this.clock.ms };
   killSwitch: KillSwitchState = SWITCH_UNTOUCHED;
   readonly files: RuleFiles;
   readonly settings: TreasurySettings = {
@@ -69,6 +71,8 @@ export class TreasuryBench {
     },
   };
   readonly lane: Lane;
+  /** The hot wallet's. */
+  readonly laneSigner: Signer;
   readonly node: WalletNode;
   #sent: Hex[] = [];
 
@@ -89,18 +93,20 @@ export class TreasuryBench {
         return node.send(raws, options);
       },
     };
+    const rules = laneRules({
+      privateKey: WALLET_KEY,
+      chainId: 6940n,
+      limits: LIMITS,
+      sql: worker,
+      files: this.files,
+      contractOf,
+      depositAddressAt: (index) => derivation.addressAt(index),
+    });
+    this.laneSigner = rules.signer;
     this.lane = new Lane(
       {
         ...house.context(),
-        ...laneRules({
-          privateKey: WALLET_KEY,
-          chainId: 6940n,
-          limits: LIMITS,
-          sql: worker,
-          files: this.files,
-          contractOf,
-          depositAddressAt: (index) => derivation.addressAt(index),
-        }),
+        ...rules,
         ledger: createLaneLedger(worker),
         guard: createLaneGuard({ database: worker, wallet: WALLET, log: silentLog }),
         node: this.node,
