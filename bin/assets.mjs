@@ -13,6 +13,7 @@ export const SOURCE_FOLDERS = [
   "explorer",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "ledger",
   "cli",
   "contracts",

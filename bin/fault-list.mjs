@@ -3,6 +3,8 @@
 const WORKER = "test/integration/withdrawal-worker";
 const WATCHER = "test/integration/deposit-watcher";
 const RECOVERY = "test/integration/recovery";
+const POLICY = "test/integration/policy";
+const SIGNERS = "test/unit/withdrawal-worker/signers";
 
 /** By number: the files, and words of the names of the tests that show it. */
 export const SHOWN_ELSEWHERE = [
@@ -69,12 +71,60 @@ export const SHOWN_ELSEWHERE = [
     ],
   },
   {
+    number: 46,
+    name: "an approval is repeated, the policy changes before the signature, everything is switched off",
+    files: [`${POLICY}/approvals`, `${POLICY}/payments`, `${RECOVERY}/kill-switch`],
+    tests: [
+      "moves once when approvals race",
+      "is not approved by the key that asked, twice by one key, or after it ended",
+      "makes what they said under the former one count no more",
+      "takes the nonce back from what the signer's file forbids by the time it is signed",
+      "stops a withdrawal in every state, and lets it go on from there",
+      "in the signer's own file stops signing though the ledger knows nothing of it",
+      "stays as a person left it when a ledger is recovered",
+    ],
+  },
+  {
+    number: 47,
+    name: "a signer that is late, refuses, or signs something else: other chain, other key, high s",
+    files: [SIGNERS, `${POLICY}/payments`],
+    tests: [
+      "is believed nothing",
+      "that falls silent after signing costs a repeat, not a nonce",
+      "that does not sign (refuses) is asked again",
+      "that says nothing is ended, and the next one starts anew",
+      "is not asked again until a person has looked; then its nonce is used",
+    ],
+  },
+  {
+    number: 48,
+    name: "contracts that say there was a deposit where there was none",
+    files: ["test/integration/tokens/deposits", `${WATCHER}/incidents`],
+    tests: [
+      "deposits on a real chain are all found, and nothing else is credited",
+      "of a token whose proxy runs other code are held until a person accepts it",
+      "halt when coins come under the name of a token",
+    ],
+  },
+  {
     number: 49,
     name: "coins that no transaction sent: genesis, rewards",
     files: ["test/unit/deposit-watcher/deposit-match", `${WATCHER}/crediting`],
     tests: [
       "starts with opening capital, and what nobody announced goes to suspense",
       "sends coins that nobody paid to suspense: minted ones, and everything in genesis",
+    ],
+  },
+  {
+    number: 50,
+    name: "a receiver of webhooks that fails, hangs, refuses, repeats, or points into the own network",
+    files: ["test/integration/webhooks/webhooks"],
+    tests: [
+      "is tried again under the same id, in time that the receiver may choose",
+      "that refuses for good, or points elsewhere, is not asked again",
+      "that hangs delays nobody else, and holds few connections",
+      "gets what a process that died was sending, from the next one",
+      "in a private network gets nothing, though it was registered once",
     ],
   },
   {
@@ -94,6 +144,70 @@ export const SHOWN_ELSEWHERE = [
       "sees a balance row that does not follow its postings",
       "names a withdrawal whose booked amount is not what the chain paid",
       "the database itself refuses",
+    ],
+  },
+  {
+    number: 53,
+    name: "one customer's request that the node refuses holds up everybody's",
+    files: [`${WORKER}/exits`, `${WORKER}/limits`, `${WORKER}/strangers`],
+    tests: [
+      "is asked before a nonce is taken: what does not fit with its margin fails at once",
+      "of a node that names none: the payment that it refuses gives its nonce up",
+      "ends neither the lane nor itself in a circle: the nonce is given up",
+      "makes the lane say that it does not move, with the nonce and the node's answer",
+      "hide nobody behind them, however many they are and however soon they are due again",
+    ],
+  },
+  {
+    number: 54,
+    name: "an incident: nothing is credited and nothing is signed; one late node is none",
+    files: [`${WATCHER}/incidents`, `${WORKER}/lane`],
+    tests: [
+      "halt signing as well, until an operator resumes",
+      "are not what one late node behind a balancer is",
+      "sign nothing while an incident is open, and go on after it",
+    ],
+  },
+  {
+    number: 55,
+    name: "the hot wallet changes: nothing is stranded, every coin is accounted for",
+    files: ["test/integration/wallets/rotation"],
+    tests: [
+      "strands no request and no coin, and nobody's taking goes unnamed",
+      "finishes its own and takes nothing new: others pay what was accepted",
+      "is retired when it is empty, or with a word that it is not, and is watched on",
+    ],
+  },
+  {
+    number: 56,
+    name: "payouts to contracts that burn all their gas, over and over",
+    files: [`${WORKER}/exits`],
+    tests: [
+      "are estimated with the price that is signed, within what the wallet can pay",
+      "get nonces behind plain payments, and no more gas at once than their share",
+      "that fail on the chain cost what the settings say, and then are rejected by rule",
+    ],
+  },
+  {
+    number: 57,
+    name: "a payout that nobody mines, is cancelled, or is due too late",
+    files: [`${WORKER}/exits`],
+    tests: [
+      "is made dearer in time, on the same nonce, and whichever is mined is booked once",
+      "is never made dearer than the budgets of a payout and of a day",
+      "races every step of the lane: each is paid or cancelled, never both and never neither",
+      "ends what has no nonce by then, and cancels what has one",
+    ],
+  },
+  {
+    number: 58,
+    name: "a foreign outflow, a sweep, an opening balance: the books are clean again by decisions",
+    files: [`${RECOVERY}/decisions`],
+    tests: [
+      "explain a foreign outflow line by line: reconcile is clean again, at tolerance 0",
+      "book a sweep of a deposit address into the hot wallet",
+      "release suspense to a customer, and take an opening balance",
+      "wait for a second person where two are asked for",
     ],
   },
 ];

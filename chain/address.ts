@@ -16,6 +16,9 @@ export const ACCOUNT_PREFIX = "addr";
 /** Bech32 prefix of validator operators. */
 export const VALIDATOR_PREFIX = "addrvaloper";
 
+/** Human-readable part of keys of consensus. */
+export const CONSENSUS_PREFIX = "addrvalcons";
+
 /** 20 zero bytes. */
 export const ZERO_ADDRESS = `0x${"00".repeat(20)}` as Address;
 

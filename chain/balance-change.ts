@@ -3,9 +3,13 @@
  * it. The vocabulary is fixed: integrators snapshot it.
  */
 import type { Address } from "./address.js";
+import type { AbciEvent } from "./consensus/abci-types.js";
 import type { Hash32, Height } from "./hex.js";
 
-/** Why a balance changed; also the Rosetta operation type. */
+/**
+ * Why a balance changed; also the Rosetta operation type. Stored blocks name a reason by its place
+ * here: new ones are added at the end.
+ */
 export const BALANCE_REASONS = [
   "CALL",
   "CREATE",
@@ -17,6 +21,11 @@ export const BALANCE_REASONS = [
   "TREASURY",
   "MINT",
   "GENESIS",
+  "DELEGATE",
+  "UNBOND_COMPLETE",
+  "CLAIM",
+  "SLASH",
+  "REGISTER_BURN",
 ] as const;
 
 /** One of `BALANCE_REASONS`. */
@@ -24,7 +33,7 @@ export type BalanceReason = (typeof BALANCE_REASONS)[number];
 
 /**
  * One movement of native coins. With both sides it is a transfer; without `from` coins come into
- * being (MINT, GENESIS); without `to` they cease to be (FEE_BURN, DESTRUCT).
+ * being (MINT, GENESIS); without `to` they cease to be (FEE_BURN, DESTRUCT, SLASH, REGISTER_BURN).
  */
 export interface BalanceChange {
   readonly reason: BalanceReason;
@@ -53,11 +62,16 @@ export interface BlockJournal {
   readonly transactions: readonly TransactionJournal[];
   /** Of Cosmos transactions; absent where there are none. */
   readonly cosmos?: readonly TransactionJournal[];
-  /** Changes that no transaction made: FEE_BURN, TREASURY, MINT; in block 0 GENESIS. */
+  /**
+   * Changes that no transaction made: FEE_BURN, TREASURY, MINT, then UNBOND_COMPLETE and SLASH of
+   * the modules; in block 0 GENESIS.
+   */
   readonly blockChanges: readonly BalanceChange[];
+  /** What the modules emitted at the end of the block, in order; absent where it is nothing. */
+  readonly moduleEvents?: readonly AbciEvent[];
   /** Sum of MINT and GENESIS. */
   readonly mintedAtoken: bigint;
-  /** Sum of effective FEE_BURN and DESTRUCT. */
+  /** Sum of what effective changes without a receiver destroyed. */
   readonly burnedAtoken: bigint;
 }
 

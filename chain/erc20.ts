@@ -3,6 +3,7 @@
  * or reads. Source: ERC-20; Deposit and Withdrawal: WETH9.
  */
 import { type Address, addressToBytes, bytesToAddress } from "./address.js";
+import { cleanForeignText } from "./evm/foreign-text.js";
 import { bigintToWord, bytesToBigint, bytesToHex, type Hex, hexToBytes } from "./hex.js";
 
 /** First four bytes of keccak-256 of each signature, as hex. */
@@ -11,6 +12,8 @@ export const ERC20_SELECTORS = {
   balanceOf: "0x70a08231",
   /** `decimals()` */
   decimals: "0x313ce567",
+  /** `name()` */
+  name: "0x06fdde03",
   /** `symbol()` */
   symbol: "0x95d89b41",
   /** `totalSupply()` */
@@ -62,6 +65,15 @@ export function encodeBalanceOf(account: Address): Hex {
   return `${ERC20_SELECTORS.balanceOf}${padding}${account.slice(2)}`;
 }
 
+/** Calldata of ERC-1155's `balanceOf(account, id)`. */
+export function encodeErc1155BalanceOf(account: Address, id: bigint): Hex {
+  const padding = "00".repeat(ADDRESS_PADDING_BYTES);
+  return `${ERC1155_BALANCE_OF}${padding}${account.slice(2)}${id.toString(16).padStart(64, "0")}`;
+}
+
+/** Selector of `balanceOf(address,uint256)`. */
+const ERC1155_BALANCE_OF: Hex = "0x00fdd58e";
+
 /** Calldata of `transfer(to, amountUnits)`. */
 export function encodeTransfer({ to, amountUnits }: TokenTransfer): Hex {
   const padding = new Uint8Array(ADDRESS_PADDING_BYTES);
@@ -95,4 +107,63 @@ export function decodeTransfer(data: Hex): TokenTransfer | undefined {
 /** The amount that a view answered: exactly one word, else undefined. */
 export function decodeUnits(answer: Hex): bigint | undefined {
   return answer.length === WORD_CHARACTERS ? BigInt(answer) : undefined;
+}
+
+/** Most bytes of one character in UTF-8. */
+const CHARACTER_BYTES = 4;
+
+/**
+ * A name or symbol that a view answered: ABI `string`, or the `bytes32` of tokens from before it;
+ * cleaned and cut to `maxCharacters`. Undefined where it is neither.
+ */
+export function decodeForeignText(bytes: Uint8Array, maxCharacters: number): string | undefined {
+  const clean = (text: Uint8Array) => {
+    const start = text.subarray(0, CHARACTER_BYTES * maxCharacters);
+    return cleanForeignText(Buffer.from(start).toString("utf8"), maxCharacters);
+  };
+  if (bytes.length === WORD_BYTES) {
+    const end = bytes.indexOf(0);
+    return clean(bytes.subarray(0, end === -1 ? WORD_BYTES : end));
+  }
+  const lengthEnd = 2 * WORD_BYTES;
+  if (bytes.length < lengthEnd || bytesToBigint(bytes.subarray(0, WORD_BYTES)) !== 32n) {
+    return undefined;
+  }
+  const length = bytesToBigint(bytes.subarray(WORD_BYTES, lengthEnd));
+  if (length > BigInt(bytes.length - lengthEnd)) return undefined;
+  return clean(bytes.subarray(lengthEnd, lengthEnd + Number(length)));
+}
+
+/** Some units of one id of an ERC-1155 contract. */
+export interface Erc1155Part {
+  readonly id: bigint;
+  readonly units: bigint;
+}
+
+/**
+ * What the data of `TransferSingle` or `TransferBatch` moved; undefined where it is not as the
+ * standard has it. A batch has as many entries as its data has room for, and no more.
+ */
+export function decodeErc1155(signature: string, data: Hex): readonly Erc1155Part[] | undefined {
+  const bytes = hexToBytes(data);
+  const word = (index: number) => {
+    const end = (index + 1) * WORD_BYTES;
+    return end <= bytes.length ? bytesToBigint(bytes.subarray(end - WORD_BYTES, end)) : undefined;
+  };
+  if (signature === ERC1155_TOPICS.transferSingle) {
+    const [id, units] = [word(0), word(1)];
+    return id === undefined || units === undefined ? undefined : [{ id, units }];
+  }
+  const list = (offset: bigint | undefined) => {
+    if (offset === undefined || offset % 32n !== 0n || offset >= BigInt(bytes.length))
+      return undefined;
+    const start = Number(offset / 32n);
+    const count = word(start);
+    if (count === undefined || count > BigInt(bytes.length / WORD_BYTES - start - 1))
+      return undefined;
+    return Array.from({ length: Number(count) }, (_, index) => word(start + 1 + index) ?? 0n);
+  };
+  const [ids, units] = [list(word(0)), list(word(1))];
+  if (ids === undefined || units === undefined || ids.length !== units.length) return undefined;
+  return ids.map((id, index) => ({ id, units: units[index] ?? 0n }));
 }

@@ -76,6 +76,7 @@ export function createProgram(options: ProgramOptions): Command {
   addWebhookCommands(program, run);
   addRecoveryCommands(program, run);
   addLedgerCommands(program, run);
+  addIndexerCommands(program, run);
   return program;
 }
 
@@ -121,6 +122,12 @@ function addInitCommands(program: Command, run: Runner): void {
     .option("--port-offset <n>", "added to every port (default 0)")
     .option("--hosts <list>", "one host per node, separated by commas, instead of 127.0.0.1")
     .option("--block-interval-ms <n>", "time between blocks (default 2000)")
+    .option(
+      "--param <module.name=value>",
+      "a parameter of the modules in genesis, any number of times: staking.unbonding_time=120s",
+      (text: string, others: readonly string[]) => [...others, text],
+      [],
+    )
     .option("--json", "print one JSON document")
     .action(
       run<SharedOptions & TestnetFlags>(async (context, own) => {
@@ -205,6 +212,22 @@ function addAuditCommands(program: Command, run: Runner, { warn }: ProgramOption
       })(own),
   );
   addLedgerAudits({ audit: audits, verify: verifies }, run, warn);
+}
+
+function addIndexerCommands(program: Command, run: Runner): void {
+  const indexer = program.command("indexer").description("the index behind the indexer's REST API");
+  addShared(indexer.command("verify"))
+    .description("hold every balance of the index against state; exit 1 when coins differ")
+    .action(
+      run(async (context) => (await import("./commands/indexer.js")).runIndexer(context, "verify")),
+    );
+  addShared(indexer.command("rebuild"))
+    .description("make the index anew beside the live one, which goes on serving, then swap")
+    .action(
+      run(async (context) =>
+        (await import("./commands/indexer.js")).runIndexer(context, "rebuild"),
+      ),
+    );
 }
 
 function addTokenCommands(program: Command, run: Runner): void {

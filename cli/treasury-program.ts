@@ -30,7 +30,9 @@ export function addTreasuryCommands(program: Command, run: Runner): void {
       }),
     );
   addShared(sweeps.command("release"))
-    .description("a frozen sweep goes on: its bytes again, or the address anew if its nonce is used")
+    .description(
+      "a frozen sweep goes on: its bytes again, or the address anew if its nonce is used",
+    )
     .argument("<id>", "number of the sweep")
     .requiredOption("--reason <text>", "what you found, kept for ever")
     .action((id: string, own: SharedOptions & ReleaseSweepOptions) =>

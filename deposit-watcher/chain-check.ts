@@ -20,14 +20,62 @@ interface Waiting {
   readonly signal: AbortSignal;
 }
 
-/**
- * Passes when the node serves the chain of this ledger and is not catching up.
- * @throws NOT_READY with the reason; the node's faults
- */
-export async function assertTrustworthy(
+/** The node, and a second one where there is one: what is booked, both say. */
+export class CheckedNodes {
+  readonly #nodes: readonly (readonly [name: string, node: CheckedNode])[];
+
+  constructor(
+    private readonly first: CheckedNode,
+    second?: CheckedNode,
+  ) {
+    this.#nodes = [
+      ["the node", first],
+      ...(second === undefined ? [] : [["the second node", second] as const]),
+    ];
+  }
+
+  /**
+   * Passes when all serve the chain of this ledger and none is catching up.
+   * @throws NOT_READY with the reason; the nodes' faults
+   */
+  async assertTrustworthy(identity: ChainIdentity, options: Waiting): Promise<void> {
+    for (const [name, node] of this.#nodes) {
+      await assertTrustworthy(node, name, { identity, ...options });
+    }
+  }
+
+  /**
+   * Heights up to this one can be booked: each node has their blocks.
+   * @param headHeight the node's head
+   */
+  async commonHead(headHeight: Height, options: Waiting): Promise<Height> {
+    const others = this.#nodes.flatMap(([, node]) => (node === this.first ? [] : [node]));
+    const heads = await Promise.all(others.map((node) => node.blockNumber(options)));
+    return Math.min(headHeight, ...heads);
+  }
+
+  /**
+   * Holds blocks of the Data API against every node: the last one's hash, and for each touched
+   * address that the sum of its operations is the difference of its balances before and after.
+   * @throws IncidentFound; the nodes' faults
+   */
+  async verifyTouches(run: CheckedRun, options: Waiting): Promise<void> {
+    await Promise.all(
+      this.#nodes.map(([name, node]) => verifyTouches(node, run, { name, ...options })),
+    );
+  }
+}
+
+/** Blocks in a row, by the hash of the last one, and what they did to watched addresses. */
+export interface CheckedRun {
+  readonly last: { readonly height: Height; readonly hash: Hash32 };
+  readonly touches: readonly Touch[];
+}
+
+async function assertTrustworthy(
   node: CheckedNode,
-  identity: ChainIdentity,
-  options: Waiting,
+  name: string,
+  { identity, ...options }: Waiting & { readonly identity: ChainIdentity },
 ): Promise<void> {
   const [chainId, genesisHash, isSyncing] = await Promise.all([
     node.chainId(options),
@@ -35,13 +83,13 @@ export async function assertTrustworthy(
     node.isSyncing(options),
   ]);
   if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {
-    throw new DepositError("NOT_READY", "the node serves another chain than the ledger's", {
+    throw new DepositError("NOT_READY", `${name} serves another chain than the ledger's`, {
       details: { chainId: chainId.toString(), genesisHash },
       retriable: true,
     });
   }
   if (isSyncing) {
-    throw new DepositError("NOT_READY", "the node is catching up", { retriable: true });
+    throw new DepositError("NOT_READY", `${name} is catching up`, { retriable: true });
   }
 }
 
@@ -72,23 +120,18 @@ export async function readHead(
   }
   const { blockHash } = cursor;
   if (blockHash !== undefined) {
-    await assertHash(node, { height: cursor.height, hash: blockHash }, "HASH_CHANGED", { signal });
+    await assertHash(node, { height: cursor.height, hash: blockHash }, "HASH_CHANGED", {
+      name: "the node",
+      signal,
+    });
   }
   return headHeight;
 }
 
-/**
- * Holds a block of the Data API against the node: its hash, and for each touched address that the
- * sum of its operations is the difference of its balances before and after.
- * @throws IncidentFound; the node's faults
- */
-export async function verifyTouches(
+async function verifyTouches(
   node: CheckedNode,
-  run: {
-    readonly last: { readonly height: Height; readonly hash: Hash32 };
-    readonly touches: readonly Touch[];
-  },
-  options: Waiting,
+  run: CheckedRun,
+  { name, ...options }: Waiting & { readonly name: string },
 ): Promise<void> {
   const queries = run.touches.flatMap((touch) => {
     const after = { address: touch.address, at: touch.height };
@@ -97,7 +140,7 @@ export async function verifyTouches(
   });
   const [answers] = await Promise.all([
     node.getBalances(queries, options),
-    assertHash(node, run.last, "NODES_DISAGREE", options),
+    assertHash(node, run.last, "NODES_DISAGREE", { name, ...options }),
   ]);
   const balances = answers.values();
   const nextBalance = () => present(balances.next().value, "balance of a touched address");
@@ -110,7 +153,7 @@ export async function verifyTouches(
       height: touch.height,
       message:
         `the operations of ${touch.address} in block ${touch.height} do not explain the ` +
-        "change of its balance",
+        `change of its balance on ${name}`,
       details: {
         address: touch.address,
         operationsAtoken: touch.deltaAtoken,
@@ -125,11 +168,11 @@ async function assertHash(
   node: CheckedNode,
   expected: { readonly height: Height; readonly hash: Hash32 },
   kind: "HASH_CHANGED" | "NODES_DISAGREE",
-  options: Waiting,
+  { name, ...options }: Waiting & { readonly name: string },
 ): Promise<void> {
   const header = await node.getBlockHeader(expected.height, options);
   if (header === undefined) {
-    throw new DepositError("NOT_READY", `the node has no block ${expected.height} yet`, {
+    throw new DepositError("NOT_READY", `${name} has no block ${expected.height} yet`, {
       details: { height: expected.height },
       retriable: true,
     });
@@ -141,7 +184,7 @@ async function assertHash(
     message:
       kind === "HASH_CHANGED"
         ? `the node's block ${expected.height} is not the one that is booked`
-        : `node and Data API disagree about block ${expected.height}`,
+        : `${name} and the Data API disagree about block ${expected.height}`,
     details: { nodeHash: header.hash, otherHash: expected.hash },
   });
 }

@@ -59,6 +59,12 @@ export const watcherConfigFile = defineConfigFile("watcher", {
       default: `http://127.0.0.1:${DEFAULT_PORTS.jsonRpc}`,
       help: "JSON-RPC of the node: heads, balances, account journal.",
     }),
+    "second-json-rpc-url": field.url({
+      default: "",
+      help:
+        "JSON-RPC of another node of the chain, which must have a block with the same hash, and the " +
+        "same balances of what it touches, before anything of it is booked. Empty asks one node alone.",
+    }),
     "web-socket-url": field.url({
       default: `ws://127.0.0.1:${DEFAULT_PORTS.webSocket}`,
       schemes: ["ws", "wss"],

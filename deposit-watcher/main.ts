@@ -57,6 +57,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
+  const secondUrl = config.node["second-json-rpc-url"];
+  const secondRpc =
+    secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
   const source = createDataApiClient({
     url: config.node["data-api-url"],
     network: { blockchain: BLOCKCHAIN_NAME, network: config.chain.network },
@@ -90,6 +93,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     database,
     guard,
     node,
+    secondNode: secondRpc && createEvmClient(secondRpc),
     source,
     book,
     tokens,
@@ -134,6 +138,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
       name: "node clients",
       stop: async () => {
         rpc.close();
+        secondRpc?.close();
         source.close();
       },
     },

@@ -27,7 +27,7 @@ import type { AddressBook } from "./address-book.js";
 import { runBackfill } from "./backfill.js";
 import { type BlockSource, type ReadRange, readRuns } from "./block-reader.js";
 import { ownParts, touchTest } from "./block-parts.js";
-import { assertTrustworthy, type CheckedNode, readHead, verifyTouches } from "./chain-check.js";
+import { type CheckedNode, CheckedNodes, readHead } from "./chain-check.js";
 import { type MatchBlock, matchBlocks, type MatchResult } from "./deposit-match.js";
 import { IncidentFound } from "./errors.js";
 import type { TokenBook } from "./tokens/token-book.js";
@@ -71,6 +71,8 @@ export interface WatcherParts {
   readonly database: SqlDatabase;
   readonly guard: LedgerGuard;
   readonly node: CheckedNode & TokenNode & Pick<EvmClient, "accountJournal" | "getBalance">;
+  /** Another node, which must agree before anything is booked. */
+  readonly secondNode?: CheckedNode | undefined;
   readonly source: BlockSource;
   readonly book: AddressBook;
   /** Tokens that are followed. */
@@ -122,6 +124,7 @@ interface PreparedRun {
 /** The running watcher. */
 export class Watcher {
   readonly #parts: WatcherParts;
+  readonly #nodes: CheckedNodes;
   readonly #seat: WatchSeat;
   readonly #bell = createWakeup();
   readonly #backfillBell = createWakeup();
@@ -138,6 +141,7 @@ export class Watcher {
 
   constructor(parts: WatcherParts) {
     this.#parts = parts;
+    this.#nodes = new CheckedNodes(parts.node, parts.secondNode);
     const { database, log, options } = parts;
     this.#seat = new WatchSeat({ database, log, leaseMs: options.leaseMs, owner: options.owner });
   }
@@ -245,7 +249,7 @@ export class Watcher {
       this.#update({ problem: undefined });
       return options.pollIntervalMs;
     }
-    if (!this.#isTrusted) await assertTrustworthy(node, identity, { signal });
+    if (!this.#isTrusted) await this.#nodes.assertTrustworthy(identity, { signal });
     const headHeight = await readHead(node, cursor, {
       signal,
       staleHeads: this.#staleHeads,
@@ -263,7 +267,7 @@ export class Watcher {
     const range = {
       previous: previousBlock(cursor),
       genesisHash: identity.genesisHash,
-      to: headHeight,
+      to: await this.#nodes.commonHead(headHeight, { signal }),
       readsInFlight: options.readsInFlight,
     };
     const booked = await this.#seat.whileHeld(lease, signal, (heldSignal) =>
@@ -302,7 +306,7 @@ export class Watcher {
     const last = own.at(-1);
     if (last === undefined) throw fault;
     const { touches, tokenSides, ...matched } = matchBlocks(own, book);
-    const verified = verifyTouches(node, { last, touches }, { signal });
+    const verified = this.#nodes.verifyTouches({ last, touches }, { signal });
     // Awaited when its turn to be booked comes.
     verified.catch(() => undefined);
     const input = { run: run.slice(0, own.length), sides: tokenSides };

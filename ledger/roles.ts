@@ -18,6 +18,11 @@ export function ledgerRole(database: string, service: LedgerService): string {
   return `${database}_${service}`;
 }
 
+/** Name of the indexer's role. It has schemas of its own and sees nothing of the ledger. */
+export function indexerRole(database: string): string {
+  return `${database}_indexer`;
+}
+
 /** What a service writes: tables it adds rows to, and tables (or `table.column`) that it changes. */
 interface Writes {
   readonly insert: readonly string[];
@@ -203,6 +208,25 @@ export async function grantLedgerRoles(
       await writeRole(tx, role, passwords[service]);
       await grant(tx, { database: current.name, role, writes: WRITES[service] });
     }
+  });
+}
+
+/**
+ * Makes the indexer's role or sets its password. It makes its schemas itself, and temporary tables
+ * to fill them from; of the ledger it may not read a row. Run by the owner; may be repeated.
+ * @throws ROLE_UNSAFE, SqlError
+ */
+export async function grantIndexerRole(database: SqlDatabase, password: string): Promise<void> {
+  const [current] = await database.query<{ name: string }>("SELECT current_database() AS name");
+  if (current === undefined) throw new TypeError("the database has no name");
+  await database.transaction(async (tx) => {
+    const role = indexerRole(current.name);
+    await writeRole(tx, role, password);
+    await execute(tx, "GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO %I", [
+      current.name,
+      role,
+    ]);
+    await execute(tx, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM %I", [role]);
   });
 }
 

@@ -23,6 +23,8 @@ import {
   parseJournaledBlock,
 } from "./journal-codec.js";
 import { type JsonRpcClient, resultOf, type RpcCall, type RpcOptions } from "./json-rpc.js";
+import { type BlockRangeCalls, blockRangeCalls } from "./indexing/block-range.js";
+import { type ContractViewCalls, contractViewCalls } from "./indexing/contract-views.js";
 import { type ForwardedCalls, forwardedCalls } from "./forwarded-calls.js";
 import { type PoolCalls, poolCalls } from "./pool-calls.js";
 import { type TokenCalls, tokenCalls } from "./token-balances.js";
@@ -65,6 +67,8 @@ export type SendOutcome =
 export interface EvmClient
   extends AccountHeightsCalls,
     AccountStateCalls,
+    BlockRangeCalls,
+    ContractViewCalls,
     ForwardedCalls,
     PoolCalls,
     TokenCalls,
@@ -136,6 +140,8 @@ export function createEvmClient(rpc: JsonRpcClient): EvmClient {
     ...forwardedCalls(rpc),
     ...accountHeightsCalls(rpc),
     ...accountStateCalls(rpc),
+    ...blockRangeCalls(rpc),
+    ...contractViewCalls(rpc),
     ...poolCalls(rpc),
     ...tokenCalls(rpc),
     ...tokenCodeCalls(rpc),

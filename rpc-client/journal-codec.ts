@@ -56,6 +56,7 @@ export interface JournaledTransaction {
 
 /** What Cosmos transactions alone have. */
 export interface JournaledCosmos {
+  readonly gasLimit: bigint;
   /** Paid in full, whatever gas is used. */
   readonly feeAtoken: bigint;
   readonly memo: string;
@@ -199,6 +200,7 @@ function parseCosmos(value: unknown): JournaledTransaction {
     changes: parseChanges(transaction["changes"], "changes"),
     logs: [],
     cosmos: {
+      gasLimit: readQuantity(transaction["gas"], "gas"),
       feeAtoken: readQuantity(transaction["fee"], "fee"),
       memo: cleanForeignText(readString(transaction["memo"], "memo"), MAX_MEMO),
       messages: readList(transaction["messages"], "messages").map((item) =>

@@ -1,6 +1,6 @@
 /** ERC-20 balances by `balanceOf`, many in a batch, with contracts that may do anything. */
 import type { Address } from "../chain/address.js";
-import { decodeUnits, encodeBalanceOf } from "../chain/erc20.js";
+import { decodeUnits, encodeBalanceOf, encodeErc1155BalanceOf } from "../chain/erc20.js";
 import { isEvmFailure } from "../chain/evm/evm-failure.js";
 import { toQuantity } from "../chain/hex.js";
 import { readHex } from "./answer-fields.js";
@@ -14,6 +14,8 @@ export interface TokenBalanceQuery {
   readonly token: Address;
   readonly account: Address;
   readonly at: At;
+  /** Of an ERC-1155: the balance of this id. */
+  readonly tokenId?: bigint;
 }
 
 /** Reads of token balances. */
@@ -84,8 +86,9 @@ export function tokenCalls(rpc: JsonRpcClient): TokenCalls {
   };
 }
 
-function balanceOfCall({ token, account, at }: TokenBalanceQuery): RpcCall {
-  const data = encodeBalanceOf(account);
+function balanceOfCall({ token, account, at, tokenId }: TokenBalanceQuery): RpcCall {
+  const data =
+    tokenId === undefined ? encodeBalanceOf(account) : encodeErc1155BalanceOf(account, tokenId);
   const message = { to: token, gas: toQuantity(BALANCE_GAS), data };
   return { method: "eth_call", params: [message, encodeAt(at)] };
 }

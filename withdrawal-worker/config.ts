@@ -29,6 +29,12 @@ export const workerConfigFile = defineConfigFile("worker", {
       default: `http://127.0.0.1:${DEFAULT_PORTS.jsonRpc}`,
       help: "JSON-RPC of the node: estimates, sending, receipts.",
     }),
+    "second-json-rpc-url": field.url({
+      default: "",
+      help:
+        "JSON-RPC of another node of the chain, which must show the same receipt before a payment is " +
+        "settled. Empty asks one node alone.",
+    }),
     "request-timeout-ms": field.integer({
       default: 10_000,
       min: 100,

@@ -61,6 +61,9 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const url = databaseUrl({ home, env, portOffset });
   const timeoutMs = config.node["request-timeout-ms"];
   const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
+  const secondUrl = config.node["second-json-rpc-url"];
+  const secondRpc =
+    secondUrl === "" ? undefined : createJsonRpcClient({ url: secondUrl, timeoutMs });
   const client = createEvmClient(rpc);
   const identity = await findIdentity({
     ask: () => askIdentity(client, config, signal),
@@ -79,6 +82,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   const killSwitch = createKillSwitch({ sql: database, file: switchFile });
   const screener = createScreener(log);
   const node = createWalletNode(rpc, identity);
+  const secondNode = secondRpc && createWalletNode(secondRpc, identity);
   const { chainId } = identity;
   const clock = systemClock;
   const ledger = createLaneLedger(database);
@@ -89,7 +93,7 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
     keys,
     createLane(wallet, key) {
       const guard = createLaneGuard({ database, wallet, log });
-      const common = { ...rules, ledger, guard, node, chainId, settings, clock, log };
+      const common = { ...rules, ledger, guard, node, secondNode, chainId, settings, clock, log };
       return new Lane(Object.assign(key, common), owner);
     },
     log,
@@ -116,7 +120,13 @@ async function start(context: ProcessContext): Promise<readonly Service[]> {
   lanes.start();
   return [
     { name: "ledger", stop: () => database.close() },
-    { name: "node client", stop: async () => rpc.close() },
+    {
+      name: "node clients",
+      stop: async () => {
+        rpc.close();
+        secondRpc?.close();
+      },
+    },
     { name: "signer", stop: () => keys.close() },
     { name: "screening", stop: async () => screener.close() },
     queue,

@@ -11,7 +11,10 @@ import type { Signer } from "./signers/signer-port.js";
 
 /** What `WalletKeys` needs. */
 export interface WalletKeysOptions
-  extends Pick<SignerParts, "home" | "settings" | "chainId" | "limits" | "totals" | "depositAddressAt"> {
+  extends Pick<
+    SignerParts,
+    "home" | "settings" | "chainId" | "limits" | "totals" | "depositAddressAt"
+  > {
   /** Served tokens: their contracts are called, and never paid. */
   readonly tokens: readonly Pick<TokenEntry, "symbol" | "contractAddress">[];
   readonly log: Logger;

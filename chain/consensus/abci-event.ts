@@ -133,8 +133,10 @@ export function failureOf({ receipt, changes }: ExecutedEvmTransaction): string 
   return changes.find(({ tracePath }) => tracePath === "")?.error ?? "execution reverted";
 }
 
-/** Events that no transaction made: the split of the fees, then the mint. */
-export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEvent[] {
+/** Events that no transaction made: the split of the fees, the mint, what the modules did. */
+export function blockEvents(
+  journal: Pick<BlockJournal, "blockChanges" | "moduleEvents">,
+): AbciEvent[] {
   const { burnedAtoken, treasuryAtoken, feesAtoken, mintedAtoken } = blockTotals(journal);
   const events = journal.blockChanges.flatMap(moneyEvents);
   if (feesAtoken > 0n) {
@@ -148,6 +150,7 @@ export function blockEvents(journal: Pick<BlockJournal, "blockChanges">): AbciEv
     );
   }
   if (mintedAtoken > 0n) events.push(event("mint", { amount: amountText(mintedAtoken) }));
+  events.push(...(journal.moduleEvents ?? []));
   return events.map((one) => withLast(one, "mode", "EndBlock"));
 }
 
@@ -173,6 +176,7 @@ export function searchTerms(source: EventSource): SearchTerms {
   };
   for (const { changes } of journal.transactions) addMoves(changes);
   addMoves(journal.blockChanges);
+  addEvents(journal.moduleEvents ?? [], types, amounts);
   for (const { result } of block.cosmos ?? []) addEvents(result.events, types, amounts);
   if (block.transactions.length > 0) for (const type of TRANSACTION_TYPES) types.add(type);
   if (receipts.some(({ logs }) => logs.length > 0)) types.add("tx_log");
@@ -183,7 +187,7 @@ export function searchTerms(source: EventSource): SearchTerms {
   return { types, amounts };
 }
 
-/** Terms of events that were made as a Cosmos transaction ran. */
+/** Terms of events that are stored as they were made. */
 function addEvents(events: readonly AbciEvent[], types: Set<string>, amounts: Set<bigint>): void {
   for (const { type, attributes } of events) {
     types.add(type);

@@ -1,6 +1,6 @@
 /** `causeway migrate`: the ledger's tables at this version. */
 import { type CommandContext, printJson } from "../command-context.js";
-import { grantLedgerRoles } from "../../ledger/roles.js";
+import { grantIndexerRole, grantLedgerRoles } from "../../ledger/roles.js";
 import { readRolePasswords } from "../home/role-homes.js";
 import { withLedger } from "./ledger-tools.js";
 
@@ -12,7 +12,10 @@ import { withLedger } from "./ledger-tools.js";
 export async function runMigrate(context: CommandContext): Promise<number> {
   const passwords = readRolePasswords(context.home);
   await withLedger(context, async ({ database }) => {
-    if (passwords !== undefined) await grantLedgerRoles(database, passwords);
+    if (passwords === undefined) return;
+    await grantLedgerRoles(database, passwords);
+    // Homes of before the indexer have no password for it, until `init` writes them again.
+    if (passwords.indexer !== undefined) await grantIndexerRole(database, passwords.indexer);
   });
   const hasRoles = passwords !== undefined;
   if (context.json) printJson(context, { migrated: true, roles: hasRoles });

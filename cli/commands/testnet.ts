@@ -9,6 +9,7 @@ import { CliError, sentenceOf } from "../errors.js";
 import { parseBlockInterval } from "../supervisor/kit-arguments.js";
 import { nodePorts } from "../home/node-home.js";
 import { PORT_STEP } from "../home/ports.js";
+import { type ModuleParams, parseModuleParams } from "../../node/settings/module-params.js";
 import { createTestnet, type Testnet, type TestnetOptions } from "../home/testnet.js";
 
 /** Most nodes of each kind: one host cannot run more, and validators sign every commit. */
@@ -24,6 +25,7 @@ export interface TestnetFlags {
   readonly portOffset?: string;
   readonly hosts?: string;
   readonly blockIntervalMs?: string;
+  readonly param?: readonly string[];
 }
 
 /**
@@ -48,6 +50,7 @@ export function parseTestnetFlags(flags: TestnetFlags): Omit<TestnetOptions, "cl
     () => (interval === undefined ? undefined : parseBlockInterval(interval)),
     undefined,
   );
+  const modules = read(() => parseParamFlags(flags.param ?? []), undefined);
   const count = validators + fullNodes;
   const hosts = read(
     () => (flags.hosts === undefined ? undefined : parseHosts(flags.hosts, count)),
@@ -58,7 +61,25 @@ export function parseTestnetFlags(flags: TestnetFlags): Omit<TestnetOptions, "cl
     faults.push(`--port-offset ${portOffset} puts ports of the last node above 65535`);
   }
   if (faults.length > 0) throw new CliError("USAGE", `${faults.join("; ")}.`);
-  return { out: flags.out, validators, fullNodes, portOffset, hosts, blockIntervalMs };
+  const out = { out: flags.out, validators, fullNodes, portOffset, hosts, blockIntervalMs };
+  return modules === undefined ? out : { ...out, modules };
+}
+
+/**
+ * The values of `--param`.
+ * @throws MODULE_PARAM_INVALID, USAGE
+ */
+function parseParamFlags(texts: readonly string[]): ModuleParams {
+  const values: Record<string, string> = {};
+  for (const text of texts) {
+    const [, name, value] = /^([a-z_.]{1,60})=(.{1,100})$/.exec(text) ?? [];
+    if (name === undefined || value === undefined) {
+      const message = `--param must be <module>.<name>=<value>, not "${text.slice(0, 100)}".`;
+      throw new CliError("USAGE", message);
+    }
+    values[name] = value;
+  }
+  return parseModuleParams(values);
 }
 
 /** `causeway testnet`: writes the homes of a whole network. */

@@ -17,6 +17,7 @@ import {
   environmentName,
 } from "../../runtime/config/config.js";
 import { InvalidValueError } from "../../runtime/config/config-values.js";
+import { indexerConfigFile } from "../../indexer/config.js";
 import { explorerConfig } from "../../explorer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
@@ -119,6 +120,7 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
   const { name: sidecar } = sidecarConfig;
   const { name: watcher } = watcherConfigFile;
   const { name: worker } = workerConfigFile;
+  const { name: indexer } = indexerConfigFile;
   const { name: explorer } = explorerConfig;
   const node = plan.kind === "remote" ? plan.node : undefined;
   const seeds = plan.kind === "joined" ? plan.seeds?.join(",") : undefined;
@@ -134,6 +136,9 @@ export function planEnvironment(plan: ChainPlan, env: Environment): Environment 
     [watcher, "node.json-rpc-url", node?.url],
     [watcher, "node.web-socket-url", node?.wsUrl],
     [worker, "node.json-rpc-url", node?.url],
+    [indexer, "chain.network", network],
+    [indexer, "node.json-rpc-url", node?.url],
+    [indexer, "node.web-socket-url", node?.wsUrl],
     [CONFIG_FILE.name, "p2p.seeds", seeds === "" ? undefined : seeds],
   ];
   const given = values.flatMap(([file, key, value]) =>

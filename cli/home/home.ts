@@ -28,6 +28,8 @@ export interface HomePaths {
   /** Where the chain comes from, of a home on a chain that exists: `chain-origin.ts`. */
   readonly chain: string;
   readonly validatorKey: string;
+  /** Owns the stake of a validator of a network of its own. */
+  readonly operatorKey: string;
   readonly validatorState: string;
   readonly nodeKey: string;
   /** Held while a kit runs on this home. */
@@ -59,6 +61,7 @@ export function homePaths(home: string): HomePaths {
     genesis: inConfig("genesis.json"),
     chain: inConfig("chain.json"),
     validatorKey: inConfig("priv_validator_key.json"),
+    operatorKey: inConfig("operator.key"),
     validatorState: inData("priv_validator_state.json"),
     nodeKey: inConfig("node_key.json"),
     lock: join(root, "kit.lock"),

@@ -25,6 +25,7 @@ import {
 } from "../../node/settings/genesis.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { type ConfigFile, renderToml } from "../../runtime/config/config.js";
+import { indexerConfigFile } from "../../indexer/config.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
 import { CliError } from "../errors.js";
@@ -222,6 +223,7 @@ function attachedSettings(
   // Addresses that are given out from now on have no past: the chain's is not read.
   const watcher = { chain: { network }, node: watcherNode, watcher: { "start-height": "head" } };
   const worker = { chain: { network }, node: workerNode };
+  const indexer = { chain: { network }, node: watcherNode };
   // Where somebody's consensus RPC is, its owner says. Until then the JSON-RPC refuses such questions:
   // better than asking whatever node of another chain may listen on this machine.
   const explorerNode =
@@ -231,6 +233,7 @@ function attachedSettings(
     [sidecarConfig.name, renderToml(sidecarConfig, sidecar, offset)],
     [watcherConfigFile.name, renderToml(watcherConfigFile, watcher, offset)],
     [workerConfigFile.name, renderToml(workerConfigFile, worker, offset)],
+    [indexerConfigFile.name, renderToml(indexerConfigFile, indexer, offset)],
     [explorerConfig.name, renderToml(explorerConfig, explorer, offset)],
   ];
 }

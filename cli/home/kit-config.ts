@@ -10,6 +10,7 @@ import {
   loadConfig,
 } from "../../runtime/config/config.js";
 import { formatListenAddress, type ListenAddress } from "../../runtime/config/config-values.js";
+import { indexerConfigFile } from "../../indexer/config.js";
 import { serviceUrlFaults } from "../../runtime/config/service-urls.js";
 import { sidecarConfig } from "../../sidecar/config.js";
 import { workerConfigFile } from "../../withdrawal-worker/config.js";
@@ -22,6 +23,7 @@ export const EXCHANGE_FILES: readonly ConfigFile[] = [
   sidecarConfig,
   watcherConfigFile,
   workerConfigFile,
+  indexerConfigFile,
   explorerConfig,
 ];
 
@@ -46,11 +48,16 @@ export interface KitEndpoints {
   readonly sidecarOfflineUrl: string;
   readonly depositUrl: string;
   readonly withdrawalUrl: string;
+  /** Undefined where no indexer is started. */
+  readonly indexerUrl: string | undefined;
   /** Undefined where no explorer is started. */
   readonly explorerUrl: string | undefined;
   /** Further validators of the kit's network; the URLs above are those of the first. */
   readonly otherNodes: readonly { readonly name: string; readonly cometRpcUrl: string }[];
 }
+
+/** Parts that a kit can be started without. */
+export type LeftOut = "indexer" | "explorer";
 
 /** What the kit needs to know of its processes' settings. */
 export interface KitConfig {
@@ -77,6 +84,7 @@ const PART_OF_PORT: Partial<Readonly<Record<PortName, string>>> = {
   sidecarOffline: "the sidecar (offline)",
   depositApi: "the deposit API",
   withdrawalApi: "the withdrawal API",
+  indexer: "the indexer",
   explorer: "the explorer",
 };
 
@@ -101,11 +109,14 @@ interface KitConfigSources {
  * Reads and checks the settings of every process.
  * @param sources `validators` is how many nodes a home without a chain is going to have, 0 where
  *   somebody else's node is used
- *   `hasExplorer` false leaves the explorer's port to others
+ *   `without` leaves the ports of parts that are not started to others
  * @throws ConfigError with the faults of all files together
  */
 export function loadKitConfig(
-  sources: KitConfigSources & { readonly validators?: number; readonly hasExplorer?: boolean },
+  sources: KitConfigSources & {
+    readonly validators?: number;
+    readonly without?: ReadonlySet<LeftOut>;
+  },
 ): KitConfig {
   const faults: ConfigFault[] = [...serviceUrlFaults(sources.env)];
   const listeners: Listener[] = [];
@@ -129,14 +140,15 @@ export function loadKitConfig(
   const sidecar = read(sources, sidecarConfig);
   const watcher = read(sources, watcherConfigFile);
   const worker = read(sources, workerConfigFile);
-  const isExplored = sources.hasExplorer !== false;
-  if (isExplored) read(sources, explorerConfig);
+  const { without = new Set() } = sources;
+  if (!without.has("indexer")) read(sources, indexerConfigFile);
+  if (!without.has("explorer")) read(sources, explorerConfig);
   if (sidecar === undefined || watcher === undefined || worker === undefined || faults.length > 0) {
     throw new ConfigError(withoutDoubles(faults));
   }
   const { "json-rpc-url": jsonRpcUrl, "web-socket-url": webSocketUrl } = watcher.node;
   const workerUrl = worker.node["json-rpc-url"];
-  const ours = endpointsOf(listeners, nodes, isExplored);
+  const ours = endpointsOf(listeners, nodes);
   const somebodys = {
     jsonRpcUrl,
     webSocketUrl,
@@ -209,11 +221,7 @@ export function callableHost(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-function endpointsOf(
-  listeners: readonly Listener[],
-  nodes: readonly KitNode[],
-  isExplored: boolean,
-): KitEndpoints {
+function endpointsOf(listeners: readonly Listener[], nodes: readonly KitNode[]): KitEndpoints {
   // Without a node's name the first one's: it serves the kit's ports.
   const url = (name: PortName, scheme = "http", node?: string): string => {
     const found = listeners.find(
@@ -234,7 +242,8 @@ function endpointsOf(
     sidecarOfflineUrl: url("sidecarOffline"),
     depositUrl: url("depositApi"),
     withdrawalUrl: url("withdrawalApi"),
-    explorerUrl: isExplored ? url("explorer") : undefined,
+    indexerUrl: isServed("indexer") ? url("indexer") : undefined,
+    explorerUrl: isServed("explorer") ? url("explorer") : undefined,
     otherNodes: nodes.slice(1).map(({ name }) => ({
       name,
       cometRpcUrl: url("cometRpc", "http", name),

@@ -21,6 +21,8 @@ export interface NodeHomeContents {
   readonly genesis: string;
   readonly nodeKey: string;
   readonly validatorKey: string;
+  /** Of a validator with stake. */
+  readonly operatorKey?: string;
   /** Added to every port. */
   readonly portOffset: number;
   readonly moniker: string;
@@ -81,9 +83,17 @@ export async function writeNodeHome(paths: HomePaths, contents: NodeHomeContents
     [paths.validatorKey, contents.validatorKey, SECRET_MODE],
     [paths.validatorState, createValidatorStateFile(), SECRET_MODE],
     [paths.nodeKey, contents.nodeKey, SECRET_MODE],
+    ...operatorFile(paths, contents.operatorKey),
     [join(paths.config, "config.toml"), config, SECRET_MODE],
     [join(paths.config, "app.toml"), app, SECRET_MODE],
     [paths.genesis, contents.genesis, PLAIN_MODE],
   ];
   for (const [path, text, mode] of files) await createFileOnce(path, text, mode);
+}
+
+function operatorFile(
+  { operatorKey }: HomePaths,
+  text: string | undefined,
+): readonly (readonly [string, string, number])[] {
+  return text === undefined ? [] : [[operatorKey, text, SECRET_MODE]];
 }

@@ -6,7 +6,12 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { readHomeWallets } from "../../ledger/wallets/home-wallets.js";
-import { LEDGER_SERVICES, type LedgerService, ledgerRole } from "../../ledger/roles.js";
+import {
+  indexerRole,
+  LEDGER_SERVICES,
+  type LedgerService,
+  ledgerRole,
+} from "../../ledger/roles.js";
 import { readSecretFile } from "../../runtime/config/secret-file.js";
 import { EMBEDDED_POSTGRES_DATABASE } from "../../runtime/config/service-urls.js";
 import { readChainOrigin } from "./chain-origin.js";
@@ -45,15 +50,19 @@ const DATABASE = EMBEDDED_POSTGRES_DATABASE;
 
 const OWNER_PASSWORD = passwordFile(DATABASE, (paths) => paths.postgresPassword);
 
-function servicePassword(service: LedgerService): RoleFile {
-  return passwordFile(ledgerRole(DATABASE, service), (paths) =>
-    rolePasswordPath(paths.home, service),
-  );
+/** A process with a role of its own in the database. */
+type DatabaseUser = LedgerService | "indexer";
+
+const DATABASE_USERS: readonly DatabaseUser[] = [...LEDGER_SERVICES, "indexer"];
+
+function servicePassword(user: DatabaseUser): RoleFile {
+  const role = user === "indexer" ? indexerRole(DATABASE) : ledgerRole(DATABASE, user);
+  return passwordFile(role, (paths) => rolePasswordPath(paths.home, user));
 }
 
 /** Secrets that only processes apart from each other need; made once in the complete home. */
 const SHARED_SECRETS: readonly string[] = [
-  ...LEDGER_SERVICES.map((service) => rolePasswordName(service)),
+  ...DATABASE_USERS.map((user) => rolePasswordName(user)),
   "config/redis.password",
   "config/superuser.password",
 ];
@@ -82,6 +91,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("data/priv_validator_state.json"),
   ],
   sidecar: [GENESIS, TOKENS, copyOf("config/sidecar.toml")],
+  indexer: [copyOf("config/indexer.toml"), servicePassword("indexer")],
   explorer: [TOKENS, copyOf("config/explorer.toml")],
   "deposit-watcher": [
     GENESIS,
@@ -110,7 +120,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
   migrate: [
     GENESIS,
     OWNER_PASSWORD,
-    ...LEDGER_SERVICES.map((service) => copyOf(rolePasswordName(service))),
+    ...DATABASE_USERS.map((user) => copyOf(rolePasswordName(user))),
     WALLET_ADDRESS_ONLY,
     copyOf("config/watcher.toml"),
   ],
@@ -125,6 +135,7 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/sidecar.toml"),
     copyOf("config/watcher.toml"),
     copyOf("config/worker.toml"),
+    copyOf("config/indexer.toml"),
     copyOf("config/explorer.toml"),
     POLICY,
     KILL_SWITCH,
@@ -181,22 +192,25 @@ export async function writeRoleHomes(paths: HomePaths, folder: string): Promise<
 }
 
 /** The passwords that `causeway migrate` gives to the services' roles; undefined where a home has none. */
-export function readRolePasswords(home: string): Record<LedgerService, string> | undefined {
+export function readRolePasswords(
+  home: string,
+): (Record<LedgerService, string> & { readonly indexer: string | undefined }) | undefined {
   if (!existsSync(join(home, ROLE_PASSWORDS))) return undefined;
-  const password = (service: LedgerService) => readSecretFile(rolePasswordPath(home, service));
+  const password = (user: DatabaseUser) => readSecretFile(rolePasswordPath(home, user));
   return {
     watcher: password("watcher"),
     worker: password("worker"),
     operator: password("operator"),
+    indexer: existsSync(rolePasswordPath(home, "indexer")) ? password("indexer") : undefined,
   };
 }
 
-function rolePasswordName(service: LedgerService): string {
-  return `${ROLE_PASSWORDS}/${service}.password`;
+function rolePasswordName(user: DatabaseUser): string {
+  return `${ROLE_PASSWORDS}/${user}.password`;
 }
 
-function rolePasswordPath(home: string, service: LedgerService): string {
-  return join(home, rolePasswordName(service));
+function rolePasswordPath(home: string, user: DatabaseUser): string {
+  return join(home, rolePasswordName(user));
 }
 
 /** The file of the same name in the complete home. */

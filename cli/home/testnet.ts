@@ -10,6 +10,7 @@ import {
   encodeGenesis,
   type GenesisValidator,
 } from "../../node/settings/genesis.js";
+import { firstModuleParams, type ModuleParams } from "../../node/settings/module-params.js";
 import type { Clock } from "../../runtime/process/clock.js";
 import { createFileOnce, SECRET_MODE } from "./home-file.js";
 import { CliError } from "../errors.js";
@@ -19,8 +20,11 @@ import { PORT_STEP } from "./ports.js";
 import { createNodeKey, createValidatorKeyFile, type NewNodeKey } from "./validator-keys.js";
 import { createPrivateKey, encodeKeyFile } from "./wallet-keys.js";
 
-/** Voting power of every validator; equal, so only its ratio counts. */
+/** Voting power of every validator of a chain without stake; equal, so only its ratio counts. */
 export const VALIDATOR_POWER = 10;
+
+/** Stake of every validator of a network, TOKEN: its power. */
+const VALIDATOR_STAKE = 100;
 
 /** What a network is made from. */
 export interface TestnetOptions {
@@ -32,6 +36,8 @@ export interface TestnetOptions {
   /** One per node; undefined puts all on 127.0.0.1, `PORT_STEP` apart. */
   readonly hosts?: readonly string[];
   readonly blockIntervalMs?: number;
+  /** Parameters of the modules; the first values when absent. */
+  readonly modules?: ModuleParams;
   readonly clock: Clock;
 }
 
@@ -63,6 +69,8 @@ interface PlannedNode extends TestnetNode {
   readonly nodeKey: NewNodeKey;
   readonly validatorKey: string;
   readonly validator: GenesisValidator;
+  /** Owns a validator's stake. */
+  readonly operatorKey: Uint8Array;
 }
 
 /**
@@ -88,6 +96,7 @@ export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
       genesisTimeMs: options.clock.nowMs(),
       blockIntervalMs: options.blockIntervalMs,
       validators: nodes.filter(({ isValidator }) => isValidator).map(({ validator }) => validator),
+      modules: options.modules ?? firstModuleParams(),
     }),
   );
   for (const node of nodes) {
@@ -95,6 +104,7 @@ export async function createTestnet(options: TestnetOptions): Promise<Testnet> {
       genesis,
       nodeKey: node.nodeKey.text,
       validatorKey: node.validatorKey,
+      ...(node.isValidator ? { operatorKey: encodeKeyFile(node.operatorKey) } : {}),
       portOffset: node.portOffset,
       moniker: node.name,
       p2p: peerSettings(options, nodes, node),
@@ -112,6 +122,8 @@ function planNodes(options: TestnetOptions, out: string): readonly PlannedNode[]
     const nodeKey = createNodeKey();
     const validatorKey = createValidatorKeyFile();
     const identity = parseValidatorIdentity(validatorKey, "the new key");
+    const operatorKey = createPrivateKey();
+    const operator = privateKeyToAddress(operatorKey);
     const host = hosts?.[index] ?? "127.0.0.1";
     return {
       name,
@@ -123,7 +135,8 @@ function planNodes(options: TestnetOptions, out: string): readonly PlannedNode[]
       validatorAddress: identity.address,
       nodeKey,
       validatorKey,
-      validator: { ...identity, power: VALIDATOR_POWER },
+      validator: { ...identity, power: VALIDATOR_STAKE, operator, moniker: name },
+      operatorKey,
     };
   });
 }

@@ -101,8 +101,7 @@ export function parseWalletFigures(text: string): readonly WalletFigures[] {
 /** Looks at every part once; never throws but for the signal's reason. */
 export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promise<KitStatus> {
   const { endpoints } = probe;
-  const { explorerUrl } = endpoints;
-  const [node, others, online, offline, deposit, withdrawal, explorer, watcher, worker] =
+  const [node, others, online, offline, deposit, withdrawal, dispensable, watcher, worker] =
     await Promise.all([
       readNode(probe, signal),
       Promise.all(endpoints.otherNodes.map((other) => probeNode(other, probe, signal))),
@@ -110,7 +109,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
       probePart("sidecar-offline", endpoints.sidecarOfflineUrl, signal),
       probePart("deposit-watcher", endpoints.depositUrl, signal),
       probePart("withdrawal-worker", endpoints.withdrawalUrl, signal),
-      explorerUrl === undefined ? [] : probeDispensable([["explorer", explorerUrl]], signal),
+      probeDispensable(endpoints, signal),
       readMetrics(endpoints.depositUrl, signal),
       readMetrics(endpoints.withdrawalUrl, signal),
     ]);
@@ -121,7 +120,7 @@ export async function readKitStatus(probe: KitProbe, signal: AbortSignal): Promi
     creditedDeposits: parseMetricsPage(watcher).get(CREDITED_METRIC),
     withdrawalsInFlight: parseMetricsPage(worker).get(IN_FLIGHT_METRIC),
     wallets: parseWalletFigures(worker),
-    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...explorer],
+    parts: [node.part, ...others, online, offline, deposit, withdrawal, ...dispensable],
   };
 }
 
@@ -167,17 +166,16 @@ async function probePart(part: string, url: string, signal: AbortSignal): Promis
   }
 }
 
-/** Parts that people look at, and that nothing depends on. */
+/** Parts that are for front ends and people, and that nothing depends on. */
 function probeDispensable(
-  parts: readonly (readonly [part: string, url: string])[],
+  { indexerUrl, explorerUrl }: KitEndpoints,
   signal: AbortSignal,
 ): Promise<PartStatus[]> {
-  return Promise.all(
-    parts.map(async ([part, url]) => ({
-      ...(await probePart(part, url, signal)),
-      isDispensable: true,
-    })),
+  const urls = { indexer: indexerUrl, explorer: explorerUrl };
+  const probes = Object.entries(urls).map(async ([part, url]) =>
+    url === undefined ? [] : [{ ...(await probePart(part, url, signal)), isDispensable: true }],
   );
+  return Promise.all(probes).then((parts) => parts.flat());
 }
 
 function probeOptions(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {

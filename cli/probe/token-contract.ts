@@ -1,5 +1,5 @@
 /** What an ERC-20 contract says about itself: untrusted, and read only to be held against a list. */
-import { ERC20_SELECTORS } from "../../chain/erc20.js";
+import { decodeForeignText, ERC20_SELECTORS } from "../../chain/erc20.js";
 import type { Address } from "../../chain/address.js";
 import { bytesToBigint, hexToBytes, parseHex, toQuantity } from "../../chain/hex.js";
 import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "../../rpc-client/json-rpc.js";
@@ -7,7 +7,7 @@ import type { JsonRpcClient, RpcCall, RpcOptions, RpcOutcome } from "../../rpc-c
 /** A contract's own words; undefined where it does not answer, or not in the form of ERC-20. */
 export interface ContractFacts {
   readonly hasCode: boolean;
-  /** At most `MAX_SYMBOL_LENGTH` characters, as the contract has them: escape before printing. */
+  /** At most `MAX_SYMBOL_LENGTH` characters, cleaned. */
   readonly symbol: string | undefined;
   readonly decimals: number | undefined;
   /** In the token's smallest unit. */
@@ -43,7 +43,7 @@ export async function readContracts(
     const places = decimals === undefined ? undefined : decodeWord(decimals);
     return {
       hasCode: code !== undefined && code.length > 0,
-      symbol: symbol === undefined ? undefined : decodeText(symbol),
+      symbol: symbol === undefined ? undefined : decodeForeignText(symbol, MAX_SYMBOL_LENGTH),
       decimals: places !== undefined && places <= 255n ? Number(places) : undefined,
       totalSupplyUnits: supply === undefined ? undefined : decodeWord(supply),
     };
@@ -75,23 +75,4 @@ function bytesOf(outcome: RpcOutcome): Uint8Array | undefined {
 
 function decodeWord(bytes: Uint8Array): bigint | undefined {
   return bytes.length === WORD_BYTES ? bytesToBigint(bytes) : undefined;
-}
-
-/** ABI `string`, or the `bytes32` of tokens from before it. */
-function decodeText(bytes: Uint8Array): string | undefined {
-  if (bytes.length === WORD_BYTES) {
-    const end = bytes.indexOf(0);
-    return textOf(bytes.subarray(0, end === -1 ? WORD_BYTES : end));
-  }
-  const lengthEnd = 2 * WORD_BYTES;
-  if (bytes.length < lengthEnd || bytesToBigint(bytes.subarray(0, WORD_BYTES)) !== 32n) {
-    return undefined;
-  }
-  const length = bytesToBigint(bytes.subarray(WORD_BYTES, lengthEnd));
-  if (length > BigInt(bytes.length - lengthEnd)) return undefined;
-  return textOf(bytes.subarray(lengthEnd, lengthEnd + Number(length)));
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("utf8").slice(0, MAX_SYMBOL_LENGTH);
 }

@@ -14,6 +14,8 @@ export interface KitArguments {
   readonly once: boolean;
   /** Start without doing the main job. */
   readonly noDemo: boolean;
+  /** Start without the indexer. */
+  readonly noIndexer: boolean;
   /** Start without the explorer. */
   readonly noExplorer: boolean;
   /** Block interval of a chain that is made now. */
@@ -38,6 +40,7 @@ is paid. The next start continues the same chain and the same ledger.
   --port-offset N        add N to every port, for kits side by side
   --once                 do the main job, check it against chain and ledger, then end
   --no-demo              only start
+  --no-indexer           start without the indexer
   --no-explorer          start without the explorer
   --block-interval-ms N  time between blocks of a new chain (default 2000)
   --validators N         validators of a new chain, each a node process (default 1)
@@ -72,6 +75,7 @@ const FLAGS: Readonly<Record<string, "string" | "boolean">> = {
   "node-ws-url": "string",
   once: "boolean",
   "no-demo": "boolean",
+  "no-indexer": "boolean",
   "no-explorer": "boolean",
   help: "boolean",
 };
@@ -114,6 +118,7 @@ export function parseKitArguments(argv: readonly string[]): ParsedKitArguments {
     portOffset: whole("port-offset", { min: 0, max: MAX_PORT_OFFSET }),
     once,
     noDemo,
+    noIndexer: given.has("no-indexer"),
     noExplorer: given.has("no-explorer"),
     blockIntervalMs: whole("block-interval-ms", BLOCK_INTERVAL_MS),
     validators: whole("validators", { min: 1, max: MAX_KIT_VALIDATORS }),

@@ -32,6 +32,7 @@ import {
   KIT_CONFIG_FILES,
   KIT_CONFIG_NAMES,
   type KitConfig,
+  type LeftOut,
   loadKitConfig,
 } from "../home/kit-config.js";
 import { createLogFile } from "./log-file.js";
@@ -131,7 +132,7 @@ function checkSettings(
       env: plan === undefined ? env : planEnvironment(plan, env),
       portOffset,
       validators: plan?.kind === "remote" ? 0 : validators,
-      hasExplorer: !args.noExplorer,
+      without: leftOut(args),
     }),
   );
   faults.push(...homeFileFaults(paths));
@@ -145,6 +146,12 @@ function checkSettings(
   }
   if (faults.length > 0 || plan === undefined) throw new ConfigError(faults);
   return plan;
+}
+
+/** Parts that the flags leave out. */
+function leftOut({ noIndexer, noExplorer }: KitArguments): ReadonlySet<LeftOut> {
+  const flags = { indexer: noIndexer, explorer: noExplorer };
+  return new Set((["indexer", "explorer"] as const).filter((part) => flags[part]));
 }
 
 /** Flags that have no sense on a chain that exists. */
@@ -213,7 +220,7 @@ class KitRun {
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
       without: new Set([
-        ...(this.args.noExplorer ? (["explorer"] as const) : []),
+        ...leftOut(this.args),
         ...(config.hasTreasury ? [] : (["treasury"] as const)),
       ]),
       print: (line) => this.say(line),
@@ -245,7 +252,7 @@ class KitRun {
       env: context.env,
       portOffset,
       validators,
-      hasExplorer: !this.args.noExplorer,
+      without: leftOut(this.args),
     });
     let hadOrphans = this.tookOver;
     const onWait = (orphans: readonly { name: string }[]): void => {

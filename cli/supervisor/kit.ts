@@ -29,6 +29,7 @@ const SCRIPTS = {
   "deposit-watcher": "../../deposit-watcher/main.js",
   "withdrawal-worker": "../../withdrawal-worker/main.js",
   treasury: "../../withdrawal-worker/treasury/main.js",
+  indexer: "../../indexer/main.js",
   explorer: "../../explorer/main.js",
 } as const;
 
@@ -44,11 +45,11 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
   { parts: ["withdrawal-worker", "treasury"], stopMs: 1_200 },
-  { parts: ["explorer"], stopMs: 600 },
+  { parts: ["indexer", "explorer"], stopMs: 800 },
 ];
 
 /** Parts without which the kit goes on: nothing of the exchange depends on them. */
-const DISPENSABLE: ReadonlySet<KitPart> = new Set(["explorer"]);
+const DISPENSABLE: ReadonlySet<KitPart> = new Set(["indexer", "explorer"]);
 
 /** The first start on a slow disk compiles, migrates and replays; it is given time. */
 const READY_TIMEOUT_MS = 90_000;
@@ -100,6 +101,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "deposit-watcher": locate("deposit-watcher"),
     "withdrawal-worker": locate("withdrawal-worker"),
     treasury: locate("treasury"),
+    indexer: locate("indexer"),
     explorer: locate("explorer"),
   };
 }

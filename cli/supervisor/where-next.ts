@@ -24,8 +24,12 @@ export function whereToLookNext(
           "    --value 1ether <deposit address>",
         ]
       : [`  fund the hot wallet ${toChecksumAddress(hotWallet)}: it pays the withdrawals`];
-  const explorer =
-    endpoints.explorerUrl === undefined ? [] : [`  explorer          ${endpoints.explorerUrl}`];
+  const { indexerUrl, explorerUrl } = endpoints;
+  const indexer =
+    indexerUrl === undefined
+      ? []
+      : [`  indexer           ${indexerUrl}   routes ${indexerUrl}/v1/openapi.json`];
+  const explorer = explorerUrl === undefined ? [] : [`  explorer          ${explorerUrl}`];
   return [
     "Where to look next:",
     `  JSON-RPC          ${shownUrl(jsonRpcUrl)}   WebSocket ${shownUrl(endpoints.webSocketUrl)}`,
@@ -36,6 +40,7 @@ export function whereToLookNext(
     ...(grpcAddress === undefined ? [] : [`  gRPC              ${grpcAddress}`]),
     `  Rosetta online    ${endpoints.sidecarOnlineUrl}   offline ${endpoints.sidecarOfflineUrl}`,
     `  deposit API       ${depositUrl}   withdrawal API ${endpoints.withdrawalUrl}`,
+    ...indexer,
     ...explorer,
     `  keys, settings    ${paths.config}   logs ${paths.logs}`,
     "Try:",

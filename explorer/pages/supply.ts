@@ -39,12 +39,8 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
   const [first, last] = [points[0], points.at(-1)];
   const journal = typeof newest === "object" ? newest : undefined;
   const rows = indexed === "unavailable" ? [] : indexed.items;
-  const burned = rows.flatMap(({ height, burnedAtoken }): Point[] =>
-    burnedAtoken === undefined ? [] : [{ x: height, value: burnedAtoken }],
-  );
-  const minted = rows.flatMap(({ height, mintedAtoken }): Point[] =>
-    mintedAtoken === undefined ? [] : [{ x: height, value: mintedAtoken }],
-  );
+  const burned = rows.map(({ height, burnedAtoken }) => ({ x: height, value: burnedAtoken }));
+  const minted = rows.map(({ height, mintedAtoken }) => ({ x: height, value: mintedAtoken }));
   return {
     title: t("supply"),
     content: [

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { errorCode } from "../../chain/errors.js";
+import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
 import type { ListenAddress } from "../../runtime/config/config-values.js";
 import { PipelineBound } from "../../runtime/http/http-pipeline.js";
 import { endSocket, signalOf } from "../../runtime/http/http-reply.js";
@@ -24,7 +25,7 @@ import { type Assets } from "./assets.js";
 import { type HeadEvent, LiveStreams } from "./live-streams.js";
 import type { Download, Page, PageRoute } from "./page.js";
 import { etagOf, type FinishedAnswer, isKnown, PageCache } from "./page-cache.js";
-import { clientOf, isLoopback, RateLimit, Turns } from "./rate-limit.js";
+import { RateLimit, Turns } from "./rate-limit.js";
 
 /** What the server is made of. */
 export interface PageServerOptions {

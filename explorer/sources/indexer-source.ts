@@ -1,6 +1,7 @@
 /**
  * What pages ask of the indexer's REST. It is a help: where it does not answer, pages say so and
- * show what the node has. Its answers are parsed like anybody else's, names in them are strangers'.
+ * show what the node has. Its answers (openapi/indexer.yaml) are parsed like anybody else's, names in
+ * them are strangers'.
  */
 import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
@@ -13,7 +14,7 @@ export interface IndexedTransfer {
   readonly height: number;
   readonly timestampSeconds: number | undefined;
   readonly hash: Hash32 | undefined;
-  /** native, internal, erc20, mint, burn, fee, bank ... */
+  /** native, internal, fee, mint, burn, module, erc20, erc721 or erc1155. */
   readonly kind: string;
   /** Undefined for native coins. */
   readonly contract: Address | undefined;
@@ -65,12 +66,12 @@ export interface IndexedCandle {
   readonly close: number;
 }
 
-/** The supply after a block. */
+/** The supply after a block; minted and burned since block 0. */
 export interface IndexedSupply {
   readonly height: number;
   readonly totalAtoken: bigint;
-  readonly mintedAtoken: bigint | undefined;
-  readonly burnedAtoken: bigint | undefined;
+  readonly mintedAtoken: bigint;
+  readonly burnedAtoken: bigint;
 }
 
 /** A page of a list. */
@@ -95,6 +96,9 @@ const MAX_REPLY_BYTES = 4 * 1024 * 1024;
 /** Rows of a page. */
 const LIMIT = 50;
 
+/** Places of a chart of the supply. */
+const SUPPLY_POINTS = 40;
+
 /** Reads of one indexer. All throw UNAVAILABLE where it does not answer; 404 is undefined. */
 export class IndexerSource {
   constructor(private readonly options: IndexerOptions) {}
@@ -103,7 +107,7 @@ export class IndexerSource {
   transfers(account: Address, cursor: string | undefined, signal: AbortSignal) {
     return this.list(
       `/v1/addresses/${account}/transfers`,
-      { cursor, order: "desc" },
+      { cursor, order: "desc", limit: LIMIT },
       readTransfer,
       signal,
     );
@@ -111,24 +115,24 @@ export class IndexerSource {
 
   /** Balances of an account. */
   balances(account: Address, signal: AbortSignal) {
-    return this.list(`/v1/addresses/${account}/balances`, {}, readBalance, signal);
+    return this.list(`/v1/addresses/${account}/balances`, { limit: LIMIT }, readBalance, signal);
   }
 
   /** All tokens. */
   tokens(cursor: string | undefined, signal: AbortSignal) {
-    return this.list("/v1/tokens", { cursor }, readToken, signal);
+    return this.list("/v1/tokens", { cursor, limit: LIMIT }, readToken, signal);
   }
 
   /** Who holds a token. */
   holders(token: Address, cursor: string | undefined, signal: AbortSignal) {
-    return this.list(`/v1/tokens/${token}/holders`, { cursor }, readHolder, signal);
+    return this.list(`/v1/tokens/${token}/holders`, { cursor, limit: LIMIT }, readHolder, signal);
   }
 
   /** Transfers of a token, newest first. */
   tokenTransfers(token: Address, cursor: string | undefined, signal: AbortSignal) {
     return this.list(
       `/v1/tokens/${token}/transfers`,
-      { cursor, order: "desc" },
+      { cursor, order: "desc", limit: LIMIT },
       readTransfer,
       signal,
     );
@@ -136,28 +140,34 @@ export class IndexerSource {
 
   /** All pairs. */
   pairs(cursor: string | undefined, signal: AbortSignal) {
-    return this.list("/v1/dex/pairs", { cursor }, readPair, signal);
+    return this.list("/v1/dex/pairs", { cursor, limit: LIMIT }, readPair, signal);
   }
 
   /** Candles of a pair, oldest first. */
-  candles(pair: Address, interval: string, signal: AbortSignal) {
-    return this.list(`/v1/dex/pairs/${pair}/candles`, { interval }, readCandle, signal);
+  async candles(
+    pair: Address,
+    interval: string,
+    signal: AbortSignal,
+  ): Promise<IndexedPage<IndexedCandle>> {
+    const path = `/v1/dex/pairs/${pair}/candles`;
+    const page = await this.list(path, { interval, limit: LIMIT }, readCandle, signal);
+    return { ...page, items: page.items.toReversed() };
   }
 
-  /** The supply over time, oldest first. */
+  /** The supply over time in even distances, oldest first. */
   supply(signal: AbortSignal) {
-    return this.list("/v1/supply", {}, readSupply, signal);
+    return this.list("/v1/supply/history", { points: SUPPLY_POINTS }, readSupply, signal);
   }
 
   private async list<Item>(
     path: string,
-    query: Readonly<Record<string, string | undefined>>,
+    query: Readonly<Record<string, string | number | undefined>>,
     read: (row: AnswerObject) => Item | undefined,
     signal: AbortSignal,
   ): Promise<IndexedPage<Item>> {
-    const answer = await this.get(path, { ...query, limit: String(LIMIT) }, signal);
+    const answer = await this.get(path, query, signal);
     if (answer === undefined) return { items: [], next: undefined, indexedHeight: undefined };
-    const rows = Object.values(answer).find(Array.isArray) ?? [];
+    const rows = Array.isArray(answer["items"]) ? answer["items"] : [];
     const items = rows.slice(0, LIMIT).flatMap((row: unknown) => {
       const item = read(fields(row));
       return item === undefined ? [] : [item];
@@ -170,12 +180,12 @@ export class IndexerSource {
   /** Undefined for what the indexer does not know. @throws UNAVAILABLE */
   private async get(
     path: string,
-    query: Readonly<Record<string, string | undefined>>,
+    query: Readonly<Record<string, string | number | undefined>>,
     signal: AbortSignal,
   ): Promise<AnswerObject | undefined> {
     const url = new URL(path, this.options.url);
     for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) url.searchParams.set(name, value);
+      if (value !== undefined) url.searchParams.set(name, String(value));
     }
     try {
       const answer = await fetch(url, {
@@ -211,34 +221,28 @@ async function readBounded(answer: Response): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Names of the fields of an asset that is a token. */
-function contractOf(row: AnswerObject): Address | undefined {
-  const { asset } = row;
-  const named = typeof asset === "object" && asset !== null ? fields(asset)["contract"] : asset;
-  return addressOf(row["contract"] ?? row["token"] ?? named);
-}
-
 function readTransfer(row: AnswerObject): IndexedTransfer | undefined {
-  const height = integerOf(row["block"] ?? row["height"] ?? row["blockNumber"]);
+  const height = integerOf(row["height"]);
   const units = amountOf(row["amount"]);
   if (height === undefined || units === undefined) return undefined;
   return {
     height,
     units,
-    timestampSeconds: timeOf(row["time"] ?? row["timestamp"]),
-    hash: hashOf(row["txHash"] ?? row["hash"]),
+    timestampSeconds: timeOf(row["time"]),
+    hash: hashOf(row["txHash"]),
     kind: textOf(row["kind"]) ?? "",
-    contract: contractOf(row),
+    // Coins are "TOKEN", tokens their contract.
+    contract: addressOf(row["asset"]),
     from: addressOf(row["from"]),
     to: addressOf(row["to"]),
   };
 }
 
 function readBalance(row: AnswerObject): IndexedBalance | undefined {
-  const units = amountOf(row["amount"] ?? row["balance"]);
+  const units = amountOf(row["amount"]);
   if (units === undefined) return undefined;
   return {
-    contract: contractOf(row),
+    contract: addressOf(row["asset"]),
     units,
     decimals: integerOf(row["decimals"]),
     symbol: textOf(row["symbol"]),
@@ -246,7 +250,7 @@ function readBalance(row: AnswerObject): IndexedBalance | undefined {
 }
 
 function readToken(row: AnswerObject): IndexedToken | undefined {
-  const contract = addressOf(row["address"] ?? row["contract"] ?? row["token"]);
+  const contract = addressOf(row["address"]);
   if (contract === undefined) return undefined;
   return {
     contract,
@@ -254,30 +258,28 @@ function readToken(row: AnswerObject): IndexedToken | undefined {
     symbol: textOf(row["symbol"]),
     decimals: integerOf(row["decimals"]),
     totalSupplyUnits: amountOf(row["totalSupply"]),
-    holders: integerOf(row["holders"] ?? row["holderCount"]),
+    holders: integerOf(row["holders"]),
   };
 }
 
 function readHolder(row: AnswerObject): IndexedHolder | undefined {
-  const account = addressOf(row["address"] ?? row["holder"] ?? row["account"]);
-  const units = amountOf(row["amount"] ?? row["balance"]);
+  const account = addressOf(row["address"]);
+  const units = amountOf(row["amount"]);
   return account === undefined || units === undefined ? undefined : { account, units };
 }
 
 function readPair(row: AnswerObject): IndexedPair | undefined {
-  const pair = addressOf(row["address"] ?? row["pair"]);
-  const side = (name: string) => {
-    const value = row[name];
-    return addressOf(typeof value === "object" ? fields(value)["address"] : value);
-  };
+  const pair = addressOf(row["address"]);
+  const side = (name: string) => addressOf(fields(row[name])["address"]);
   const [token0, token1] = [side("token0"), side("token1")];
   const [reserve0, reserve1] = [amountOf(row["reserve0"]), amountOf(row["reserve1"])];
   if (pair === undefined || token0 === undefined || token1 === undefined) return undefined;
-  return { pair, token0, token1, reserve0: reserve0 ?? 0n, reserve1: reserve1 ?? 0n };
+  if (reserve0 === undefined || reserve1 === undefined) return undefined;
+  return { pair, token0, token1, reserve0, reserve1 };
 }
 
 function readCandle(row: AnswerObject): IndexedCandle | undefined {
-  const timestampSeconds = timeOf(row["time"] ?? row["start"] ?? row["timestamp"]);
+  const timestampSeconds = timeOf(row["time"]);
   const [open, high, low, close] = ["open", "high", "low", "close"].map((name) =>
     Number(row[name] ?? Number.NaN),
   );
@@ -290,15 +292,12 @@ function readCandle(row: AnswerObject): IndexedCandle | undefined {
 }
 
 function readSupply(row: AnswerObject): IndexedSupply | undefined {
-  const height = integerOf(row["height"] ?? row["block"]);
+  const height = integerOf(row["height"]);
   const totalAtoken = amountOf(row["total"]);
+  const [mintedAtoken, burnedAtoken] = [amountOf(row["minted"]), amountOf(row["burned"])];
   if (height === undefined || totalAtoken === undefined) return undefined;
-  return {
-    height,
-    totalAtoken,
-    mintedAtoken: amountOf(row["minted"]),
-    burnedAtoken: amountOf(row["burned"]),
-  };
+  if (mintedAtoken === undefined || burnedAtoken === undefined) return undefined;
+  return { height, totalAtoken, mintedAtoken, burnedAtoken };
 }
 
 function fields(value: unknown): AnswerObject {
@@ -312,10 +311,7 @@ function textOf(value: unknown): string | undefined {
 }
 
 function integerOf(value: unknown): number | undefined {
-  const number = typeof value === "string" && /^[0-9]{1,15}$/.test(value) ? Number(value) : value;
-  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0
-    ? number
-    : undefined;
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 function amountOf(value: unknown): bigint | undefined {
@@ -324,10 +320,9 @@ function amountOf(value: unknown): bigint | undefined {
     : undefined;
 }
 
-/** RFC 3339, or Unix seconds. */
+/** RFC 3339 to Unix seconds. */
 function timeOf(value: unknown): number | undefined {
-  if (typeof value !== "string" || /^[0-9]+$/.test(value)) return integerOf(value);
-  const ms = Date.parse(value);
+  const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1_000);
 }
 

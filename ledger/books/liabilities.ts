@@ -5,13 +5,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
-import {
-  customerAccount,
-  heldAccount,
-  SUSPENSE,
-  SUSPENSE_HOLDER,
-  TREASURY,
-} from "./accounts.js";
+import { customerAccount, heldAccount, SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "./accounts.js";
 
 /** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
 export interface Liability {

@@ -174,10 +174,7 @@ export async function putOff(
  * @returns how many were written; none while signing is stopped
  * @throws RECOVERY
  */
-export function intendSweeps(
-  database: SqlDatabase,
-  sweeps: readonly NewSweep[],
-): Promise<number> {
+export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[]): Promise<number> {
   if (sweeps.length === 0) return Promise.resolve(0);
   return database.transaction(async (tx) => {
     await refuseInRecovery(tx);
@@ -312,9 +309,10 @@ export function storeSweepAttempts(
 /** A node has their bytes. */
 export async function markSweepsSent(sql: Sql, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return;
-  await sql.query(`UPDATE sweep SET state = 'sent' WHERE id = ANY ($1::bigint[]) AND state = 'signed'`, [
-    ids,
-  ]);
+  await sql.query(
+    `UPDATE sweep SET state = 'sent' WHERE id = ANY ($1::bigint[]) AND state = 'signed'`,
+    [ids],
+  );
 }
 
 /** Nobody knows what used its nonce: nothing more is signed for the address until a person looked. */

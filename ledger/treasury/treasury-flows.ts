@@ -369,10 +369,7 @@ async function bookReturns(
                FROM unnest($1::text[], $2::numeric[]) AS came (asset, units) GROUP BY asset)
             AS input
       WHERE r.asset = input.asset AND r.state = 'open'`,
-    [
-      returns.map(({ asset }) => asset),
-      returns.map(({ amountUnits }) => amountUnits.toString()),
-    ],
+    [returns.map(({ asset }) => asset), returns.map(({ amountUnits }) => amountUnits.toString())],
   );
   const isReturn = new Set(returns);
   return walletInflows.filter((inflow) => !isReturn.has(inflow));

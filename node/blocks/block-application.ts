@@ -7,6 +7,7 @@ import { type AnyBlockTransaction, isCosmos, isEvm } from "../../chain/block.js"
 import type { Hash32 } from "../../chain/hex.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
+import type { BlockFacts } from "../modules/modules.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { blockInvalid } from "./block-error.js";
 import { BlockExecution, type ExecutorOptions } from "./block-executor.js";
@@ -30,6 +31,8 @@ export interface BlockPlace {
   readonly coinbase: Address;
   /** Of a proposal, whose transactions were held against it. */
   readonly dataHash?: Hash32;
+  /** Who signed the block before, and who signed twice. */
+  readonly facts: BlockFacts;
 }
 
 /** What a new block may hold. */

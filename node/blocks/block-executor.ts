@@ -36,7 +36,11 @@ import type { ExecutedBlock } from "../store/block-commit.js";
 import { assertConserved, journalSums } from "./conservation.js";
 import type { BlockContext } from "../execution/evm/evm.js";
 import type { TransactionEngine } from "../execution/transaction-engine.js";
+import { BlockEnd } from "./block-end.js";
 import { endOfBlockChanges } from "./fees.js";
+import type { AbciEvent } from "../../chain/consensus/abci-types.js";
+import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import { type BlockFacts, endModules, hasModules } from "../modules/modules.js";
 import {
   entersCode,
   executeTransaction,
@@ -49,6 +53,8 @@ import { createTransactionEngine, type EngineName } from "./engines.js";
 /** Longest stretch of synchronous work before other tasks of the process get their turn. */
 const YIELD_AFTER_MS = 8;
 
+const NO_FACTS: BlockFacts = { votes: [], misbehavior: [] };
+
 /** What a block starts from. */
 export interface BlockStart {
   readonly parent: Head;
@@ -57,6 +63,8 @@ export interface BlockStart {
   readonly coinbase: Address;
   /** Hash over the SDK transactions, where a proposal has brought them and it. */
   readonly dataHash?: Hash32;
+  /** What consensus tells the modules; nothing where nobody asks. */
+  readonly facts?: BlockFacts;
 }
 
 /** What execution reads, and the chain's fixed parameters. */
@@ -195,9 +203,13 @@ export class BlockExecution {
     const { params } = this.options;
     const height = this.context.height;
     const { totalAtoken } = this.start.parentSupply;
-    const blockChanges = endOfBlockChanges(height, this.feesAtoken, totalAtoken, params);
-    this.applyBlockChanges(blockChanges);
-    const journal = journalOf(height, this.journals, blockChanges, this.cosmos);
+    const { state } = this;
+    const { timeMs } = this.start;
+    const { validatorsPool } = params;
+    const end = new BlockEnd({ state, height, timeMs, validatorsPool });
+    end.move(endOfBlockChanges(height, this.feesAtoken, totalAtoken, params));
+    const validatorUpdates = this.endModules(end);
+    const journal = journalOf(height, this.journals, end.changes, this.cosmos, end.events);
     const sums = journalSums(journal);
     const changed = this.state.changedAccounts();
     assertConserved(journal, sums, changed);
@@ -216,16 +228,18 @@ export class BlockExecution {
       trieWrites: roots.trieWrites,
       supply,
       sdkHashes,
+      ...(validatorUpdates === undefined ? {} : { validatorUpdates }),
     };
   }
 
-  private applyBlockChanges(changes: readonly BalanceChange[]): void {
-    for (const { from, to, amountAtoken } of changes) {
-      if (from !== undefined && !this.state.moveBalance(from, -amountAtoken)) {
-        throw new RangeError("the FeeCollector holds less than the block's fees");
-      }
-      if (to !== undefined) this.state.moveBalance(to, amountAtoken);
-    }
+  /** The modules' end of the block; their moves and events join the block's. */
+  private endModules(end: BlockEnd): ValidatorUpdate[] | undefined {
+    if (!hasModules(this.state)) return undefined;
+    const { validatorsPool } = this.options.params;
+    const mintedAtoken = end.changes
+      .filter(({ reason, to }) => reason === "MINT" && to === validatorsPool)
+      .reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
+    return endModules(end.context, this.start.facts ?? NO_FACTS, mintedAtoken);
   }
 
   /** Changed accounts, those whose storage changed, and those whose journal cancels out. */
@@ -284,6 +298,7 @@ export function journalOf(
   transactions: BlockJournal["transactions"],
   blockChanges: readonly BalanceChange[],
   cosmos: readonly MinedCosmosTransaction[] = [],
+  moduleEvents: readonly AbciEvent[] = [],
 ): BlockJournal {
   let mintedAtoken = 0n;
   let burnedAtoken = 0n;
@@ -294,7 +309,8 @@ export function journalOf(
     else if (to === undefined) burnedAtoken += amountAtoken;
   }
   const own = { height, transactions, blockChanges, mintedAtoken, burnedAtoken };
-  return { ...own, ...cosmosJournal(cosmos) };
+  const events = moduleEvents.length === 0 ? {} : { moduleEvents };
+  return { ...own, ...cosmosJournal(cosmos), ...events };
 }
 
 /** Supply after a block. */

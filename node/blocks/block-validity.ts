@@ -25,6 +25,7 @@ import type { Hash32 } from "../../chain/hex.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import type { BlockApplication } from "./block-application.js";
 import { blockInvalid } from "./block-error.js";
+import { blockFactsOf } from "./block-facts.js";
 import type { BlockEvidence } from "./block-evidence.js";
 import type { ChainTip } from "./chain-tip.js";
 import { medianTimeNs, verifyCommit } from "./commit-verification.js";
@@ -104,7 +105,8 @@ export async function executeBlock(
   validateBlock(block, tip);
   parts.evidence.check(block.evidence, tip);
   const { timeNs, proposerAddress, dataHash } = block.header;
-  const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress, dataHash };
+  const facts = blockFactsOf(tip, block.lastCommit, block.evidence);
+  const place = { timeMs: nsToMs(timeNs), coinbase: proposerAddress, dataHash, facts };
   return parts.application.execute(place, block.transactions);
 }
 

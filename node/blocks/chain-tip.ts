@@ -49,7 +49,7 @@ export interface ExecutedDecision {
 /** The tip after the next block; a change of validators takes effect one height later still. */
 export function nextTip(tip: ChainTip, decision: ExecutedDecision): ChainTip {
   const { block, blockId, commit, executed } = decision;
-  const updates = punishments(block.evidence, tip.nextValidators);
+  const updates = executed.validatorUpdates ?? punishments(block.evidence, tip.nextValidators);
   return {
     ...tip,
     height: block.header.height,
@@ -78,7 +78,7 @@ export function resultsHashOf({ block, receipts }: CommittedBlock): Hash32 {
   return hashExecutionResults(inDataOrder(evm, cosmos));
 }
 
-/** Who signed twice leaves the set; never the last one, because a chain needs a validator. */
+/** Without stake, who signed twice leaves the set; never the last one, because a chain needs a validator. */
 function punishments(
   evidence: readonly DuplicateVoteEvidence[],
   validators: ValidatorSet,

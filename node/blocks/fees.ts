@@ -19,7 +19,8 @@ export function mintedAtoken(height: Height, parentSupplyAtoken: bigint): bigint
   return (parentSupplyAtoken * inflationPercent(height)) / (100n * BLOCKS_PER_YEAR);
 }
 
-function change(
+/** A change that no transaction makes; none for nothing. */
+export function blockChange(
   reason: BalanceChange["reason"],
   from: BalanceChange["from"],
   to: BalanceChange["to"],
@@ -44,9 +45,9 @@ export function endOfBlockChanges(
   const fundAtoken = mintAtoken / 10n;
   const { feeCollector, treasury, validatorsPool, developmentFund } = params;
   return [
-    ...change("FEE_BURN", feeCollector, undefined, feesAtoken - treasuryAtoken),
-    ...change("TREASURY", feeCollector, treasury, treasuryAtoken),
-    ...change("MINT", undefined, validatorsPool, mintAtoken - fundAtoken),
-    ...change("MINT", undefined, developmentFund, fundAtoken),
+    ...blockChange("FEE_BURN", feeCollector, undefined, feesAtoken - treasuryAtoken),
+    ...blockChange("TREASURY", feeCollector, treasury, treasuryAtoken),
+    ...blockChange("MINT", undefined, validatorsPool, mintAtoken - fundAtoken),
+    ...blockChange("MINT", undefined, developmentFund, fundAtoken),
   ];
 }

@@ -19,6 +19,10 @@ import { encodeGenesis, type Genesis } from "../settings/genesis.js";
 import { type AccountRecord, EMPTY_ACCOUNT } from "../store/account-record.js";
 import { computeRoots } from "../state/state-root.js";
 import { emptyTrieReader } from "../state/trie.js";
+import { JournaledState } from "../state/journaled-state.js";
+import { ZERO_VALUE } from "../store/state-reader.js";
+import type { ModuleContext } from "../modules/module-context.js";
+import { beginModules } from "../modules/modules.js";
 import type { ExecutedBlock } from "../store/block-commit.js";
 import { journalOf, moduleValues, nextSupply } from "./block-executor.js";
 
@@ -44,6 +48,11 @@ export function createGenesisBlock(genesis: Genesis): ExecutedBlock {
     }
     if (balanceAtoken > 0n) changes.push(genesisChange(address, balanceAtoken));
   }
+  const modules = genesisModules(genesis, accounts);
+  for (const [address, { after }] of modules.state.changedAccounts()) accounts.set(address, after);
+  for (const [address, slots] of modules.state.changedStorage()) storage.set(address, slots);
+  for (const [codeHash, code] of modules.state.newCodes()) codes.set(codeHash, code);
+  changes.push(...modules.changes);
   const journal = journalOf(0, [], changes);
   const supply = nextSupply(NO_SUPPLY, journal);
   const roots = computeRoots(emptyTrieReader, accounts, storage, moduleValues(supply));
@@ -55,6 +64,33 @@ export function createGenesisBlock(genesis: Genesis): ExecutedBlock {
     supply,
     sdkHashes: [],
   };
+}
+
+/** State of the modules over the accounts of the genesis; stake comes into being with them. */
+function genesisModules(
+  genesis: Genesis,
+  accounts: ReadonlyMap<Address, AccountRecord | undefined>,
+): { readonly state: JournaledState; readonly changes: readonly BalanceChange[] } {
+  const state = new JournaledState({
+    account: (address) => accounts.get(address),
+    code: () => ZERO_VALUE,
+    storage: () => ZERO_VALUE,
+  });
+  const changes: BalanceChange[] = [];
+  const context: ModuleContext = {
+    state,
+    height: 0,
+    timeMs: genesis.genesisTimeMs,
+    validatorsPool: genesis.params.validatorsPool,
+    emit: () => undefined,
+    moveCoins: (_reason, _from, to, amountAtoken) => {
+      if (to === undefined) throw new RangeError("a genesis burns nothing");
+      state.moveBalance(to, amountAtoken);
+      changes.push(genesisChange(to, amountAtoken));
+    },
+  };
+  beginModules(context, genesis);
+  return { state, changes };
 }
 
 function genesisChange(to: Address, amountAtoken: bigint): BalanceChange {

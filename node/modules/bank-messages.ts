@@ -2,18 +2,12 @@
  * Messages of the bank: MsgSend and MsgMultiSend (x/bank `keeper/msg_server.go`). One denomination
  * exists, so coins of any other one are coins that nobody has.
  */
-import { type Address, parseBech32 } from "../../chain/address.js";
-import { coinsText } from "../../chain/cosmos/ante.js";
-import {
-  amountOf,
-  type Coin,
-  coinsOf,
-  listOf,
-  textOf,
-} from "../../chain/cosmos/cosmos-transaction.js";
+import type { Address } from "../../chain/address.js";
+import { coinsOf, listOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import type { ProtoMessage } from "../../chain/cosmos/field-schema.js";
-import { SDK_CODE, sdkFault } from "../../chain/cosmos/sdk-fault.js";
-import { type MessageContext, MessageFailure, type MessageHandler } from "./message-context.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import type { MessageContext, MessageHandler } from "./message-context.js";
+import { addressOf, amountOfCoins, messageFailure, NO_RESPONSE } from "./message-fields.js";
 
 /** Gas of a MsgSend beside its bytes and its signature: some 65,000 in all (D2). */
 const SEND_GAS = 40_000n;
@@ -21,45 +15,15 @@ const SEND_GAS = 40_000n;
 /** Gas of each output of a MsgMultiSend after the first, which costs as much as a MsgSend. */
 const OUTPUT_GAS = 25_000n;
 
-const NO_RESPONSE = new Uint8Array(0);
-
 /** Handlers by message. */
 export const BANK_HANDLERS: readonly (readonly [string, MessageHandler])[] = [
   ["cosmos.bank.v1beta1.MsgSend", { module: "bank", run: send }],
   ["cosmos.bank.v1beta1.MsgMultiSend", { module: "bank", run: multiSend }],
 ];
 
-function fail(code: number, text: string): MessageFailure {
-  return new MessageFailure(sdkFault(code, text));
-}
-
-function addressOf(value: string, role: string): Address {
-  try {
-    return parseBech32(value);
-  } catch {
-    const text = `invalid ${role} address: ${value.slice(0, 100)}`;
-    throw fail(SDK_CODE.invalidAddress, text);
-  }
-}
-
-/** The amount of a message's coins: exactly one coin, above zero. */
-function amountOfCoins(coins: readonly Coin[]): bigint {
-  const [coin, ...others] = coins;
-  const isPlain = coin !== undefined && /^[a-zA-Z][a-zA-Z0-9/:._-]{2,127}$/.test(coin.denom);
-  if (!isPlain || others.length > 0 || !/^[1-9][0-9]{0,77}$/.test(coin.amount)) {
-    throw fail(SDK_CODE.invalidCoins, coinsText(coins).slice(0, 200));
-  }
-  const amountAtoken = amountOf(coin);
-  if (amountAtoken === undefined) {
-    const text = `spendable balance 0${coin.denom} is smaller than ${coinsText([coin])}`;
-    throw fail(SDK_CODE.insufficientFunds, text.slice(0, 400));
-  }
-  return amountAtoken;
-}
-
 function assertReceives(to: Address, text: string, context: MessageContext): void {
   if (!context.isBlocked(to)) return;
-  throw fail(SDK_CODE.unauthorized, `${text} is not allowed to receive funds`);
+  throw messageFailure(SDK_CODE.unauthorized, `${text} is not allowed to receive funds`);
 }
 
 function send(message: ProtoMessage, context: MessageContext): Uint8Array {
@@ -77,9 +41,12 @@ function multiSend(message: ProtoMessage, context: MessageContext): Uint8Array {
   const outputs = listOf(message["outputs"]);
   context.useGas(SEND_GAS + OUTPUT_GAS * BigInt(Math.max(outputs.length - 1, 0)), "MsgMultiSend");
   const [input, ...others] = listOf(message["inputs"]);
-  if (input === undefined) throw fail(SDK_CODE.invalidRequest, "no inputs to send transaction");
-  if (others.length > 0) throw fail(SDK_CODE.invalidRequest, "multiple senders not allowed");
-  if (outputs.length === 0) throw fail(SDK_CODE.invalidRequest, "no outputs to send transaction");
+  if (input === undefined)
+    throw messageFailure(SDK_CODE.invalidRequest, "no inputs to send transaction");
+  if (others.length > 0)
+    throw messageFailure(SDK_CODE.invalidRequest, "multiple senders not allowed");
+  if (outputs.length === 0)
+    throw messageFailure(SDK_CODE.invalidRequest, "no outputs to send transaction");
   const from = addressOf(textOf(input, "address"), "input");
   const parts = outputs.map((output) => {
     const toText = textOf(output, "address");
@@ -89,7 +56,7 @@ function multiSend(message: ProtoMessage, context: MessageContext): Uint8Array {
   });
   const sumAtoken = parts.reduce((sum, { amountAtoken }) => sum + amountAtoken, 0n);
   if (sumAtoken !== amountOfCoins(coinsOf(input["coins"]))) {
-    throw fail(SDK_CODE.invalidRequest, "sum inputs != sum outputs");
+    throw messageFailure(SDK_CODE.invalidRequest, "sum inputs != sum outputs");
   }
   for (const { to, amountAtoken } of parts) context.moveCoins("CALL", from, to, amountAtoken);
   return NO_RESPONSE;

@@ -3,11 +3,13 @@ import type { AnyMessage } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE, type SdkFault, sdkFault } from "../../chain/cosmos/sdk-fault.js";
 import { BANK_HANDLERS } from "./bank-messages.js";
 import type { MessageHandler } from "./message-context.js";
+import { STAKING_HANDLERS } from "./staking-messages.js";
 
 /** Handlers by the full names of their messages. */
-const HANDLERS: ReadonlyMap<string, MessageHandler> = new Map<string, MessageHandler>(
-  BANK_HANDLERS,
-);
+const HANDLERS: ReadonlyMap<string, MessageHandler> = new Map<string, MessageHandler>([
+  ...BANK_HANDLERS,
+  ...STAKING_HANDLERS,
+]);
 
 /** The handler of a message; undefined where nothing runs it. */
 export function handlerOf({ schema }: AnyMessage): MessageHandler | undefined {

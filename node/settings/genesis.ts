@@ -17,6 +17,7 @@ import { WEIGHTS_VERSION } from "../../chain/evm/compute-weights.js";
 import type { TransactionLimits } from "../../chain/transaction-rules.js";
 import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
 import { schemaFaultText } from "../../runtime/config/schema-faults.js";
+import { type ModuleParams, moduleParamTexts, parseModuleParams } from "./module-params.js";
 
 /** Codes of faults in a genesis file. */
 export type GenesisErrorCode = "GENESIS_INVALID";
@@ -73,6 +74,11 @@ export interface Genesis {
   readonly alloc: ReadonlyMap<Address, GenesisAccount>;
   /** Addresses of the validators; blocks name their proposer as coinbase. */
   readonly validators: readonly GenesisValidator[];
+  /**
+   * Parameters of the modules, on chains whose validators have operators and stake; undefined where
+   * they have not: their set is fixed.
+   */
+  readonly modules?: ModuleParams;
 }
 
 /** A validator of block 0. */
@@ -81,7 +87,12 @@ export interface GenesisValidator {
   readonly address: Address;
   /** 32-byte ed25519 public key, base64. */
   readonly publicKey: string;
+  /** Also its stake, TOKEN, where it has an operator. */
   readonly power: number;
+  /** Account that owns the stake and acts for the validator. */
+  readonly operator?: Address | undefined;
+  /** Name for people, of a validator with an operator. */
+  readonly moniker?: string | undefined;
 }
 
 /** Gas of a block (D21). */
@@ -103,6 +114,9 @@ function feeCollectorCode(): Hex {
   return parseHex(artifact.parse(JSON.parse(fs.readFileSync(file, "utf8"))).runtimeCode);
 }
 
+/** Coins of an operator beside its stake: for fees, and to delegate more. */
+const OPERATOR_ATOKEN = 1_000n * ATOKEN_PER_TOKEN;
+
 /** What a local genesis is made from. */
 export interface LocalGenesisOptions {
   readonly network: NetworkName;
@@ -112,6 +126,8 @@ export interface LocalGenesisOptions {
   readonly genesisTimeMs: number;
   readonly validators: readonly GenesisValidator[];
   readonly blockIntervalMs?: number;
+  /** For validators with operators. */
+  readonly modules?: ModuleParams;
 }
 
 /** Fresh local genesis (D18): a funded faucet, a funded hot wallet, the FeeCollector predeploy. */
@@ -147,6 +163,9 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
       burnAddress: BURN_ADDRESS,
     },
     alloc: new Map([
+      ...options.validators.flatMap(({ operator }) =>
+        operator === undefined ? [] : [[operator, plain(OPERATOR_ATOKEN)] as const],
+      ),
       [options.faucet, plain(FAUCET_ATOKEN)],
       ...(hotWallet === undefined ? [] : [[hotWallet, plain(HOT_WALLET_ATOKEN)] as const]),
       [
@@ -159,6 +178,7 @@ export function createLocalGenesis(options: LocalGenesisOptions): Genesis {
       ],
     ]),
     validators: options.validators,
+    ...(options.modules === undefined ? {} : { modules: options.modules }),
   };
 }
 
@@ -185,6 +205,7 @@ export function encodeGenesis(genesis: Genesis): string {
       maxGas: params.maxGas.toString(),
       maxTransactionGas: params.maxTransactionGas.toString(),
     },
+    ...(genesis.modules === undefined ? {} : { modules: moduleParamTexts(genesis.modules) }),
     validators: genesis.validators,
     alloc: Object.fromEntries(alloc),
   };
@@ -246,9 +267,12 @@ const genesisSchema = z.strictObject({
         address: addressSchema,
         publicKey: z.string().regex(/^[A-Za-z0-9+/]{43}=$/),
         power: z.number().int().positive(),
+        operator: addressSchema.optional(),
+        moniker: z.string().min(1).max(70).optional(),
       }),
     )
     .min(1),
+  modules: z.record(z.string(), z.string()).optional(),
   alloc: z.record(
     z.string(),
     z.strictObject({
@@ -274,6 +298,8 @@ export function parseGenesis(text: string): Genesis {
       const expected = validatorAddress(Buffer.from(publicKey, "base64"));
       if (address !== expected) throw new Error(`validator ${address} has the key of ${expected}`);
     }
+    const modules = parsed.modules && parseModuleParams(parsed.modules);
+    assertOperators(parsed.validators, modules);
     const alloc = new Map<Address, GenesisAccount>();
     for (const [key, account] of Object.entries(parsed.alloc)) {
       const storage = new Map<Hash32, bigint>();
@@ -283,11 +309,31 @@ export function parseGenesis(text: string): Genesis {
       const { balanceAtoken, code } = account;
       alloc.set(parseAddress(key), { balanceAtoken, code, storage });
     }
-    return { ...parsed, alloc };
+    const { modules: _texts, ...others } = parsed;
+    return { ...others, alloc, ...(modules === undefined ? {} : { modules }) };
   } catch (cause) {
     throw new GenesisError("GENESIS_INVALID", `genesis is not valid: ${schemaFaultText(cause)}`, {
       cause,
     });
+  }
+}
+
+/** Stake needs operators, and the set of block 0 is the one that consensus begins with. */
+function assertOperators(
+  validators: readonly GenesisValidator[],
+  modules: ModuleParams | undefined,
+): void {
+  const operators = validators.flatMap(({ operator }) =>
+    operator === undefined ? [] : [operator],
+  );
+  if (modules === undefined) {
+    if (operators.length > 0) throw new Error("validators have operators, but modules are missing");
+    return;
+  }
+  if (operators.length < validators.length) throw new Error("a validator has no operator");
+  if (new Set(operators).size < operators.length) throw new Error("an operator is there twice");
+  if (BigInt(validators.length) > modules.staking.max_validators) {
+    throw new Error(`there are more validators than staking.max_validators`);
   }
 }
 

@@ -4,6 +4,7 @@
  * the tip go to disk together or not at all.
  */
 import { heightBytes } from "../../chain/height-bytes.js";
+import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
 import { transactionCountOf } from "../../chain/consensus/abci-event.js";
 import { bigintToBytes, type Hash32, hexToBytes } from "../../chain/hex.js";
 import { encodeRlp } from "../../chain/rlp.js";
@@ -30,6 +31,11 @@ export interface ExecutedBlock {
   readonly changes: StateChanges;
   readonly trieWrites: readonly TrieWrite[];
   readonly supply: Supply;
+  /**
+   * Changes of the validators, in effect two heights later; undefined on chains whose validators
+   * have no stake.
+   */
+  readonly validatorUpdates?: readonly ValidatorUpdate[];
   /** SHA-256 of each transaction as `data.txs` has it, in that order. */
   readonly sdkHashes: readonly Hash32[];
 }

@@ -47,7 +47,7 @@ import {
   safeInteger,
   transactionItem,
 } from "./block-codec.js";
-import { cosmosItem, decodeCosmosItem } from "./cosmos-codec.js";
+import { cosmosItem, decodeCosmosItem, decodeEvent, eventItem } from "./cosmos-codec.js";
 import {
   type Database,
   type KeySpace,
@@ -173,12 +173,13 @@ export class BlockRecords {
   /** Changes that no transaction of the block made. */
   blockChanges(height: Height): Omit<BlockJournal, "transactions"> {
     const bytes = this.need(storeKey("blockChanges", heightBytes(height)), height);
-    const [changes, minted, burned] = rlpList(decodeRlp(bytes));
+    const [changes, minted, burned, events] = rlpList(decodeRlp(bytes));
     return {
       height,
       blockChanges: rlpList(changes).map(decodeChange),
       mintedAtoken: rlpInteger(minted),
       burnedAtoken: rlpInteger(burned),
+      ...(events === undefined ? {} : { moduleEvents: rlpList(events).map(decodeEvent) }),
     };
   }
 
@@ -394,8 +395,15 @@ function decodeOutline(bytes: Uint8Array): StoredOutline {
   };
 }
 
-function encodeBlockChanges({ blockChanges, mintedAtoken, burnedAtoken }: BlockJournal) {
-  return encodeRlp([blockChanges.map(changeItem), integer(mintedAtoken), integer(burnedAtoken)]);
+function encodeBlockChanges(journal: BlockJournal): Uint8Array {
+  const { blockChanges, mintedAtoken, burnedAtoken, moduleEvents = [] } = journal;
+  return encodeRlp([
+    blockChanges.map(changeItem),
+    integer(mintedAtoken),
+    integer(burnedAtoken),
+    // Blocks without events of modules are written as they always were.
+    ...(moduleEvents.length === 0 ? [] : [moduleEvents.map(eventItem)]),
+  ]);
 }
 
 function encodeHashes(transactions: readonly BlockTransaction[]): Buffer {

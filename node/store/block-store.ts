@@ -311,6 +311,7 @@ export function cosmosJournal(cosmos: readonly MinedCosmosTransaction[]) {
 /** About what a decoded block takes in memory. */
 function memoryBytes({ block, receipts, journal }: CommittedBlock): number {
   let sizeBytes = TRANSACTION_BYTES;
+  sizeBytes += (journal.moduleEvents?.length ?? 0) * LOG_BYTES;
   for (const { tx, changes, result } of block.cosmos ?? []) {
     sizeBytes += 4 * TRANSACTION_BYTES + 2 * tx.raw.length + changes.length * CHANGE_BYTES;
     sizeBytes += result.events.length * LOG_BYTES;

@@ -28,7 +28,8 @@ export function cosmosItem(mined: MinedCosmosTransaction): RlpInput {
   ];
 }
 
-function eventItem({ type, attributes }: AbciEvent): RlpInput {
+/** Fields of an event. */
+export function eventItem({ type, attributes }: AbciEvent): RlpInput {
   return [
     utf8(type),
     attributes.map(({ key, value, index }) => [utf8(key), utf8(value), integer(index ? 1 : 0)]),
@@ -55,7 +56,8 @@ export function decodeCosmosItem(item: RlpItem | undefined): MinedCosmosTransact
   };
 }
 
-function decodeEvent(item: RlpItem): AbciEvent {
+/** Reads an event. */
+export function decodeEvent(item: RlpItem): AbciEvent {
   const [type, attributes] = rlpList(item);
   return {
     type: textOf(type),

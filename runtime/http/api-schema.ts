@@ -164,7 +164,8 @@ function createAjv(file: object, { useDefaults }: { readonly useDefaults: boolea
   return ajv;
 }
 
-function readApiFile(path: string): object {
+/** An API file as it stands. @throws LISTEN_FAILED */
+export function readApiFile(path: string): object {
   let file: unknown;
   try {
     file = parse(readFileSync(path, "utf8"));

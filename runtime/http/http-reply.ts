@@ -1,8 +1,10 @@
 /** Sending JSON, and the signal that tells that nobody waits for it any more. */
 import { type ServerResponse, STATUS_CODES } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import type { Duplex } from "node:stream";
 
-/** A handler's answer: either a JSON value, checked against the API file, or finished bytes. */
+/** A handler's answer: a JSON value, checked against the API file, finished bytes, or a stream. */
 export interface HttpReply {
   /** Default 200. */
   readonly status?: number;
@@ -11,6 +13,8 @@ export interface HttpReply {
   readonly body?: unknown;
   /** Serialised JSON, sent as it is and without response validation. */
   readonly bytes?: Uint8Array;
+  /** Pieces that are sent as they come, at the client's pace; `headers` name their type. */
+  readonly stream?: AsyncIterable<Uint8Array>;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -19,7 +23,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const text = JSON.stringify(body);
   response.writeHead(status, {
-    "content-type": JSON_TYPE,
+    "content-type": response.getHeader("content-type") ?? JSON_TYPE,
     "content-length": Buffer.byteLength(text),
   });
   response.end(text);
@@ -27,7 +31,8 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 
 /** Sends serialised JSON as it is. */
 export function sendBytes(response: ServerResponse, status: number, bytes: Uint8Array): void {
-  response.writeHead(status, { "content-type": JSON_TYPE, "content-length": bytes.length });
+  const type = response.getHeader("content-type") ?? JSON_TYPE;
+  response.writeHead(status, { "content-type": type, "content-length": bytes.length });
   response.end(bytes);
 }
 
@@ -65,7 +70,13 @@ export function sendReply(
     response.setHeader(name, value);
   }
   const status = reply.status ?? 200;
-  if (reply.bytes !== undefined) {
+  if (reply.stream !== undefined) {
+    response.writeHead(status);
+    // Without a byte the client would not see the head.
+    response.flushHeaders();
+    // A client that goes away ends the stream; there is nobody left to tell.
+    void pipeline(Readable.from(reply.stream), response).catch(() => response.destroy());
+  } else if (reply.bytes !== undefined) {
     sendBytes(response, status, reply.bytes);
   } else if (reply.body === undefined) {
     response.writeHead(status).end();

@@ -48,6 +48,8 @@ export interface HttpRequest {
   readonly rawBody: Uint8Array;
   /** Who asks; undefined where the API is open. */
   readonly caller?: Caller | undefined;
+  /** The other end of the connection; undefined when it is gone. */
+  readonly remoteAddress?: string | undefined;
   /** Fires when the client goes away or the server is forced to stop. */
   readonly signal: AbortSignal;
 }
@@ -417,6 +419,7 @@ class OpenApiServer implements HttpServer {
       query: request.query,
       body: request.body,
       caller,
+      remoteAddress: request.socket.remoteAddress,
       signal,
     });
     // Express' own json(): the validator checks what goes through it.

@@ -11,7 +11,7 @@ export type ArgumentErrorCode = "INVALID_ARGUMENT";
 export class ArgumentError extends AppError<ArgumentErrorCode> {}
 
 /** Settings files that tell the home's port offset, in the order they are asked. */
-const OFFSET_FILES = ["app", "sidecar", "watcher", "worker", "explorer", "config"];
+const OFFSET_FILES = ["app", "sidecar", "watcher", "worker", "indexer", "explorer", "config"];
 
 /**
  * Reads `--home DIR` and `--port-offset N` of a process of the kit.

@@ -46,13 +46,8 @@ export const TOKEN_CURRENCY: Currency = Object.freeze({
 export const OPERATION_TYPES: readonly string[] = Object.freeze([
   ...BALANCE_REASONS,
   "REWARD",
-  "DELEGATE",
   "UNDELEGATE",
-  "UNBOND_COMPLETE",
   "REDELEGATE",
-  "SLASH",
-  "CLAIM",
-  "REGISTER_BURN",
   "ERC20_TRANSFER",
   "ERC20_MINT",
   "ERC20_BURN",

@@ -35,7 +35,7 @@ describe("HTTP APIs", () => {
   it("have a handler for every operation of their files", () => {
     expect(operations.length).toBeGreaterThan(25);
     const text = sources
-      .filter(({ path }) => /^(sidecar|deposit-watcher|withdrawal-worker)\//.test(path))
+      .filter(({ path }) => /^(sidecar|deposit-watcher|withdrawal-worker|indexer)\//.test(path))
       .map((source) => source.text)
       .join("\n");
     const missing = operations.filter(({ path }) => {

@@ -15,12 +15,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   explorer: ["chain", "runtime", "rpc-client", "openapi"],
   "deposit-watcher": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
   "withdrawal-worker": ["chain", "runtime", "rpc-client", "ledger", "openapi"],
+  indexer: ["chain", "runtime", "rpc-client", "openapi"],
   cli: ["chain", "runtime", "rpc-client", "ledger"],
 };
 
 /** The CLI also reads every process' settings schema, and the node's genesis and keys; it starts a node. */
 const CLI_ALSO = [
-  /^(sidecar|explorer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^(sidecar|explorer|indexer|deposit-watcher|withdrawal-worker)\/config\.ts$/,
+  /^indexer\/maintenance\/commands\.ts$/,
   /^node\/settings\//,
   /^node\/compose\/process\.ts$/,
   /^node\/statesync\/light\/light-json\.ts$/,
@@ -45,6 +47,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "compose",
   ],
   sidecar: ["rosetta", "index", "data-api", "construction-api"],
+  indexer: ["store", "ingest", "maintenance", "api"],
 };
 
 /** What the servers below node/rpc may see of the node beside each other. */
@@ -73,6 +76,7 @@ const LIBRARY_OWNERS: readonly (readonly [RegExp, readonly RegExp[]])[] = [
   [/^(@?libp2p|@multiformats)(\/|$)/, [/^node\/p2p\//]],
   [/^@grpc\//, [/^node\/rpc\/grpc\//]],
   [/^(typeorm|pg)$/, [/^runtime\/sql\//, /^ledger\//]],
+  [/^pg-copy-streams$/, [/^runtime\/sql\//]],
   [/^(bullmq|ioredis)$/, [/^withdrawal-worker\//]],
   [/^preact(-render-to-string)?$/, [/^explorer\/html\/element\.ts$/]],
   [/^(express(-openapi-validator)?|ajv(-draft-04)?|yaml)$/, [/^runtime\/http\//]],

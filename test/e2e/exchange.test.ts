@@ -49,7 +49,7 @@ describe("an exchange under load", () => {
   let audit: Audit;
 
   beforeAll(async () => {
-    kit = await startKit({ portOffset: kitOffset(1) });
+    kit = await startKit({ portOffset: kitOffset(1), args: ["--no-demo"] });
     try {
       run = await playExchange(openStage(kit, SEED));
       audit = await auditRun(run);

@@ -10,11 +10,14 @@ import { until } from "./until.js";
 /** Time for a kit to come up on a busy machine: initdb, migrations, six processes. */
 const START_TIMEOUT_MS = 240_000;
 
+const LEAN = ["--no-demo", "--no-explorer", "--no-indexer"] as const;
+
 /** How a kit is started. */
 export interface KitOptions {
   readonly home?: string;
   readonly portOffset: number;
   readonly env?: Record<string, string>;
+  /** Without them a kit without demonstration and without the parts that only people look at. */
   readonly args?: readonly string[];
   /** True for a kit on a chain that exists, whose pace is not the kit's to choose. */
   readonly isAttached?: boolean;
@@ -73,7 +76,7 @@ export async function startKit(options: KitOptions): Promise<RunningKit> {
       "--port-offset",
       String(options.portOffset),
       ...(options.isAttached === true ? [] : ["--block-interval-ms", "200"]),
-      ...(options.args ?? ["--no-demo"]),
+      ...(options.args ?? LEAN),
     ],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...options.env } },
   );

@@ -12,6 +12,7 @@ export const PRODUCT_FOLDERS = [
   "explorer",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "ledger",
   "cli",
 ] as const;

@@ -28,10 +28,7 @@ export interface AttemptGas {
 }
 
 /** Estimate plus margin, rounded up. May exceed the settings' limit: the caller decides. */
-export function withMargin(
-  estimate: bigint,
-  settings: Pick<GasSettings, "marginPercent">,
-): bigint {
+export function withMargin(estimate: bigint, settings: Pick<GasSettings, "marginPercent">): bigint {
   const percent = 100n + BigInt(settings.marginPercent);
   return (estimate * percent + 99n) / 100n;
 }

@@ -61,6 +61,8 @@ export interface LaneContext {
   /** Asked in each round before anything is given a nonce, signed or sent. */
   readonly guard: LaneGuard;
   readonly node: WalletNode;
+  /** Another node, which must show the same receipts before anything is settled. */
+  readonly secondNode?: Pick<WalletNode, "receipts"> | undefined;
   /** Of this lane's wallet; without a key here it knows the address alone. */
   readonly signer: Signer;
   /** False while no keystore of this home opens the wallet: then nothing is signed here. */

@@ -319,7 +319,10 @@ export class Lane {
     this.#isFrozen = freeze.frozen;
     this.#blockedReason = freeze.frozen
       ? `signing is frozen: ${freeze.reason}`
-      : (this.#switchReason() ?? this.#signerReason(count) ?? this.#stallReason());
+      : (this.#switchReason() ??
+        this.#signerReason(count) ??
+        this.#settler.trouble() ??
+        this.#stallReason());
   }
 
   /** The home's copy of the kill switch stops, also where the ledger's does not. */

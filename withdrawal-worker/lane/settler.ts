@@ -1,14 +1,18 @@
 /**
  * Receipts to outcomes. The chain's nonce says which slots are consumed; a receipt of any of a
- * slot's attempts decides it; a consumed nonce without one freezes and is never paid again.
+ * slot's attempts decides it; a consumed nonce without one freezes and is never paid again. Where
+ * there is a second node, nothing is settled that it does not show alike.
  */
+import { errorMessage } from "../../chain/errors.js";
 import type { Hash32, Height } from "../../chain/hex.js";
 import { receiptOfSlot, type SlotReceipt } from "../../ledger/withdrawals/slot-outcomes.js";
 import type { Inclusion, LiveSlot } from "../../ledger/withdrawals/slot-rows.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
 import { failpoint } from "../../runtime/process/failpoint.js";
 import { WORKER_FAILPOINTS } from "../failpoints.js";
 import type { LaneContext, Round } from "./lane-context.js";
 import { verdictOnConsumedNonce } from "../withdrawal-state.js";
+import type { ReceiptsAtHeight, WalletNode } from "./wallet-node.js";
 
 /** Remembers since when receipts are missing; losing this memory only makes it more patient. */
 export class Settler {
@@ -17,6 +21,9 @@ export class Settler {
   readonly #missingSinceMs = new Map<string, number>();
   /** Bounded likewise: slots whose block looked changed at the last look. */
   readonly #changedOnce = new Set<string>();
+  /** Bounded likewise: slots that the second node showed otherwise at the last look. */
+  readonly #disputedOnce = new Set<string>();
+  #secondTrouble: string | undefined;
 
   constructor(context: LaneContext) {
     this.#context = context;
@@ -116,7 +123,7 @@ export class Settler {
     if (hashes.length === 0) return false;
     const receipts = await node.receipts(hashes, { signal: round.signal });
     const blockHashes = await this.#readBlockHashes(slots, round);
-    const confirmed: SlotReceipt[] = [];
+    const receiptsFound: SlotReceipt[] = [];
     const changed: LiveSlot[] = [];
     for (const slot of slots) {
       if (slot.inclusion === undefined) continue;
@@ -126,15 +133,89 @@ export class Settler {
       const isSame = isSameInclusion(receipt, slot.inclusion) && blockHash === receipt.blockHash;
       if (!isSame && this.#changedAgain(slot)) changed.push(slot);
       if (isSame) this.#changedOnce.delete(slot.slotId);
-      if (isSame && receipts.height >= receipt.blockNumber) confirmed.push(receipt);
+      if (isSame && receipts.height >= receipt.blockNumber) receiptsFound.push(receipt);
     }
     if (changed.length > 0) await this.#freezeChanged(changed);
+    const confirmed = await this.#seenByBoth(slots, receiptsFound, round);
     const unproven = confirmed.filter(({ isProven }) => !isProven);
     if (unproven.length > 0) await this.#freezeUnproven(unproven);
     if (confirmed.length === unproven.length) return false;
     await ledger.settleSlots(confirmed, settings.failures);
     failpoint(WORKER_FAILPOINTS.afterSettleCommit);
     return slots.length === settings.batchSize;
+  }
+
+  /**
+   * Of these receipts those that the second node shows, too; all where there is none. What it has not
+   * come to waits for it. What it shows otherwise at two looks freezes: one of the nodes is wrong.
+   */
+  async #seenByBoth(
+    slots: readonly LiveSlot[],
+    found: readonly SlotReceipt[],
+    round: Round,
+  ): Promise<readonly SlotReceipt[]> {
+    const { secondNode } = this.#context;
+    if (secondNode === undefined || found.length === 0) return found;
+    const hashes = found.map(({ hash }) => hash);
+    const others = await this.#askSecond(secondNode, hashes, round);
+    if (others === undefined) return [];
+    const slotsById = new Map(slots.map((slot) => [slot.slotId, slot]));
+    const agreed: SlotReceipt[] = [];
+    const disputed: LiveSlot[] = [];
+    for (const receipt of found) {
+      const slot = slotsById.get(receipt.slotId);
+      if (slot === undefined) continue;
+      const other = receiptOfSlot(slot, others.byHash);
+      if (other === undefined && others.height < receipt.blockNumber) continue;
+      const isSame = other !== undefined && isSameOutcome(other, receipt);
+      if (isSame) agreed.push(receipt);
+      else if (this.#disputedAgain(slot)) disputed.push(slot);
+    }
+    for (const { slotId } of agreed) this.#disputedOnce.delete(slotId);
+    if (disputed.length > 0) await this.#freezeDisputed(disputed);
+    return agreed;
+  }
+
+  /** A second node that cannot be asked holds up what is settled, and nothing that is sent. */
+  async #askSecond(
+    node: Pick<WalletNode, "receipts">,
+    hashes: readonly Hash32[],
+    { signal }: Round,
+  ): Promise<ReceiptsAtHeight | undefined> {
+    try {
+      const receipts = await node.receipts(hashes, { signal });
+      this.#secondTrouble = undefined;
+      return receipts;
+    } catch (error) {
+      if (!(error instanceof NodeFault || error instanceof RpcError)) throw error;
+      signal.throwIfAborted();
+      const trouble = `the second node cannot be asked: ${errorMessage(error)}`;
+      if (trouble !== this.#secondTrouble)
+        this.#context.log.warn({ reason: trouble }, "not settled");
+      this.#secondTrouble = trouble;
+      return undefined;
+    }
+  }
+
+  /** Why mined payments are not settled; undefined while they are. */
+  trouble(): string | undefined {
+    return this.#secondTrouble;
+  }
+
+  /** As with changed blocks, one answer of a balancer's is no dispute. */
+  #disputedAgain({ slotId }: LiveSlot): boolean {
+    if (this.#disputedOnce.delete(slotId)) return true;
+    this.#disputedOnce.add(slotId);
+    return false;
+  }
+
+  async #freezeDisputed(slots: readonly LiveSlot[]): Promise<void> {
+    const { ledger, signer, log } = this.#context;
+    const hashes = slots.map(({ inclusion }) => inclusion?.hash);
+    const reason = `the two nodes disagree about the receipt of ${hashes[0]}`;
+    await ledger.freezeSigning(signer.address, reason);
+    await ledger.freezeWithdrawals(slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })));
+    log.error({ hashes }, "signing is frozen: the two nodes disagree");
   }
 
   /** Paid again, it could be paid twice; given back, it could have been paid. */
@@ -179,6 +260,15 @@ export class Settler {
     await ledger.freezeWithdrawals(slots.map(({ withdrawalId }) => ({ id: withdrawalId, reason })));
     this.#context.log.error({ heights }, "signing is frozen: a published block changed");
   }
+}
+
+/** Whether two nodes show the same end of a slot. */
+function isSameOutcome(one: SlotReceipt, other: SlotReceipt): boolean {
+  return (
+    isSameInclusion(one, other) &&
+    one.isSuccess === other.isSuccess &&
+    one.isProven === other.isProven
+  );
 }
 
 function isSameInclusion(receipt: SlotReceipt, stored: Inclusion): boolean {

@@ -14,7 +14,10 @@ import { createWeb3Signer } from "./web3signer.js";
 
 /** What a signer is made of beside the settings. */
 export interface SignerParts
-  extends Pick<SignerRules, "chainId" | "limits" | "totals" | "own" | "contractOf" | "depositAddressAt"> {
+  extends Pick<
+    SignerRules,
+    "chainId" | "limits" | "totals" | "own" | "contractOf" | "depositAddressAt"
+  > {
   readonly home: string;
   readonly settings: WorkerConfig["signer"];
   /** Files and address of the wallet. */

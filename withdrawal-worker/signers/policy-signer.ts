@@ -203,8 +203,7 @@ export class PolicySigner implements Signer {
   ): SigningRefusal | undefined {
     if (policy.treasury?.assets.get(asset)?.coldAddress === destination) return undefined;
     const { depositAddressAt } = this.#rules;
-    const isOurs =
-      addressIndex !== undefined && depositAddressAt?.(addressIndex) === destination;
+    const isOurs = addressIndex !== undefined && depositAddressAt?.(addressIndex) === destination;
     return isOurs
       ? undefined
       : refuse("FORBIDDEN_DESTINATION", "gas is given to deposit addresses of this home only");

@@ -40,7 +40,10 @@ export function decideBand(
   { lowUnits, targetUnits, highUnits }: TreasuryBand,
 ): BandDecision {
   const heldUnits = holdings.reduce((sum, { freeUnits }) => sum + freeUnits, 0n) - wantedUnits;
-  const fullest = holdings.reduce((most, { freeUnits }) => (freeUnits > most ? freeUnits : most), 0n);
+  const fullest = holdings.reduce(
+    (most, { freeUnits }) => (freeUnits > most ? freeUnits : most),
+    0n,
+  );
   if (heldUnits > highUnits) {
     const beyondUnits = heldUnits - targetUnits;
     const amountUnits = beyondUnits < fullest ? beyondUnits : fullest;

@@ -30,11 +30,13 @@ export async function readAddressStates(
   const states: AddressState[] = [];
   const size = CALLS_AT_ONCE / CALLS_PER_ADDRESS;
   for (let start = 0; start < addresses.length; start += size) {
-    const calls = addresses.slice(start, start + size).flatMap((address) => [
-      balanceCall(address, height),
-      { method: "eth_getTransactionCount", params: [address, toQuantity(height)] },
-      { method: "eth_getTransactionCount", params: [address, "pending"] },
-    ]);
+    const calls = addresses
+      .slice(start, start + size)
+      .flatMap((address) => [
+        balanceCall(address, height),
+        { method: "eth_getTransactionCount", params: [address, toQuantity(height)] },
+        { method: "eth_getTransactionCount", params: [address, "pending"] },
+      ]);
     const answers = await rpc.batch(calls, options);
     for (let at = 0; at < answers.length; at += CALLS_PER_ADDRESS) {
       states.push({

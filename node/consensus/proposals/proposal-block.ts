@@ -20,6 +20,7 @@ import { AppError, errorMessage } from "../../../chain/errors.js";
 import { ZERO_HASH } from "../../../chain/hex.js";
 import type { Logger } from "../../../runtime/process/logger.js";
 import type { BlockApplication } from "../../blocks/block-application.js";
+import { blockFactsOf } from "../../blocks/block-facts.js";
 import { encodeBlockTransactions } from "../../blocks/block-transactions.js";
 import { executeBlock, headerAfter, timeAfterNs } from "../../blocks/block-validity.js";
 import type { ChainTip } from "../../blocks/chain-tip.js";
@@ -54,7 +55,8 @@ export async function buildCandidate(
   const timeNs = timeAfterNs(tip, lastCommit);
   const evidence = parts.evidence.forBlock(tip);
   const maxBytes = dataBytesOf(tip.params, lastCommit.signatures.length, bytesOf(evidence));
-  const place = { timeMs: nsToMs(timeNs), coinbase: proposer };
+  const facts = blockFactsOf(tip, lastCommit, evidence);
+  const place = { timeMs: nsToMs(timeNs), coinbase: proposer, facts };
   const executed = await parts.application.build(place, { maxBytes, maxGas });
   const { dataHash } = executed.committed.block;
   const block: ConsensusBlock = {

@@ -21,7 +21,8 @@ import { SDK_CODE, type SdkFault, sdkFault } from "../../../chain/cosmos/sdk-fau
 import { DATA_BYTE_NS, TRANSACTION_NS } from "../../../chain/evm/compute-weights.js";
 import { EMPTY_CODE_HASH } from "../../../chain/hex.js";
 import { BASE_DENOM } from "../../../chain/units.js";
-import { type MessageContext, MessageFailure } from "../../modules/message-context.js";
+import type { MessageContext } from "../../modules/message-context.js";
+import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
@@ -137,7 +138,7 @@ function payFee(
 function changeOf(
   reason: BalanceReason,
   from: Address,
-  to: Address,
+  to: Address | undefined,
   amountAtoken: bigint,
 ): BalanceChange {
   return { reason, from, to, amountAtoken, effective: true, tracePath: undefined };
@@ -224,6 +225,7 @@ class MessageRun {
       state,
       height,
       timeMs,
+      validatorsPool,
       signer: this.transaction.from,
       isBlocked: (address) =>
         address === feeCollector || address === validatorsPool || SYSTEM_ADDRESS.test(address),
@@ -240,7 +242,7 @@ class MessageRun {
               sdkFault(SDK_CODE.insufficientFunds, `${amountAtoken}${BASE_DENOM}`),
           );
         }
-        state.moveBalance(to, amountAtoken);
+        if (to !== undefined) state.moveBalance(to, amountAtoken);
         emitted.push(...moneyEvents(change));
       },
     };

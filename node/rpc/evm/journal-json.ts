@@ -26,16 +26,23 @@ function logJson({ address, topics, data }: Log): JsonValue {
 
 /** The transactions of a page with their changes, joined by commas. */
 export function pageJournalJson(page: BlockPage): string {
+  return journaledTransactions(page)
+    .map((transaction) => JSON.stringify(transaction))
+    .join(",");
+}
+
+/** The transactions of a page with their changes and logs. */
+export function journaledTransactions(page: BlockPage): Record<string, JsonValue>[] {
   const receipts = page.receipts();
   const journal = page.journal();
-  const texts = page.transactions().map(({ tx, from }, item) => {
+  return page.transactions().map(({ tx, from }, item) => {
     const receipt = receipts[item]?.receipt;
     const changes = journal[item];
     const index = page.first + item;
     if (receipt === undefined || changes?.transactionHash !== tx.hash) {
       throw new Error(`receipt or journal of transaction ${index} does not match`);
     }
-    return JSON.stringify({
+    return {
       hash: tx.hash,
       index,
       status: toQuantity(receipt.status),
@@ -48,9 +55,8 @@ export function pageJournalJson(page: BlockPage): string {
       input: bytesToHex(tx.data),
       changes: changes.changes.map(changeJson),
       logs: receipt.logs.map(logJson),
-    });
+    };
   });
-  return texts.join(",");
 }
 
 /** The answer of causeway_getBlockJournal up to its transactions. */
@@ -75,6 +81,7 @@ function cosmosJson(
     dataIndex,
     status: toQuantity(result.code === 0 ? 1 : 0),
     from,
+    gas: toQuantity(tx.gasLimit),
     gasUsed: toQuantity(result.gasUsed),
     fee: toQuantity(tx.feeAtoken),
     nonce: toQuantity(tx.nonce),

@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { type Address, parseAddress } from "../../../chain/address.js";
 import { validatorAddress } from "../../../chain/consensus/validator-set.js";
+import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction, recoverSender } from "../../../chain/transaction.js";
 import { CommittedView } from "../../../node/blocks/committed-view.js";
@@ -68,9 +69,13 @@ export class ExecutionChain {
     return new ExecutionChain(genesis, folder, stores, view, tries, coinbase);
   }
 
-  /** Executes raw transactions as one block, without storing it. */
+  /**
+   * Executes raw transactions as one block, without storing it.
+   * @param cosmosRaws `TxRaw`s, behind the EVM's
+   */
   async execute(
     raws: readonly string[],
+    cosmosRaws: readonly Uint8Array[] = [],
   ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
     const parent = this.view.head();
     const parentSupply = this.stores.blocks.supply(parent.height);
@@ -94,12 +99,19 @@ export class ExecutionChain {
         await execution.add({ tx, from: recoverSender(tx) }, this.genesis.params.maxComputeNs),
       );
     }
+    for (const raw of cosmosRaws) {
+      const tx = decodeCosmosTransaction(raw);
+      const from = tx.signers[0];
+      if (from === undefined) throw new Error("nobody signed");
+      const outcome = await execution.addCosmos({ tx, from }, this.genesis.params.maxComputeNs);
+      if (!outcome.included) throw new Error(outcome.reason);
+    }
     return { executed: await execution.seal(), outcomes };
   }
 
   /** Executes, stores and publishes one block. */
-  async mine(raws: readonly string[]) {
-    const { executed, outcomes } = await this.execute(raws);
+  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = []) {
+    const { executed, outcomes } = await this.execute(raws, cosmosRaws);
     await commitBlock(this.stores, executed);
     this.stores.state.publish(executed.changes);
     this.tries.apply(executed.trieWrites);

@@ -82,8 +82,8 @@ export class ServedChain {
   }
 
   /** Mines these transactions as one block and tells the pool. */
-  async mine(raws: readonly string[]) {
-    const mined = await this.chain.mine(raws);
+  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = []) {
+    const mined = await this.chain.mine(raws, cosmosRaws);
     const { transactions } = mined.committed.block;
     this.pool.onBlockCommitted({
       transactions: transactions.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),

@@ -20,6 +20,7 @@ import type { ConsensusTimeouts } from "../../../node/consensus/machine/schedule
 import { EventBus } from "../../../node/view/event-bus.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import { parseModuleParams } from "../../../node/settings/module-params.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
 import { createProposedTransactions } from "../../../node/mempool/proposed-transactions.js";
 import {
@@ -63,7 +64,12 @@ export function writeValidatorHome(home: string, seed: Uint8Array): Uint8Array {
 /** Seeds and genesis of some validators of equal power. */
 export function validatorGenesis(
   count: number,
-  options: { readonly faucet?: string; readonly blockIntervalMs?: number } = {},
+  options: {
+    readonly faucet?: string;
+    readonly blockIntervalMs?: number;
+    /** Gives the validators stake and operators, with these parameters. */
+    readonly params?: Readonly<Record<string, string>>;
+  } = {},
 ): { readonly genesis: Genesis; readonly seeds: readonly Uint8Array[] } {
   const seeds = Array.from({ length: count }, (_, index) => Buffer.alloc(32, index + 1));
   const genesis = createLocalGenesis({
@@ -72,13 +78,21 @@ export function validatorGenesis(
     hotWallet: parseAddress(`0x${"ab".repeat(20)}`),
     genesisTimeMs: 1_750_000_000_000,
     blockIntervalMs: options.blockIntervalMs ?? 100,
-    validators: seeds.map((seed) => {
+    validators: seeds.map((seed, index) => {
       const { publicKey } = signingKeyOf(seed);
       const text = Buffer.from(publicKey).toString("base64");
-      return { address: validatorAddress(publicKey), publicKey: text, power: 10 };
+      const validator = { address: validatorAddress(publicKey), publicKey: text, power: 10 };
+      if (options.params === undefined) return validator;
+      return { ...validator, operator: operatorAt(index), moniker: `node${index}` };
     }),
+    ...(options.params === undefined ? {} : { modules: parseModuleParams(options.params) }),
   });
   return { genesis, seeds };
+}
+
+/** Operator of a validator with stake: an account whose key nobody has. */
+export function operatorAt(index: number): Address {
+  return parseAddress(`0x${(0xb0000 + index).toString(16).padStart(40, "0")}`);
 }
 
 /** What may be set of a node. */

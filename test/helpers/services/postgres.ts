@@ -1,7 +1,7 @@
 /** Real PostgreSQL databases for tests: one empty database for each call, on one server per run. */
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
-import { LEDGER_SERVICES, ledgerRole } from "../../../ledger/roles.js";
+import { indexerRole, LEDGER_SERVICES, ledgerRole } from "../../../ledger/roles.js";
 import { postgresServerUrl } from "./services.js";
 
 /** An empty database of a test. */
@@ -27,7 +27,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 
 async function dropDatabase(serverUrl: string, name: string): Promise<void> {
   await runOnServer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-  const roles = LEDGER_SERVICES.map((service) => ledgerRole(name, service));
+  const roles = [...LEDGER_SERVICES.map((service) => ledgerRole(name, service)), indexerRole(name)];
   await runOnServer(serverUrl, `DROP ROLE IF EXISTS ${roles.join(", ")}`);
 }
 

@@ -10,6 +10,7 @@ import {
   type AddressDerivation,
   createAddressDerivation,
 } from "../../../chain/derivation/address-derivation.js";
+import type { CheckedNode } from "../../../deposit-watcher/chain-check.js";
 import { Watcher } from "../../../deposit-watcher/watcher.js";
 import { createWatcherMetrics } from "../../../deposit-watcher/watcher-metrics.js";
 import { parseCustomerId } from "../../../ledger/books/accounts.js";
@@ -58,6 +59,8 @@ export interface RunningWatcher {
 /** Everything one test needs; `close` ends all of it. */
 export class WatcherBench {
   readonly #running = new Set<RunningWatcher>();
+  /** Where set, watchers that start from then on ask it, too. */
+  secondNode: CheckedNode | undefined;
 
   private constructor(
     readonly chain: FakeChain,
@@ -108,6 +111,7 @@ export class WatcherBench {
       database,
       guard,
       node: this.node,
+      secondNode: this.secondNode,
       source: this.source,
       book: new AddressBook(),
       tokens: NO_TOKENS,

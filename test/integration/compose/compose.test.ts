@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
-import { ledgerRole } from "../../../ledger/roles.js";
+import { indexerRole, ledgerRole } from "../../../ledger/roles.js";
 import { KIT_CONFIG_FILES, loadKitConfig } from "../../../cli/home/kit-config.js";
 import { ROLE_NAMES } from "../../../cli/home/role-homes.js";
 import { type ConfigFile, environmentName, loadConfig } from "../../../runtime/config/config.js";
@@ -61,9 +61,10 @@ const FILES_OF_SERVICE: Readonly<Record<string, readonly string[]>> = {
   node: ["config", "app"],
   "sidecar-online": ["sidecar"],
   "sidecar-offline": ["sidecar"],
+  indexer: ["indexer"],
   explorer: ["explorer"],
   migrate: ["watcher"],
-  operator: ["config", "app", "sidecar", "watcher", "worker", "explorer"],
+  operator: ["config", "app", "sidecar", "watcher", "worker", "indexer", "explorer"],
   "deposit-watcher": ["watcher"],
   "withdrawal-worker": ["worker"],
 };
@@ -169,7 +170,13 @@ describe("docker-compose.yml", () => {
       const words = healthcheck?.test.join(" ") ?? "";
       expect(`${name} ${words.includes("/health")}`).toBe(`${name} false`);
     }
-    for (const name of ["sidecar-online", "sidecar-offline", "deposit-watcher", "explorer"]) {
+    for (const name of [
+      "sidecar-online",
+      "sidecar-offline",
+      "deposit-watcher",
+      "indexer",
+      "explorer",
+    ]) {
       expect(serviceNamed(name).healthcheck?.test.join(" ")).toContain("/ready");
     }
     expect(serviceNamed("withdrawal-worker").healthcheck?.test.join(" ")).toContain("/ready");
@@ -183,6 +190,7 @@ describe("docker-compose.yml", () => {
       "sidecar-online",
       "sidecar-offline",
       "deposit-watcher",
+      "indexer",
       "explorer",
       "redis",
     ]) {
@@ -192,7 +200,7 @@ describe("docker-compose.yml", () => {
     expect(shared("withdrawal-worker", "node")).toEqual(["signer"]);
     const withRedis = services.filter(([, { networks }]) => networks.includes("queue"));
     expect(withRedis.map(([name]) => name).toSorted()).toEqual(["redis", "withdrawal-worker"]);
-    for (const data of ["operator-data", "watcher-data", "worker-data", "queue"]) {
+    for (const data of ["operator-data", "watcher-data", "worker-data", "indexer-data", "queue"]) {
       expect(compose.networks[data]).toEqual({ internal: true });
     }
     for (const name of ["node", "sidecar-online", "sidecar-offline", "explorer"]) {
@@ -210,6 +218,7 @@ describe("docker-compose.yml", () => {
       "deposit-watcher": ledgerRole("causeway", "watcher"),
       "withdrawal-worker": ledgerRole("causeway", "worker"),
       operator: ledgerRole("causeway", "operator"),
+      indexer: indexerRole("causeway"),
     });
     const owner = readFileSync(join(root, "deploy/postgres-owner.sql"), "utf8");
     expect(owner).toMatch(/CREATE ROLE causeway LOGIN NOSUPERUSER NOCREATEDB CREATEROLE/);
@@ -308,7 +317,7 @@ describe("docker-compose.yml", () => {
       "node",
       "postgres",
     ]);
-    for (const name of ["deposit-watcher", "withdrawal-worker", "operator"]) {
+    for (const name of ["deposit-watcher", "withdrawal-worker", "indexer", "operator"]) {
       expect(Object.keys(serviceNamed(name).depends_on)).toContain("migrate");
     }
   });

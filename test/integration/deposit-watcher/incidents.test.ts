@@ -209,3 +209,62 @@ describe("incidents", () => {
     expect(watcher.status.cursorHeight).toBe(-1);
   });
 });
+
+describe("a second node", () => {
+  it("that is behind holds up what is booked, and nothing else", async () => {
+    const alice = await bench.register("alice");
+    let head = 0;
+    bench.secondNode = { ...bench.node, blockNumber: () => Promise.resolve(head) };
+    const { watcher } = bench.start();
+    for (const amountAtoken of [5n, 6n, 7n]) bench.pay([alice.address, amountAtoken]);
+    await until(() => watcher.status.headHeight === 3 && watcher.status.cursorHeight === 0, {
+      timeoutMs: 5_000,
+      what: "the head is seen, and nothing behind the second node's is booked",
+    });
+    head = 2;
+    await until(() => watcher.status.cursorHeight === 2, { timeoutMs: 5_000 });
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5", "2-0-3 alice detected 6"]);
+    head = 3;
+    await bench.caughtUp();
+    expect(await incidents()).toEqual([]);
+  });
+
+  it("that has another block, or another balance, halts before anything is credited", async () => {
+    const alice = await bench.register("alice");
+    bench.pay([alice.address, 5n]);
+    const truth = bench.node;
+    const lies = { hash: true, balance: false };
+    bench.secondNode = {
+      ...bench.node,
+      getBlockHeader: async (height, options) => {
+        const header = await truth.getBlockHeader(height, options);
+        return header && (lies.hash && height !== 0 ? { ...header, hash: wrongHash } : header);
+      },
+      getBalances: async (queries, options) => {
+        const balances = await truth.getBalances(queries, options);
+        return lies.balance ? balances.map(() => 0n) : balances;
+      },
+    };
+    const running = bench.start();
+    await halted(running, "NODES_DISAGREE");
+    expect(running.watcher.status.incident?.message).toContain("the second node");
+    Object.assign(lies, { hash: false, balance: true });
+    await resumeCrediting(bench.ledger.database, "test");
+    await halted(running, "BALANCE_MISMATCH");
+    expect(await bench.deposits()).toEqual([]);
+    lies.balance = false;
+    await resumeCrediting(bench.ledger.database, "test");
+    bench.chain.mine();
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice credited 5"]);
+  });
+
+  it("of another chain books nothing", async () => {
+    bench.secondNode = { ...bench.node, chainId: () => Promise.resolve(6941n) };
+    const { watcher } = bench.start();
+    await until(() => watcher.status.problem?.includes("the second node serves another") === true, {
+      timeoutMs: 5_000,
+    });
+    expect(watcher.status.cursorHeight).toBe(-1);
+  });
+});

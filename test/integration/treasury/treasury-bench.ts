@@ -4,7 +4,10 @@ import { type Address, parseAddress } from "../../../chain/address.js";
 import { type DepositKeys, readDepositSeed } from "../../../chain/derivation/deposit-keys.js";
 import type { Hex } from "../../../chain/hex.js";
 import { type LedgerDatabase, openLedger } from "../../../ledger/database.js";
-import { type KillSwitchState, SWITCH_UNTOUCHED } from "../../../ledger/policy/kill-switch-level.js";
+import {
+  type KillSwitchState,
+  SWITCH_UNTOUCHED,
+} from "../../../ledger/policy/kill-switch-level.js";
 import {
   hashPolicy,
   PERMISSIVE_POLICY,
@@ -135,7 +138,9 @@ export class TreasuryBench {
   }
 
   /** A policy with the treasury's terms. */
-  policyOf(rules: Partial<Omit<TreasuryRules, "assets">> & { assets?: Record<string, TreasuryAsset> }) {
+  policyOf(
+    rules: Partial<Omit<TreasuryRules, "assets">> & { assets?: Record<string, TreasuryAsset> },
+  ) {
     const assets = rules.assets ?? { TOKEN: ANY_SWEEP, PLAIN: ANY_SWEEP, MOODY: ANY_SWEEP };
     return hashPolicy({
       ...PERMISSIVE_POLICY,

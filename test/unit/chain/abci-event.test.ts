@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import {
   blockEvents,
+  event,
   executedTransaction,
   searchTerms,
   transactionEvents,
@@ -212,7 +213,12 @@ describe("events of a block", () => {
     const logs = [{ address: SHOP, topics: [], data: new Uint8Array(0) }];
     const burnt = change({ reason: "DESTRUCT", from: SHOP, amountAtoken: 3n });
     const full = source([FEE, CALL, burnt], { logs }, blockChanges);
-    for (const block of [full, source([FEE, CALL]), source([], {}, blockChanges)]) {
+    const moved = source([], {}, blockChanges);
+    const moduleEvents = [event("slash", { reason: "double_sign", burned_coins: "7atoken" })];
+    const slashed = { ...moved, journal: { ...moved.journal, moduleEvents } };
+    expect(searchTerms(slashed).types.has("slash")).toBe(true);
+    expect(searchTerms(slashed).amounts.has(7n)).toBe(true);
+    for (const block of [full, source([FEE, CALL]), moved, slashed]) {
       const { types, amounts } = searchTerms(block);
       const events = [
         ...transactionEvents(executedTransaction(block, 0)),

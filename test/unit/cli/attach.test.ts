@@ -214,7 +214,7 @@ describe("a home on somebody's node", () => {
       cometRpcUrl: undefined,
       sidecarOnlineUrl: "http://127.0.0.1:8140",
     });
-    expect(wantedPorts.map(({ port }) => port)).toEqual([8140, 8141, 8142, 8143, 3060]);
+    expect(wantedPorts.map(({ port }) => port)).toEqual([8140, 8141, 8142, 8143, 8144, 3060]);
   });
 
   it("gives every process's home the record of the chain, and none to a node", async () => {

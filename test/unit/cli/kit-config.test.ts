@@ -38,7 +38,7 @@ describe("the settings of the kit", () => {
       portOffset: 1_000,
     });
     expect(new Set(wantedPorts.map(({ port }) => port))).toEqual(
-      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 4000, 2317, 10090]),
+      new Set([27656, 27657, 27660, 9545, 9546, 9080, 9081, 9082, 9083, 9084, 4000, 2317, 10090]),
     );
     expect(new Set(wantedPorts.map(({ host }) => host))).toEqual(new Set(["127.0.0.1"]));
     expect(endpoints).toMatchObject({
@@ -56,7 +56,7 @@ describe("the settings of the kit", () => {
       wantedPorts.filter(({ part }) => part.startsWith(`${name},`)).map(({ port }) => port);
     expect(new Set(of("node0"))).toEqual(new Set([27656, 27657, 27660, 9545, 9546, 2317, 10090]));
     expect(new Set(of("node3"))).toEqual(new Set([27956, 27957, 27960, 9845, 9846, 2617, 10390]));
-    expect(wantedPorts).toHaveLength(4 * 7 + 5);
+    expect(wantedPorts).toHaveLength(4 * 7 + 6);
     expect(endpoints.jsonRpcUrl).toBe("http://127.0.0.1:9545");
     expect(endpoints.otherNodes[2]?.cometRpcUrl).toBe("http://127.0.0.1:27957");
     expect(nodes.map(({ home }) => home)).toContain("/nonexistent/nodes/node3");
@@ -102,6 +102,7 @@ describe("the arguments of npm start", () => {
         chain: {},
         once: true,
         noDemo: false,
+        noIndexer: false,
         noExplorer: false,
         blockIntervalMs: undefined,
         evm: "ethereumjs",
@@ -142,16 +143,17 @@ describe("homes by role", () => {
     expect(Object.keys(JSON.parse(wallet))).toEqual(["address"]);
     const secret = (path: string) => readFileSync(path, "utf8").trim();
     const owner = secret(homePaths(home).postgresPassword);
-    const passwords = ["watcher", "worker", "operator"].map((service) =>
+    const passwords = ["watcher", "worker", "operator", "indexer"].map((service) =>
       secret(join(home, `config/database-roles/${service}.password`)),
     );
-    expect(new Set([owner, ...passwords]).size).toBe(4);
-    const [watcher, worker, operator] = passwords;
+    expect(new Set([owner, ...passwords]).size).toBe(5);
+    const [watcher, worker, operator, indexer] = passwords;
     for (const [role, user, password] of [
       ["migrate", "causeway", owner],
       ["deposit-watcher", "causeway_watcher", watcher],
       ["withdrawal-worker", "causeway_worker", worker],
       ["desk", "causeway_operator", operator],
+      ["indexer", "causeway_indexer", indexer],
     ] as const) {
       const pgpass = join(roleHomes, role, "config/pgpass");
       expect(readFileSync(pgpass, "utf8")).toBe(`*:*:causeway:${user}:${password}\n`);
@@ -163,7 +165,12 @@ describe("homes by role", () => {
         expect(texts.join()).not.toContain(other);
       }
     }
-    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({ watcher, worker, operator });
+    expect(readRolePasswords(join(roleHomes, "migrate"))).toEqual({
+      watcher,
+      worker,
+      operator,
+      indexer,
+    });
     expect(readRolePasswords(join(roleHomes, "deposit-watcher"))).toBeUndefined();
     expect(secret(join(roleHomes, "redis/config/redis.conf"))).toBe(
       `requirepass ${secret(join(roleHomes, "withdrawal-worker/config/redis.password"))}`,

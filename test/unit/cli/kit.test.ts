@@ -17,6 +17,7 @@ const PARTS: readonly KitPart[] = [
   "sidecar-offline",
   "deposit-watcher",
   "withdrawal-worker",
+  "indexer",
   "explorer",
 ];
 
@@ -102,6 +103,7 @@ async function createTrial(
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
       treasury: script("treasury"),
+      indexer: script("indexer"),
       explorer: script("explorer"),
     },
     without: new Set(["treasury"]),
@@ -125,9 +127,10 @@ describe("the kit", () => {
     expect(place("start node")).toBe(0);
     expect(place("start sidecar-online")).toBeLessThan(place("start deposit-watcher"));
     expect(place("start deposit-watcher")).toBeLessThan(place("start withdrawal-worker"));
-    expect(place("stop explorer")).toBe(PARTS.length);
-    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 1);
-    expect(place("stop deposit-watcher")).toBe(PARTS.length + 2);
+    expect(place("stop explorer")).toBeLessThan(PARTS.length + 2);
+    expect(place("stop indexer")).toBeLessThan(PARTS.length + 2);
+    expect(place("stop withdrawal-worker")).toBe(PARTS.length + 2);
+    expect(place("stop deposit-watcher")).toBe(PARTS.length + 3);
     expect(place("stop node")).toBe(order.length - 1);
     expect(order).toHaveLength(2 * PARTS.length);
   });
@@ -154,16 +157,16 @@ describe("the kit", () => {
     expect(new Set(record())).toEqual(watched);
   });
 
-  it("goes on without the explorer, and says so", async () => {
-    const { kit, faults, lines, watched, events } = await createTrial(["explorer"]);
+  it.each(["indexer", "explorer"] as const)("goes on without the %s, and says so", async (part) => {
+    const { kit, faults, lines, watched, events } = await createTrial([part]);
     await kit.start();
     expect(faults).toEqual([]);
     expect(watched.size).toBe(PARTS.length - 1);
     const said = lines.filter((line) => line.includes("The kit goes on without it."));
     expect(said).toHaveLength(1);
-    expect(said[0]).toContain("explorer is broken on purpose");
+    expect(said[0]).toContain(`${part} is broken on purpose`);
     await kit.stop();
-    expect(events()).not.toContain("start explorer");
+    expect(events()).not.toContain(`start ${part}`);
     expect(events().at(-1)).toBe("stop node");
   });
 

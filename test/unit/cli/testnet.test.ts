@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
 import { parse as parseToml } from "smol-toml";
+import { parseAddress } from "../../../chain/address.js";
 import { homePaths } from "../../../cli/home/home.js";
 import { initNetworkHome, readNetworkGenesis } from "../../../cli/home/network-source.js";
 import { parseNetworkFlag } from "../../../cli/commands/init.js";
@@ -81,7 +82,10 @@ describe("causeway testnet", () => {
       "data/priv_validator_state.json 600",
     ];
     const names = ["full0", "node0", "node1", "node2"];
-    const all = names.flatMap((name) => home.map((file) => `${name}/${file}`));
+    const all = names.flatMap((name) => {
+      const operator = name === "full0" ? [] : ["config/operator.key 600"];
+      return [...home, ...operator].toSorted().map((file) => `${name}/${file}`);
+    });
     expect(filesOf(out)).toEqual(["faucet.key 600", ...all]);
     expect(json(join(out, "node1", "data", "priv_validator_state.json"))).toEqual({
       height: "0",
@@ -267,5 +271,42 @@ describe("causeway init --network", () => {
     await expect(run("--network", "local")).rejects.toMatchObject({ code: "HOME_EXISTS" });
     await expect(run("--network", "mainnet")).rejects.toMatchObject({ code: "HOME_EXISTS" });
     await expect(run()).resolves.toBeDefined();
+  });
+});
+
+describe("validators of a network", () => {
+  it("have a hundred TOKEN of stake, owned by the key in their home, and the parameters asked for", async () => {
+    const out = newFolder();
+    const flags = {
+      validators: "2",
+      out,
+      param: ["staking.unbonding_time=120s", "slashing.signed_blocks_window=20"],
+    };
+    const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 };
+    await createTestnet({ ...parseTestnetFlags(flags), clock });
+    const text = readFileSync(join(out, "node0", "config", "genesis.json"), "utf8");
+    const genesis = parseGenesis(text);
+    expect(genesis.modules?.staking.unbonding_time).toBe(120_000n);
+    expect(genesis.modules?.slashing.signed_blocks_window).toBe(20n);
+    for (const [index, { power, operator, moniker }] of genesis.validators.entries()) {
+      const key = readFileSync(join(out, `node${index}`, "config", "operator.key"), "utf8").trim();
+      const owner = new Wallet(key).address.toLowerCase();
+      expect({ power, operator, moniker }).toEqual({
+        power: 100,
+        operator: owner,
+        moniker: `node${index}`,
+      });
+    }
+    const staking = "0x0000000000000000000000000000000000000800";
+    const { changes } = createGenesisBlock(genesis);
+    expect(changes.accounts.get(parseAddress(staking))?.balanceAtoken).toBe(200n * 10n ** 18n);
+  });
+
+  it("refuses parameters that there are not, and values out of range", () => {
+    const flags = (param: string) => ({ validators: "1", out: "/tmp/never", param: [param] });
+    expect(() => parseTestnetFlags(flags("staking.speed=1"))).toThrow("staking.unbonding_time");
+    expect(() => parseTestnetFlags(flags("staking.max_validators=0"))).toThrow("1 to 500");
+    expect(() => parseTestnetFlags(flags("staking.unbonding_time=soon"))).toThrow("no duration");
+    expect(() => parseTestnetFlags(flags("anything"))).toThrow("<module>.<name>=<value>");
   });
 });

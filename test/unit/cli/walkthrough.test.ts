@@ -339,6 +339,7 @@ async function shownOn(columns: number): Promise<string> {
     sidecarOfflineUrl: url,
     depositUrl: url,
     withdrawalUrl: url,
+    indexerUrl: url,
     explorerUrl: undefined,
     otherNodes: [],
   };

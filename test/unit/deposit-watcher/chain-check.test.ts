@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseAddress } from "../../../chain/address.js";
 import { parseHash32 } from "../../../chain/hex.js";
-import { type CheckedNode, verifyTouches } from "../../../deposit-watcher/chain-check.js";
+import { type CheckedNode, CheckedNodes } from "../../../deposit-watcher/chain-check.js";
 import type { NodeBlockHeader } from "../../../rpc-client/evm-client.js";
 
 const address = parseAddress(`0x${"ab".repeat(20)}`);
@@ -24,8 +24,7 @@ function nodeWith(balances: readonly bigint[]): CheckedNode {
 }
 
 const verify = (balances: readonly bigint[], deltaAtoken: bigint) =>
-  verifyTouches(
-    nodeWith(balances),
+  new CheckedNodes(nodeWith(balances)).verifyTouches(
     { last, touches: [{ address, height: 7, deltaAtoken }] },
     { signal },
   );

@@ -8,7 +8,8 @@ import { readIdentifier } from "../../../explorer/decode/identifiers.js";
 import { candleChart, lineChart } from "../../../explorer/html/chart.js";
 import { el, renderDocument } from "../../../explorer/html/element.js";
 import { foreignName, unitsAmount } from "../../../explorer/html/format.js";
-import { clientOf, isLoopback, RateLimit, Turns } from "../../../explorer/server/rate-limit.js";
+import { RateLimit, Turns } from "../../../explorer/server/rate-limit.js";
+import { clientOf, isLoopback } from "../../../runtime/http/client-address.js";
 import { isKnown } from "../../../explorer/server/page-cache.js";
 
 const account = `0x${"ab".repeat(20)}`;

@@ -241,9 +241,26 @@ function heightRange(query: EventQuery, tag: string, latest: Height) {
   return { from, to };
 }
 
+/**
+ * Events that name an account only where its balance or its nonce changed, so that its history has
+ * the block. Others may name one that stayed as it was: the address that rewards are to go to.
+ */
+const CHANGING_TYPES: ReadonlySet<string> = new Set([
+  "coin_spent",
+  "coin_received",
+  "transfer",
+  "coinbase",
+  "burn",
+  "message",
+  "tx",
+  "ethereum_tx",
+  "delegate",
+]);
+
 /** The account that a condition compares with, in either of its spellings. */
-function accountOf({ operator, argument }: Condition): Address | undefined {
+function accountOf({ tag, operator, argument }: Condition): Address | undefined {
   if (operator !== "=" || argument?.kind !== "string") return undefined;
+  if (!CHANGING_TYPES.has(tag.split(".")[0] ?? "")) return undefined;
   const { text } = argument;
   for (const parse of [parseAddress, (bech32: string) => parseBech32(bech32)]) {
     try {

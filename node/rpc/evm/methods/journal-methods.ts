@@ -6,6 +6,7 @@ import { type Operation, operationsOf } from "../../../../chain/operations.js";
 import type { AccountJournalEntry, ChainView } from "../../../view/chain-view.js";
 import type { TransactionPool, TransactionStatus } from "../../../mempool/pool-port.js";
 import type { BlockJson } from "../block-json.js";
+import { blockRangeJson, MAX_RANGE_BYTES } from "../json/block-range.js";
 import { historyPruned, invalidParams } from "../errors.js";
 import { changeJson } from "../journal-json.js";
 import { type JsonValue, type MethodEntries, method } from "../method.js";
@@ -50,6 +51,14 @@ export function journalMethods(
       const from = params.required(1, parseHeight);
       const to = Math.min(params.required(2, parseHeight), view.head().height);
       return accountHeights(view, address, { from, to }, signal);
+    }),
+    method("causeway_getBlockRange", 3, (params, { signal }) => {
+      const from = params.required(0, parseHeight);
+      const to = params.required(1, parseHeight);
+      const asked = params.optional(2, parseHeight) ?? MAX_RANGE_BYTES;
+      checkRange({ from, to });
+      const maxBytes = Math.min(Math.max(asked, 1), MAX_RANGE_BYTES);
+      return blockRangeJson(view, { from, to, maxBytes }, signal);
     }),
     method("causeway_getTransactionStatus", 1, (params) => {
       const hash = params.required(0, parseHashParam);

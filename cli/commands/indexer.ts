@@ -1,0 +1,40 @@
+/** `causeway indexer verify|rebuild`. */
+import { indexerConfigFile } from "../../indexer/config.js";
+import { rebuildIndex, verifyIndex } from "../../indexer/maintenance/commands.js";
+import { loadConfig } from "../../runtime/config/config.js";
+import { databaseUrl } from "../../runtime/config/service-urls.js";
+import { type CommandContext, printJson } from "../command-context.js";
+import { assertDatabaseAnswers } from "../supervisor/outside-services.js";
+
+/**
+ * Runs beside the live indexer, which goes on.
+ * @returns 0; a contradiction is thrown
+ */
+export async function runIndexer(
+  context: CommandContext,
+  command: "verify" | "rebuild",
+): Promise<number> {
+  const { home, env, portOffset, signal } = context;
+  const config = loadConfig({ home, env, portOffset }, indexerConfigFile);
+  const url = databaseUrl({ home, env, portOffset });
+  await assertDatabaseAnswers(url, "start the kit, or the server that DATABASE_URL names");
+  const options = {
+    databaseUrl: url,
+    nodeUrl: config.node["json-rpc-url"],
+    timeoutMs: config.node["request-timeout-ms"],
+    batchBytes: config.indexer["batch-mib"] * 1024 * 1024,
+    signal,
+  };
+  if (!context.json) context.print("Reading the chain; the index goes on serving meanwhile ...");
+  const report = await (command === "verify" ? verifyIndex(options) : rebuildIndex(options));
+  const { height, checked, corrected } = report;
+  if (context.json) printJson(context, { command, ...report });
+  else {
+    const made = command === "rebuild" ? "The index was made anew" : "The index was read";
+    context.print(
+      `${made} up to block ${height}: ${checked} balances agree with state, ${corrected} of them ` +
+        "after a correction.",
+    );
+  }
+  return 0;
+}

@@ -1,0 +1,243 @@
+/** Addresses: what they hold, held, moved and signed. */
+import { toBech32, toChecksumAddress } from "../../chain/address.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { readAddressText, readAsset, readAt, readRange } from "./inputs.js";
+import { directionOf, type ListKind, listReply, type PageQuery, Where } from "./pages.js";
+import { type ApiContext, assetName, atOneMoment, bytesOf, metaOf } from "./reads.js";
+import {
+  COIN_DECIMALS,
+  TRANSACTION_COLUMNS,
+  TRANSACTION_TABLES,
+  transactionJson,
+  type TransactionRow,
+  TRANSFER_COLUMNS,
+  TRANSFER_JOINS,
+  transferJson,
+  type TransferRow,
+} from "./row-json.js";
+import { statementReply } from "./statement.js";
+
+const RANGE = ["fromBlock", "toBlock", "from", "to"];
+
+/** The address of a list's path. */
+function addressOf({ params }: Pick<PageQuery, "params">): Buffer {
+  return bytesOf(readAddressText(params["address"]));
+}
+
+const TRANSFERS: ListKind<TransferRow> = {
+  name: "address transfers",
+  filters: ["order", "asset", "kind", "direction", "min", ...RANGE],
+  rows: async (query) => {
+    const { snapshot, filters, ceiling, after, limit } = query;
+    const { sign, word } = directionOf(filters);
+    const { from, to } = await readRange(snapshot, filters, s);
+    const where = new Where()
+      .and("a.address = ?", addressOf(query))
+      .and("a.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    if (filters["asset"] !== undefined) where.and("a.asset = ?", readAsset(filters["asset"]));
+    if (filters["kind"] !== undefined) where.and("f.kind = ?", filters["kind"]);
+    if (filters["direction"] !== undefined) {
+      where.and("a.role IN (?, 'self')", filters["direction"]);
+    }
+    if (filters["min"] !== undefined) where.and("f.amount >= ?", filters["min"]);
+    if (after !== undefined) where.and(`(a.height, a.tx_index, a.seq) ${sign} (?, ?, ?)`, ...after);
+    return snapshot.sql.query(
+      `SELECT ${TRANSFER_COLUMNS} FROM ${s}.address_activity a
+       JOIN ${s}.transfer f USING (height, tx_index, seq) ${TRANSFER_JOINS} ${where.text()}
+       ORDER BY a.height ${word}, a.tx_index ${word}, a.seq ${word} LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: transferJson,
+  position: ({ height, tx_index, seq }) => [height, tx_index, seq],
+};
+
+const TRANSACTIONS: ListKind<TransactionRow> = {
+  name: "address transactions",
+  filters: ["order", ...RANGE],
+  rows: async (query) => {
+    const { snapshot, filters, ceiling, after, limit } = query;
+    const { sign, word } = directionOf(filters);
+    const { from, to } = await readRange(snapshot, filters, s);
+    const where = new Where()
+      .and("a.address = ?", addressOf(query))
+      .and("a.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    if (after !== undefined) where.and(`(a.height, a.tx_index) ${sign} (?, ?)`, ...after);
+    return snapshot.sql.query(
+      `SELECT ${TRANSACTION_COLUMNS} FROM ${s}.address_transaction a
+       JOIN (${TRANSACTION_TABLES}) ON t.height = a.height AND t.tx_index = a.tx_index
+       ${where.text()}
+       ORDER BY a.height ${word}, a.tx_index ${word} LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: transactionJson,
+  position: ({ height, tx_index }) => [height, tx_index],
+};
+
+interface BalanceRow {
+  readonly asset: Buffer;
+  readonly token_id: string;
+  readonly amount: string;
+  readonly method: string;
+  readonly verified_at: number | null;
+  readonly updated_at: number;
+  readonly standard: string | null;
+  readonly name: string | null;
+  readonly symbol: string | null;
+  readonly decimals: number | null;
+}
+
+const BALANCES: ListKind<BalanceRow> = {
+  name: "balances",
+  filters: ["at"],
+  rows: (query) => {
+    const { snapshot, filters, ceiling, after, limit } = query;
+    const at = readAt(snapshot, filters["at"]) ?? ceiling;
+    const where = new Where().and("h.address = ?", addressOf(query)).and("h.height <= ?", at);
+    if (after !== undefined) {
+      where.and("(h.asset, h.token_id) > (decode(?, 'hex'), ?::numeric)", ...after);
+    }
+    // As of the height: what was checked since then says nothing about it.
+    return snapshot.sql.query(
+      `SELECT h.asset, h.token_id, h.amount,
+         CASE WHEN h.asset = ''::bytea THEN 'journal' WHEN EXISTS (
+           SELECT 1 FROM ${s}.correction c WHERE c.address = h.address AND c.asset = h.asset
+             AND c.token_id = h.token_id AND c.height <= h.height) THEN 'balanceOf'
+         ELSE 'logs' END AS method,
+         CASE WHEN b.updated_at <= h.height THEN b.verified_at END AS verified_at,
+         h.height AS updated_at, k.standard, k.name, k.symbol, k.decimals
+       FROM (SELECT DISTINCT ON (h.asset, h.token_id) * FROM ${s}.balance_history h ${where.text()}
+             ORDER BY h.asset, h.token_id, h.height DESC) h
+       JOIN ${s}.balance b USING (address, asset, token_id)
+       LEFT JOIN ${s}.token k ON k.address = h.asset
+       WHERE h.amount <> 0 ORDER BY h.asset, h.token_id LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: (row) => {
+    const isCoin = row.asset.length === 0;
+    return {
+      asset: assetName(row.asset),
+      standard: isCoin ? "native" : (row.standard ?? "erc20"),
+      symbol: isCoin ? "TOKEN" : row.symbol,
+      name: isCoin ? "TOKEN" : row.name,
+      decimals: isCoin ? COIN_DECIMALS : row.decimals,
+      tokenId: BigInt(row.token_id) === NO_TOKEN_ID ? null : row.token_id,
+      amount: row.amount,
+      method: row.method,
+      verifiedAtHeight: row.verified_at,
+      updatedAtHeight: row.updated_at,
+    };
+  },
+  position: ({ asset, token_id }) => [asset.toString("hex"), token_id],
+};
+
+/** Widths of intervals, in seconds; weeks begin on Monday as `date_trunc` has it. */
+export const INTERVALS: Readonly<Record<string, string>> = {
+  "1m": "1 minute",
+  "5m": "5 minutes",
+  "15m": "15 minutes",
+  "1h": "1 hour",
+  "4h": "4 hours",
+  "1d": "1 day",
+  "1w": "7 days",
+};
+
+/** A Monday, so that weeks begin on one; all narrower intervals divide it. */
+export const INTERVAL_ORIGIN = "2001-01-01T00:00:00Z";
+
+interface PointRow {
+  readonly height: number;
+  readonly time: Date;
+  readonly amount: string;
+}
+
+const HISTORY: ListKind<PointRow> = {
+  name: "balance history",
+  filters: ["asset", "interval", ...RANGE],
+  rows: async (query) => {
+    const { snapshot, filters, ceiling, after, limit } = query;
+    const { from, to } = await readRange(snapshot, filters, s);
+    const where = new Where()
+      .and("h.address = ?", addressOf(query))
+      .and("h.asset = ?", readAsset(filters["asset"] ?? "TOKEN"))
+      .and("h.token_id = ?", NO_TOKEN_ID)
+      .and("h.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    if (after !== undefined) where.and("h.height < ?", after[0]);
+    const width = where.bind(INTERVALS[String(filters["interval"] ?? "1h")]);
+    return snapshot.sql.query(
+      `SELECT height, time, amount FROM (
+         SELECT h.height, b.time, h.amount, lead(date_bin(${width}::interval, b.time,
+             '${INTERVAL_ORIGIN}')) OVER (ORDER BY h.height) AS following,
+           date_bin(${width}::interval, b.time, '${INTERVAL_ORIGIN}') AS bin
+         FROM ${s}.balance_history h JOIN ${s}.block b USING (height) ${where.text()}
+       ) p WHERE following IS DISTINCT FROM bin ORDER BY height DESC LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: ({ height, time, amount }) => ({ height, time: time.toISOString(), balance: amount }),
+  position: ({ height }) => [height],
+};
+
+/** Handlers of `/v1/addresses`. */
+export function addressRoutes(context: ApiContext): readonly HttpRoute[] {
+  const list = <Row>(path: string, kind: ListKind<Row>): HttpRoute => ({
+    method: "get",
+    path: `/v1/addresses/{address}/${path}`,
+    handler: (request) => listReply(context, kind, request),
+  });
+  return [
+    {
+      method: "get",
+      path: "/v1/addresses/{address}",
+      handler: async ({ params, signal }) => {
+        const address = readAddressText(params["address"]);
+        const nonce = await context.node
+          .getTransactionCount(address, "latest", { signal })
+          .catch(() => undefined);
+        return atOneMoment(context, async (snapshot) => {
+          const [row] = await snapshot.sql.query<{
+            first_seen: number | null;
+            last_seen: number | null;
+            transactions: string | null;
+            transfers: string | null;
+            is_contract: boolean | null;
+            balance: string | null;
+            tokens: string;
+          }>(
+            `SELECT a.*, b.amount AS balance, (SELECT count(*) FROM ${s}.balance o
+               WHERE o.address = i.address AND o.asset <> ''::bytea AND o.amount <> 0) AS tokens
+             FROM (SELECT $1::bytea AS address) i
+             LEFT JOIN ${s}.address a USING (address)
+             LEFT JOIN ${s}.balance b ON b.address = i.address AND b.asset = ''::bytea`,
+            [bytesOf(address)],
+          );
+          const shown = {
+            evm: toChecksumAddress(address),
+            bech32: toBech32(address),
+            isContract: row?.is_contract ?? false,
+            nonce: nonce?.toString() ?? null,
+            balance: row?.balance ?? "0",
+            firstSeen: row?.first_seen ?? null,
+            lastSeen: row?.last_seen ?? null,
+            transactions: Number(row?.transactions ?? 0),
+            transfers: Number(row?.transfers ?? 0),
+            tokens: Number(row?.tokens ?? 0),
+          };
+          return { body: { meta: metaOf(snapshot), address: shown } };
+        });
+      },
+    },
+    list("balances", BALANCES),
+    list("balance-history", HISTORY),
+    list("transfers", TRANSFERS),
+    list("transactions", TRANSACTIONS),
+    {
+      method: "get",
+      path: "/v1/addresses/{address}/statement",
+      handler: (request) => statementReply(context, request),
+    },
+  ];
+}

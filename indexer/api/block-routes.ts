@@ -1,0 +1,197 @@
+/** Blocks, the chain's supply, and the way from a block's name to its height. */
+import { BURN_ADDRESS } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { IndexerError } from "../errors.js";
+import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { invalidField, readAt, readHashText, readTime } from "./inputs.js";
+import { directionOf, type ListKind, listReply, Where } from "./pages.js";
+import { type ApiContext, atOneMoment, bytesOf, hexOf, metaOf, type Snapshot } from "./reads.js";
+
+/** A block's row. */
+interface BlockRow {
+  readonly height: number;
+  readonly hash: Buffer;
+  readonly parent_hash: Buffer;
+  readonly time: Date;
+  readonly proposer: Buffer;
+  readonly gas_used: string;
+  readonly gas_limit: string;
+  readonly transactions: number;
+  readonly size_bytes: number;
+  readonly minted: string;
+  readonly burned: string;
+  readonly fees: string;
+}
+
+const BLOCKS: ListKind<BlockRow> = {
+  name: "blocks",
+  filters: ["order"],
+  rows: ({ snapshot, filters, ceiling, after, limit }) => {
+    const { sign, word } = directionOf(filters);
+    const where = new Where().and("height <= ?", ceiling);
+    if (after !== undefined) where.and(`height ${sign} ?`, after[0]);
+    return snapshot.sql.query(
+      `SELECT * FROM ${s}.block ${where.text()} ORDER BY height ${word} LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: blockJson,
+  position: ({ height }) => [height],
+};
+
+function blockJson(row: BlockRow) {
+  return {
+    height: row.height,
+    hash: hexOf(row.hash),
+    parentHash: hexOf(row.parent_hash),
+    time: row.time.toISOString(),
+    proposer: hexOf(row.proposer),
+    gasUsed: row.gas_used,
+    gasLimit: row.gas_limit,
+    transactions: row.transactions,
+    sizeBytes: row.size_bytes,
+    minted: row.minted,
+    burned: row.burned,
+    fees: row.fees,
+  };
+}
+
+interface SupplyRow {
+  readonly height: number;
+  readonly time: Date;
+  readonly total_minted: string;
+  readonly total_burned: string;
+}
+
+function supplyPointJson({ height, time, total_minted, total_burned }: SupplyRow) {
+  return {
+    height,
+    time: time.toISOString(),
+    total: (BigInt(total_minted) - BigInt(total_burned)).toString(),
+    minted: total_minted,
+    burned: total_burned,
+  };
+}
+
+/** At most `points` heights from 0 to the last one, both among them. */
+function evenHeights(last: Height, points: number): Height[] {
+  const steps = Math.min(points - 1, last);
+  if (steps === 0) return [last];
+  return Array.from({ length: steps + 1 }, (_, index) => Math.round((index * last) / steps));
+}
+
+/** Handlers of `/v1/blocks` and `/v1/supply`; transactions of a block are elsewhere. */
+export function blockRoutes(context: ApiContext): readonly HttpRoute[] {
+  return [
+    {
+      method: "get",
+      path: "/v1/blocks",
+      handler: (request) => listReply(context, BLOCKS, request),
+    },
+    {
+      method: "get",
+      path: "/v1/blocks/by-time",
+      handler: ({ query }) =>
+        atOneMoment(context, async (snapshot) => {
+          const time = readTime(query["t"], "t");
+          const [row] = await snapshot.sql.query<BlockRow>(
+            `SELECT * FROM ${s}.block WHERE time <= $1 ORDER BY time DESC, height DESC LIMIT 1`,
+            [time],
+          );
+          if (row === undefined) throw new IndexerError("NOT_FOUND", "the chain is younger");
+          return { body: { meta: metaOf(snapshot), block: blockJson(row) } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/blocks/{id}",
+      handler: ({ params }) =>
+        atOneMoment(context, async (snapshot) => {
+          const height = await heightOf(snapshot, params["id"]);
+          const [row] = await snapshot.sql.query<BlockRow>(
+            `SELECT * FROM ${s}.block WHERE height = $1`,
+            [height],
+          );
+          if (row === undefined) throw noBlock(snapshot);
+          return { body: { meta: metaOf(snapshot), block: blockJson(row) } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/supply",
+      handler: ({ query }) =>
+        atOneMoment(context, async (snapshot) => {
+          const at = readAt(snapshot, query["at"]) ?? snapshot.progress.height;
+          const [row] = await snapshot.sql.query<{
+            total_minted: string;
+            total_burned: string;
+            out_of_reach: string | null;
+          }>(
+            `SELECT total_minted, total_burned, (
+               SELECT amount FROM ${s}.balance_history h
+               WHERE h.address = $2 AND h.asset = ''::bytea AND h.height <= $1
+               ORDER BY h.height DESC LIMIT 1) AS out_of_reach
+             FROM ${s}.block WHERE height = $1`,
+            [at, bytesOf(BURN_ADDRESS)],
+          );
+          const minted = BigInt(row?.total_minted ?? "0");
+          const burned = BigInt(row?.total_burned ?? "0");
+          const outOfReach = BigInt(row?.out_of_reach ?? "0");
+          const total = minted - burned;
+          const supply = {
+            height: at,
+            total: total.toString(),
+            minted: minted.toString(),
+            burned: burned.toString(),
+            locked: "0",
+            burnAddress: outOfReach.toString(),
+            circulating: (total - outOfReach).toString(),
+          };
+          return { body: { meta: metaOf(snapshot), supply } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/supply/history",
+      handler: ({ query }) =>
+        atOneMoment(context, async (snapshot) => {
+          const heights = evenHeights(snapshot.progress.height, Number(query["points"]));
+          const rows = await snapshot.sql.query<SupplyRow>(
+            `SELECT height, time, total_minted, total_burned FROM ${s}.block
+             WHERE height = ANY($1::integer[]) ORDER BY height`,
+            [heights],
+          );
+          return { body: { meta: metaOf(snapshot), items: rows.map(supplyPointJson) } };
+        }),
+    },
+  ];
+}
+
+/**
+ * The height that a block's name means.
+ * @throws NOT_FOUND for a hash that is not indexed or a height above the tip, INVALID_FIELD
+ */
+export async function heightOf(snapshot: Snapshot, id: string | undefined): Promise<Height> {
+  const { progress, sql } = snapshot;
+  if (id === "latest") return progress.height;
+  if (id !== undefined && /^[0-9]{1,10}$/.test(id)) {
+    const height = Number(id);
+    if (height > progress.height) throw noBlock(snapshot);
+    return height;
+  }
+  if (!/^(0x)?[0-9a-f]{64}$/i.test(id ?? "")) {
+    throw invalidField("id", "a block is named by its height, its hash, or latest");
+  }
+  const [row] = await sql.query<{ height: number }>(
+    `SELECT height FROM ${s}.block WHERE hash = $1`,
+    [bytesOf(readHashText(id))],
+  );
+  if (row === undefined) throw noBlock(snapshot);
+  return row.height;
+}
+
+function noBlock({ progress }: Snapshot): IndexerError {
+  const message = `no such block up to ${progress.height}`;
+  return new IndexerError("NOT_FOUND", message, { details: { indexedHeight: progress.height } });
+}

@@ -1,0 +1,251 @@
+/**
+ * Exports: all rows of a kind, written by the database into a file piece by piece, with its SHA-256.
+ * One runs at a time; files are kept up to a number, the oldest goes first.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { errorMessage } from "../../chain/errors.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { openSqlSession } from "../../runtime/sql/sql-session.js";
+import { IndexerError } from "../errors.js";
+import { LIVE_SCHEMA as s } from "../store/schema.js";
+
+/** What to write; the address and asset as hex digits without prefix. */
+export interface ExportRequest {
+  readonly kind: "transfers" | "transactions" | "balances" | "swaps";
+  readonly format: "csv" | "jsonl";
+  readonly addressHex: string | undefined;
+  readonly assetHex: string | undefined;
+  readonly fromHeight: number;
+  readonly toHeight: number;
+}
+
+/** An export as the API shows it. */
+export interface ExportState {
+  readonly id: string;
+  readonly status: "waiting" | "running" | "done" | "failed";
+  readonly kind: string;
+  readonly format: string;
+  readonly fromHeight: number;
+  readonly toHeight: number;
+  readonly rows: number | null;
+  readonly sizeBytes: number | null;
+  readonly sha256: string | null;
+  readonly createdAt: string;
+  readonly finishedAt: string | null;
+  readonly file: string | null;
+  readonly failure: string | null;
+}
+
+/** Exports that wait for their turn; more are refused. */
+const MAX_WAITING = 10;
+
+/** The files of one home. */
+export class Exports {
+  private readonly states = new Map<string, ExportState>();
+  private last: Promise<void> = Promise.resolve();
+  private waiting = 0;
+
+  private constructor(
+    private readonly options: {
+      readonly folder: string;
+      readonly databaseUrl: string;
+      readonly kept: number;
+      readonly log: Logger;
+      readonly signal: AbortSignal;
+    },
+  ) {}
+
+  /** What an earlier life left is deleted: who asked for it can ask again. */
+  static async open(options: Exports["options"]): Promise<Exports> {
+    await mkdir(options.folder, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(options.folder)) {
+      if (/^[0-9a-f]{32}\.(csv|jsonl)(\.part)?$/.test(name)) await rm(join(options.folder, name));
+    }
+    return new Exports(options);
+  }
+
+  /** @throws EXPORT_BUSY */
+  create(request: ExportRequest): ExportState {
+    if (this.waiting >= MAX_WAITING) {
+      throw new IndexerError("EXPORT_BUSY", "too many exports are waiting: try again later");
+    }
+    const id = randomBytes(16).toString("hex");
+    const { kind, format, fromHeight, toHeight } = request;
+    const state: ExportState = {
+      id,
+      status: "waiting",
+      kind,
+      format,
+      fromHeight,
+      toHeight,
+      rows: null,
+      sizeBytes: null,
+      sha256: null,
+      createdAt: new Date().toISOString(),
+      finishedAt: null,
+      file: null,
+      failure: null,
+    };
+    this.states.set(id, state);
+    this.waiting += 1;
+    this.last = this.last.then(() => this.run(id, request));
+    return state;
+  }
+
+  /** @throws NOT_FOUND */
+  get(id: string | undefined): ExportState {
+    const state = this.states.get(id ?? "");
+    if (state === undefined) throw new IndexerError("NOT_FOUND", "no such export");
+    return state;
+  }
+
+  /** The file's bytes and form. @throws NOT_FOUND before it is done */
+  read(id: string | undefined): {
+    readonly state: ExportState;
+    readonly bytes: AsyncIterable<Buffer>;
+  } {
+    const state = this.get(id);
+    if (state.status !== "done") {
+      throw new IndexerError("NOT_FOUND", `the export is ${state.status}: there is no file`);
+    }
+    return { state, bytes: createReadStream(this.path(state)) };
+  }
+
+  /** Resolves when nothing is being written. */
+  async close(): Promise<void> {
+    await this.last;
+  }
+
+  private async run(id: string, request: ExportRequest): Promise<void> {
+    this.waiting -= 1;
+    const change = (part: Partial<ExportState>) => {
+      const known = this.states.get(id);
+      if (known !== undefined) this.states.set(id, { ...known, ...part });
+    };
+    try {
+      this.options.signal.throwIfAborted();
+      change({ status: "running" });
+      const written = await this.write(this.get(id), request);
+      change({ status: "done", file: `/v1/exports/${id}/file`, ...written });
+    } catch (error) {
+      this.options.log.warn({ reason: errorMessage(error) }, "an export failed");
+      await rm(`${this.path(this.get(id))}.part`, { force: true });
+      change({ status: "failed", failure: "the rows could not be read or written; see the log" });
+    }
+    change({ finishedAt: new Date().toISOString() });
+    await this.deleteOldest();
+  }
+
+  private async write(state: ExportState, request: ExportRequest) {
+    const { databaseUrl, log, signal } = this.options;
+    const applicationName = "causeway-indexer-export";
+    const session = await openSqlSession({ url: databaseUrl, applicationName, log });
+    const part = `${this.path(state)}.part`;
+    const hash = createHash("sha256");
+    let [sizeBytes, lines] = [0, 0];
+    const meter = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        hash.update(chunk);
+        sizeBytes += chunk.length;
+        for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1;
+        done(undefined, chunk);
+      },
+    });
+    try {
+      const source = session.copyOut(copyStatement(request));
+      await pipeline(source, meter, createWriteStream(part, { mode: 0o600 }), { signal });
+    } finally {
+      await session.close();
+    }
+    await rename(part, this.path(state));
+    // No value has a line feed: texts of strangers are not among the columns.
+    const rows = state.format === "csv" ? lines - 1 : lines;
+    return { rows, sizeBytes, sha256: hash.digest("hex") };
+  }
+
+  private async deleteOldest(): Promise<void> {
+    const ended = [...this.states.values()].filter(({ finishedAt }) => finishedAt !== null);
+    for (const state of ended.slice(0, Math.max(0, ended.length - this.options.kept))) {
+      this.states.delete(state.id);
+      await rm(this.path(state), { force: true });
+    }
+  }
+
+  private path({ id, format }: Pick<ExportState, "id" | "format">): string {
+    return join(this.options.folder, `${id}.${format}`);
+  }
+}
+
+const hex = (column: string) => `'0x' || encode(${column}, 'hex')`;
+const asset = (column: string) =>
+  `CASE WHEN ${column} = ''::bytea THEN 'TOKEN' ELSE ${hex(column)} END AS asset`;
+const time = "to_char(b.time AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS time";
+
+/** Quote and delimiter that no row has: one JSON text a line, as it is. */
+const JSON_LINES = String.raw`FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02'`;
+
+/** COPY takes no parameters: what is put into the text is hex digits and whole numbers only. */
+function copyStatement(request: ExportRequest): string {
+  const rows = SELECTS[request.kind](request);
+  return request.format === "csv"
+    ? `COPY (${rows}) TO STDOUT WITH (FORMAT csv, HEADER true)`
+    : `COPY (SELECT row_to_json(r)::text FROM (${rows}) r) TO STDOUT WITH (${JSON_LINES})`;
+}
+
+/** A condition on bytes, where these were asked for. */
+function only(text: string | undefined, condition: (bytes: string) => string): string {
+  if (text === undefined) return "";
+  if (!/^([0-9a-f]{40})?$/.test(text)) throw new IndexerError("INVALID_FIELD", "no address");
+  return condition(`'\\x${text}'::bytea`);
+}
+
+function between(column: string, { fromHeight, toHeight }: ExportRequest): string {
+  return `${column} BETWEEN ${Math.trunc(fromHeight)} AND ${Math.trunc(toHeight)}`;
+}
+
+const SELECTS: Readonly<Record<ExportRequest["kind"], (request: ExportRequest) => string>> = {
+  transfers: (request) => `SELECT f.height || '-' || f.tx_index || '-' || f.seq AS id, f.height,
+      ${time}, ${hex("t.hash")} AS tx_hash, f.kind, f.reason, ${asset("f.asset")},
+      ${hex("f.sender")} AS "from", ${hex("f.recipient")} AS "to", f.amount::text AS amount,
+      f.token_id::text AS token_id, f.log_index, f.trace_path
+    FROM ${s}.transfer f JOIN ${s}.block b ON b.height = f.height
+    LEFT JOIN ${s}.transaction t ON t.height = f.height AND t.tx_index = f.tx_index
+    WHERE ${between("f.height", request)}
+      ${only(request.addressHex, (one) => `AND ${one} IN (f.sender, f.recipient)`)}
+      ${only(request.assetHex, (one) => `AND f.asset = ${one}`)}
+    ORDER BY f.height, f.tx_index, f.seq`,
+  transactions: (request) => `SELECT ${hex("t.hash")} AS hash, t.height, t.tx_index, ${time},
+      t.status, ${hex("t.sender")} AS "from", ${hex("t.recipient")} AS "to",
+      t.value::text AS value, t.nonce::text AS nonce, t.gas_used::text AS gas_used,
+      t.gas_price::text AS gas_price, t.fee::text AS fee
+    FROM ${s}.transaction t JOIN ${s}.block b USING (height)
+    WHERE ${between("t.height", request)}
+      ${only(
+        request.addressHex,
+        (one) => `AND EXISTS (SELECT 1 FROM ${s}.address_transaction a
+          WHERE a.address = ${one} AND a.height = t.height AND a.tx_index = t.tx_index)`,
+      )}
+    ORDER BY t.height, t.tx_index`,
+  balances: (request) => `SELECT ${hex("h.address")} AS address, ${asset("h.asset")},
+      nullif(h.token_id, -1)::text AS token_id, h.amount::text AS amount, h.height AS changed_at
+    FROM (SELECT DISTINCT ON (address, asset, token_id) * FROM ${s}.balance_history
+          WHERE height <= ${Math.trunc(request.toHeight)}
+          ${only(request.addressHex, (one) => `AND address = ${one}`)}
+          ${only(request.assetHex, (one) => `AND asset = ${one}`)}
+          ORDER BY address, asset, token_id, height DESC) h
+    WHERE h.amount <> 0 ORDER BY h.address, h.asset, h.token_id`,
+  swaps: (request) => `SELECT w.height || '-' || w.log_index AS id, w.height, ${time},
+      ${hex("w.pair")} AS pair, ${hex("w.sender")} AS sender, ${hex("w.recipient")} AS "to",
+      ${hex("w.origin")} AS origin, w.amount0_in::text AS amount0_in,
+      w.amount1_in::text AS amount1_in, w.amount0_out::text AS amount0_out,
+      w.amount1_out::text AS amount1_out
+    FROM ${s}.swap w JOIN ${s}.block b USING (height)
+    WHERE ${between("w.height", request)}
+      ${only(request.addressHex, (one) => `AND ${one} IN (w.sender, w.recipient, w.origin)`)}
+    ORDER BY w.height, w.log_index`,
+};

@@ -1,0 +1,95 @@
+/** What clients send, parsed once. */
+import { type Address, parseAddress, parseBech32 } from "../../chain/address.js";
+import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
+import { IndexerError } from "../errors.js";
+import { bytesOf, type Snapshot } from "./reads.js";
+
+/** A refusal of one field. */
+export function invalidField(field: string, message: string): IndexerError {
+  return new IndexerError("INVALID_FIELD", `${field}: ${message}`, { details: { field } });
+}
+
+/** 0x hex in any case, or bech32. @throws INVALID_FIELD */
+export function readAddressText(text: unknown, field = "address"): Address {
+  const value = typeof text === "string" ? text.trim() : "";
+  try {
+    if (/^addr1/i.test(value)) return parseBech32(value.toLowerCase());
+    return parseAddress(value.replace(/^0X/, "0x"));
+  } catch {
+    throw invalidField(field, "an address is 0x and 40 hex digits, or bech32 (addr1...)");
+  }
+}
+
+/** TOKEN (as no bytes) or a contract. @throws INVALID_FIELD */
+export function readAsset(text: unknown, field = "asset"): Buffer {
+  return text === "TOKEN" ? Buffer.alloc(0) : bytesOf(readAddressText(text, field));
+}
+
+/** A hash with or without prefix, in any case. @throws INVALID_FIELD */
+export function readHashText(text: unknown, field = "hash"): Hash32 {
+  const digits = typeof text === "string" ? text.replace(/^0x/i, "") : "";
+  try {
+    return parseHash32(`0x${digits}`);
+  } catch {
+    throw invalidField(field, "a hash is 64 hex digits, with or without 0x");
+  }
+}
+
+/** A moment. @throws INVALID_FIELD */
+export function readTime(text: unknown, field: string): Date {
+  const isForm =
+    typeof text === "string" &&
+    /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d))?$/.test(text);
+  const time = new Date(isForm ? text : Number.NaN);
+  if (Number.isNaN(time.getTime())) {
+    throw invalidField(field, "a moment is RFC 3339, for example 2026-01-31T00:00:00Z");
+  }
+  return time;
+}
+
+/** Largest height that the tables hold. */
+const MAX_HEIGHT = 2 ** 31 - 1;
+
+/** A height of the query; undefined where it is absent. */
+export function readHeight(value: unknown): Height | undefined {
+  return typeof value === "number" ? Math.min(value, MAX_HEIGHT) : undefined;
+}
+
+/**
+ * Heights that blocks and moments of a query leave, both ends included; empty where none is left.
+ * @throws INVALID_FIELD
+ */
+export async function readRange(
+  { sql, progress }: Snapshot,
+  query: Readonly<Record<string, unknown>>,
+  schema: string,
+): Promise<{ readonly from: Height; readonly to: Height }> {
+  let from = readHeight(query["fromBlock"]) ?? 0;
+  let to = Math.min(readHeight(query["toBlock"]) ?? progress.height, progress.height);
+  if (query["from"] !== undefined) {
+    const [row] = await sql.query<{ height: number | null }>(
+      `SELECT min(height) AS height FROM ${schema}.block WHERE time >= $1`,
+      [readTime(query["from"], "from")],
+    );
+    from = Math.max(from, row?.height ?? progress.height + 1);
+  }
+  if (query["to"] !== undefined) {
+    const [row] = await sql.query<{ height: number | null }>(
+      `SELECT max(height) AS height FROM ${schema}.block WHERE time < $1`,
+      [readTime(query["to"], "to")],
+    );
+    to = Math.min(to, row?.height ?? -1);
+  }
+  return { from, to };
+}
+
+/**
+ * The height that `at` names.
+ * @throws NOT_INDEXED_YET above the newest indexed block
+ */
+export function readAt({ progress }: Snapshot, value: unknown): Height | undefined {
+  const at = readHeight(value);
+  if (at === undefined || at <= progress.height) return at;
+  const details = { indexedHeight: progress.height };
+  throw new IndexerError("NOT_INDEXED_YET", `block ${at} is not indexed yet`, { details });
+}

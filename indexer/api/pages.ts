@@ -1,0 +1,163 @@
+/**
+ * Lists in pages. A cursor holds the list's name, its filters, the height that the list ends at and
+ * the place of the last row, so that new blocks neither move nor double a row, and no client can
+ * page through one list with another's parameters.
+ */
+import { createHash } from "node:crypto";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest } from "../../runtime/http/http-server.js";
+import type { Height } from "../../chain/hex.js";
+import { IndexerError } from "../errors.js";
+import { type ApiContext, atOneMoment, metaOf, type Snapshot } from "./reads.js";
+
+/** Parameters of a list as they were on its first page. */
+export type Filters = Readonly<Record<string, string | number>>;
+
+/** Place of a row: the values that the list is sorted by. */
+export type Position = readonly (string | number)[];
+
+/** What a list reads. */
+export interface PageQuery {
+  readonly snapshot: Snapshot;
+  readonly filters: Filters;
+  /** Only rows of blocks up to this height. */
+  readonly ceiling: Height;
+  /** Behind this one; undefined on the first page. */
+  readonly after: Position | undefined;
+  /** Rows to read: one more than the page has. */
+  readonly limit: number;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** One kind of list. */
+export interface ListKind<Row> {
+  readonly name: string;
+  /** Query parameters that choose and sort rows. */
+  readonly filters: readonly string[];
+  readonly rows: (query: PageQuery) => Promise<readonly Row[]>;
+  readonly item: (row: Row, snapshot: Snapshot) => unknown;
+  readonly position: (row: Row) => Position;
+}
+
+/** Version of the cursor's form. */
+const CURSOR_VERSION = 1;
+
+interface Cursor {
+  readonly list: string;
+  readonly filters: Filters;
+  readonly ceiling: Height;
+  readonly after: Position;
+}
+
+/** The page that a request asks for. @throws CURSOR_MISMATCH */
+export function listReply<Row>(
+  context: ApiContext,
+  kind: ListKind<Row>,
+  request: Pick<HttpRequest, "params" | "query">,
+): Promise<HttpReply> {
+  return atOneMoment(context, async (snapshot) => {
+    const { query, params } = request;
+    const list = `${kind.name} ${digestOf(params)}`;
+    const cursor = query["cursor"] === undefined ? undefined : decodeCursor(query["cursor"], list);
+    const filters = filtersOf(kind, query, cursor);
+    const ceiling = Math.min(cursor?.ceiling ?? snapshot.progress.height, snapshot.progress.height);
+    const limit = Number(query["limit"] ?? 100);
+    const wanted = { snapshot, filters, ceiling, after: cursor?.after, params, limit: limit + 1 };
+    const rows = await kind.rows(wanted);
+    const shown = rows.slice(0, limit);
+    const last = shown.at(-1);
+    const next =
+      rows.length > limit && last !== undefined
+        ? encodeCursor({ list, filters, ceiling, after: kind.position(last) })
+        : null;
+    const items = shown.map((row) => kind.item(row, snapshot));
+    return { body: { meta: metaOf(snapshot), items, next } };
+  });
+}
+
+function filtersOf(
+  { filters }: Pick<ListKind<never>, "filters">,
+  query: Readonly<Record<string, unknown>>,
+  cursor: Cursor | undefined,
+): Filters {
+  const given = Object.fromEntries(
+    filters.flatMap((name) => {
+      const value = query[name];
+      return typeof value === "string" || typeof value === "number" ? [[name, value]] : [];
+    }),
+  );
+  if (cursor === undefined) return given;
+  for (const [name, value] of Object.entries(given)) {
+    if (cursor.filters[name] === value) continue;
+    const message = `the cursor is of a list with another ${name}: begin anew without a cursor`;
+    throw new IndexerError("CURSOR_MISMATCH", message, { details: { field: name } });
+  }
+  return cursor.filters;
+}
+
+function encodeCursor({ list, filters, ceiling, after }: Cursor): string {
+  const text = JSON.stringify([CURSOR_VERSION, list, filters, ceiling, after]);
+  return Buffer.from(text).toString("base64url");
+}
+
+/** @throws CURSOR_MISMATCH for a cursor that was not made by this list */
+function decodeCursor(text: unknown, list: string): Cursor {
+  const refused = new IndexerError(
+    "CURSOR_MISMATCH",
+    "the cursor is not one of this list: begin anew without a cursor",
+    { details: { field: "cursor" } },
+  );
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(String(text), "base64url").toString("utf8"));
+  } catch {
+    throw refused;
+  }
+  if (!Array.isArray(value) || value.length !== 5) throw refused;
+  const [version, name, filters, ceiling, after]: unknown[] = value;
+  const isPlain = (one: unknown): one is string | number =>
+    typeof one === "string" || (typeof one === "number" && Number.isSafeInteger(one));
+  if (version !== CURSOR_VERSION || name !== list) throw refused;
+  if (typeof ceiling !== "number" || !Number.isSafeInteger(ceiling) || ceiling < 0) throw refused;
+  if (!Array.isArray(after) || !after.every(isPlain)) throw refused;
+  if (typeof filters !== "object" || filters === null || Array.isArray(filters)) throw refused;
+  const known: [string, string | number][] = [];
+  for (const [key, one] of Object.entries(filters)) {
+    if (!isPlain(one)) throw refused;
+    known.push([key, one]);
+  }
+  return { list, filters: Object.fromEntries(known), ceiling, after };
+}
+
+function digestOf(params: Readonly<Record<string, string>>): string {
+  return createHash("sha256").update(JSON.stringify(params)).digest("base64url").slice(0, 16);
+}
+
+/** The sign and direction of a sort: what follows in it, and its name in SQL. */
+export function directionOf(filters: Filters): { readonly sign: "<" | ">"; readonly word: string } {
+  return filters["order"] === "asc" ? { sign: ">", word: "ASC" } : { sign: "<", word: "DESC" };
+}
+
+/** Collects conditions and their parameters for one statement. */
+export class Where {
+  readonly parameters: unknown[] = [];
+  private readonly conditions: string[] = [];
+
+  /** Adds a condition; each `?` stands for one of the values. */
+  and(condition: string, ...values: readonly unknown[]): this {
+    let next = 0;
+    const text = condition.replace(/\?/g, () => this.bind(values[next++]));
+    this.conditions.push(text);
+    return this;
+  }
+
+  /** A placeholder for a value. */
+  bind(value: unknown): string {
+    return `$${this.parameters.push(value)}`;
+  }
+
+  /** The clause; always there. */
+  text(): string {
+    return this.conditions.length === 0 ? "WHERE true" : `WHERE ${this.conditions.join(" AND ")}`;
+  }
+}

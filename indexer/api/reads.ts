@@ -1,0 +1,88 @@
+/** What every read of the API shares: one snapshot of the index, and `meta`. */
+import type { Height } from "../../chain/hex.js";
+import { bytesToHex } from "../../chain/hex.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { IndexerError } from "../errors.js";
+import type { FollowerStatus } from "../ingest/follower.js";
+import { type Progress, readProgress } from "../store/progress.js";
+import { LIVE_SCHEMA } from "../store/schema.js";
+
+/** What handlers work with. */
+export interface ApiContext {
+  readonly database: SqlDatabase;
+  readonly node: Pick<
+    EvmClient,
+    "getTransactionCount" | "transactionStatus" | "accountStates" | "tokenBalances"
+  >;
+  readonly chainId: bigint;
+  readonly status: () => FollowerStatus;
+}
+
+/** An index as of one moment. */
+export interface Snapshot {
+  readonly sql: Sql;
+  readonly progress: Progress;
+  /** Newest block of the node that was seen. */
+  readonly nodeHeight: Height | undefined;
+}
+
+/** Spec rule 5, in every answer. */
+const NOTICE = "for front ends: exchange-critical reads go to your own node";
+
+/** A query that takes longer than this is given up. */
+const STATEMENT_TIMEOUT_MS = 15_000;
+
+/**
+ * Runs reads that all see the same index.
+ * @throws NO_INDEX before the first block is indexed
+ */
+export function atOneMoment<T>(
+  { database, status }: ApiContext,
+  work: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  return database.transaction(async (sql) => {
+    await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    await sql.query(`SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
+    const progress = await readProgress(sql, LIVE_SCHEMA);
+    if (progress === undefined || progress.height < 0) {
+      const reason = status().reason ?? "no block is indexed yet";
+      throw new IndexerError("NO_INDEX", `there is no index yet: ${reason}`);
+    }
+    return work({ sql, progress, nodeHeight: status().nodeHeight });
+  });
+}
+
+/** `meta` of an answer. */
+export function metaOf({ progress, nodeHeight }: Snapshot) {
+  const { height, hash, time, chainId } = progress;
+  return {
+    chainId: chainId.toString(),
+    indexedHeight: height,
+    indexedHash: hash ?? null,
+    indexedTime: time?.toISOString() ?? null,
+    nodeHeight: nodeHeight === undefined ? null : Math.max(nodeHeight, height),
+    lag: nodeHeight === undefined ? null : Math.max(0, nodeHeight - height),
+    notice: NOTICE,
+  };
+}
+
+/** Bytes as hex; null for none. */
+export function hexOf(bytes: Buffer): string {
+  return bytesToHex(bytes);
+}
+
+/** The same for what may be NULL. */
+export function hexOrNull(bytes: Buffer | null): string | null {
+  return bytes === null ? null : bytesToHex(bytes);
+}
+
+/** Hex to the bytes of a parameter. */
+export function bytesOf(hex: string): Buffer {
+  return Buffer.from(hex.slice(2), "hex");
+}
+
+/** The name of an asset: TOKEN, or the contract's address. */
+export function assetName(asset: Buffer): string {
+  return asset.length === 0 ? "TOKEN" : bytesToHex(asset);
+}

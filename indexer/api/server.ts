@@ -1,0 +1,180 @@
+/** The REST API: all routes behind one server, with a limit for each client where one is set. */
+import { fileURLToPath } from "node:url";
+import { readApiFile } from "../../runtime/http/api-schema.js";
+import {
+  createHttpServer,
+  type HttpRoute,
+  type HttpServer,
+} from "../../runtime/http/http-server.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { Metrics } from "../../runtime/process/metrics.js";
+import type { IndexerConfig } from "../config.js";
+import { LIVE_SCHEMA as s, REBUILD_SCHEMA } from "../store/schema.js";
+import { addressRoutes } from "./address-routes.js";
+import { blockRoutes } from "./block-routes.js";
+import { dexRoutes } from "./dex-routes.js";
+import { mapIndexerError } from "./errors.js";
+import type { Exports } from "./exports.js";
+import { invalidField, readAddressText, readAsset } from "./inputs.js";
+import { RateLimit } from "./rate-limit.js";
+import { type ApiContext, atOneMoment, metaOf } from "./reads.js";
+import type { BlockStream } from "./stream.js";
+import { tokenRoutes } from "./token-routes.js";
+import { transactionRoutes } from "./transaction-routes.js";
+
+/** What the server is made of. */
+export interface ApiParts {
+  readonly context: ApiContext;
+  readonly stream: BlockStream;
+  readonly exports: Exports;
+  readonly config: IndexerConfig;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Bytes of the largest request: 100 hashes, with room. */
+const BODY_LIMIT_BYTES = 64 * 1024;
+
+const API_FILE = fileURLToPath(new URL("../../openapi/indexer.yaml", import.meta.url));
+
+/** Makes the server; it does not listen yet. */
+export function createIndexerServer(parts: ApiParts): HttpServer {
+  const { context, config, log, metrics } = parts;
+  const limit = new RateLimit(config.api["requests-per-minute"], systemClock);
+  const routes = [
+    ...serviceRoutes(parts),
+    ...transactionRoutes(context),
+    ...blockRoutes(context),
+    ...addressRoutes(context),
+    ...tokenRoutes(context),
+    ...dexRoutes(context),
+    ...exportRoutes(parts),
+  ];
+  return createHttpServer({
+    name: "indexer-api",
+    apiSpecPath: API_FILE,
+    listen: config.api.listen,
+    routes: limit.around(routes),
+    mapError: mapIndexerError,
+    readiness: () => readinessOf(context, config.indexer["max-lag-blocks"]),
+    log,
+    metrics,
+    bodyLimitBytes: BODY_LIMIT_BYTES,
+  });
+}
+
+/** 503 while behind, halted, or without a node. */
+function readinessOf({ status }: ApiContext, maxLagBlocks: number) {
+  const { state, reason, indexedHeight, nodeHeight } = status();
+  const lag = (nodeHeight ?? indexedHeight) - indexedHeight;
+  if (state === "following" || (state === "behind" && reason === undefined)) {
+    if (nodeHeight !== undefined && lag <= maxLagBlocks) return { ready: true };
+    const far = nodeHeight === undefined ? "the node was not asked yet" : `${lag} blocks behind`;
+    return { ready: false, reason: `${far}; indexed up to ${indexedHeight}` };
+  }
+  return { ready: false, reason: reason ?? `the indexer is ${state}` };
+}
+
+function serviceRoutes({ context, stream }: ApiParts): readonly HttpRoute[] {
+  const description = Buffer.from(JSON.stringify(readApiFile(API_FILE)));
+  return [
+    {
+      method: "get",
+      path: "/v1/status",
+      handler: () =>
+        atOneMoment(context, async (snapshot) => {
+          const [row] = await snapshot.sql.query<{
+            unverified: string;
+            corrections: string;
+            rebuild: string | null;
+          }>(
+            `SELECT (SELECT count(*) FROM ${s}.balance WHERE checked_at IS NULL) AS unverified,
+               (SELECT count(*) FROM ${s}.correction) AS corrections,
+               to_regclass('${REBUILD_SCHEMA}.progress')::text AS rebuild`,
+          );
+          const { state, reason } = context.status();
+          const shown = {
+            schemaVersion: snapshot.progress.schemaVersion,
+            genesisHash: snapshot.progress.genesisHash,
+            state,
+            reason: reason ?? null,
+            unverifiedBalances: Number(row?.unverified ?? 0),
+            corrections: Number(row?.corrections ?? 0),
+            rebuilding: typeof row?.rebuild === "string",
+          };
+          return { body: { meta: metaOf(snapshot), status: shown } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/openapi.json",
+      handler: () => Promise.resolve({ bytes: description }),
+    },
+    { method: "get", path: "/v1/stream", handler: (request) => stream.open(request) },
+  ];
+}
+
+const MEDIA_TYPES = { csv: "text/csv; charset=utf-8", jsonl: "application/x-ndjson" } as const;
+
+function exportRoutes({ context, exports }: ApiParts): readonly HttpRoute[] {
+  return [
+    {
+      method: "post",
+      path: "/v1/exports",
+      handler: ({ body }) =>
+        atOneMoment(context, async (snapshot) => {
+          const created = exports.create(readExport(body, snapshot.progress.height));
+          return { status: 202, body: { meta: metaOf(snapshot), export: created } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/exports/{id}",
+      handler: ({ params }) =>
+        atOneMoment(context, async (snapshot) => ({
+          body: { meta: metaOf(snapshot), export: exports.get(params["id"]) },
+        })),
+    },
+    {
+      method: "get",
+      path: "/v1/exports/{id}/file",
+      handler: async ({ params }) => {
+        const { state, bytes } = exports.read(params["id"]);
+        const isCsv = state.format === "csv";
+        return {
+          headers: {
+            "content-type": isCsv ? MEDIA_TYPES.csv : MEDIA_TYPES.jsonl,
+            "content-length": String(state.sizeBytes ?? 0),
+            "content-disposition": `attachment; filename="${state.kind}-${state.id}.${state.format}"`,
+            "x-content-sha256": state.sha256 ?? "",
+          },
+          stream: bytes,
+        };
+      },
+    },
+  ];
+}
+
+const KINDS = ["transfers", "transactions", "balances", "swaps"] as const;
+
+/** The validator has seen to the form. */
+function readExport(body: unknown, indexedHeight: number) {
+  const fields: Readonly<Record<string, unknown>> =
+    typeof body === "object" && body !== null ? { ...body } : {};
+  const kind = KINDS.find((one) => one === fields["kind"]);
+  if (kind === undefined) throw invalidField("kind", `one of ${KINDS.join(", ")}`);
+  const height = (name: string, fallback: number) => {
+    const value = fields[name];
+    return typeof value === "number" ? Math.min(value, indexedHeight) : fallback;
+  };
+  const { address, asset } = fields;
+  return {
+    kind,
+    format: fields["format"] === "csv" ? ("csv" as const) : ("jsonl" as const),
+    addressHex: address === undefined ? undefined : readAddressText(address).slice(2),
+    assetHex: asset === undefined ? undefined : readAsset(asset).toString("hex"),
+    fromHeight: height("fromBlock", 0),
+    toHeight: height("toBlock", indexedHeight),
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * Statements: what came, what went, what a balance was before and after, for each block that changed
+ * it, each line held against the chain's state at its height.
+ */
+import type { Height } from "../../chain/hex.js";
+import type { HttpReply } from "../../runtime/http/http-reply.js";
+import type { HttpRequest } from "../../runtime/http/http-server.js";
+import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { readAddressText, readAsset, readRange } from "./inputs.js";
+import { type ListKind, listReply, Where } from "./pages.js";
+import { type ApiContext, bytesOf, hexOf } from "./reads.js";
+import { parseAddress } from "../../chain/address.js";
+
+interface LineRow {
+  readonly height: number;
+  readonly time: Date;
+  readonly opening: string;
+  readonly credit: string;
+  readonly debit: string;
+  readonly fee: string;
+  readonly amount: string;
+  readonly derived: string | null;
+  readonly observed: string | null;
+}
+
+const LINES: ListKind<LineRow> = {
+  name: "statement",
+  filters: ["asset", "fromBlock", "toBlock", "from", "to"],
+  rows: async ({ snapshot, filters, ceiling, after, limit, params }) => {
+    const { from, to } = await readRange(snapshot, filters, s);
+    const where = new Where()
+      .and("h.address = ?", bytesOf(readAddressText(params["address"])))
+      .and("h.asset = ?", readAsset(filters["asset"] ?? "TOKEN"))
+      .and("h.token_id = ?", NO_TOKEN_ID)
+      .and("h.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    if (after !== undefined) where.and("h.height > ?", after[0]);
+    return snapshot.sql.query(
+      `SELECT h.height, b.time, coalesce((
+           SELECT p.amount FROM ${s}.balance_history p
+           WHERE p.address = h.address AND p.asset = h.asset AND p.token_id = h.token_id
+             AND p.height < h.height ORDER BY p.height DESC LIMIT 1), 0) AS opening,
+         h.credit, h.debit, h.fee, h.amount, c.derived, c.observed
+       FROM ${s}.balance_history h JOIN ${s}.block b USING (height)
+       LEFT JOIN ${s}.correction c USING (address, asset, token_id, height)
+       ${where.text()} ORDER BY h.height LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: (row) => row,
+  position: ({ height }) => [height],
+};
+
+/** The page of a statement. */
+export async function statementReply(
+  context: ApiContext,
+  request: HttpRequest,
+): Promise<HttpReply> {
+  let rows: readonly LineRow[] = [];
+  let asset: Buffer = Buffer.alloc(0);
+  const kind: ListKind<LineRow> = {
+    ...LINES,
+    rows: async (query) => {
+      asset = readAsset(query.filters["asset"] ?? "TOKEN");
+      rows = await LINES.rows(query);
+      return rows;
+    },
+  };
+  const reply = await listReply(context, kind, request);
+  const { body } = reply;
+  if (typeof body !== "object" || body === null || !("items" in body)) return reply;
+  const shown = rows.slice(0, Array.isArray(body.items) ? body.items.length : 0);
+  // Asked after the database's connection is given back: the node may take its time.
+  const heights = shown.map(({ height }) => height);
+  const states = await stateBalances(context, request, asset, heights);
+  const items = shown.map((row, index) => lineJson(row, states[index]));
+  return { ...reply, body: { ...body, items } };
+}
+
+/** Balances by state; undefined where the node does not have it or did not answer. */
+async function stateBalances(
+  { node }: ApiContext,
+  { params, signal }: HttpRequest,
+  asset: Buffer,
+  heights: readonly Height[],
+): Promise<readonly (bigint | undefined)[]> {
+  const address = readAddressText(params["address"]);
+  try {
+    if (asset.length > 0) {
+      const token = parseAddress(hexOf(asset));
+      const queries = heights.map((at) => ({ token, account: address, at }));
+      return await node.tokenBalances(queries, { signal });
+    }
+    const queries = heights.map((at) => ({ address, at }));
+    const states = await node.accountStates(queries, { signal });
+    return states.map((state) => (state.ok ? state.balanceAtoken : undefined));
+  } catch {
+    signal.throwIfAborted();
+    return heights.map(() => undefined);
+  }
+}
+
+function lineJson(row: LineRow, state: bigint | undefined) {
+  const closing = BigInt(row.amount);
+  const sum = BigInt(row.opening) + BigInt(row.credit) - BigInt(row.debit) - BigInt(row.fee);
+  return {
+    height: row.height,
+    time: row.time.toISOString(),
+    opening: row.opening,
+    in: row.credit,
+    out: row.debit,
+    fee: row.fee,
+    closing: row.amount,
+    stateBalance: state?.toString() ?? null,
+    reconciled: sum === closing && state === closing,
+    corrections:
+      row.derived === null || row.observed === null
+        ? []
+        : [{ height: row.height, derived: row.derived, observed: row.observed }],
+  };
+}

@@ -1,0 +1,193 @@
+/** Tokens: what contracts say of themselves, who holds them, what they moved. */
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { IndexerError } from "../errors.js";
+import { LIVE_SCHEMA as s, NO_TOKEN_ID } from "../store/schema.js";
+import { readAddressText, readAt, readRange } from "./inputs.js";
+import { directionOf, type ListKind, listReply, type PageQuery, Where } from "./pages.js";
+import { type ApiContext, atOneMoment, bytesOf, hexOf, metaOf } from "./reads.js";
+import { TRANSFER_COLUMNS, TRANSFER_JOINS, transferJson, type TransferRow } from "./row-json.js";
+
+interface TokenRow {
+  readonly address: Buffer;
+  readonly standard: string;
+  readonly name: string | null;
+  readonly symbol: string | null;
+  readonly decimals: number | null;
+  readonly total_supply: string | null;
+  readonly metadata_height: number | null;
+  readonly is_consistent: boolean;
+  readonly first_seen: number;
+  readonly transfers: string;
+  readonly holders: string;
+}
+
+function tokenJson(row: TokenRow) {
+  return {
+    address: hexOf(row.address),
+    standard: row.standard,
+    name: row.name,
+    symbol: row.symbol,
+    decimals: row.decimals,
+    totalSupply: row.total_supply,
+    metadataHeight: row.metadata_height,
+    isConsistent: row.is_consistent,
+    firstSeen: row.first_seen,
+    transfers: Number(row.transfers),
+    holders: Number(row.holders),
+  };
+}
+
+/** Sorts of the list of tokens, by the API's names. */
+const SORT_COLUMNS: Readonly<Record<string, "transfers" | "holders" | "first_seen">> = {
+  transfers: "transfers",
+  holders: "holders",
+  firstSeen: "first_seen",
+};
+
+/** Characters that LIKE reads as patterns. */
+const LIKE_PATTERN = /[\\%_]/g;
+
+function tokens(sort: string): ListKind<TokenRow> {
+  const column = SORT_COLUMNS[sort] ?? "transfers";
+  return {
+    name: "tokens",
+    filters: ["sort", "search"],
+    rows: ({ snapshot, filters, ceiling, after, limit }) => {
+      const where = new Where().and("first_seen <= ?", ceiling);
+      if (filters["search"] !== undefined) {
+        const part = `%${String(filters["search"]).replace(LIKE_PATTERN, "\\$&")}%`;
+        where.and("(name ILIKE ? OR symbol ILIKE ?)", part, part);
+      }
+      if (after !== undefined) {
+        where.and(`(${column}, address) < (?::bigint, decode(?, 'hex'))`, ...after);
+      }
+      return snapshot.sql.query(
+        `SELECT * FROM ${s}.token ${where.text()}
+         ORDER BY ${column} DESC, address DESC LIMIT ${where.bind(limit)}`,
+        where.parameters,
+      );
+    },
+    item: tokenJson,
+    position: (row) => [String(row[column]), row.address.toString("hex")],
+  };
+}
+
+interface HolderRow {
+  readonly address: Buffer;
+  readonly token_id: string;
+  readonly amount: string;
+  readonly method: string;
+  readonly verified_at: number | null;
+}
+
+const tokenOf = ({ params }: Pick<PageQuery, "params">) =>
+  bytesOf(readAddressText(params["token"], "token"));
+
+const HOLDERS: ListKind<HolderRow> = {
+  name: "holders",
+  filters: ["at"],
+  rows: (query) => {
+    const { snapshot, filters, ceiling, after, limit } = query;
+    const at = readAt(snapshot, filters["at"]) ?? ceiling;
+    const where = new Where();
+    const token = where.bind(tokenOf(query));
+    const height = where.bind(at);
+    where.and("p.amount > 0");
+    if (after !== undefined) {
+      where.and(
+        "(p.amount, p.address, p.token_id) < (?::numeric, decode(?, 'hex'), ?::numeric)",
+        ...after,
+      );
+    }
+    return snapshot.sql.query(
+      at === snapshot.progress.height
+        ? `SELECT p.address, p.token_id, p.amount, p.method, p.verified_at FROM ${s}.balance p
+           ${where.text()} AND p.asset = ${token} AND ${height}::integer IS NOT NULL
+           ORDER BY p.amount DESC, p.address DESC, p.token_id DESC LIMIT ${where.bind(limit)}`
+        : `SELECT p.address, p.token_id, p.amount, b.method,
+             CASE WHEN b.updated_at <= p.height THEN b.verified_at END AS verified_at
+           FROM (SELECT DISTINCT ON (address, token_id) * FROM ${s}.balance_history
+                 WHERE asset = ${token} AND height <= ${height}
+                 ORDER BY address, token_id, height DESC) p
+           JOIN ${s}.balance b USING (address, asset, token_id) ${where.text()}
+           ORDER BY p.amount DESC, p.address DESC, p.token_id DESC LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: (row) => ({
+    address: hexOf(row.address),
+    tokenId: BigInt(row.token_id) === NO_TOKEN_ID ? null : row.token_id,
+    amount: row.amount,
+    method: row.method,
+    verifiedAtHeight: row.verified_at,
+  }),
+  position: ({ amount, address, token_id }) => [amount, address.toString("hex"), token_id],
+};
+
+const TRANSFERS: ListKind<TransferRow> = {
+  name: "token transfers",
+  filters: ["order", "fromBlock", "toBlock", "from", "to"],
+  rows: async (query) => {
+    const { snapshot, filters, ceiling, after, limit } = query;
+    const { sign, word } = directionOf(filters);
+    const { from, to } = await readRange(snapshot, filters, s);
+    const where = new Where()
+      .and("f.asset = ? AND f.asset <> ''::bytea", tokenOf(query))
+      .and("f.height BETWEEN ? AND ?", from, Math.min(to, ceiling));
+    if (after !== undefined) where.and(`(f.height, f.tx_index, f.seq) ${sign} (?, ?, ?)`, ...after);
+    return snapshot.sql.query(
+      `SELECT ${TRANSFER_COLUMNS} FROM ${s}.transfer f ${TRANSFER_JOINS} ${where.text()}
+       ORDER BY f.height ${word}, f.tx_index ${word}, f.seq ${word} LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: transferJson,
+  position: ({ height, tx_index, seq }) => [height, tx_index, seq],
+};
+
+/** Handlers of `/v1/tokens`. */
+export function tokenRoutes(context: ApiContext): readonly HttpRoute[] {
+  return [
+    {
+      method: "get",
+      path: "/v1/tokens",
+      handler: (request) => {
+        const { sort: given, cursor } = request.query;
+        const sort = typeof given === "string" ? given : sortOfCursor(cursor);
+        return listReply(context, tokens(sort), request);
+      },
+    },
+    {
+      method: "get",
+      path: "/v1/tokens/{token}",
+      handler: ({ params }) =>
+        atOneMoment(context, async (snapshot) => {
+          const address = readAddressText(params["token"], "token");
+          const [row] = await snapshot.sql.query<TokenRow>(
+            `SELECT * FROM ${s}.token WHERE address = $1`,
+            [bytesOf(address)],
+          );
+          if (row !== undefined) return { body: { meta: metaOf(snapshot), token: tokenJson(row) } };
+          const details = { indexedHeight: snapshot.progress.height };
+          const message = `${address} logged no transfer up to block ${details.indexedHeight}`;
+          throw new IndexerError("NOT_FOUND", message, { details });
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/tokens/{token}/holders",
+      handler: (request) => listReply(context, HOLDERS, request),
+    },
+    {
+      method: "get",
+      path: "/v1/tokens/{token}/transfers",
+      handler: (request) => listReply(context, TRANSFERS, request),
+    },
+  ];
+}
+
+/** The sort that a cursor carries, so that it need not be sent again; the cursor is judged later. */
+function sortOfCursor(cursor: unknown): string {
+  const text = Buffer.from(typeof cursor === "string" ? cursor : "", "base64url").toString("utf8");
+  return /"sort":"(transfers|holders|firstSeen)"/.exec(text)?.[1] ?? "transfers";
+}

@@ -1,0 +1,184 @@
+/** Transactions: of the chain, of a block, by hash, many at once. */
+import type { Hash32 } from "../../chain/hex.js";
+import type { HttpRoute } from "../../runtime/http/http-server.js";
+import { IndexerError } from "../errors.js";
+import { LIVE_SCHEMA as s } from "../store/schema.js";
+import { heightOf } from "./block-routes.js";
+import { readHashText } from "./inputs.js";
+import { directionOf, type ListKind, listReply, Where } from "./pages.js";
+import { type ApiContext, atOneMoment, bytesOf, hexOf, metaOf, type Snapshot } from "./reads.js";
+import {
+  TRANSACTION_COLUMNS,
+  TRANSACTION_TABLES,
+  transactionJson,
+  type TransactionRow,
+  TRANSFER_COLUMNS,
+  TRANSFER_JOINS,
+  transferJson,
+  type TransferRow,
+} from "./row-json.js";
+
+const position = ({ height, tx_index }: TransactionRow) => [height, tx_index];
+
+const TRANSACTIONS: ListKind<TransactionRow> = {
+  name: "transactions",
+  filters: ["order"],
+  rows: ({ snapshot, filters, ceiling, after, limit }) => {
+    const { sign, word } = directionOf(filters);
+    const where = new Where().and("t.height <= ?", ceiling);
+    if (after !== undefined) where.and(`(t.height, t.tx_index) ${sign} (?, ?)`, ...after);
+    return snapshot.sql.query(
+      `SELECT ${TRANSACTION_COLUMNS} FROM ${TRANSACTION_TABLES} ${where.text()}
+       ORDER BY t.height ${word}, t.tx_index ${word} LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: transactionJson,
+  position,
+};
+
+const OF_BLOCK: ListKind<TransactionRow> = {
+  name: "block transactions",
+  filters: [],
+  rows: async ({ snapshot, after, limit, params }) => {
+    const where = new Where().and("t.height = ?", await heightOf(snapshot, params["id"]));
+    if (after !== undefined) where.and("(t.height, t.tx_index) > (?, ?)", ...after);
+    return snapshot.sql.query(
+      `SELECT ${TRANSACTION_COLUMNS} FROM ${TRANSACTION_TABLES} ${where.text()}
+       ORDER BY t.height, t.tx_index LIMIT ${where.bind(limit)}`,
+      where.parameters,
+    );
+  },
+  item: transactionJson,
+  position,
+};
+
+/** Bytes of a topic. */
+const WORD_BYTES = 32;
+
+/** Handlers of everything about transactions. */
+export function transactionRoutes(context: ApiContext): readonly HttpRoute[] {
+  return [
+    {
+      method: "get",
+      path: "/v1/transactions",
+      handler: (request) => listReply(context, TRANSACTIONS, request),
+    },
+    {
+      method: "get",
+      path: "/v1/blocks/{id}/transactions",
+      handler: (request) => listReply(context, OF_BLOCK, request),
+    },
+    {
+      method: "post",
+      path: "/v1/transactions/lookup",
+      handler: ({ body }) =>
+        atOneMoment(context, async (snapshot) => {
+          const hashes = readHashes(body);
+          const rows = await findAll(snapshot, hashes);
+          const items = hashes.map((hash) => {
+            const row = rows.get(hash);
+            return row === undefined ? null : transactionJson(row, snapshot);
+          });
+          return { body: { meta: metaOf(snapshot), items } };
+        }),
+    },
+    {
+      method: "get",
+      path: "/v1/transactions/{hash}",
+      handler: async ({ params, signal }) => {
+        const hash = readHashText(params["hash"]);
+        const found = await atOneMoment(context, async (snapshot) => {
+          const row = (await findAll(snapshot, [hash])).get(hash);
+          if (row === undefined) return { indexedHeight: snapshot.progress.height };
+          return { body: { meta: metaOf(snapshot), transaction: await detail(snapshot, row) } };
+        });
+        if ("body" in found) return found;
+        throw await unknownHash(context, hash, found.indexedHeight, signal);
+      },
+    },
+  ];
+}
+
+function readHashes(body: unknown): readonly Hash32[] {
+  const hashes: unknown =
+    typeof body === "object" && body !== null && "hashes" in body ? body.hashes : undefined;
+  return Array.isArray(hashes) ? hashes.map((hash) => readHashText(hash, "hashes")) : [];
+}
+
+/** Transactions by either hash, each under the hash it was asked by. */
+async function findAll(
+  { sql }: Snapshot,
+  hashes: readonly Hash32[],
+): Promise<ReadonlyMap<string, TransactionRow>> {
+  const rows = await sql.query<TransactionRow>(
+    `SELECT ${TRANSACTION_COLUMNS} FROM ${TRANSACTION_TABLES}
+     WHERE t.hash = ANY($1::bytea[]) OR t.sdk_hash = ANY($1::bytea[])`,
+    [hashes.map(bytesOf)],
+  );
+  return new Map(
+    rows.flatMap((row) => [[hexOf(row.sdk_hash), row] as const, [hexOf(row.hash), row] as const]),
+  );
+}
+
+async function detail(snapshot: Snapshot, row: TransactionRow) {
+  const { sql } = snapshot;
+  const place = [row.height, row.tx_index];
+  const [more] = await sql.query<{
+    input: Buffer;
+    failure: string | null;
+    messages: string | null;
+    memo: string | null;
+  }>(
+    `SELECT input, failure, messages, memo FROM ${s}.transaction WHERE height = $1 AND tx_index = $2`,
+    place,
+  );
+  const logs = await sql.query<{
+    log_index: number;
+    address: Buffer;
+    topics: Buffer;
+    data: Buffer;
+  }>(
+    `SELECT log_index, address, topics, data FROM ${s}.log
+     WHERE height = $1 AND tx_index = $2 ORDER BY log_index`,
+    place,
+  );
+  const transfers = await sql.query<TransferRow>(
+    `SELECT ${TRANSFER_COLUMNS} FROM ${s}.transfer f ${TRANSFER_JOINS}
+     WHERE f.height = $1 AND f.tx_index = $2 ORDER BY f.seq`,
+    place,
+  );
+  return {
+    ...transactionJson(row, snapshot),
+    input: hexOf(more?.input ?? Buffer.alloc(0)),
+    failure: more?.failure ?? null,
+    messages: more?.messages?.split(",").filter((type) => type !== "") ?? [],
+    memo: more?.memo ?? null,
+    feeBurned: ((BigInt(row.fee) + 1n) / 2n).toString(),
+    logs: logs.map((log) => ({
+      logIndex: log.log_index,
+      address: hexOf(log.address),
+      topics: Array.from({ length: log.topics.length / WORD_BYTES }, (_, index) =>
+        hexOf(log.topics.subarray(index * WORD_BYTES, (index + 1) * WORD_BYTES)),
+      ),
+      data: hexOf(log.data),
+    })),
+    transfers: transfers.map(transferJson),
+  };
+}
+
+/** Whether the pool has it is asked of the node, which may not answer. */
+async function unknownHash(
+  { node }: ApiContext,
+  hash: Hash32,
+  indexedHeight: number,
+  signal: AbortSignal,
+): Promise<IndexerError> {
+  const pending = await node.transactionStatus(hash, { signal }).then(
+    ({ status }) => status === "pending" || status === "queued" || status === "included",
+    () => null,
+  );
+  const word = pending === null ? "unknown" : pending ? "yes" : "no";
+  const message = `no such transaction in blocks up to ${indexedHeight}; pending: ${word}`;
+  return new IndexerError("NOT_FOUND", message, { details: { indexedHeight, pending } });
+}

@@ -1,0 +1,30 @@
+/** Coded faults of the indexer and its API. */
+import { AppError } from "../chain/errors.js";
+
+/**
+ * Codes of the indexer. FOREIGN_INDEX, NEWER_INDEX and OLDER_INDEX: the tables are of another chain
+ * or version; CONTRADICTED: node and index disagree about a final block, or about coins; NODE_UNFIT:
+ * the node lacks a method or has deleted what is needed; the others are answers of the API.
+ */
+export const INDEXER_ERROR_CODES = [
+  "FOREIGN_INDEX",
+  "NEWER_INDEX",
+  "OLDER_INDEX",
+  "CONTRADICTED",
+  "NODE_UNFIT",
+  "WRONG_NETWORK",
+  "NOT_FOUND",
+  "INVALID_FIELD",
+  "CURSOR_MISMATCH",
+  "NOT_INDEXED_YET",
+  "RATE_LIMITED",
+  "TOO_MANY_STREAMS",
+  "EXPORT_BUSY",
+  "NO_INDEX",
+] as const;
+
+/** One of `INDEXER_ERROR_CODES`. */
+export type IndexerErrorCode = (typeof INDEXER_ERROR_CODES)[number];
+
+/** A fault of this folder. */
+export class IndexerError extends AppError<IndexerErrorCode> {}

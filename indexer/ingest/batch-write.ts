@@ -1,0 +1,184 @@
+/** Writes one batch: rows, balances, counts and progress in one transaction. */
+import type { Hash32, Height } from "../../chain/hex.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { CopySql, SqlSession } from "../../runtime/sql/sql-session.js";
+import type { RangedBlock } from "../../rpc-client/indexing/block-range.js";
+import { IndexerError } from "../errors.js";
+import { readProgress } from "../store/progress.js";
+import type { IndexSchema } from "../store/schema.js";
+import { type Batch, batchOf, type RunningTotals } from "./batch-rows.js";
+
+/** Where a batch is written. */
+export interface BatchTarget {
+  readonly session: SqlSession;
+  readonly schema: IndexSchema;
+}
+
+/** The block that a batch has to follow. */
+export interface Tip {
+  /** -1 before block 0. */
+  readonly height: Height;
+  readonly hash: Hash32 | undefined;
+}
+
+/** Somebody else moved the index: a rebuild was put in its place. Read its progress again. */
+export class IndexMoved extends Error {}
+
+/**
+ * Appends consecutive blocks to the index.
+ * @returns the new tip, and how many transfers were written
+ * @throws CONTRADICTED when the first block does not follow the tip; IndexMoved
+ */
+export async function writeBatch(
+  target: BatchTarget,
+  tip: Tip,
+  blocks: readonly RangedBlock[],
+): Promise<{ readonly tip: Tip; readonly transfers: number }> {
+  const [first, last] = [blocks[0], blocks.at(-1)];
+  if (first === undefined || last === undefined) return { tip, transfers: 0 };
+  assertFollows(tip, first);
+  const { session, schema } = target;
+  const transfers = await session.transaction(async (tx) => {
+    const stored = await readProgress(tx, schema, { lock: true });
+    if (stored?.height !== tip.height || stored.hash !== tip.hash) throw new IndexMoved();
+    const batch = batchOf(blocks, await readTotals(tx, schema, tip.height));
+    await stage(tx);
+    await copyRows(tx, schema, batch);
+    failpoint("indexer.after-copy");
+    for (const statement of mergeStatements(schema)) await tx.query(statement);
+    await tx.query(`UPDATE ${schema}.progress SET height = $1, hash = $2, time = $3`, [
+      last.height,
+      Buffer.from(last.hash.slice(2), "hex"),
+      new Date(last.timestampMs),
+    ]);
+    failpoint("indexer.before-commit");
+    return batch.transfers;
+  });
+  failpoint("indexer.after-commit");
+  return { tip: { height: last.height, hash: last.hash }, transfers };
+}
+
+/** Blocks are final: one that does not follow is of another chain, or one of the two lies. */
+function assertFollows(tip: Tip, first: RangedBlock): void {
+  const isNext = first.height === tip.height + 1;
+  if (isNext && (tip.hash === undefined || first.parentHash === tip.hash)) return;
+  throw new IndexerError(
+    "CONTRADICTED",
+    `block ${first.height} of the node follows ${first.parentHash}, and the index ends at block ` +
+      `${tip.height} with ${tip.hash}: blocks are final, so one of the two is not of this chain; ` +
+      "connect the right node, or run causeway indexer rebuild",
+    { details: { height: first.height, parentHash: first.parentHash, indexed: tip.hash } },
+  );
+}
+
+async function readTotals(
+  tx: CopySql,
+  schema: IndexSchema,
+  height: Height,
+): Promise<RunningTotals> {
+  const [row] = await tx.query<{ total_minted: string; total_burned: string }>(
+    `SELECT total_minted, total_burned FROM ${schema}.block WHERE height = $1`,
+    [height],
+  );
+  return {
+    mintedAtoken: BigInt(row?.total_minted ?? "0"),
+    burnedAtoken: BigInt(row?.total_burned ?? "0"),
+  };
+}
+
+/** Tables of the session that empty themselves at the end of each transaction. */
+async function stage(tx: CopySql): Promise<void> {
+  const tables = [
+    `stage_delta (address bytea, asset bytea, token_id numeric, height integer,
+       credit numeric, debit numeric, fee numeric)`,
+    `stage_seen (address bytea, height integer, transactions integer, transfers integer,
+       is_contract boolean)`,
+    "stage_token (address bytea, standard text, height integer, transfers integer, supply numeric)",
+    `stage_pair (address bytea, factory bytea, token0 bytea, token1 bytea, height integer,
+       log_index integer)`,
+    "stage_sync (pair bytea, height integer, log_index integer, reserve0 numeric, reserve1 numeric)",
+    `stage_swap (pair bytea, height integer, log_index integer, tx_index integer, sender bytea,
+       recipient bytea, origin bytea, amount0_in numeric, amount1_in numeric, amount0_out numeric,
+       amount1_out numeric)`,
+    `stage_liquidity (pair bytea, height integer, log_index integer, tx_index integer, kind text,
+       sender bytea, recipient bytea, origin bytea, amount0 numeric, amount1 numeric)`,
+  ];
+  for (const table of tables) {
+    await tx.query(`CREATE TEMPORARY TABLE IF NOT EXISTS ${table} ON COMMIT DELETE ROWS`);
+  }
+}
+
+async function copyRows(tx: CopySql, s: IndexSchema, { rows }: Batch): Promise<void> {
+  await tx.copyIn(`${s}.block`, rows.block);
+  await tx.copyIn(`${s}.transaction`, rows.transaction);
+  await tx.copyIn(`${s}.log`, rows.log);
+  await tx.copyIn(`${s}.transfer`, rows.transfer);
+  await tx.copyIn(`${s}.address_activity`, rows.activity);
+  await tx.copyIn(`${s}.address_transaction`, rows.addressTransaction);
+  await tx.copyIn("stage_delta", rows.delta);
+  await tx.copyIn("stage_seen", rows.seen);
+  await tx.copyIn("stage_token", rows.token);
+  await tx.copyIn("stage_pair", rows.pair);
+  await tx.copyIn("stage_sync", rows.sync);
+  await tx.copyIn("stage_swap", rows.swap);
+  await tx.copyIn("stage_liquidity", rows.liquidity);
+}
+
+/** What follows from the staged rows, in an order in which each statement finds what it needs. */
+function mergeStatements(s: IndexSchema): readonly string[] {
+  return [
+    "ANALYZE stage_delta",
+    `INSERT INTO ${s}.token (address, standard, first_seen, transfers, holders, supply_logged)
+     SELECT address, (array_agg(standard ORDER BY height))[1], min(height), sum(transfers), 0,
+       sum(supply)
+     FROM stage_token GROUP BY address ORDER BY address
+     ON CONFLICT (address) DO UPDATE SET
+       transfers = token.transfers + excluded.transfers,
+       supply_logged = token.supply_logged + excluded.supply_logged`,
+    `INSERT INTO ${s}.balance_history
+     SELECT d.address, d.asset, d.token_id, d.height,
+       coalesce(b.amount, 0) + sum(d.credit - d.debit - d.fee)
+         OVER (PARTITION BY d.address, d.asset, d.token_id ORDER BY d.height),
+       d.credit, d.debit, d.fee
+     FROM stage_delta d LEFT JOIN ${s}.balance b USING (address, asset, token_id)`,
+    `UPDATE ${s}.token t SET holders = t.holders + c.change
+     FROM (
+       SELECT d.asset, sum((coalesce(b.amount, 0) + d.delta > 0)::integer
+         - (coalesce(b.amount, 0) > 0)::integer) AS change
+       FROM (
+         SELECT address, asset, token_id, sum(credit - debit - fee) AS delta
+         FROM stage_delta WHERE asset <> ''::bytea GROUP BY address, asset, token_id
+       ) d LEFT JOIN ${s}.balance b USING (address, asset, token_id)
+       GROUP BY d.asset
+     ) c WHERE t.address = c.asset AND c.change <> 0`,
+    `INSERT INTO ${s}.balance (address, asset, token_id, amount, method, updated_at)
+     SELECT address, asset, token_id, sum(credit - debit - fee),
+       CASE WHEN asset = ''::bytea THEN 'journal' ELSE 'logs' END, max(height)
+     FROM stage_delta GROUP BY address, asset, token_id
+     ON CONFLICT (address, asset, token_id) DO UPDATE SET
+       amount = balance.amount + excluded.amount, updated_at = excluded.updated_at,
+       verified_at = NULL, checked_at = NULL`,
+    `INSERT INTO ${s}.address (address, first_seen, last_seen, transactions, transfers, is_contract)
+     SELECT address, min(height), max(height), sum(transactions), sum(transfers),
+       bool_or(is_contract)
+     FROM stage_seen GROUP BY address
+     ON CONFLICT (address) DO UPDATE SET
+       last_seen = excluded.last_seen, transactions = address.transactions + excluded.transactions,
+       transfers = address.transfers + excluded.transfers,
+       is_contract = address.is_contract OR excluded.is_contract`,
+    `INSERT INTO ${s}.pair (address, factory, token0, token1, height, log_index)
+     SELECT DISTINCT ON (address) address, factory, token0, token1, height, log_index
+     FROM stage_pair ORDER BY address, height, log_index ON CONFLICT DO NOTHING`,
+    `UPDATE ${s}.pair p SET reserve0 = r.reserve0, reserve1 = r.reserve1
+     FROM (SELECT DISTINCT ON (pair) * FROM stage_sync ORDER BY pair, height DESC, log_index DESC) r
+     WHERE p.address = r.pair`,
+    `INSERT INTO ${s}.swap SELECT w.* FROM stage_swap w JOIN ${s}.pair p ON p.address = w.pair`,
+    `INSERT INTO ${s}.liquidity
+     SELECT l.* FROM stage_liquidity l JOIN ${s}.pair p ON p.address = l.pair`,
+    `UPDATE ${s}.pair p SET swaps = p.swaps + w.swaps, volume0 = p.volume0 + w.volume0,
+       volume1 = p.volume1 + w.volume1
+     FROM (SELECT pair, count(*) AS swaps, sum(amount0_in + amount0_out) AS volume0,
+         sum(amount1_in + amount1_out) AS volume1 FROM stage_swap GROUP BY pair) w
+     WHERE p.address = w.pair`,
+  ];
+}

@@ -1,0 +1,288 @@
+/**
+ * Keeps the index at the node's head: one writer at a time, which reads ranges, writes batches and
+ * holds balances against state while nothing is new. Nothing is ever overwritten: a node that
+ * contradicts the index halts it, with the reason.
+ */
+import { errorMessage } from "../../chain/errors.js";
+import type { Height } from "../../chain/hex.js";
+import type { BlockRange, RangedBlock } from "../../rpc-client/indexing/block-range.js";
+import { RpcError } from "../../rpc-client/errors.js";
+import type { EvmClient } from "../../rpc-client/evm-client.js";
+import { isMethodMissing, PRUNED_RPC_CODE } from "../../rpc-client/node-methods.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import type { MetricCounter, Metrics } from "../../runtime/process/metrics.js";
+import { createWakeup, sleep } from "../../runtime/process/task.js";
+import { openSqlSession, type SqlSession } from "../../runtime/sql/sql-session.js";
+import { IndexerError } from "../errors.js";
+import { type IndexIdentity, openTables } from "../store/progress.js";
+import type { IndexSchema } from "../store/schema.js";
+import { checkBalances } from "./balance-check.js";
+import { IndexMoved, type Tip, writeBatch } from "./batch-write.js";
+import { confirmPairs, readTokenFacts } from "./token-facts.js";
+
+/** The node as the indexer needs it. */
+export type IndexedNode = Pick<
+  EvmClient,
+  "blockRange" | "getBlockHeader" | "getBalances" | "tokenBalances" | "contractViews"
+>;
+
+/** What following works with. */
+export interface FollowerOptions {
+  /** Holds a password. */
+  readonly databaseUrl: string;
+  readonly schema: IndexSchema;
+  readonly node: IndexedNode;
+  readonly identity: IndexIdentity;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly pollIntervalMs: number;
+  readonly batchBytes: number;
+  readonly verifyPerRound: number;
+  /** Told of the blocks of each batch, after its commit. */
+  readonly onBlocks?: (blocks: readonly RangedBlock[]) => void;
+  /** Ends at the node's head when nothing is left to check; follows for ever without it. */
+  readonly untilHead?: boolean;
+}
+
+/** What the follower is doing. */
+export type FollowerState = "starting" | "waiting" | "behind" | "following" | "halted";
+
+/** What others may see of it. */
+export interface FollowerStatus {
+  readonly state: FollowerState;
+  /** Why it does not go on; undefined where it does. */
+  readonly reason: string | undefined;
+  readonly indexedHeight: Height;
+  readonly nodeHeight: Height | undefined;
+}
+
+/** Time between two looks at a lock that another writer holds. */
+const LOCK_POLL_MS = 500;
+
+/** Pauses after a fault: doubled from the first to the last. */
+const MIN_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+
+/** Blocks of one request at most; the node gives fewer when they are large. */
+const MAX_BLOCKS = 2_000;
+
+/** One key for each schema: the live index and a rebuild have a writer each. */
+const LOCK_KEYS: Readonly<Record<IndexSchema, bigint>> = {
+  indexer: 7_226_831_941n,
+  indexer_rebuild: 7_226_831_942n,
+};
+
+/** The loop, and what it tells of itself. */
+export class IndexFollower {
+  private readonly bell = createWakeup();
+  private state: FollowerState = "starting";
+  private reason: string | undefined;
+  private tip: Tip = { height: -1, hash: undefined };
+  private nodeHeight: Height | undefined;
+  private checked = 0;
+  private corrected = 0;
+  private readonly figures: Readonly<
+    Record<"blocks" | "transfers" | "checked" | "corrected", MetricCounter>
+  >;
+
+  constructor(private readonly options: FollowerOptions) {
+    const { metrics } = options;
+    const counter = (name: string, help: string) =>
+      metrics.counter(`causeway_indexer_${name}_total`, help);
+    this.figures = {
+      blocks: counter("blocks", "Blocks written to the index"),
+      transfers: counter("transfers", "Transfers written to the index"),
+      checked: counter("balances_checked", "Balances held against state"),
+      corrected: counter("balances_corrected", "Token balances that their logs did not add up to"),
+    };
+    metrics.gauge("causeway_indexer_height", "Newest indexed block", [], (gauge) =>
+      gauge.set(this.tip.height),
+    );
+    metrics.gauge("causeway_indexer_lag_blocks", "Blocks behind the node", [], (gauge) =>
+      gauge.set(Math.max(0, (this.nodeHeight ?? this.tip.height) - this.tip.height)),
+    );
+    metrics.gauge("causeway_indexer_halted", "1 while node and index disagree", [], (gauge) =>
+      gauge.set(this.state === "halted" ? 1 : 0),
+    );
+  }
+
+  status(): FollowerStatus {
+    const { state, reason, nodeHeight } = this;
+    return { state, reason, indexedHeight: this.tip.height, nodeHeight };
+  }
+
+  /** Balances that this follower held against state, and how many of them it corrected. */
+  checks(): { readonly checked: number; readonly corrected: number } {
+    return { checked: this.checked, corrected: this.corrected };
+  }
+
+  /** Looks at once; a hint, for example a new head that was announced. */
+  wake(): void {
+    this.bell.wake();
+  }
+
+  /** Follows until the signal fires, or until all is done where `untilHead` asks for that. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { log } = this.options;
+    let pauseMs = MIN_PAUSE_MS;
+    while (!signal.aborted) {
+      try {
+        await this.runSession(signal, () => {
+          pauseMs = MIN_PAUSE_MS;
+        });
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof IndexMoved) continue;
+        const fault = explained(error);
+        if (this.options.untilHead === true) throw fault;
+        this.reason = errorMessage(fault);
+        if (isFinal(fault)) {
+          this.state = "halted";
+          log.error({ code: fault.code, reason: fault.message }, "the index is halted");
+          return await stopped(signal);
+        }
+        if (this.state === "following") this.state = "behind";
+        log.warn({ reason: this.reason }, "the index does not go on");
+        await sleep(pauseMs, { signal }).catch(() => undefined);
+        pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS);
+      }
+    }
+  }
+
+  /** The life of one connection with the writer's lock. */
+  private async runSession(signal: AbortSignal, onProgress: () => void): Promise<void> {
+    const { databaseUrl, schema, log, identity } = this.options;
+    const applicationName = "causeway-indexer-writer";
+    const session = await openSqlSession({ url: databaseUrl, applicationName, log });
+    try {
+      while (!(await session.tryLock(LOCK_KEYS[schema]))) {
+        this.state = "waiting";
+        this.reason = "another indexer writes this index; this one serves and waits";
+        await sleep(LOCK_POLL_MS, { signal });
+      }
+      // One statement at a time, so that a crash leaves either no table or all of them.
+      const progress = await session.transaction((tx) => openTables(tx, schema, identity));
+      this.tip = { height: progress.height, hash: progress.hash };
+      this.state = "behind";
+      await this.assertSameChain(signal);
+      await this.follow(session, signal, onProgress);
+    } finally {
+      await session.close().catch(() => undefined);
+    }
+  }
+
+  private async follow(
+    session: SqlSession,
+    signal: AbortSignal,
+    onProgress: () => void,
+  ): Promise<void> {
+    const target = { session, schema: this.options.schema };
+    let ahead: Promise<BlockRange> | undefined;
+    while (!signal.aborted) {
+      const range = await (ahead ?? this.read(this.tip.height + 1, signal));
+      ahead = undefined;
+      failpoint("indexer.after-read");
+      this.nodeHeight = range.head.height;
+      if (range.next !== undefined) {
+        // The next range is on its way while this one is written.
+        ahead = this.read(range.next, signal);
+        ahead.catch(() => undefined);
+      }
+      const written = await writeBatch(target, this.tip, range.blocks);
+      this.tip = written.tip;
+      this.figures.blocks.inc(range.blocks.length);
+      this.figures.transfers.inc(written.transfers);
+      if (range.blocks.length > 0) this.options.onBlocks?.(range.blocks);
+      onProgress();
+      if (range.next !== undefined) {
+        this.state = "behind";
+        this.reason = undefined;
+        continue;
+      }
+      if (range.blocks.length === 0) await this.assertSameChain(signal);
+      this.state = "following";
+      this.reason = undefined;
+      if (await this.upkeep(target, signal)) continue;
+      if (this.options.untilHead === true) return;
+      await this.bell.wait({ signal, timeoutMs: this.options.pollIntervalMs });
+    }
+  }
+
+  private read(from: Height, signal: AbortSignal): Promise<BlockRange> {
+    const range = { from, to: from + MAX_BLOCKS - 1, maxBytes: this.options.batchBytes };
+    return this.options.node.blockRange(range, { signal });
+  }
+
+  /** What can wait for a quiet moment; true while there is more of it. */
+  private async upkeep(
+    target: { readonly session: SqlSession; readonly schema: IndexSchema },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { node, verifyPerRound } = this.options;
+    if (this.tip.height < 0) return false;
+    const pairs = await confirmPairs(target, this.tip, node, { signal });
+    const tokens = await readTokenFacts(target, this.tip, node, { signal });
+    const options = { signal, limit: verifyPerRound };
+    const { checked, corrected } = await checkBalances(target, this.tip, node, options);
+    this.checked += checked;
+    this.corrected += corrected;
+    this.figures.checked.inc(checked);
+    this.figures.corrected.inc(corrected);
+    failpoint("indexer.after-check");
+    return pairs + tokens + checked > 0;
+  }
+
+  /** @throws CONTRADICTED when the node's block at the tip is another one */
+  private async assertSameChain(signal: AbortSignal): Promise<void> {
+    const { height, hash } = this.tip;
+    if (height < 0) return;
+    const header = await this.options.node.getBlockHeader(height, { signal });
+    if (header === undefined) {
+      const head = await this.options.node.getBlockHeader("latest", { signal });
+      this.nodeHeight = head?.height;
+      throw new Error(`the node is at block ${head?.height}, the index at ${height}: it waits`);
+    }
+    if (header.hash === hash) return;
+    const message =
+      `block ${height} is ${header.hash} at the node and ${hash} in the index: blocks are final, ` +
+      "so one of the two is not of this chain; connect the right node, or run causeway indexer rebuild";
+    throw new IndexerError("CONTRADICTED", message, { details: { height, hash: header.hash } });
+  }
+}
+
+const FINAL_CODES: ReadonlySet<string> = new Set([
+  "CONTRADICTED",
+  "FOREIGN_INDEX",
+  "NEWER_INDEX",
+  "OLDER_INDEX",
+]);
+
+/** Asking again cannot cure these: somebody has to act. */
+function isFinal(error: unknown): error is IndexerError {
+  return error instanceof IndexerError && FINAL_CODES.has(error.code);
+}
+
+/** A node's refusals in words that say what to do. */
+function explained(error: unknown): unknown {
+  if (isMethodMissing(error)) {
+    const message = `the node has no ${error.rpc.method}: only a Causeway node can be indexed`;
+    return new IndexerError("NODE_UNFIT", message, { cause: error });
+  }
+  if (error instanceof RpcError && error.rpc.rpcCode === PRUNED_RPC_CODE) {
+    const message =
+      "the node has deleted blocks, journals or state that the index needs: connect an archive " +
+      'node (app.toml: pruning = "nothing", min-retain-blocks = 0)';
+    return new IndexerError("NODE_UNFIT", message, { cause: error });
+  }
+  return error;
+}
+
+/** Resolves when the signal fires. */
+function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,126 @@
+/** Entry of the indexer: the writer and the REST API in one process. */
+import { join } from "node:path";
+import { NETWORKS } from "../chain/networks.js";
+import { errorMessage } from "../chain/errors.js";
+import { createEvmClient, type EvmClient } from "../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../rpc-client/json-rpc.js";
+import { subscribeNewHeads } from "../rpc-client/ws-subscription.js";
+import { loadConfig } from "../runtime/config/config.js";
+import { databaseUrl } from "../runtime/config/service-urls.js";
+import type { Logger } from "../runtime/process/logger.js";
+import { type ProcessContext, runProcess, type Service } from "../runtime/process/lifecycle.js";
+import { createMetrics } from "../runtime/process/metrics.js";
+import { retry, TaskGroup } from "../runtime/process/task.js";
+import { openDatabase } from "../runtime/sql/sql.js";
+import { Exports } from "./api/exports.js";
+import type { ApiContext } from "./api/reads.js";
+import { createIndexerServer } from "./api/server.js";
+import { BlockStream } from "./api/stream.js";
+import { indexerConfigFile } from "./config.js";
+import { IndexerError } from "./errors.js";
+import { IndexFollower } from "./ingest/follower.js";
+import { type IndexIdentity, readProgress } from "./store/progress.js";
+import { LIVE_SCHEMA } from "./store/schema.js";
+
+/** Connections of the API: reads are short, and the writer has one of its own. */
+const POOL_SIZE = 8;
+
+runProcess({ name: "indexer", start });
+
+async function start(context: ProcessContext): Promise<readonly Service[]> {
+  const { home, env, portOffset, signal, log } = context;
+  const config = loadConfig({ home, env, portOffset }, indexerConfigFile);
+  const url = databaseUrl({ home, env, portOffset });
+  const rpc = createJsonRpcClient({
+    url: config.node["json-rpc-url"],
+    timeoutMs: config.node["request-timeout-ms"],
+  });
+  const node = createEvmClient(rpc);
+  const applicationName = "causeway-indexer";
+  const open = { url, migrations: [], applicationName, poolSize: POOL_SIZE, log, signal };
+  const database = await openDatabase(open);
+  const closers: Service[] = [
+    { name: "database", stop: () => database.close() },
+    { name: "node client", stop: async () => rpc.close() },
+  ];
+  try {
+    const expected = NETWORKS[config.chain.network].evmChainId;
+    const identity = await findIdentity(node, { log, signal, expected }, () =>
+      readProgress(database, LIVE_SCHEMA),
+    );
+    const metrics = createMetrics();
+    const follower = new IndexFollower({
+      databaseUrl: url,
+      schema: LIVE_SCHEMA,
+      node,
+      identity,
+      log,
+      metrics,
+      pollIntervalMs: config.indexer["poll-interval-ms"],
+      batchBytes: config.indexer["batch-mib"] * 1024 * 1024,
+      verifyPerRound: config.indexer["verify-per-round"],
+      onBlocks: () => stream.wake(),
+    });
+    const api: ApiContext = {
+      database,
+      node,
+      chainId: identity.chainId,
+      status: () => follower.status(),
+    };
+    const stream = new BlockStream(api, { maxReaders: config.api.streams, signal });
+    const exports = await Exports.open({
+      folder: join(home, "data", "indexer"),
+      databaseUrl: url,
+      kept: config.api["exports-kept"],
+      log,
+      signal,
+    });
+    closers.push({ name: "exports", stop: () => exports.close() });
+    const server = createIndexerServer({ context: api, stream, exports, config, log, metrics });
+    await server.start();
+    const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+    tasks.run("writer", (ending) => follower.run(ending));
+    tasks.run("new heads", async (ending) => {
+      const heads = subscribeNewHeads({ url: config.node["web-socket-url"], signal: ending });
+      for await (const head of heads) if (head.height >= 0) follower.wake();
+    });
+    return [...closers, { name: "writer", stop: () => tasks.stop() }, server];
+  } catch (error) {
+    for (const closer of closers.toReversed()) await closer.stop();
+    throw error;
+  }
+}
+
+/** What the node says; while it does not answer, what the index was made for, so that reads go on. */
+function findIdentity(
+  node: EvmClient,
+  options: { readonly log: Logger; readonly signal: AbortSignal; readonly expected: bigint },
+  stored: () => Promise<IndexIdentity | undefined>,
+): Promise<IndexIdentity> {
+  const { log, signal, expected } = options;
+  return retry(
+    async () => {
+      try {
+        const [chainId, genesisHash] = await Promise.all([
+          node.chainId({ signal }),
+          node.genesisHash({ signal }),
+        ]);
+        if (chainId === expected) return { chainId, genesisHash };
+        const message = `the node serves chain ${chainId}, indexer.toml wants ${expected}`;
+        throw new IndexerError("WRONG_NETWORK", message);
+      } catch (error) {
+        if (error instanceof IndexerError) throw error;
+        const known = await stored();
+        if (known === undefined) throw error;
+        return known;
+      }
+    },
+    {
+      signal,
+      minDelayMs: 200,
+      maxDelayMs: 2_000,
+      isRetriable: (error) => !(error instanceof IndexerError),
+      onRetry: (error) => log.warn({ reason: errorMessage(error) }, "the node does not answer yet"),
+    },
+  );
+}

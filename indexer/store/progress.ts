@@ -1,0 +1,106 @@
+/** How far the index is, and of which chain: one row, written in the transaction of each batch. */
+import type { Hash32, Height } from "../../chain/hex.js";
+import { bytesToHash32 } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import { IndexerError } from "../errors.js";
+import { INDEX_SCHEMA_VERSION, type IndexSchema, schemaStatements } from "./schema.js";
+
+/** The chain that is indexed. */
+export interface IndexIdentity {
+  readonly chainId: bigint;
+  /** Hash of block 0. */
+  readonly genesisHash: Hash32;
+}
+
+/** The newest indexed block; height -1 before the first. */
+export interface Progress extends IndexIdentity {
+  readonly height: Height;
+  readonly hash: Hash32 | undefined;
+  readonly time: Date | undefined;
+  readonly schemaVersion: number;
+}
+
+interface ProgressRow {
+  readonly height: number;
+  readonly hash: Buffer | null;
+  readonly time: Date | null;
+  readonly chain_id: string;
+  readonly genesis_hash: Buffer;
+  readonly schema_version: number;
+}
+
+/** Undefined where there is no index yet. */
+export async function readProgress(
+  sql: Sql,
+  schema: IndexSchema,
+  options: { readonly lock?: boolean } = {},
+): Promise<Progress | undefined> {
+  const [table] = await sql.query<{ found: string | null }>(
+    `SELECT to_regclass('${schema}.progress')::text AS found`,
+  );
+  if (typeof table?.found !== "string") return undefined;
+  const [row] = await sql.query<ProgressRow>(
+    `SELECT height, hash, time, chain_id, genesis_hash, schema_version
+     FROM ${schema}.progress${options.lock === true ? " FOR UPDATE" : ""}`,
+  );
+  if (row === undefined) return undefined;
+  return {
+    height: row.height,
+    hash: row.hash === null ? undefined : bytesToHash32(row.hash),
+    time: row.time ?? undefined,
+    chainId: BigInt(row.chain_id),
+    genesisHash: bytesToHash32(row.genesis_hash),
+    schemaVersion: row.schema_version,
+  };
+}
+
+/**
+ * Makes the tables where they are missing, and the row of an empty index. Call it with the writer's
+ * lock held, in a transaction.
+ * @throws FOREIGN_INDEX, NEWER_INDEX, OLDER_INDEX before anything is changed
+ */
+export async function openTables(
+  sql: Sql,
+  schema: IndexSchema,
+  identity: IndexIdentity,
+): Promise<Progress> {
+  const before = await readProgress(sql, schema);
+  if (before !== undefined) {
+    assertOurs(before, identity);
+    return before;
+  }
+  for (const statement of schemaStatements(schema)) await sql.query(statement);
+  await sql.query(
+    `INSERT INTO ${schema}.progress (schema_version, chain_id, genesis_hash, height)
+     VALUES ($1, $2, $3, -1) ON CONFLICT (single) DO NOTHING`,
+    [INDEX_SCHEMA_VERSION, identity.chainId, Buffer.from(identity.genesisHash.slice(2), "hex")],
+  );
+  const made = await readProgress(sql, schema);
+  if (made === undefined) throw new IndexerError("NO_INDEX", "the tables were not made");
+  return made;
+}
+
+function assertOurs(progress: Progress, identity: IndexIdentity): void {
+  const { schemaVersion, chainId, genesisHash } = progress;
+  const versions = { details: { stored: schemaVersion, supported: INDEX_SCHEMA_VERSION } };
+  if (schemaVersion > INDEX_SCHEMA_VERSION) {
+    const message =
+      `the index has format ${schemaVersion}, this program knows ${INDEX_SCHEMA_VERSION}: ` +
+      "start the version that wrote it";
+    throw new IndexerError("NEWER_INDEX", message, versions);
+  }
+  if (schemaVersion < INDEX_SCHEMA_VERSION) {
+    const message =
+      `the index has format ${schemaVersion}, this program writes ${INDEX_SCHEMA_VERSION}: ` +
+      "run causeway indexer rebuild";
+    throw new IndexerError("OLDER_INDEX", message, versions);
+  }
+  if (chainId !== identity.chainId || genesisHash !== identity.genesisHash) {
+    throw new IndexerError(
+      "FOREIGN_INDEX",
+      `the index belongs to another chain (genesis ${genesisHash}, the node's is ` +
+        `${identity.genesisHash}): use the database of this chain, or an empty one`,
+      { details: { stored: genesisHash, node: identity.genesisHash } },
+    );
+  }
+}

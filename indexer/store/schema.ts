@@ -1,0 +1,227 @@
+/**
+ * The tables of the index, as text for a schema of a given name: the live one, or the one that a
+ * rebuild fills beside it. Everything in them is derived from the chain. Keys are natural, so that
+ * no row can be there twice. Bytes are BYTEA; the coin's asset is zero bytes, a token's its contract.
+ */
+
+/** Version of the tables; another one is refused, and `causeway indexer rebuild` makes it anew. */
+export const INDEX_SCHEMA_VERSION = 1;
+
+/** Schema that the API reads. */
+export const LIVE_SCHEMA = "indexer";
+
+/** Schema that a rebuild fills. */
+export const REBUILD_SCHEMA = "indexer_rebuild";
+
+/** Schema of the tables that a rebuild has replaced, until they are dropped. */
+export const OLD_SCHEMA = "indexer_old";
+
+/** One of the schemas of this program. */
+export type IndexSchema = typeof LIVE_SCHEMA | typeof REBUILD_SCHEMA;
+
+/** `token_id` of balances of assets that have no ids. */
+export const NO_TOKEN_ID = -1n;
+
+const AMOUNT = "numeric(78,0)";
+
+/** Every statement that makes the schema; safe to run again. */
+export function schemaStatements(schema: IndexSchema): readonly string[] {
+  const s = schema;
+  return [
+    `CREATE SCHEMA IF NOT EXISTS ${s}`,
+    `CREATE TABLE IF NOT EXISTS ${s}.progress (
+      single boolean PRIMARY KEY DEFAULT true CHECK (single),
+      schema_version integer NOT NULL,
+      chain_id ${AMOUNT} NOT NULL,
+      genesis_hash bytea NOT NULL,
+      height integer NOT NULL,
+      hash bytea,
+      time timestamptz)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.block (
+      height integer PRIMARY KEY,
+      hash bytea NOT NULL UNIQUE,
+      parent_hash bytea NOT NULL,
+      time timestamptz NOT NULL,
+      proposer bytea NOT NULL,
+      gas_used ${AMOUNT} NOT NULL,
+      gas_limit ${AMOUNT} NOT NULL,
+      transactions integer NOT NULL,
+      size_bytes integer NOT NULL,
+      minted ${AMOUNT} NOT NULL,
+      burned ${AMOUNT} NOT NULL,
+      fees ${AMOUNT} NOT NULL,
+      total_minted ${AMOUNT} NOT NULL,
+      total_burned ${AMOUNT} NOT NULL)`,
+    `CREATE INDEX IF NOT EXISTS block_time ON ${s}.block (time)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.transaction (
+      height integer NOT NULL,
+      tx_index integer NOT NULL,
+      hash bytea NOT NULL UNIQUE,
+      sdk_hash bytea NOT NULL,
+      status smallint NOT NULL,
+      sender bytea NOT NULL,
+      recipient bytea,
+      contract bytea,
+      value ${AMOUNT} NOT NULL,
+      nonce ${AMOUNT} NOT NULL,
+      type smallint,
+      gas_limit ${AMOUNT} NOT NULL,
+      gas_used ${AMOUNT} NOT NULL,
+      gas_price ${AMOUNT} NOT NULL,
+      fee ${AMOUNT} NOT NULL,
+      input bytea NOT NULL,
+      failure text,
+      messages text,
+      memo text,
+      PRIMARY KEY (height, tx_index))`,
+    `CREATE INDEX IF NOT EXISTS transaction_sdk_hash ON ${s}.transaction (sdk_hash)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.log (
+      height integer NOT NULL,
+      log_index integer NOT NULL,
+      tx_index integer NOT NULL,
+      address bytea NOT NULL,
+      topics bytea NOT NULL,
+      data bytea NOT NULL,
+      PRIMARY KEY (height, log_index))`,
+    `CREATE TABLE IF NOT EXISTS ${s}.transfer (
+      height integer NOT NULL,
+      tx_index integer NOT NULL,
+      seq integer NOT NULL,
+      kind text NOT NULL,
+      reason text,
+      asset bytea NOT NULL,
+      sender bytea,
+      recipient bytea,
+      amount ${AMOUNT} NOT NULL,
+      token_id ${AMOUNT},
+      log_index integer,
+      trace_path text,
+      PRIMARY KEY (height, tx_index, seq))`,
+    `CREATE INDEX IF NOT EXISTS transfer_asset ON ${s}.transfer (asset, height, tx_index, seq)
+      WHERE asset <> ''::bytea`,
+    `CREATE TABLE IF NOT EXISTS ${s}.address_activity (
+      address bytea NOT NULL,
+      height integer NOT NULL,
+      tx_index integer NOT NULL,
+      seq integer NOT NULL,
+      role text NOT NULL CHECK (role IN ('in', 'out', 'self')),
+      asset bytea NOT NULL,
+      PRIMARY KEY (address, height, tx_index, seq))`,
+    `CREATE INDEX IF NOT EXISTS address_activity_asset
+      ON ${s}.address_activity (address, asset, height, tx_index, seq)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.address_transaction (
+      address bytea NOT NULL,
+      height integer NOT NULL,
+      tx_index integer NOT NULL,
+      PRIMARY KEY (address, height, tx_index))`,
+    `CREATE TABLE IF NOT EXISTS ${s}.address (
+      address bytea PRIMARY KEY,
+      first_seen integer NOT NULL,
+      last_seen integer NOT NULL,
+      transactions bigint NOT NULL,
+      transfers bigint NOT NULL,
+      is_contract boolean NOT NULL)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.balance (
+      address bytea NOT NULL,
+      asset bytea NOT NULL,
+      token_id numeric NOT NULL,
+      amount numeric NOT NULL,
+      method text NOT NULL CHECK (method IN ('journal', 'logs', 'balanceOf')),
+      updated_at integer NOT NULL,
+      verified_at integer,
+      checked_at integer,
+      PRIMARY KEY (address, asset, token_id))`,
+    `CREATE INDEX IF NOT EXISTS balance_holders
+      ON ${s}.balance (asset, amount DESC, address, token_id) WHERE asset <> ''::bytea`,
+    `CREATE INDEX IF NOT EXISTS balance_unchecked
+      ON ${s}.balance (updated_at) WHERE checked_at IS NULL`,
+    `CREATE INDEX IF NOT EXISTS balance_stale ON ${s}.balance (checked_at) WHERE asset <> ''::bytea`,
+    `CREATE TABLE IF NOT EXISTS ${s}.balance_history (
+      address bytea NOT NULL,
+      asset bytea NOT NULL,
+      token_id numeric NOT NULL,
+      height integer NOT NULL,
+      amount numeric NOT NULL,
+      credit numeric NOT NULL,
+      debit numeric NOT NULL,
+      fee numeric NOT NULL,
+      PRIMARY KEY (address, asset, token_id, height))`,
+    `CREATE INDEX IF NOT EXISTS balance_history_asset
+      ON ${s}.balance_history (asset, height) WHERE asset <> ''::bytea`,
+    `CREATE TABLE IF NOT EXISTS ${s}.correction (
+      address bytea NOT NULL,
+      asset bytea NOT NULL,
+      token_id numeric NOT NULL,
+      height integer NOT NULL,
+      derived numeric NOT NULL,
+      observed numeric NOT NULL,
+      PRIMARY KEY (address, asset, token_id, height))`,
+    `CREATE TABLE IF NOT EXISTS ${s}.token (
+      address bytea PRIMARY KEY,
+      standard text NOT NULL,
+      first_seen integer NOT NULL,
+      transfers bigint NOT NULL,
+      holders bigint NOT NULL,
+      supply_logged numeric NOT NULL,
+      name text,
+      symbol text,
+      decimals smallint,
+      total_supply numeric,
+      metadata_height integer,
+      is_consistent boolean NOT NULL DEFAULT true)`,
+    `CREATE INDEX IF NOT EXISTS token_transfers ON ${s}.token (transfers DESC, address DESC)`,
+    `CREATE INDEX IF NOT EXISTS token_metadata ON ${s}.token (metadata_height NULLS FIRST)`,
+    ...dexStatements(s),
+  ];
+}
+
+function dexStatements(s: IndexSchema): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${s}.pair (
+      address bytea PRIMARY KEY,
+      factory bytea NOT NULL,
+      token0 bytea NOT NULL,
+      token1 bytea NOT NULL,
+      height integer NOT NULL,
+      log_index integer NOT NULL,
+      reserve0 ${AMOUNT} NOT NULL DEFAULT 0,
+      reserve1 ${AMOUNT} NOT NULL DEFAULT 0,
+      swaps bigint NOT NULL DEFAULT 0,
+      volume0 numeric NOT NULL DEFAULT 0,
+      volume1 numeric NOT NULL DEFAULT 0,
+      is_confirmed boolean,
+      UNIQUE (height, log_index))`,
+    `CREATE INDEX IF NOT EXISTS pair_token0 ON ${s}.pair (token0)`,
+    `CREATE INDEX IF NOT EXISTS pair_token1 ON ${s}.pair (token1)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.swap (
+      pair bytea NOT NULL,
+      height integer NOT NULL,
+      log_index integer NOT NULL,
+      tx_index integer NOT NULL,
+      sender bytea NOT NULL,
+      recipient bytea NOT NULL,
+      origin bytea NOT NULL,
+      amount0_in ${AMOUNT} NOT NULL,
+      amount1_in ${AMOUNT} NOT NULL,
+      amount0_out ${AMOUNT} NOT NULL,
+      amount1_out ${AMOUNT} NOT NULL,
+      PRIMARY KEY (height, log_index))`,
+    `CREATE INDEX IF NOT EXISTS swap_pair ON ${s}.swap (pair, height, log_index)`,
+    `CREATE INDEX IF NOT EXISTS swap_sender ON ${s}.swap (sender, height, log_index)`,
+    `CREATE INDEX IF NOT EXISTS swap_recipient ON ${s}.swap (recipient, height, log_index)`,
+    `CREATE INDEX IF NOT EXISTS swap_origin ON ${s}.swap (origin, height, log_index)`,
+    `CREATE TABLE IF NOT EXISTS ${s}.liquidity (
+      pair bytea NOT NULL,
+      height integer NOT NULL,
+      log_index integer NOT NULL,
+      tx_index integer NOT NULL,
+      kind text NOT NULL CHECK (kind IN ('mint', 'burn')),
+      sender bytea NOT NULL,
+      recipient bytea,
+      origin bytea NOT NULL,
+      amount0 ${AMOUNT} NOT NULL,
+      amount1 ${AMOUNT} NOT NULL,
+      PRIMARY KEY (height, log_index))`,
+    `CREATE INDEX IF NOT EXISTS liquidity_pair ON ${s}.liquidity (pair, height, log_index)`,
+  ];
+}

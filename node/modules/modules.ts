@@ -1,0 +1,80 @@
+/** The modules as a block sees them: how their state begins, and what they do at each block's end. */
+import type { ValidatorUpdate } from "../../chain/consensus/validator-set.js";
+import { keccak256Hex } from "../../chain/hashes.js";
+import { hexToBytes } from "../../chain/hex.js";
+import type { Genesis } from "../settings/genesis.js";
+import { ONE } from "../settings/module-params.js";
+import type { JournaledState } from "../state/journaled-state.js";
+import { EMPTY_ACCOUNT } from "../store/account-record.js";
+import { allocateRewards } from "./distribution/rewards.js";
+import type { BlockEndContext, ModuleContext } from "./module-context.js";
+import { putModuleParams } from "./module-params.js";
+import { type CommitVote, type Misbehavior, noteVotes, punish } from "./slashing/signing.js";
+import { updateConsensusSet } from "./staking/consensus-set.js";
+import { delegate, endEntries } from "./staking/delegating.js";
+import { createValidator } from "./staking/registration.js";
+import { ATOKEN_PER_POWER } from "./staking/validator-record.js";
+import { MODULE_ACCOUNTS, MODULE_STUB_CODE } from "./system-storage.js";
+
+const STUB_CODE = hexToBytes(MODULE_STUB_CODE);
+const STUB_CODE_HASH = keccak256Hex(STUB_CODE);
+
+/** What consensus tells a block: who signed the one before, and who signed twice. */
+export interface BlockFacts {
+  readonly votes: readonly CommitVote[];
+  readonly misbehavior: readonly Misbehavior[];
+}
+
+/**
+ * Whether the chain's validators have stake. Chains whose genesis names no operators have not: their
+ * validators stay as they are, until one signs twice.
+ */
+export function hasModules(state: JournaledState): boolean {
+  return state.accountNow(MODULE_ACCOUNTS.staking)?.codeHash === STUB_CODE_HASH;
+}
+
+/** Commission of the validators of block 0: 10 %, at most 20 %, changed by 1 % a day. */
+const GENESIS_COMMISSION = { rate: ONE / 10n, maxRate: ONE / 5n, maxChangeRate: ONE / 100n };
+
+/** Makes the modules' state of block 0: accounts, parameters, validators with their stake. */
+export function beginModules(context: ModuleContext, genesis: Genesis): void {
+  const { state } = context;
+  const { modules, validators } = genesis;
+  if (modules === undefined) return;
+  const codeHash = state.putCode(STUB_CODE);
+  for (const address of Object.values(MODULE_ACCOUNTS)) {
+    const account = state.accountNow(address) ?? EMPTY_ACCOUNT;
+    state.putAccount(address, { ...account, codeHash });
+  }
+  putModuleParams(state, modules);
+  for (const { operator, moniker = "", publicKey, power } of validators) {
+    if (operator === undefined) continue;
+    const validator = createValidator(context, {
+      operator,
+      publicKey: Uint8Array.from(Buffer.from(publicKey, "base64")),
+      description: { moniker, identity: "", website: "", security_contact: "", details: "" },
+      commission: GENESIS_COMMISSION,
+      minSelfDelegation: 1n,
+    });
+    delegate(context, operator, validator, BigInt(power) * ATOKEN_PER_POWER);
+  }
+  updateConsensusSet(context);
+}
+
+/**
+ * What the modules do at the end of a block, in this order: rewards of the block's mint, faults of
+ * signing, unbondings that are over, the set of consensus.
+ * @param mintedAtoken what the validators' pool got of this block's mint
+ * @returns changes of the set, in effect two heights later
+ */
+export function endModules(
+  context: BlockEndContext,
+  facts: BlockFacts,
+  mintedAtoken: bigint,
+): ValidatorUpdate[] {
+  allocateRewards(context.state, mintedAtoken);
+  noteVotes(context, facts.votes);
+  punish(context, facts.misbehavior);
+  endEntries(context);
+  return updateConsensusSet(context);
+}

@@ -1,0 +1,206 @@
+/** Messages of staking, distribution and slashing, each by the function that does it. */
+import { validatorAddress } from "../../chain/consensus/validator-set.js";
+import { ProtoWriter } from "../../chain/consensus/protobuf.js";
+import { textOf } from "../../chain/cosmos/cosmos-transaction.js";
+import type { ProtoMessage, ProtoValue } from "../../chain/cosmos/field-schema.js";
+import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
+import { BASE_DENOM } from "../../chain/units.js";
+import {
+  fundCommunityPool,
+  payCommission,
+  payRewards,
+  setWithdrawAddress,
+} from "./distribution/rewards.js";
+import type { MessageContext, MessageHandler } from "./message-context.js";
+import {
+  addressOf,
+  amountIn,
+  messageFailure,
+  nested,
+  NO_RESPONSE,
+  operatorOf,
+  wholeNumberIn,
+} from "./message-fields.js";
+import { moduleFailure } from "./module-context.js";
+import { hasModules } from "./modules.js";
+import { assertNotTombstoned, unjail } from "./slashing/signing.js";
+import {
+  cancelUnbonding,
+  delegate,
+  redelegate,
+  undelegate,
+  validatorOf,
+} from "./staking/delegating.js";
+import { Delegations } from "./staking/delegation-record.js";
+import { editValidator, registerValidator } from "./staking/registration.js";
+import { stakingFailure } from "./staking/staking-failure.js";
+import { type Description, DESCRIPTION_FIELDS } from "./staking/validator-record.js";
+
+/** Gas of messages beside bytes and signature: by the slots that they write. */
+const GAS = {
+  register: 300_000n,
+  edit: 100_000n,
+  delegate: 150_000n,
+  undelegate: 200_000n,
+  redelegate: 250_000n,
+  cancel: 200_000n,
+  withdraw: 80_000n,
+  setAddress: 30_000n,
+  unjail: 60_000n,
+} as const;
+
+type Run = MessageHandler["run"];
+
+/** A handler of a module; on a chain without stake it refuses. */
+function of(module: string, name: string, gas: bigint, run: Run): [string, MessageHandler] {
+  const guarded: Run = (message, context) => {
+    if (!hasModules(context.state)) {
+      throw messageFailure(SDK_CODE.notSupported, "this chain has a fixed set of validators");
+    }
+    context.useGas(gas, name);
+    return run(message, context);
+  };
+  return [`cosmos.${module}.v1beta1.${name}`, { module, run: guarded }];
+}
+
+/** Handlers by message. */
+export const STAKING_HANDLERS: readonly (readonly [string, MessageHandler])[] = [
+  of("staking", "MsgCreateValidator", GAS.register, register),
+  of("staking", "MsgEditValidator", GAS.edit, edit),
+  of("staking", "MsgDelegate", GAS.delegate, (message, context) => {
+    const validator = validatorOf(context, operatorOf(message, "validator_address"));
+    delegate(context, delegatorOf(message), validator, amountIn(message, "amount"));
+    return NO_RESPONSE;
+  }),
+  of("staking", "MsgUndelegate", GAS.undelegate, (message, context) => {
+    const amountAtoken = amountIn(message, "amount");
+    const validator = validatorOf(context, operatorOf(message, "validator_address"));
+    const endMs = undelegate(context, delegatorOf(message), validator, amountAtoken);
+    const amount = new ProtoWriter().bytes(1, BASE_DENOM).bytes(2, amountAtoken.toString());
+    return new ProtoWriter().message(1, timestamp(endMs)).message(2, amount).finish();
+  }),
+  of("staking", "MsgBeginRedelegate", GAS.redelegate, (message, context) => {
+    const source = validatorOf(context, operatorOf(message, "validator_src_address"));
+    const destination = validatorOf(context, operatorOf(message, "validator_dst_address"));
+    const amountAtoken = amountIn(message, "amount");
+    const route = { source, destination };
+    const endMs = redelegate(context, delegatorOf(message), route, amountAtoken);
+    return new ProtoWriter().message(1, timestamp(endMs)).finish();
+  }),
+  of("staking", "MsgCancelUnbondingDelegation", GAS.cancel, (message, context) => {
+    const validator = validatorOf(context, operatorOf(message, "validator_address"));
+    const height = Number(message["creation_height"] ?? 0n);
+    const amountAtoken = amountIn(message, "amount");
+    cancelUnbonding(context, delegatorOf(message), validator, { amountAtoken, height });
+    return NO_RESPONSE;
+  }),
+  of("distribution", "MsgSetWithdrawAddress", GAS.setAddress, (message, context) => {
+    const toText = textOf(message, "withdraw_address");
+    const to = addressOf(toText, "withdraw");
+    if (context.isBlocked(to)) {
+      const text = `${toText} is not allowed to receive external funds`;
+      throw messageFailure(SDK_CODE.unauthorized, text);
+    }
+    setWithdrawAddress(context, delegatorOf(message), to);
+    return NO_RESPONSE;
+  }),
+  of("distribution", "MsgWithdrawDelegatorReward", GAS.withdraw, (message, context) => {
+    const validator = validatorOf(context, operatorOf(message, "validator_address"));
+    const delegator = delegatorOf(message);
+    if (new Delegations(context.state).shares(validator.operator, delegator) === 0n) {
+      throw moduleFailure("distribution", 5, "delegation does not exist");
+    }
+    return coinResponse(payRewards(context, validator, delegator));
+  }),
+  of("distribution", "MsgWithdrawValidatorCommission", GAS.withdraw, (message, context) => {
+    const validator = validatorOf(context, operatorOf(message, "validator_address"));
+    return coinResponse(payCommission(context, validator));
+  }),
+  of("distribution", "MsgFundCommunityPool", GAS.setAddress, (message, context) => {
+    const from = addressOf(textOf(message, "depositor"), "depositor");
+    fundCommunityPool(context, from, amountIn(message, "amount"));
+    return NO_RESPONSE;
+  }),
+  of("slashing", "MsgUnjail", GAS.unjail, (message, context) => {
+    unjail(context, validatorOf(context, operatorOf(message, "validator_addr")));
+    return NO_RESPONSE;
+  }),
+];
+
+function register(message: ProtoMessage, context: MessageContext): Uint8Array {
+  const operator = operatorOf(message, "validator_address");
+  const { publicKey, address } = consensusKey(message["pubkey"]);
+  assertNotTombstoned(context.state, address);
+  const delegator = textOf(message, "delegator_address");
+  if (delegator !== "" && addressOf(delegator, "delegator") !== operator) {
+    throw messageFailure(SDK_CODE.invalidRequest, "validator address is invalid");
+  }
+  const rates = nested(message["commission"]);
+  registerValidator(context, {
+    operator,
+    publicKey,
+    description: descriptionOf(message["description"]),
+    commission: {
+      rate: fractionIn(rates, "rate"),
+      maxRate: fractionIn(rates, "max_rate"),
+      maxChangeRate: fractionIn(rates, "max_change_rate"),
+    },
+    minSelfDelegation: wholeNumberIn(message, "min_self_delegation"),
+    selfDelegationAtoken: amountIn(message, "value"),
+  });
+  return NO_RESPONSE;
+}
+
+function edit(message: ProtoMessage, context: MessageContext): Uint8Array {
+  const validator = validatorOf(context, operatorOf(message, "validator_address"));
+  const hasRate = textOf(message, "commission_rate") !== "";
+  const hasLeast = textOf(message, "min_self_delegation") !== "";
+  editValidator(context, validator, {
+    description: descriptionOf(message["description"]),
+    rate: hasRate ? fractionIn(message, "commission_rate") : undefined,
+    minSelfDelegation: hasLeast ? wholeNumberIn(message, "min_self_delegation") : undefined,
+  });
+  return NO_RESPONSE;
+}
+
+/** An ed25519 key in an Any, and its address. */
+function consensusKey(value: ProtoValue) {
+  const any = nested(value);
+  const key = nested(any["message"])["key"];
+  const isEd25519 = any["typeUrl"] === "/cosmos.crypto.ed25519.PubKey";
+  if (!isEd25519 || !(key instanceof Uint8Array) || key.length !== 32) {
+    throw stakingFailure("keyKind");
+  }
+  return { publicKey: key, address: validatorAddress(key) };
+}
+
+function delegatorOf(message: ProtoMessage) {
+  return addressOf(textOf(message, "delegator_address"), "delegator");
+}
+
+function descriptionOf(value: ProtoValue): Description {
+  const message = nested(value);
+  const texts = DESCRIPTION_FIELDS.map((name) => [name, textOf(message, name)] as const);
+  return Object.fromEntries(texts) as Description;
+}
+
+/** A decimal: protobuf has it as an integer text of 10^-18. */
+function fractionIn(message: ProtoMessage, field: string): bigint {
+  const text = textOf(message, field);
+  if (text === "") return 0n;
+  if (/^[0-9]{1,70}$/.test(text)) return BigInt(text);
+  throw stakingFailure("commissionRange");
+}
+
+/** `google.protobuf.Timestamp`. */
+function timestamp(timeMs: number): ProtoWriter {
+  const seconds = Math.floor(timeMs / 1_000);
+  return new ProtoWriter().integer(1, seconds).integer(2, (timeMs % 1_000) * 1_000_000);
+}
+
+/** A response with coins: none for nothing. */
+function coinResponse(amountAtoken: bigint): Uint8Array {
+  if (amountAtoken === 0n) return NO_RESPONSE;
+  const coin = new ProtoWriter().bytes(1, BASE_DENOM).bytes(2, amountAtoken.toString());
+  return new ProtoWriter().message(1, coin).finish();
+}

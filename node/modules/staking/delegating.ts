@@ -1,0 +1,446 @@
+/**
+ * Stake that comes, moves and goes (x/staking `keeper/delegation.go`). Coins of all delegators lie
+ * on the staking account; a delegation is a number of shares of its validator's tokens, and a slash
+ * makes every share worth less. What leaves a validator stays answerable for its faults until the
+ * unbonding time is over: an entry of the queue bears the slashes that came meanwhile when it is
+ * touched or ends, so that a slash itself touches no entries.
+ */
+import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
+import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
+import { ONE } from "../../settings/module-params.js";
+import { bookRewards, closeRewards, payRewards } from "../distribution/rewards.js";
+import { MessageFailure, type ModuleContext } from "../module-context.js";
+import { moduleParam } from "../module-params.js";
+import { MODULE_ACCOUNTS } from "../system-storage.js";
+import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
+import { stakingFailure } from "./staking-failure.js";
+import {
+  BOND_STATUS,
+  SHARES_PER_ATOKEN,
+  type ValidatorRecord,
+  Validators,
+} from "./validator-record.js";
+
+/**
+ * Entries of one account together: each touch of its delegations looks at all of them.
+ * Beyond the SDK, whose bound is by pair alone.
+ */
+const MAX_ENTRIES_OF_ACCOUNT = 100;
+
+/** The validator of an operator. Throws `MessageFailure` for a stranger's. */
+export function validatorOf(context: ModuleContext, operator: Address): ValidatorRecord {
+  const validator = new Validators(context.state).of(operator);
+  if (!validator.exists) throw stakingFailure("noValidator");
+  return validator;
+}
+
+/**
+ * An account's coins become stake.
+ * @param amountAtoken greater than zero
+ * @returns shares that it got, 10^-18. Throws `MessageFailure`
+ */
+export function delegate(
+  context: ModuleContext,
+  delegator: Address,
+  validator: ValidatorRecord,
+  amountAtoken: bigint,
+): bigint {
+  context.moveCoins("DELEGATE", delegator, MODULE_ACCOUNTS.staking, amountAtoken);
+  const shares = addShares(context, validator, delegator, amountAtoken);
+  context.emit("delegate", {
+    delegator: accountText(delegator),
+    validator: operatorText(validator.operator),
+    amount: amountText(amountAtoken),
+    new_shares: sharesText(shares),
+  });
+  return shares;
+}
+
+/**
+ * Stake begins to leave; its coins come at the end of the unbonding time.
+ * @returns when that is, Unix milliseconds. Throws `MessageFailure`
+ */
+export function undelegate(
+  context: ModuleContext,
+  delegator: Address,
+  validator: ValidatorRecord,
+  amountAtoken: bigint,
+): number {
+  const delegations = new Delegations(context.state);
+  bearSlashes(context, delegator, validator.operator);
+  const taken = takeStake(context, validator, delegator, amountAtoken);
+  const { operator } = validator;
+  const isOfPair = ({ kind, source }: QueueEntry) => {
+    return kind === ENTRY_KIND.unbonding && source === operator;
+  };
+  assertRoom(context, delegator, isOfPair, "tooManyUnbondings");
+  const entry = delegations.add({
+    kind: ENTRY_KIND.unbonding,
+    delegator,
+    source: operator,
+    destination: operator,
+    amountAtoken: taken,
+    initialAtoken: taken,
+    destinationShares: 0n,
+    height: context.height,
+    endMs: context.timeMs + unbondingTimeMs(context),
+    borneSlashes: validator.slashCount,
+  });
+  context.emit("unbond", {
+    delegator: accountText(delegator),
+    validator: operatorText(operator),
+    amount: amountText(taken),
+    completion_time: timeText(entry.endMs),
+  });
+  removeIfEmpty(context, validator);
+  return entry.endMs;
+}
+
+/**
+ * Stake moves to another validator at once, and answers for the first one's faults until the
+ * unbonding time is over.
+ * @returns when that is, Unix milliseconds. Throws `MessageFailure`
+ */
+export function redelegate(
+  context: ModuleContext,
+  delegator: Address,
+  route: { readonly source: ValidatorRecord; readonly destination: ValidatorRecord },
+  amountAtoken: bigint,
+): number {
+  const { source, destination } = route;
+  if (source.operator === destination.operator) throw stakingFailure("selfRedelegation");
+  const delegations = new Delegations(context.state);
+  const isRedelegation = (one: QueueEntry) => one.kind === ENTRY_KIND.redelegation;
+  const own = delegations.entriesOf(delegator).filter(isRedelegation);
+  if (own.some((one) => one.destination === source.operator)) throw stakingFailure("transitive");
+  assertRoom(
+    context,
+    delegator,
+    (one) =>
+      isRedelegation(one) &&
+      one.source === source.operator &&
+      one.destination === destination.operator,
+    "tooManyRedelegations",
+  );
+  const answers = source.status !== BOND_STATUS.unbonded;
+  const borneSlashes = source.slashCount;
+  const taken = takeStake(context, source, delegator, amountAtoken);
+  const shares = addShares(context, destination, delegator, taken);
+  const { height, timeMs } = context;
+  const endMs = !answers
+    ? timeMs
+    : delegations.add({
+        kind: ENTRY_KIND.redelegation,
+        delegator,
+        source: source.operator,
+        destination: destination.operator,
+        amountAtoken: taken,
+        initialAtoken: taken,
+        destinationShares: shares,
+        height,
+        endMs: timeMs + unbondingTimeMs(context),
+        borneSlashes,
+      }).endMs;
+  context.emit("redelegate", {
+    delegator: accountText(delegator),
+    source_validator: operatorText(source.operator),
+    destination_validator: operatorText(destination.operator),
+    amount: amountText(taken),
+    completion_time: timeText(endMs),
+  });
+  removeIfEmpty(context, source);
+  return endMs;
+}
+
+/**
+ * Stake that began to leave at a height stays after all. Throws `MessageFailure`
+ * @param amountAtoken at most what is left of the entries of that height
+ */
+export function cancelUnbonding(
+  context: ModuleContext,
+  delegator: Address,
+  validator: ValidatorRecord,
+  { amountAtoken, height }: { readonly amountAtoken: bigint; readonly height: number },
+): void {
+  if (validator.isJailed) throw stakingFailure("jailed");
+  const delegations = new Delegations(context.state);
+  const entries = delegations.entriesOf(delegator).filter((one) => {
+    const { kind, source } = one;
+    return kind === ENTRY_KIND.unbonding && source === validator.operator && one.height === height;
+  });
+  if (entries.length === 0) {
+    const fault = sdkFault(SDK_CODE.unknownRequest, `no unbonding entry of height ${height}`);
+    throw new MessageFailure(fault);
+  }
+  let leftAtoken = amountAtoken;
+  for (const entry of entries) {
+    const restAtoken = bearSlashesOf(context, entry);
+    const backAtoken = restAtoken < leftAtoken ? restAtoken : leftAtoken;
+    leftAtoken -= backAtoken;
+    if (backAtoken === restAtoken) delegations.remove(entry);
+    else {
+      const next = { amountAtoken: restAtoken - backAtoken, borneSlashes: validator.slashCount };
+      delegations.update(entry, next);
+    }
+  }
+  if (leftAtoken > 0n) {
+    const text = "amount is greater than the unbonding delegation entry balance";
+    throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, text));
+  }
+  addShares(context, validator, delegator, amountAtoken);
+  context.emit("cancel_unbonding_delegation", {
+    amount: amountText(amountAtoken),
+    validator: operatorText(validator.operator),
+    delegator: accountText(delegator),
+    creation_height: height.toString(),
+  });
+}
+
+/** Entries that end in one block: the others wait for the next. */
+const MAX_ENDED = 100;
+/** Places of the queue that a block looks at; removed entries leave theirs. */
+const MAX_LOOKED_AT = 1_000;
+
+/** Ends what is over by the block's time, oldest first, as much as a block may. */
+export function endEntries(context: ModuleContext): void {
+  const delegations = new Delegations(context.state);
+  let left = MAX_LOOKED_AT;
+  for (let ended = 0; ended < MAX_ENDED && left > 0; ended++) {
+    const { entry, passed } = delegations.nextOver(context.timeMs, left);
+    if (entry === undefined) return;
+    left -= passed;
+    if (entry.kind === ENTRY_KIND.validator) {
+      delegations.remove(entry);
+      endValidatorUnbonding(context, entry);
+      continue;
+    }
+    const restAtoken = bearSlashesOf(context, entry);
+    delegations.remove(entry);
+    const { delegator, source, destination } = entry;
+    if (entry.kind === ENTRY_KIND.redelegation) {
+      context.emit("complete_redelegation", {
+        amount: amountText(entry.initialAtoken),
+        delegator: accountText(delegator),
+        source_validator: operatorText(source),
+        destination_validator: operatorText(destination),
+      });
+      continue;
+    }
+    if (restAtoken > 0n) {
+      context.moveCoins("UNBOND_COMPLETE", MODULE_ACCOUNTS.staking, delegator, restAtoken);
+    }
+    context.emit("complete_unbonding", {
+      amount: amountText(restAtoken),
+      validator: operatorText(source),
+      delegator: accountText(delegator),
+    });
+  }
+}
+
+function endValidatorUnbonding(context: ModuleContext, entry: QueueEntry): void {
+  const validator = new Validators(context.state).of(entry.source);
+  if (!validator.exists || validator.unbondingEntry !== entry.id) return;
+  validator.setStatus(BOND_STATUS.unbonded);
+  removeIfEmpty(context, validator);
+}
+
+/** A validator outside of the set to whom nobody delegates is forgotten. */
+function removeIfEmpty(context: ModuleContext, validator: ValidatorRecord): void {
+  if (validator.shares > 0n || validator.status !== BOND_STATUS.unbonded) return;
+  closeRewards(context, validator);
+  validator.remove();
+}
+
+/** Value of shares, rounded down, atoken. */
+export function tokensOf(validator: ValidatorRecord, shares: bigint): bigint {
+  const all = validator.shares;
+  return all === 0n ? 0n : (shares * validator.tokens) / all;
+}
+
+/** Tokens without coins: whoever calls this has moved them. @returns the shares that they give */
+function addShares(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  delegator: Address,
+  amountAtoken: bigint,
+): bigint {
+  const { tokens, shares } = validator;
+  if (shares > 0n && tokens === 0n) throw stakingFailure("exchangeRate");
+  payRewards(context, validator, delegator);
+  const added = shares === 0n ? amountAtoken * SHARES_PER_ATOKEN : (amountAtoken * shares) / tokens;
+  if (added === 0n) throw stakingFailure("tooFewShares");
+  validator.setStake(tokens + amountAtoken, shares + added);
+  const delegations = new Delegations(context.state);
+  const { operator } = validator;
+  delegations.setShares(operator, delegator, delegations.shares(operator, delegator) + added);
+  return added;
+}
+
+/** Takes an amount off a delegation. @returns atoken: the amount, or less by what rounding keeps */
+function takeStake(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  delegator: Address,
+  amountAtoken: bigint,
+): bigint {
+  const owned = new Delegations(context.state).shares(validator.operator, delegator);
+  if (owned === 0n) throw stakingFailure("noDelegation");
+  const { tokens, shares } = validator;
+  if (tokens === 0n || amountAtoken > tokensOf(validator, owned) + 1n) {
+    throw stakingFailure("tooFewShares", "invalid shares amount");
+  }
+  // Rounded up, so that what stays is never worth more than it was.
+  const asked = (amountAtoken * shares + tokens - 1n) / tokens;
+  if (asked > owned) return takeShares(context, validator, delegator, owned);
+  const worth = takeShares(context, validator, delegator, asked);
+  return worth;
+}
+
+/** Takes shares off a delegation, its rewards paid first. @returns what they were worth, atoken */
+function takeShares(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  delegator: Address,
+  taken: bigint,
+): bigint {
+  payRewards(context, validator, delegator);
+  const { tokens, shares, operator } = validator;
+  const worthAtoken = taken === shares ? tokens : (taken * tokens) / shares;
+  const delegations = new Delegations(context.state);
+  const left = delegations.shares(operator, delegator) - taken;
+  delegations.setShares(operator, delegator, left);
+  validator.setStake(tokens - worthAtoken, shares - taken);
+  const isBelowOwn = delegator === operator && !validator.isJailed;
+  if (isBelowOwn && tokensOf(validator, left) < validator.minSelfDelegation) {
+    validator.setJailed(true);
+  }
+  return worthAtoken;
+}
+
+/** Bears what an account's redelegations to a validator have to bear, before its stake there moves. */
+function bearSlashes(context: ModuleContext, delegator: Address, destination: Address): void {
+  for (const entry of new Delegations(context.state).entriesOf(delegator)) {
+    const isOfPair = entry.kind === ENTRY_KIND.redelegation && entry.destination === destination;
+    if (isOfPair) bearSlashesOf(context, entry);
+  }
+}
+
+/** Bears the slashes that an entry has not borne. @returns what is left of it, atoken */
+function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
+  const source = new Validators(context.state).of(entry.source);
+  const { slashCount } = source;
+  let leftAtoken = entry.amountAtoken;
+  for (let index = entry.borneSlashes; index < slashCount; index++) {
+    const { infractionHeight, fraction } = source.slashAt(index);
+    if (entry.height < infractionHeight) continue;
+    if (entry.kind === ENTRY_KIND.redelegation) slashDestination(context, entry, fraction);
+    else leftAtoken -= burnPart(context, leftAtoken, (entry.initialAtoken * fraction) / ONE);
+  }
+  if (slashCount > entry.borneSlashes) {
+    const next = { amountAtoken: leftAtoken, borneSlashes: slashCount };
+    new Delegations(context.state).update(entry, next);
+  }
+  return leftAtoken;
+}
+
+function burnPart(context: ModuleContext, leftAtoken: bigint, dueAtoken: bigint): bigint {
+  const burnAtoken = dueAtoken < leftAtoken ? dueAtoken : leftAtoken;
+  if (burnAtoken > 0n) {
+    context.moveCoins("SLASH", MODULE_ACCOUNTS.staking, undefined, burnAtoken);
+  }
+  return burnAtoken;
+}
+
+/**
+ * Takes what a redelegation owes for its source's fault: off the delegation that it became, and what is
+ * no longer there off what has begun to leave since. Otherwise stake escapes by leaving twice.
+ */
+function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: bigint): void {
+  const { destination, delegator, destinationShares } = entry;
+  const owned = new Delegations(context.state).shares(destination, delegator);
+  const due = (destinationShares * fraction) / ONE;
+  const taken = due < owned ? due : owned;
+  if (taken > 0n) {
+    const validator = new Validators(context.state).of(destination);
+    const worthAtoken = takeShares(context, validator, delegator, taken);
+    burnPart(context, worthAtoken, worthAtoken);
+    removeIfEmpty(context, validator);
+  }
+  if (due === taken) return;
+  const dueAtoken = (entry.initialAtoken * fraction) / ONE;
+  slashLeaving(context, entry, (dueAtoken * (due - taken)) / due);
+}
+
+/** Burns so much of what an account has taken off a redelegation's destination since, oldest first. */
+function slashLeaving(context: ModuleContext, entry: QueueEntry, dueAtoken: bigint): void {
+  const delegations = new Delegations(context.state);
+  const leaving = delegations
+    .entriesOf(entry.delegator)
+    .filter((one) => one.kind === ENTRY_KIND.unbonding && one.source === entry.destination)
+    .filter(({ id }) => id > entry.id)
+    .toSorted((left, right) => (left.id < right.id ? -1 : 1));
+  let leftAtoken = dueAtoken;
+  for (const one of leaving) {
+    const burnAtoken = burnPart(context, one.amountAtoken, leftAtoken);
+    leftAtoken -= burnAtoken;
+    const amountAtoken = one.amountAtoken - burnAtoken;
+    delegations.update(one, { amountAtoken, borneSlashes: one.borneSlashes });
+  }
+}
+
+/**
+ * A validator and its delegators lose a part of their stake.
+ * @param fault.power its power when it did wrong: stake that came later is not asked for
+ */
+export function slashValidator(
+  context: ModuleContext,
+  validator: ValidatorRecord,
+  fault: { readonly infractionHeight: number; readonly stakeAtoken: bigint },
+  fraction: bigint,
+): bigint {
+  if (validator.status === BOND_STATUS.unbonded || fraction === 0n) return 0n;
+  const { tokens, shares } = validator;
+  const heldAtoken = tokens < fault.stakeAtoken ? tokens : fault.stakeAtoken;
+  const burnAtoken = (heldAtoken * fraction) / ONE;
+  bookRewards(context.state, validator);
+  validator.setStake(tokens - burnAtoken, shares);
+  if (burnAtoken > 0n) {
+    context.moveCoins("SLASH", MODULE_ACCOUNTS.staking, undefined, burnAtoken);
+  }
+  const { infractionHeight } = fault;
+  validator.addSlash({ height: context.height, infractionHeight, fraction });
+  return burnAtoken;
+}
+
+function assertRoom(
+  context: ModuleContext,
+  delegator: Address,
+  isOfPair: (entry: QueueEntry) => boolean,
+  failure: "tooManyUnbondings" | "tooManyRedelegations",
+): void {
+  const entries = new Delegations(context.state).entriesOf(delegator);
+  const most = Number(moduleParam(context.state, "staking", "max_entries"));
+  const isFull = entries.filter(isOfPair).length >= most;
+  if (isFull || entries.length >= MAX_ENTRIES_OF_ACCOUNT) throw stakingFailure(failure);
+}
+
+/** The unbonding time, milliseconds. */
+export function unbondingTimeMs({ state }: ModuleContext): number {
+  return Number(moduleParam(state, "staking", "unbonding_time"));
+}
+
+/** Bech32 of a validator's operator. */
+export function operatorText(operator: Address): string {
+  return toBech32(operator, VALIDATOR_PREFIX);
+}
+
+/** Shares as the SDK writes them: 18 decimals. */
+export function sharesText(shares: bigint): string {
+  return `${shares / SHARES_PER_ATOKEN}.${(shares % SHARES_PER_ATOKEN).toString().padStart(18, "0")}`;
+}
+
+/** A time as the SDK's events have it: RFC 3339, whole seconds. */
+export function timeText(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
+}

@@ -1,0 +1,47 @@
+/** Refusals of the staking module, in the SDK's numbers and words (x/staking `types/errors.go`). */
+import { type MessageFailure, moduleFailure } from "../module-context.js";
+
+const TEXTS = {
+  noValidator: [3, "validator does not exist"],
+  operatorExists: [
+    4,
+    "validator already exist for this operator address; must use new validator operator address",
+  ],
+  keyExists: [5, "validator already exist for this pubkey; must use new validator pubkey"],
+  keyKind: [6, "validator pubkey type is not supported"],
+  jailed: [7, "validator for this address is currently jailed"],
+  commissionRange: [9, "commission must be between 0 and 1 (inclusive)"],
+  commissionMost: [10, "commission cannot be more than the max rate"],
+  commissionTime: [11, "commission cannot be changed more than once in 24h"],
+  commissionChange: [14, "commission change rate cannot be more than the max rate"],
+  commissionStep: [13, "commission cannot be changed more than max change rate"],
+  selfDelegation: [
+    15,
+    "validator's self delegation must be greater than their minimum self delegation",
+  ],
+  selfDelegationLess: [16, "minimum self delegation cannot be decrease"],
+  noDelegation: [19, "no delegation for (address, validator) tuple"],
+  tooFewShares: [22, "not enough delegation shares"],
+  noUnbonding: [25, "no unbonding delegation found"],
+  tooManyUnbondings: [26, "too many unbonding delegation entries for (delegator, validator) tuple"],
+  selfRedelegation: [28, "cannot redelegate to the same validator"],
+  tinyRedelegation: [29, "too few tokens to redelegate (truncates to zero tokens)"],
+  noDestination: [30, "redelegation destination validator not found"],
+  transitive: [
+    31,
+    "redelegation to this validator already in progress; first redelegation to this validator " +
+      "must complete before next redelegation",
+  ],
+  tooManyRedelegations: [
+    32,
+    "too many redelegation entries for (delegator, src-validator, dst-validator) tuple",
+  ],
+  exchangeRate: [33, "cannot delegate to validators with invalid (zero) ex-rate"],
+  commissionLeast: [40, "commission cannot be less than min rate"],
+} as const;
+
+/** The failure of a rule. */
+export function stakingFailure(name: keyof typeof TEXTS, what = ""): MessageFailure {
+  const [code, words] = TEXTS[name];
+  return moduleFailure("staking", code, what === "" ? words : `${what}: ${words}`);
+}

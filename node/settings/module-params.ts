@@ -1,0 +1,176 @@
+/**
+ * Parameters of the modules: names, kinds, bounds and first values, as genesis and
+ * `--param <module>.<name>=<value>` take them. They lie in the state of their module.
+ */
+import { AppError } from "../../chain/errors.js";
+import { ATOKEN_PER_TOKEN } from "../../chain/units.js";
+
+/** Codes of faults in parameters. */
+export type ModuleParamErrorCode = "MODULE_PARAM_INVALID";
+
+/** A parameter that does not exist, or a value that it cannot have. */
+export class ModuleParamError extends AppError<ModuleParamErrorCode> {}
+
+/** Milliseconds; a whole number; 10^-18 of the whole, at most 1; atoken. */
+type ParamKind = "duration" | "count" | "fraction" | "amount";
+
+interface ParamRule {
+  readonly kind: ParamKind;
+  readonly first: bigint;
+  readonly least: bigint;
+  readonly most: bigint;
+}
+
+/** 1 as a fraction. */
+export const ONE = 10n ** 18n;
+const SECOND = 1_000n;
+const DAY = 86_400n * SECOND;
+const YEAR = 365n * DAY;
+
+const duration = (first: bigint, least = SECOND): ParamRule => {
+  return { kind: "duration", first, least, most: 10n * YEAR };
+};
+const count = (first: bigint, least: bigint, most: bigint): ParamRule => {
+  return { kind: "count", first, least, most };
+};
+const fraction = (first: bigint): ParamRule => ({ kind: "fraction", first, least: 0n, most: ONE });
+
+/**
+ * All parameters; the place of a name among those of its module is its place in the module's
+ * storage, so new ones are added at the end of their module.
+ */
+export const MODULE_PARAM_RULES = {
+  staking: {
+    unbonding_time: duration(21n * DAY),
+    /** Every set signs every block; a proposal must fit the votes of all. */
+    max_validators: count(100n, 1n, 500n),
+    /** Unbondings, and redelegations, that one account has with one validator at a time. */
+    max_entries: count(7n, 1n, 100n),
+    min_commission_rate: fraction(0n),
+    /** What registering a validator burns (D15). */
+    burn_amount: {
+      kind: "amount",
+      first: ATOKEN_PER_TOKEN,
+      least: 0n,
+      most: 10n ** 30n,
+    },
+  },
+  distribution: {
+    /** Share of the validators' mint that goes to the community pool; D13 gives them all of it. */
+    community_tax: fraction(0n),
+  },
+  slashing: {
+    signed_blocks_window: count(100n, 1n, 100_000n),
+    min_signed_per_window: fraction(ONE / 2n),
+    downtime_jail_duration: duration(600n * SECOND),
+    slash_fraction_double_sign: fraction(ONE / 20n),
+    slash_fraction_downtime: fraction(ONE / 100n),
+  },
+} as const satisfies Record<string, Record<string, ParamRule>>;
+
+type Rules = typeof MODULE_PARAM_RULES;
+
+/** Values by module and name. */
+export type ModuleParams = {
+  readonly [Module in keyof Rules]: { readonly [Name in keyof Rules[Module]]: bigint };
+};
+
+/** The values that a genesis without others has. */
+export function firstModuleParams(): ModuleParams {
+  return mapRules((rule) => rule.first);
+}
+
+/**
+ * The first values with some of them changed.
+ * @param texts values by `<module>.<name>`: durations `120s` (ms, s, m, h, d), whole numbers,
+ * fractions as decimals
+ * @throws MODULE_PARAM_INVALID
+ */
+export function parseModuleParams(texts: Readonly<Record<string, string>>): ModuleParams {
+  const left = new Set(Object.keys(texts));
+  const params = mapRules((rule, name) => {
+    const text = texts[name];
+    left.delete(name);
+    return text === undefined ? rule.first : parseValue(rule, name, text);
+  });
+  const [unknown] = left;
+  if (unknown === undefined) return params;
+  throw invalid(`there is no parameter ${unknown.slice(0, 60)}: take one of ${names().join(", ")}`);
+}
+
+/** Texts of all values, by `<module>.<name>`. */
+export function moduleParamTexts(params: ModuleParams): Record<string, string> {
+  const texts: Record<string, string> = {};
+  mapRules((rule, name, module, key) => {
+    const value = (params[module] as Readonly<Record<string, bigint>>)[key] ?? 0n;
+    texts[name] = textOf(rule.kind, value);
+    return value;
+  });
+  return texts;
+}
+
+function mapRules(
+  valueOf: (rule: ParamRule, name: string, module: keyof Rules, key: string) => bigint,
+): ModuleParams {
+  const modules = Object.entries(MODULE_PARAM_RULES).map(([module, rules]) => {
+    const values = Object.entries(rules).map(([key, rule]) => {
+      return [key, valueOf(rule, `${module}.${key}`, module as keyof Rules, key)] as const;
+    });
+    return [module, Object.fromEntries(values)] as const;
+  });
+  return Object.fromEntries(modules) as ModuleParams;
+}
+
+function names(): string[] {
+  const found: string[] = [];
+  mapRules((_rule, name) => BigInt(found.push(name)));
+  return found;
+}
+
+const UNITS: Readonly<Record<string, bigint>> = {
+  ms: 1n,
+  s: SECOND,
+  m: 60n * SECOND,
+  h: 3_600n * SECOND,
+  d: DAY,
+};
+
+function parseValue({ kind, least, most }: ParamRule, name: string, text: string): bigint {
+  const value = PARSERS[kind](text);
+  if (value === undefined) throw invalid(`${name} is no ${kind}: ${text.slice(0, 60)}`);
+  if (value >= least && value <= most) return value;
+  const bounds = `${textOf(kind, least)} to ${textOf(kind, most)}`;
+  throw invalid(`${name} is out of range: take ${bounds}`);
+}
+
+const PARSERS: Readonly<Record<ParamKind, (text: string) => bigint | undefined>> = {
+  duration(text) {
+    const [, digits, unit = ""] = /^([0-9]{1,15})(ms|s|m|h|d)$/.exec(text) ?? [];
+    return digits === undefined ? undefined : BigInt(digits) * (UNITS[unit] ?? 1n);
+  },
+  count: wholeNumber,
+  amount: wholeNumber,
+  fraction(text) {
+    const [, whole, part = ""] = /^([0-9]{1,3})(?:\.([0-9]{1,18}))?$/.exec(text) ?? [];
+    return whole === undefined ? undefined : BigInt(whole) * ONE + BigInt(part.padEnd(18, "0"));
+  },
+};
+
+function wholeNumber(text: string): bigint | undefined {
+  return /^[0-9]{1,40}$/.test(text) ? BigInt(text) : undefined;
+}
+
+/** A value as `parseModuleParams` takes it. */
+function textOf(kind: ParamKind, value: bigint): string {
+  if (kind === "duration") return value % SECOND === 0n ? `${value / SECOND}s` : `${value}ms`;
+  return kind === "fraction" ? fractionText(value) : value.toString();
+}
+
+/** A fraction as the SDK writes it: 18 decimals. */
+export function fractionText(value: bigint): string {
+  return `${value / ONE}.${(value % ONE).toString().padStart(18, "0")}`;
+}
+
+function invalid(message: string): ModuleParamError {
+  return new ModuleParamError("MODULE_PARAM_INVALID", message);
+}

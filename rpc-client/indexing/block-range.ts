@@ -1,0 +1,132 @@
+/** Ranges of blocks with transactions, logs and balance changes, as an index of the chain reads them. */
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, toQuantity } from "../../chain/hex.js";
+import {
+  readAddress,
+  readHash,
+  readList,
+  readObject,
+  readOptional,
+  readQuantity,
+  readSafeQuantity,
+} from "../answer-fields.js";
+import { badAnswer } from "../errors.js";
+import {
+  type JournaledBlock,
+  type JournaledCosmos,
+  type JournaledTransaction,
+  parseJournaledBlock,
+} from "../journal-codec.js";
+import type { JsonRpcClient, RpcOptions } from "../json-rpc.js";
+
+/** A transaction with what front ends show beside its journal. */
+export interface RangedTransaction extends JournaledTransaction {
+  readonly valueAtoken: bigint;
+  readonly gasLimit: bigint;
+  /** EIP-2718 type; undefined for a Cosmos transaction. */
+  readonly type: number | undefined;
+  /** SHA-256 of the SDK transaction: around one of the EVM's, or the Cosmos transaction's own. */
+  readonly sdkHash: Hash32;
+}
+
+/** A block with all that happened in it. */
+export interface RangedBlock extends JournaledBlock {
+  readonly transactions: readonly RangedTransaction[];
+  readonly proposer: Address;
+  readonly gasUsed: bigint;
+  readonly gasLimit: bigint;
+  readonly sizeBytes: number;
+}
+
+/** Consecutive blocks from the first one asked for. */
+export interface BlockRange {
+  readonly blocks: readonly RangedBlock[];
+  /** Where to go on; undefined when the range is done. */
+  readonly next: Height | undefined;
+  readonly head: { readonly height: Height; readonly hash: Hash32 };
+}
+
+/** Reads of ranges. */
+export interface BlockRangeCalls {
+  /**
+   * Blocks `from` to `to`, both included, as many as fit into about `maxBytes` (at least one, where
+   * there is one).
+   */
+  blockRange(
+    range: { readonly from: Height; readonly to: Height; readonly maxBytes: number },
+    options: RpcOptions,
+  ): Promise<BlockRange>;
+}
+
+/** The calls over a JSON-RPC client. */
+export function blockRangeCalls(rpc: JsonRpcClient): BlockRangeCalls {
+  return {
+    async blockRange({ from, to, maxBytes }, options) {
+      const params = [toQuantity(from), toQuantity(to), maxBytes];
+      const answer = await rpc.request("causeway_getBlockRange", params, options);
+      return parseBlockRange(answer, from, to);
+    },
+  };
+}
+
+/**
+ * Untrusted answer: blocks that do not follow each other are refused. Throws BAD_ANSWER.
+ */
+export function parseBlockRange(value: unknown, from: Height, to: Height): BlockRange {
+  const answer = readObject(value, "block range");
+  const blocks = readList(answer["blocks"], "blocks").map(parseRangedBlock);
+  blocks.forEach((block, index) => {
+    const before = blocks[index - 1];
+    if (block.height !== from + index) throw badAnswer("blocks of a range are out of order");
+    if (before !== undefined && block.parentHash !== before.hash) {
+      throw badAnswer("blocks of a range do not follow each other");
+    }
+  });
+  const next = readOptional(answer["next"], "next", readSafeQuantity);
+  if (next !== undefined && (next !== from + blocks.length || next > to || blocks.length === 0)) {
+    throw badAnswer("the range goes on where it should not");
+  }
+  const head = readObject(answer["head"], "head");
+  return {
+    blocks,
+    next,
+    head: {
+      height: readSafeQuantity(head["height"], "head height"),
+      hash: readHash(head["hash"], "head hash"),
+    },
+  };
+}
+
+function parseRangedBlock(value: unknown): RangedBlock {
+  const block = readObject(value, "block");
+  const journal = parseJournaledBlock(value);
+  const raw = readList(block["transactions"], "transactions");
+  return {
+    ...journal,
+    transactions: journal.transactions.map((transaction, index) => ({
+      ...transaction,
+      ...(transaction.cosmos === undefined
+        ? parseExtras(raw[index])
+        : extrasOfCosmos(transaction.hash, transaction.cosmos)),
+    })),
+    proposer: readAddress(block["proposer"], "proposer"),
+    gasUsed: readQuantity(block["gasUsed"], "gasUsed"),
+    gasLimit: readQuantity(block["gasLimit"], "gasLimit"),
+    sizeBytes: readSafeQuantity(block["size"], "size"),
+  };
+}
+
+/** A Cosmos transaction has no value of its own: its journal says what its messages moved. */
+function extrasOfCosmos(sdkHash: Hash32, { gasLimit }: JournaledCosmos) {
+  return { valueAtoken: 0n, gasLimit, type: undefined, sdkHash };
+}
+
+function parseExtras(value: unknown) {
+  const transaction = readObject(value, "transaction");
+  return {
+    valueAtoken: readQuantity(transaction["value"], "value"),
+    gasLimit: readQuantity(transaction["gas"], "gas"),
+    type: readSafeQuantity(transaction["type"], "type"),
+    sdkHash: readHash(transaction["sdkHash"], "sdkHash"),
+  };
+}

@@ -1,0 +1,52 @@
+/** Views of contracts that may do anything: bounded gas, and a failure is an answer as well. */
+import type { Address } from "../../chain/address.js";
+import { type Height, type Hex, hexToBytes, toQuantity } from "../../chain/hex.js";
+import { readHex } from "../answer-fields.js";
+import { encodeAt } from "../at.js";
+import { type JsonRpcClient, resultOf, type RpcOptions } from "../json-rpc.js";
+import { isExecutionFailure } from "../token-balances.js";
+
+/** One call that changes nothing. */
+export interface ContractView {
+  readonly contract: Address;
+  readonly data: Hex;
+  readonly at: Height;
+}
+
+/** Reads of contracts. */
+export interface ContractViewCalls {
+  /** Answered bytes in the order of the views; undefined where the contract fails. */
+  contractViews(
+    views: readonly ContractView[],
+    options: RpcOptions,
+  ): Promise<(Uint8Array | undefined)[]>;
+}
+
+/** Gas of one view: far more than any honest token takes, and a bound for the others. */
+const VIEW_GAS = 500_000n;
+
+/** Views in one exchange: with the dearest code that there is, a second or two of a node's work. */
+const MAX_VIEWS_AT_ONCE = 20;
+
+/** The calls over a JSON-RPC client. */
+export function contractViewCalls(rpc: JsonRpcClient): ContractViewCalls {
+  return {
+    async contractViews(views, options) {
+      const answers: (Uint8Array | undefined)[] = [];
+      for (let start = 0; start < views.length; start += MAX_VIEWS_AT_ONCE) {
+        const calls = views.slice(start, start + MAX_VIEWS_AT_ONCE).map((view) => ({
+          method: "eth_call",
+          params: [
+            { to: view.contract, gas: toQuantity(VIEW_GAS), data: view.data },
+            encodeAt(view.at),
+          ],
+        }));
+        for (const outcome of await rpc.batch(calls, options)) {
+          const isFailed = !outcome.ok && isExecutionFailure(outcome.error);
+          answers.push(isFailed ? undefined : hexToBytes(readHex(resultOf(outcome), "view")));
+        }
+      }
+      return answers;
+    },
+  };
+}

@@ -1,0 +1,172 @@
+/**
+ * One connection of its own, for what a pool cannot do: locks that last as long as it does, and COPY
+ * in both directions.
+ */
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { Client } from "pg";
+import { from as copyFrom, to as copyTo } from "pg-copy-streams";
+import type { Logger } from "../process/logger.js";
+import type { Sql } from "./sql.js";
+import { SqlError, toSqlError } from "./sql-errors.js";
+
+/** Statements of a transaction, and COPY into it. */
+export interface CopySql extends Sql {
+  /**
+   * Appends rows to a table.
+   * @param target `schema.table (column, ...)`, of this program and never of a client
+   * @param lines rows in COPY's text format, each with its line feed (`copyRow`)
+   */
+  copyIn(target: string, lines: readonly string[]): Promise<void>;
+}
+
+/** An open connection. */
+export interface SqlSession extends Sql {
+  /** Runs `work` between BEGIN and COMMIT; rolls back when it throws. Never repeated. */
+  transaction<T>(work: (tx: CopySql) => Promise<T>): Promise<T>;
+  /** Takes a lock that lasts as long as the connection; false while somebody else has it. */
+  tryLock(key: bigint): Promise<boolean>;
+  /** The bytes of a `COPY ... TO STDOUT`, as they come; the reader's pace is the server's. */
+  copyOut(statement: string): Readable;
+  /** False once the connection is gone, and with it every lock. */
+  isOpen(): boolean;
+  close(): Promise<void>;
+}
+
+/** What `openSqlSession` needs. */
+export interface SqlSessionOptions {
+  /** Holds a password; never logged. */
+  readonly url: string;
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+  readonly log: Logger;
+}
+
+/** Time to get a connection. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** A writer that was stopped in a transaction loses it, and with the connection its locks. */
+const IDLE_IN_TRANSACTION_MS = 60_000;
+
+/** Text handed to the server at a time. */
+const CHUNK_LINES = 500;
+
+/** Connects. @throws SqlError */
+export async function openSqlSession(options: SqlSessionOptions): Promise<SqlSession> {
+  const client = new Client({
+    connectionString: options.url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    keepAlive: true,
+  });
+  const session = new ClientSession(client, options.log);
+  try {
+    await client.connect();
+  } catch (error) {
+    throw toSqlError(error);
+  }
+  return session;
+}
+
+class ClientSession implements SqlSession {
+  #isOpen = true;
+
+  constructor(
+    private readonly client: Client,
+    log: Logger,
+  ) {
+    client.on("error", (error) => {
+      this.#isOpen = false;
+      log.warn({ reason: error.message }, "database connection lost");
+    });
+    client.on("end", () => {
+      this.#isOpen = false;
+    });
+  }
+
+  isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      const { rows } = await this.client.query(text, [...parameters]);
+      return rows as Row[];
+    } catch (error) {
+      throw toSqlError(error);
+    }
+  }
+
+  async tryLock(key: bigint): Promise<boolean> {
+    const [row] = await this.query<{ locked: boolean }>(
+      "SELECT pg_try_advisory_lock($1) AS locked",
+      [key],
+    );
+    return row?.locked === true;
+  }
+
+  async transaction<T>(work: (tx: CopySql) => Promise<T>): Promise<T> {
+    await this.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+    try {
+      const result = await work({
+        query: (text, parameters) => this.query(text, parameters),
+        copyIn: (target, lines) => this.copyIn(target, lines),
+      });
+      await this.query("COMMIT");
+      return result;
+    } catch (error) {
+      await this.query("ROLLBACK").catch((ending: unknown) => {
+        if (!(ending instanceof SqlError)) throw ending;
+      });
+      throw error;
+    }
+  }
+
+  copyOut(statement: string): Readable {
+    return this.client.query(copyTo(statement));
+  }
+
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    await this.client.end();
+  }
+
+  async copyIn(target: string, lines: readonly string[]): Promise<void> {
+    if (lines.length === 0) return;
+    try {
+      const stream = this.client.query(copyFrom(`COPY ${target} FROM STDIN`));
+      await pipeline(Readable.from(chunks(lines)), stream);
+    } catch (error) {
+      throw toSqlError(error);
+    }
+  }
+}
+
+function* chunks(lines: readonly string[]): Generator<Buffer> {
+  for (let start = 0; start < lines.length; start += CHUNK_LINES) {
+    yield Buffer.from(lines.slice(start, start + CHUNK_LINES).join(""));
+  }
+}
+
+/** Values that a row of COPY may have: hex texts are bytes (`0x...`), undefined is NULL. */
+export type CopyValue = string | number | bigint | boolean | undefined;
+
+/** One row in COPY's text format. Texts that start with `0x` are written as BYTEA. */
+export function copyRow(values: readonly CopyValue[]): string {
+  return `${values.map(copyText).join("\t")}\n`;
+}
+
+function copyText(value: CopyValue): string {
+  if (value === undefined) return "\\N";
+  if (typeof value !== "string") return String(value);
+  if (value.startsWith("0x")) return `\\\\x${value.slice(2)}`;
+  return value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? "");
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  "\\": "\\\\",
+  "\t": "\\t",
+  "\n": "\\n",
+  "\r": "\\r",
+};

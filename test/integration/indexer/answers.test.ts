@@ -1,0 +1,348 @@
+/**
+ * Every read of the indexer, of the past too; tokens of OpenZeppelin's with ids, transactions that
+ * CosmJS signed, another chain's blocks, and what the explorer reads out of all that.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { Contract, Interface, JsonRpcProvider, Wallet } from "ethers";
+import { parseAddress, toBech32 } from "../../../chain/address.js";
+import { IndexerSource } from "../../../explorer/sources/indexer-source.js";
+import { RateLimit } from "../../../indexer/api/rate-limit.js";
+import { writeBatch } from "../../../indexer/ingest/batch-write.js";
+import { createEvmClient } from "../../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../../rpc-client/json-rpc.js";
+import type { HttpRequest } from "../../../runtime/http/http-server.js";
+import { createLogger } from "../../../runtime/process/logger.js";
+import { openSqlSession } from "../../../runtime/sql/sql-session.js";
+import { testGenesis } from "../../helpers/chains/execution-chain.js";
+import { ServedChain } from "../../helpers/chains/served-chain.js";
+import { signWithCosmJs } from "../../helpers/cosmjs.js";
+import { call, IndexerStage } from "../../helpers/indexer.js";
+import { freePort } from "../../helpers/ports.js";
+import { compileSolidity } from "../../helpers/solidity.js";
+import { until } from "../../helpers/until.js";
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const cosmonaut = Wallet.fromPhrase(MNEMONIC);
+const bob = new Wallet(`0x${"22".repeat(32)}`);
+const { signal } = new AbortController();
+
+const SOURCE = `// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.20;
+import "@openzeppelin/contracts/token/ERC20/ERC20.sol";
+import "@openzeppelin/contracts/token/ERC721/ERC721.sol";
+import "@openzeppelin/contracts/token/ERC1155/ERC1155.sol";
+contract Coin is ERC20 { constructor() ERC20("Plain coin", "PLAIN") { _mint(msg.sender, 1000); } }
+contract Cards is ERC721 { constructor() ERC721("Cards", "CARD") { for (uint256 i = 1; i < 4; i++) _mint(msg.sender, i); } }
+contract Items is ERC1155 { constructor() ERC1155("") { _mint(msg.sender, 7, 50, ""); _mint(msg.sender, 8, 60, ""); } }`;
+const compiled = compileSolidity({ "A.sol": SOURCE });
+const abiOf = (name: string) => new Interface(compiled[name]?.abi as never);
+const [coinAbi, cardsAbi, itemsAbi] = [abiOf("Coin"), abiOf("Cards"), abiOf("Items")];
+
+let stage: IndexerStage;
+let provider: JsonRpcProvider;
+let source: IndexerSource;
+const places = { Coin: "", Cards: "", Items: "" };
+const sender = () => stage.faucet.address;
+
+beforeAll(async () => {
+  stage = await IndexerStage.open();
+  provider = new JsonRpcProvider(stage.chain.url, 6940, { staticNetwork: true });
+  const port = await freePort();
+  stage.url = `http://127.0.0.1:${port}`;
+  stage.launch(port);
+  source = new IndexerSource({ url: stage.url, timeoutMs: 30_000 });
+  for (const name of ["Coin", "Cards", "Items"] as const) {
+    places[name] = await stage.deploy(compiled[name]?.bytecode ?? "0x");
+  }
+  await stage.mine(
+    call(places.Coin, coinAbi, "transfer", bob.address, 400),
+    call(places.Cards, cardsAbi, "transferFrom", sender(), bob.address, 2),
+    call(places.Items, itemsAbi, "safeTransferFrom", sender(), bob.address, 7, 20, "0x"),
+    call(places.Items, itemsAbi, "safeBatchTransferFrom", ...batch()),
+    { to: cosmonaut.address, value: 10n ** 18n },
+  );
+  const fromAddress = toBech32(parseAddress(cosmonaut.address));
+  const toAddress = toBech32(parseAddress(bob.address));
+  const [sent] = signWithCosmJs(MNEMONIC, [
+    {
+      chainId: "chain_6940-1",
+      gas: 70_000,
+      fee: [{ denom: "atoken", amount: "4000" }],
+      memo: "rent, 1\n2",
+      messages: [
+        {
+          typeUrl: "/cosmos.bank.v1beta1.MsgSend",
+          value: { fromAddress, toAddress, amount: [{ denom: "atoken", amount: "77" }] },
+        },
+      ],
+    },
+  ]);
+  if (sent === undefined) throw new Error("nothing was signed");
+  await stage.mineWith([sent.raw], { to: bob.address, value: 5n });
+  await stage.indexed();
+});
+
+const batch = () => [sender(), bob.address, [7, 8], [1, 2], "0x"];
+
+afterAll(async () => {
+  provider.destroy();
+  await stage.close();
+});
+
+describe("the indexer's answers", () => {
+  it("have coins, cards and items as OpenZeppelin's contracts have them", async () => {
+    const cards = new Contract(places.Cards, cardsAbi, provider);
+    const items = new Contract(places.Items, itemsAbi, provider);
+    const held = await stage.all(`/tokens/${places.Cards}/holders`);
+    expect(held.map(({ address, amount }) => [address, amount])).toEqual([
+      [sender().toLowerCase(), String(await cards["balanceOf"]?.(sender()))],
+      [bob.address.toLowerCase(), String(await cards["balanceOf"]?.(bob.address))],
+    ]);
+    const balances = await stage.all(`/tokens/${places.Items}/holders`);
+    expect(balances).toHaveLength(4);
+    for (const { address, tokenId, amount, verifiedAtHeight } of balances) {
+      const found = String(await items["balanceOf"]?.(address, tokenId));
+      expect({ address, tokenId, amount }).toEqual({ address, tokenId, amount: found });
+      expect(verifiedAtHeight).not.toBeNull();
+    }
+    const moved = await stage.all(`/addresses/${bob.address}/transfers?order=asc`);
+    const shown = moved
+      .filter(({ asset }) => asset !== "TOKEN")
+      .map(({ kind, tokenId, amount }) => [kind, tokenId, amount]);
+    expect(shown).toEqual([
+      ["erc20", null, "400"],
+      ["erc721", "2", "1"],
+      ["erc1155", "7", "20"],
+      ["erc1155", "7", "1"],
+      ["erc1155", "8", "2"],
+    ]);
+    expect((await stage.get(`/tokens/${places.Cards}`)).token).toMatchObject({
+      standard: "erc721",
+      name: "Cards",
+      symbol: "CARD",
+      isConsistent: true,
+    });
+  });
+
+  it("have Cosmos transactions with what they moved and paid", async () => {
+    const [cosmos] = await stage.all(`/blocks/latest/transactions`).then((all) => all.slice(1));
+    expect(cosmos).toMatchObject({ kind: "cosmos", type: null, to: null, fee: "4000", index: 1 });
+    const { transaction } = await stage.get(`/transactions/${cosmos.hash}`);
+    expect(transaction).toMatchObject({
+      cosmosHash: cosmos.hash,
+      from: cosmonaut.address.toLowerCase(),
+      gasLimit: "70000",
+      messages: ["/cosmos.bank.v1beta1.MsgSend"],
+    });
+    expect(transaction.memo).toContain("rent");
+    expect(transaction.transfers).toContainEqual(
+      expect.objectContaining({ to: bob.address.toLowerCase(), amount: "77", asset: "TOKEN" }),
+    );
+    const [balance] = await stage.all(`/addresses/${cosmonaut.address}/balances`);
+    expect(balance.amount).toBe(String(await provider.getBalance(cosmonaut.address)));
+    expect(balance.verifiedAtHeight).toBe(stage.height);
+    const lines = await stage.all(`/addresses/${cosmonaut.address}/statement`);
+    for (const line of lines) expect(line).toMatchObject({ reconciled: true });
+  });
+
+  it("are there for every read, with all their parameters", async () => {
+    const [hash] = (await stage.all("/transactions?order=asc", 1000)).map((one) => one.hash);
+    const { transaction } = await stage.get(`/transactions/${hash.slice(2).toUpperCase()}`);
+    expect(transaction).toMatchObject({ hash, kind: "evm", height: 1, status: "success" });
+    const found = await stage.get(`/transactions/${transaction.cosmosHash}`);
+    expect(found.transaction.hash).toBe(hash);
+    const account = `/addresses/${sender()}`;
+    for (const pathname of [
+      "/blocks",
+      "/blocks/0/transactions",
+      account,
+      `${account}/transactions?fromBlock=1&toBlock=3&order=asc`,
+      `${account}/transfers?asset=${places.Coin}&kind=erc20&direction=out&min=1`,
+      `${account}/transfers?from=2025-01-01T00:00:00Z&to=2100-01-01T00:00:00%2B02:00`,
+      "/tokens?search=100%25",
+      "/tokens?sort=firstSeen",
+      "/dex/pairs",
+      "/dex/swaps",
+      "/openapi.json",
+    ]) {
+      await stage.get(pathname);
+    }
+    const names = async (query: string) =>
+      (await stage.all(`/tokens?${query}`, 1)).map(({ symbol, address }) => symbol ?? address);
+    expect(await names("sort=firstSeen")).toEqual([places.Items, "CARD", "PLAIN"]);
+    expect(new Set((await names("sort=transfers")).slice(0, 2))).toEqual(
+      new Set([places.Items, "CARD"]),
+    );
+    expect(await names("search=plain%20C")).toEqual(["PLAIN"]);
+    expect(await names("search=_")).toEqual([]);
+  });
+
+  it("are those of the past where a block or a moment is named", async () => {
+    const latest = (await stage.get("/blocks/latest")).block;
+    const byTime = (time: string) => stage.get(`/blocks/by-time?t=${time}`);
+    expect((await byTime("2100-01-01T00:00:00Z")).block).toEqual(latest);
+    expect((await byTime(latest.time)).block).toEqual(latest);
+    const before = new Date(Date.parse(latest.time) - 1).toISOString();
+    expect((await byTime(before)).block.height).toBe(latest.height - 1);
+    expect(await stage.refusal("/blocks/by-time?t=1999-01-01")).toMatchObject({ status: 404 });
+    expect(await stage.refusal("/blocks/by-time?t=yesterday")).toMatchObject({ status: 422 });
+
+    expect(await stage.all(`/addresses/${bob.address}/balances?at=3`)).toEqual([]);
+    const at = stage.height - 1;
+    const coins = await stage.all(`/addresses/${bob.address}/balances?at=${at}`);
+    const coin = coins.find(({ asset }) => asset === places.Coin);
+    expect(coin).toMatchObject({ amount: "400", symbol: "PLAIN" });
+    const [old] = await stage.all(`/addresses/${sender()}/balances?at=2`);
+    expect(old.amount).toBe(String(await provider.getBalance(sender(), 2)));
+    const first = await stage.all(`/tokens/${places.Coin}/holders?at=2`);
+    expect(first.map(({ amount }) => amount)).toEqual(["1000"]);
+    expect(await stage.refusal(`/supply?at=${stage.height + 1}`)).toMatchObject({ status: 404 });
+
+    const history = await stage.all(`/addresses/${sender()}/balance-history?interval=1m`, 1);
+    for (const { height, balance } of history) {
+      expect(balance).toBe(String(await provider.getBalance(sender(), height)));
+    }
+    expect(history[0].height).toBe(stage.height);
+  });
+
+  it("tell the supply over time as the balances add up to it", async () => {
+    const { items } = await stage.get("/supply/history?points=3");
+    expect(items).toHaveLength(3);
+    expect([items[0].height, items[2].height]).toEqual([0, stage.height]);
+    for (const { height, total } of items) {
+      expect((await stage.get(`/supply?at=${height}`)).supply.total).toBe(total);
+    }
+    const { rows } = await stage.sql.query(
+      "SELECT sum(amount)::text AS total FROM indexer.balance WHERE asset = ''::bytea",
+    );
+    expect(items[2].total).toBe(rows[0].total);
+  });
+
+  it("are what the explorer reads", async () => {
+    const account = parseAddress(bob.address.toLowerCase());
+    const token = parseAddress(places.Coin);
+    const transfers = await source.transfers(account, undefined, signal);
+    expect(transfers.indexedHeight).toBe(stage.height);
+    expect(transfers.items).toHaveLength(
+      (await stage.all(`/addresses/${account}/transfers`)).length,
+    );
+    expect(transfers.items[0]).toMatchObject({
+      height: stage.height,
+      contract: undefined,
+      units: 77n,
+    });
+    expect(transfers.items[0]?.hash).toMatch(/^0x/);
+    expect(transfers.items[0]?.timestampSeconds).toBeGreaterThan(1_700_000_000);
+    const balances = await source.balances(account, signal);
+    expect(balances.items).toContainEqual({
+      contract: token,
+      units: 400n,
+      decimals: 18,
+      symbol: "PLAIN",
+    });
+    const coins = balances.items.find(({ contract }) => contract === undefined);
+    expect(coins?.units).toBe(await provider.getBalance(account));
+    const tokens = await source.tokens(undefined, signal);
+    expect(tokens.items.find(({ contract }) => contract === token)).toEqual({
+      contract: token,
+      name: "Plain coin",
+      symbol: "PLAIN",
+      decimals: 18,
+      totalSupplyUnits: 1000n,
+      holders: 2,
+    });
+    const holders = await source.holders(token, undefined, signal);
+    expect(holders.items.map(({ units }) => units)).toEqual([600n, 400n]);
+    const moved = await source.tokenTransfers(token, undefined, signal);
+    expect(moved.items.map(({ kind, units }) => [kind, units])).toEqual([
+      ["erc20", 400n],
+      ["erc20", 1000n],
+    ]);
+    expect((await source.pairs(undefined, signal)).items).toEqual([]);
+    expect((await source.candles(token, "1h", signal)).items).toEqual([]);
+    const supply = (await source.supply(signal)).items;
+    expect([supply[0]?.height, supply.at(-1)?.height]).toEqual([0, stage.height]);
+    for (const { totalAtoken, mintedAtoken, burnedAtoken } of supply) {
+      expect(totalAtoken).toBe(mintedAtoken - burnedAtoken);
+    }
+  });
+});
+
+describe("another chain's blocks", () => {
+  it("are never written over the index: it halts, serves what it has, and says why", async () => {
+    const other = await ServedChain.open(testGenesis(stage.faucet.address));
+    const rpc = createJsonRpcClient({ url: other.url, timeoutMs: 30_000 });
+    const log = createLogger({ component: "test", level: "silent" });
+    const options = { url: stage.databaseUrl, applicationName: "test", log };
+    const session = await openSqlSession(options);
+    try {
+      // The same genesis, and other blocks from the first on.
+      for (let height = 0; height <= stage.height; height++) await other.mine([]);
+      const from = stage.height + 1;
+      const range = { from, to: from, maxBytes: 1_000 };
+      const { blocks } = await createEvmClient(rpc).blockRange(range, { signal });
+      const latest = (await stage.get("/blocks/latest")).block;
+      const tip = { height: latest.height, hash: latest.hash };
+      const target = { session, schema: "indexer" } as const;
+      await expect(writeBatch(target, tip, blocks)).rejects.toMatchObject({
+        code: "CONTRADICTED",
+        details: { indexed: latest.hash },
+      });
+      await stage.mine({ to: bob.address, value: 1n });
+      await stage.indexed();
+      const before = await stage.get("/blocks/latest");
+      await other.mine([]);
+      await stage.stopIndexers();
+      const port = await freePort();
+      stage.url = `http://127.0.0.1:${port}`;
+      stage.launch(port, { nodeUrl: other.url });
+      await until(
+        async () => (await stage.get("/status").catch(() => undefined))?.status.state === "halted",
+        { timeoutMs: 30_000 },
+      );
+      const ready = await fetch(`${stage.url}/ready`);
+      expect(ready.status).toBe(503);
+      expect(await ready.text()).toContain("blocks are final");
+      expect((await stage.get("/blocks/latest")).block).toEqual(before.block);
+    } finally {
+      await session.close();
+      rpc.close();
+      await other.close();
+    }
+  });
+});
+
+describe("the limit of requests", () => {
+  it("is told with each answer, counts a network once, and spares this machine", async () => {
+    let nowMs = 1_000;
+    const limit = new RateLimit(2, { monotonicMs: () => nowMs });
+    const handler = async () => ({ headers: { "content-type": "text/plain" }, body: {} });
+    const [route] = limit.around([{ method: "get", path: "/v1/status", handler }]);
+    const ask = async (remoteAddress: string) => {
+      const request = { remoteAddress } as HttpRequest;
+      return (await route?.handler(request))?.headers;
+    };
+    nowMs = 61_000;
+    expect(await ask("2001:db8::1")).toEqual({
+      "ratelimit-limit": "2",
+      "ratelimit-remaining": "1",
+      "ratelimit-reset": "60",
+      "content-type": "text/plain",
+    });
+    nowMs += 20_500;
+    expect(await ask("2001:db8::2")).toMatchObject({
+      "ratelimit-remaining": "0",
+      "ratelimit-reset": "40",
+    });
+    await expect(ask("2001:db8::3")).rejects.toMatchObject({
+      code: "RATE_LIMITED",
+      details: { retryAfterSeconds: 40, limit: 2 },
+    });
+    expect(await ask("10.0.0.1")).toMatchObject({ "ratelimit-remaining": "1" });
+    for (let count = 0; count < 5; count++) {
+      expect(await ask("::ffff:127.0.0.1")).toEqual({ "content-type": "text/plain" });
+    }
+    nowMs += 40_000;
+    expect(await ask("2001:db8::3")).toMatchObject({ "ratelimit-remaining": "1" });
+  });
+});

@@ -1,0 +1,83 @@
+/** A second node: nothing is settled, and no hold given back, on the word of one alone. */
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { NodeFault } from "../../../rpc-client/errors.js";
+import type { ReceiptsAtHeight, WalletNode } from "../../../withdrawal-worker/lane/wallet-node.js";
+import { House, TOKEN } from "./house.js";
+
+let house: House;
+beforeEach(async () => {
+  house = await House.open();
+  await house.fund("alice", 100n * TOKEN);
+});
+afterEach(() => house.close());
+
+/** A lane whose second node tells what `tell` makes of the truth. */
+function laneWith(tell: (truth: ReceiptsAtHeight) => ReceiptsAtHeight) {
+  const { node } = house.context();
+  const secondNode: Pick<WalletNode, "receipts"> = {
+    receipts: async (hashes, options) => tell(await node.receipts(hashes, options)),
+  };
+  return house.laneWith({ secondNode });
+}
+
+describe("a payment", () => {
+  it("is settled once the second node has its block, too", async () => {
+    const { id } = await house.accept();
+    let isBehind = true;
+    const lane = laneWith((truth) => (isBehind ? { height: 1, byHash: new Map() } : truth));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    for (let round = 0; round < 3; round += 1) await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    isBehind = false;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(await house.isFrozen()).toBe(false);
+  });
+
+  it("that only one node calls failed gives no hold back: it freezes at the second look", async () => {
+    const { id } = await house.accept();
+    const lane = laneWith(({ height, byHash }) => ({
+      height,
+      byHash: new Map([...byHash].map(([hash, receipt]) => [hash, { ...receipt, status: 0 }])),
+    }));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    await lane.runRound(house.signal);
+    expect(await house.read(id)).toMatchObject({ status: "frozen" });
+    expect(await house.isFrozen()).toBe(true);
+    expect(await house.balance("alice")).toEqual({ available: 99n * TOKEN, held: TOKEN });
+  });
+
+  it("that the second node does not know at its height freezes", async () => {
+    const { id } = await house.accept();
+    const lane = laneWith(({ height }) => ({ height, byHash: new Map() }));
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    for (let round = 0; round < 2; round += 1) await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("frozen");
+  });
+
+  it("goes out while the second node is down, and waits to be settled", async () => {
+    const { id } = await house.accept();
+    let isDown = true;
+    const lane = laneWith((truth) => {
+      if (isDown) throw new NodeFault("NODE_UNREACHABLE", "nobody listens", { retriable: true });
+      return truth;
+    });
+    await lane.runRound(house.signal);
+    house.chain.mine();
+    await lane.runRound(house.signal);
+    const later = await house.accept();
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("included");
+    expect((await house.read(later.id)).status).toBe("broadcast");
+    expect(lane.status().blockedReason).toContain("the second node cannot be asked");
+    isDown = false;
+    await lane.runRound(house.signal);
+    expect((await house.read(id)).status).toBe("settled");
+    expect(lane.status().blockedReason).toBeUndefined();
+  });
+});
