@@ -75,7 +75,8 @@ const SWEEPS = `
           AND (OLD.nonce, OLD.gas_price_atoken, OLD.amount_units, OLD.gas_limit) IS DISTINCT FROM
               (NEW.nonce, NEW.gas_price_atoken, NEW.amount_units, NEW.gas_limit)
        OR NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN
-          (('needs-gas', 'ready'), ('needs-gas', 'void'), ('ready', 'signed'), ('signed', 'sent'), ('ready', 'frozen'),
+          (('needs-gas', 'ready'), ('needs-gas', 'void'), ('ready', 'signed'),
+           ('ready', 'frozen'), ('signed', 'sent'),
            ('signed', 'frozen'), ('sent', 'frozen'), ('frozen', 'signed'), ('frozen', 'foreign'),
            ('signed', 'settled'), ('sent', 'settled'), ('frozen', 'settled'),
            ('signed', 'failed'), ('sent', 'failed'), ('frozen', 'failed')) THEN

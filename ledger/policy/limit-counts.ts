@@ -140,7 +140,8 @@ export async function exceededBefore(
       `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
          FROM withdrawal own
          JOIN (SELECT $2::text AS subject) AS asked ON true
-         JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]} AND ${OF_CUSTOMERS} AND w.position <= own.position
+         JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]}
+          AND ${OF_CUSTOMERS} AND w.position <= own.position
           AND w.created_at >= CASE WHEN $4::bigint IS NULL
             THEN date_trunc('day', own.created_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
             ELSE own.created_at - $4::bigint * interval '1 second' END
