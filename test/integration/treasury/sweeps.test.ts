@@ -279,8 +279,13 @@ describe("sweeps", () => {
       customerId: TREASURY,
       asset: "TOKEN",
       approvals: [],
-      ...{ chainId: 6940n, nonce: 10_000n, data: new Uint8Array(0) },
-      ...{ gasLimit: 21_000n, gasPriceAtoken: PRICE, valueAtoken: 1n, amountUnits: 1n },
+      chainId: 6940n,
+      nonce: 10_000n,
+      data: new Uint8Array(0),
+      gasLimit: 21_000n,
+      gasPriceAtoken: PRICE,
+      valueAtoken: 1n,
+      amountUnits: 1n,
     };
     const to = (destination: Address, addressIndex?: number) =>
       bench.laneSigner.sign([{ ...payment, to: destination, destination, addressIndex }], {
