@@ -26,6 +26,7 @@ import { resolveHome } from "./home/home.js";
 import { addConsoleCommands } from "./console-program.js";
 import { addLedgerCommands } from "./ledger-program.js";
 import { addApprovalCommands, addKillSwitchCommands } from "./policy-program.js";
+import { addTreasuryCommands } from "./treasury-program.js";
 import { addWalletCommands } from "./wallet-program.js";
 import { describeMeshCheck, type MeshCheckOptions } from "./mesh-check/words.js";
 import { addQueryCommands } from "./queries/program.js";
@@ -72,6 +73,7 @@ export function createProgram(options: ProgramOptions): Command {
   addDepositCommands(program, run);
   addWithdrawalCommands(program, run);
   addWalletCommands(program, run);
+  addTreasuryCommands(program, run);
   addKillSwitchCommands(program, run);
   addKeyCommands(program, run);
   addConsoleCommands(program, run);

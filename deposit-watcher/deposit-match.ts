@@ -151,16 +151,12 @@ function addTokenSide(matching: Matching, operation: MatchOperation): void {
   const { contract, address, amountAtoken: units, index: opIndex } = operation;
   const asset = contract === undefined ? undefined : watched.assetOf(contract);
   if (contract === undefined || asset === undefined) return;
-  const others = transaction.operations.filter(
-    ({ index, relatedIndexes }) =>
-      operation.relatedIndexes.includes(index) || relatedIndexes.includes(opIndex),
-  );
   result.tokenSides.push({
     asset,
     contract,
     address,
     units,
-    counterparty: others[0]?.address,
+    counterparty: counterparties(operation, transaction)[0]?.address,
     height: block.height,
     blockHash: block.hash,
     txHash: transaction.hash,
@@ -184,7 +180,8 @@ function addInflow(
     opIndex: operation.index,
   };
   if (watched.walletFrom(operation.address) !== undefined) {
-    result.walletInflows.push({ wallet: operation.address, ...place });
+    const sender = counterparties(operation, transaction)[0]?.address;
+    result.walletInflows.push({ wallet: operation.address, ...place, sender });
   } else if (customerId !== undefined) {
     result.deposits.push({
       ...place,
@@ -196,6 +193,16 @@ function addInflow(
         block.height > 0 && PAYMENT_TYPES.has(operation.type) && customerId !== UNASSIGNED,
     });
   }
+}
+
+/** The operation's other sides. */
+function counterparties(
+  { index: own, relatedIndexes: related }: MatchOperation,
+  transaction: MatchTransaction,
+): readonly MatchOperation[] {
+  return transaction.operations.filter(
+    ({ index, relatedIndexes }) => related.includes(index) || relatedIndexes.includes(own),
+  );
 }
 
 /** What lay in a wallet before its first block is booked as one balance. */

@@ -2,7 +2,7 @@
 import { linkRows, readHead } from "../ledger/tamper/chainer.js";
 import type { Clock } from "../runtime/process/clock.js";
 import type { Metrics } from "../runtime/process/metrics.js";
-import { type LeasedLoop, runLeased } from "./leased-loop.js";
+import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
 
 /** What the loop needs. */
 export interface LinkLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {

@@ -14,7 +14,7 @@ import { createReconcileChain } from "../rpc-client/reconcile-chain.js";
 import type { Clock } from "../runtime/process/clock.js";
 import { type Metrics, sharedRead } from "../runtime/process/metrics.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";
-import { type LeasedLoop, runLeased } from "./leased-loop.js";
+import { type LeasedLoop, runLeased } from "../ledger/leased-loop.js";
 
 /** What the loop needs. */
 export interface ReconcileLoopParts extends Pick<LeasedLoop, "database" | "owner" | "log"> {

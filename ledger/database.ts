@@ -20,11 +20,12 @@ import { Guards1760000000015 } from "./migrations/0015-guards.js";
 import { PostingTime1760000000016 } from "./migrations/0016-posting-time.js";
 import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
 import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phases.js";
+import { Treasury1760000000019 } from "./migrations/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
-export const LEDGER_FORMAT_VERSION = 3;
+export const LEDGER_FORMAT_VERSION = 4;
 
 /** Connections per process: enough for a loop, a backfill and several HTTP requests at once. */
 const POOL_SIZE = 10;
@@ -47,6 +48,7 @@ export const LEDGER_MIGRATIONS = [
   PostingTime1760000000016,
   LinkedKinds1760000000017,
   WithdrawalPhases1760000000018,
+  Treasury1760000000019,
   Operators1760000000020,
 ] as const;
 

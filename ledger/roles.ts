@@ -63,8 +63,14 @@ const WATCHER: Writes = {
     // The home's wallets, at the first start that sees them.
     "wallet",
     "wallet_change",
+    "sweep_due",
   ],
   update: [
+    // What the chain shows of sweeps, gas and refills is booked with the blocks.
+    "sweep",
+    "sweep_due",
+    "treasury_move.state",
+    "refill_request",
     "wallet.past_booked",
     "watch_lease",
     "chain_cursor",
@@ -113,8 +119,20 @@ const WORKER: Writes = {
     "wallet_change",
     // Through its API a person stops more than is stopped; a trigger refuses the other way.
     "kill_switch",
+    "task_lease",
+    "sweep",
+    "sweep_attempt",
+    "sweep_due",
+    "treasury_move",
+    "cold_address",
+    "refill_request",
   ],
   update: [
+    "task_lease",
+    "sweep",
+    "sweep_due",
+    "treasury_move.state",
+    "refill_request",
     // Registering a wallet locks the cursor: that takes the right to change some column of it.
     "watch_cursor.single",
     "customer_balance",

@@ -149,6 +149,27 @@ export const workerConfigFile = defineConfigFile("worker", {
       help: "Longest wait for one signature; its end says nothing, and it is asked for again.",
     }),
   },
+  treasury: {
+    enabled: field.boolean({
+      default: false,
+      help:
+        "Moves the exchange's own coins by section treasury of config/policy.json: sweeps of deposit " +
+        "addresses (config/deposit.seed has to be there), gas for them, what goes to cold storage.",
+    }),
+    "scan-interval-ms": field.integer({
+      default: 2_000,
+      min: 50,
+      max: 600_000,
+      unit: "ms",
+      help: "Time between two rounds of sweeps.",
+    }),
+    "sweeps-at-once": field.integer({
+      default: 200,
+      min: 1,
+      max: 1_000,
+      help: "Sweeps that are under way at once.",
+    }),
+  },
   worker: {
     "scan-interval-ms": field.integer({
       default: 1_000,

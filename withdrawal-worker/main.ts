@@ -1,9 +1,12 @@
 /** Entry of the withdrawal worker: the API, the hot wallet's lane and the queue in one process. */
 import { KeyRing } from "../ledger/access/key-ring.js";
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Address } from "../chain/address.js";
+import { createAddressDerivation } from "../chain/derivation/address-derivation.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { NETWORKS } from "../chain/networks.js";
 import { type ChainIdentity, openLedger } from "../ledger/database.js";
@@ -28,6 +31,7 @@ import type { SqlDatabase } from "../runtime/sql/sql.js";
 import { AcceptQueue } from "./api/accept-queue.js";
 import { createWithdrawalRoutes, type WithdrawalApiParts } from "./api/routes.js";
 import { createPolicyRoutes } from "./api/policy-routes.js";
+import { createTreasuryRoutes } from "./api/treasury-routes.js";
 import { createWalletRoutes } from "./api/wallet-routes.js";
 import { mapWithdrawalError } from "./api/api-errors.js";
 import { type WorkerConfig, workerConfigFile } from "./config.js";
@@ -193,10 +197,19 @@ function openKeys(
       gasPriceCapAtoken: settings.gas.priceCapAtoken,
       gasLimitMax: settings.gas.limitMax,
     },
+    depositAddressAt: depositAddresses(home),
     totals: new SignerTotals(join(home, "data", "signer-totals"), systemClock),
     tokens: entries,
     log,
   });
+}
+
+/** Addresses by index, where the home has the public key; it can spend from none. */
+function depositAddresses(home: string): ((index: number) => Address) | undefined {
+  const file = join(home, "config", "deposit.xpub");
+  if (!existsSync(file)) return undefined;
+  const derivation = createAddressDerivation(readSecretFile(file));
+  return (index) => derivation.addressAt(index);
 }
 
 function toLaneSettings(config: WorkerConfig): LaneSettings {
@@ -274,6 +287,7 @@ function createServer(parts: {
       }),
       ...createWalletRoutes(database),
       ...createPolicyRoutes({ database, policy, chainId, switchFile, clock: systemClock }),
+      ...createTreasuryRoutes(database),
     ],
     access: new KeyRing({
       database,

@@ -11,7 +11,10 @@ import type { Signer } from "./signers/signer-port.js";
 
 /** What `WalletKeys` needs. */
 export interface WalletKeysOptions
-  extends Pick<SignerParts, "home" | "settings" | "chainId" | "limits" | "totals"> {
+  extends Pick<
+    SignerParts,
+    "home" | "settings" | "chainId" | "limits" | "totals" | "depositAddressAt"
+  > {
   /** Served tokens: their contracts are called, and never paid. */
   readonly tokens: readonly Pick<TokenEntry, "symbol" | "contractAddress">[];
   readonly log: Logger;
@@ -86,7 +89,7 @@ export class WalletKeys {
   }
 
   #open(wallet: HomeWallet): void {
-    const { home, settings, chainId, limits, totals } = this.#options;
+    const { home, settings, chainId, limits, totals, depositAddressAt } = this.#options;
     const contracts = this.#contracts;
     const wallets = () => this.#wallets;
     const own = {
@@ -96,7 +99,7 @@ export class WalletKeys {
       tokenContracts: [...contracts.values()],
     };
     const contractOf = (asset: string) => contracts.get(asset);
-    const rules = { chainId, limits, totals, own, contractOf };
+    const rules = { chainId, limits, totals, own, contractOf, depositAddressAt };
     const opened = openSigner({ home, settings, wallet, ...rules });
     this.#opened.set(opened.signer.address, opened);
   }

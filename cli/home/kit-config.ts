@@ -69,6 +69,8 @@ export interface KitConfig {
   readonly nodeUrls: readonly string[];
   readonly endpoints: KitEndpoints;
   readonly nodes: readonly KitNode[];
+  /** Whether the exchange's own coins are moved: a process without a port. */
+  readonly hasTreasury: boolean;
   /** Ports of all processes; not that of the embedded database. */
   readonly wantedPorts: readonly WantedPort[];
 }
@@ -163,6 +165,7 @@ export function loadKitConfig(
   };
   return {
     nodes,
+    hasTreasury: worker.treasury.enabled,
     nodeUrls: [...new Set([sidecar.node.url, jsonRpcUrl, workerUrl])],
     endpoints: nodes.length > 0 ? ours : { ...ours, ...somebodys },
     wantedPorts: listeners.map((listener) => ({

@@ -112,6 +112,8 @@ const ROLE_FILES: Readonly<Record<string, readonly RoleFile[]>> = {
     copyOf("config/worker.toml"),
     copyOf("config/hot-wallet.json"),
     copyOf("config/hot-wallet.passphrase"),
+    // Public: it shows which addresses may be given gas.
+    copyOf("config/deposit.xpub"),
     POLICY,
     KILL_SWITCH,
   ],

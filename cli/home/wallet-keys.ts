@@ -1,16 +1,14 @@
 /** Keys of coins that init makes: the faucet, the hot wallet's passphrase, the deposit seed. */
 import { randomBytes } from "node:crypto";
 import { HDKey } from "@scure/bip32";
-import { generateMnemonic, mnemonicToSeed, validateMnemonic } from "@scure/bip39";
+import { generateMnemonic } from "@scure/bip39";
 import { wordlist } from "@scure/bip39/wordlists/english.js";
 import { type Address } from "../../chain/address.js";
+import { DEPOSIT_PATH, readDepositSeed } from "../../chain/derivation/deposit-keys.js";
 import { privateKeyToAddress } from "../../chain/signing/account-key.js";
 import { bytesToHex, hexToBytes } from "../../chain/hex.js";
 import { keystoreAddress } from "../../chain/keystore.js";
 import { CliError } from "../errors.js";
-
-/** Where deposit addresses hang: address i is this path's child i, derivable from the xpub. */
-export const DEPOSIT_PATH = "m/44'/60'/0'/0";
 
 /** Bits of entropy of a new deposit seed: 24 words. */
 const SEED_ENTROPY_BITS = 256;
@@ -79,15 +77,9 @@ export function createSeedLine(): string {
  * @throws HOME_INCOMPLETE
  */
 export async function seedToXpub(text: string, path: string): Promise<string> {
-  const trimmed = text.trim();
-  const isHex = /^(0x)?[0-9a-fA-F]{32,128}$/.test(trimmed) && trimmed.length % 2 === 0;
-  if (!isHex && !validateMnemonic(trimmed, wordlist)) {
-    throw new CliError("HOME_INCOMPLETE", `${path} holds neither BIP-39 words nor a seed as hex.`);
-  }
-  const seed = isHex
-    ? new Uint8Array(Buffer.from(trimmed.replace(/^0x/, ""), "hex"))
-    : await mnemonicToSeed(trimmed);
-  return HDKey.fromMasterSeed(seed).derive(DEPOSIT_PATH).publicExtendedKey;
+  const keys = await readDepositSeed(text);
+  if (keys !== undefined) return keys.xpub;
+  throw new CliError("HOME_INCOMPLETE", `${path} holds neither BIP-39 words nor a seed as hex.`);
 }
 
 /**

@@ -219,7 +219,10 @@ class KitRun {
       log: this.log,
       signal: this.ending.signal,
       isPatient: this.plan.kind !== "local",
-      without: leftOut(this.args),
+      without: new Set([
+        ...leftOut(this.args),
+        ...(config.hasTreasury ? [] : (["treasury"] as const)),
+      ]),
       print: (line) => this.say(line),
       onFatal: (error) => this.ending.abort(error),
     });

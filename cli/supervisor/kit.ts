@@ -28,6 +28,7 @@ const SCRIPTS = {
   "sidecar-offline": "../../sidecar/main-offline.js",
   "deposit-watcher": "../../deposit-watcher/main.js",
   "withdrawal-worker": "../../withdrawal-worker/main.js",
+  treasury: "../../withdrawal-worker/treasury/main.js",
   indexer: "../../indexer/main.js",
   explorer: "../../explorer/main.js",
   console: "../../console/main.js",
@@ -44,7 +45,7 @@ const STAGES: readonly { readonly parts: readonly KitPart[]; readonly stopMs: nu
   { parts: ["node"], stopMs: 1_500 },
   { parts: ["sidecar-online", "sidecar-offline"], stopMs: 600 },
   { parts: ["deposit-watcher"], stopMs: 1_200 },
-  { parts: ["withdrawal-worker"], stopMs: 1_200 },
+  { parts: ["withdrawal-worker", "treasury"], stopMs: 1_200 },
   { parts: ["indexer", "explorer", "console"], stopMs: 800 },
 ];
 
@@ -100,6 +101,7 @@ export function kitScripts(): Readonly<Record<KitPart, string>> {
     "sidecar-offline": locate("sidecar-offline"),
     "deposit-watcher": locate("deposit-watcher"),
     "withdrawal-worker": locate("withdrawal-worker"),
+    treasury: locate("treasury"),
     indexer: locate("indexer"),
     explorer: locate("explorer"),
     console: locate("console"),

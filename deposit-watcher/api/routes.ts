@@ -11,6 +11,7 @@ import {
   NATIVE_ASSET,
   parseCustomerId,
   SUSPENSE_HOLDER,
+  TREASURY,
   UNASSIGNED,
 } from "../../ledger/books/accounts.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
@@ -89,7 +90,7 @@ async function createAddress(parts: DepositApiParts, request: HttpRequest): Prom
   const given: unknown =
     typeof body === "object" && body !== null ? Reflect.get(body, "customerId") : undefined;
   const customerId = parseField("customerId", () => parseCustomerId(given));
-  if (customerId === UNASSIGNED || customerId === SUSPENSE_HOLDER) {
+  if ([UNASSIGNED, SUSPENSE_HOLDER, TREASURY].includes(customerId)) {
     throw invalidField("customerId", "this identifier stands for nobody");
   }
   const registered = await registerAddress(parts.database, customerId, {

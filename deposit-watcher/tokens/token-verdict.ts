@@ -112,7 +112,7 @@ function addInflow(side: TokenSide, owners: TokenOwners, verdicts: TokenVerdicts
   const place = { asset, amountUnits, height, txHash, txIndex, opIndex };
   const customerId = owners.customerOf(address);
   if (owners.walletFrom(address) !== undefined) {
-    verdicts.walletInflows.push({ ...place, wallet: address });
+    verdicts.walletInflows.push({ ...place, wallet: address, sender: side.counterparty });
   } else if (customerId !== undefined) {
     const creditable = height > 0 && customerId !== UNASSIGNED;
     verdicts.deposits.push({ ...place, address, customerId, blockHash, creditable });

@@ -40,6 +40,9 @@ export const RECOVERED_PAYMENTS = "asset:recovered_payments" as AccountCode;
 /** Coins that the exchange keeps elsewhere. */
 export const COLD_STORAGE = "asset:cold_storage" as AccountCode;
 
+/** Coins on their way between two addresses of the exchange. */
+export const IN_TRANSIT = "asset:in_transit" as AccountCode;
+
 /** What is gone and has been accepted as a break that somebody may still explain. */
 export const BREAK = "asset:break" as AccountCode;
 
@@ -73,6 +76,9 @@ export function parseCustomerId(text: unknown): CustomerId {
  * chain. What they receive goes to suspense; nothing is ever owed to this identifier.
  */
 export const UNASSIGNED = "causeway:unassigned" as CustomerId;
+
+/** Stands for the exchange itself where a hot wallet pays for it; it has no deposit address. */
+export const TREASURY = "causeway:treasury" as CustomerId;
 
 /** Stands in the tree of liabilities for coins in suspense; no customer is called so. */
 export const SUSPENSE_HOLDER = "causeway:suspense" as CustomerId;

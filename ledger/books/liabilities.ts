@@ -5,7 +5,7 @@ import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
 import { listWallets } from "../wallets/wallet.js";
 import { storedAddress, storedAtoken, storedHeight } from "../stored-values.js";
-import { SUSPENSE, SUSPENSE_HOLDER } from "./accounts.js";
+import { customerAccount, heldAccount, SUSPENSE, SUSPENSE_HOLDER, TREASURY } from "./accounts.js";
 
 /** What is owed to one customer, withdrawals on their way included, or to nobody known yet. */
 export interface Liability {
@@ -70,6 +70,8 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
         CROSS JOIN LATERAL (VALUES (p.credit, p.amount_units), (p.debit, -p.amount_units))
               AS side (account, units)
         WHERE side.account LIKE 'liability:%'
+          -- What the exchange owes itself is on its way between its own addresses.
+          AND side.account <> ALL ($4::text[])
           AND (e.effective_height IS NULL OR e.effective_height <= $1)
        UNION ALL
        -- On the chain and not posted yet: owed all the same.
@@ -77,7 +79,7 @@ async function readOwed(tx: Sql, height: Height): Promise<readonly Liability[]> 
         WHERE status IN ('detected', 'held') AND height <= $1) AS owed
       GROUP BY asset, holder HAVING sum(units) <> 0 ORDER BY asset, holder`,
     // Whole account codes are compared: a customer may be called "suspense".
-    [height, SUSPENSE, SUSPENSE_HOLDER],
+    [height, SUSPENSE, SUSPENSE_HOLDER, [customerAccount(TREASURY), heldAccount(TREASURY)]],
   );
   return rows.map(({ asset, holder: customerId, units }) => {
     const owed = storedAtoken(units);

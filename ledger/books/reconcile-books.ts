@@ -6,11 +6,13 @@ import {
   type AccountCode,
   DEPOSIT_ADDRESSES,
   HOT_WALLET,
+  IN_TRANSIT,
   NATIVE_ASSET,
   walletAccount,
 } from "./accounts.js";
 import { readTokenAssets } from "../assets/asset-registry.js";
 import { TOKEN_OPENING } from "../assets/token-opening.js";
+import { SWEEP_OUT, TOP_UP } from "../treasury/treasury-flows.js";
 import { readTokenStates } from "../assets/token-state.js";
 import { type Incident, openIncident } from "../incidents.js";
 import {
@@ -248,7 +250,8 @@ export const ADDRESS_ENTRIES = `
          CASE WHEN posting.debit = $1 THEN amount_units ELSE -amount_units END AS delta
     FROM journal_entry entry JOIN posting ON posting.journal_id = entry.id
    WHERE entry.kind IN ('deposit.past_outflow', 'deposit.surplus', '${TOKEN_OPENING}',
-                        'wallet.reversal', 'ledger.outflow', 'ledger.adjustment')
+                        'wallet.reversal', 'ledger.outflow', 'ledger.adjustment',
+                        '${SWEEP_OUT}', '${TOP_UP}')
      AND (posting.debit = $1 OR posting.credit = $1)`;
 
 /** Entries of operators that explain coins on the chain, the newest ones. */
@@ -339,6 +342,11 @@ async function readTotals(tx: Sql, { asset }: Scope) {
        (SELECT coalesce(sum(amount_units + fee_units), 0) FROM withdrawal
          WHERE asset = $1 AND phase IN ('waiting', 'open'))
          AS open_withdrawals,
+       (SELECT coalesce(sum(amount_units), 0) FROM treasury_move
+         WHERE asset = $1 AND state = 'open') AS open_moves,
+       (SELECT coalesce(sum(CASE WHEN debit = '${IN_TRANSIT}' THEN amount_units
+                                 ELSE -amount_units END), 0)
+          FROM posting WHERE asset = $1 AND '${IN_TRANSIT}' IN (debit, credit)) AS in_transit,
        (SELECT coalesce(sum(CASE WHEN account ~ '^(asset|expense):' THEN amount ELSE 0 END), 0)
           FROM (SELECT debit AS account, amount_units AS amount FROM posting WHERE asset = $1
                 UNION ALL SELECT credit, -amount_units FROM posting WHERE asset = $1) AS side)
@@ -353,6 +361,7 @@ async function readTotals(tx: Sql, { asset }: Scope) {
   const pairs: readonly (readonly [string, string, string])[] = [
     ["trial balance: assets and expenses = liabilities and equity", "credit_side", "debit_side"],
     ["coins held for withdrawals = open withdrawals", "open_withdrawals", "held"],
+    ["coins in transit = open moves of the treasury", "open_moves", "in_transit"],
   ];
   return {
     availableUnits: amount("available"),

@@ -19,6 +19,8 @@ export interface WalletInflow {
   readonly txHash: Hash32;
   readonly txIndex: number;
   readonly opIndex: number;
+  /** Who sent it, as far as the chain says. */
+  readonly sender?: Address | undefined;
 }
 
 /** What one transaction took from one of our addresses. */

@@ -29,6 +29,7 @@ import { amountFields } from "../books/amount-fields.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
+import { bookTreasuryFlows } from "../treasury/treasury-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { countWallets } from "../wallets/wallet.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
@@ -142,19 +143,22 @@ export async function commitBlockStep(
   const result = await database.transaction<BlockStepResult>(async (tx) => {
     await proveWatchLease(tx, given.lease);
     const cursor = await lockCursor(tx);
-    const step = { ...given, deposits: given.deposits.map(placedAfter(cursor)) };
-    if (cursor.height !== step.from.height || cursor.blockHash !== step.from.blockHash) {
-      throw cursorMoved(step.from.height);
+    const placed = { ...given, deposits: given.deposits.map(placedAfter(cursor)) };
+    if (cursor.height !== placed.from.height || cursor.blockHash !== placed.from.blockHash) {
+      throw cursorMoved(placed.from.height);
     }
     await refuseInRecovery(tx);
-    const newAddresses = await readNewAddresses(tx, step.from, cursor);
+    const newAddresses = await readNewAddresses(tx, placed.from, cursor);
     // Rare, so that nobody asks whether the blocks touch it.
-    const hasNewWallets = (await countWallets(tx)) !== step.walletCount;
+    const hasNewWallets = (await countWallets(tx)) !== placed.walletCount;
     if (hasNewWallets || newAddresses.some(isTouched)) {
       return { outcome: "match-again", newAddresses, hasNewWallets };
     }
-    await advanceCursor(tx, step);
+    await advanceCursor(tx, placed);
     failpoint("watcher.in-block-commit");
+    // First: what we moved ourselves is nobody's deposit and no foreign outflow.
+    const others = await bookTreasuryFlows(tx, { ...placed, rewinds: cursor.rewinds });
+    const step = { ...placed, ...others };
     const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
     const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
     const paused = await pausedAssets(tx);

@@ -3,6 +3,7 @@
  * one after the other, also by several processes.
  */
 import type { Sql } from "../../runtime/sql/sql.js";
+import { TREASURY } from "../books/accounts.js";
 import { storedAtoken, storedInteger } from "../stored-values.js";
 import {
   type HashedPolicy,
@@ -36,6 +37,8 @@ const COUNTS: Readonly<Record<"customer" | "asset" | "destination", string>> = {
   destination: "w.destination = asked.subject",
   asset: "true",
 };
+
+const OF_CUSTOMERS = `w.customer_id <> '${TREASURY}'`;
 
 const WINDOW = `CASE WHEN asked.seconds IS NULL
   THEN date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
@@ -137,7 +140,8 @@ export async function exceededBefore(
       `SELECT coalesce(sum(w.amount_units), 0)::text AS units, count(*)::text AS count
          FROM withdrawal own
          JOIN (SELECT $2::text AS subject) AS asked ON true
-         JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]} AND w.position <= own.position
+         JOIN withdrawal w ON w.asset = $3 AND ${COUNTS[by]}
+          AND ${OF_CUSTOMERS} AND w.position <= own.position
           AND w.created_at >= CASE WHEN $4::bigint IS NULL
             THEN date_trunc('day', own.created_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
             ELSE own.created_at - $4::bigint * interval '1 second' END
@@ -152,7 +156,9 @@ export async function exceededBefore(
 }
 
 function countedFor(policy: HashedPolicy, request: JudgedRequest): Counted[] {
-  const { asset } = request;
+  const { asset, customerId } = request;
+  // Limits are about what customers take; what the treasury moves stays ours.
+  if (customerId === TREASURY) return [];
   return rulesOf(policy.policy, asset)
     .limits.filter(({ by }) => REQUEST_SUBJECTS.includes(by))
     .map((limit) => {
@@ -181,7 +187,7 @@ async function countInto(
     `SELECT asked.key, coalesce(sum(w.amount_units), 0)::text AS units, count(w.id)::text AS count
        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
             AS asked (key, asset, subject, seconds)
-       LEFT JOIN withdrawal w ON ${condition} AND w.asset = asked.asset
+       LEFT JOIN withdrawal w ON ${condition} AND ${OF_CUSTOMERS} AND w.asset = asked.asset
         AND w.created_at >= ${WINDOW} AND w.status NOT IN ('failed', 'rejected', 'cancelled')
       GROUP BY asked.key`,
     [

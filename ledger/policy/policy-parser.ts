@@ -11,6 +11,9 @@ import {
   LIMIT_SUBJECTS,
   type Policy,
   type Screening,
+  type TreasuryAsset,
+  type TreasuryBand,
+  type TreasuryRules,
 } from "./policy.js";
 
 /** One wrong term. */
@@ -33,6 +36,7 @@ const MAX_WINDOW_SECONDS = 31 * 86_400;
 const MAX_SHOWN_CHARACTERS = 80;
 
 const ASSET_PATTERN = /^(\*|[A-Za-z0-9_.:-]{1,64})$/;
+const SYMBOL_PATTERN = /^[A-Za-z0-9_.:-]{1,32}$/;
 const CUSTOMER_PATTERN = /^[A-Za-z0-9_.:-]{1,64}$/;
 const UNITS_PATTERN = /^(0|[1-9][0-9]{0,77})$/;
 const NAME_PATTERN = /^[\x20-\x7e]{1,64}$/;
@@ -62,13 +66,10 @@ class Reader {
   readonly faults: PolicyFault[] = [];
 
   policy(value: unknown): Policy {
-    const fields = this.fields(value, "", [
-      "format",
-      "assets",
-      "allowList",
-      "approvers",
-      "screening",
-    ]);
+    const names = ["format", "assets", "allowList", "approvers", "screening"];
+    const hasTreasury = typeof value === "object" && value !== null && "treasury" in value;
+    const fields = this.fields(value, "", hasTreasury ? [...names, "treasury"] : names);
+    const treasury = hasTreasury && fields["treasury"] !== null;
     if (fields["format"] !== 1) this.fault("format", fields["format"], "1");
     return {
       assets: this.table(fields["assets"], "assets", ASSET_PATTERN, (rules, key) =>
@@ -79,6 +80,7 @@ class Reader {
         this.approver(item, key),
       ),
       screening: fields["screening"] === null ? undefined : this.screening(fields["screening"]),
+      ...(treasury && { treasury: this.treasury(fields["treasury"]) }),
     };
   }
 
@@ -114,6 +116,43 @@ class Reader {
       ),
       approvals,
     };
+  }
+
+  private treasury(value: unknown): TreasuryRules {
+    const fields = this.fields(value, "treasury", ["topUpMaxAtoken", "assets"]);
+    return {
+      topUpMaxAtoken: this.units(fields["topUpMaxAtoken"], "treasury.topUpMaxAtoken"),
+      assets: this.table(fields["assets"], "treasury.assets", SYMBOL_PATTERN, (rules, key) =>
+        this.treasuryAsset(rules, key),
+      ),
+    };
+  }
+
+  private treasuryAsset(value: unknown, at: string): TreasuryAsset {
+    const names = ["sweepMinimumUnits", "sweepFeeMaxAtoken", "coldAddress", "band"];
+    const fields = this.fields(value, at, names);
+    const units = (name: string) => this.units(fields[name], `${at}.${name}`);
+    const { coldAddress, band } = fields;
+    return {
+      sweepMinimumUnits: units("sweepMinimumUnits"),
+      sweepFeeMaxAtoken: units("sweepFeeMaxAtoken"),
+      coldAddress:
+        coldAddress === null ? undefined : this.address(coldAddress, `${at}.coldAddress`),
+      band: band === null ? undefined : this.band(band, `${at}.band`),
+    };
+  }
+
+  private band(value: unknown, at: string): TreasuryBand {
+    const fields = this.fields(value, at, ["lowUnits", "targetUnits", "highUnits"]);
+    const units = (name: string) => this.units(fields[name], `${at}.${name}`);
+    const band = {
+      lowUnits: units("lowUnits"),
+      targetUnits: units("targetUnits"),
+      highUnits: units("highUnits"),
+    };
+    if (band.lowUnits <= band.targetUnits && band.targetUnits < band.highUnits) return band;
+    this.fault(at, value, "lowUnits at most targetUnits, and both below highUnits");
+    return band;
   }
 
   private limit(value: unknown, at: string): Limit {

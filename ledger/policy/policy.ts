@@ -5,6 +5,7 @@
 import type { Address } from "../../chain/address.js";
 import { sha256 } from "../../chain/hashes.js";
 import { bytesToHex } from "../../chain/hex.js";
+import { NATIVE_ASSET, TREASURY } from "../books/accounts.js";
 
 /** Whom a limit counts for. */
 export const LIMIT_SUBJECTS = ["customer", "asset", "destination", "wallet"] as const;
@@ -71,6 +72,33 @@ export interface Screening {
   readonly reviewApprovals: number;
 }
 
+/** What the treasury does with one asset; amounts in its smallest unit. */
+export interface TreasuryAsset {
+  /** A smaller balance of a deposit address stays there. */
+  readonly sweepMinimumUnits: bigint;
+  /** Most that the network fee of one sweep may come to, atoken. */
+  readonly sweepFeeMaxAtoken: bigint;
+  /** Where what the hot wallets hold beyond their band goes; undefined for nowhere. */
+  readonly coldAddress: Address | undefined;
+  /** The hot wallets' band, all of them together; undefined without one. */
+  readonly band: TreasuryBand | undefined;
+}
+
+/** Below low persons are asked for a refill, above high the rest goes to cold storage: to target. */
+export interface TreasuryBand {
+  readonly lowUnits: bigint;
+  readonly targetUnits: bigint;
+  readonly highUnits: bigint;
+}
+
+/** What the exchange may move between its own addresses. */
+export interface TreasuryRules {
+  /** Most gas money that one sweep gives to a deposit address. */
+  readonly topUpMaxAtoken: bigint;
+  /** By symbol; an asset that is not here is left alone. */
+  readonly assets: ReadonlyMap<string, TreasuryAsset>;
+}
+
 /** A whole policy. */
 export interface Policy {
   /** By symbol; `DEFAULT_ASSET` has the rules of assets without their own. */
@@ -78,6 +106,8 @@ export interface Policy {
   readonly allowList: AllowList;
   readonly approvers: readonly Approver[];
   readonly screening: Screening | undefined;
+  /** Undefined where nothing is moved: files from before may leave it out. */
+  readonly treasury?: TreasuryRules | undefined;
 }
 
 /** A policy with the name that decisions carry. */
@@ -126,10 +156,21 @@ export type BrokenRule = "BELOW_MINIMUM" | "ABOVE_MAXIMUM" | "DESTINATION_NOT_LI
 
 /** The first rule about amount and destination that a request breaks; undefined for none. */
 export function brokenRule(policy: Policy, request: JudgedRequest): BrokenRule | undefined {
+  if (request.customerId === TREASURY) return brokenByTreasury(policy, request);
   const { minimumUnits, maximumUnits } = rulesOf(policy, request.asset);
   if (request.amountUnits < minimumUnits) return "BELOW_MINIMUM";
   if (maximumUnits !== undefined && request.amountUnits > maximumUnits) return "ABOVE_MAXIMUM";
   return isListed(policy.allowList, request) ? undefined : "DESTINATION_NOT_LISTED";
+}
+
+/** To the cold storage that the policy names, or little enough to be gas for a deposit address. */
+function brokenByTreasury(
+  { treasury }: Policy,
+  { asset, destination, amountUnits }: JudgedRequest,
+): BrokenRule | undefined {
+  if (treasury?.assets.get(asset)?.coldAddress === destination) return undefined;
+  if (treasury === undefined || asset !== NATIVE_ASSET) return "DESTINATION_NOT_LISTED";
+  return amountUnits <= treasury.topUpMaxAtoken ? undefined : "ABOVE_MAXIMUM";
 }
 
 function isListed({ customers, others }: AllowList, request: JudgedRequest): boolean {
@@ -140,8 +181,11 @@ function isListed({ customers, others }: AllowList, request: JudgedRequest): boo
 /** Approvals that an amount needs, by the highest threshold below it. */
 export function approvalsFor(
   policy: Policy,
-  { asset, amountUnits }: Pick<JudgedRequest, "asset" | "amountUnits">,
+  request: Pick<JudgedRequest, "asset" | "amountUnits"> & { readonly customerId?: string },
 ): Pick<ApprovalRule, "needed" | "signed"> {
+  const { customerId, asset, amountUnits } = request;
+  // It goes nowhere but where the policy itself says.
+  if (customerId === TREASURY) return { needed: 0, signed: false };
   const rule = rulesOf(policy, asset).approvals.findLast(
     ({ aboveUnits }) => amountUnits > aboveUnits,
   );
@@ -169,7 +213,7 @@ export function policyFileText(policy: Policy): string {
   return `${JSON.stringify(toPlain(policy), undefined, 2)}\n`;
 }
 
-function toPlain({ assets, allowList, approvers, screening }: Policy): unknown {
+function toPlain({ assets, allowList, approvers, screening, treasury }: Policy): unknown {
   return {
     format: 1,
     assets: Object.fromEntries(sorted(assets).map(([name, rules]) => [name, plainRules(rules)])),
@@ -189,6 +233,32 @@ function toPlain({ assets, allowList, approvers, screening }: Policy): unknown {
             timeoutMs: screening.timeoutMs,
             reviewApprovals: screening.reviewApprovals,
           },
+    // Left out where there is none: the hash stays what it was before there were any.
+    ...(treasury !== undefined && { treasury: plainTreasury(treasury) }),
+  };
+}
+
+function plainTreasury({ topUpMaxAtoken, assets }: TreasuryRules): unknown {
+  return {
+    topUpMaxAtoken: topUpMaxAtoken.toString(),
+    assets: Object.fromEntries(
+      sorted(assets).map(([name, { sweepMinimumUnits, sweepFeeMaxAtoken, coldAddress, band }]) => [
+        name,
+        {
+          sweepMinimumUnits: sweepMinimumUnits.toString(),
+          sweepFeeMaxAtoken: sweepFeeMaxAtoken.toString(),
+          coldAddress: coldAddress ?? null,
+          band:
+            band === undefined
+              ? null
+              : {
+                  lowUnits: band.lowUnits.toString(),
+                  targetUnits: band.targetUnits.toString(),
+                  highUnits: band.highUnits.toString(),
+                },
+        },
+      ]),
+    ),
   };
 }
 

@@ -245,7 +245,8 @@ async function readDeposits(sql: Sql, above: Height, limit: number): Promise<Van
 async function readInflows(sql: Sql, above: Height, limit: number): Promise<VanishedInflow[]> {
   const rows = await sql.query<{ idem_key: string; memo: string; height: string }>(
     `SELECT e.idem_key, e.memo, e.effective_height::text AS height FROM journal_entry e
-      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus') AND e.effective_height > $1
+      WHERE e.kind IN ('wallet.inflow', 'deposit.surplus', 'sweep.out', 'sweep.in', 'sweep.top-up',
+                      'sweep.short', 'treasury.return') AND e.effective_height > $1
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.idem_key = 'reversal:' || e.idem_key)
       ORDER BY e.id LIMIT $2`,
     [above, limit],

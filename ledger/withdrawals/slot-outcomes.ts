@@ -10,6 +10,7 @@ import {
   NATIVE_ASSET,
   NETWORK_FEE,
   parseCustomerId,
+  TREASURY,
   walletAccount,
 } from "../books/accounts.js";
 import { LedgerError } from "../errors.js";
@@ -353,7 +354,8 @@ async function recordFailures(
 ): Promise<void> {
   const failed = ended.filter(({ withdrawalId, cancelled, isSuccess }) => {
     // What a token's contract did is no doing of the destination's.
-    if (moved.get(withdrawalId)?.asset !== NATIVE_ASSET) return false;
+    const withdrawal = moved.get(withdrawalId);
+    if (withdrawal?.asset !== NATIVE_ASSET || withdrawal.customerId === TREASURY) return false;
     return cancelled === undefined ? !isSuccess : cancelled.cause === "refused";
   });
   if (failed.length === 0) return;
@@ -421,7 +423,8 @@ function endingEntry(
   const end = endOf(receipt);
   const hasFailed = receipt.cancelled === undefined && !receipt.isSuccess;
   // The fee is told in atoken: who asked for a token has none of these held.
-  const askedAtoken = hasFailed && asset === NATIVE_ASSET ? failureFeeAtoken : 0n;
+  const isCharged = hasFailed && asset === NATIVE_ASSET && customerId !== TREASURY;
+  const askedAtoken = isCharged ? failureFeeAtoken : 0n;
   const chargedUnits = askedAtoken < amountUnits ? askedAtoken : amountUnits;
   const principal: Posting = {
     asset,

@@ -1,6 +1,7 @@
 /** Open nonce slots as read from the tables: the slot, its withdrawal's terms and its attempts. */
 import type { Address } from "../../chain/address.js";
 import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import { TREASURY } from "../books/accounts.js";
 import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
 import type { CancelCause, WithdrawalStatus } from "./withdrawal-status.js";
 import { toWithdrawalId, type WithdrawalId } from "./withdrawal-id.js";
@@ -42,6 +43,8 @@ export interface LiveSlot {
   readonly contract: Address | undefined;
   readonly destination: Address;
   readonly amountUnits: bigint;
+  /** Index of the deposit address that the treasury gives gas to; undefined for all others. */
+  readonly addressIndex?: number | undefined;
   /** Gas that the first attempt is signed with. */
   readonly gasLimit: bigint;
   readonly gasPriceAtoken: bigint;
@@ -72,6 +75,7 @@ export interface SlotRow {
   readonly block_hash: string | null;
   readonly gas_used: string | null;
   readonly effective_gas_price_atoken: string | null;
+  readonly address_index: string | null;
   readonly cancel_cause: CancelCause | null;
   readonly cancel_reason: string | null;
   readonly attempts: readonly AttemptRow[] | null;
@@ -93,6 +97,10 @@ export const SELECT_LIVE_SLOT = `
          w.amount_units::text, s.gas_limit::text, s.gas_price_atoken::text, s.mined_hash,
          s.block_number::text, s.block_hash, s.gas_used::text, s.effective_gas_price_atoken::text,
          w.cancel_cause, w.cancel_reason,
+         CASE WHEN w.customer_id = '${TREASURY}' THEN
+           (SELECT d.index::text FROM treasury_move m
+              JOIN deposit_address d ON d.address = m.destination
+             WHERE m.withdrawal_id = w.id AND m.kind = 'top-up') END AS address_index,
          (SELECT jsonb_agg(jsonb_build_object('n', a.n, 'kind', a.kind, 'raw', a.raw,
                    'hash', a.hash, 'gas_limit', a.gas_limit::text,
                    'gas_price_atoken', a.gas_price_atoken::text) ORDER BY a.n)
@@ -112,6 +120,7 @@ export function toLiveSlot(row: SlotRow): LiveSlot {
     contract: row.contract === null ? undefined : storedAddress(row.contract),
     destination: storedAddress(row.destination),
     amountUnits: storedAtoken(row.amount_units),
+    ...(row.address_index !== null && { addressIndex: storedInteger(row.address_index) }),
     gasLimit: storedAtoken(row.gas_limit),
     gasPriceAtoken: storedAtoken(row.gas_price_atoken),
     attempts: (row.attempts ?? []).map((attempt) => ({

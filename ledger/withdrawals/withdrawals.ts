@@ -117,7 +117,11 @@ type Decision =
     }
   | { readonly kind: "refused"; readonly refusal: AcceptRefusal; readonly rule?: string };
 
-async function acceptInside(
+/**
+ * The same inside the caller's transaction, which holds no lock of withdrawals yet.
+ * @throws RECOVERY
+ */
+export async function acceptInside(
   tx: Sql,
   requests: readonly WithdrawalRequest[],
   rules: AcceptRules,

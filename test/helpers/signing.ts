@@ -64,6 +64,7 @@ export function laneRules(parts: {
   readonly holder?: KeyHolder;
   /** Contracts of tokens, by symbol. */
   readonly contractOf?: SignerRules["contractOf"];
+  readonly depositAddressAt?: SignerRules["depositAddressAt"];
 }): Pick<LaneContext, "signer" | "policy" | "killSwitch" | "screener"> {
   const { privateKey, chainId, limits, sql } = parts;
   const files = parts.files ?? { policy: PERMISSIVE, killSwitch: SWITCH_UNTOUCHED };
@@ -71,7 +72,12 @@ export function laneRules(parts: {
   return {
     signer: signerOver(
       holder,
-      { chainId, limits, ...(parts.contractOf && { contractOf: parts.contractOf }) },
+      {
+        chainId,
+        limits,
+        depositAddressAt: parts.depositAddressAt,
+        ...(parts.contractOf && { contractOf: parts.contractOf }),
+      },
       files,
     ),
     policy: { current: async () => files.policy },

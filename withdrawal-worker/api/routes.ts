@@ -2,7 +2,12 @@
 import { parseStrictAddress, toChecksumAddress } from "../../chain/address.js";
 import { parseAtoken } from "../../chain/units.js";
 import type { TokenAsset } from "../../ledger/assets/asset-registry.js";
-import { type CustomerId, NATIVE_ASSET, parseCustomerId } from "../../ledger/books/accounts.js";
+import {
+  type CustomerId,
+  NATIVE_ASSET,
+  parseCustomerId,
+  TREASURY,
+} from "../../ledger/books/accounts.js";
 import { amountFields } from "../../ledger/books/amount-fields.js";
 import { isForbiddenDestination } from "../../ledger/policy/destinations.js";
 import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
@@ -138,7 +143,7 @@ export function parseWithdrawalRequest(
   }
   return {
     idempotencyKey,
-    customerId: parseField("customerId", () => parseCustomerId(read("customerId"))),
+    customerId: readPayer(read("customerId")),
     asset,
     destination,
     destinationText: String(read("to")),
@@ -253,6 +258,13 @@ function readAmount(asset: string, read: (name: string) => unknown): bigint {
 
 function readCustomerId(value: unknown): CustomerId {
   return parseField("customerId", () => parseCustomerId(value));
+}
+
+/** @throws ApiError UNKNOWN_CUSTOMER for the name that the exchange's own payments have */
+function readPayer(value: unknown): CustomerId {
+  const customerId = readCustomerId(value);
+  if (customerId !== TREASURY) return customerId;
+  throw new ApiError(422, "UNKNOWN_CUSTOMER", REFUSALS.UNKNOWN_CUSTOMER);
 }
 
 function readStatus(value: unknown): WithdrawalStatus {

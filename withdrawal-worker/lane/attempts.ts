@@ -212,8 +212,8 @@ function plan(
   slot: LiveSlot,
   wanted: TransactionTerms & Pick<SigningIntent, "kind">,
 ): PlannedAttempt {
-  const { nonce, withdrawalId, customerId, asset, amountUnits, destination } = slot;
-  const terms = { withdrawalId, customerId, asset, amountUnits, destination };
+  const { nonce, withdrawalId, customerId, asset, amountUnits, destination, addressIndex } = slot;
+  const terms = { withdrawalId, customerId, asset, amountUnits, destination, addressIndex };
   return { slot, intent: { ...wanted, ...terms, chainId, nonce } };
 }
 

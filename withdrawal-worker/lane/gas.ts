@@ -28,7 +28,7 @@ export interface AttemptGas {
 }
 
 /** Estimate plus margin, rounded up. May exceed the settings' limit: the caller decides. */
-export function withMargin(estimate: bigint, settings: GasSettings): bigint {
+export function withMargin(estimate: bigint, settings: Pick<GasSettings, "marginPercent">): bigint {
   const percent = 100n + BigInt(settings.marginPercent);
   return (estimate * percent + 99n) / 100n;
 }
@@ -39,7 +39,10 @@ export function estimateCeiling(settings: GasSettings): bigint {
 }
 
 /** The node's suggestion, not below the floor and never above the cap. */
-export function choosePrice(suggestedAtoken: bigint, settings: GasSettings): bigint {
+export function choosePrice(
+  suggestedAtoken: bigint,
+  settings: Pick<GasSettings, "priceFloorAtoken" | "priceCapAtoken">,
+): bigint {
   const { priceFloorAtoken, priceCapAtoken } = settings;
   const price = suggestedAtoken > priceFloorAtoken ? suggestedAtoken : priceFloorAtoken;
   return lower(price, priceCapAtoken);

@@ -14,7 +14,10 @@ import { createWeb3Signer } from "./web3signer.js";
 
 /** What a signer is made of beside the settings. */
 export interface SignerParts
-  extends Pick<SignerRules, "chainId" | "limits" | "totals" | "own" | "contractOf"> {
+  extends Pick<
+    SignerRules,
+    "chainId" | "limits" | "totals" | "own" | "contractOf" | "depositAddressAt"
+  > {
   readonly home: string;
   readonly settings: WorkerConfig["signer"];
   /** Files and address of the wallet. */
@@ -32,7 +35,7 @@ export interface OpenedSigner {
  * @throws ConfigError for settings that do not fit each other; faults of the keystore
  */
 export function openSigner(parts: SignerParts): OpenedSigner {
-  const { home, chainId, limits, totals, own, contractOf } = parts;
+  const { home, chainId, limits, totals, own, contractOf, depositAddressAt } = parts;
   const holder = openHolder(parts);
   const policy = new PolicyFile(policyPath(home));
   const signer = new PolicySigner(holder, {
@@ -41,6 +44,7 @@ export function openSigner(parts: SignerParts): OpenedSigner {
     totals,
     own,
     contractOf,
+    depositAddressAt,
     readPolicy: () => policy.read(),
     readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
   });

@@ -8,6 +8,7 @@ import { AppError, errorMessage } from "../../chain/errors.js";
 import { decodeTransfer } from "../../chain/erc20.js";
 import { bytesToHex } from "../../chain/hex.js";
 import { TOKEN_SYMBOL } from "../../chain/units.js";
+import { TREASURY } from "../../ledger/books/accounts.js";
 import { approvalDigest, isSignedByApprover } from "../../ledger/policy/approval-digest.js";
 import { isForbiddenDestination, type OwnAddresses } from "../../ledger/policy/destinations.js";
 import { type KillSwitchState, stops } from "../../ledger/policy/kill-switch-level.js";
@@ -40,6 +41,8 @@ export interface SignerRules {
   readonly readKillSwitch: () => KillSwitchState;
   readonly totals: SignerTotals;
   readonly own: OwnAddresses;
+  /** Address of an index of this home's deposit key; absent where the home has none. */
+  readonly depositAddressAt?: ((index: number) => Address) | undefined;
   /** Contract of a token of the registry; undefined for a symbol that is none. */
   readonly contractOf: (asset: string) => Address | undefined;
 }
@@ -81,7 +84,11 @@ export class PolicySigner implements Signer {
     const rules = this.#readRules();
     if ("code" in rules) return payments.map(() => rules);
     const room = new DayRoom(this.#rules.totals, rules);
-    return payments.map((payment) => this.#refusalOf(payment, rules) ?? room.take(payment));
+    return payments.map((payment) =>
+      payment.customerId === TREASURY
+        ? this.#refusalOf(payment, rules)
+        : (this.#refusalOf(payment, rules) ?? room.take(payment)),
+    );
   }
 
   async sign(
@@ -124,6 +131,9 @@ export class PolicySigner implements Signer {
         return { kind: "wrong", reason: "a transaction is not the payment that it is meant for" };
       }
       if (intent.kind === "cancel") return undefined;
+      if (intent.customerId === TREASURY) {
+        return this.#refusalOf(intent, rules) ?? this.#strangerRefusal(intent, rules);
+      }
       const payment = countedPayment(this.address, intent);
       const refusal = this.#refusalOf(intent, rules) ?? room.take(intent, payment);
       if (refusal === undefined) (room.isBounded(intent.asset) ? counted : noted).push(payment);
@@ -184,6 +194,19 @@ export class PolicySigner implements Signer {
     if (signers.size >= needed) return undefined;
     const reason = `${signers.size} of ${needed} signed approvals under the present policy`;
     return refuse("APPROVALS_MISSING", reason);
+  }
+
+  /** What the treasury gives goes to the policy's cold storage, or to a deposit address of ours. */
+  #strangerRefusal(
+    { asset, destination, addressIndex }: PaymentTerms,
+    { policy }: HashedPolicy,
+  ): SigningRefusal | undefined {
+    if (policy.treasury?.assets.get(asset)?.coldAddress === destination) return undefined;
+    const { depositAddressAt } = this.#rules;
+    const isOurs = addressIndex !== undefined && depositAddressAt?.(addressIndex) === destination;
+    return isOurs
+      ? undefined
+      : refuse("FORBIDDEN_DESTINATION", "gas is given to deposit addresses of this home only");
   }
 
   /** The transaction pays the destination the amount, and does nothing else. */

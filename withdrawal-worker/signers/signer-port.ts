@@ -24,6 +24,8 @@ export interface PaymentTerms {
   readonly amountUnits: bigint;
   /** Who is paid; a token's contract is only the transaction's `to`. */
   readonly destination: Address;
+  /** Index of the deposit address that gets gas from the treasury; undefined for all others. */
+  readonly addressIndex?: number | undefined;
   /** Signed approvals, where persons signed any. */
   readonly approvals: readonly ApprovalSignature[];
 }

@@ -103,10 +103,12 @@ async function createTrial(
       "sidecar-offline": script("sidecar-offline"),
       "deposit-watcher": script("deposit-watcher"),
       "withdrawal-worker": script("withdrawal-worker"),
+      treasury: script("treasury"),
       indexer: script("indexer"),
       explorer: script("explorer"),
       console: script("console"),
     },
+    without: new Set(["treasury"]),
   });
   kits.push(kit);
   const events = (): string[] => readFileSync(record, "utf8").trim().split("\n");

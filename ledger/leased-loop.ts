@@ -1,6 +1,6 @@
 /** Background work that one of several watchers does, in rounds; whatever fails is tried again. */
 import { errorMessage } from "../chain/errors.js";
-import { holdLease, type LeaseHolder, releaseLease } from "../ledger/task-lease.js";
+import { holdLease, type LeaseHolder, releaseLease } from "./task-lease.js";
 import type { Logger } from "../runtime/process/logger.js";
 import { sleep } from "../runtime/process/task.js";
 import type { SqlDatabase } from "../runtime/sql/sql.js";

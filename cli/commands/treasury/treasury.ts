@@ -1,0 +1,125 @@
+/** `causeway treasury status` and `causeway sweeps list|release`. */
+import { toChecksumAddress } from "../../../chain/address.js";
+import {
+  asSweepState,
+  findSweep,
+  listSweeps,
+  releaseSweep,
+  type Sweep,
+  SWEEP_STATES,
+} from "../../../ledger/treasury/sweeps.js";
+import { readTreasury, type TreasuryFigures } from "../../../ledger/treasury/treasury-figures.js";
+import { amountText } from "../../amount-text.js";
+import { CliError } from "../../errors.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { type LedgerCommand, toJson, withLedger } from "../ledger-tools.js";
+
+/** Filters of `sweeps list`, as typed. */
+export interface ListSweepsOptions {
+  readonly state?: string;
+  readonly after?: string;
+  readonly limit?: string;
+}
+
+/** Options of `sweeps release`. */
+export interface ReleaseSweepOptions {
+  readonly reason: string;
+}
+
+const DEFAULT_ROWS = "100";
+const MAX_ROWS = 1_000;
+
+/** `treasury status`. @returns 0, or 1 while persons are asked to send something */
+export async function runTreasury(command: LedgerCommand): Promise<number> {
+  return withLedgerAlone(command, async ({ database }) => {
+    const assets = await readTreasury(database);
+    if (command.json) command.print(toJson({ assets }));
+    else for (const figures of assets) for (const line of linesOf(figures)) command.print(line);
+    return assets.some(({ refill }) => refill !== undefined) ? 1 : 0;
+  });
+}
+
+function linesOf(figures: TreasuryFigures): readonly string[] {
+  const { asset, hotUnits, depositAddressesUnits, inTransitUnits, coldUnits, refill } = figures;
+  const text = (units: bigint) => amountText(asset, units);
+  const row =
+    `${asset}: hot wallets ${text(hotUnits)}, deposit addresses ${text(depositAddressesUnits)}, ` +
+    `in transit ${text(inTransitUnits)}, cold storage ${text(coldUnits)}, ` +
+    `${figures.openSweeps} open sweeps (${figures.frozenSweeps} frozen)`;
+  if (refill === undefined) return [row];
+  const { amountUnits, cameUnits } = refill;
+  return [
+    row,
+    `  REFILL ${refill.id}: send ${text(amountUnits - cameUnits)} from cold storage to a hot wallet`,
+  ];
+}
+
+/** `sweeps list`. @returns 0, or 1 while one of those shown is frozen @throws USAGE */
+export async function runListSweeps(
+  command: LedgerCommand,
+  options: ListSweepsOptions,
+): Promise<number> {
+  const state = options.state === undefined ? undefined : asSweepState(options.state);
+  if (options.state !== undefined && state === undefined) {
+    throw new CliError("USAGE", `--state must be one of ${SWEEP_STATES.join(", ")}.`);
+  }
+  const limit = readNumber("--limit", options.limit ?? DEFAULT_ROWS, MAX_ROWS);
+  const afterId = readNumber("--after", options.after ?? "0", Number.MAX_SAFE_INTEGER);
+  return withLedgerAlone(command, async ({ database }) => {
+    const sweeps = await listSweeps(database, { state, afterId, limit });
+    if (command.json) command.print(toJson({ sweeps }));
+    else for (const sweep of sweeps) command.print(rowOf(sweep));
+    return sweeps.some((sweep) => sweep.state === "frozen") ? 1 : 0;
+  });
+}
+
+function rowOf(sweep: Sweep): string {
+  const { id, address, asset, amountUnits, wallet, state, reason, minedHash } = sweep;
+  const row =
+    `${id}  ${state}  ${amountText(asset, amountUnits)}  ` +
+    `${toChecksumAddress(address)} -> ${toChecksumAddress(wallet)}`;
+  return [row, minedHash, reason].filter((part) => part !== undefined).join("  ");
+}
+
+/**
+ * `sweeps release`: the chain says whether its nonce is used; one that our own bytes used ends by
+ * itself when the watcher books their block.
+ * @returns 0 @throws USAGE, NOT_FROZEN, the node's faults
+ */
+export async function runReleaseSweep(
+  command: LedgerCommand,
+  idText: string,
+  { reason }: ReleaseSweepOptions,
+): Promise<number> {
+  const id = readNumber("<id>", idText, Number.MAX_SAFE_INTEGER);
+  const { signal } = command;
+  return withLedger(command, async ({ database, node }) => {
+    const sweep = await findSweep(database, id);
+    if (sweep?.gas === undefined) throw new CliError("USAGE", `There is no frozen sweep ${id}.`);
+    const nonce = await node.getTransactionCount(sweep.address, "latest", { signal });
+    const isNonceUsed = nonce > sweep.gas.nonce;
+    const hashes = sweep.attempts.map(({ hash }) => hash);
+    const receipts = await node.getTransactionReceipts(hashes, { signal });
+    const mined = receipts.find((receipt) => receipt !== undefined);
+    if (mined !== undefined) {
+      const { transactionHash } = mined;
+      throw new CliError("USAGE", `${transactionHash} is mined: it ends when its block is booked.`);
+    }
+    if (!isNonceUsed && sweep.attempts.length === 0) {
+      throw new CliError("USAGE", "Nothing was signed for it, and its nonce is free: look again.");
+    }
+    await releaseSweep(database, id, { isNonceUsed, reason });
+    command.print(
+      isNonceUsed
+        ? `Another transaction used nonce ${sweep.gas.nonce}: the address is looked at anew.`
+        : "Its bytes are sent again.",
+    );
+    return 0;
+  });
+}
+
+function readNumber(name: string, text: string, most: number): number {
+  const value = Number(text);
+  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(value) && value <= most) return value;
+  throw new CliError("USAGE", `${name} must be a whole number up to ${most}.`);
+}

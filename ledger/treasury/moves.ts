@@ -1,0 +1,217 @@
+/**
+ * What a hot wallet pays for the exchange itself: gas for a deposit address, coins for cold storage.
+ * Each is a withdrawal of the treasury with all rules of one; meanwhile its coins are in transit.
+ */
+import { randomUUID } from "node:crypto";
+import type { Address } from "../../chain/address.js";
+import type { Height } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import {
+  COLD_STORAGE,
+  customerAccount,
+  IN_TRANSIT,
+  NATIVE_ASSET,
+  TREASURY,
+} from "../books/accounts.js";
+import { type JournalEntry, postJournal, postJournals } from "../books/journal.js";
+import { storedAtoken, storedHeight, storedInteger } from "../stored-values.js";
+import { acceptInside, type AcceptRefusal, type AcceptRules } from "../withdrawals/withdrawals.js";
+
+/** A move before it is written. */
+export type NewMove = {
+  readonly destination: Address;
+  /** In the asset's smallest unit. */
+  readonly amountUnits: bigint;
+  /** Not paid by then, milliseconds since 1970 UTC, it is cancelled. */
+  readonly expiresAtMs: number;
+} & (
+  | { readonly kind: "top-up"; readonly sweepId: number }
+  | { readonly kind: "cold"; readonly asset: string }
+);
+
+/** Ends the transaction of a move that the rules of withdrawals refuse. */
+class RefusedMove extends Error {
+  constructor(readonly refusal: AcceptRefusal) {
+    super(refusal);
+  }
+}
+
+/**
+ * Books a move and asks for its payment in one commit, once: of a sweep there is one top-up, and of
+ * an asset one open move to cold storage.
+ * @returns why it was refused; undefined for one that is open now, or was before
+ * @throws RECOVERY
+ */
+export async function openMove(
+  database: SqlDatabase,
+  move: NewMove,
+  rules: AcceptRules,
+): Promise<AcceptRefusal | undefined> {
+  try {
+    await database.transaction((tx) => openInside(tx, move, rules));
+    return undefined;
+  } catch (error) {
+    if (error instanceof RefusedMove) return error.refusal;
+    throw error;
+  }
+}
+
+async function openInside(tx: Sql, move: NewMove, rules: AcceptRules): Promise<void> {
+  const asset = move.kind === "cold" ? move.asset : NATIVE_ASSET;
+  const sweepId = move.kind === "top-up" ? move.sweepId : null;
+  const natural = sweepId === null ? `cold ${asset}` : `top-up ${sweepId}`;
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 8085))`, [natural]);
+  const known = await tx.query(
+    `SELECT 1 FROM treasury_move
+      WHERE sweep_id = $1 OR ($1::bigint IS NULL AND kind = 'cold' AND asset = $2 AND state = 'open')`,
+    [sweepId, asset],
+  );
+  if (known.length > 0) return;
+  const { destination, amountUnits, expiresAtMs } = move;
+  // Nobody can have used this key: it is made here.
+  const idempotencyKey = `treasury:${randomUUID()}`;
+  await postJournal(tx, {
+    kind: "treasury.open",
+    idemKey: `${idempotencyKey}:open`,
+    effectiveHeight: null,
+    postings: [{ asset, debit: IN_TRANSIT, credit: customerAccount(TREASURY), amountUnits }],
+  });
+  const request = {
+    idempotencyKey,
+    customerId: TREASURY,
+    asset,
+    destination,
+    destinationText: destination,
+    amountUnits,
+    expiresAtMs,
+  };
+  const [outcome] = await acceptInside(tx, [request], rules);
+  if (outcome === undefined) throw new Error("a move was not answered");
+  if (outcome.outcome === "refused") throw new RefusedMove(outcome.refusal);
+  await tx.query(
+    `INSERT INTO treasury_move (kind, withdrawal_id, asset, destination, amount_units, sweep_id)
+     VALUES ($1, $2, $3, $4, $5, $6)`,
+    [move.kind, outcome.withdrawal.id, asset, destination, amountUnits.toString(), sweepId],
+  );
+}
+
+/** Moves that one transaction ends. */
+const ENDED_AT_ONCE = 500;
+
+interface EndedRow {
+  readonly id: string;
+  readonly kind: "top-up" | "cold";
+  readonly asset: string;
+  readonly amount: string;
+  readonly is_paid: boolean;
+  readonly height: string | null;
+}
+
+/**
+ * Ends moves whose withdrawal ended without payment, and those to cold storage that are settled. Gas
+ * that was paid arrives when the watcher sees it.
+ * @returns how many ended
+ */
+export function endMoves(database: SqlDatabase): Promise<number> {
+  return database.transaction(async (tx) => {
+    const rows = await tx.query<EndedRow>(
+      `SELECT m.id::text, m.kind, m.asset, m.amount_units::text AS amount,
+              w.phase = 'paid' AS is_paid,
+              (SELECT s.block_number::text FROM nonce_slot s
+                WHERE s.withdrawal_id = w.id AND s.outcome = 'paid') AS height
+         FROM treasury_move m JOIN withdrawal w ON w.id = m.withdrawal_id
+        WHERE m.state = 'open' AND (w.phase = 'unpaid' OR w.phase = 'paid' AND m.kind = 'cold')
+        ORDER BY m.id LIMIT ${ENDED_AT_ONCE} FOR UPDATE OF m`,
+    );
+    if (rows.length === 0) return 0;
+    await tx.query(
+      `UPDATE treasury_move m SET state = input.state
+         FROM unnest($1::bigint[], $2::text[]) AS input (id, state) WHERE m.id = input.id`,
+      [rows.map(({ id }) => id), rows.map((row) => (row.is_paid ? "arrived" : "void"))],
+    );
+    await postJournals(tx, rows.map(endingOf));
+    return rows.length;
+  });
+}
+
+function endingOf(row: EndedRow): JournalEntry {
+  const effectiveHeight: Height | null = row.is_paid ? storedHeight(row.height) : null;
+  return {
+    kind: row.is_paid ? "treasury.cold" : "treasury.void",
+    idemKey: `treasury-move:${row.id}:end`,
+    effectiveHeight,
+    postings: [
+      {
+        asset: row.asset,
+        debit: row.is_paid ? COLD_STORAGE : customerAccount(TREASURY),
+        credit: IN_TRANSIT,
+        amountUnits: storedAtoken(row.amount),
+      },
+    ],
+  };
+}
+
+/** What a person, or a policy, has to know of cold storage. */
+export interface RefillRequest {
+  readonly id: number;
+  readonly asset: string;
+  /** What is to come from cold storage, and what came so far. */
+  readonly amountUnits: bigint;
+  readonly cameUnits: bigint;
+}
+
+/** Open requests to persons, in the order of their assets. */
+export async function openRefills(sql: Sql): Promise<RefillRequest[]> {
+  const rows = await sql.query<Record<"id" | "asset" | "amount" | "came", string>>(
+    `SELECT id::text, asset, amount_units::text AS amount, came_units::text AS came
+       FROM refill_request WHERE state = 'open' ORDER BY asset`,
+  );
+  return rows.map((row) => ({
+    id: storedInteger(row.id),
+    asset: row.asset,
+    amountUnits: storedAtoken(row.amount),
+    cameUnits: storedAtoken(row.came),
+  }));
+}
+
+/** Asks persons for a refill, once until it came or is not needed any more. @returns true when new */
+export async function askForRefill(
+  sql: Sql,
+  { asset, amountUnits }: { readonly asset: string; readonly amountUnits: bigint },
+): Promise<boolean> {
+  const rows = await sql.query(
+    `WITH asked AS (
+       INSERT INTO refill_request (asset, amount_units) VALUES ($1, $2)
+       ON CONFLICT (asset) WHERE state = 'open' DO NOTHING RETURNING 1)
+     SELECT 1 FROM asked`,
+    [asset, amountUnits.toString()],
+  );
+  return rows.length > 0;
+}
+
+/** Takes a request back that is not needed any more. @returns true when there was one */
+export async function withdrawRefill(sql: Sql, asset: string): Promise<boolean> {
+  const rows = await sql.query(
+    `WITH taken AS (
+       UPDATE refill_request SET state = 'withdrawn', changed_at = now()
+        WHERE asset = $1 AND state = 'open' RETURNING 1)
+     SELECT 1 FROM taken`,
+    [asset],
+  );
+  return rows.length > 0;
+}
+
+/** Keeps the cold addresses that the policy names: what comes back from one is the exchange's. */
+export async function nameColdAddresses(
+  sql: Sql,
+  named: readonly { readonly asset: string; readonly address: Address }[],
+): Promise<void> {
+  if (named.length === 0) return;
+  await sql.query(
+    `INSERT INTO cold_address (asset, address)
+     SELECT input.asset, input.address FROM unnest($1::text[], $2::text[]) AS input (asset, address)
+       JOIN asset ON asset.symbol = input.asset
+     ON CONFLICT (asset, address) DO NOTHING`,
+    [named.map(({ asset }) => asset), named.map(({ address }) => address)],
+  );
+}

@@ -1,0 +1,465 @@
+/**
+ * Sweeps: coins of a deposit address to a hot wallet. Intent and nonce are stored before anything is
+ * signed, bytes before they are sent; every step is compare-and-set on the state. The watcher ends
+ * them, in the commit that books what the chain shows (`treasury-flows.ts`).
+ */
+import type { Address } from "../../chain/address.js";
+import { type Hash32, type Height, type Hex, parseHex } from "../../chain/hex.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
+import { LedgerError } from "../errors.js";
+import { lockKillSwitch } from "../policy/kill-switch.js";
+import { stops } from "../policy/kill-switch-level.js";
+import { refuseInRecovery } from "../recovery/ledger-guard.js";
+import {
+  storedAddress,
+  storedAtoken,
+  storedHash,
+  storedHeight,
+  storedInteger,
+  storedTime,
+} from "../stored-values.js";
+
+/** States; the last four are ends. */
+export const SWEEP_STATES = [
+  "needs-gas",
+  "ready",
+  "signed",
+  "sent",
+  "frozen",
+  "settled",
+  "failed",
+  "void",
+  "foreign",
+] as const;
+
+/** One of `SWEEP_STATES`. */
+export type SweepState = (typeof SWEEP_STATES)[number];
+
+/** States of sweeps that have not ended. */
+const OPEN_STATES: readonly SweepState[] = SWEEP_STATES.slice(0, 5);
+
+/** What of an address is to be looked at. */
+export interface DueSweep {
+  readonly address: Address;
+  /** Of the address' key. */
+  readonly index: number;
+  readonly asset: string;
+  /** The token's contract; undefined for coins. */
+  readonly contract: Address | undefined;
+  /** The token stands still: its code changed. */
+  readonly isPaused: boolean;
+  /** Sweeps of this asset that were mined and did not bring it, within a day. */
+  readonly failures: number;
+  /** All lower nonces of the address are known to be used. */
+  readonly nextNonce: bigint;
+}
+
+/** Nonce and price, once there is gas. */
+export interface SweepGas {
+  readonly nonce: bigint;
+  readonly gasPriceAtoken: bigint;
+}
+
+/** A sweep before it is written. */
+export interface NewSweep {
+  readonly address: Address;
+  readonly asset: string;
+  readonly wallet: Address;
+  readonly amountUnits: bigint;
+  readonly gasLimit: bigint;
+  /** Undefined where the address has to be given gas first. */
+  readonly gas: SweepGas | undefined;
+}
+
+/** Signed bytes of a sweep. */
+export interface SweepAttempt {
+  readonly n: number;
+  readonly raw: Hex;
+  readonly hash: Hash32;
+  readonly gasPriceAtoken: bigint;
+  /** Since it was signed. */
+  readonly ageMs: number;
+}
+
+/** The gas that a sweep was given. */
+export type TopUpState = "none" | "open" | "arrived" | "void";
+
+/** A sweep as stored. */
+export interface Sweep {
+  readonly id: number;
+  readonly address: Address;
+  readonly index: number;
+  readonly asset: string;
+  readonly contract: Address | undefined;
+  readonly wallet: Address;
+  readonly amountUnits: bigint;
+  readonly gasLimit: bigint;
+  readonly gas: SweepGas | undefined;
+  readonly state: SweepState;
+  readonly reason: string | undefined;
+  readonly minedHash: Hash32 | undefined;
+  readonly blockNumber: Height | undefined;
+  /** Oldest first. */
+  readonly attempts: readonly SweepAttempt[];
+  readonly topUp: TopUpState;
+  /** RFC 3339, UTC. */
+  readonly createdAt: string;
+  /** Since its last step. */
+  readonly ageMs: number;
+}
+
+/** Failures of a day after which an asset is left alone until the day is over. */
+export const MAX_SWEEP_FAILURES = 3;
+
+/** What is to be looked at now, in the order of its time; nothing of addresses that are under way. */
+export async function readDue(sql: Sql, limit: number): Promise<DueSweep[]> {
+  const rows = await sql.query<{
+    address: string;
+    index: string;
+    asset: string;
+    contract: string | null;
+    paused: boolean;
+    failures: string;
+    next_nonce: string;
+  }>(
+    `SELECT due.address, d.index::text, due.asset, a.contract,
+            EXISTS (SELECT 1 FROM token_state t WHERE t.asset = due.asset AND t.paused) AS paused,
+            (SELECT count(*) FROM sweep s WHERE s.asset = due.asset AND s.state = 'failed'
+              AND s.changed_at > now() - interval '1 day')::text AS failures,
+            coalesce((SELECT max(nonce) + 1 FROM sweep s WHERE s.address = due.address), 0)::text
+              AS next_nonce
+       FROM sweep_due due
+       JOIN deposit_address d ON d.address = due.address
+       JOIN asset a ON a.symbol = due.asset
+      WHERE due.due_at <= now()
+        AND NOT EXISTS (SELECT 1 FROM sweep s WHERE s.address = due.address
+          AND s.state IN ('needs-gas', 'ready', 'signed', 'sent', 'frozen'))
+      -- Tokens first: the coins of an address are their gas.
+      ORDER BY due.due_at, due.address, a.contract NULLS LAST, due.asset LIMIT $1`,
+    [limit],
+  );
+  return rows.map((row) => ({
+    address: storedAddress(row.address),
+    index: storedInteger(row.index),
+    asset: row.asset,
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
+    isPaused: row.paused,
+    failures: storedInteger(row.failures),
+    nextNonce: storedAtoken(row.next_nonce),
+  }));
+}
+
+/** Looks again later; 0 for what has nothing: a deposit puts it back. */
+export async function putOff(
+  sql: Sql,
+  entries: readonly (Pick<DueSweep, "address" | "asset"> & { readonly delayMs: number })[],
+): Promise<void> {
+  if (entries.length === 0) return;
+  await sql.query(
+    `UPDATE sweep_due due SET due_at = CASE WHEN input.delay = 0 THEN 'infinity'::timestamptz
+            ELSE now() + input.delay * interval '1 millisecond' END
+       FROM unnest($1::text[], $2::text[], $3::bigint[]) AS input (address, asset, delay)
+      WHERE due.address = input.address AND due.asset = input.asset AND due.due_at <= now()`,
+    [
+      entries.map(({ address }) => address),
+      entries.map(({ asset }) => asset),
+      entries.map(({ delayMs }) => delayMs),
+    ],
+  );
+}
+
+/**
+ * Writes intents; an address that has an open sweep, or a nonce that was used before, gets none. A
+ * deposit that comes from now on makes it due again.
+ * @returns how many were written; none while signing is stopped
+ * @throws RECOVERY
+ */
+export function intendSweeps(database: SqlDatabase, sweeps: readonly NewSweep[]): Promise<number> {
+  if (sweeps.length === 0) return Promise.resolve(0);
+  return database.transaction(async (tx) => {
+    await refuseInRecovery(tx);
+    if (stops((await lockKillSwitch(tx)).level, "stop-sign")) return 0;
+    const rows = await tx.query(
+      `WITH written AS (
+         INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce,
+                            gas_price_atoken, state)
+         SELECT address, asset, wallet, amount, gas, nonce, price,
+                CASE WHEN nonce IS NULL THEN 'needs-gas' ELSE 'ready' END
+           FROM unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::numeric[],
+                       $6::numeric[], $7::numeric[])
+                AS input (address, asset, wallet, amount, gas, nonce, price)
+          ORDER BY address
+         ON CONFLICT DO NOTHING RETURNING address, asset
+       ), gone AS (
+         UPDATE sweep_due due SET due_at = 'infinity'
+           FROM written WHERE due.address = written.address AND due.asset = written.asset)
+       SELECT address FROM written`,
+      [
+        sweeps.map(({ address }) => address),
+        sweeps.map(({ asset }) => asset),
+        sweeps.map(({ wallet }) => wallet),
+        sweeps.map(({ amountUnits }) => amountUnits.toString()),
+        sweeps.map(({ gasLimit }) => gasLimit.toString()),
+        sweeps.map(({ gas }) => gas?.nonce.toString() ?? null),
+        sweeps.map(({ gas }) => gas?.gasPriceAtoken.toString() ?? null),
+      ],
+    );
+    return rows.length;
+  });
+}
+
+/** Open sweeps in the order of their age. */
+export function readOpenSweeps(sql: Sql, limit: number): Promise<Sweep[]> {
+  return readSweeps(sql, `WHERE s.state = ANY ($1::text[]) ORDER BY s.changed_at, s.id LIMIT $2`, [
+    OPEN_STATES,
+    limit,
+  ]);
+}
+
+/** A page of the list, oldest first. */
+export function listSweeps(
+  sql: Sql,
+  page: {
+    readonly state?: SweepState | undefined;
+    /** Only sweeps behind this one; 0 for all. */
+    readonly afterId: number;
+    readonly limit: number;
+  },
+): Promise<Sweep[]> {
+  return readSweeps(
+    sql,
+    `WHERE s.id > $1 AND ($2::text IS NULL OR s.state = $2) ORDER BY s.id LIMIT $3`,
+    [page.afterId, page.state ?? null, page.limit],
+  );
+}
+
+/** One sweep, if there is one. */
+export async function findSweep(sql: Sql, id: number): Promise<Sweep | undefined> {
+  return (await readSweeps(sql, `WHERE s.id = $1`, [id]))[0];
+}
+
+/** There is gas: nonce and price are fixed. @returns false when it is not waiting for gas any more */
+export async function readySweep(sql: Sql, id: number, gas: SweepGas): Promise<boolean> {
+  const { nonce, gasPriceAtoken } = gas;
+  return step(
+    sql,
+    `UPDATE sweep SET state = 'ready', nonce = $2, gas_price_atoken = $3
+      WHERE id = $1 AND state = 'needs-gas'`,
+    [id, nonce.toString(), gasPriceAtoken.toString()],
+  );
+}
+
+/** Nothing was signed: the intent ends, and the address is looked at again. */
+export function voidSweep(
+  database: SqlDatabase,
+  id: number,
+  { reason, delayMs }: { readonly reason: string; readonly delayMs: number },
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    const isVoid = await step(
+      tx,
+      `UPDATE sweep SET state = 'void', reason = $2 WHERE id = $1 AND state = 'needs-gas'`,
+      [id, reason],
+    );
+    if (isVoid) await lookAgain(tx, [id], delayMs);
+    return isVoid;
+  });
+}
+
+/** An attempt to store. */
+export interface NewSweepAttempt extends Omit<SweepAttempt, "ageMs"> {
+  readonly sweepId: number;
+}
+
+/**
+ * Stores signed bytes before they may be sent; the first attempt moves the sweep on.
+ * @returns the sweeps whose attempt is stored now: of two that sign at once one gets in
+ */
+export function storeSweepAttempts(
+  database: SqlDatabase,
+  attempts: readonly NewSweepAttempt[],
+): Promise<ReadonlySet<number>> {
+  if (attempts.length === 0) return Promise.resolve(new Set());
+  return database.transaction(async (tx) => {
+    const rows = await tx.query<{ id: string }>(
+      `WITH input AS (
+         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[])
+                AS input (id, n, raw, hash, price)
+       ), stored AS (
+         INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken)
+         SELECT input.id, n, raw, hash, price FROM input JOIN sweep s ON s.id = input.id
+          WHERE s.state IN ('ready', 'signed', 'sent')
+         ON CONFLICT DO NOTHING RETURNING sweep_id
+       ), moved AS (
+         UPDATE sweep SET state = 'signed' FROM stored
+          WHERE sweep.id = stored.sweep_id AND sweep.state = 'ready')
+       SELECT sweep_id::text AS id FROM stored`,
+      [
+        attempts.map(({ sweepId }) => sweepId),
+        attempts.map(({ n }) => n),
+        attempts.map(({ raw }) => raw),
+        attempts.map(({ hash }) => hash),
+        attempts.map(({ gasPriceAtoken }) => gasPriceAtoken.toString()),
+      ],
+    );
+    return new Set(rows.map(({ id }) => storedInteger(id)));
+  });
+}
+
+/** A node has their bytes. */
+export async function markSweepsSent(sql: Sql, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return;
+  await sql.query(
+    `UPDATE sweep SET state = 'sent' WHERE id = ANY ($1::bigint[]) AND state = 'signed'`,
+    [ids],
+  );
+}
+
+/** Nobody knows what used its nonce: nothing more is signed for the address until a person looked. */
+export async function freezeSweep(sql: Sql, id: number, reason: string): Promise<boolean> {
+  return step(
+    sql,
+    `UPDATE sweep SET state = 'frozen', reason = $2
+      WHERE id = $1 AND state IN ('ready', 'signed', 'sent')`,
+    [id, reason],
+  );
+}
+
+/**
+ * A person looked at a frozen sweep: its nonce is free, and its bytes are sent again; or another
+ * transaction used it, and the address is looked at anew.
+ * @throws NOT_FROZEN
+ */
+export function releaseSweep(
+  database: SqlDatabase,
+  id: number,
+  release: { readonly isNonceUsed: boolean; readonly reason: string },
+): Promise<void> {
+  return database.transaction(async (tx) => {
+    const to = release.isNonceUsed ? "foreign" : "signed";
+    const isDone = await step(
+      tx,
+      `UPDATE sweep SET state = $2, reason = $3 WHERE id = $1 AND state = 'frozen'`,
+      [id, to, release.reason],
+    );
+    if (!isDone) throw new LedgerError("NOT_FROZEN", `sweep ${id} is not frozen`);
+    if (release.isNonceUsed) await lookAgain(tx, [id], 0);
+  });
+}
+
+/** Makes what sweeps were about due again. */
+export async function lookAgain(sql: Sql, ids: readonly number[], delayMs: number): Promise<void> {
+  await sql.query(
+    `INSERT INTO sweep_due (address, asset, due_at)
+     SELECT DISTINCT address, asset, now() + $2::bigint * interval '1 millisecond' FROM sweep
+      WHERE id = ANY ($1::bigint[])
+     ON CONFLICT (address, asset) DO UPDATE
+        SET due_at = least(sweep_due.due_at, excluded.due_at)`,
+    [ids, delayMs],
+  );
+}
+
+async function step(sql: Sql, statement: string, values: readonly unknown[]): Promise<boolean> {
+  const rows = await sql.query(`WITH moved AS (${statement} RETURNING 1) SELECT 1 FROM moved`, [
+    ...values,
+  ]);
+  return rows.length > 0;
+}
+
+interface SweepRow {
+  readonly id: string;
+  readonly address: string;
+  readonly index: string;
+  readonly asset: string;
+  readonly contract: string | null;
+  readonly wallet: string;
+  readonly amount: string;
+  readonly gas_limit: string;
+  readonly nonce: string | null;
+  readonly price: string | null;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly mined_hash: string | null;
+  readonly block_number: string | null;
+  readonly top_up: string | null;
+  readonly created_at: unknown;
+  readonly age_ms: string;
+  readonly attempts:
+    | readonly {
+        readonly n: number;
+        readonly raw: string;
+        readonly hash: string;
+        readonly price: string;
+        readonly age_ms: string;
+      }[]
+    | null;
+}
+
+async function readSweeps(sql: Sql, where: string, values: readonly unknown[]): Promise<Sweep[]> {
+  const rows = await sql.query<SweepRow>(
+    `SELECT s.id::text, s.address, d.index::text, s.asset, a.contract, s.wallet,
+            s.amount_units::text AS amount, s.gas_limit::text, s.nonce::text,
+            s.gas_price_atoken::text AS price, s.state, s.reason, s.mined_hash,
+            s.block_number::text, s.created_at,
+            (SELECT m.state FROM treasury_move m WHERE m.sweep_id = s.id) AS top_up,
+            (extract(epoch FROM clock_timestamp() - s.changed_at) * 1000)::bigint::text AS age_ms,
+            (SELECT jsonb_agg(jsonb_build_object('n', t.n, 'raw', t.raw, 'hash', t.hash,
+                      'price', t.gas_price_atoken::text, 'age_ms',
+                      (extract(epoch FROM clock_timestamp() - t.created_at) * 1000)::bigint::text)
+                      ORDER BY t.n)
+               FROM sweep_attempt t WHERE t.sweep_id = s.id) AS attempts
+       FROM sweep s
+       JOIN deposit_address d ON d.address = s.address
+       JOIN asset a ON a.symbol = s.asset ${where}`,
+    [...values],
+  );
+  return rows.map(toSweep);
+}
+
+function toSweep(row: SweepRow): Sweep {
+  return {
+    id: storedInteger(row.id),
+    address: storedAddress(row.address),
+    index: storedInteger(row.index),
+    asset: row.asset,
+    contract: row.contract === null ? undefined : storedAddress(row.contract),
+    wallet: storedAddress(row.wallet),
+    amountUnits: storedAtoken(row.amount),
+    gasLimit: storedAtoken(row.gas_limit),
+    gas:
+      row.nonce === null || row.price === null
+        ? undefined
+        : { nonce: storedAtoken(row.nonce), gasPriceAtoken: storedAtoken(row.price) },
+    state: toSweepState(row.state),
+    reason: row.reason ?? undefined,
+    minedHash: row.mined_hash === null ? undefined : storedHash(row.mined_hash),
+    blockNumber: row.block_number === null ? undefined : storedHeight(row.block_number),
+    attempts: (row.attempts ?? []).map((attempt) => ({
+      n: attempt.n,
+      raw: parseHex(attempt.raw),
+      hash: storedHash(attempt.hash),
+      gasPriceAtoken: storedAtoken(attempt.price),
+      ageMs: storedInteger(attempt.age_ms),
+    })),
+    topUp: toTopUp(row.top_up),
+    createdAt: storedTime(row.created_at),
+    ageMs: storedInteger(row.age_ms),
+  };
+}
+
+/** A state column or a word of a person; undefined for any other text. */
+export function asSweepState(text: string): SweepState | undefined {
+  return SWEEP_STATES.find((state) => state === text);
+}
+
+function toSweepState(text: string): SweepState {
+  const state = asSweepState(text);
+  if (state === undefined) throw new LedgerError("CORRUPT_ROW", "unknown state of a sweep");
+  return state;
+}
+
+function toTopUp(text: string | null): TopUpState {
+  if (text === "open" || text === "arrived" || text === "void") return text;
+  if (text === null) return "none";
+  throw new LedgerError("CORRUPT_ROW", "unknown state of a top-up");
+}

@@ -1,0 +1,380 @@
+/**
+ * What blocks show of the exchange's own movements, booked by the watcher before it asks whose the
+ * rest is: coins of deposit addresses that arrive at hot wallets, gas that hot wallets gave to deposit
+ * addresses, what comes back from cold storage.
+ */
+import type { Address } from "../../chain/address.js";
+import type { Hash32, Height } from "../../chain/hex.js";
+import type { Sql } from "../../runtime/sql/sql.js";
+import {
+  type AccountCode,
+  BREAK,
+  COLD_STORAGE,
+  DEPOSIT_ADDRESSES,
+  IN_TRANSIT,
+  NATIVE_ASSET,
+  NETWORK_FEE,
+  SUSPENSE,
+  walletAccount,
+} from "../books/accounts.js";
+import { type JournalEntry, type Posting, postJournals } from "../books/journal.js";
+import type { Outflow, WalletInflow } from "../books/wallet-flows.js";
+import { storedAddress, storedAtoken, storedHash, storedInteger } from "../stored-values.js";
+import { lookAgain } from "./sweeps.js";
+
+/** Entries of `postTreasuryFlows` that move single deposit addresses; see `ADDRESS_ENTRIES`. */
+export const SWEEP_OUT = "sweep.out";
+
+/** See `SWEEP_OUT`. */
+export const TOP_UP = "sweep.top-up";
+
+/** Entries of hot wallets. */
+const SWEEP_IN = "sweep.in";
+const COLD_RETURN = "treasury.return";
+
+/** An address is left alone so long after a sweep that brought nothing. */
+const FAILED_DELAY_MS = 3_600_000;
+
+/** Coins that arrived at a deposit address, as far as this page needs to know. */
+interface Arrival {
+  readonly address: Address;
+  readonly asset: string;
+  readonly amountUnits: bigint;
+  readonly height: Height;
+  readonly txHash: Hash32;
+}
+
+/** Flows of a run of blocks. */
+export interface Flows<Deposit extends Arrival> {
+  readonly walletInflows: readonly WalletInflow[];
+  readonly outflows: readonly Outflow[];
+  readonly deposits: readonly Deposit[];
+  /** How often the chain came back without blocks: places are told apart by it. */
+  readonly rewinds: number;
+}
+
+/** What one transaction took from deposit addresses and brought to hot wallets. */
+interface Moved {
+  /** Outflows of deposit addresses. */
+  readonly leaving: Outflow[];
+  readonly leftUnits: Map<string, bigint>;
+  readonly cameUnits: Map<string, bigint>;
+}
+
+/**
+ * Books them. A transaction that takes from our deposit addresses exactly what it brings to our hot
+ * wallets is a sweep, whoever asked for it: so a ledger from a backup explains its lost sweeps.
+ * @returns the flows that are others'
+ */
+export async function bookTreasuryFlows<Deposit extends Arrival>(
+  tx: Sql,
+  flows: Flows<Deposit>,
+): Promise<Pick<Flows<Deposit>, "walletInflows" | "outflows" | "deposits">> {
+  const { outflows, deposits } = flows;
+  const topUps = await readTopUps(tx, deposits);
+  await bookTopUps(tx, topUps, flows.rewinds);
+  const left = await bookSweeps(tx, flows);
+  const walletInflows = await bookReturns(tx, left, flows.rewinds);
+  const swept = new Set(left.swept);
+  return {
+    walletInflows,
+    outflows: outflows.filter((outflow) => !swept.has(outflow)),
+    deposits: deposits.filter((deposit) => !topUps.has(deposit)),
+  };
+}
+
+/** Moves by the deposit that they show as. */
+async function readTopUps<Deposit extends Arrival>(
+  tx: Sql,
+  deposits: readonly Deposit[],
+): Promise<ReadonlyMap<Deposit, { readonly id: number }>> {
+  const coins = deposits.filter(({ asset }) => asset === NATIVE_ASSET);
+  if (coins.length === 0) return new Map();
+  const rows = await tx.query<Record<"hash" | "id" | "destination" | "amount", string>>(
+    `SELECT a.hash, m.id::text, m.destination, m.amount_units::text AS amount
+       FROM withdrawal_attempt a
+       JOIN nonce_slot s ON s.id = a.slot_id
+       JOIN treasury_move m ON m.withdrawal_id = s.withdrawal_id AND m.kind = 'top-up'
+      WHERE a.hash = ANY ($1::text[])`,
+    [coins.map(({ txHash }) => txHash)],
+  );
+  const moves = new Map(rows.map((row) => [storedHash(row.hash), row]));
+  return new Map(
+    coins.flatMap((deposit) => {
+      const move = moves.get(deposit.txHash);
+      const isIt =
+        move !== undefined &&
+        storedAddress(move.destination) === deposit.address &&
+        storedAtoken(move.amount) === deposit.amountUnits;
+      return isIt ? [[deposit, { id: storedInteger(move.id) }] as const] : [];
+    }),
+  );
+}
+
+async function bookTopUps(
+  tx: Sql,
+  topUps: ReadonlyMap<Arrival, { readonly id: number }>,
+  rewinds: number,
+): Promise<void> {
+  if (topUps.size === 0) return;
+  await postJournals(
+    tx,
+    [...topUps].map(([{ address, amountUnits, height, txHash }, { id }]) => ({
+      kind: TOP_UP,
+      idemKey: `top-up:${id}${suffixOf(rewinds)}`,
+      effectiveHeight: height,
+      memo: `${txHash} ${address}`,
+      postings: [
+        { asset: NATIVE_ASSET, debit: DEPOSIT_ADDRESSES, credit: IN_TRANSIT, amountUnits },
+      ],
+    })),
+  );
+  await tx.query(
+    `UPDATE treasury_move SET state = 'arrived' WHERE id = ANY ($1::bigint[]) AND state = 'open'`,
+    [[...topUps.values()].map(({ id }) => id)],
+  );
+}
+
+interface Left {
+  readonly walletInflows: readonly WalletInflow[];
+  readonly swept: readonly Outflow[];
+}
+
+async function bookSweeps<Deposit extends Arrival>(tx: Sql, flows: Flows<Deposit>): Promise<Left> {
+  const { walletInflows, rewinds } = flows;
+  const leaving = flows.outflows.filter(({ role }) => role === "deposit-address");
+  if (leaving.length === 0) return { walletInflows, swept: [] };
+  const moved = movedBy(leaving, walletInflows);
+  const sweepIds = await readSweepIds(tx, [...moved.keys()]);
+  for (const [hash, transaction] of moved) {
+    if (!sweepIds.has(hash) && !isEven(transaction)) moved.delete(hash);
+  }
+  const entries: JournalEntry[] = [];
+  for (const [hash, { leaving: rows }] of moved) {
+    for (const address of new Set(rows.map(({ wallet }) => wallet))) {
+      const ofAddress = rows.filter(({ wallet }) => wallet === address);
+      entries.push(outEntry(hash, address, ofAddress, rewinds));
+    }
+  }
+  const others: WalletInflow[] = [];
+  const openUnits = new Map<string, bigint>();
+  for (const [hash, { leftUnits }] of moved) {
+    for (const [asset, units] of leftUnits) openUnits.set(`${hash} ${asset}`, units);
+  }
+  for (const inflow of walletInflows) {
+    const key = `${inflow.txHash} ${inflow.asset}`;
+    const open = openUnits.get(key) ?? 0n;
+    const ours = open < inflow.amountUnits ? open : inflow.amountUnits;
+    if (ours === 0n) others.push(inflow);
+    else entries.push(inEntry(inflow, ours, rewinds));
+    openUnits.set(key, open - ours);
+  }
+  entries.push(...shortEntries(moved, openUnits, rewinds));
+  await postJournals(tx, entries);
+  await endSweeps(tx, moved, sweepIds);
+  return { walletInflows: others, swept: [...moved.values()].flatMap((one) => one.leaving) };
+}
+
+function movedBy(
+  leaving: readonly Outflow[],
+  walletInflows: readonly WalletInflow[],
+): Map<Hash32, Moved> {
+  const moved = new Map<Hash32, Moved>();
+  for (const outflow of leaving) {
+    const { txHash, asset, amountUnits } = outflow;
+    const known = moved.get(txHash) ?? {
+      leaving: [],
+      leftUnits: new Map<string, bigint>(),
+      cameUnits: new Map<string, bigint>(),
+    };
+    known.leaving.push(outflow);
+    known.leftUnits.set(asset, (known.leftUnits.get(asset) ?? 0n) + amountUnits);
+    moved.set(txHash, known);
+  }
+  for (const { txHash, asset, amountUnits } of walletInflows) {
+    const came = moved.get(txHash)?.cameUnits;
+    came?.set(asset, (came.get(asset) ?? 0n) + amountUnits);
+  }
+  return moved;
+}
+
+/** Everything that left came to us, and something did. */
+function isEven({ leftUnits, cameUnits }: Moved): boolean {
+  const left = [...leftUnits].filter(([, units]) => units > 0n);
+  return left.length > 0 && left.every(([asset, units]) => cameUnits.get(asset) === units);
+}
+
+async function readSweepIds(
+  tx: Sql,
+  hashes: readonly Hash32[],
+): Promise<ReadonlyMap<Hash32, number>> {
+  const rows = await tx.query<{ hash: string; id: string }>(
+    `SELECT hash, sweep_id::text AS id FROM sweep_attempt WHERE hash = ANY ($1::text[])`,
+    [hashes],
+  );
+  return new Map(rows.map(({ hash, id }) => [storedHash(hash), storedInteger(id)]));
+}
+
+function outEntry(
+  hash: Hash32,
+  address: Address,
+  rows: readonly Outflow[],
+  rewinds: number,
+): JournalEntry {
+  const credit = DEPOSIT_ADDRESSES;
+  const postings = rows.flatMap(({ asset, amountUnits, feeAtoken }): Posting[] => [
+    { asset, debit: IN_TRANSIT, credit, amountUnits },
+    { asset: NATIVE_ASSET, debit: NETWORK_FEE, credit, amountUnits: feeAtoken },
+  ]);
+  return {
+    kind: SWEEP_OUT,
+    idemKey: `sweep-out:${hash}:${address}${suffixOf(rewinds)}`,
+    effectiveHeight: rows[0]?.height ?? null,
+    memo: `${hash} ${address}`,
+    postings: postings.filter(({ amountUnits }) => amountUnits > 0n),
+  };
+}
+
+/** What came beyond what left is nobody's yet. */
+function inEntry(inflow: WalletInflow, ours: bigint, rewinds: number): JournalEntry {
+  const { asset, wallet, amountUnits } = inflow;
+  const debit = walletAccount(wallet);
+  const parts: readonly (readonly [AccountCode, bigint])[] = [
+    [IN_TRANSIT, ours],
+    [SUSPENSE, amountUnits - ours],
+  ];
+  return {
+    ...inflowEntry(inflow, SWEEP_IN, rewinds),
+    postings: parts.flatMap(([credit, units]) =>
+      units > 0n ? [{ asset, debit, credit, amountUnits: units }] : [],
+    ),
+  };
+}
+
+function inflowEntry(
+  { height, txIndex, opIndex, txHash }: WalletInflow,
+  kind: string,
+  rewinds: number,
+): Omit<JournalEntry, "postings"> {
+  return {
+    kind,
+    idemKey: `wallet-inflow:${height}-${txIndex}-${opIndex}${suffixOf(rewinds)}`,
+    effectiveHeight: height,
+    memo: txHash,
+  };
+}
+
+/** A token that keeps a part of what it moves: gone, and said so. */
+function shortEntries(
+  moved: ReadonlyMap<Hash32, Moved>,
+  openUnits: ReadonlyMap<string, bigint>,
+  rewinds: number,
+): JournalEntry[] {
+  return [...moved].flatMap(([hash, { leaving, leftUnits }]) =>
+    [...leftUnits.keys()].flatMap((asset) => {
+      const amountUnits = openUnits.get(`${hash} ${asset}`) ?? 0n;
+      if (amountUnits === 0n) return [];
+      return [
+        {
+          kind: "sweep.short",
+          idemKey: `sweep-short:${hash}:${asset}${suffixOf(rewinds)}`,
+          effectiveHeight: leaving[0]?.height ?? null,
+          memo: hash,
+          postings: [{ asset, debit: BREAK, credit: IN_TRANSIT, amountUnits }],
+        },
+      ];
+    }),
+  );
+}
+
+async function endSweeps(
+  tx: Sql,
+  moved: ReadonlyMap<Hash32, Moved>,
+  sweepIds: ReadonlyMap<Hash32, number>,
+): Promise<void> {
+  const ends = [...sweepIds].flatMap(([hash, id]) => {
+    const one = moved.get(hash);
+    return one === undefined ? [] : [{ id, hash, ...endOf(one) }];
+  });
+  if (ends.length === 0) return;
+  const rows = await tx.query<{ id: string; state: string }>(
+    `WITH ended AS (
+       UPDATE sweep s SET state = input.state, reason = input.reason, mined_hash = input.hash,
+              block_number = input.height
+         FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+              AS input (id, state, reason, hash, height)
+        WHERE s.id = input.id AND s.state IN ('signed', 'sent', 'frozen')
+       RETURNING s.id, s.state)
+     SELECT id::text, state FROM ended`,
+    [
+      ends.map(({ id }) => id),
+      ends.map(({ state }) => state),
+      ends.map(({ reason }) => reason ?? null),
+      ends.map(({ hash }) => hash),
+      ends.map(({ height }) => height),
+    ],
+  );
+  const failed = rows.filter(({ state }) => state === "failed").map(({ id }) => storedInteger(id));
+  if (failed.length > 0) await lookAgain(tx, failed, FAILED_DELAY_MS);
+}
+
+function endOf({ leaving, leftUnits, cameUnits }: Moved) {
+  const height = leaving[0]?.height ?? 0;
+  const left = [...leftUnits].filter(([, units]) => units > 0n);
+  if (left.length === 0) {
+    return { state: "failed", reason: "it was mined and moved nothing", height };
+  }
+  const short = left.find(([asset, units]) => (cameUnits.get(asset) ?? 0n) < units);
+  if (short === undefined) return { state: "settled", reason: undefined, height };
+  const [asset, units] = short;
+  const reason = `${cameUnits.get(asset) ?? 0n} of ${units} units of ${asset} arrived`;
+  return { state: "failed", reason, height };
+}
+
+/** Coins of cold storage that a person sent to a hot wallet. @returns the inflows that are others' */
+async function bookReturns(
+  tx: Sql,
+  { walletInflows }: Left,
+  rewinds: number,
+): Promise<readonly WalletInflow[]> {
+  const sent = walletInflows.filter(({ sender, height }) => sender !== undefined && height > 0);
+  if (sent.length === 0) return walletInflows;
+  const rows = await tx.query<{ asset: string; address: string }>(
+    `SELECT asset, address FROM cold_address WHERE address = ANY ($1::text[])`,
+    [sent.map(({ sender }) => sender)],
+  );
+  const cold = new Set(rows.map(({ asset, address }) => `${asset} ${address}`));
+  const returns = sent.filter(({ asset, sender }) => cold.has(`${asset} ${sender}`));
+  if (returns.length === 0) return walletInflows;
+  await postJournals(
+    tx,
+    returns.map((inflow) => ({
+      ...inflowEntry(inflow, COLD_RETURN, rewinds),
+      postings: [
+        {
+          asset: inflow.asset,
+          debit: walletAccount(inflow.wallet),
+          credit: COLD_STORAGE,
+          amountUnits: inflow.amountUnits,
+        },
+      ],
+    })),
+  );
+  await tx.query(
+    `UPDATE refill_request r
+        SET came_units = r.came_units + input.units, changed_at = now(),
+            state = CASE WHEN r.came_units + input.units >= r.amount_units THEN 'filled'
+                         ELSE 'open' END
+       FROM (SELECT asset, sum(units) AS units
+               FROM unnest($1::text[], $2::numeric[]) AS came (asset, units) GROUP BY asset)
+            AS input
+      WHERE r.asset = input.asset AND r.state = 'open'`,
+    [returns.map(({ asset }) => asset), returns.map(({ amountUnits }) => amountUnits.toString())],
+  );
+  const isReturn = new Set(returns);
+  return walletInflows.filter((inflow) => !isReturn.has(inflow));
+}
+
+function suffixOf(rewinds: number): string {
+  return rewinds === 0 ? "" : `-r${rewinds}`;
+}

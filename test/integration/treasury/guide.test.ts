@@ -1,0 +1,76 @@
+/** The commands of docs/treasury.md, run as they stand over a ledger with sweeps. */
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { parsePolicy } from "../../../ledger/policy/policy-parser.js";
+import { hashPolicy, PERMISSIVE_POLICY, policyFileText } from "../../../ledger/policy/policy.js";
+import { askForRefill } from "../../../ledger/treasury/moves.js";
+import { Desk, WALLET } from "../recovery/desk.js";
+
+const page = readFileSync("docs/treasury.md", "utf8");
+
+let desk: Desk;
+
+beforeAll(async () => {
+  desk = await Desk.openWithAlice();
+});
+afterAll(() => desk.close());
+
+/** Runs a command of the page: it has to have it. */
+function run(command: string, values: Readonly<Record<string, string>> = {}) {
+  expect(page).toContain(`npm run causeway -- ${command}\n`);
+  const words = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => {
+    const word = quoted ?? plain ?? "";
+    const name = /^<([a-z]+)>$/.exec(word)?.[1];
+    return name === undefined ? word : (values[name] ?? `missing ${name}`);
+  });
+  return desk.causeway(...words);
+}
+
+it("shows a policy section that is one", () => {
+  const [, section = ""] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
+  const text = policyFileText(PERMISSIVE_POLICY).replace(/}\s*$/, `, ${section} }`);
+  const { policy, faults } = parsePolicy(text);
+  expect(faults).toEqual([]);
+  const treasury = policy?.treasury;
+  expect(treasury?.assets.get("TOKEN")?.band?.targetUnits).toBe(500n * 10n ** 18n);
+  // Without the section the hash is what it was before there was any.
+  expect(hashPolicy(PERMISSIVE_POLICY).text).not.toContain("treasury");
+  const wrong = parsePolicy(text.replace(`"lowUnits": "1`, `"lowUnits": "9`));
+  expect(wrong.faults.map(({ key }) => key)).toEqual(["treasury.assets.TOKEN.band"]);
+});
+
+it("shows where the coins are, and ends with 1 while it asks for a refill", async () => {
+  const quiet = await run("treasury status");
+  expect(quiet.code).toBe(0);
+  expect(quiet.text).toContain("TOKEN: hot wallets ");
+  await askForRefill(desk.database, { asset: "TOKEN", amountUnits: 5n * 10n ** 18n });
+  const asking = await run("treasury status");
+  expect(asking.code).toBe(1);
+  expect(asking.text).toContain("send 5 TOKEN from cold storage");
+});
+
+it("lists sweeps, and lets a frozen one go on", async () => {
+  expect(await run("sweeps list")).toMatchObject({ code: 0 });
+  const [row] = await desk.database.query<{ address: string }>(
+    `SELECT address FROM deposit_address ORDER BY index LIMIT 1`,
+  );
+  await desk.database.query(
+    `INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce, gas_price_atoken,
+       state) VALUES ($1, 'TOKEN', $2, 10, 21000, 0, 1, 'ready')`,
+    [row?.address, WALLET],
+  );
+  await desk.database.query(
+    `INSERT INTO sweep_attempt (sweep_id, n, raw, hash, gas_price_atoken)
+     SELECT id, 0, '0x00', $1, 1 FROM sweep`,
+    [`0x${"5".repeat(64)}`],
+  );
+  await desk.database.query(`UPDATE sweep SET state = 'signed'`);
+  await desk.database.query(`UPDATE sweep SET state = 'frozen', reason = 'a test'`);
+  const frozen = await run("sweeps list");
+  expect(frozen.code).toBe(1);
+  expect(frozen.text).toContain("frozen");
+  const id = /^(\d+)/.exec(frozen.text)?.[1] ?? "";
+  const released = await run(`sweeps release <id> --reason "<reason>"`, { id, reason: "looked" });
+  expect([released.code, released.text]).toEqual([0, expect.stringContaining("sent again")]);
+  expect(await run("sweeps list")).toMatchObject({ code: 0 });
+});

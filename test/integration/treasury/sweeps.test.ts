@@ -1,0 +1,379 @@
+/**
+ * Deposit addresses to the hot wallet on a real chain: coins, tokens with gas of their own, a kill
+ * behind every commit, tokens that lie, prices, and what the database refuses by itself.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { type Address, parseAddress } from "../../../chain/address.js";
+import { customerBalances } from "../../../ledger/deposits/deposit-queries.js";
+import { parseCustomerId, TREASURY } from "../../../ledger/books/accounts.js";
+import { readTreasury } from "../../../ledger/treasury/treasury-figures.js";
+import { derivation } from "../../helpers/services/watcher.js";
+import { until } from "../../helpers/until.js";
+import { callOf, contractAt, depositKey, ISSUER } from "../tokens/token-bench.js";
+import { WALLET } from "../withdrawal-worker/house.js";
+import { ANY_SWEEP, COLD, dyingDatabase, Killed, PRICE, TreasuryBench } from "./treasury-bench.js";
+
+const TRANSFER_FEE = 21_000n * PRICE;
+const { signal } = new AbortController();
+
+let bench: TreasuryBench;
+let registered = 0;
+
+beforeAll(async () => {
+  bench = await TreasuryBench.open();
+  await bench.bench.mine([{ to: WALLET, value: 10n ** 18n }]);
+});
+afterAll(() => bench.close());
+
+beforeEach(() => {
+  bench.files.policy = bench.policyOf({});
+});
+
+/** An address of a new customer, with the index of its key. */
+async function register(): Promise<{ address: Address; customer: string; index: number }> {
+  const index = registered;
+  const customer = `customer-${index}`;
+  registered += 1;
+  return { address: await bench.bench.register(customer), customer, index };
+}
+
+async function available(customer: string, asset: string): Promise<bigint> {
+  const balances = await customerBalances(bench.bench.database, parseCustomerId(customer));
+  return balances?.find((one) => one.asset === asset)?.availableUnits ?? 0n;
+}
+
+const query = <Row extends object>(text: string) => bench.bench.ledger.owner.query<Row>(text);
+
+describe("sweeps", () => {
+  it("bring coins and tokens to the hot wallet, and leave nothing that blocks", async () => {
+    const [coins, tokens] = [await register(), await register()];
+    await bench.bench.mine([
+      { to: coins.address, value: 10n ** 16n },
+      callOf("PlainToken", "mint", [tokens.address, 700n]),
+    ]);
+    await bench.mine();
+    await bench.mine();
+    const before = await bench.units(WALLET);
+    await bench.rounds(1);
+    // While both are under way.
+    await bench.bench.mine([{ to: coins.address, value: 3n * 10n ** 15n }]);
+    await bench.rounds(8);
+    expect(await bench.units(coins.address)).toBe(0n);
+    expect(await bench.units(tokens.address, "PLAIN")).toBe(0n);
+    expect(await bench.units(WALLET, "PLAIN")).toBe(700n);
+    expect(await bench.nonce(coins.address)).toBe(2n);
+    expect(await bench.nonce(tokens.address)).toBe(1n);
+    const sweeps = (await bench.sweeps()).filter(({ address }) => address === coins.address);
+    expect(sweeps.map(({ state, amountUnits }) => [state, amountUnits])).toEqual([
+      ["settled", 10n ** 16n - TRANSFER_FEE],
+      ["settled", 3n * 10n ** 15n - TRANSFER_FEE],
+    ]);
+    const gained = (await bench.units(WALLET)) - before;
+    const [topUp] = await query<{ amount: string }>(
+      `SELECT amount_units::text AS amount FROM treasury_move`,
+    );
+    expect(gained).toBe(13n * 10n ** 15n - 3n * TRANSFER_FEE - BigInt(topUp?.amount ?? "0"));
+    // Customers keep what they sent, and nobody was credited gas.
+    expect(await available(coins.customer, "TOKEN")).toBe(13n * 10n ** 15n);
+    expect(await available(tokens.customer, "TOKEN")).toBe(0n);
+    expect(await available(tokens.customer, "PLAIN")).toBe(700n);
+    expect(await query(`SELECT 1 FROM foreign_outflow`)).toEqual([]);
+    expect(await query(`SELECT state FROM treasury_move`)).toEqual([{ state: "arrived" }]);
+    expect(await query(`SELECT 1 FROM signing_freeze WHERE frozen`)).toEqual([]);
+  });
+
+  it("survive a kill behind every commit, each once", async () => {
+    const pairs: { readonly coins: Address; readonly tokens: Address }[] = [];
+    const before = await bench.units(WALLET, "PLAIN");
+    // Each round meets sweeps in every state, and is killed one commit later than the last one.
+    for (let isDone = false; !isDone; ) {
+      const [coins, tokens] = [await register(), await register()];
+      pairs.push({ coins: coins.address, tokens: tokens.address });
+      await bench.bench.mine([
+        { to: coins.address, value: 10n ** 16n },
+        callOf("PlainToken", "mint", [tokens.address, 9n]),
+      ]);
+      await bench.mine();
+      const dying = dyingDatabase(bench.worker, pairs.length);
+      await bench
+        .sweeper({ database: dying.database })
+        .round(signal)
+        .catch((error: unknown) => {
+          if (!(error instanceof Killed)) throw error;
+        });
+      isDone = !dying.isDead();
+      await bench.assertEven();
+      await bench.step(bench.sweeper());
+      await bench.assertEven();
+    }
+    expect(pairs.length).toBeGreaterThan(12);
+    await bench.rounds(8);
+    for (const [steps, { coins, tokens }] of pairs.entries()) {
+      const found = {
+        nonces: [await bench.nonce(coins), await bench.nonce(tokens)],
+        left: [await bench.units(coins), await bench.units(tokens, "PLAIN")],
+      };
+      expect({ steps, ...found }).toEqual({ steps, nonces: [1n, 1n], left: [0n, 0n] });
+    }
+    expect(await bench.units(WALLET, "PLAIN")).toBe(before + 9n * BigInt(pairs.length));
+    const [moves] = await query<{ moves: number; sweeps: number }>(
+      `SELECT count(*)::integer AS moves, count(DISTINCT sweep_id)::integer AS sweeps
+         FROM treasury_move`,
+    );
+    expect(moves?.moves).toBe(moves?.sweeps);
+  });
+
+  it("of two treasuries at once are made once", async () => {
+    const { address } = await register();
+    await bench.bench.mine([{ to: address, value: 10n ** 16n }]);
+    await bench.mine();
+    const [one, other] = [bench.sweeper(), bench.sweeper()];
+    for (let round = 0; round < 4; round++) {
+      await Promise.all([one.round(signal), other.round(signal)]);
+      await bench.mine();
+      await bench.assertEven();
+    }
+    expect(await bench.nonce(address)).toBe(1n);
+    expect(await bench.units(address)).toBe(0n);
+  });
+
+  it("wait while the price is above the policy's, and leave dust where it is", async () => {
+    const [dear, dust] = [await register(), await register()];
+    await bench.bench.mine([
+      { to: dear.address, value: 10n ** 16n },
+      { to: dust.address, value: TRANSFER_FEE + 5n },
+    ]);
+    await bench.mine();
+    const TOKEN = { ...ANY_SWEEP, sweepFeeMaxAtoken: TRANSFER_FEE - 1n, sweepMinimumUnits: 6n };
+    bench.files.policy = bench.policyOf({ assets: { TOKEN } });
+    await bench.rounds(2);
+    expect(await bench.nonce(dear.address)).toBe(0n);
+    bench.files.policy = bench.policyOf({
+      assets: { TOKEN: { ...TOKEN, sweepFeeMaxAtoken: TRANSFER_FEE } },
+    });
+    await query(`UPDATE sweep_due SET due_at = now() WHERE due_at <> 'infinity'`);
+    await bench.rounds(3);
+    expect(await bench.nonce(dear.address)).toBe(1n);
+    expect(await bench.units(dust.address)).toBe(TRANSFER_FEE + 5n);
+  });
+
+  it("are not begun of a token that says it does not move, and end when it lies", async () => {
+    const [silent, liar] = [await register(), await register()];
+    await bench.bench.mine([
+      callOf("MoodyToken", "mint", [silent.address, 10n]),
+      { to: silent.address, value: 10n ** 15n },
+    ]);
+    await bench.bench.mine([callOf("MoodyToken", "setMood", [1])]);
+    await bench.mine();
+    bench.files.policy = bench.policyOf({ assets: { MOODY: ANY_SWEEP } });
+    await bench.rounds(3);
+    const of = async (address: Address) =>
+      (await bench.sweeps()).filter((sweep) => sweep.address === address);
+    expect(await of(silent.address)).toEqual([]);
+    await bench.bench.mine([
+      callOf("MoodyToken", "setMood", [2]),
+      callOf("MoodyToken", "mint", [liar.address, 10n]),
+      { to: liar.address, value: 10n ** 15n },
+    ]);
+    await bench.mine();
+    await bench.rounds(4);
+    expect((await of(liar.address)).map(({ state, reason }) => [state, reason])).toEqual([
+      ["failed", "it was mined and moved nothing"],
+    ]);
+    expect(await bench.units(liar.address, "MOODY")).toBe(10n);
+    await bench.bench.mine([callOf("MoodyToken", "setMood", [0])]);
+    await bench.mine();
+  });
+
+  it("give up gas that is not paid by its deadline, and nothing is missing", async () => {
+    const { address } = await register();
+    await bench.bench.mine([callOf("PlainToken", "mint", [address, 4n])]);
+    await bench.mine();
+    // Its deadline has passed when the hot wallet's worker comes to it.
+    const late = { ...bench.clock, nowMs: () => Date.now() - 3_599_500 };
+    const sweeper = bench.sweeper({ clock: late });
+    await sweeper.round(signal);
+    await sweeper.round(signal);
+    await bench.assertEven();
+    const state = async () => {
+      const [sweep] = (await bench.sweeps()).filter((one) => one.address === address);
+      return `${sweep?.state} ${sweep?.topUp}`;
+    };
+    expect(await state()).toBe("needs-gas open");
+    await until(
+      async () => {
+        await bench.lane.runRound(signal);
+        await sweeper.round(signal);
+        return (await state()) === "void void";
+      },
+      { timeoutMs: 10_000, what: "the gas is given up" },
+    );
+    await bench.assertEven();
+    await query(`UPDATE sweep_due SET due_at = now() WHERE address = '${address}'`);
+    await bench.rounds(6);
+    expect(await bench.units(address, "PLAIN")).toBe(0n);
+  });
+
+  it("are followed by cold storage, and by a request that what comes back fills", async () => {
+    const held = await bench.units(WALLET);
+    const band = { lowUnits: 0n, targetUnits: held / 2n, highUnits: held / 2n + 1n };
+    const TOKEN = { ...ANY_SWEEP, coldAddress: COLD, band };
+    bench.files.policy = bench.policyOf({ assets: { TOKEN } });
+    await bench.rounds(6);
+    const moved = await bench.units(COLD);
+    expect(moved).toBeGreaterThan(held / 2n - 10n ** 15n);
+    expect(moved).toBeLessThanOrEqual(held / 2n);
+    expect(await query(`SELECT state FROM treasury_move WHERE kind = 'cold'`)).toEqual([
+      { state: "arrived" },
+    ]);
+    const treasury = async () =>
+      (await readTreasury(bench.worker)).find(({ asset }) => asset === "TOKEN");
+    expect(await treasury()).toMatchObject({ coldUnits: moved, inTransitUnits: 0n });
+
+    const low = { lowUnits: held * 3n, targetUnits: held * 3n, highUnits: held * 9n };
+    const cold = parseAddress(ISSUER.address.toLowerCase());
+    const asked = { ...ANY_SWEEP, coldAddress: cold, band: low };
+    bench.files.policy = bench.policyOf({ assets: { TOKEN: asked } });
+    await bench.rounds(1);
+    const refill = (await treasury())?.refill;
+    expect(refill?.cameUnits).toBe(0n);
+    await bench.bench.mine([{ to: WALLET, value: refill?.amountUnits ?? 0n }]);
+    await bench.bench.caughtUp();
+    await bench.assertEven();
+    expect((await treasury())?.refill).toBeUndefined();
+    expect((await treasury())?.coldUnits).toBe(moved - (refill?.amountUnits ?? 0n));
+  });
+
+  it("are signed to no other address than a hot wallet of the home, by both signers", async () => {
+    const intent = {
+      address: derivation.addressAt(0),
+      index: 0,
+      asset: "TOKEN",
+      wallet: WALLET,
+      amountUnits: 1n,
+      chainId: 6940n,
+      nonce: 0n,
+      to: WALLET,
+      valueAtoken: 1n,
+      data: new Uint8Array(0),
+      gasLimit: 21_000n,
+      gasPriceAtoken: PRICE,
+    };
+    const signer = bench.signer();
+    expect(signer.sign(intent).kind).toBe("signed");
+    for (const wrong of [
+      { to: COLD, wallet: COLD },
+      { to: COLD },
+      { data: new Uint8Array([1]) },
+      { address: derivation.addressAt(1) },
+      { chainId: 1n },
+      { gasPriceAtoken: 10n ** 12n },
+      { asset: "PROXY" },
+    ]) {
+      expect(signer.sign({ ...intent, ...wrong }).kind).toBe("refused");
+    }
+    // The hot wallet's: gas is for the address of the index that it is told, and for no other.
+    const payment = {
+      kind: "payment" as const,
+      withdrawalId: "wd_x",
+      customerId: TREASURY,
+      asset: "TOKEN",
+      approvals: [],
+      chainId: 6940n,
+      nonce: 10_000n,
+      data: new Uint8Array(0),
+      gasLimit: 21_000n,
+      gasPriceAtoken: PRICE,
+      valueAtoken: 1n,
+      amountUnits: 1n,
+    };
+    const to = (destination: Address, addressIndex?: number) =>
+      bench.laneSigner.sign([{ ...payment, to: destination, destination, addressIndex }], {
+        signal,
+      });
+    expect((await to(derivation.addressAt(3), 3))[0]?.kind).toBe("signed");
+    expect((await to(derivation.addressAt(3), 4))[0]?.kind).toBe("refused");
+    expect((await to(derivation.addressAt(3)))[0]?.kind).toBe("refused");
+  });
+
+  it("stop with the kill switch, before anything is signed", async () => {
+    const { address } = await register();
+    await bench.bench.mine([{ to: address, value: 10n ** 16n }]);
+    await bench.mine();
+    bench.killSwitch = { level: "stop-sign", reason: "drill", by: "test", at: undefined };
+    await bench.rounds(3);
+    expect(await bench.nonce(address)).toBe(0n);
+    bench.killSwitch = { ...bench.killSwitch, level: "none" };
+    await bench.rounds(3);
+    expect(await bench.nonce(address)).toBe(1n);
+  });
+
+  it("that a lost ledger made are explained by the chain alone", async () => {
+    const { address, index } = await register();
+    await bench.bench.mine([{ to: address, value: 10n ** 16n }]);
+    await bench.mine();
+    bench.files.policy = bench.policyOf({ assets: {} });
+    const value = 10n ** 16n - 3_000_000n * PRICE;
+    await bench.bench.mine([{ from: depositKey(index), to: WALLET, value }]);
+    await bench.bench.caughtUp();
+    await bench.assertEven();
+    expect(await query(`SELECT 1 FROM foreign_outflow`)).toEqual([]);
+  });
+
+  it("freeze over a nonce that somebody else used, and are never signed again", async () => {
+    const { address, index } = await register();
+    await bench.bench.mine([{ to: address, value: 10n ** 16n }]);
+    await bench.mine();
+    const sweeper = bench.sweeper({ node: { ...bench.node, send: async () => [] } });
+    await sweeper.round(signal);
+    await sweeper.round(signal);
+    const other = { from: depositKey(index), to: contractAt("Payer"), value: 1n };
+    await bench.bench.mine([{ ...other, to: depositKey(50_000).address }]);
+    await bench.bench.caughtUp();
+    for (let round = 0; round < 3; round++) {
+      bench.clock.ms += 3_000;
+      await sweeper.round(signal);
+    }
+    const [sweep] = (await bench.sweeps()).filter((one) => one.address === address);
+    expect(sweep?.state).toBe("frozen");
+    expect(sweep?.attempts).toHaveLength(1);
+    expect(await bench.nonce(address)).toBe(1n);
+  });
+});
+
+describe("the database refuses", () => {
+  it("a second open sweep of an address, a used nonce, and steps backwards", async () => {
+    const [row] = await query<{ address: string; nonce: string; id: string }>(
+      `SELECT address, nonce::text, id::text FROM sweep WHERE state = 'settled' ORDER BY id LIMIT 1`,
+    );
+    const insert = (nonce: string, state: string) =>
+      query(`INSERT INTO sweep (address, asset, wallet, amount_units, gas_limit, nonce,
+               gas_price_atoken, state)
+             VALUES ('${row?.address}', 'TOKEN', '${WALLET}', 1, 21000, ${nonce}, 1, '${state}')`);
+    await expect(insert(row?.nonce ?? "", "ready")).rejects.toMatchObject({
+      code: "UNIQUE_VIOLATION",
+    });
+    await insert("900", "ready");
+    await expect(insert("901", "ready")).rejects.toMatchObject({
+      constraint: "sweep_open",
+    });
+    await expect(
+      query(`UPDATE sweep SET state = 'sent' WHERE id = ${row?.id}`),
+    ).rejects.toMatchObject({ details: { sqlState: "23001" } });
+    await expect(query(`UPDATE sweep SET nonce = 7 WHERE nonce = 900`)).rejects.toThrow();
+    await expect(query(`DELETE FROM sweep_attempt`)).rejects.toThrow();
+  });
+
+  it("a withdrawal in the treasury's name without a move", async () => {
+    await expect(
+      query(`INSERT INTO withdrawal (id, idempotency_key, request_hash, customer_id, asset,
+               destination, destination_text, amount_units, status)
+             VALUES ('wd_x', 'x', '', '${TREASURY}', 'TOKEN', '0x${"9".repeat(40)}',
+               '0x${"9".repeat(40)}', 1, 'accepted')`),
+    ).rejects.toThrow();
+    await expect(
+      query(`INSERT INTO deposit_address (index, address, customer_id, from_height, backfilled)
+             VALUES (900000, '0x${"9".repeat(40)}', '${TREASURY}', 0, true)`),
+    ).rejects.toMatchObject({ constraint: "deposit_address_of_a_customer" });
+  });
+});

@@ -1,0 +1,154 @@
+/** Keeps what hot wallets hold within the policy's band: the rest to cold storage, or a request for more. */
+import type { Address } from "../../chain/address.js";
+import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
+import { readTokenAssets } from "../../ledger/assets/asset-registry.js";
+import type { HashedPolicy, TreasuryAsset, TreasuryBand } from "../../ledger/policy/policy.js";
+import { storedAtoken } from "../../ledger/stored-values.js";
+import { askForRefill, openMove, withdrawRefill } from "../../ledger/treasury/moves.js";
+import { readWalletBoard, type WalletLane } from "../../ledger/wallets/wallet-board.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import type { WalletView } from "../lane/wallet-node.js";
+import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
+
+/** A move to cold storage that is not paid by then is given up, and decided anew. */
+const COLD_DEADLINE_MS = 3_600_000;
+
+/** What a wallet keeps of its coins for fees when the rest goes to cold storage: transfers. */
+const KEPT_TRANSFERS = 1_000n;
+const TRANSFER_GAS = 21_000n;
+
+/** What one wallet may give away. */
+interface Holding {
+  readonly wallet: Address;
+  readonly freeUnits: bigint;
+}
+
+/** What is to be done about one asset. */
+export type BandDecision =
+  | { readonly kind: "cold"; readonly amountUnits: bigint }
+  | { readonly kind: "refill"; readonly amountUnits: bigint }
+  | { readonly kind: "enough" | "low" };
+
+/**
+ * Pure: what the hot wallets' holdings ask for. One payment is made by one wallet, so no more than
+ * the fullest holds goes at once.
+ * @param wantedUnits what customers wait for and no wallet has reserved yet
+ */
+export function decideBand(
+  holdings: readonly Pick<Holding, "freeUnits">[],
+  wantedUnits: bigint,
+  { lowUnits, targetUnits, highUnits }: TreasuryBand,
+): BandDecision {
+  const heldUnits = holdings.reduce((sum, { freeUnits }) => sum + freeUnits, 0n) - wantedUnits;
+  const fullest = holdings.reduce(
+    (most, { freeUnits }) => (freeUnits > most ? freeUnits : most),
+    0n,
+  );
+  if (heldUnits > highUnits) {
+    const beyondUnits = heldUnits - targetUnits;
+    const amountUnits = beyondUnits < fullest ? beyondUnits : fullest;
+    return amountUnits > 0n ? { kind: "cold", amountUnits } : { kind: "enough" };
+  }
+  if (heldUnits < lowUnits) return { kind: "refill", amountUnits: targetUnits - heldUnits };
+  return { kind: heldUnits >= targetUnits ? "enough" : "low" };
+}
+
+/** Looks at every asset with a band. */
+export async function keepBands(
+  context: TreasuryContext,
+  parts: { readonly policy: HashedPolicy; readonly view: WalletView; readonly signal: AbortSignal },
+): Promise<void> {
+  const { policy } = parts;
+  const banded = [...(policy.policy.treasury?.assets ?? [])].flatMap(([asset, rules]) =>
+    rules.band === undefined ? [] : [{ asset, rules, band: rules.band }],
+  );
+  if (banded.length === 0) return;
+  const board = (await readWalletBoard(context.database)).filter(
+    ({ status, freeze }) => status === "active" && !freeze.frozen,
+  );
+  // A wallet that no worker has looked at yet may hold anything.
+  if (board.length === 0 || board.some(({ seenAtoken }) => seenAtoken === undefined)) return;
+  for (const { asset, rules, band } of banded) {
+    const holdings = await holdingsOf(context, { asset, board, ...parts });
+    if (holdings === undefined) continue;
+    const decision = decideBand(holdings, await wantedOf(context, asset), band);
+    await carryOut(context, { asset, rules, decision, policy });
+  }
+}
+
+async function holdingsOf(
+  { database, evm }: TreasuryContext,
+  asked: {
+    readonly asset: string;
+    readonly board: readonly WalletLane[];
+    readonly view: WalletView;
+    readonly signal: AbortSignal;
+  },
+): Promise<readonly Holding[] | undefined> {
+  const { asset, board, view, signal } = asked;
+  if (asset === NATIVE_ASSET) {
+    const keptAtoken = KEPT_TRANSFERS * TRANSFER_GAS * view.suggestedPriceAtoken;
+    return board.map(({ address: wallet, seenAtoken = 0n, reservedAtoken }) => {
+      const freeUnits = seenAtoken - reservedAtoken - keptAtoken;
+      return { wallet, freeUnits: freeUnits > 0n ? freeUnits : 0n };
+    });
+  }
+  const token = (await readTokenAssets(database)).find(({ symbol }) => symbol === asset);
+  if (token === undefined) return undefined;
+  const balances = await evm.tokenBalances(
+    board.map(({ address: account }) => ({ token: token.contract, account, at: view.height })),
+    { signal },
+  );
+  const holdings = board.flatMap(({ address: wallet }, index) => {
+    const freeUnits = balances[index];
+    return freeUnits === undefined ? [] : [{ wallet, freeUnits }];
+  });
+  return holdings.length === board.length ? holdings : undefined;
+}
+
+/** Of coins what has no nonce; of tokens also what has one, since nothing is reserved above. */
+async function wantedOf({ database }: TreasuryContext, asset: string): Promise<bigint> {
+  const [row] = await database.query<{ units: string }>(
+    `SELECT coalesce(sum(amount_units), 0)::text AS units FROM withdrawal
+      WHERE asset = $1 AND (phase = 'waiting' OR phase = 'open' AND $1 <> $2)`,
+    [asset, NATIVE_ASSET],
+  );
+  return storedAtoken(row?.units);
+}
+
+async function carryOut(
+  context: TreasuryContext,
+  wanted: {
+    readonly asset: string;
+    readonly rules: TreasuryAsset;
+    readonly decision: BandDecision;
+    readonly policy: HashedPolicy;
+  },
+): Promise<void> {
+  const { database, clock, log } = context;
+  const { asset, rules, decision, policy } = wanted;
+  if (decision.kind === "refill") {
+    if (await askForRefill(database, { asset, amountUnits: decision.amountUnits })) {
+      const fields = { asset, amountUnits: decision.amountUnits.toString() };
+      log.error(fields, "the hot wallets run low: send from cold storage");
+    }
+    return;
+  }
+  if (decision.kind === "low") return;
+  if (await withdrawRefill(database, asset)) log.info({ asset }, "no refill is needed any more");
+  if (decision.kind !== "cold" || rules.coldAddress === undefined) return;
+  const nowMs = clock.nowMs();
+  const refusal = await openMove(
+    database,
+    {
+      kind: "cold",
+      asset,
+      destination: rules.coldAddress,
+      amountUnits: decision.amountUnits,
+      expiresAtMs: nowMs + COLD_DEADLINE_MS,
+    },
+    { minimumAtoken: 0n, nowMs, policy, isStopped: false },
+  );
+  failpoint(TREASURY_FAILPOINTS.afterCold);
+  if (refusal !== undefined) log.warn({ asset, refusal }, "a move to cold storage is refused");
+}

@@ -1,0 +1,159 @@
+/**
+ * Entry of the treasury: the one process that reads `config/deposit.seed`. It serves no API and
+ * listens on nothing; what it did and does stands in the ledger, and the withdrawal API shows it.
+ */
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Address } from "../../chain/address.js";
+import {
+  type AddressDerivation,
+  createAddressDerivation,
+} from "../../chain/derivation/address-derivation.js";
+import { type DepositKeys, readDepositSeed } from "../../chain/derivation/deposit-keys.js";
+import { NETWORKS } from "../../chain/networks.js";
+import { loadExchangeTokens } from "../../ledger/assets/asset-registry.js";
+import { type ChainIdentity, openLedger } from "../../ledger/database.js";
+import { findIdentity } from "../../ledger/find-identity.js";
+import { runLeased } from "../../ledger/leased-loop.js";
+import { readKillSwitchFile } from "../../ledger/policy/kill-switch-file.js";
+import { PolicyFile } from "../../ledger/policy/policy-file.js";
+import { killSwitchPath, policyPath } from "../../ledger/policy/policy-paths.js";
+import { LedgerGuard } from "../../ledger/recovery/ledger-guard.js";
+import { readHomeWallets } from "../../ledger/wallets/home-wallets.js";
+import { createEvmClient } from "../../rpc-client/evm-client.js";
+import { createJsonRpcClient } from "../../rpc-client/json-rpc.js";
+import { ConfigError, loadConfig } from "../../runtime/config/config.js";
+import { readSecretFile } from "../../runtime/config/secret-file.js";
+import { databaseUrl } from "../../runtime/config/service-urls.js";
+import { systemClock } from "../../runtime/process/clock.js";
+import { type ProcessContext, runProcess, type Service } from "../../runtime/process/lifecycle.js";
+import { TaskGroup } from "../../runtime/process/task.js";
+import { type WorkerConfig, workerConfigFile } from "../config.js";
+import { WorkerError } from "../errors.js";
+import { createKillSwitch } from "../kill-switch.js";
+import { createWalletNode } from "../lane/wallet-node.js";
+import { PolicyKeeper } from "../policy-keeper.js";
+import { Sweeper } from "./sweeper.js";
+import { SweepSigner } from "./sweep-signer.js";
+import type { TreasurySettings } from "./treasury-context.js";
+
+/** Time that a round may take before another process may begin one. */
+const LEASE_MS = 60_000;
+
+runProcess({ name: "treasury", start });
+
+async function start(context: ProcessContext): Promise<readonly Service[]> {
+  const { home, env, portOffset, signal, log } = context;
+  const config = loadConfig({ home, env, portOffset }, workerConfigFile);
+  const { keys, derivation } = await openDepositKeys(home);
+  const tokens = loadExchangeTokens(home);
+  const chainId = NETWORKS[config.chain.network].evmChainId;
+  const timeoutMs = config.node["request-timeout-ms"];
+  const rpc = createJsonRpcClient({ url: config.node["json-rpc-url"], timeoutMs });
+  const client = createEvmClient(rpc);
+  const url = databaseUrl({ home, env, portOffset });
+  const identity = await findIdentity({
+    ask: async (): Promise<ChainIdentity> => {
+      const found = await client.chainId({ signal });
+      const genesisHash = await client.genesisHash({ signal });
+      if (found === chainId) return { chainId, genesisHash };
+      throw new WorkerError("WRONG_NODE", `the node serves chain ${found}, and not ${chainId}`);
+    },
+    isFinal: (error) => error instanceof WorkerError,
+    url,
+    log,
+    signal,
+  });
+  const applicationName = "causeway-treasury";
+  const database = await openLedger({ url, log, signal, identity, applicationName });
+  try {
+    const guard = await LedgerGuard.open({ database, home, reporter: "treasury" });
+    const reason = await guard.check();
+    if (reason !== undefined) log.error({ reason }, "the ledger is in recovery");
+    const policy = await PolicyKeeper.open({ database, file: policyPath(home), log });
+    const settings = settingsOf(config);
+    const policyFile = new PolicyFile(policyPath(home));
+    const contracts = new Map(
+      tokens.map(({ symbol, contractAddress }): [string, Address] => [symbol, contractAddress]),
+    );
+    const wallets = () => readHomeWallets(home).map(({ address }) => address);
+    const signer = new SweepSigner(keys, derivation, {
+      chainId,
+      limits: {
+        gasPriceCapAtoken: settings.gas.priceCapAtoken,
+        gasLimitMax: settings.gas.limitMax,
+      },
+      readPolicy: () => policyFile.read(),
+      readKillSwitch: () => readKillSwitchFile(killSwitchPath(home)),
+      wallets,
+      contractOf: (asset) => contracts.get(asset),
+    });
+    const sweeper = new Sweeper({
+      database,
+      rpc,
+      evm: client,
+      node: createWalletNode(rpc, identity),
+      signer,
+      wallets,
+      policy,
+      killSwitch: createKillSwitch({ sql: database, file: killSwitchPath(home) }),
+      chainId,
+      settings,
+      clock: systemClock,
+      log,
+    });
+    const tasks = new TaskGroup({ signal, onFault: (_name, error) => context.fatal(error) });
+    const loop = {
+      task: "treasury" as const,
+      owner: randomUUID(),
+      database,
+      log,
+      pauseMs: config.treasury["scan-interval-ms"],
+      leaseMs: LEASE_MS,
+    };
+    tasks.run("sweeps", (inner) => runLeased(loop, (round) => sweeper.round(round), inner));
+    return [
+      { name: "ledger", stop: () => database.close() },
+      { name: "node client", stop: async () => rpc.close() },
+      { name: "sweeps", stop: () => tasks.stop() },
+    ];
+  } catch (error) {
+    rpc.close();
+    await database.close();
+    throw error;
+  }
+}
+
+/**
+ * The seed, and the public key that addresses were given out by: they have to be of each other.
+ * @throws ConfigError
+ */
+async function openDepositKeys(
+  home: string,
+): Promise<{ readonly keys: DepositKeys; readonly derivation: AddressDerivation }> {
+  const file = join(home, "config", "deposit.seed");
+  const fault = (value: string, allowed: string) =>
+    new ConfigError([{ file, key: "(whole file)", value, allowed }]);
+  if (!existsSync(file)) throw fault("nothing", "the seed of the deposit addresses");
+  const keys = await readDepositSeed(readSecretFile(file));
+  if (keys === undefined) throw fault("***", "BIP-39 words, or a seed as hex");
+  const xpub = readSecretFile(join(home, "config", "deposit.xpub"));
+  if (keys.xpub !== xpub) throw fault("***", "the seed that config/deposit.xpub was made of");
+  return { keys, derivation: createAddressDerivation(xpub) };
+}
+
+function settingsOf(config: WorkerConfig): TreasurySettings {
+  return {
+    sweepsAtOnce: config.treasury["sweeps-at-once"],
+    rebroadcastIntervalMs: config.worker["rebroadcast-interval-ms"],
+    repriceAfterMs: config.worker["reprice-after-ms"],
+    receiptPatienceMs: config.worker["receipt-patience-ms"],
+    gas: {
+      marginPercent: config.gas["margin-percent"],
+      limitMax: config.gas["limit-max"],
+      priceFloorAtoken: config.gas["price-floor-atoken"],
+      priceCapAtoken: config.gas["price-cap-atoken"],
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** Many deposit addresses on the chain at once, each as of one height. */
+import type { Address } from "../../chain/address.js";
+import { type Height, toQuantity } from "../../chain/hex.js";
+import { readQuantity } from "../../rpc-client/answer-fields.js";
+import { balanceCall } from "../../rpc-client/evm-client.js";
+import { type JsonRpcClient, resultOf } from "../../rpc-client/json-rpc.js";
+
+/** An address after a block. */
+export interface AddressState {
+  readonly balanceAtoken: bigint;
+  readonly nonce: bigint;
+  /** Counts what is executable in the pool, too; read after the rest. */
+  readonly pendingNonce: bigint;
+}
+
+/** Calls of one exchange. */
+const CALLS_AT_ONCE = 900;
+const CALLS_PER_ADDRESS = 3;
+
+/**
+ * States in the order of the addresses.
+ * @throws RpcError, NodeFault
+ */
+export async function readAddressStates(
+  rpc: JsonRpcClient,
+  addresses: readonly Address[],
+  height: Height,
+  options: { readonly signal: AbortSignal },
+): Promise<AddressState[]> {
+  const states: AddressState[] = [];
+  const size = CALLS_AT_ONCE / CALLS_PER_ADDRESS;
+  for (let start = 0; start < addresses.length; start += size) {
+    const calls = addresses
+      .slice(start, start + size)
+      .flatMap((address) => [
+        balanceCall(address, height),
+        { method: "eth_getTransactionCount", params: [address, toQuantity(height)] },
+        { method: "eth_getTransactionCount", params: [address, "pending"] },
+      ]);
+    const answers = await rpc.batch(calls, options);
+    for (let at = 0; at < answers.length; at += CALLS_PER_ADDRESS) {
+      states.push({
+        balanceAtoken: readQuantity(resultOf(answers[at]), "balance"),
+        nonce: readQuantity(resultOf(answers[at + 1]), "nonce"),
+        pendingNonce: readQuantity(resultOf(answers[at + 2]), "pending nonce"),
+      });
+    }
+  }
+  return states;
+}

@@ -1,0 +1,450 @@
+/**
+ * One round of the treasury: ends what the chain has decided, carries sweeps on, begins new ones,
+ * keeps the bands. Every step is a commit of its own; a round that dies anywhere is done by the next.
+ */
+import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import { encodeTransfer } from "../../chain/erc20.js";
+import { hexToBytes } from "../../chain/hex.js";
+import { openIncident } from "../../ledger/incidents.js";
+import { stops } from "../../ledger/policy/kill-switch-level.js";
+import type { HashedPolicy, TreasuryRules } from "../../ledger/policy/policy.js";
+import { endMoves, nameColdAddresses, openMove } from "../../ledger/treasury/moves.js";
+import {
+  type DueSweep,
+  freezeSweep,
+  intendSweeps,
+  markSweepsSent,
+  type NewSweep,
+  type NewSweepAttempt,
+  putOff,
+  readDue,
+  readOpenSweeps,
+  readySweep,
+  storeSweepAttempts,
+  type Sweep,
+  voidSweep,
+} from "../../ledger/treasury/sweeps.js";
+import { readWalletBoard } from "../../ledger/wallets/wallet-board.js";
+import { feeOf } from "../../ledger/withdrawals/slot-choice.js";
+import { failpoint } from "../../runtime/process/failpoint.js";
+import { choosePrice, raisePrice, TRANSFER_GAS, withMargin } from "../lane/gas.js";
+import type { WalletView } from "../lane/wallet-node.js";
+import { meaningOfSend, verdictOnConsumedNonce } from "../withdrawal-state.js";
+import { keepBands } from "./bands.js";
+import { type AddressState, readAddressStates } from "./sweep-node.js";
+import { decideSweep, missingGas, topUpOf, valueAt } from "./sweep-plan.js";
+import { type TreasuryContext, TREASURY_FAILPOINTS } from "./treasury-context.js";
+
+/** Gas that is not paid by then is given up. */
+const TOP_UP_DEADLINE_MS = 3_600_000;
+
+/** A sweep whose gas came and does not suffice any more waits so long for the price to fall. */
+const GAS_PATIENCE_MS = 600_000;
+
+/** An address whose gas was not paid is looked at again after it. */
+const NO_GAS_DELAY_MS = 600_000;
+
+/** Addresses that are looked at in one round, beside those under way. */
+const LOOKED_AT_ONCE = 200;
+
+/** Tokens' estimates asked for at once. */
+const ESTIMATES_AT_ONCE = 8;
+
+/** What is known for one round. */
+interface Round {
+  readonly policy: HashedPolicy;
+  readonly rules: TreasuryRules;
+  readonly view: WalletView;
+  /** Active wallets of this home that are not frozen: only they are given coins. */
+  readonly wallets: readonly Address[];
+  readonly maySign: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** An open sweep with its address on the chain. */
+interface Seen {
+  readonly sweep: Sweep;
+  readonly state: AddressState;
+}
+
+/** Carries the treasury's work on. */
+export class Sweeper {
+  readonly #context: TreasuryContext;
+  #lastHeight = 0;
+  /** Bounded by the open sweeps: when their bytes were last sent, and since when a receipt is missing. */
+  #sentMs = new Map<number, number>();
+  #missingSinceMs = new Map<number, number>();
+
+  constructor(context: TreasuryContext) {
+    this.#context = context;
+  }
+
+  /**
+   * One round.
+   * @returns true when more may be begun at once
+   * @throws NodeFault, RpcError, WorkerError, database faults: the next round does it again
+   */
+  async round(signal: AbortSignal): Promise<boolean> {
+    const { database, node, policy, killSwitch } = this.#context;
+    await endMoves(database);
+    // Also one that is no recovery: what the chain shows is in doubt.
+    if ((await openIncident(database)) !== undefined) return false;
+    const current = await policy.current();
+    const rules = current.policy.treasury;
+    if (rules === undefined) return false;
+    const { level } = await killSwitch.read();
+    if (stops(level, "stop-broadcast")) return false;
+    const board = await readWalletBoard(database);
+    const known = new Set(this.#context.wallets());
+    const wallets = board
+      .filter(({ status, freeze }) => status === "active" && !freeze.frozen)
+      .flatMap(({ address }) => (known.has(address) ? [address] : []));
+    const view = await node.view(wallets[0] ?? board[0]?.address ?? ZERO_ADDRESS, { signal });
+    // A node below what was seen shows old nonces and balances.
+    if (view.height < this.#lastHeight) return false;
+    this.#lastHeight = view.height;
+    const maySign = !stops(level, "stop-sign");
+    const round: Round = { policy: current, rules, view, wallets, maySign, signal };
+    await nameColdAddresses(
+      database,
+      [...rules.assets].flatMap(([asset, { coldAddress: address }]) =>
+        address === undefined ? [] : [{ asset, address }],
+      ),
+    );
+    const open = await this.#advance(round);
+    if (!maySign) return false;
+    const isMore = await this.#begin(round, open);
+    await keepBands(this.#context, round);
+    return isMore;
+  }
+
+  /** @returns how many sweeps are under way */
+  async #advance(round: Round): Promise<number> {
+    const { database, settings } = this.#context;
+    const sweeps = await readOpenSweeps(database, settings.sweepsAtOnce);
+    const seen = await this.#see(sweeps, round);
+    this.#forgetEnded(sweeps);
+    for (const each of seen) {
+      if (each.sweep.state === "needs-gas") await this.#attendGas(each, round);
+    }
+    await this.#freezeUsed(seen, round);
+    if (round.maySign) {
+      const ready = await this.#see(
+        (await readOpenSweeps(database, settings.sweepsAtOnce)).filter(
+          ({ state }) => state === "ready",
+        ),
+        round,
+      );
+      await this.#sign([
+        ...ready.flatMap((each) => this.#firstAttempt(each, round) ?? []),
+        ...seen.flatMap((each) => this.#dearerAttempt(each, round) ?? []),
+      ]);
+    }
+    const signed = await readOpenSweeps(database, settings.sweepsAtOnce);
+    await this.#send(signed, round);
+    return signed.length;
+  }
+
+  async #see(sweeps: readonly Sweep[], { view, signal }: Round): Promise<Seen[]> {
+    const addresses = sweeps.map(({ address }) => address);
+    const states = await readAddressStates(this.#context.rpc, addresses, view.height, { signal });
+    return sweeps.flatMap((sweep, index) => {
+      const state = states[index];
+      return state === undefined ? [] : [{ sweep, state }];
+    });
+  }
+
+  #forgetEnded(open: readonly Sweep[]): void {
+    const ids = new Set(open.map(({ id }) => id));
+    const kept = (times: ReadonlyMap<number, number>) =>
+      new Map([...times].filter(([id]) => ids.has(id)));
+    this.#sentMs = kept(this.#sentMs);
+    this.#missingSinceMs = kept(this.#missingSinceMs);
+  }
+
+  /** Asks for gas once, waits for it, and goes on when there is enough. */
+  async #attendGas({ sweep, state }: Seen, round: Round): Promise<void> {
+    const { database } = this.#context;
+    const { id, gasLimit, topUp, ageMs } = sweep;
+    const gas = { gasLimit, gasPriceAtoken: this.#price(round) };
+    const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+    const isDear = feeOf(gas) > max;
+    if (topUp === "void") {
+      const reason = "its gas was not paid";
+      await voidSweep(database, id, { reason, delayMs: NO_GAS_DELAY_MS });
+    } else if (topUp === "open") {
+      // A hot wallet pays it, or the move ends.
+    } else if (!isDear && missingGas(state.balanceAtoken, gas) === 0n) {
+      if (state.pendingNonce !== state.nonce) return;
+      const { nonce } = state;
+      await readySweep(database, id, { nonce, gasPriceAtoken: gas.gasPriceAtoken });
+      failpoint(TREASURY_FAILPOINTS.afterReady);
+    } else if (topUp === "none" && !isDear) {
+      await this.#giveGas(sweep, topUpOf(state.balanceAtoken, gas), round);
+    } else if (ageMs > GAS_PATIENCE_MS) {
+      // What it was given stays there for the next one.
+      const reason = "its fee rose above what it was given";
+      await voidSweep(database, id, { reason, delayMs: isDear ? NO_GAS_DELAY_MS : 0 });
+    }
+  }
+
+  async #giveGas(sweep: Sweep, amountUnits: bigint, round: Round): Promise<void> {
+    const { database, clock, log } = this.#context;
+    const { id, address: destination } = sweep;
+    if (!round.maySign || amountUnits > round.rules.topUpMaxAtoken) return;
+    const nowMs = clock.nowMs();
+    const refusal = await openMove(
+      database,
+      {
+        kind: "top-up",
+        sweepId: id,
+        destination,
+        amountUnits,
+        expiresAtMs: nowMs + TOP_UP_DEADLINE_MS,
+      },
+      { minimumAtoken: 0n, nowMs, policy: round.policy, isStopped: false },
+    );
+    failpoint(TREASURY_FAILPOINTS.afterTopUp);
+    if (refusal === undefined) return;
+    log.warn({ sweep: id, refusal }, "gas for a deposit address is refused");
+    if (refusal === "WITHDRAWALS_STOPPED") return;
+    const reason = `its gas was refused: ${refusal}`;
+    await voidSweep(database, id, { reason, delayMs: NO_GAS_DELAY_MS });
+  }
+
+  /** A used nonce without a receipt of ours is never signed over. */
+  async #freezeUsed(seen: readonly Seen[], { view, signal }: Round): Promise<void> {
+    const { database, node, clock, settings, log } = this.#context;
+    const used = seen.filter(
+      ({ sweep: { gas, state }, state: { nonce } }) =>
+        gas !== undefined && state !== "frozen" && nonce > gas.nonce,
+    );
+    if (used.length === 0) return;
+    const hashes = used.flatMap(({ sweep }) => sweep.attempts.map(({ hash }) => hash));
+    const receipts = await node.receipts(hashes, { signal });
+    for (const { sweep } of used) {
+      const { id, address, attempts, gas } = sweep;
+      const hasReceipt = attempts.some(({ hash }) => receipts.byHash.get(hash)?.from === address);
+      const nowMs = clock.monotonicMs();
+      if (hasReceipt) this.#missingSinceMs.delete(id);
+      else if (!this.#missingSinceMs.has(id)) this.#missingSinceMs.set(id, nowMs);
+      const verdict = verdictOnConsumedNonce({
+        hasReceipt,
+        receiptsHeight: receipts.height,
+        nonceHeight: view.height,
+        missingMs: nowMs - (this.#missingSinceMs.get(id) ?? nowMs),
+        patienceMs: settings.receiptPatienceMs,
+      });
+      if (verdict !== "freeze") continue;
+      const reason = `nonce ${gas?.nonce} was used by a transaction that this kit did not sign`;
+      if (await freezeSweep(database, id, reason)) {
+        log.error({ sweep: id, address, reason }, "a sweep is frozen");
+      }
+    }
+  }
+
+  /** What was intended, with nothing changed: the same bytes after a crash. */
+  #firstAttempt({ sweep, state }: Seen, round: Round): NewSweepAttempt | undefined {
+    const { gas, wallet } = sweep;
+    if (gas === undefined || state.nonce !== gas.nonce) return undefined;
+    if (!round.wallets.includes(wallet)) return undefined;
+    return this.#attempt(sweep, { n: 0, gasPriceAtoken: gas.gasPriceAtoken });
+  }
+
+  /** What is not mined in time is replaced by a dearer one on the same nonce. */
+  #dearerAttempt({ sweep, state }: Seen, round: Round): NewSweepAttempt | undefined {
+    const { gas, gasLimit, contract, attempts, wallet } = sweep;
+    const last = attempts.at(-1);
+    if (gas === undefined || last === undefined || state.nonce !== gas.nonce) return undefined;
+    if (sweep.state !== "signed" && sweep.state !== "sent") return undefined;
+    if (last.ageMs < this.#context.settings.repriceAfterMs) return undefined;
+    if (!round.wallets.includes(wallet)) return undefined;
+    const { priceCapAtoken } = this.#context.settings.gas;
+    const suggestedAtoken = round.view.suggestedPriceAtoken;
+    const gasPriceAtoken = raisePrice(last.gasPriceAtoken, { suggestedAtoken }, priceCapAtoken);
+    if (gasPriceAtoken === undefined) return undefined;
+    const max = round.rules.assets.get(sweep.asset)?.sweepFeeMaxAtoken ?? 0n;
+    if (feeOf({ gasLimit, gasPriceAtoken }) > max) return undefined;
+    const isPayable =
+      contract === undefined
+        ? valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) > 0n
+        : missingGas(state.balanceAtoken, { gasLimit, gasPriceAtoken }) === 0n;
+    return isPayable ? this.#attempt(sweep, { n: last.n + 1, gasPriceAtoken }) : undefined;
+  }
+
+  #attempt(
+    sweep: Sweep,
+    { n, gasPriceAtoken }: { readonly n: number; readonly gasPriceAtoken: bigint },
+  ): NewSweepAttempt | undefined {
+    const { id, address, index, asset, contract, wallet, amountUnits, gasLimit, gas } = sweep;
+    if (gas === undefined) return undefined;
+    const { signer, chainId, log } = this.#context;
+    const transfer = { to: wallet, amountUnits };
+    const signed = signer.sign({
+      address,
+      index,
+      asset,
+      wallet,
+      amountUnits,
+      chainId,
+      nonce: gas.nonce,
+      to: contract ?? wallet,
+      valueAtoken: contract === undefined ? valueAt(sweep, gas.gasPriceAtoken, gasPriceAtoken) : 0n,
+      data: contract === undefined ? new Uint8Array(0) : hexToBytes(encodeTransfer(transfer)),
+      gasLimit,
+      gasPriceAtoken,
+    });
+    if (signed.kind === "refused") {
+      log.warn({ sweep: id, reason: signed.reason }, "a sweep is not signed");
+      return undefined;
+    }
+    return { sweepId: id, n, raw: signed.raw, hash: signed.hash, gasPriceAtoken };
+  }
+
+  async #sign(attempts: readonly NewSweepAttempt[]): Promise<void> {
+    if (attempts.length === 0) return;
+    failpoint(TREASURY_FAILPOINTS.beforeAttempt);
+    await storeSweepAttempts(this.#context.database, attempts);
+    failpoint(TREASURY_FAILPOINTS.afterAttempt);
+  }
+
+  /** The stored bytes, as often as needed. */
+  async #send(sweeps: readonly Sweep[], { signal }: Round): Promise<void> {
+    const { database, node, clock, settings, log } = this.#context;
+    const nowMs = clock.monotonicMs();
+    const due = sweeps.flatMap(({ id, state, attempts }) => {
+      const last = attempts.at(-1);
+      const sentMs = this.#sentMs.get(id);
+      if (last === undefined || (state !== "signed" && state !== "sent")) return [];
+      const isNew = last.ageMs < nowMs - (sentMs ?? Number.NEGATIVE_INFINITY);
+      const isLate = sentMs === undefined || nowMs - sentMs >= settings.rebroadcastIntervalMs;
+      return state === "signed" || isNew || isLate ? [{ id, ...last }] : [];
+    });
+    if (due.length === 0) return;
+    const outcomes = await node.send(
+      due.map(({ raw }) => raw),
+      { signal },
+    );
+    failpoint(TREASURY_FAILPOINTS.afterSend);
+    const sent: number[] = [];
+    due.forEach(({ id, hash }, index) => {
+      const outcome = outcomes[index];
+      if (outcome === undefined) return;
+      this.#sentMs.set(id, nowMs);
+      const meaning = meaningOfSend(outcome, hash);
+      if (meaning.kind === "sent") sent.push(id);
+      else log.info({ sweep: id, answer: meaning.kind }, "a node did not take a sweep");
+    });
+    await markSweepsSent(database, sent);
+  }
+
+  /** Begins sweeps of what is due, as many as may be under way. @returns true when more is due */
+  async #begin(round: Round, open: number): Promise<boolean> {
+    const { database, settings, log } = this.#context;
+    const room = settings.sweepsAtOnce - open;
+    const [wallet] = round.wallets;
+    if (room <= 0 || wallet === undefined) return false;
+    const due = await readDue(database, LOOKED_AT_ONCE);
+    if (due.length === 0) return false;
+    const begun = new Map<Address, NewSweep>();
+    const later: (DueSweep & { readonly delayMs: number })[] = [];
+    for (const { facts, entry } of await this.#look(due, wallet, round)) {
+      // The same address' next asset waits for the one that is under way.
+      if (begun.has(entry.address) || begun.size >= room) continue;
+      const decision = decideSweep(facts);
+      if (decision.kind === "sweep") begun.set(entry.address, decision.sweep);
+      else {
+        later.push({ ...entry, delayMs: decision.delayMs });
+        log.debug({ address: entry.address, reason: decision.reason }, "not swept now");
+      }
+    }
+    await putOff(database, later);
+    const written = await intendSweeps(database, [...begun.values()]);
+    if (written > 0) failpoint(TREASURY_FAILPOINTS.afterIntent);
+    return due.length === LOOKED_AT_ONCE && (written > 0 || later.length > 0);
+  }
+
+  async #look(due: readonly DueSweep[], wallet: Address, round: Round) {
+    const { rpc, evm } = this.#context;
+    const { view, signal, rules } = round;
+    const addresses = due.map(({ address }) => address);
+    const states = await readAddressStates(rpc, addresses, view.height, { signal });
+    const tokens = due.flatMap((entry) => (entry.contract === undefined ? [] : [entry]));
+    const balances = await evm.tokenBalances(
+      tokens.map(({ contract, address: account }) => ({
+        token: contract ?? ZERO_ADDRESS,
+        account,
+        at: view.height,
+      })),
+      { signal },
+    );
+    const unitsOf = new Map(tokens.map((entry, index) => [entry, balances[index]]));
+    const gasLimits = await this.#gasOfTokens(unitsOf, wallet, round);
+    return due.flatMap((entry, index) => {
+      const state = states[index];
+      if (state === undefined) return [];
+      const isToken = entry.contract !== undefined;
+      return [
+        {
+          entry,
+          facts: {
+            due: entry,
+            state,
+            units: isToken ? unitsOf.get(entry) : state.balanceAtoken,
+            gasLimit: isToken ? gasLimits.get(entry) : TRANSFER_GAS,
+            gasPriceAtoken: this.#price(round),
+            rules: rules.assets.get(entry.asset),
+            topUpMaxAtoken: rules.topUpMaxAtoken,
+            wallet,
+          },
+        },
+      ];
+    });
+  }
+
+  /** What a transfer of all units takes; none where the contract refuses it, or says so. */
+  async #gasOfTokens(
+    unitsOf: ReadonlyMap<DueSweep, bigint | undefined>,
+    wallet: Address,
+    { rules, signal }: Round,
+  ): Promise<ReadonlyMap<DueSweep, bigint>> {
+    const { node, settings } = this.#context;
+    const worth = [...unitsOf].flatMap(([entry, units = 0n]) => {
+      const minimum = rules.assets.get(entry.asset)?.sweepMinimumUnits;
+      return minimum === undefined || units === 0n || units < minimum ? [] : [{ entry, units }];
+    });
+    const limits = new Map<DueSweep, bigint>();
+    for (let start = 0; start < worth.length; start += ESTIMATES_AT_ONCE) {
+      const part = worth.slice(start, start + ESTIMATES_AT_ONCE);
+      const meanings = await Promise.all(
+        part.map(({ entry, units: amountUnits }) =>
+          node.estimate(
+            entry.address,
+            [
+              {
+                to: entry.contract ?? ZERO_ADDRESS,
+                valueAtoken: 0n,
+                transfer: { to: wallet, amountUnits },
+                // The address may have no coins yet: it is given gas by what this answers.
+                gasPriceAtoken: 0n,
+                gasMax: settings.gas.limitMax,
+              },
+            ],
+            { signal },
+          ),
+        ),
+      );
+      part.forEach(({ entry }, index) => {
+        const meaning = meanings[index]?.[0];
+        if (meaning?.kind !== "payable") return;
+        const gas = withMargin(meaning.gas, settings.gas);
+        if (gas <= settings.gas.limitMax) limits.set(entry, gas);
+      });
+    }
+    return limits;
+  }
+
+  #price({ view }: Round): bigint {
+    return choosePrice(view.suggestedPriceAtoken, this.#context.settings.gas);
+  }
+}
