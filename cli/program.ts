@@ -20,8 +20,8 @@ import type { RecoverOptions } from "./commands/recover.js";
 import type { TestnetFlags } from "./commands/testnet.js";
 import type { AcceptCodeOptions } from "./commands/tokens/state.js";
 import type { AddTokenOptions } from "./commands/tokens/list.js";
-import type { ListWithdrawalsOptions } from "./commands/withdrawals.js";
-import type { ReleaseOptions } from "./commands/withdrawals-release.js";
+import type { ListWithdrawalsOptions } from "./commands/withdrawals/withdrawals.js";
+import type { ReleaseOptions } from "./commands/withdrawals/release.js";
 import { resolveHome } from "./home/home.js";
 import { addConsoleCommands } from "./console-program.js";
 import { addLedgerCommands } from "./ledger-program.js";
@@ -332,7 +332,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--after <position>", "only behind this position")
     .action(
       run<SharedOptions & ListWithdrawalsOptions>(async (context, own) => {
-        const { runListWithdrawals } = await import("./commands/withdrawals.js");
+        const { runListWithdrawals } = await import("./commands/withdrawals/withdrawals.js");
         return runListWithdrawals(context, own);
       }),
     );
@@ -341,7 +341,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .argument("<id>", "id of the withdrawal")
     .action((id: string, own: SharedOptions) =>
       run(async (context) => {
-        const { runShowWithdrawal } = await import("./commands/withdrawals.js");
+        const { runShowWithdrawal } = await import("./commands/withdrawals/withdrawals.js");
         return runShowWithdrawal(context, id);
       })(own),
     );
@@ -351,7 +351,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--wallet <address>", "only this wallet (else all that sign)")
     .action(
       run<SharedOptions & { reason?: string; wallet?: string }>(async (context, own) => {
-        const { runFreezeWithdrawals } = await import("./commands/withdrawals.js");
+        const { runFreezeWithdrawals } = await import("./commands/withdrawals/withdrawals.js");
         return runFreezeWithdrawals(context, { reason: own.reason, wallet: own.wallet });
       }),
     );
@@ -361,7 +361,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .requiredOption("--reason <text>", "why, for the record")
     .action((id: string, own: SharedOptions & { reason: string }) =>
       run<SharedOptions & { reason: string }>(async (context, { reason }) => {
-        const { runCancelWithdrawal } = await import("./commands/withdrawals.js");
+        const { runCancelWithdrawal } = await import("./commands/withdrawals/withdrawals.js");
         return runCancelWithdrawal(context, { id, reason });
       })(own),
     );
@@ -377,7 +377,7 @@ function addWithdrawalCommands(program: Command, run: Runner): void {
     .option("--reason <text>", "what you found, for the record")
     .action((id: string | undefined, own: SharedOptions & Omit<ReleaseOptions, "id">) =>
       run<SharedOptions & Omit<ReleaseOptions, "id">>(async (context, { paidBy, ...rest }) => {
-        const { runReleaseWithdrawals } = await import("./commands/withdrawals-release.js");
+        const { runReleaseWithdrawals } = await import("./commands/withdrawals/release.js");
         return runReleaseWithdrawals(context, { id, paidBy, ...rest });
       })(own),
     );

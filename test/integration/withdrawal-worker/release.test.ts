@@ -12,11 +12,11 @@ import {
   runFreezeWithdrawals,
   runListWithdrawals,
   runShowWithdrawal,
-} from "../../../cli/commands/withdrawals.js";
+} from "../../../cli/commands/withdrawals/withdrawals.js";
 import {
   type ReleaseOptions,
   runReleaseWithdrawals,
-} from "../../../cli/commands/withdrawals-release.js";
+} from "../../../cli/commands/withdrawals/release.js";
 import { cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
 import { releaseWithForeignNonce } from "../../../ledger/withdrawals/slot-outcomes.js";
 import { FAKE_CHAIN_ID } from "../../helpers/chains/fake-chain.js";

@@ -2,30 +2,30 @@
  * `causeway withdrawals list|show|cancel|freeze`: what is on its way, what is not to be paid any
  * more, and the kill switch of signing.
  */
-import { type Address, parseAddress, toChecksumAddress } from "../../chain/address.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
-import { type CancelOutcome, cancelWithdrawal } from "../../ledger/withdrawals/cancellation.js";
-import type { HotWallet } from "../../ledger/wallets/wallet.js";
+import { type Address, parseAddress, toChecksumAddress } from "../../../chain/address.js";
+import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
+import { type CancelOutcome, cancelWithdrawal } from "../../../ledger/withdrawals/cancellation.js";
+import type { HotWallet } from "../../../ledger/wallets/wallet.js";
 import {
   freezeSigning,
   readFreeze,
   type SigningFreeze,
-} from "../../ledger/withdrawals/signing-freeze.js";
+} from "../../../ledger/withdrawals/signing-freeze.js";
 import {
   isWithdrawalStatus,
   WITHDRAWAL_STATUSES,
-} from "../../ledger/withdrawals/withdrawal-status.js";
-import { toWithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
+} from "../../../ledger/withdrawals/withdrawal-status.js";
+import { toWithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
 import {
   findWithdrawal,
   listWithdrawals,
   type Withdrawal,
-} from "../../ledger/withdrawals/withdrawals.js";
-import { amountText } from "../amount-text.js";
-import type { Sql } from "../../runtime/sql/sql.js";
-import { CliError } from "../errors.js";
-import { withLedgerAlone } from "./ledger-alone.js";
-import { type LedgerCommand, toJson } from "./ledger-tools.js";
+} from "../../../ledger/withdrawals/withdrawals.js";
+import { amountText } from "../../amount-text.js";
+import type { Sql } from "../../../runtime/sql/sql.js";
+import { CliError } from "../../errors.js";
+import { withLedgerAlone } from "../ledger-alone.js";
+import { type LedgerCommand, toJson } from "../ledger-tools.js";
 
 /** Filters of `withdrawals list`, as typed. */
 export interface ListWithdrawalsOptions {

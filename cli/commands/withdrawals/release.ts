@@ -3,12 +3,12 @@
  * in ledger/withdrawals/release.ts; here is the chain that they ask.
  */
 import { userInfo } from "node:os";
-import type { Address } from "../../chain/address.js";
-import { parseHash32 } from "../../chain/hex.js";
+import type { Address } from "../../../chain/address.js";
+import { parseHash32 } from "../../../chain/hex.js";
 import type {
   Acknowledgement,
   ForeignOutflow,
-} from "../../ledger/withdrawals/foreign-transactions.js";
+} from "../../../ledger/withdrawals/foreign-transactions.js";
 import {
   type ReleaseContext,
   type ReleaseDecision,
@@ -18,18 +18,18 @@ import {
   releaseWallet,
   releaseWithdrawal,
   type WalletChain,
-} from "../../ledger/withdrawals/release.js";
-import { NATIVE_ASSET } from "../../ledger/books/accounts.js";
-import { refuseInRecovery } from "../../ledger/recovery/ledger-guard.js";
+} from "../../../ledger/withdrawals/release.js";
+import { NATIVE_ASSET } from "../../../ledger/books/accounts.js";
+import { refuseInRecovery } from "../../../ledger/recovery/ledger-guard.js";
 import {
   walletOfOpenSlot,
   type WalletTransaction,
-} from "../../ledger/withdrawals/operator-decisions.js";
-import { toWithdrawalId, type WithdrawalId } from "../../ledger/withdrawals/withdrawal-id.js";
-import type { HotWallet } from "../../ledger/wallets/wallet.js";
-import { CliError } from "../errors.js";
-import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "./ledger-tools.js";
-import { readWalletTransactions } from "./wallets/wallet-transactions.js";
+} from "../../../ledger/withdrawals/operator-decisions.js";
+import { toWithdrawalId, type WithdrawalId } from "../../../ledger/withdrawals/withdrawal-id.js";
+import type { HotWallet } from "../../../ledger/wallets/wallet.js";
+import { CliError } from "../../errors.js";
+import { type LedgerCommand, type OpenedLedger, toJson, withLedger } from "../ledger-tools.js";
+import { readWalletTransactions } from "../wallets/wallet-transactions.js";
 import { readSwitches, switchLine, walletsMeant } from "./withdrawals.js";
 
 /** Options of `withdrawals release`, as typed. */
