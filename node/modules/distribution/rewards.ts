@@ -153,7 +153,7 @@ export function withdrawRewards(
   delegator: Address,
 ): bigint {
   if (new Delegations(context.state).shares(validator.operator, delegator) === 0n) {
-    throw moduleFailure("distribution", 5, "delegation does not exist");
+    throw moduleFailure("distribution", 13, "delegation does not exist");
   }
   return payRewards(context, validator, delegator);
 }
@@ -188,7 +188,7 @@ export function payCommission(context: ModuleContext, validator: ValidatorRecord
   const { storage, base } = rewardsOf(state, validator.operator);
   const amountAtoken = storage.word(base + 3n);
   if (amountAtoken === 0n) {
-    throw moduleFailure("distribution", 6, "no validator commission to withdraw");
+    throw moduleFailure("distribution", 7, "no validator commission to withdraw");
   }
   storage.setWord(base + 3n, 0n);
   payFromPool(context, withdrawAddress(state, validator.operator), amountAtoken);

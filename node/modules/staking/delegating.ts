@@ -314,14 +314,13 @@ function takeStake(
   const owned = new Delegations(context.state).shares(validator.operator, delegator);
   if (owned === 0n) throw stakingFailure("noDelegation");
   const { tokens, shares } = validator;
-  if (tokens === 0n || amountAtoken > tokensOf(validator, owned) + 1n) {
-    throw stakingFailure("tooFewShares", "invalid shares amount");
+  if (tokens === 0n) throw stakingFailure("tooFewShares");
+  if (amountAtoken > tokensOf(validator, owned) + 1n) {
+    throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, "invalid shares amount"));
   }
   // Rounded up, so that what stays is never worth more than it was.
   const asked = (amountAtoken * shares + tokens - 1n) / tokens;
-  if (asked > owned) return takeShares(context, validator, delegator, owned);
-  const worth = takeShares(context, validator, delegator, asked);
-  return worth;
+  return takeShares(context, validator, delegator, asked > owned ? owned : asked);
 }
 
 /** Takes shares off a delegation, its rewards paid first. @returns what they were worth, atoken */

@@ -1,0 +1,52 @@
+/** Refusals have the SDK's numbers and words: clients and dashboards match on both. */
+import { describe, expect, it } from "@jest/globals";
+import { stakingFailure } from "../../../node/modules/staking/staking-failure.js";
+
+type Refusal = Parameters<typeof stakingFailure>[0];
+
+/** Codes and words of x/staking `types/errors.go`. */
+const OF_STAKING: Readonly<Record<Refusal, readonly [number, string]>> = {
+  noValidator: [3, "validator does not exist"],
+  operatorExists: [
+    4,
+    "validator already exist for this operator address; must use new validator operator address",
+  ],
+  keyExists: [5, "validator already exist for this pubkey; must use new validator pubkey"],
+  keyKind: [6, "validator pubkey type is not supported"],
+  jailed: [7, "validator for this address is currently jailed"],
+  commissionRange: [10, "commission cannot be more than 100%"],
+  commissionMost: [11, "commission cannot be more than the max rate"],
+  commissionTime: [12, "commission cannot be changed more than once in 24h"],
+  commissionChange: [14, "commission change rate cannot be more than the max rate"],
+  commissionStep: [15, "commission cannot be changed more than max change rate"],
+  selfDelegation: [
+    16,
+    "validator's self delegation must be greater than their minimum self delegation",
+  ],
+  selfDelegationLess: [17, "minimum self delegation cannot be decrease"],
+  noDelegation: [19, "no delegation for (address, validator) tuple"],
+  tooFewShares: [22, "insufficient delegation shares"],
+  noUnbonding: [26, "no unbonding delegation found"],
+  tooManyUnbondings: [27, "too many unbonding delegation entries for (delegator, validator) tuple"],
+  selfRedelegation: [29, "cannot redelegate to the same validator"],
+  tinyRedelegation: [30, "too few tokens to redelegate (truncates to zero tokens)"],
+  noDestination: [31, "redelegation destination validator not found"],
+  transitive: [
+    32,
+    "redelegation to this validator already in progress; first redelegation to this validator " +
+      "must complete before next redelegation",
+  ],
+  tooManyRedelegations: [
+    33,
+    "too many redelegation entries for (delegator, src-validator, dst-validator) tuple",
+  ],
+  exchangeRate: [34, "cannot delegate to validators with invalid (zero) ex-rate"],
+  commissionLeast: [40, "commission cannot be less than min rate"],
+};
+
+describe("refusals of staking", () => {
+  it.each(Object.entries(OF_STAKING))("%s is the SDK's", (name, [code, words]) => {
+    const { fault } = stakingFailure(name as Refusal);
+    expect(fault).toEqual({ codespace: "staking", code, log: words });
+  });
+});
