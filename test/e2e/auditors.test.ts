@@ -376,7 +376,16 @@ async function supplyAt(height: number): Promise<bigint> {
     fs.readFileSync(path.join(kit.home, "config", "genesis.json"), "utf8"),
   );
   const endowments: { balanceAtoken?: string }[] = Object.values(genesis.alloc);
-  let supply = endowments.reduce((sum, { balanceAtoken }) => sum + BigInt(balanceAtoken ?? 0), 0n);
+  const allocated = endowments.reduce(
+    (sum, { balanceAtoken }) => sum + BigInt(balanceAtoken ?? 0),
+    0n,
+  );
+  // A validator with an operator has a TOKEN of stake for each unit of power, beside the accounts.
+  const stakes: { power: number; operator?: string }[] = genesis.validators;
+  const staked = stakes.reduce((sum, { power, operator }) => {
+    return sum + (operator === undefined ? 0n : BigInt(power) * 10n ** 18n);
+  }, 0n);
+  let supply = allocated + staked;
   const heights = Array.from({ length: height }, (_, n) => n + 1);
   const blocks = await Promise.all(heights.map((each) => chain.provider.getBlock(each)));
   for (const block of blocks) {
