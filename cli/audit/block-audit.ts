@@ -263,24 +263,22 @@ export class BlockAudit {
    * @returns what ceased to be, atoken
    */
   async #modules(header: AuditedHeader, changes: readonly BalanceChange[]): Promise<bigint> {
-    const [first] = MODULE_ACCOUNTS.map(toLibraryAddress);
-    const has = first === undefined ? undefined : await this.#state.getAccount(first);
-    if (has?.isContract() !== true) return 0n;
+    const own = new Map<Address, Account>();
+    for (const address of MODULE_ACCOUNTS) {
+      const account = await this.#state.getAccount(toLibraryAddress(address));
+      if (account?.isContract() === true) own.set(address, account);
+    }
+    if (own.size === 0) return 0n;
     const others = changes.filter(({ reason }) => !RULED_REASONS.has(reason));
     const destroyedAtoken = await this.#moveAsClaimed(others);
     await this.#after.startFrom(header.height, header.stateRoot);
-    await this.#after.nodes.prefetch(MODULE_ACCOUNTS);
-    const proven = new Map<Address, Account>();
-    for (const address of MODULE_ACCOUNTS) {
-      const account = await this.#after.getAccount(toLibraryAddress(address));
-      if (account?.isContract() === true) proven.set(address, account);
-    }
-    await this.#state.nodes.prefetch([...proven.keys()]);
-    for (const [address, { storageRoot }] of proven) {
-      const own = await this.#state.getAccount(toLibraryAddress(address));
-      if (own?.isContract() !== true) continue;
-      own.storageRoot = storageRoot;
-      await this.#state.putAccount(toLibraryAddress(address), own);
+    // Read one by one: of most blocks one account of them has changed, and the others' nodes are here.
+    for (const address of [...own.keys()].map(toLibraryAddress)) {
+      const account = await this.#state.getAccount(address);
+      const proven = await this.#after.getAccount(address);
+      if (account === undefined || proven === undefined) continue;
+      account.storageRoot = proven.storageRoot;
+      await this.#state.putAccount(address, account);
     }
     return destroyedAtoken;
   }

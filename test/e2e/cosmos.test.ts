@@ -127,8 +127,8 @@ describe("a CosmJS wallet", () => {
 
   it("leaves books, Data API and an independent execution without a difference", async () => {
     for (const command of [["reconcile"], ["mesh-check"], ["audit", "execution"]]) {
-      const { code, stdout } = await runCauseway(kit, command);
-      expect([command, code, code === 0 ? "" : stdout]).toEqual([command, 0, ""]);
+      const { code, stdout, stderr } = await runCauseway(kit, command);
+      expect([command, code, code === 0 ? "" : stdout + stderr]).toEqual([command, 0, ""]);
     }
   });
 });
