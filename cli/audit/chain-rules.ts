@@ -230,7 +230,7 @@ export function endOfBlock(
 }
 
 /**
- * Accounts whose storage is the state of the modules, on chains that have them: 0x...0800 to 0x...080f.
+ * Accounts whose storage is the state of the modules, on chains that have them: 0x...0800 to 0x...0810.
  */
 export const MODULE_ACCOUNTS: readonly Address[] = Array.from({ length: 17 }, (_, index) =>
   bytesToAddress(bigintToWord(0x800n + BigInt(index)).subarray(12)),
