@@ -189,8 +189,8 @@ describe("sweeps", () => {
     const { address } = await register();
     await bench.bench.mine([callOf("PlainToken", "mint", [address, 4n])]);
     await bench.mine();
-    // Its deadline has passed when the hot wallet's worker comes to it.
-    const late = { ...bench.clock, nowMs: () => Date.now() - 3_599_500 };
+    // Asked for in time, and over before the hot wallet's worker comes to it.
+    const late = { ...bench.clock, nowMs: () => Date.now() - 3_597_000 };
     const sweeper = bench.sweeper({ clock: late });
     await sweeper.round(signal);
     await sweeper.round(signal);
@@ -200,6 +200,11 @@ describe("sweeps", () => {
       return `${sweep?.state} ${sweep?.topUp}`;
     };
     expect(await state()).toBe("needs-gas open");
+    const waiting = `SELECT 1 FROM withdrawal WHERE status = 'accepted' AND expires_at >= now()`;
+    await until(async () => (await query(waiting)).length === 0, {
+      timeoutMs: 10_000,
+      what: "the deadline has passed",
+    });
     await until(
       async () => {
         await bench.lane.runRound(signal);
