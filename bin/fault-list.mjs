@@ -205,7 +205,7 @@ export const SHOWN_ELSEWHERE = [
     files: [`${RECOVERY}/decisions`],
     tests: [
       "explain a foreign outflow line by line: reconcile is clean again, at tolerance 0",
-      "book a sweep of a deposit address into the hot wallet",
+      "are not needed for a sweep by hand of a deposit address into the hot wallet",
       "release suspense to a customer, and take an opening balance",
       "wait for a second person where two are asked for",
     ],
