@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { addShared, type Runner, type SharedOptions } from "../shared-options.js";
 import type { TxContext } from "./run.js";
-import { TX_COMMANDS, TX_MODULES } from "./table.js";
 import type { TxCommand } from "./tx-command.js";
 
 type Options = SharedOptions & Readonly<Record<string, unknown>>;
@@ -11,11 +10,22 @@ interface Words {
   readonly warn: (line: string) => void;
 }
 
-/** Adds `tx`. */
+/** Adds `tx`; what is below it is loaded for who asks for it: other commands start without. */
 export function addTxCommands(program: Command, run: Runner, words: Words): void {
   const tx = program
     .command("tx")
     .description("make, sign and send Cosmos transactions: staking, governance, transfers");
+  // "help tx" shows it as it stands.
+  tx.addHelpText("after", () =>
+    tx.commands.length === 0 ? "\nIts commands: causeway tx --help" : "",
+  );
+  program.hook("preSubcommand", async (_program, asked) => {
+    if (asked === tx && tx.commands.length === 0) await addCommands(tx, run, words);
+  });
+}
+
+async function addCommands(tx: Command, run: Runner, words: Words): Promise<void> {
+  const { TX_COMMANDS, TX_MODULES } = await import("./table.js");
   const groups = new Map<string, Command>();
   for (const command of TX_COMMANDS) {
     const [module = "", name = ""] = command.words.split(" ");

@@ -28,6 +28,7 @@ describe("ERC-20", () => {
     expect(ERC20_SELECTORS).toEqual({
       balanceOf: selector("balanceOf(address)"),
       decimals: selector("decimals()"),
+      name: selector("name()"),
       symbol: selector("symbol()"),
       totalSupply: selector("totalSupply()"),
       transfer: selector("transfer(address,uint256)"),
