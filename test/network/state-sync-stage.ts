@@ -145,6 +145,9 @@ export async function untilJoined(node: NetworkNode, startedMs: number): Promise
   return (performance.now() - startedMs) / 1_000;
 }
 
+/** JSON-RPC's code of a call that reverted. */
+const REVERTED = 3;
+
 /** What a state-synced node answers must be what the others answer. */
 export async function expectSameState(
   joined: NetworkNode,
@@ -165,7 +168,9 @@ export async function expectSameState(
     evmBatch<unknown>(joined, [block, ...calls]),
     evmBatch<unknown>(other, [block, ...calls]),
   ]);
-  expect(mine.filter(({ error }) => error !== undefined)).toEqual([]);
+  // The chain's own contracts revert where no method is named: an answer of the state like any other.
+  const faults = mine.filter(({ error }) => error !== undefined && error.code !== REVERTED);
+  expect(faults).toEqual([]);
   expect(mine).toEqual(theirs);
 }
 
