@@ -20,6 +20,7 @@ import type { Assets } from "../../web/server/assets.js";
 import { SECURITY_HEADERS, sendAnswer } from "../../web/server/finished-answer.js";
 import { answerProbe, isProbePath, PageListener } from "../../web/server/page-listener.js";
 import {
+  addressOf,
   type Asked,
   cookieOf,
   ownQuery,
@@ -404,15 +405,14 @@ class Pages implements ConsoleServer {
 
   private sendPage({ asked, request, response, session }: Exchange, page: ConsolePage): void {
     const { network, assets } = this.options;
-    const { path, query, language } = asked;
-    const text = query.toString();
+    const { language } = asked;
     const document = layout({
       title: page.title,
       content: page.content,
       language,
       t: textsOf(language),
       network,
-      address: text === "" ? encodeURI(path) : `${encodeURI(path)}?${text}`,
+      address: addressOf(asked),
       asset: (name) => assets.path(name),
       who:
         session === undefined

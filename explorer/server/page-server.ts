@@ -26,6 +26,7 @@ import {
 } from "../../web/server/finished-answer.js";
 import { answerProbe, isProbePath, PageListener } from "../../web/server/page-listener.js";
 import {
+  addressOf,
   type Asked,
   ownQuery,
   readAsked,
@@ -230,15 +231,14 @@ class Pages implements PageServer {
 
   private pageAnswer(page: Page, asked: Asked): FinishedAnswer {
     const { network, assets } = this.options;
-    const { path, query, language } = asked;
-    const text = query.toString();
+    const { query, language } = asked;
     const document = layout({
       title: page.title,
       content: page.content,
       language,
       t: textsOf(language),
       network,
-      address: text === "" ? encodeURI(path) : `${encodeURI(path)}?${text}`,
+      address: addressOf(asked),
       searched: query.get("q") ?? undefined,
       asset: (name) => assets.path(name),
       scripts: (page.scripts ?? []).map((name) => `${name}.mjs`),

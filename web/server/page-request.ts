@@ -76,3 +76,9 @@ export function ownQuery(given: URLSearchParams, names: readonly string[]): URLS
   }
   return query;
 }
+
+/** The address of what was asked for, as links have it: the path and what of the query is known. */
+export function addressOf({ path, query }: Pick<Asked, "path" | "query">): string {
+  const text = query.toString();
+  return text === "" ? encodeURI(path) : `${encodeURI(path)}?${text}`;
+}
