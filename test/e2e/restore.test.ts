@@ -50,6 +50,12 @@ async function runbook(command: string, values: Readonly<Record<string, string>>
   return runCauseway(running(), words, { DATABASE_URL: url });
 }
 
+/** Runs a command of the runbook that has to succeed; what it said explains a failure. */
+async function succeeds(command: string, values: Readonly<Record<string, string>> = {}) {
+  const { code, stdout, stderr } = await runbook(command, values);
+  if (code !== 0) throw new Error(`${command} ended with ${code}:\n${stdout}\n${stderr}`);
+}
+
 async function post(name: "depositApi" | "withdrawalApi", to: string, body: unknown, key?: string) {
   const headers: Record<string, string> = key === undefined ? {} : { "Idempotency-Key": key };
   return callApi(running(), name, { path: to, body, headers });
@@ -210,7 +216,7 @@ describe("the runbook of a restore", () => {
     }
     expect((await runbook("withdrawals release")).code).not.toBe(0);
     expect((await runbook("recover")).code).toBe(1);
-    expect(await runbook("recover --apply")).toMatchObject({ code: 0 });
+    await succeeds("recover --apply");
     await reconciled();
 
     // The client repeats its lost POST: frozen, not paid.
@@ -220,24 +226,23 @@ describe("the runbook of a restore", () => {
     expect(frozen["reason"]).toContain(hashes[1]);
     expect((await runbook("ledger open")).stdout).toContain(hashes[2]);
     const link = `ledger link-payment <hash> --withdrawal <id> --reason "<reason>"`;
-    const linked = await runbook(link, { hash: hashes[1] ?? "", id, reason });
-    expect(linked).toMatchObject({ code: 0 });
+    await succeeds(link, { hash: hashes[1] ?? "", id, reason });
     expect(await reaches(id, "settled")).toMatchObject({ txHash: hashes[1] });
 
     const assign =
       'ledger assign-address <address> --customer <customer> --with-deposits --reason "<reason>"';
     const whose = { address: bob.address, customer: "bob", reason };
-    expect(await runbook(assign, whose)).toMatchObject({ code: 0 });
+    await succeeds(assign, whose);
     const claim =
       'ledger link-payment <hash> --customer <customer> --idempotency-key <key> --reason "<reason>"';
     const lost = { hash: hashes[2] ?? "", customer: "bob", key: "b1", reason };
-    expect(await runbook(claim, lost)).toMatchObject({ code: 0 });
+    await succeeds(claim, lost);
     expect(await available("bob")).toBe(2n * TOKEN);
     const body = bodyOf("bob", third, 3n * TOKEN);
     const b1 = await post("withdrawalApi", "/v1/withdrawals", body, "b1");
     expect(b1.body).toMatchObject({ status: "settled", txHash: hashes[2] });
 
-    expect((await runbook("ledger open")).code).toBe(0);
+    await succeeds("ledger open");
     await reconciled();
     const rows = await events();
     assertNumbered(rows);
@@ -253,7 +258,7 @@ describe("the runbook of a restore", () => {
     await startOn(await createTestDatabase(), true);
     const closed = await post("depositApi", "/v1/addresses", { customerId: "mallory" });
     expect([closed.status, closed.body["code"]]).toEqual([503, "RECOVERY"]);
-    expect(await runbook("recover --apply")).toMatchObject({ code: 0 });
+    await succeeds("recover --apply");
     await reconciled();
     const assign =
       'ledger assign-address <address> --customer <customer> --with-deposits --reason "<reason>"';
@@ -261,7 +266,7 @@ describe("the runbook of a restore", () => {
       [alice.address, "alice"],
       [bob.address, "bob"],
     ] as const) {
-      expect(await runbook(assign, { address, customer, reason })).toMatchObject({ code: 0 });
+      await succeeds(assign, { address, customer, reason });
     }
     const claim =
       'ledger link-payment <hash> --customer <customer> --idempotency-key <key> --reason "<reason>"';
@@ -269,10 +274,10 @@ describe("the runbook of a restore", () => {
       ["alice", "a1", hashes[0]],
       ["alice", "a2", hashes[1]],
     ] as const) {
-      expect(await runbook(claim, { hash, customer, key, reason })).toMatchObject({ code: 0 });
+      await succeeds(claim, { hash, customer, key, reason });
     }
     const writeOff = 'ledger write-off-payment <hash> --reason "<reason>"';
-    expect(await runbook(writeOff, { hash: hashes[2] ?? "", reason })).toMatchObject({ code: 0 });
+    await succeeds(writeOff, { hash: hashes[2] ?? "", reason });
     expect(await available("alice")).toBe(7n * TOKEN);
     await reconciled();
     expect((await register("dave")).index).toBe(bob.index + 2);
@@ -339,7 +344,7 @@ describe("the runbook of a restore", () => {
     expect(plan.stdout).toContain(`missing payment ${String(paid["txHash"])}`);
     expect(plan.stdout).toContain(gift.hash);
     expect(await Promise.all([vanished, later].map(balanceOf))).toEqual([0n, 0n]);
-    expect(await runbook("recover --apply")).toMatchObject({ code: 0 });
+    await succeeds("recover --apply");
     await until(async () => (await balanceOf(vanished)) === TOKEN, {
       timeoutMs: 60_000,
       what: "the vanished payment is mined again",
