@@ -96,7 +96,7 @@ function importedPackages() {
       if (owner in dependencies && !LEFT_ALONE.has(owner)) found.add(name);
     }
   }
-  return [...found].toSorted();
+  return [...found].toSorted((left, right) => (left < right ? -1 : 1));
 }
 
 function packageOf(specifier) {
