@@ -1,4 +1,5 @@
 /** The explorer put together: sources, pages, server. */
+import { join, resolve } from "node:path";
 import type { Network } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { errorMessage } from "../chain/errors.js";
@@ -12,7 +13,9 @@ import type { Metrics } from "../runtime/process/metrics.js";
 import type { ExplorerConfig } from "./config.js";
 import { addressRoutes } from "./pages/address.js";
 import { blockRoutes } from "./pages/block.js";
-import type { PageContext } from "./pages/context.js";
+import type { ContractBook, PageContext } from "./pages/context.js";
+import { contractRoutes } from "./pages/contracts/contract.js";
+import { contractCallRoutes } from "./pages/contracts/calls.js";
 import { depositRoutes } from "./pages/deposit.js";
 import { homeRoutes } from "./pages/home.js";
 import { pairRoutes } from "./pages/pairs.js";
@@ -22,6 +25,7 @@ import { supplyRoutes } from "./pages/supply.js";
 import { tokenRoutes } from "./pages/tokens.js";
 import { transactionRoutes } from "./pages/transaction.js";
 import { validatorRoutes } from "./pages/validators.js";
+import { verificationApiRoutes } from "./pages/contracts/verification-api.js";
 import { verifyRoutes } from "./pages/verify.js";
 import { loadAssets } from "../web/server/assets.js";
 import { createPageServer, type PageServer } from "./server/page-server.js";
@@ -29,9 +33,13 @@ import { ChainSource } from "./sources/chain-source.js";
 import { ConsensusSource } from "./sources/consensus-source.js";
 import { HeadTracker } from "./sources/head-tracker.js";
 import { IndexerSource } from "./sources/indexer-source.js";
+import { VerifiedStore } from "./verification/verified-store.js";
+import { Verifier } from "./verification/verifier.js";
 
 /** What an explorer is made from. */
 export interface ExplorerOptions {
+  /** Home folder; verified contracts lie in data/explorer of it. */
+  readonly home: string;
   readonly config: ExplorerConfig;
   readonly network: Network;
   readonly tokens: readonly TokenEntry[];
@@ -71,7 +79,9 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
     publicUrl: config.server["public-url"],
     clock,
+    contracts: contractBook(options, chain),
   };
+  const { store, verifier } = context.contracts;
   const tracker = new HeadTracker({
     chain,
     wsUrl: config.node["ws-url"],
@@ -90,6 +100,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     limitsLoopback: config.limits.loopback,
     concurrentPages: config.limits["concurrent-pages"],
     head: () => tracker.head,
+    generation: () => store?.generation ?? 0,
     readiness: () => readiness(context, config.node["max-block-age-ms"], signal),
     clock,
     log,
@@ -102,12 +113,42 @@ export function createExplorer(options: ExplorerOptions): Explorer {
   };
   return {
     server,
-    services: [clients, tracker, server],
+    services: [clients, ...(verifier === undefined ? [] : [verifier]), tracker, server],
     async start() {
       await server.start();
       tracker.start();
     },
   };
+}
+
+/** A home that cannot be written to has none: pages say so, and everything else goes on. */
+function contractBook(
+  { home, config: { verification }, clock, log, signal }: ExplorerOptions,
+  chain: ChainSource,
+): ContractBook {
+  let store: VerifiedStore;
+  try {
+    const folder = join(home, "data", "explorer", "contracts");
+    store = VerifiedStore.open({ folder, maxBytes: verification["store-mib"] * MIB, log });
+  } catch (error) {
+    log.warn({ reason: errorMessage(error) }, "no place for verified contracts");
+    return { store: undefined, verifier: undefined };
+  }
+  if (!verification.enabled) return { store, verifier: undefined };
+  const { compilers } = verification;
+  const verifier = new Verifier({
+    chain,
+    store,
+    compilers: compilers === "" ? "" : resolve(home, compilers),
+    limits: {
+      timeoutMs: verification["compile-ms"],
+      memoryBytes: verification["memory-mib"] * MIB,
+    },
+    clock,
+    log,
+    signal,
+  });
+  return { store, verifier };
 }
 
 function routesOf(context: PageContext) {
@@ -116,6 +157,9 @@ function routesOf(context: PageContext) {
     ...blockRoutes(context),
     ...transactionRoutes(context),
     ...addressRoutes(context),
+    ...contractRoutes(context),
+    ...contractCallRoutes(context),
+    ...verificationApiRoutes(context),
     ...validatorRoutes(context),
     ...supplyRoutes(context),
     ...tokenRoutes(context),

@@ -13,6 +13,7 @@ import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.
 import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote } from "./indexed.js";
+import { contractSection } from "./contracts/contract.js";
 import { amountOf } from "./moves.js";
 import { verifyControl } from "./verify.js";
 
@@ -83,6 +84,7 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
             : badge("neutral", t("noContract")),
         ],
       ]),
+      codeBytes > 0 ? await contractSection(context, account, request) : undefined,
       section(t("balanceHistory"), chartContent(chart, t)),
       section(t("tokens"), await tokensContent(context, { account, balances, t, signal })),
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),

@@ -148,6 +148,7 @@ export async function openExplorer(
     env: { CAUSEWAY_EXPLORER_SERVER_LISTEN: `127.0.0.1:${port}`, ...env },
   };
   const explorer = createExplorer({
+    home,
     config: loadConfig(sources, explorerConfig),
     network: NETWORKS.testnet,
     tokens: loadTokenFile(home),
