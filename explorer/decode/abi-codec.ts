@@ -233,7 +233,7 @@ function writeSequence(values: readonly Given[]): Buffer {
 
 function writeValue({ name, type, given }: Given): Buffer {
   const wrong = () =>
-    badRequest(`${name}: ${String(JSON.stringify(given)).slice(0, 60)} does not fit`);
+    badRequest(`${name}: ${(JSON.stringify(given) ?? "nothing").slice(0, 60)} does not fit`);
   switch (type.kind) {
     case "array": {
       if (!Array.isArray(given)) throw wrong();

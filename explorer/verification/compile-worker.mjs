@@ -14,15 +14,17 @@ const { file, input, target, maxMemoryBytes } = workerData;
 const PAGE_BYTES = 65_536;
 let isMemoryExceeded = false;
 
-const { prototype } = WebAssembly.Memory;
-const grow = prototype.grow;
-prototype.grow = function bounded(pages) {
-  if (this.buffer.byteLength + pages * PAGE_BYTES > maxMemoryBytes) {
-    isMemoryExceeded = true;
-    throw new RangeError("the compiler needs more memory than it may have");
-  }
-  return grow.call(this, pages);
-};
+const descriptor = Object.getOwnPropertyDescriptor(WebAssembly.Memory.prototype, "grow");
+Object.defineProperty(WebAssembly.Memory.prototype, "grow", {
+  ...descriptor,
+  value: function bounded(pages) {
+    if (this.buffer.byteLength + pages * PAGE_BYTES > maxMemoryBytes) {
+      isMemoryExceeded = true;
+      throw new RangeError("the compiler needs more memory than it may have");
+    }
+    return Reflect.apply(descriptor.value, this, [pages]);
+  },
+});
 
 /** The compiler as a module of its own, whatever kind of package its folder is in. */
 function load() {

@@ -140,9 +140,9 @@ function sources(contract: VerifiedContract | undefined): Answer {
       ContractName: contract?.name ?? "",
       CompilerVersion: contract === undefined ? "" : `v${contract.compiler}`,
       OptimizationUsed: optimizer?.enabled === true ? "1" : "0",
-      Runs: String(optimizer?.runs ?? 200),
+      Runs: textOf(optimizer?.runs, "200"),
       ConstructorArguments: contract?.creation?.constructorArguments.slice(2) ?? "",
-      EVMVersion: String(settings?.["evmVersion"] ?? "Default"),
+      EVMVersion: textOf(settings?.["evmVersion"], "Default"),
       Library: "",
       LicenseType: "",
       Proxy: "0",
@@ -150,4 +150,9 @@ function sources(contract: VerifiedContract | undefined): Answer {
       SwarmSource: "",
     },
   ]);
+}
+
+/** A setting of somebody's input, where it is a word or a number. */
+function textOf(value: unknown, otherwise: string): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : otherwise;
 }
