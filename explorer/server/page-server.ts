@@ -1,6 +1,7 @@
 /**
- * The HTTP server of the pages: GET and HEAD, POST where a page takes a form, one frame and one set of headers for all, finished
- * pages from memory, costly ones in turns. What goes wrong becomes a page that says so.
+ * The HTTP server of the pages: GET and HEAD, POST where a page takes a form, one frame and one set of
+ * headers for all, finished pages from memory, costly ones in turns. What goes wrong becomes a page
+ * that says so.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
@@ -14,9 +15,10 @@ import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
-import { notFound, PageError, STATUS_OF } from "../../web/errors.js";
+import { badRequest, notFound, PageError, STATUS_OF } from "../../web/errors.js";
 import { renderDocument } from "../../web/html/element.js";
 import type { Assets } from "../../web/server/assets.js";
+import { isForeignForm } from "../../web/server/foreign-form.js";
 import {
   etagOf,
   type FinishedAnswer,
@@ -38,7 +40,7 @@ import { layout } from "../html/layout.js";
 import { faultPage } from "../pages/fault.js";
 import { textsOf } from "../text/catalogue.js";
 import { type HeadEvent, LiveStreams } from "./live-streams.js";
-import { readForm, sentQuery } from "./form-body.js";
+import { FormRoom, readForm, sentQuery } from "./form-body.js";
 import type { Download, Page, PageRequest, PageRoute } from "./page.js";
 import { PageCache } from "./page-cache.js";
 
@@ -101,6 +103,7 @@ class Pages implements PageServer {
   private readonly limit: RateLimit;
   private readonly turns: Turns;
   private readonly streams: LiveStreams;
+  private readonly forms = new FormRoom();
   private readonly timer: ReplyTimer;
   private readonly pipelines = new PipelineBound();
 
@@ -227,12 +230,16 @@ class Pages implements PageServer {
     }
     const { route, parameter } = found;
     this.timer.time(response, route.path);
+    // Another page could let its readers send work here, from their own machines.
+    if (isForeignForm(request)) throw badRequest("sent by another page");
     this.takeShare(request, form.cost);
     const signal = signalOf(response);
-    const sent = await readForm(request, form.maxBytes);
-    for (const [name, value] of asked.query) if (!sent.has(name)) sent.set(name, value);
-    const query = sentQuery(sent, route.query ?? []);
-    const made = await this.make({ route, parameter, query, isSent: true }, asked);
+    const made = await this.forms.run(request, form.maxBytes, async () => {
+      const sent = await readForm(request, form.maxBytes);
+      for (const [name, value] of asked.query) if (!sent.has(name)) sent.set(name, value);
+      const query = sentQuery(sent, route.query ?? []);
+      return this.make({ route, parameter, query, isSent: true }, asked);
+    });
     if (signal.aborted) return;
     const headers = { ...made.headers, "cache-control": "no-store" };
     sendAnswer({ ...made, headers, etag: "" }, request, response);
@@ -252,7 +259,7 @@ class Pages implements PageServer {
     asked: Asked,
   ): Promise<FinishedAnswer> {
     const { signal } = this.options;
-    return this.turns.run(limitedSignal([signal], PAGE_TIMEOUT_MS), async () => {
+    const work = async () => {
       const { language } = asked;
       const t = textsOf(language);
       const time = limitedSignal([signal], PAGE_TIMEOUT_MS);
@@ -262,7 +269,9 @@ class Pages implements PageServer {
       // What was sent is not part of the address to which the languages lead.
       const query = found.isSent ? new URLSearchParams() : found.query;
       return this.pageAnswer(answer, { ...asked, query });
-    });
+    };
+    const isQueued = found.isSent && route.form?.hasOwnQueue === true;
+    return isQueued ? work() : this.turns.run(limitedSignal([signal], PAGE_TIMEOUT_MS), work);
   }
 
   private routeOf(path: string): { route: PageRoute; parameter: string } | undefined {
@@ -339,7 +348,10 @@ class Pages implements PageServer {
     }
     const answer = this.pageAnswer(fault.page, { ...asked, query: new URLSearchParams() });
     const status = answer.status;
-    if (status === STATUS_OF.METHOD_NOT_ALLOWED) response.setHeader("allow", "GET, HEAD");
+    if (status === STATUS_OF.METHOD_NOT_ALLOWED) {
+      const hasForm = this.routeOf(asked.path)?.route.form !== undefined;
+      response.setHeader("allow", hasForm ? "GET, HEAD, POST" : "GET, HEAD");
+    }
     if (fault.retryAfterSeconds !== undefined) {
       response.setHeader("retry-after", String(fault.retryAfterSeconds));
     }

@@ -51,6 +51,8 @@ export interface PageForm {
   readonly maxBytes: number;
   /** What it counts for a client, where a page counts one. */
   readonly cost: number;
+  /** True where its work waits in a queue of its own: it takes no turn from pages meanwhile. */
+  readonly hasOwnQueue?: boolean;
 }
 
 /** One kind of page. */

@@ -118,9 +118,21 @@ function differenceOf(chain: string, compiled: string): string {
   return `${sizes}; first difference at byte ${Math.floor(at / 2)}`;
 }
 
-/** Keys that compilers write; the hash is the first three's. */
+/**
+ * Keys that compilers write, with the bytes that each value has: a multihash of SHA-256 for IPFS,
+ * Swarm's hashes, a version of three bytes or a text before a release, a truth value. Anything else
+ * could hide bytes from the comparison.
+ */
+const KEYS: Readonly<Record<string, (value: Buffer) => boolean>> = {
+  ipfs: (value) => value.length === 34 && value[0] === 0x12 && value[1] === 0x20,
+  bzzr0: (value) => value.length === 32,
+  bzzr1: (value) => value.length === 32,
+  solc: (value) => value.length === 3 || /^[\x20-\x7e]{5,200}$/.test(value.toString("latin1")),
+  experimental: (value) => value.length === 1,
+};
+
+/** Those of them that name the metadata. */
 const HASH_KEYS = new Set(["ipfs", "bzzr0", "bzzr1"]);
-const OTHER_KEYS = new Set(["solc", "experimental"]);
 
 /**
  * The metadata at the end of a code (hex without 0x): a CBOR map and its length in two bytes.
@@ -144,8 +156,9 @@ export function readTail(code: string): CodeTail | undefined {
     const value = readValue(map, at);
     if (value === undefined) return undefined;
     at = value.end;
+    const isOfCompilers = Object.hasOwn(KEYS, key.text) && KEYS[key.text]?.(value.bytes) === true;
+    if (!isOfCompilers) return undefined;
     if (HASH_KEYS.has(key.text)) hash = bytesToHex(value.bytes);
-    else if (!OTHER_KEYS.has(key.text)) return undefined;
   }
   return at === map.length ? { hash, lengthBytes: mapBytes + 2 } : undefined;
 }

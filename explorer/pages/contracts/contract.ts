@@ -49,7 +49,7 @@ export function contractRoutes(context: PageContext): readonly PageRoute[] {
       path: "/contract",
       hasParameter: true,
       query: ["input", "file", "name", "compiler", "arguments"],
-      form: { maxBytes: MAX_FORM_BYTES, cost: VERIFICATION_COST },
+      form: { maxBytes: MAX_FORM_BYTES, cost: VERIFICATION_COST, hasOwnQueue: true },
       handle: (request) => contractPage(context, request),
     },
     {

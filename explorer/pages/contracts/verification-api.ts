@@ -40,7 +40,7 @@ export function verificationApiRoutes(context: PageContext): readonly PageRoute[
         "constructorArguements",
         "constructorArguments",
       ],
-      form: { maxBytes: MAX_FORM_BYTES, cost: VERIFICATION_COST },
+      form: { maxBytes: MAX_FORM_BYTES, cost: VERIFICATION_COST, hasOwnQueue: true },
       handle: async (request) => download(await answer(context, request)),
     },
   ];

@@ -123,12 +123,21 @@ describe("codes", () => {
   });
 
   it("end in metadata only where compilers could have written it", () => {
-    const hash = "12".repeat(34);
+    const hash = `1220${"12".repeat(32)}`;
     const tail = `a2646970667358 22${hash}64736f6c63430008250033`.replaceAll(" ", "");
     expect(readTail(`00${tail}`)).toEqual({ hash: `0x${hash}`, lengthBytes: 53 });
     expect(readTail("00a164736f6c6343000825000a")).toEqual({ hash: undefined, lengthBytes: 12 });
     // A key of somebody's own, a length that lies, nothing.
-    for (const code of ["a1646576696c43000825000a", `${tail.slice(0, -4)}ffff`, "", "00", "0000"]) {
+    const code41 = `a26469706673 5829${"5b".repeat(41)}64736f6c634300082500`.replaceAll(" ", "");
+    for (const code of [
+      "a1646576696c43000825000a",
+      // A "hash" with room for code in it.
+      `${code41}${(code41.length / 2).toString(16).padStart(4, "0")}`,
+      `${tail.slice(0, -4)}ffff`,
+      "",
+      "00",
+      "0000",
+    ]) {
       expect({ code, tail: readTail(code) }).toEqual({ code, tail: undefined });
     }
   });
@@ -175,6 +184,27 @@ describe("compilers", () => {
     const running = compileText(source(many), "A", {}, { ...LIMITS, signal: stopping.signal });
     stopping.abort(new Error("stopped"));
     await expect(running).rejects.toThrow("stopped");
+    // A compiler that never ends, in a loop of WebAssembly: only its thread's end ends it.
+    const endless = path.join(folder, "endless.js");
+    const loop = "0061736d01000000010401600000030201000707010372756e00000a09010700034 00c000b0b";
+    fs.writeFileSync(
+      endless,
+      `const code = Buffer.from("${loop.replaceAll(" ", "")}", "hex");
+       const { run } = new WebAssembly.Instance(new WebAssembly.Module(code)).exports;
+       module.exports = { _solidity_compile: run, cwrap: () => run };`,
+    );
+    const never = { version: "0.8.1", file: endless };
+    await expect(
+      compileIn(never, "{}", parseTarget("A"), { ...LIMITS, timeoutMs: 2_000 }),
+    ).rejects.toMatchObject({ code: "TOO_LONG" });
+    const hoarding = path.join(folder, "hoarding.js");
+    fs.writeFileSync(
+      hoarding,
+      "const all = []; for (;;) all.push(Array.from({ length: 1e5 }, (_, n) => `${n}`));",
+    );
+    await expect(
+      compileIn({ version: "0.8.1", file: hoarding }, "{}", parseTarget("A"), LIMITS),
+    ).rejects.toMatchObject({ code: "TOO_MUCH_MEMORY" });
     const broken = path.join(folder, "broken.js");
     fs.writeFileSync(broken, "throw new Error('no compiler')");
     const target = parseTarget("A");
