@@ -17,6 +17,8 @@ import type { ContractBook, PageContext } from "./pages/context.js";
 import { contractRoutes } from "./pages/contracts/contract.js";
 import { contractCallRoutes } from "./pages/contracts/calls.js";
 import { depositRoutes } from "./pages/deposit.js";
+import { parameterRoutes } from "./pages/governance/parameters.js";
+import { proposalRoutes } from "./pages/governance/proposals.js";
 import { homeRoutes } from "./pages/home.js";
 import { pairRoutes } from "./pages/pairs.js";
 import { proofRoutes } from "./pages/proofs.js";
@@ -24,7 +26,8 @@ import { searchRoutes } from "./pages/search.js";
 import { supplyRoutes } from "./pages/supply.js";
 import { tokenRoutes } from "./pages/tokens.js";
 import { transactionRoutes } from "./pages/transaction.js";
-import { validatorRoutes } from "./pages/validators.js";
+import { validatorPageRoutes } from "./pages/staking/validator.js";
+import { validatorRoutes } from "./pages/staking/validators.js";
 import { verificationApiRoutes } from "./pages/contracts/verification-api.js";
 import { verifyRoutes } from "./pages/verify.js";
 import { loadAssets } from "../web/server/assets.js";
@@ -33,6 +36,9 @@ import { ChainSource } from "./sources/chain-source.js";
 import { ConsensusSource } from "./sources/consensus-source.js";
 import { HeadTracker } from "./sources/head-tracker.js";
 import { IndexerSource } from "./sources/indexer-source.js";
+import { GovernanceSource } from "./sources/modules/governance-source.js";
+import { RestClient } from "./sources/modules/rest-client.js";
+import { StakingSource } from "./sources/modules/staking-source.js";
 import { VerifiedStore } from "./verification/verified-store.js";
 import { Verifier } from "./verification/verifier.js";
 
@@ -71,11 +77,18 @@ export function createExplorer(options: ExplorerOptions): Explorer {
   const rpc = createJsonRpcClient({ url: config.node.url, ...limits });
   const cometRpc = createJsonRpcClient({ url: config.node["consensus-url"], ...limits });
   const chain = new ChainSource(rpc, createEvmClient(rpc));
+  const rest = new RestClient({
+    url: config.node["rest-url"],
+    timeoutMs,
+    maxBytes: config.node["max-response-mib"] * MIB,
+  });
   const context: PageContext = {
     network,
     chain,
     consensus: new ConsensusSource(cometRpc),
     indexer: new IndexerSource({ url: config.indexer.url, timeoutMs }),
+    staking: new StakingSource(rest),
+    governance: new GovernanceSource(rest),
     tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
     publicUrl: config.server["public-url"],
     clock,
@@ -161,6 +174,9 @@ function routesOf(context: PageContext) {
     ...contractCallRoutes(context),
     ...verificationApiRoutes(context),
     ...validatorRoutes(context),
+    ...validatorPageRoutes(context),
+    ...proposalRoutes(context),
+    ...parameterRoutes(context),
     ...supplyRoutes(context),
     ...tokenRoutes(context),
     ...pairRoutes(context),

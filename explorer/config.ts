@@ -76,6 +76,12 @@ export const explorerConfig = defineConfigFile("explorer", {
         "Consensus RPC of the same node: commits, validators, hashes of the Cosmos side, supply. A " +
         "node that does not serve it leaves these parts out.",
     }),
+    "rest-url": field.url({
+      default: "http://127.0.0.1:1317",
+      help:
+        "REST interface of the same node: stake, governance, parameters. A node that does not serve it " +
+        "leaves these parts out.",
+    }),
     "timeout-ms": field.integer({
       default: 10_000,
       min: 100,
@@ -108,8 +114,8 @@ export const explorerConfig = defineConfigFile("explorer", {
     compilers: field.string({
       default: "compilers",
       help:
-        "Folder of Solidity compilers, below the home where it is not absolute: WebAssembly builds named as " +
-        "at binaries.soliditylang.org/emscripten-wasm32, soljson-v0.8.24+commit.e11b9ed9.js. The npm " +
+        "Folder of Solidity compilers, below the home where it is not absolute: WebAssembly builds " +
+        "named as at binaries.soliditylang.org/emscripten-wasm32, soljson-v0.8.24+commit.e11b9ed9.js. The npm " +
         "package solc is one more where it is installed. Programs in it are run: check their hashes.",
     }),
     "compile-ms": field.integer({
@@ -124,7 +130,9 @@ export const explorerConfig = defineConfigFile("explorer", {
       min: 64,
       max: 4_096,
       unit: "MiB",
-      help: "Memory of a compiler; one runs at a time, in a thread, with at most 384 MiB for texts beside it.",
+      help:
+        "Memory of a compiler; one runs at a time, in a thread, with at most 384 MiB for texts " +
+        "beside it.",
     }),
     "store-mib": field.integer({
       default: 256,

@@ -6,6 +6,8 @@ import type { Clock } from "../../runtime/process/clock.js";
 import type { ChainSource } from "../sources/chain-source.js";
 import type { ConsensusSource } from "../sources/consensus-source.js";
 import type { IndexerSource } from "../sources/indexer-source.js";
+import type { GovernanceSource } from "../sources/modules/governance-source.js";
+import type { StakingSource } from "../sources/modules/staking-source.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignName } from "../../web/html/format.js";
 import { addressLink } from "../html/chain-links.js";
@@ -20,6 +22,8 @@ export interface PageContext {
   readonly chain: ChainSource;
   readonly consensus: ConsensusSource;
   readonly indexer: IndexerSource;
+  readonly staking: StakingSource;
+  readonly governance: GovernanceSource;
   /** Tokens of the home's own list, by contract: the only names that are vouched for. */
   readonly tokens: ReadonlyMap<Address, TokenEntry>;
   /** Origin under which readers reach the pages; "" where it is not known. */

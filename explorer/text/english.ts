@@ -1,7 +1,10 @@
 /** The texts in English; the other languages follow their keys. */
 
+import { MODULE_ENGLISH } from "./modules/english.js";
+
 /** Every text by its name. */
 export const ENGLISH = {
+  ...MODULE_ENGLISH,
   account: "Account",
   allTokens: "All tokens that were met",
   amount: "Amount",

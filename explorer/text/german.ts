@@ -1,8 +1,10 @@
 /** The texts in German. */
 import type { Catalogue } from "./english.js";
+import { MODULE_GERMAN } from "./modules/german.js";
 
 /** Every text by its name. */
 export const GERMAN: Catalogue = {
+  ...MODULE_GERMAN,
   account: "Konto",
   allTokens: "Alle Token, die vorkamen",
   amount: "Betrag",

@@ -68,7 +68,7 @@ export function parseStandardInput(text: string): StandardInput {
   };
 }
 
-/** "Token" or "contracts/Token.sol:Token". @throws BAD_INPUT */
+/** "Token" or "Token.sol:Token". @throws BAD_INPUT */
 export function parseTarget(text: string): CompileTarget {
   const trimmed = text.trim();
   const colon = trimmed.lastIndexOf(":");

@@ -8,6 +8,7 @@ import { badRequest, PageError, notFound } from "../../../web/errors.js";
 import { type Content, el } from "../../../web/html/element.js";
 import { foreignName, foreignText } from "../../../web/html/format.js";
 import { addressLink, transactionLink } from "../../html/chain-links.js";
+import { textBlock } from "../../html/text-block.js";
 import {
   badge,
   code,
@@ -255,7 +256,7 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
           "details",
           {},
           el("summary", {}, "ABI"),
-          abi.length > MAX_ABI ? el("p", {}, t("inTheDownload")) : block(abi, "ABI"),
+          abi.length > MAX_ABI ? el("p", {}, t("inTheDownload")) : textBlock(abi, "ABI"),
         ),
       ),
       section(
@@ -264,7 +265,7 @@ function sourcePage(contract: VerifiedContract, t: Texts): Page {
           "details",
           {},
           el("summary", {}, t("settings")),
-          block(JSON.stringify(input.settings, null, 1).slice(0, MAX_ABI), t("settings")),
+          textBlock(JSON.stringify(input.settings, null, 1).slice(0, MAX_ABI), t("settings")),
         ),
       ),
     ],
@@ -302,27 +303,9 @@ function sourcesContent(
       "details",
       { open: index === 0 },
       el("summary", {}, el("bdi", {}, name)),
-      left < 0 ? el("p", {}, t("inTheDownload")) : block(content, name),
+      left < 0 ? el("p", {}, t("inTheDownload")) : textBlock(content, name),
     );
   });
-}
-
-/** A text as it is; characters that turn the direction are shown by their numbers. */
-function block(text: string, label: string): Content {
-  return el(
-    "pre",
-    { tabindex: 0, role: "region", "aria-label": label },
-    el("code", {}, visibleSource(text)),
-  );
-}
-
-/** What hides or turns letters would make a source look like another: shown by its number. */
-const DECEIVING = /[\p{Cf}\u115f\u1160\u3164]|(?![\n\t])\p{Cc}|\p{Cs}/gu;
-
-function visibleSource(text: string): string {
-  return text
-    .replaceAll("\r\n", "\n")
-    .replace(DECEIVING, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 async function sourceFile(context: PageContext, request: PageRequest): Promise<PageAnswer> {
@@ -405,7 +388,7 @@ async function verificationPage(
     content: [
       about,
       note("warning", t(WORDS[outcome.code])),
-      outcome.detail === "" ? undefined : block(outcome.detail, t("message")),
+      outcome.detail === "" ? undefined : textBlock(outcome.detail, t("message")),
       el("p", {}, el("a", { href: own }, t("tryAgain"))),
     ],
   };

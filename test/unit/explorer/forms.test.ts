@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 async function send(body: BodyInit, type?: string): Promise<string> {
-  const headers = type === undefined ? {} : { "content-type": type };
+  const headers: Record<string, string> = type === undefined ? {} : { "content-type": type };
   return (await fetch(url, { method: "POST", body, headers })).text();
 }
 
