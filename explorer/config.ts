@@ -115,8 +115,9 @@ export const explorerConfig = defineConfigFile("explorer", {
       default: "compilers",
       help:
         "Folder of Solidity compilers, below the home where it is not absolute: WebAssembly builds " +
-        "named as at binaries.soliditylang.org/emscripten-wasm32, soljson-v0.8.24+commit.e11b9ed9.js. The npm " +
-        "package solc is one more where it is installed. Programs in it are run: check their hashes.",
+        "named as at binaries.soliditylang.org/emscripten-wasm32, " +
+        "soljson-v0.8.24+commit.e11b9ed9.js. The npm package solc is one more where it is installed. " +
+        "Programs in it are run: check their hashes.",
     }),
     "compile-ms": field.integer({
       default: 60_000,

@@ -14,6 +14,11 @@ const { file, input, target, maxMemoryBytes } = workerData;
 const PAGE_BYTES = 65_536;
 let isMemoryExceeded = false;
 
+/** Names that Node and the compilers chose. */
+const COMPILE = "_compile";
+const COMPILE_NAME = "_solidity_compile";
+const VERSION_NAME = "_solidity_version";
+
 const descriptor = Object.getOwnPropertyDescriptor(WebAssembly.Memory.prototype, "grow");
 Object.defineProperty(WebAssembly.Memory.prototype, "grow", {
   ...descriptor,
@@ -34,13 +39,13 @@ function load() {
   const loaded = new Module(file);
   loaded.filename = file;
   loaded.require = createRequire(file);
-  loaded._compile(text, file);
+  loaded[COMPILE](text, file);
   return loaded.exports;
 }
 
 /** Builds of 0.5.0 and later have the first entry, those of 0.4.11 and later the second. */
 function compile(compiler) {
-  if (compiler._solidity_compile !== undefined) {
+  if (COMPILE_NAME in compiler) {
     const call = compiler.cwrap("solidity_compile", "string", ["string", "number", "number"]);
     return call(input, 0, 0);
   }
@@ -48,7 +53,7 @@ function compile(compiler) {
 }
 
 function versionOf(compiler) {
-  const name = compiler._solidity_version === undefined ? "version" : "solidity_version";
+  const name = VERSION_NAME in compiler ? "solidity_version" : "version";
   return compiler.cwrap(name, "string", [])();
 }
 
@@ -80,13 +85,13 @@ function pick(output) {
 try {
   const compiler = load();
   if (compiler === undefined) {
-    parentPort.postMessage({ kind: "not-wasm" });
+    parentPort.postMessage({ kind: "not-wasm" }, []);
   } else {
     const output = JSON.parse(compile(compiler));
     const answer = isMemoryExceeded ? { kind: "memory" } : { kind: "done", ...pick(output) };
-    parentPort.postMessage({ ...answer, version: versionOf(compiler) });
+    parentPort.postMessage({ ...answer, version: versionOf(compiler) }, []);
   }
 } catch (error) {
   const message = String(error?.message ?? error).slice(0, MAX_ERROR_CHARACTERS);
-  parentPort.postMessage(isMemoryExceeded ? { kind: "memory" } : { kind: "failed", message });
+  parentPort.postMessage(isMemoryExceeded ? { kind: "memory" } : { kind: "failed", message }, []);
 }

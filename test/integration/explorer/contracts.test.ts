@@ -147,10 +147,10 @@ function post(target: string, fields: Record<string, string>): Promise<Response>
 
 async function api(fields: Record<string, string>, method: "GET" | "POST") {
   const query = new URLSearchParams({ module: "contract", apikey: "none", ...fields });
-  const reply =
-    method === "GET"
-      ? await fetch(`${stage.url}/api?${query.toString()}`)
-      : await fetch(`${stage.url}/api`, { method, body: query });
+  const target = `${stage.url}/api`;
+  const reply = await (method === "GET"
+    ? fetch(`${target}?${query.toString()}`)
+    : fetch(target, { method: "POST", body: query }));
   return (await reply.json()) as { status: string; message: string; result: unknown };
 }
 

@@ -112,7 +112,7 @@ describe("every page", () => {
         expect({ about, ids: new Set(ids).size }).toEqual({ about, ids: ids.length });
         // WCAG 1.3.1, 3.3.2: every field has a label of its own.
         const labels = new Set(all(root, "label").map(({ attributes }) => attributes.get("for")));
-        const fields = ["input", "select", "textarea"].flatMap((name) => all(root, name));
+        const fields = ["input", "select", "textarea"].flatMap((tag) => all(root, tag));
         const unlabelled = fields.filter(({ attributes }) => !labels.has(attributes.get("id")));
         expect({ about, unlabelled }).toEqual({ about, unlabelled: [] });
         // WCAG 2.4.1, 1.3.1: a way past the head, landmarks, tables with captions and headers.
@@ -471,7 +471,8 @@ describe("stake and governance", () => {
     expect(reply.text).not.toContain("<img");
     expect(text).toContain('<img src=x onerror=alert("title")>');
     expect(text).toContain("It does nothing: it is a text.");
-    expect(text).toContain("yes100 TOKEN100.00 %");
+    // Who delegates votes with the validator.
+    expect(text).toContain("yes107 TOKEN100.00 %");
     const list = await page("/proposals?lang=de");
     expect(list.text).toContain("angenommen");
     expect((await page("/proposal/2")).reply.status).toBe(404);

@@ -13,8 +13,8 @@ let url: string;
 
 /** Answers what it read, or the code of the fault. */
 beforeAll(async () => {
-  server = createServer((request, response) => {
-    readForm(request, MAX_BYTES).then(
+  server = createServer((incoming, response) => {
+    readForm(incoming, MAX_BYTES).then(
       (fields) => response.end(JSON.stringify([...fields])),
       (error: unknown) => {
         response.setHeader("connection", "close");
