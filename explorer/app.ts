@@ -1,4 +1,5 @@
 /** The explorer put together: sources, pages, server. */
+import { join, resolve } from "node:path";
 import type { Network } from "../chain/networks.js";
 import type { TokenEntry } from "../chain/token-list.js";
 import { errorMessage } from "../chain/errors.js";
@@ -12,8 +13,12 @@ import type { Metrics } from "../runtime/process/metrics.js";
 import type { ExplorerConfig } from "./config.js";
 import { addressRoutes } from "./pages/address.js";
 import { blockRoutes } from "./pages/block.js";
-import type { PageContext } from "./pages/context.js";
+import type { ContractBook, PageContext } from "./pages/context.js";
+import { contractRoutes } from "./pages/contracts/contract.js";
+import { contractCallRoutes } from "./pages/contracts/calls.js";
 import { depositRoutes } from "./pages/deposit.js";
+import { parameterRoutes } from "./pages/governance/parameters.js";
+import { proposalRoutes } from "./pages/governance/proposals.js";
 import { homeRoutes } from "./pages/home.js";
 import { pairRoutes } from "./pages/pairs.js";
 import { proofRoutes } from "./pages/proofs.js";
@@ -21,7 +26,9 @@ import { searchRoutes } from "./pages/search.js";
 import { supplyRoutes } from "./pages/supply.js";
 import { tokenRoutes } from "./pages/tokens.js";
 import { transactionRoutes } from "./pages/transaction.js";
-import { validatorRoutes } from "./pages/validators.js";
+import { validatorPageRoutes } from "./pages/staking/validator.js";
+import { validatorRoutes } from "./pages/staking/validators.js";
+import { verificationApiRoutes } from "./pages/contracts/verification-api.js";
 import { verifyRoutes } from "./pages/verify.js";
 import { loadAssets } from "../web/server/assets.js";
 import { createPageServer, type PageServer } from "./server/page-server.js";
@@ -29,9 +36,16 @@ import { ChainSource } from "./sources/chain-source.js";
 import { ConsensusSource } from "./sources/consensus-source.js";
 import { HeadTracker } from "./sources/head-tracker.js";
 import { IndexerSource } from "./sources/indexer-source.js";
+import { GovernanceSource } from "./sources/modules/governance-source.js";
+import { RestClient } from "./sources/modules/rest-client.js";
+import { StakingSource } from "./sources/modules/staking-source.js";
+import { VerifiedStore } from "./verification/verified-store.js";
+import { Verifier } from "./verification/verifier.js";
 
 /** What an explorer is made from. */
 export interface ExplorerOptions {
+  /** Home folder; verified contracts lie in data/explorer of it. */
+  readonly home: string;
   readonly config: ExplorerConfig;
   readonly network: Network;
   readonly tokens: readonly TokenEntry[];
@@ -63,15 +77,24 @@ export function createExplorer(options: ExplorerOptions): Explorer {
   const rpc = createJsonRpcClient({ url: config.node.url, ...limits });
   const cometRpc = createJsonRpcClient({ url: config.node["consensus-url"], ...limits });
   const chain = new ChainSource(rpc, createEvmClient(rpc));
+  const rest = new RestClient({
+    url: config.node["rest-url"],
+    timeoutMs,
+    maxBytes: config.node["max-response-mib"] * MIB,
+  });
   const context: PageContext = {
     network,
     chain,
     consensus: new ConsensusSource(cometRpc),
     indexer: new IndexerSource({ url: config.indexer.url, timeoutMs }),
+    staking: new StakingSource(rest),
+    governance: new GovernanceSource(rest),
     tokens: new Map(options.tokens.map((token) => [token.contractAddress, token])),
     publicUrl: config.server["public-url"],
     clock,
+    contracts: contractBook(options, chain),
   };
+  const { store, verifier } = context.contracts;
   const tracker = new HeadTracker({
     chain,
     wsUrl: config.node["ws-url"],
@@ -90,6 +113,7 @@ export function createExplorer(options: ExplorerOptions): Explorer {
     limitsLoopback: config.limits.loopback,
     concurrentPages: config.limits["concurrent-pages"],
     head: () => tracker.head,
+    generation: () => store?.generation ?? 0,
     readiness: () => readiness(context, config.node["max-block-age-ms"], signal),
     clock,
     log,
@@ -102,12 +126,42 @@ export function createExplorer(options: ExplorerOptions): Explorer {
   };
   return {
     server,
-    services: [clients, tracker, server],
+    services: [clients, ...(verifier === undefined ? [] : [verifier]), tracker, server],
     async start() {
       await server.start();
       tracker.start();
     },
   };
+}
+
+/** A home that cannot be written to has none: pages say so, and everything else goes on. */
+function contractBook(
+  { home, config: { verification }, clock, log, signal }: ExplorerOptions,
+  chain: ChainSource,
+): ContractBook {
+  let store: VerifiedStore;
+  try {
+    const folder = join(home, "data", "explorer", "contracts");
+    store = VerifiedStore.open({ folder, maxBytes: verification["store-mib"] * MIB, log });
+  } catch (error) {
+    log.warn({ reason: errorMessage(error) }, "no place for verified contracts");
+    return { store: undefined, verifier: undefined };
+  }
+  if (!verification.enabled) return { store, verifier: undefined };
+  const { compilers } = verification;
+  const verifier = new Verifier({
+    chain,
+    store,
+    compilers: compilers === "" ? "" : resolve(home, compilers),
+    limits: {
+      timeoutMs: verification["compile-ms"],
+      memoryBytes: verification["memory-mib"] * MIB,
+    },
+    clock,
+    log,
+    signal,
+  });
+  return { store, verifier };
 }
 
 function routesOf(context: PageContext) {
@@ -116,7 +170,13 @@ function routesOf(context: PageContext) {
     ...blockRoutes(context),
     ...transactionRoutes(context),
     ...addressRoutes(context),
+    ...contractRoutes(context),
+    ...contractCallRoutes(context),
+    ...verificationApiRoutes(context),
     ...validatorRoutes(context),
+    ...validatorPageRoutes(context),
+    ...proposalRoutes(context),
+    ...parameterRoutes(context),
     ...supplyRoutes(context),
     ...tokenRoutes(context),
     ...pairRoutes(context),

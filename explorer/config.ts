@@ -76,6 +76,12 @@ export const explorerConfig = defineConfigFile("explorer", {
         "Consensus RPC of the same node: commits, validators, hashes of the Cosmos side, supply. A " +
         "node that does not serve it leaves these parts out.",
     }),
+    "rest-url": field.url({
+      default: "http://127.0.0.1:1317",
+      help:
+        "REST interface of the same node: stake, governance, parameters. A node that does not serve it " +
+        "leaves these parts out.",
+    }),
     "timeout-ms": field.integer({
       default: 10_000,
       min: 100,
@@ -96,6 +102,45 @@ export const explorerConfig = defineConfigFile("explorer", {
       max: 86_400_000,
       unit: "ms",
       help: "When the newest block is older than this, /ready says that the chain stands still.",
+    }),
+  },
+  verification: {
+    enabled: field.boolean({
+      default: true,
+      help:
+        "Whether anybody may verify contracts by sending their sources, which are compiled here. What " +
+        "was verified stays in data/explorer of the home and is shown in any case.",
+    }),
+    compilers: field.string({
+      default: "compilers",
+      help:
+        "Folder of Solidity compilers, below the home where it is not absolute: WebAssembly builds " +
+        "named as at binaries.soliditylang.org/emscripten-wasm32, " +
+        "soljson-v0.8.24+commit.e11b9ed9.js. The npm package solc is one more where it is installed. " +
+        "Programs in it are run: check their hashes.",
+    }),
+    "compile-ms": field.integer({
+      default: 60_000,
+      min: 1_000,
+      max: 600_000,
+      unit: "ms",
+      help: "Time for one compilation.",
+    }),
+    "memory-mib": field.integer({
+      default: 512,
+      min: 64,
+      max: 4_096,
+      unit: "MiB",
+      help:
+        "Memory of a compiler; one runs at a time, in a thread, with at most 384 MiB for texts " +
+        "beside it.",
+    }),
+    "store-mib": field.integer({
+      default: 256,
+      min: 1,
+      max: 65_536,
+      unit: "MiB",
+      help: "Disk for verified contracts; when it is full, no more are taken.",
     }),
   },
   indexer: {

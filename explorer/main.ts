@@ -13,6 +13,7 @@ runProcess({
   async start({ home, env, portOffset, log, signal }) {
     const config = loadConfig({ home, env, portOffset }, explorerConfig);
     const explorer = createExplorer({
+      home,
       config,
       network: NETWORKS[config[""].network],
       tokens: loadTokenFile(home),

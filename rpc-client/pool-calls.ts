@@ -1,18 +1,13 @@
 /** The node's pool of pending transactions, as programs outside the node see it. */
-import type { Address } from "../chain/address.js";
-import type { Hash32, Hex } from "../chain/hex.js";
-import {
-  readAddress,
-  readHash,
-  readHex,
-  readList,
-  readObject,
-  readOptional,
-  readQuantity,
-} from "./answer-fields.js";
+import type { Hash32 } from "../chain/hex.js";
+import { readHash, readList, readObject, readOptional } from "./answer-fields.js";
 import { badAnswer } from "./errors.js";
 import { type JsonRpcClient, resultOf, type RpcOptions } from "./json-rpc.js";
-import { parseTransactionStatus } from "./transaction-codec.js";
+import {
+  parseSentTransaction,
+  parseTransactionStatus,
+  type SentTransaction,
+} from "./transaction-codec.js";
 
 /** Hashes of all transactions in the pool; a sender's in nonce order. */
 export interface PoolHashes {
@@ -23,17 +18,7 @@ export interface PoolHashes {
 }
 
 /** A transaction in the pool. */
-export interface PoolTransaction {
-  readonly hash: Hash32;
-  readonly from: Address;
-  /** Undefined creates a contract. */
-  readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
-  readonly nonce: bigint;
-  readonly gasLimit: bigint;
-  /** Price that it would pay per gas. */
-  readonly gasPriceAtoken: bigint;
-  readonly input: Hex;
+export interface PoolTransaction extends SentTransaction {
   /** The nonce that a queued one waits for; undefined for an executable one. */
   readonly missingNonce: bigint | undefined;
 }
@@ -60,7 +45,7 @@ export function poolCalls(rpc: JsonRpcClient): PoolCalls {
       const status = parseTransactionStatus(resultOf(fate));
       if (status.status !== "pending" && status.status !== "queued") return undefined;
       const missingNonce = status.status === "queued" ? status.missingNonce : undefined;
-      const fields = readOptional(resultOf(found), "transaction", readPoolFields);
+      const fields = readOptional(resultOf(found), "transaction", parseSentTransaction);
       if (fields === undefined) return undefined;
       if (fields.hash !== hash) throw badAnswer("another transaction");
       return { ...fields, missingNonce };
@@ -73,18 +58,4 @@ function parsePoolHashes(answer: unknown): PoolHashes {
   const hashes = (name: "pending" | "queued") =>
     readList(pool[name], name).map((hash) => readHash(hash, name));
   return { pending: hashes("pending"), queued: hashes("queued") };
-}
-
-function readPoolFields(value: unknown): Omit<PoolTransaction, "missingNonce"> {
-  const transaction = readObject(value, "transaction");
-  return {
-    hash: readHash(transaction["hash"], "hash"),
-    from: readAddress(transaction["from"], "from"),
-    to: readOptional(transaction["to"], "to", readAddress),
-    valueAtoken: readQuantity(transaction["value"], "value"),
-    nonce: readQuantity(transaction["nonce"], "nonce"),
-    gasLimit: readQuantity(transaction["gas"], "gas"),
-    gasPriceAtoken: readQuantity(transaction["gasPrice"], "gasPrice"),
-    input: readHex(transaction["input"], "input"),
-  };
 }

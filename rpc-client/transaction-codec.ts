@@ -2,7 +2,7 @@
 import type { Address } from "../chain/address.js";
 import { ERC20_TOPICS } from "../chain/erc20.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
-import type { Hash32, Height } from "../chain/hex.js";
+import type { Hash32, Height, Hex } from "../chain/hex.js";
 import {
   readAddress,
   readHash,
@@ -16,6 +16,20 @@ import {
 } from "./answer-fields.js";
 import { badAnswer, MAX_NODE_TEXT_CHARACTERS } from "./errors.js";
 import { transferOf } from "./transfer-logs.js";
+
+/** What a transaction asks for, mined or in the pool. */
+export interface SentTransaction {
+  readonly hash: Hash32;
+  readonly from: Address;
+  /** Undefined creates a contract. */
+  readonly to: Address | undefined;
+  readonly valueAtoken: bigint;
+  readonly nonce: bigint;
+  readonly gasLimit: bigint;
+  /** Price that it pays, or would pay, per gas. */
+  readonly gasPriceAtoken: bigint;
+  readonly input: Hex;
+}
 
 /** A mined transaction's outcome. */
 export interface NodeReceipt {
@@ -53,6 +67,21 @@ export type NodeTransactionStatus =
   | { readonly status: "replaced"; readonly by: Hash32 }
   | { readonly status: "dropped"; readonly reason: string }
   | { readonly status: "unknown" };
+
+/** Untrusted transaction (not null). Throws BAD_ANSWER. */
+export function parseSentTransaction(value: unknown): SentTransaction {
+  const transaction = readObject(value, "transaction");
+  return {
+    hash: readHash(transaction["hash"], "hash"),
+    from: readAddress(transaction["from"], "from"),
+    to: readOptional(transaction["to"], "to", readAddress),
+    valueAtoken: readQuantity(transaction["value"], "value"),
+    nonce: readQuantity(transaction["nonce"], "nonce"),
+    gasLimit: readQuantity(transaction["gas"], "gas"),
+    gasPriceAtoken: readQuantity(transaction["gasPrice"], "gasPrice"),
+    input: readHex(transaction["input"], "input"),
+  };
+}
 
 /** Untrusted receipt (not null). Throws BAD_ANSWER. */
 export function parseNodeReceipt(value: unknown): NodeReceipt {

@@ -2,13 +2,14 @@
 import { AppError } from "../chain/errors.js";
 
 /**
- * NOT_FOUND and BAD_REQUEST are the reader's; RATE_LIMITED and BUSY mean later; UNAVAILABLE that a
- * part behind the pages does not answer or does not have it.
+ * NOT_FOUND, BAD_REQUEST and TOO_LARGE are the reader's; RATE_LIMITED and BUSY mean later;
+ * UNAVAILABLE that a part behind the pages does not answer or does not have it.
  */
 export type PageErrorCode =
   | "NOT_FOUND"
   | "BAD_REQUEST"
   | "METHOD_NOT_ALLOWED"
+  | "TOO_LARGE"
   | "RATE_LIMITED"
   | "BUSY"
   | "UNAVAILABLE"
@@ -23,6 +24,7 @@ export const STATUS_OF: Readonly<Record<PageErrorCode, number>> = {
   NOT_FOUND: 404,
   BAD_REQUEST: 400,
   METHOD_NOT_ALLOWED: 405,
+  TOO_LARGE: 413,
   RATE_LIMITED: 429,
   BUSY: 503,
   UNAVAILABLE: 503,

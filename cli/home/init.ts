@@ -229,10 +229,17 @@ function attachedSettings(
   const watcher = { chain: { network }, node: watcherNode, watcher: { "start-height": "head" } };
   const worker = { chain: { network }, node: workerNode };
   const indexer = { chain: { network }, node: watcherNode };
-  // Where somebody's consensus RPC is, its owner says. Until then the JSON-RPC refuses such questions:
-  // better than asking whatever node of another chain may listen on this machine.
+  // Where somebody's consensus RPC and REST are, its owner says. Until then the JSON-RPC refuses such
+  // questions: better than asking whatever node of another chain may listen on this machine.
   const explorerNode =
-    node === undefined ? {} : { url: node.url, "ws-url": node.wsUrl, "consensus-url": node.url };
+    node === undefined
+      ? {}
+      : {
+          url: node.url,
+          "ws-url": node.wsUrl,
+          "consensus-url": node.url,
+          "rest-url": node.url,
+        };
   const explorer = { "": { network }, node: explorerNode };
   const console = {
     "": { network },

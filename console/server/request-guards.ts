@@ -1,5 +1,6 @@
 /** Whom the console answers at all: under which names, and from which pages. */
 import type { IncomingMessage } from "node:http";
+import { isForeignForm } from "../../web/server/foreign-form.js";
 import { ConsoleError } from "../errors.js";
 
 /** Names of this machine for itself. */
@@ -23,14 +24,5 @@ export function checkHost(request: IncomingMessage, publicHost: string | undefin
  * @throws FORM_REFUSED
  */
 export function checkOrigin(request: IncomingMessage): void {
-  const { origin, host = "" } = request.headers;
-  const site = request.headers["sec-fetch-site"];
-  const isForeign = typeof site === "string" && site !== "same-origin" && site !== "none";
-  if (isForeign || (origin !== undefined && hostOf(origin) !== host.toLowerCase())) {
-    throw new ConsoleError("FORM_REFUSED", "sent by another page");
-  }
-}
-
-function hostOf(origin: string): string | undefined {
-  return URL.canParse(origin) ? new URL(origin).host.toLowerCase() : undefined;
+  if (isForeignForm(request)) throw new ConsoleError("FORM_REFUSED", "sent by another page");
 }

@@ -1,46 +1,18 @@
 /**
- * Reads calldata and logs by signatures that are known. Whatever does not fit exactly is shown as
- * bytes: a wrong decoding would be believed. Source: Solidity's contract ABI specification.
+ * Reads calldata and logs by signatures that are known, or by a contract's own ABI. Whatever does not
+ * fit exactly is shown as bytes: a wrong decoding would be believed.
  */
-import { type Address, bytesToAddress } from "../../chain/address.js";
-import { keccak256Hex } from "../../chain/hashes.js";
-import { bytesToBigint, bytesToHex, type Hash32, type Hex, hexToBytes } from "../../chain/hex.js";
+import { type Hash32, type Hex, hexToBytes } from "../../chain/hex.js";
+import { decodeParameters, decodeWord, isHashedInTopics, type NamedValue } from "./abi-codec.js";
+import { type AbiItem, readSignature, selectorOf } from "./abi-types.js";
 
-/** A value of a call or log. */
-export type AbiValue =
-  | { readonly kind: "address"; readonly address: Address }
-  | { readonly kind: "number"; readonly number: bigint }
-  | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "list"; readonly items: readonly AbiValue[] };
-
-/** A decoded call or log. */
+/** A decoded call, log or error. */
 export interface Decoded {
   readonly name: string;
-  readonly values: readonly { readonly name: string; readonly value: AbiValue }[];
-}
-
-/** One parameter of a signature. */
-interface Parameter {
-  readonly type: string;
-  readonly name: string;
-  readonly isIndexed: boolean;
-}
-
-/** A signature taken apart. */
-interface Signature {
-  readonly name: string;
-  readonly parameters: readonly Parameter[];
-  /** keccak-256 of the canonical form. */
-  readonly hash: Hash32;
+  readonly values: readonly NamedValue[];
 }
 
 const WORD = 32;
-
-/** Items of a list that are read. */
-const MAX_ITEMS = 32;
-
-/** Bytes of a text or of bytes that are read. */
-const MAX_BYTES = 1_024;
 
 /** Functions that wallets and exchanges meet: ERC-20, ERC-721, ERC-1155, WETH9, Uniswap V2. */
 const FUNCTIONS = [
@@ -72,7 +44,7 @@ const FUNCTIONS = [
   "swapTokensForExactETH(uint256 amountOut, uint256 maxIn, address[] path, " +
     "address to, uint256 deadline)",
   "createPair(address tokenA, address tokenB)",
-].map(readSignature);
+].map((text) => readSignature("function", text));
 
 /** Events of the same contracts. Some share a hash and differ in what is indexed. */
 const EVENTS = [
@@ -92,29 +64,38 @@ const EVENTS = [
     "uint256 amount0Out, uint256 amount1Out, address indexed to)",
   "Sync(uint112 reserve0, uint112 reserve1)",
   "OwnershipTransferred(address indexed previousOwner, address indexed newOwner)",
-].map(readSignature);
+].map((text) => readSignature("event", text));
 
-/** A call by its data; undefined where no known function fits. */
-export function decodeCall(data: Hex): Decoded | undefined {
-  const selector = data.slice(0, 10);
-  const known = FUNCTIONS.find(({ hash }) => hash.slice(0, 10) === selector);
-  if (known === undefined || data.length < 10) return undefined;
-  const values = decodeValues(known.parameters, hexToBytes(`0x${data.slice(10)}`));
-  return values === undefined ? undefined : { name: known.name, values };
+/** A call by its data, by the functions of an ABI; undefined where none fits. */
+export function decodeCall(data: Hex, abi: readonly AbiItem[] = FUNCTIONS): Decoded | undefined {
+  return decodeSelected("function", data, abi);
 }
 
-/** A log by its topics and data; undefined where no known event fits. */
-export function decodeLog(topics: readonly Hash32[], data: Hex): Decoded | undefined {
-  for (const { name, parameters, hash } of EVENTS) {
-    const indexed = parameters.filter(({ isIndexed }) => isIndexed);
-    if (topics[0] !== hash || topics.length !== indexed.length + 1) continue;
-    const fromTopics = indexed.map((parameter, index) =>
-      decodeWord(parameter.type, hexToBytes(topics[index + 1] ?? "0x")),
-    );
-    const plain = parameters.filter(({ isIndexed }) => !isIndexed);
-    const fromData = decodeValues(plain, hexToBytes(data));
+/** What a call that failed gave back, by the errors of an ABI; undefined where none fits. */
+export function decodeError(data: Hex, abi: readonly AbiItem[]): Decoded | undefined {
+  return decodeSelected("error", data, abi);
+}
+
+/** A log by its topics and data, by the events of an ABI; undefined where none fits. */
+export function decodeLog(
+  topics: readonly Hash32[],
+  data: Hex,
+  abi: readonly AbiItem[] = EVENTS,
+): Decoded | undefined {
+  for (const { kind, name, inputs, hash, isAnonymous } of abi) {
+    if (kind !== "event" || isAnonymous || topics[0] !== hash) continue;
+    const indexed = inputs.filter(({ isIndexed }) => isIndexed);
+    if (topics.length !== indexed.length + 1) continue;
+    const fromTopics = indexed.map(({ type }, index) => {
+      const topic = topics[index + 1] ?? "0x";
+      // Of a text or a list the topic is the hash: that is all that there is.
+      if (isHashedInTopics(type)) return { kind: "text" as const, text: topic };
+      return decodeWord(type, hexToBytes(topic));
+    });
+    const plain = inputs.filter(({ isIndexed }) => !isIndexed);
+    const fromData = decodeParameters(plain, hexToBytes(data));
     if (fromData === undefined || fromTopics.includes(undefined)) continue;
-    const values = parameters.flatMap((parameter) => {
+    const values = inputs.flatMap((parameter) => {
       const value = parameter.isIndexed
         ? fromTopics[indexed.indexOf(parameter)]
         : fromData[plain.indexOf(parameter)]?.value;
@@ -129,8 +110,22 @@ export function decodeLog(topics: readonly Hash32[], data: Hex): Decoded | undef
 export function decodeText(answer: Hex): string | undefined {
   const bytes = hexToBytes(answer);
   if (bytes.length === WORD) return textOf(bytes.subarray(0, endOfText(bytes)));
-  const [value] = decodeValues([{ type: "string", name: "", isIndexed: false }], bytes) ?? [];
+  const text = { name: "", type: { kind: "string" }, isIndexed: false } as const;
+  const [value] = decodeParameters([text], bytes) ?? [];
   return value?.value.kind === "text" ? value.value.text : undefined;
+}
+
+function decodeSelected(
+  wanted: "function" | "error",
+  data: Hex,
+  abi: readonly AbiItem[],
+): Decoded | undefined {
+  if (data.length < 10) return undefined;
+  const selector = data.slice(0, 10);
+  const known = abi.find((item) => item.kind === wanted && selectorOf(item) === selector);
+  if (known === undefined) return undefined;
+  const values = decodeParameters(known.inputs, hexToBytes(`0x${data.slice(10)}`));
+  return values === undefined ? undefined : { name: known.name, values };
 }
 
 function endOfText(bytes: Uint8Array): number {
@@ -138,83 +133,6 @@ function endOfText(bytes: Uint8Array): number {
   return end < 0 ? bytes.length : end;
 }
 
-function decodeValues(
-  parameters: readonly Parameter[],
-  bytes: Uint8Array,
-): Decoded["values"] | undefined {
-  const values: Decoded["values"][number][] = [];
-  for (const [index, { name, type }] of parameters.entries()) {
-    const head = bytes.subarray(index * WORD, (index + 1) * WORD);
-    const value = isDynamic(type) ? decodeDynamic(type, head, bytes) : decodeWord(type, head);
-    if (value === undefined) return undefined;
-    values.push({ name, value });
-  }
-  return values;
-}
-
-function isDynamic(type: string): boolean {
-  return type.endsWith("[]") || type === "string" || type === "bytes";
-}
-
-function decodeDynamic(type: string, head: Uint8Array, bytes: Uint8Array): AbiValue | undefined {
-  const start = offsetOf(head, bytes.length);
-  const length = start === undefined ? undefined : offsetOf(bytes.subarray(start, start + WORD));
-  if (start === undefined || length === undefined) return undefined;
-  const body = bytes.subarray(start + WORD);
-  if (!type.endsWith("[]")) {
-    if (length > body.length) return undefined;
-    const content = body.subarray(0, Math.min(length, MAX_BYTES));
-    return { kind: "text", text: type === "string" ? textOf(content) : bytesToHex(content) };
-  }
-  if (length * WORD > body.length) return undefined;
-  const items: AbiValue[] = [];
-  for (let index = 0; index < Math.min(length, MAX_ITEMS); index++) {
-    const word = body.subarray(index * WORD, (index + 1) * WORD);
-    const item = decodeWord(type.slice(0, -2), word);
-    if (item === undefined) return undefined;
-    items.push(item);
-  }
-  return { kind: "list", items };
-}
-
-/** A length or an offset; undefined where it lies beyond any use. */
-function offsetOf(word: Uint8Array, most = Number.MAX_SAFE_INTEGER): number | undefined {
-  if (word.length !== WORD) return undefined;
-  const value = bytesToBigint(word);
-  return value <= BigInt(Math.min(most, 2 ** 32)) ? Number(value) : undefined;
-}
-
-/** One word; undefined where it cannot be of the type. */
-function decodeWord(type: string, word: Uint8Array): AbiValue | undefined {
-  if (word.length !== WORD) return undefined;
-  const number = bytesToBigint(word);
-  switch (type) {
-    case "address":
-      if (number >> 160n !== 0n) return undefined;
-      return { kind: "address", address: bytesToAddress(word.subarray(12)) };
-    case "bool":
-      return number > 1n ? undefined : { kind: "text", text: String(number === 1n) };
-    case "uint112":
-      return number >> 112n === 0n ? { kind: "number", number } : undefined;
-    default:
-      return { kind: "number", number };
-  }
-}
-
 function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("utf8");
-}
-
-/** "name(type indexed name, ...)". */
-function readSignature(text: string): Signature {
-  const open = text.indexOf("(");
-  const name = text.slice(0, open);
-  const list = text.slice(open + 1, -1);
-  const parameters = (list === "" ? [] : list.split(", ")).map((item) => {
-    const words = item.split(" ");
-    const isIndexed = words[1] === "indexed";
-    return { type: words[0] ?? "", name: words.at(-1) ?? "", isIndexed };
-  });
-  const canonical = `${name}(${parameters.map(({ type }) => type).join(",")})`;
-  return { name, parameters, hash: keccak256Hex(Buffer.from(canonical, "ascii")) };
 }

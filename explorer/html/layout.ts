@@ -28,6 +28,8 @@ export function layout(frame: Frame): ReturnType<typeof el> {
     ["/", t("home")],
     ["/blocks", t("blocks")],
     ["/validators", t("validators")],
+    ["/proposals", t("proposals")],
+    ["/parameters", t("parameters")],
     ["/supply", t("supply")],
     ["/tokens", t("tokens")],
     ["/pairs", t("pairs")],

@@ -13,7 +13,9 @@ import type { IndexedBalance, IndexedTransfer } from "../sources/indexer-source.
 import type { Texts } from "../text/catalogue.js";
 import { listedToken, type PageContext, tokenLink } from "./context.js";
 import { ask, type Indexed, indexedNote } from "./indexed.js";
+import { contractSection } from "./contracts/contract.js";
 import { amountOf } from "./moves.js";
+import { STAKE_PLACE, stakeSection } from "./staking/account-stake.js";
 import { verifyControl } from "./verify.js";
 
 /** Blocks with changes of an account on one page. */
@@ -38,7 +40,7 @@ export function addressRoutes(context: PageContext): readonly PageRoute[] {
       path: "/address",
       hasParameter: true,
       isCostly: true,
-      query: ["before", "cursor"],
+      query: ["before", "cursor", STAKE_PLACE],
       handle: (request) => address(context, request),
     },
   ];
@@ -53,15 +55,17 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
   if (before !== null && beforeHeight === undefined) throw badRequest("before is a height");
   const { chain, indexer } = context;
   const head = await chain.head({ signal });
-  const [balance, nonce, contractCode, journal, chart, transfers, balances] = await Promise.all([
-    chain.evm.getBalance(account, head.height, { signal }),
-    chain.evm.getTransactionCount(account, head.height, { signal }),
-    chain.evm.getCode(account, head.height, { signal }),
-    journalBefore(context, account, beforeHeight ?? head.height + 1, signal),
-    history(context, account, head.height, signal),
-    ask(indexer.transfers(account, query.get("cursor") ?? undefined, signal)),
-    ask(indexer.balances(account, signal)),
-  ]);
+  const [balance, nonce, contractCode, journal, chart, transfers, balances, stake] =
+    await Promise.all([
+      chain.evm.getBalance(account, head.height, { signal }),
+      chain.evm.getTransactionCount(account, head.height, { signal }),
+      chain.evm.getCode(account, head.height, { signal }),
+      journalBefore(context, account, beforeHeight ?? head.height + 1, signal),
+      history(context, account, head.height, signal),
+      ask(indexer.transfers(account, query.get("cursor") ?? undefined, signal)),
+      ask(indexer.balances(account, signal)),
+      stakeSection(context, account, request),
+    ]);
   const own = `/address/${toChecksumAddress(account)}`;
   const codeBytes = (contractCode.length - 2) / 2;
   return {
@@ -83,6 +87,8 @@ async function address(context: PageContext, request: PageRequest): Promise<Page
             : badge("neutral", t("noContract")),
         ],
       ]),
+      codeBytes > 0 ? await contractSection(context, account, request) : undefined,
+      stake,
       section(t("balanceHistory"), chartContent(chart, t)),
       section(t("tokens"), await tokensContent(context, { account, balances, t, signal })),
       section(t("transfers"), indexedNote(transfers, t), transfersContent(context, transfers, t)),

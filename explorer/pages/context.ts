@@ -6,9 +6,14 @@ import type { Clock } from "../../runtime/process/clock.js";
 import type { ChainSource } from "../sources/chain-source.js";
 import type { ConsensusSource } from "../sources/consensus-source.js";
 import type { IndexerSource } from "../sources/indexer-source.js";
+import type { GovernanceSource } from "../sources/modules/governance-source.js";
+import type { StakingSource } from "../sources/modules/staking-source.js";
 import { type Content, el } from "../../web/html/element.js";
 import { foreignName } from "../../web/html/format.js";
 import { addressLink } from "../html/chain-links.js";
+import { type AbiItem, readAbi } from "../decode/abi-types.js";
+import type { VerifiedContract, VerifiedStore } from "../verification/verified-store.js";
+import { type Verifier, verifiedNow } from "../verification/verifier.js";
 import type { Texts } from "../text/catalogue.js";
 
 /** The sources behind all pages. */
@@ -17,11 +22,51 @@ export interface PageContext {
   readonly chain: ChainSource;
   readonly consensus: ConsensusSource;
   readonly indexer: IndexerSource;
+  readonly staking: StakingSource;
+  readonly governance: GovernanceSource;
   /** Tokens of the home's own list, by contract: the only names that are vouched for. */
   readonly tokens: ReadonlyMap<Address, TokenEntry>;
   /** Origin under which readers reach the pages; "" where it is not known. */
   readonly publicUrl: string;
   readonly clock: Clock;
+  readonly contracts: ContractBook;
+}
+
+/** Verified contracts, and the way to verify more. */
+export interface ContractBook {
+  /** Undefined where the home has no place for them. */
+  readonly store: VerifiedStore | undefined;
+  /** Undefined where nothing is verified here. */
+  readonly verifier: Verifier | undefined;
+}
+
+/** The verified contract of an address, if its code is still the one that was compared. */
+export async function verifiedContract(
+  { contracts: { store }, chain }: PageContext,
+  address: Address,
+  signal: AbortSignal,
+): Promise<VerifiedContract | undefined> {
+  return store === undefined ? undefined : verifiedNow({ store, chain }, address, signal);
+}
+
+/** Contracts of one page whose ABIs are looked up. */
+const MAX_ABIS = 64;
+
+/** ABIs of those of some contracts that are verified. */
+export async function verifiedAbis(
+  context: PageContext,
+  addresses: readonly Address[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<Address, readonly AbiItem[]>> {
+  const wanted = [...new Set(addresses)].slice(0, MAX_ABIS);
+  const found = await Promise.all(
+    wanted.map((address) => verifiedContract(context, address, signal)),
+  );
+  return new Map(
+    found.flatMap((contract) =>
+      contract === undefined ? [] : [[contract.address, readAbi(contract.abi)]],
+    ),
+  );
 }
 
 /** How a token is written: vouched for by the home's list, else by its address alone. */

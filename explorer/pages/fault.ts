@@ -25,6 +25,7 @@ const WORDS: Readonly<Record<string, readonly [title: TextKey, text: TextKey]>> 
   NOT_FOUND: ["notFoundTitle", "notFoundText"],
   BAD_REQUEST: ["badRequestTitle", "badRequestText"],
   METHOD_NOT_ALLOWED: ["badRequestTitle", "readOnlyText"],
+  TOO_LARGE: ["badRequestTitle", "tooLargeText"],
   RATE_LIMITED: ["rateLimitedTitle", "rateLimitedText"],
   BUSY: ["busyTitle", "busyText"],
   UNAVAILABLE: ["unavailableTitle", "unavailableText"],

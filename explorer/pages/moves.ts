@@ -2,9 +2,17 @@
 import type { Address } from "../../chain/address.js";
 import type { BalanceChange } from "../../chain/balance-change.js";
 import { ERC20_TOPICS } from "../../chain/erc20.js";
-import { type AbiValue, type Decoded, decodeLog } from "../decode/abi.js";
+import { type Decoded, decodeLog } from "../decode/abi.js";
+import type { AbiValue, NamedValue } from "../decode/abi-codec.js";
+import type { AbiItem } from "../decode/abi-types.js";
 import { type Content, el } from "../../web/html/element.js";
-import { foreignText, shortHex, tokenAmount, unitsAmount } from "../../web/html/format.js";
+import {
+  foreignName,
+  foreignText,
+  shortHex,
+  tokenAmount,
+  unitsAmount,
+} from "../../web/html/format.js";
 import { badge, code, section, table } from "../../web/html/parts.js";
 import { addressLink } from "../html/chain-links.js";
 import type { LogView } from "../sources/evm-json.js";
@@ -104,20 +112,25 @@ export function amountOf(context: PageContext, contract: Address, units: bigint,
   return `${unitsAmount(units, decimals)} ${symbol}`;
 }
 
-/** Logs of a receipt, decoded where their event is known. */
-export function logList(logs: readonly LogView[], t: Texts): Content {
+/** Events of verified contracts. */
+export type AbiOf = (contract: Address) => readonly AbiItem[] | undefined;
+
+/** Logs of a receipt, decoded by the ABI of a verified contract, else where their event is known. */
+export function logList(logs: readonly LogView[], t: Texts, abiOf: AbiOf): Content {
   if (logs.length === 0) return el("p", { class: "empty" }, t("noLogs"));
   return [
     el(
       "ol",
       { class: "logs" },
       logs.slice(0, MAX_ROWS).map((log) => {
-        const decoded = decodeLog(log.topics, log.data);
+        const abi = abiOf(log.address);
+        const own = abi === undefined ? undefined : decodeLog(log.topics, log.data, abi);
+        const decoded = own ?? decodeLog(log.topics, log.data);
         return el(
           "li",
           {},
           el("p", {}, `#${log.logIndex} `, addressLink(log.address, t)),
-          decoded === undefined ? undefined : decodedContent(decoded, t),
+          decoded === undefined ? undefined : decodedContent(decoded, t, own !== undefined),
           el(
             "details",
             {},
@@ -136,16 +149,25 @@ export function logList(logs: readonly LogView[], t: Texts): Content {
   ];
 }
 
-/** A decoded call or event. */
-export function decodedContent(decoded: Decoded, t: Texts): Content {
+/** A decoded call or event. @param isVerified by the ABI of a verified contract, not by signature */
+export function decodedContent(decoded: Decoded, t: Texts, isVerified = false): Content {
+  const how = isVerified ? t("byVerifiedAbi") : t("bySignature");
   return [
-    el("p", {}, el("strong", {}, decoded.name), " ", el("small", {}, t("bySignature"))),
-    el(
-      "ul",
-      { class: "values" },
-      decoded.values.map(({ name, value }) => el("li", {}, `${name}: `, valueContent(value, t))),
-    ),
+    el("p", {}, el("strong", {}, foreignName(decoded.name)), " ", el("small", {}, how)),
+    valueList(decoded.values, t),
   ];
+}
+
+/** Values with their names; both are strangers'. */
+export function valueList(values: readonly NamedValue[], t: Texts): Content {
+  if (values.length === 0) return undefined;
+  return el(
+    "ul",
+    { class: "values" },
+    values.map(({ name, value }, index) =>
+      el("li", {}, `${foreignName(name) || index}: `, valueContent(value, t)),
+    ),
+  );
 }
 
 function valueContent(value: AbiValue, t: Texts): Content {
@@ -155,7 +177,13 @@ function valueContent(value: AbiValue, t: Texts): Content {
     case "number":
       return value.number.toString();
     case "list":
-      return value.items.map((item, index) => [index === 0 ? "" : ", ", valueContent(item, t)]);
+      return [
+        "[",
+        value.items.map((item, index) => [index === 0 ? "" : ", ", valueContent(item, t)]),
+        value.left === undefined ? "]" : `, …] ${t("moreRows", { count: value.left })}`,
+      ];
+    case "fields":
+      return valueList(value.fields, t);
     default:
       return el("bdi", {}, foreignText(value.text));
   }

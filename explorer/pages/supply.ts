@@ -1,10 +1,11 @@
 /** How many coins there are, and how that changed. */
 import { el, type Content } from "../../web/html/element.js";
-import { lineChart, type Point } from "../../web/html/chart.js";
+import { lineChart, linesChart, type Point } from "../../web/html/chart.js";
 import { signedTokenAmount, tokenAmount } from "../../web/html/format.js";
 import { facts, note, section, table } from "../../web/html/parts.js";
 import { blockLink } from "../html/chain-links.js";
 import type { Page, PageRequest, PageRoute } from "../server/page.js";
+import type { SupplyParts } from "../sources/consensus-source.js";
 import type { Texts } from "../text/catalogue.js";
 import type { PageContext } from "./context.js";
 import { ask, indexedNote } from "./indexed.js";
@@ -28,8 +29,10 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
   const { chain, consensus, indexer } = context;
   const head = await chain.head({ signal });
   const heights = placesUpTo(head.height);
-  const [totals, indexed, newest] = await Promise.all([
-    consensus.supplies(heights, { signal }).catch(() => heights.map(() => undefined)),
+  const nothing = () => heights.map(() => undefined);
+  const [totals, parts, indexed, newest] = await Promise.all([
+    consensus.supplies(heights, { signal }).catch(nothing),
+    consensus.supplyParts(heights, { signal }).catch(nothing),
     ask(indexer.supply(signal)),
     chain.journal(head.hash, { signal }),
   ]);
@@ -58,6 +61,7 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
         ],
       ]),
       el("p", {}, t("supplyText")),
+      partsSection(heights, parts, t),
       section(t("totalSupply"), chartWithTable(points, t("totalSupply"), t)),
       section(
         t("mintedAndBurned"),
@@ -67,6 +71,60 @@ async function supply(context: PageContext, { t, signal }: PageRequest): Promise
       ),
     ],
   };
+}
+
+/** Who has the coins: anybody, nobody any more, or accounts that have to wait for them. */
+function partsSection(
+  heights: readonly number[],
+  parts: readonly (SupplyParts | undefined)[],
+  t: Texts,
+): Content {
+  const known = heights.flatMap((x, index) => {
+    const found = parts[index];
+    return found === undefined ? [] : [{ x, ...found }];
+  });
+  const last = known.at(-1);
+  if (last === undefined) return undefined;
+  const points = (of: (one: SupplyParts) => bigint): readonly Point[] =>
+    known.map((one) => ({ x: one.x, value: of(one) }));
+  const title = `${t("atBurnAddress")}, ${t("lockedCoins")}`;
+  return section(
+    t("supplyParts"),
+    facts([
+      [t("circulating"), tokenAmount(last.circulatingAtoken)],
+      [t("lockedCoins"), tokenAmount(last.lockedAtoken)],
+      [t("atBurnAddress"), tokenAmount(last.burnedAtoken)],
+    ]),
+    linesChart(
+      [
+        { name: t("atBurnAddress"), points: points(({ burnedAtoken }) => burnedAtoken) },
+        { name: t("lockedCoins"), points: points(({ lockedAtoken }) => lockedAtoken) },
+      ],
+      {
+        title,
+        from: `${t("block")} ${known[0]?.x ?? 0}`,
+        to: `${t("block")} ${last.x}`,
+        format: tokenAmount,
+      },
+    ),
+    el(
+      "details",
+      {},
+      el("summary", {}, t("sameAsTable")),
+      table({
+        caption: t("supplyParts"),
+        columns: [t("block"), t("circulating"), t("lockedCoins"), t("atBurnAddress")],
+        numeric: [1, 2, 3],
+        empty: t("noHistory"),
+        rows: known.map(({ x, circulatingAtoken, lockedAtoken, burnedAtoken }) => [
+          blockLink(x),
+          tokenAmount(circulatingAtoken),
+          tokenAmount(lockedAtoken),
+          tokenAmount(burnedAtoken),
+        ]),
+      }),
+    ),
+  );
 }
 
 /** Even distances from the first block; that of the genesis is not asked of consensus. */

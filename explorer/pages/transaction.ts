@@ -17,7 +17,7 @@ import type { BlockSummary } from "../sources/chain-source.js";
 import type { CosmosTransaction } from "../sources/consensus-source.js";
 import type { Place, ReceiptView, TransactionView } from "../sources/evm-json.js";
 import type { Texts } from "../text/catalogue.js";
-import type { PageContext } from "./context.js";
+import { type PageContext, verifiedAbis } from "./context.js";
 import {
   changeTable,
   decodedContent,
@@ -238,7 +238,15 @@ async function minedPage(
       ? undefined
       : await consensus.transaction(cosmosHash, { signal }).catch(() => undefined);
   const isFinal = confirmations >= CREDIT_CONFIRMATIONS;
-  const call = sent.to === undefined ? undefined : decodeCall(sent.input);
+  const called = sent.to === undefined ? [] : [sent.to];
+  const abis = await verifiedAbis(
+    context,
+    [...called, ...receipt.logs.map(({ address }) => address)],
+    signal,
+  );
+  const abi = sent.to === undefined ? undefined : abis.get(sent.to);
+  const ownCall = abi === undefined ? undefined : decodeCall(sent.input, abi);
+  const call = ownCall ?? (sent.to === undefined ? undefined : decodeCall(sent.input));
   return {
     title: t("transaction"),
     isFinal: isFinal && cosmos !== undefined && found.changes !== undefined,
@@ -271,10 +279,13 @@ async function minedPage(
         ? undefined
         : section(
             t("calldata"),
-            call === undefined ? undefined : decodedContent(call, t),
+            call === undefined ? undefined : decodedContent(call, t, ownCall !== undefined),
             el("details", {}, el("summary", {}, t("rawData")), rawData(sent.input, t)),
           ),
-      section(`${t("logs")} (${receipt.logs.length})`, logList(receipt.logs, t)),
+      section(
+        `${t("logs")} (${receipt.logs.length})`,
+        logList(receipt.logs, t, (contract) => abis.get(contract)),
+      ),
       cosmos === undefined ? note("info", t("noCosmosView")) : eventSection(cosmos.events, t),
       section(
         t("proofs"),

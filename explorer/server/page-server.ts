@@ -1,6 +1,7 @@
 /**
- * The HTTP server of the pages: GET and HEAD only, one frame and one set of headers for all, finished
- * pages from memory, costly ones in turns. What goes wrong becomes a page that says so.
+ * The HTTP server of the pages: GET and HEAD, POST where a page takes a form, one frame and one set of
+ * headers for all, finished pages from memory, costly ones in turns. What goes wrong becomes a page
+ * that says so.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { clientOf, isLoopback } from "../../runtime/http/client-address.js";
@@ -14,9 +15,10 @@ import type { Service } from "../../runtime/process/lifecycle.js";
 import type { Logger } from "../../runtime/process/logger.js";
 import { limitedSignal } from "../../runtime/process/task.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
-import { notFound, PageError, STATUS_OF } from "../../web/errors.js";
+import { badRequest, notFound, PageError, STATUS_OF } from "../../web/errors.js";
 import { renderDocument } from "../../web/html/element.js";
 import type { Assets } from "../../web/server/assets.js";
+import { isForeignForm } from "../../web/server/foreign-form.js";
 import {
   etagOf,
   type FinishedAnswer,
@@ -38,7 +40,8 @@ import { layout } from "../html/layout.js";
 import { faultPage } from "../pages/fault.js";
 import { textsOf } from "../text/catalogue.js";
 import { type HeadEvent, LiveStreams } from "./live-streams.js";
-import type { Download, Page, PageRoute } from "./page.js";
+import { FormRoom, readForm, sentQuery } from "./form-body.js";
+import type { Download, Page, PageRequest, PageRoute } from "./page.js";
 import { PageCache } from "./page-cache.js";
 
 /** What the server is made of. */
@@ -56,6 +59,8 @@ export interface PageServerOptions {
   /** The newest block, as far as it is known. */
   readonly head: () => HeadEvent | undefined;
   readonly readiness: () => Promise<Readiness>;
+  /** Changes when what finished pages were made of is no longer all that there is. */
+  readonly generation: () => number;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -98,6 +103,7 @@ class Pages implements PageServer {
   private readonly limit: RateLimit;
   private readonly turns: Turns;
   private readonly streams: LiveStreams;
+  private readonly forms = new FormRoom();
   private readonly timer: ReplyTimer;
   private readonly pipelines = new PipelineBound();
 
@@ -141,11 +147,15 @@ class Pages implements PageServer {
   private async accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.pipelines.count(request, response);
     this.timer.time(response, "other");
-    // Nothing that is sent to the pages has a meaning, so nothing of it is kept.
-    request.resume();
     let asked = UNREADABLE;
     try {
       asked = readAsked(request);
+      if (request.method === "POST") {
+        await this.answerForm(asked, request, response);
+        return;
+      }
+      // Nothing else that is sent to the pages has a meaning, so nothing of it is kept.
+      request.resume();
       if (request.method !== "GET" && request.method !== "HEAD") {
         throw new PageError("METHOD_NOT_ALLOWED", "pages are only read");
       }
@@ -188,33 +198,80 @@ class Pages implements PageServer {
     const { route, parameter } = found;
     this.timer.time(response, route.path);
     const query = ownQuery(asked.query, route.query ?? []);
-    const key = `${asked.language} ${asked.path}?${query.toString()}`;
+    const key = `${this.options.generation()} ${asked.language} ${asked.path}?${query.toString()}`;
     const known = this.cache.get(key);
     if (known !== undefined) {
       sendLanguage(asked, response);
       sendAnswer(known, request, response);
       return;
     }
-    const client = clientOf(request.socket.remoteAddress);
-    if (this.options.limitsLoopback || !isLoopback(client)) {
-      this.limit.take(client, route.isCostly === true ? COSTLY : 1);
-    }
+    this.takeShare(request, route.isCostly === true ? COSTLY : 1);
     const signal = signalOf(response);
+    // Others may wait for the same page: the one who asked first going away does not end it.
     const made = await this.cache.make(key, () =>
-      // Others may wait for the same page: the one who asked first going away does not end it.
-      this.turns.run(limitedSignal([this.options.signal], PAGE_TIMEOUT_MS), async () => {
-        const { language } = asked;
-        const t = textsOf(language);
-        const time = limitedSignal([this.options.signal], PAGE_TIMEOUT_MS);
-        const answer = await route.handle({ parameter, query, language, t, signal: time });
-        if ("location" in answer) return redirectAnswer(answer.location);
-        if ("json" in answer) return downloadAnswer(answer);
-        return this.pageAnswer(answer, { ...asked, query });
-      }),
+      this.make({ route, parameter, query, isSent: false }, asked),
     );
     if (signal.aborted) return;
     sendLanguage(asked, response);
     sendAnswer(made, request, response);
+  }
+
+  /** A form's page; its outcome is the sender's alone. */
+  private async answerForm(
+    asked: Asked,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const found = this.routeOf(asked.path);
+    const form = found?.route.form;
+    if (found === undefined || form === undefined) {
+      request.resume();
+      throw new PageError("METHOD_NOT_ALLOWED", "this page is only read");
+    }
+    const { route, parameter } = found;
+    this.timer.time(response, route.path);
+    // Another page could let its readers send work here, from their own machines.
+    if (isForeignForm(request)) throw badRequest("sent by another page");
+    this.takeShare(request, form.cost);
+    const signal = signalOf(response);
+    const made = await this.forms.run(request, form.maxBytes, async () => {
+      const sent = await readForm(request, form.maxBytes);
+      for (const [name, value] of asked.query) if (!sent.has(name)) sent.set(name, value);
+      const query = sentQuery(sent, route.query ?? []);
+      return this.make({ route, parameter, query, isSent: true }, asked);
+    });
+    if (signal.aborted) return;
+    const headers = { ...made.headers, "cache-control": "no-store" };
+    sendAnswer({ ...made, headers, etag: "" }, request, response);
+  }
+
+  private takeShare(request: IncomingMessage, cost: number): void {
+    const client = clientOf(request.socket.remoteAddress);
+    if (this.options.limitsLoopback || !isLoopback(client)) this.limit.take(client, cost);
+  }
+
+  /** Makes an answer in its turn. */
+  private make(
+    {
+      route,
+      ...found
+    }: Pick<PageRequest, "parameter" | "query" | "isSent"> & { readonly route: PageRoute },
+    asked: Asked,
+  ): Promise<FinishedAnswer> {
+    const { signal } = this.options;
+    const work = async () => {
+      const { language } = asked;
+      const t = textsOf(language);
+      const time = limitedSignal([signal], PAGE_TIMEOUT_MS);
+      const answer = await route.handle({ ...found, language, t, signal: time });
+      if ("location" in answer) return redirectAnswer(answer.location, found.isSent);
+      if ("json" in answer) return downloadAnswer(answer);
+      // What was sent is not part of the address to which the languages lead.
+      const query = found.isSent ? new URLSearchParams() : found.query;
+      return this.pageAnswer(answer, { ...asked, query });
+    };
+    const isQueued = found.isSent && route.form?.hasOwnQueue === true;
+    return isQueued ? work() : this.turns.run(limitedSignal([signal], PAGE_TIMEOUT_MS), work);
   }
 
   private routeOf(path: string): { route: PageRoute; parameter: string } | undefined {
@@ -291,7 +348,10 @@ class Pages implements PageServer {
     }
     const answer = this.pageAnswer(fault.page, { ...asked, query: new URLSearchParams() });
     const status = answer.status;
-    if (status === STATUS_OF.METHOD_NOT_ALLOWED) response.setHeader("allow", "GET, HEAD");
+    if (status === STATUS_OF.METHOD_NOT_ALLOWED) {
+      const hasForm = this.routeOf(asked.path)?.route.form !== undefined;
+      response.setHeader("allow", hasForm ? "GET, HEAD, POST" : "GET, HEAD");
+    }
     if (fault.retryAfterSeconds !== undefined) {
       response.setHeader("retry-after", String(fault.retryAfterSeconds));
     }
@@ -301,9 +361,9 @@ class Pages implements PageServer {
   }
 }
 
-function redirectAnswer(location: string): FinishedAnswer {
+function redirectAnswer(location: string, isSent: boolean): FinishedAnswer {
   const headers = { ...SECURITY_HEADERS, location, "cache-control": "no-cache" };
-  return { status: 302, headers, body: Buffer.alloc(0), etag: "", isFinal: false };
+  return { status: isSent ? 303 : 302, headers, body: Buffer.alloc(0), etag: "", isFinal: false };
 }
 
 function downloadAnswer({ json, fileName, isFinal }: Download): FinishedAnswer {

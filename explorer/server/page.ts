@@ -7,7 +7,10 @@ import type { Language } from "../../web/text/languages.js";
 export interface PageRequest {
   /** Segments of the path behind the page's own, decoded. */
   readonly parameter: string;
+  /** Of the address; of a form that was sent, its fields. */
   readonly query: URLSearchParams;
+  /** True where a form was sent (POST). */
+  readonly isSent: boolean;
   readonly language: Language;
   readonly t: Texts;
   /** Fires when nobody waits any more. */
@@ -23,7 +26,7 @@ export interface Page {
   /** True where nothing on it can ever change: it is of a block that is final. */
   readonly isFinal?: boolean;
   /** Scripts that it uses where there is JavaScript. */
-  readonly scripts?: readonly ("live" | "verify")[];
+  readonly scripts?: readonly ("live" | "verify" | "wallet")[];
 }
 
 /** An answer that is no page. */
@@ -42,6 +45,16 @@ export interface Redirect {
 /** What a handler answers. */
 export type PageAnswer = Page | Download | Redirect;
 
+/** A form that a page takes. */
+export interface PageForm {
+  /** A longer body is refused with 413. */
+  readonly maxBytes: number;
+  /** What it counts for a client, where a page counts one. */
+  readonly cost: number;
+  /** True where its work waits in a queue of its own: it takes no turn from pages meanwhile. */
+  readonly hasOwnQueue?: boolean;
+}
+
 /** One kind of page. */
 export interface PageRoute {
   /** "/block" takes "/block/<parameter>" where `hasParameter`, else exactly that path. */
@@ -51,5 +64,7 @@ export interface PageRoute {
   readonly isCostly?: boolean;
   /** Names that a query may have; others are dropped, so that they make no pages of their own. */
   readonly query?: readonly string[];
+  /** Undefined for pages that are only read. What a form answers is never kept. */
+  readonly form?: PageForm;
   readonly handle: (request: PageRequest) => Promise<PageAnswer>;
 }

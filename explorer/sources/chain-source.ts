@@ -36,6 +36,14 @@ export interface TokenClaims {
   readonly totalSupplyUnits: bigint | undefined;
 }
 
+/** What a call gave back; of a failed one the revert's bytes, "0x" for none. */
+export type CallAnswer =
+  | { readonly ok: true; readonly data: Hex }
+  | { readonly ok: false; readonly data: Hex; readonly reason: string };
+
+/** Gas of one function that a reader calls. */
+const READ_GAS = 5_000_000n;
+
 /** Gas of one question to a contract, as for balances. */
 const CLAIM_GAS = 100_000n;
 
@@ -168,6 +176,26 @@ export class ChainSource {
       decimals: places !== undefined && places < 256n ? Number(places) : undefined,
       totalSupplyUnits: wordOf(totalSupply),
     };
+  }
+
+  /** Calls of one contract at the newest block, in order, with nothing sent by anybody. */
+  async callContract(
+    contract: Address,
+    datas: readonly Hex[],
+    options: RpcOptions,
+  ): Promise<readonly CallAnswer[]> {
+    const calls = datas.map((data) => ({
+      method: "eth_call",
+      params: [{ to: contract, gas: toQuantity(READ_GAS), data }, "latest"],
+    }));
+    return (await this.rpc.batch(calls, options)).map((outcome): CallAnswer => {
+      if (outcome.ok) return { ok: true, data: readHex(outcome.result, "returned bytes") };
+      const { nodeMessage, rpc } = outcome.error;
+      const data = readOptional(rpc.data, "returned bytes", (value) =>
+        typeof value === "string" && /^0x([0-9a-f]{2})*$/.test(value) ? (value as Hex) : "0x",
+      );
+      return { ok: false, data: data ?? "0x", reason: nodeMessage };
+    });
   }
 
   /** Any calls that are passed on as the node answers them. */

@@ -64,6 +64,16 @@ export interface CosmosEvent {
   readonly attributes: readonly { readonly key: string; readonly value: string }[];
 }
 
+/** Where the coins are after a block, atoken. */
+export interface SupplyParts {
+  /** At the burn address: sent there, and lost. */
+  readonly burnedAtoken: bigint;
+  /** Of accounts of genesis, not yet free by their schedules. */
+  readonly lockedAtoken: bigint;
+  /** All others. */
+  readonly circulatingAtoken: bigint;
+}
+
 /** Validators on a page, the most that CometBFT gives. */
 const PAGE = 100;
 
@@ -163,6 +173,18 @@ export class ConsensusSource {
     return (await this.rpc.batch(calls, options)).map(parseSupply);
   }
 
+  /** Parts of the supply after each height; undefined where the node no longer has them. */
+  async supplyParts(
+    heights: readonly number[],
+    options: RpcOptions,
+  ): Promise<(SupplyParts | undefined)[]> {
+    const calls = heights.map((height) => ({
+      method: "abci_query",
+      params: ["/causeway.supply.v1.Query/Supply", "", String(height), false],
+    }));
+    return (await this.rpc.batch(calls, options)).map(parseSupplyParts);
+  }
+
   /** Over a batch, because CometBFT answers single refusals with a status of HTTP. */
   private async find(
     method: string,
@@ -235,17 +257,33 @@ function parseEvent(value: unknown): CosmosEvent {
 
 /** `QuerySupplyOfResponse{amount: Coin{denom, amount}}`. */
 function parseSupply(outcome: RpcOutcome): bigint | undefined {
+  return queried(outcome, (value) => {
+    const coin = new ProtoReader(new ProtoReader(value, [1]).bytes(1), [1, 2]);
+    return readDecimal(coin.text(2), "supply");
+  });
+}
+
+/** `QuerySupplyResponse{height, total, burned, locked, circulating}` of `causeway.supply.v1`. */
+function parseSupplyParts(outcome: RpcOutcome): SupplyParts | undefined {
+  return queried(outcome, (value) => {
+    const parts = new ProtoReader(value, [1, 2, 3, 4, 5]);
+    return {
+      burnedAtoken: readDecimal(parts.text(3), "burned"),
+      lockedAtoken: readDecimal(parts.text(4), "locked"),
+      circulatingAtoken: readDecimal(parts.text(5), "circulating"),
+    };
+  });
+}
+
+/** What a query answered; undefined for a refusal. */
+function queried<T>(outcome: RpcOutcome, read: (value: Buffer) => T): T | undefined {
   const answer = foundOf(outcome);
   if (answer === undefined) return undefined;
   const response = readObject(answer["response"], "response");
   const value = response["value"];
   if (response["code"] !== 0 || typeof value !== "string") return undefined;
   try {
-    const coin = new ProtoReader(
-      new ProtoReader(Buffer.from(value, "base64"), [1]).bytes(1),
-      [1, 2],
-    );
-    return readDecimal(coin.text(2), "supply");
+    return read(Buffer.from(value, "base64"));
   } catch (cause) {
     throw badAnswer("the supply is malformed", cause);
   }

@@ -11,6 +11,7 @@ import {
   readQuantity,
   readSafeQuantity,
 } from "../../rpc-client/answer-fields.js";
+import { parseSentTransaction, type SentTransaction } from "../../rpc-client/transaction-codec.js";
 
 /** A header with what it commits to. */
 export interface HeaderView {
@@ -33,16 +34,7 @@ export interface Place {
 }
 
 /** A transaction, mined or in the pool. */
-export interface TransactionView {
-  readonly hash: Hash32;
-  readonly from: Address;
-  /** Undefined creates a contract. */
-  readonly to: Address | undefined;
-  readonly valueAtoken: bigint;
-  readonly nonce: bigint;
-  readonly gasLimit: bigint;
-  readonly gasPriceAtoken: bigint;
-  readonly input: Hex;
+export interface TransactionView extends SentTransaction {
   readonly type: number;
   /** Undefined in the pool. */
   readonly place: Place | undefined;
@@ -89,14 +81,7 @@ export function parseTransaction(value: unknown): TransactionView {
   const height = readOptional(transaction["blockNumber"], "blockNumber", readSafeQuantity);
   const index = readOptional(transaction["transactionIndex"], "index", readSafeQuantity);
   return {
-    hash: readHash(transaction["hash"], "hash"),
-    from: readAddress(transaction["from"], "from"),
-    to: readOptional(transaction["to"], "to", readAddress),
-    valueAtoken: readQuantity(transaction["value"], "value"),
-    nonce: readQuantity(transaction["nonce"], "nonce"),
-    gasLimit: readQuantity(transaction["gas"], "gas"),
-    gasPriceAtoken: readQuantity(transaction["gasPrice"], "gasPrice"),
-    input: readHex(transaction["input"], "input"),
+    ...parseSentTransaction(value),
     type: readSafeQuantity(transaction["type"], "type"),
     place: height === undefined || index === undefined ? undefined : { height, index },
   };

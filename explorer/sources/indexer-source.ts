@@ -6,8 +6,8 @@
 import { type Address, parseAddress } from "../../chain/address.js";
 import { type Hash32, parseHash32 } from "../../chain/hex.js";
 import { type AnswerObject, readObject } from "../../rpc-client/answer-fields.js";
-import { limitedSignal } from "../../runtime/process/task.js";
 import { PageError } from "../../web/errors.js";
+import { getText } from "./json-get.js";
 
 /** A transfer of anything. */
 export interface IndexedTransfer {
@@ -188,14 +188,11 @@ export class IndexerSource {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
     try {
-      const answer = await fetch(url, {
-        signal: limitedSignal([signal], this.options.timeoutMs),
-        headers: { accept: "application/json" },
-        redirect: "error",
-      });
-      const text = await readBounded(answer);
-      if (answer.status === 404) return undefined;
-      if (answer.status !== 200) throw new RangeError(`HTTP ${answer.status}`);
+      const { timeoutMs } = this.options;
+      const limits = { timeoutMs, maxBytes: MAX_REPLY_BYTES, signal };
+      const { status, text } = await getText(url, limits);
+      if (status === 404) return undefined;
+      if (status !== 200) throw new RangeError(`HTTP ${status}`);
       return readObject(JSON.parse(text), "answer");
     } catch (cause) {
       signal.throwIfAborted();
@@ -205,20 +202,6 @@ export class IndexerSource {
       });
     }
   }
-}
-
-async function readBounded(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  const { body } = answer;
-  if (body === null) return "";
-  for await (const chunk of body) {
-    const bytes: Uint8Array = chunk;
-    sizeBytes += bytes.length;
-    if (sizeBytes > MAX_REPLY_BYTES) throw new RangeError("the answer is too large");
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function readTransfer(row: AnswerObject): IndexedTransfer | undefined {

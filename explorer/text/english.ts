@@ -1,10 +1,14 @@
 /** The texts in English; the other languages follow their keys. */
 
+import { MODULE_ENGLISH } from "./modules/english.js";
+
 /** Every text by its name. */
 export const ENGLISH = {
+  ...MODULE_ENGLISH,
   account: "Account",
   allTokens: "All tokens that were met",
   amount: "Amount",
+  answerDoesNotFit: "The answer does not fit the ABI:",
   arrived: "Arrived: the block is final, and {needed} of {needed} confirmations are there.",
   arriving:
     "Included in a final block; the next block brings the {needed} confirmations that " +
@@ -33,9 +37,13 @@ export const ENGLISH = {
   busyText: "Please load the page again in a few seconds.",
   busyTitle: "Too many pages at once",
   bySignature: "(read by its signature; contracts may mean something else)",
+  byVerifiedAbi: "(read by the contract's verified ABI)",
   bytes: "{count} bytes",
+  call: "Call",
+  callFailed: "The call failed:",
   calldata: "Call",
   candles: "Candles",
+  castCommand: "Command for a shell",
   chainAccount: "Account of the chain",
   chainHealth: "Chain",
   chainIds: "Chain ids",
@@ -50,17 +58,23 @@ export const ENGLISH = {
     "Nobody vouches for this token. Name, symbol and supply are what the contract says of " +
     "itself, and anyone can call a token anything.",
   close: "Close",
+  codeHash: "Code hash",
   commit: "Commit: who signed",
   commitFinal: "canonical, as the next block has it",
   commitOpen: "of the newest block; votes may still be added",
   commitState: "State of the commit",
+  compilerVersion: "Compiler",
   confirmations: "Confirmations",
   consensusHash: "Consensus hash",
+  constructorArguments: "Constructor arguments",
+  constructorArgumentsOptional: "Constructor arguments as hex (may stay empty)",
   contract: "Contract",
+  contractName: "Contract",
   cosmosEvents: "Events (Cosmos)",
   cosmosHash: "Cosmos hash",
   cosmosOnly: "A transaction of the Cosmos side, in block {height}; its page shows the events.",
   counterparty: "From or to",
+  createdBy: "Created by",
   createdContract: "Created contract",
   decimals: "Decimals",
   depositIntro:
@@ -69,6 +83,7 @@ export const ENGLISH = {
   developmentFund: "development fund",
   didNotArrive: "The transaction is in a final block and failed: nothing but the fee moved.",
   downloadProof: "Download the proof (JSON)",
+  downloadSources: "Download sources, settings and ABI (JSON)",
   droppedText: "It was in the pool and was dropped.",
   effect: "Effect",
   eventType: "Event",
@@ -88,6 +103,7 @@ export const ENGLISH = {
   finalNewest: "final (newest block)",
   from: "From",
   fromIndexer: "From the indexer.",
+  function: "function",
   gasLimit: "Gas limit",
   gasPrice: "Gas price",
   gasUsed: "Gas used",
@@ -96,6 +112,11 @@ export const ENGLISH = {
   high: "High",
   holders: "Holders",
   home: "Overview",
+  immutables: "Immutable values",
+  immutablesText:
+    "Written into the code by the constructor; everything around them is compared. The " +
+    "places are the numbers that the compiler gave to the variables.",
+  inTheDownload: "Too long for this page: it is in the download.",
   includedIn: "Included in block",
   indexedTo: "From the indexer, which has read up to block {height}.",
   indexerUnavailable:
@@ -109,6 +130,7 @@ export const ENGLISH = {
   kind: "Kind",
   latestBlocks: "Newest blocks",
   latestTransactions: "Newest transactions",
+  library: "Library {name}",
   linkToSend: "Link to send",
   listedAs: "Listed as",
   listedTokens: "Listed tokens",
@@ -116,9 +138,22 @@ export const ENGLISH = {
   listedTokensText: "Whoever runs this explorer vouches for these names.",
   logs: "Logs",
   look: "Look",
+  lookAgain: "Look again",
   low: "Low",
   mainNavigation: "Main",
+  makeCall: "Make the call",
+  matchExact: "exact match",
+  matchExactText:
+    "The code and the hash of its metadata are what the compiler makes of these sources: " +
+    "they are the sources, to the last comment.",
+  matchPartial: "partial match",
+  matchPartialText:
+    "The code is what the compiler makes of these sources. The hash of the metadata differs " +
+    "or is missing: comments, names of variables or paths may be others than those of who " +
+    "deployed it.",
   message: "Message",
+  metadataCompiled: "Metadata hash, compiled",
+  metadataOnChain: "Metadata hash, on the chain",
   minted: "Minted",
   mintedAndBurned: "Minted and burned",
   mintedInBlock: "Minted in this block",
@@ -140,9 +175,13 @@ export const ENGLISH = {
   noCandles: "There are no candles.",
   noChanges: "The balance never changed.",
   noCommit: "The node does not have who signed.",
+  noCompilers:
+    "There is no compiler here: who runs this explorer can put some into its folder of " +
+    "compilers.",
   noContract: "no contract",
   noCosmosView: "The node does not show the Cosmos side of it.",
   noEvents: "There are no events.",
+  noFunctions: "There are no such functions.",
   noHistory: "Too few values are known to draw them.",
   noHolders: "Nobody holds any.",
   noListedTokens: "The list is empty.",
@@ -162,7 +201,9 @@ export const ENGLISH = {
   notFoundTitle: "Not found",
   notInBlocks: "not in blocks up to {height}; pending: {pending}",
   notMoved: "not moved",
+  notVerified: "The sources of this contract are not known here.",
   nothingFound: "Nothing was found under this name.",
+  nothingReturned: "It succeeds and gives nothing back.",
   older: "Older",
   open: "Open",
   operatorAddress: "Address as an operator",
@@ -188,9 +229,28 @@ export const ENGLISH = {
   rateLimitedTitle: "Too many pages for one reader",
   rawData: "Bytes",
   rawLog: "Topics and data",
+  readContract: "Read",
   readOnlyText: "Pages are only read here: GET and HEAD.",
+  readText:
+    "The functions are called here, at the newest block, with nobody as their sender. What " +
+    "they answer is the contract's word.",
   reason: "Reason",
   receiptsRoot: "Receipts root",
+  refusedAlready: "The contract is verified already, as well as by this.",
+  refusedAmbiguous: "Several sources have a contract of this name: give the path, too.",
+  refusedArguments: "The constructor was given other arguments:",
+  refusedCompileErrors: "The compiler refuses the sources:",
+  refusedCompilerFailed: "The compiler broke down.",
+  refusedFull: "There is no room for more verified contracts.",
+  refusedInput: "The form cannot be used:",
+  refusedMemory: "The compilation needs more memory than it may have.",
+  refusedMismatch: "The code on the chain is not what the compiler makes of these sources:",
+  refusedNoCode: "There is no contract at this address.",
+  refusedNoCompiler: "There is no such compiler here:",
+  refusedNoSuchContract: "No source has a contract of this name.",
+  refusedOtherCompiler: "The compiler of this version that is here is another one:",
+  refusedStopped: "It was interrupted. Send it again.",
+  refusedTooLong: "The compilation takes longer than it may.",
   replacedBy: "It was replaced by",
   reserves: "Reserves",
   round: "Round",
@@ -200,9 +260,15 @@ export const ENGLISH = {
     "Heights, hashes of blocks and transactions (EVM or Cosmos), accounts (0x or addr1) and " +
     "symbols of listed tokens are found.",
   searchLabel: "Block, transaction, account or token",
+  sendWithWallet: "Send with the wallet of this browser",
+  settings: "Settings of the compiler",
   share: "Share",
   signedBy: "Signed by",
   skipToContent: "To the content",
+  sourceAndAbi: "Sources and ABI",
+  sources: "Sources",
+  standardJsonFile: "Standard JSON input as a file",
+  standardJsonText: "Or as text",
   standingStill: "standing still",
   stateRoot: "State root",
   status: "Status",
@@ -219,6 +285,7 @@ export const ENGLISH = {
   tokens: "Tokens",
   tokensAreClaims:
     "These are the contracts' own words; only the balance of a token you trust counts.",
+  tooLargeText: "What was sent is too large.",
   topLevel: "the call itself",
   totalPower: "Total power",
   totalSupply: "Total supply",
@@ -231,6 +298,7 @@ export const ENGLISH = {
   trustedHeader: "Trusted header",
   trustedHeaderText:
     "Height and hash of a header that you trust, at most a week old. Your own node says them:",
+  tryAgain: "Try again",
   unavailableText:
     "The node does not answer just now. Nothing is lost; please load the page again.",
   unavailableTitle: "A part behind this page does not answer",
@@ -243,6 +311,13 @@ export const ENGLISH = {
   validatorsPool: "validators' pool",
   validatorsText: "Who signed is counted over the last {count} blocks.",
   value: "Value",
+  valueToSend: "TOKEN to send with it",
+  valueWrong: "This is not an amount of TOKEN.",
+  verificationOff: "This explorer verifies none.",
+  verificationTitle: "Verification",
+  verificationWaits: "The sources are being compiled.",
+  verified: "Verified.",
+  verifiedAt: "Verified on",
   verify: "Verify",
   verifyButton: "Verify in this browser",
   verifyHeld: "Proven, from the trusted header on:",
@@ -260,6 +335,11 @@ export const ENGLISH = {
     "The script is served by this explorer, unchanged from the project's folder " +
     "explorer/assets: who does not trust this server takes it from there. Its outcome is as " +
     "trustworthy as the place that it came from.",
+  verifySources: "Verify the sources",
+  verifySourcesText:
+    "The sources are compiled here and compared with the code on the chain. Everybody can " +
+    "read them afterwards. Send the standard JSON input that the contract was compiled from " +
+    "(in build-info of Hardhat and Foundry).",
   verifyStep1:
     "More than two thirds of the validators' power signed the header above the block " +
     "(Ed25519), and more than a third of the validators of the header that you trust.",
@@ -275,7 +355,13 @@ export const ENGLISH = {
   voteAbsent: "absent",
   voteCommit: "for the block",
   voteNil: "for nothing",
+  walletOtherChain: "The wallet is on another chain. This one is",
+  walletRefused: "Not sent:",
+  walletSent: "Sent:",
   whereIsMyDeposit: "Where is my deposit?",
+  writeContract: "Write",
+  writeText:
+    "Nothing is signed here: the page makes the bytes, you sign them. Read the sources first.",
   yes: "yes",
 } as const;
 

@@ -1,11 +1,14 @@
 /** The texts in German. */
 import type { Catalogue } from "./english.js";
+import { MODULE_GERMAN } from "./modules/german.js";
 
 /** Every text by its name. */
 export const GERMAN: Catalogue = {
+  ...MODULE_GERMAN,
   account: "Konto",
   allTokens: "Alle Token, die vorkamen",
   amount: "Betrag",
+  answerDoesNotFit: "Die Antwort passt nicht zum ABI:",
   arrived: "Angekommen: Der Block ist endgültig, {needed} von {needed} Bestätigungen sind da.",
   arriving:
     "In einem endgültigen Block enthalten; der nächste Block bringt die {needed} " +
@@ -34,9 +37,13 @@ export const GERMAN: Catalogue = {
   busyText: "Bitte laden Sie die Seite in einigen Sekunden neu.",
   busyTitle: "Zu viele Seiten zugleich",
   bySignature: "(nach der Signatur gelesen; Verträge können anderes meinen)",
+  byVerifiedAbi: "(nach dem geprüften ABI des Vertrags gelesen)",
   bytes: "{count} Bytes",
+  call: "Aufrufen",
+  callFailed: "Der Aufruf schlug fehl:",
   calldata: "Aufruf",
   candles: "Kerzen",
+  castCommand: "Befehl für eine Shell",
   chainAccount: "Konto der Kette",
   chainHealth: "Kette",
   chainIds: "Ketten-Kennungen",
@@ -51,18 +58,24 @@ export const GERMAN: Catalogue = {
     "Niemand bürgt für diesen Token. Name, Symbol und Menge sind, was der Vertrag von sich " +
     "sagt; jeder kann einen Token beliebig nennen.",
   close: "Schluss",
+  codeHash: "Hash des Codes",
   commit: "Commit: Wer unterschrieb",
   commitFinal: "kanonisch, wie im nächsten Block",
   commitOpen: "des neuesten Blocks; Stimmen können noch hinzukommen",
   commitState: "Stand des Commits",
+  compilerVersion: "Compiler",
   confirmations: "Bestätigungen",
   consensusHash: "Konsens-Hash",
+  constructorArguments: "Argumente des Konstruktors",
+  constructorArgumentsOptional: "Argumente des Konstruktors als Hex (darf leer bleiben)",
   contract: "Vertrag",
+  contractName: "Vertrag",
   cosmosEvents: "Ereignisse (Cosmos)",
   cosmosHash: "Cosmos-Hash",
   cosmosOnly:
     "Eine Transaktion der Cosmos-Seite, in Block {height}; ihre Seite zeigt die Ereignisse.",
   counterparty: "Von oder an",
+  createdBy: "Erzeugt von",
   createdContract: "Erzeugter Vertrag",
   decimals: "Dezimalstellen",
   depositIntro:
@@ -73,6 +86,7 @@ export const GERMAN: Catalogue = {
     "Die Transaktion ist in einem endgültigen Block und schlug fehl: Außer der Gebühr " +
     "bewegte sich nichts.",
   downloadProof: "Beweis herunterladen (JSON)",
+  downloadSources: "Quellen, Einstellungen und ABI herunterladen (JSON)",
   droppedText: "Sie war im Pool und wurde verworfen.",
   effect: "Wirkung",
   eventType: "Ereignis",
@@ -93,6 +107,7 @@ export const GERMAN: Catalogue = {
   finalNewest: "endgültig (neuester Block)",
   from: "Von",
   fromIndexer: "Vom Indexer.",
+  function: "Funktion",
   gasLimit: "Gas-Grenze",
   gasPrice: "Gas-Preis",
   gasUsed: "Gas verbraucht",
@@ -101,6 +116,11 @@ export const GERMAN: Catalogue = {
   high: "Hoch",
   holders: "Inhaber",
   home: "Übersicht",
+  immutables: "Unveränderliche Werte",
+  immutablesText:
+    "Vom Konstruktor in den Code geschrieben; alles um sie herum wird verglichen. Die " +
+    "Stellen sind die Nummern, die der Compiler den Variablen gab.",
+  inTheDownload: "Zu lang für diese Seite: es steht in der heruntergeladenen Datei.",
   includedIn: "Enthalten in Block",
   indexedTo: "Vom Indexer, der bis Block {height} gelesen hat.",
   indexerUnavailable:
@@ -115,6 +135,7 @@ export const GERMAN: Catalogue = {
   kind: "Art",
   latestBlocks: "Neueste Blöcke",
   latestTransactions: "Neueste Transaktionen",
+  library: "Bibliothek {name}",
   linkToSend: "Link zum Weitergeben",
   listedAs: "Gelistet als",
   listedTokens: "Gelistete Token",
@@ -122,9 +143,22 @@ export const GERMAN: Catalogue = {
   listedTokensText: "Für diese Namen bürgt, wer diesen Explorer betreibt.",
   logs: "Logs",
   look: "Nachsehen",
+  lookAgain: "Noch einmal nachsehen",
   low: "Tief",
   mainNavigation: "Haupt",
+  makeCall: "Aufruf erstellen",
+  matchExact: "genaue Übereinstimmung",
+  matchExactText:
+    "Der Code und der Hash seiner Metadaten sind, was der Compiler aus diesen Quellen macht: " +
+    "es sind die Quellen, bis zum letzten Kommentar.",
+  matchPartial: "teilweise Übereinstimmung",
+  matchPartialText:
+    "Der Code ist, was der Compiler aus diesen Quellen macht. Der Hash der Metadaten ist ein " +
+    "anderer oder fehlt: Kommentare, Namen von Variablen oder Pfade können andere sein als " +
+    "bei dem, der ihn veröffentlicht hat.",
   message: "Meldung",
+  metadataCompiled: "Hash der Metadaten, kompiliert",
+  metadataOnChain: "Hash der Metadaten, in der Kette",
   minted: "Neu entstanden",
   mintedAndBurned: "Entstanden und verbrannt",
   mintedInBlock: "In diesem Block entstanden",
@@ -146,9 +180,13 @@ export const GERMAN: Catalogue = {
   noCandles: "Es gibt keine Kerzen.",
   noChanges: "Das Guthaben änderte sich nie.",
   noCommit: "Der Knoten hat nicht, wer unterschrieb.",
+  noCompilers:
+    "Hier gibt es keinen Compiler: wer diesen Explorer betreibt, kann welche in seinen " +
+    "Compiler-Ordner legen.",
   noContract: "kein Vertrag",
   noCosmosView: "Der Knoten zeigt die Cosmos-Seite davon nicht.",
   noEvents: "Es gibt keine Ereignisse.",
+  noFunctions: "Solche Funktionen gibt es nicht.",
   noHistory: "Zu wenige Werte sind bekannt, um sie zu zeichnen.",
   noHolders: "Niemand hält davon.",
   noListedTokens: "Die Liste ist leer.",
@@ -168,7 +206,9 @@ export const GERMAN: Catalogue = {
   notFoundTitle: "Nicht gefunden",
   notInBlocks: "nicht in Blöcken bis {height}; wartend: {pending}",
   notMoved: "nicht bewegt",
+  notVerified: "Die Quellen dieses Vertrags sind hier nicht bekannt.",
   nothingFound: "Unter diesem Namen wurde nichts gefunden.",
+  nothingReturned: "Er gelingt und gibt nichts zurück.",
   older: "Älter",
   open: "Eröffnung",
   operatorAddress: "Adresse als Operator",
@@ -195,9 +235,29 @@ export const GERMAN: Catalogue = {
   rateLimitedTitle: "Zu viele Seiten für einen Leser",
   rawData: "Bytes",
   rawLog: "Topics und Daten",
+  readContract: "Lesen",
   readOnlyText: "Hier werden Seiten nur gelesen: GET und HEAD.",
+  readText:
+    "Die Funktionen werden hier aufgerufen, beim neuesten Block und ohne Absender. Was sie " +
+    "antworten, ist das Wort des Vertrags.",
   reason: "Grund",
   receiptsRoot: "Wurzel der Belege",
+  refusedAlready: "Der Vertrag ist schon geprüft, ebenso gut wie hiermit.",
+  refusedAmbiguous:
+    "Mehrere Quellen haben einen Vertrag dieses Namens: bitte auch den Pfad angeben.",
+  refusedArguments: "Der Konstruktor bekam andere Argumente:",
+  refusedCompileErrors: "Der Compiler lehnt die Quellen ab:",
+  refusedCompilerFailed: "Der Compiler ist abgebrochen.",
+  refusedFull: "Für weitere geprüfte Verträge ist kein Platz.",
+  refusedInput: "Das Formular ist so nicht brauchbar:",
+  refusedMemory: "Das Kompilieren braucht mehr Speicher, als es haben darf.",
+  refusedMismatch: "Der Code in der Kette ist nicht, was der Compiler aus diesen Quellen macht:",
+  refusedNoCode: "Unter dieser Adresse ist kein Vertrag.",
+  refusedNoCompiler: "Diesen Compiler gibt es hier nicht:",
+  refusedNoSuchContract: "Keine Quelle hat einen Vertrag dieses Namens.",
+  refusedOtherCompiler: "Der Compiler dieser Version ist hier ein anderer:",
+  refusedStopped: "Es wurde unterbrochen. Bitte noch einmal senden.",
+  refusedTooLong: "Das Kompilieren dauert länger, als es darf.",
   replacedBy: "Sie wurde ersetzt durch",
   reserves: "Reserven",
   round: "Runde",
@@ -207,9 +267,15 @@ export const GERMAN: Catalogue = {
     "Gefunden werden Höhen, Hashes von Blöcken und Transaktionen (EVM oder Cosmos), Konten " +
     "(0x oder addr1) und Symbole gelisteter Token.",
   searchLabel: "Block, Transaktion, Konto oder Token",
+  sendWithWallet: "Mit der Wallet dieses Browsers senden",
+  settings: "Einstellungen des Compilers",
   share: "Anteil",
   signedBy: "Unterschrieben von",
   skipToContent: "Zum Inhalt",
+  sourceAndAbi: "Quellen und ABI",
+  sources: "Quellen",
+  standardJsonFile: "Standard-JSON-Eingabe als Datei",
+  standardJsonText: "Oder als Text",
   standingStill: "steht still",
   stateRoot: "Wurzel des Zustands",
   status: "Status",
@@ -227,6 +293,7 @@ export const GERMAN: Catalogue = {
   tokensAreClaims:
     "Das sind die Worte der Verträge; es zählt nur das Guthaben eines Tokens, dem Sie " +
     "vertrauen.",
+  tooLargeText: "Das Gesendete ist zu groß.",
   topLevel: "der Aufruf selbst",
   totalPower: "Gesamtes Gewicht",
   totalSupply: "Gesamte Menge",
@@ -240,6 +307,7 @@ export const GERMAN: Catalogue = {
   trustedHeaderText:
     "Höhe und Hash eines Kopfes, dem Sie vertrauen, höchstens eine Woche alt. Ihr eigener " +
     "Knoten nennt sie:",
+  tryAgain: "Noch einmal versuchen",
   unavailableText:
     "Der Knoten antwortet gerade nicht. Nichts ist verloren; bitte laden Sie die Seite neu.",
   unavailableTitle: "Ein Teil hinter dieser Seite antwortet nicht",
@@ -253,6 +321,13 @@ export const GERMAN: Catalogue = {
   validatorsPool: "Topf der Validatoren",
   validatorsText: "Gezählt wird, wer die letzten {count} Blöcke unterschrieb.",
   value: "Wert",
+  valueToSend: "TOKEN, die mitgeschickt werden",
+  valueWrong: "Das ist kein Betrag in TOKEN.",
+  verificationOff: "Dieser Explorer prüft keine.",
+  verificationTitle: "Prüfung",
+  verificationWaits: "Die Quellen werden kompiliert.",
+  verified: "Geprüft.",
+  verifiedAt: "Geprüft am",
   verify: "Prüfen",
   verifyButton: "In diesem Browser prüfen",
   verifyHeld: "Bewiesen, vom vertrauten Kopf an:",
@@ -270,6 +345,11 @@ export const GERMAN: Catalogue = {
     "Das Skript liefert dieser Explorer, unverändert aus dem Ordner explorer/assets des " +
     "Projekts: Wer diesem Server nicht traut, nimmt es von dort. Sein Ergebnis ist so " +
     "vertrauenswürdig wie der Ort, von dem es kam.",
+  verifySources: "Quellen prüfen",
+  verifySourcesText:
+    "Die Quellen werden hier kompiliert und mit dem Code in der Kette verglichen. Danach " +
+    "kann sie jeder lesen. Gesendet wird die Standard-JSON-Eingabe, aus der der Vertrag " +
+    "kompiliert wurde (bei Hardhat und Foundry in build-info).",
   verifyStep1:
     "Mehr als zwei Drittel des Gewichts der Validatoren unterschrieben den Kopf über dem " +
     "Block (Ed25519), und mehr als ein Drittel der Validatoren des Kopfes, dem Sie " +
@@ -286,6 +366,13 @@ export const GERMAN: Catalogue = {
   voteAbsent: "abwesend",
   voteCommit: "für den Block",
   voteNil: "für nichts",
+  walletOtherChain: "Die Wallet ist auf einer anderen Kette. Diese ist",
+  walletRefused: "Nicht gesendet:",
+  walletSent: "Gesendet:",
   whereIsMyDeposit: "Wo ist meine Einzahlung?",
+  writeContract: "Schreiben",
+  writeText:
+    "Hier wird nichts unterschrieben: die Seite macht die Bytes, Sie unterschreiben sie. " +
+    "Lesen Sie vorher die Quellen.",
   yes: "ja",
 };

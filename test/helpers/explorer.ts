@@ -9,6 +9,7 @@ import {
   Wallet,
 } from "ethers";
 import { NETWORKS } from "../../chain/networks.js";
+import { createProgram } from "../../cli/program.js";
 import { createExplorer, type Explorer } from "../../explorer/app.js";
 import { explorerConfig } from "../../explorer/config.js";
 import { loadConfig } from "../../runtime/config/config.js";
@@ -54,10 +55,15 @@ export class ExplorerStage {
     });
   }
 
-  static async open(slot: number, env: Readonly<Record<string, string>> = {}) {
+  /** @param params of the chain's modules, as `--param` takes them */
+  static async open(
+    slot: number,
+    env: Readonly<Record<string, string>> = {},
+    params: readonly string[] = [],
+  ) {
     const home = createVolume();
     const offset = await freeOffset(slot);
-    await initVolume(home, offset);
+    await initVolume(home, offset, params);
     const node = await startNodeProcess(home, ["--port-offset", String(offset)]);
     await until(async () => ((await nodeReport(26657 + offset))?.height ?? 0) >= 2, {
       timeoutMs: 60_000,
@@ -119,6 +125,24 @@ export class ExplorerStage {
     return { sender: wallet.address, other, plain, internal, failed, transfer, token, pair };
   }
 
+  /** Has a transaction of the Cosmos side mined, by the command line. */
+  async tx(...words: readonly string[]): Promise<void> {
+    const flags = ["--yes", "--broadcast-mode", "block", "--output", "json", "--home", this.home];
+    const printed: string[] = [];
+    const program = createProgram({
+      version: "0",
+      env: {},
+      signal: this.stopping.signal,
+      print: (line) => printed.push(line),
+      warn: (line) => printed.push(line),
+      setExitCode: () => undefined,
+    });
+    await program.parseAsync(["node", "causeway", "tx", ...words, ...flags]);
+    if (!printed.some((line) => line.includes('"code":0'))) {
+      throw new Error(`${words.join(" ")}: ${printed.join("\n")}`);
+    }
+  }
+
   /** Stops the node; the explorer goes on. */
   async stopNode(): Promise<void> {
     this.node.process.kill("SIGTERM");
@@ -148,6 +172,7 @@ export async function openExplorer(
     env: { CAUSEWAY_EXPLORER_SERVER_LISTEN: `127.0.0.1:${port}`, ...env },
   };
   const explorer = createExplorer({
+    home,
     config: loadConfig(sources, explorerConfig),
     network: NETWORKS.testnet,
     tokens: loadTokenFile(home),

@@ -60,8 +60,15 @@ export function createVolume(): string {
   return fs.mkdtempSync(path.join(os.tmpdir(), "causeway-mesh-"));
 }
 
-/** Fills a volume ahead of its first start, so that its chain has short blocks. */
-export async function initVolume(home: string, portOffset: number): Promise<void> {
+/**
+ * Fills a volume ahead of its first start, so that its chain has short blocks.
+ * @param params of the modules, as `--param` takes them
+ */
+export async function initVolume(
+  home: string,
+  portOffset: number,
+  params: readonly string[] = [],
+): Promise<void> {
   const main = path.join(await compiledFolder(), "cli", "main.js");
   const result = spawnSync(
     process.execPath,
@@ -74,6 +81,7 @@ export async function initVolume(home: string, portOffset: number): Promise<void
       String(portOffset),
       "--block-interval-ms",
       String(BLOCK_INTERVAL_MS),
+      ...params.flatMap((param) => ["--param", param]),
     ],
     { encoding: "utf8" },
   );

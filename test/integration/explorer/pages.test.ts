@@ -1,7 +1,9 @@
 /** Every page of the explorer over a real node: what it says, how it is built, what it refuses. */
+import fs from "node:fs";
+import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
-import { formatEther, getBytes } from "ethers";
+import { formatEther, getBytes, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
 import { ExplorerStage, openExplorer, rawGet, type Scene } from "../../helpers/explorer.js";
 import { all, elements, type HtmlElement, parseHtml, textOf } from "../../helpers/html.js";
@@ -28,14 +30,38 @@ async function page(
 }
 
 /** Asks the node's consensus RPC. */
-async function comet(path: string): Promise<Record<string, never>> {
-  const answer = await fetch(`http://127.0.0.1:${26657 + stage.offset}${path}`);
+async function comet(target: string): Promise<Record<string, never>> {
+  const answer = await fetch(`http://127.0.0.1:${26657 + stage.offset}${target}`);
   return ((await answer.json()) as { result: Record<string, never> }).result;
 }
 
+/** Who runs the chain's validator, in bech32. */
+let operator: string;
+
+/** The faucet delegates and takes back, and proposes something that the validator agrees to. */
+async function playStake(): Promise<void> {
+  const config = (name: string) => path.join(stage.home, "config", name);
+  const key = fs.readFileSync(config("operator.key"), "utf8").trim();
+  operator = bech32.encode("addrvaloper", bech32.toWords(getBytes(new Wallet(key).address)));
+  const from = ["--from", config("faucet.key")];
+  await stage.tx("staking", "delegate", operator, `${10n ** 19n}atoken`, ...from);
+  await stage.tx("staking", "unbond", operator, `${3n * 10n ** 18n}atoken`, ...from);
+  const file = config("proposal.json");
+  const hostile = '<img src=x onerror=alert("title")>';
+  const proposal = { messages: [], deposit: "1000atoken", title: hostile, summary: hostile };
+  fs.writeFileSync(file, JSON.stringify({ ...proposal, metadata: "none" }));
+  await stage.tx("gov", "submit-proposal", file, ...from);
+  await stage.tx("gov", "vote", "1", "yes", "--from", config("operator.key"));
+}
+
 beforeAll(async () => {
-  stage = await ExplorerStage.open(0);
+  stage = await ExplorerStage.open(0, {}, [
+    "staking.unbonding_time=600s",
+    "gov.voting_period=12s",
+    "gov.min_deposit=1000",
+  ]);
   scene = await stage.play();
+  await playStake();
   pages = {
     home: "/",
     blocks: "/blocks",
@@ -44,7 +70,13 @@ beforeAll(async () => {
     failed: `/tx/${scene.failed.hash}`,
     account: `/address/${scene.sender}`,
     contract: `/address/${scene.token}`,
+    staker: `/address/${scene.sender}`,
     validators: "/validators",
+    validator: `/validator/${operator}`,
+    proposals: "/proposals",
+    proposal: "/proposal/1",
+    parameters: "/parameters",
+    verification: `/contract/${scene.token}`,
     supply: "/supply",
     tokens: "/tokens",
     token: `/token/${scene.token}`,
@@ -80,9 +112,8 @@ describe("every page", () => {
         expect({ about, ids: new Set(ids).size }).toEqual({ about, ids: ids.length });
         // WCAG 1.3.1, 3.3.2: every field has a label of its own.
         const labels = new Set(all(root, "label").map(({ attributes }) => attributes.get("for")));
-        const unlabelled = all(root, "input").filter(
-          ({ attributes }) => !labels.has(attributes.get("id")),
-        );
+        const fields = ["input", "select", "textarea"].flatMap((tag) => all(root, tag));
+        const unlabelled = fields.filter(({ attributes }) => !labels.has(attributes.get("id")));
         expect({ about, unlabelled }).toEqual({ about, unlabelled: [] });
         // WCAG 2.4.1, 1.3.1: a way past the head, landmarks, tables with captions and headers.
         expect(all(root, "a")[0]?.attributes.get("href")).toBe("#content");
@@ -394,6 +425,67 @@ describe("validators, supply, tokens, pairs", () => {
     expect((await page(`/pair/${scene.token}`)).reply.status).toBe(404);
     expect((await page(`/token/${scene.other}`)).reply.status).toBe(404);
     expect((await page(`/pair/${scene.pair}?interval=2w`)).reply.status).toBe(400);
+  });
+});
+
+describe("stake and governance", () => {
+  it("show the validator with its stake, and who delegated to it", async () => {
+    const list = await page("/validators");
+    // 100 TOKEN of its own, 10 delegated, 3 of them taken back.
+    expect(list.text).toContain("107 TOKEN100.00 %");
+    expect(list.text).toContain("in the set");
+    const { text } = await page(`/validator/${operator}`);
+    expect(text).toContain("Own stake100 TOKEN");
+    expect(text).toContain("7 TOKEN6.54 %");
+    expect((await page(`/validator/${scene.sender}`)).reply.status).toBe(404);
+    expect((await page("/validator/x")).reply.status).toBe(400);
+    expect((await page(`/validator/${operator}?after=x!`)).reply.status).toBe(400);
+    // A place that no list has is the reader's mistake, too.
+    expect((await page(`/validator/${operator}?after=AAAA`)).reply.status).toBe(400);
+  });
+
+  it("show an account's delegations, and what is on its way out and when it is free", async () => {
+    const { text } = await page(`/address/${scene.sender}`);
+    expect(text).toContain("ValidatorDelegatedRewards, not yet taken");
+    expect(text).toMatch(/7 TOKEN\d+(\.\d+)? TOKEN/);
+    const asked = await fetch(
+      `http://127.0.0.1:${1317 + stage.offset}/cosmos/staking/v1beta1/delegators/` +
+        `${bech(scene.sender)}/unbonding_delegations`,
+    );
+    const { unbonding_responses: leaving } = (await asked.json()) as {
+      unbonding_responses: { entries: { completion_time: string }[] }[];
+    };
+    const freeAt = leaving[0]?.entries[0]?.completion_time ?? "";
+    expect(text).toContain(`3 TOKEN${freeAt.slice(0, 19).replace("T", " ")} UTC`);
+    const own = await page(`/address/${operator}`);
+    expect(own.text).toContain("Validator of this account");
+    expect((await page(`/address/${scene.other}`)).text).toContain("This account has no stake.");
+  });
+
+  it("show a proposal until it passes, as text whatever it is called", async () => {
+    await until(async () => (await page("/proposal/1")).text.includes("Statuspassed"), {
+      timeoutMs: 60_000,
+      what: "the proposal passes",
+    });
+    const { text, reply } = await page("/proposal/1");
+    expect(reply.text).not.toContain("<img");
+    expect(text).toContain('<img src=x onerror=alert("title")>');
+    expect(text).toContain("It does nothing: it is a text.");
+    // Who delegates votes with the validator.
+    expect(text).toContain("yes107 TOKEN100.00 %");
+    const list = await page("/proposals?lang=de");
+    expect(list.text).toContain("angenommen");
+    expect((await page("/proposal/2")).reply.status).toBe(404);
+    expect((await page("/proposal/x")).reply.status).toBe(400);
+    expect((await page("/proposals?after=%3Cb%3E")).reply.status).toBe(400);
+    const parameters = await page("/parameters");
+    expect(parameters.text).toContain("voting_period12s");
+  });
+
+  it("show where the coins are", async () => {
+    const { text } = await page("/supply");
+    expect(text).toMatch(/Circulating\d+(\.\d+)? TOKEN/);
+    expect(text).toContain("At the burn address0 TOKEN");
   });
 });
 

@@ -1,0 +1,242 @@
+/**
+ * Verifies contracts by recompiling: one compilation at a time, few waiting, outcomes kept for a
+ * while in memory and verified contracts for good in the store. The code that counts is the node's.
+ */
+import { randomUUID } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Address } from "../../chain/address.js";
+import { errorMessage } from "../../chain/errors.js";
+import { keccak256Hex } from "../../chain/hashes.js";
+import { type Hex, hexToBytes } from "../../chain/hex.js";
+import { NodeFault, RpcError } from "../../rpc-client/errors.js";
+import type { Clock } from "../../runtime/process/clock.js";
+import type { Service } from "../../runtime/process/lifecycle.js";
+import type { Logger } from "../../runtime/process/logger.js";
+import { limitedSignal } from "../../runtime/process/task.js";
+import { PageError } from "../../web/errors.js";
+import type { ChainSource } from "../sources/chain-source.js";
+import { matchCode } from "./code-match.js";
+import {
+  type CompiledContract,
+  compileIn,
+  type CompileLimits,
+  findCompiler,
+  isSameVersion,
+  listCompilers,
+} from "./compilers.js";
+import { findCreation } from "./creation.js";
+import { refused, type RefusalCode, VerificationRefusal } from "./refusal.js";
+import { compilerInput, parseStandardInput, parseTarget } from "./standard-input.js";
+import type { VerifiedContract, VerifiedStore } from "./verified-store.js";
+
+/** What somebody sent; all texts are a stranger's. */
+export interface VerificationRequest {
+  readonly address: Address;
+  /** Standard JSON. */
+  readonly input: string;
+  readonly contractName: string;
+  readonly compilerVersion: string;
+  /** Hex with or without 0x; "" where none are claimed. */
+  readonly constructorArguments: string;
+}
+
+/** A verification and what became of it. */
+export interface VerificationJob {
+  readonly id: string;
+  readonly address: Address;
+  readonly outcome:
+    | { readonly kind: "waiting" }
+    | { readonly kind: "verified"; readonly match: "exact" | "partial" }
+    | { readonly kind: "refused"; readonly code: RefusalCode; readonly detail: string };
+}
+
+/** What a verifier is made of. */
+export interface VerifierOptions {
+  readonly chain: ChainSource;
+  readonly store: VerifiedStore;
+  /** Folder of compilers; "" for none. */
+  readonly compilers: string;
+  readonly limits: CompileLimits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The process's signal. */
+  readonly signal: AbortSignal;
+}
+
+/** Verifications that wait or run; each holds its input. */
+const MAX_WAITING = 8;
+
+/** Outcomes that are remembered. */
+const MAX_JOBS = 256;
+
+/** Time for all questions to the node of one verification. */
+const NODE_TIMEOUT_MS = 30_000;
+
+/** Characters of a detail. */
+const MAX_DETAIL = 8_000;
+
+const ARGUMENTS = /^(?:0x)?((?:[0-9a-f]{2})*)$/i;
+
+/** Takes verifications and does one after the other. */
+export class Verifier implements Service {
+  readonly name = "verifier";
+  private readonly jobs = new LRUCache<string, VerificationJob>({ max: MAX_JOBS });
+  private readonly running = new Map<string, Promise<void>>();
+  private last: Promise<void> = Promise.resolve();
+
+  constructor(private readonly options: VerifierOptions) {}
+
+  /** Versions of the compilers that there are, the newest first. */
+  async versions(): Promise<readonly string[]> {
+    return (await listCompilers(this.options.compilers)).map(({ version }) => version);
+  }
+
+  /** A verification by its id; undefined where it is not remembered. */
+  job(id: string): VerificationJob | undefined {
+    return this.jobs.get(id);
+  }
+
+  /** Takes a verification; it waits for its turn. @throws BUSY */
+  submit(request: VerificationRequest): VerificationJob {
+    if (this.running.size >= MAX_WAITING) {
+      throw new PageError("BUSY", "too many verifications wait", {
+        retriable: true,
+        details: { retryAfterSeconds: 10 },
+      });
+    }
+    const id = randomUUID();
+    const { address } = request;
+    const job: VerificationJob = { id, address, outcome: { kind: "waiting" } };
+    this.jobs.set(id, job);
+    const done = this.last.then(() => this.run(id, request));
+    this.last = done;
+    this.running.set(id, done);
+    return job;
+  }
+
+  /** Waits until a verification is done, at most so long. */
+  async settled(id: string, timeoutMs: number): Promise<void> {
+    const done = this.running.get(id);
+    if (done === undefined) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs);
+    });
+    await Promise.race([done, late]);
+    clearTimeout(timer);
+  }
+
+  /** Waits for what runs; the process's signal has ended it. */
+  async stop(): Promise<void> {
+    await this.last;
+  }
+
+  /** Never throws. */
+  private async run(id: string, request: VerificationRequest): Promise<void> {
+    const { address } = request;
+    try {
+      const { match } = await this.verify(request);
+      this.jobs.set(id, { id, address, outcome: { kind: "verified", match: match.kind } });
+      this.options.log.info({ address, match: match.kind }, "contract verified");
+    } catch (error) {
+      const { code, detail } = this.refusalOf(error);
+      this.jobs.set(id, { id, address, outcome: { kind: "refused", code, detail } });
+    } finally {
+      this.running.delete(id);
+    }
+  }
+
+  private refusalOf(error: unknown): { readonly code: RefusalCode; readonly detail: string } {
+    const { signal, log } = this.options;
+    if (error instanceof VerificationRefusal) {
+      return { code: error.code, detail: error.message.slice(0, MAX_DETAIL) };
+    }
+    if (signal.aborted) return { code: "STOPPED", detail: "" };
+    if (error instanceof NodeFault || error instanceof RpcError) {
+      return { code: "NODE_AWAY", detail: "" };
+    }
+    if (error instanceof Error && error.name === "TimeoutError") {
+      return { code: "NODE_AWAY", detail: "" };
+    }
+    log.error({ err: error }, "verification failed");
+    return { code: "STOPPED", detail: errorMessage(error).slice(0, MAX_DETAIL) };
+  }
+
+  private async verify(request: VerificationRequest): Promise<VerifiedContract> {
+    const { chain, store, limits, clock, signal } = this.options;
+    const { address } = request;
+    const input = parseStandardInput(request.input);
+    const target = parseTarget(request.contractName);
+    const claimed = ARGUMENTS.exec(request.constructorArguments.trim())?.[1]?.toLowerCase();
+    if (claimed === undefined) throw refused("BAD_INPUT", "constructor arguments must be hex");
+    const compiler = findCompiler(
+      await listCompilers(this.options.compilers),
+      request.compilerVersion,
+    );
+    if (compiler === undefined) throw refused("NO_COMPILER", request.compilerVersion.slice(0, 60));
+    const asking = { signal: limitedSignal([signal], NODE_TIMEOUT_MS) };
+    const head = await chain.head(asking);
+    const code = await chain.evm.getCode(address, head.height, asking);
+    if (code === "0x") throw refused("NO_CODE", address);
+    const compilation = await compileIn(compiler, compilerInput(input, target), target, {
+      ...limits,
+      signal,
+    });
+    if (!isSameVersion(request.compilerVersion, compilation.version)) {
+      throw refused("OTHER_COMPILER", compilation.version);
+    }
+    const found = theOne(compilation.found, compilation.errors);
+    const codeBytes = hexToBytes(code);
+    const match = matchCode(codeBytes, found, address.slice(2));
+    const looking = { signal: limitedSignal([signal], NODE_TIMEOUT_MS) };
+    const creation = await findCreation(
+      chain,
+      { address, headHeight: head.height, found, match },
+      looking,
+    );
+    if (
+      claimed !== "" &&
+      creation !== undefined &&
+      creation.constructorArguments !== `0x${claimed}`
+    ) {
+      throw refused("WRONG_ARGUMENTS", creation.constructorArguments);
+    }
+    const contract: VerifiedContract = {
+      address,
+      codeHash: keccak256Hex(codeBytes),
+      match,
+      compiler: compilation.version,
+      source: found.source,
+      name: found.name,
+      abi: JSON.parse(found.abi) as readonly unknown[],
+      input,
+      creation,
+      verifiedAtSeconds: Math.floor(clock.nowMs() / 1_000),
+    };
+    await store.put(contract);
+    return contract;
+  }
+}
+
+/** The verified contract of an address, if its code is still the one that was compared. */
+export async function verifiedNow(
+  { store, chain }: { readonly store: VerifiedStore; readonly chain: ChainSource },
+  address: Address,
+  signal: AbortSignal,
+  code?: Hex,
+): Promise<VerifiedContract | undefined> {
+  const contract = await store.get(address);
+  if (contract === undefined) return undefined;
+  const now = code ?? (await chain.evm.getCode(address, "latest", { signal }));
+  return keccak256Hex(hexToBytes(now)) === contract.codeHash ? contract : undefined;
+}
+
+function theOne(found: readonly CompiledContract[], errors: readonly string[]): CompiledContract {
+  if (errors.length > 0) throw refused("COMPILE_ERRORS", errors.join("\n"));
+  const [only, ...others] = found;
+  if (only === undefined) throw refused("NO_SUCH_CONTRACT", "");
+  if (others.length > 0) {
+    throw refused("AMBIGUOUS", found.map(({ source, name }) => `${source}:${name}`).join(", "));
+  }
+  return only;
+}
