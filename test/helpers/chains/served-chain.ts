@@ -10,6 +10,7 @@ import { EventBus } from "../../../node/view/event-bus.js";
 import { CallPool } from "../../../node/execution/calls/call-pool.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
+import { createNodeClaims } from "../../../node/compose/claims.js";
 import { createEvmApi } from "../../../node/rpc/evm/api.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
@@ -64,6 +65,7 @@ export class ServedChain {
       bus,
       pool,
       calls,
+      ...createNodeClaims({ genesis, stores: chain.stores }),
       network: NETWORKS[genesis.network],
       suggestedGasPriceAtoken: 25_000_000n,
       isCatchingUp: () => false,
