@@ -1,5 +1,6 @@
 /** /search/transactions: all of Rosetta's conditions over the index, newest first. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { errorCode } from "../../chain/errors.js";
 import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
@@ -37,6 +38,7 @@ import {
   readText,
 } from "../rosetta/request-fields.js";
 import {
+  type AccountKey,
   CLAIM_CURRENCY,
   claimAccount,
   parseAccountKey,
@@ -166,16 +168,28 @@ function parseConditions(
   });
 }
 
-/** No transaction of this chain has a coin. */
+/** No transaction of this chain has a coin, or a sub-account by another name. */
 const NEVER: SearchCondition = { kind: "never" };
 
 /** The account itself and nothing else, or one sub-account. */
 function accountCondition(value: unknown, place: Place): SearchCondition {
-  const { address, sub } = parseAccountKey(value, place);
+  const key = knownAccount(value, place);
+  if (key === undefined) return NEVER;
+  const { address, sub } = key;
   if (sub === undefined) {
     return { kind: "term", term: addressTerm(address), except: subAccountsOnlyTerm(address) };
   }
   return { kind: "term", term: subAccountTerm(claimAccount({ account: address, ...sub })) };
+}
+
+/** Undefined for a sub-account that no account of this chain has. */
+function knownAccount(value: unknown, place: Place): AccountKey | undefined {
+  try {
+    return parseAccountKey(value, place);
+  } catch (error) {
+    if (errorCode(error) === "SUB_ACCOUNT_NOT_SUPPORTED") return undefined;
+    throw error;
+  }
 }
 
 /** Any currency that operations are in. Throws UNKNOWN_CURRENCY. */

@@ -6,6 +6,7 @@
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import type { Claim, ClaimMove, ClaimReason } from "../../../chain/claims.js";
 import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
+import { VOTE_NAMES } from "../../../chain/staking-calls.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 
@@ -225,11 +226,9 @@ function operatorIn(reading: EventReading, key: string): Address {
 /** A vote that is not split by its option's name; any other one as the event has it. */
 function voteOf(options: string): Record<string, string> {
   const plain = /^\[\{"option":([1-4]),"weight":"1\.0+"\}\]$/.exec(options)?.[1];
-  const name = plain === undefined ? undefined : VOTES[Number(plain) - 1];
+  const name = plain === undefined ? undefined : VOTE_NAMES[Number(plain) - 1];
   return name === undefined ? { options } : { option: name };
 }
-
-const VOTES = ["yes", "abstain", "no", "no_with_veto"] as const;
 
 function amountOf(reading: EventReading): bigint {
   const amount = text(reading, "amount");
