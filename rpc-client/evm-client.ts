@@ -13,7 +13,7 @@ import {
 import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights.js";
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
 import { type At, encodeAt } from "./at.js";
-import { type ClaimCalls, claimCalls } from "./claims.js";
+import { type ClaimCalls, claimCalls } from "./indexing/claims.js";
 import { badAnswer, type RpcError } from "./errors.js";
 import {
   type AccountHeightsPage,

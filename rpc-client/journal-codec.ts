@@ -5,7 +5,7 @@ import {
   type BalanceChange,
   type BalanceReason,
 } from "../chain/balance-change.js";
-import type { PlacedClaimMove } from "../chain/claims.js";
+import type { PlacedClaimMove } from "../chain/staking/claims.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
 import {
@@ -22,7 +22,7 @@ import {
   readSafeQuantity,
   readString,
 } from "./answer-fields.js";
-import { parseClaimMove } from "./claims.js";
+import { parseClaimMove } from "./indexing/claims.js";
 import { badAnswer } from "./errors.js";
 
 /** One EVM log; its transaction and its position in the list tell its place. */

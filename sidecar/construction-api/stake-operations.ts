@@ -4,7 +4,7 @@
  */
 import { MAX_ATOKEN } from "../../chain/units.js";
 import type { Address } from "../../chain/address.js";
-import { type StakingCall, VOTE_NAMES } from "../../chain/staking-calls.js";
+import { type StakingCall, VOTE_NAMES } from "../../chain/staking/calls.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { type Amount, isTokenCurrency, parseCurrency } from "../rosetta/identifiers.js";
 import {

@@ -6,7 +6,7 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
-import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/claims.js";
+import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexing/claims.js";
 import type { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TokenBalanceQuery } from "../../rpc-client/token-balances.js";

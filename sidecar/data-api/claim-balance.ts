@@ -1,6 +1,6 @@
 /** Pure: a sub-account's balances as Rosetta has them, and what explains them. */
 import type { Address } from "../../chain/address.js";
-import type { NodeClaim } from "../../rpc-client/claims.js";
+import type { NodeClaim } from "../../rpc-client/indexing/claims.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {
   type Amount,

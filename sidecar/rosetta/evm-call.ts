@@ -7,7 +7,7 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { decodeTransfer, encodeTransfer } from "../../chain/erc20.js";
 import type { Hex } from "../../chain/hex.js";
-import { decodeStakingCall, encodeStakingCall } from "../../chain/staking-calls.js";
+import { decodeStakingCall, encodeStakingCall } from "../../chain/staking/calls.js";
 import { fault, type Place } from "./request-fields.js";
 import { stakeIntent, type StakeIntent } from "./stake-intent.js";
 import type { Token, TokenRegistry } from "./token-registry.js";

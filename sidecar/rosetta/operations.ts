@@ -1,7 +1,7 @@
 /** Pure: a journaled block to Rosetta's `Block`. Every unit that moved appears exactly once. */
 import type { Address } from "../../chain/address.js";
 import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js";
-import type { PlacedClaimMove } from "../../chain/claims.js";
+import type { PlacedClaimMove } from "../../chain/staking/claims.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { type Operation, operationsOf } from "../../chain/operations.js";
 import type {

@@ -3,8 +3,8 @@
  * transaction has once it is mined, among others whose amounts nobody knows before (shares, rewards).
  */
 import type { Address } from "../../chain/address.js";
-import type { Claim, ClaimReason } from "../../chain/claims.js";
-import { STAKING_CONTRACTS, type StakingCall } from "../../chain/staking-calls.js";
+import type { Claim, ClaimReason } from "../../chain/staking/claims.js";
+import { STAKING_CONTRACTS, type StakingCall } from "../../chain/staking/calls.js";
 import { type AccountIdentifier, claimAccount, claimAmount } from "./sub-accounts.js";
 import type { Amount } from "./identifiers.js";
 

@@ -3,7 +3,7 @@
  * account that holds them; claims have currencies of their own, so that no sum counts a coin twice.
  */
 import type { Address, ChecksumAddress } from "../../chain/address.js";
-import { CLAIM_KINDS, type Claim, type ClaimKind } from "../../chain/claims.js";
+import { CLAIM_KINDS, type Claim, type ClaimKind } from "../../chain/staking/claims.js";
 import { TOKEN_DECIMALS, TOKEN_SYMBOL } from "../../chain/units.js";
 import { SidecarError } from "./errors.js";
 import {

@@ -1,7 +1,7 @@
 /** The port of servers to claims: what a block changed, and what a claim is after a block. */
 import type { Address } from "../../../chain/address.js";
 import type { BalanceChange } from "../../../chain/balance-change.js";
-import type { ClaimKind, PlacedClaimMove } from "../../../chain/claims.js";
+import type { ClaimKind, PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
 import type { Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";

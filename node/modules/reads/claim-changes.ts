@@ -5,7 +5,12 @@
  * came to and left the staking account, and of each validator's shares.
  */
 import type { Address } from "../../../chain/address.js";
-import { type Claim, claimName, type ClaimMove, type ClaimReason } from "../../../chain/claims.js";
+import {
+  type Claim,
+  claimName,
+  type ClaimMove,
+  type ClaimReason,
+} from "../../../chain/staking/claims.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { bookedCommission, communityPool } from "../distribution/rewards.js";
 import { Delegations } from "../staking/delegation-record.js";

@@ -4,9 +4,9 @@
  * not at all: that is what the state before and after the block is for (claim-changes.ts).
  */
 import { type Address, parseBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import type { Claim, ClaimMove, ClaimReason } from "../../../chain/claims.js";
+import type { Claim, ClaimMove, ClaimReason } from "../../../chain/staking/claims.js";
 import type { AbciEvent } from "../../../chain/consensus/abci-types.js";
-import { VOTE_NAMES } from "../../../chain/staking-calls.js";
+import { VOTE_NAMES } from "../../../chain/staking/calls.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 

@@ -1,6 +1,6 @@
 /** What a claim is worth after a block: each is a value of the modules' state, and none is an estimate. */
 import type { Address } from "../../../chain/address.js";
-import type { Claim } from "../../../chain/claims.js";
+import type { Claim } from "../../../chain/staking/claims.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { bookedCommission, communityPool, validatorRewards } from "../distribution/rewards.js";
 import { Delegations, ENTRY_KIND } from "../staking/delegation-record.js";

@@ -4,7 +4,7 @@
  * copies nothing.
  */
 import { LRUCache } from "lru-cache";
-import type { PlacedClaimMove } from "../../../chain/claims.js";
+import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";

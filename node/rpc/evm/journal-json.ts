@@ -1,6 +1,6 @@
 /** The balance journal as the node's own methods give it. */
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
-import type { PlacedClaimMove } from "../../../chain/claims.js";
+import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";

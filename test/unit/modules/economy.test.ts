@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "@jest/globals";
 import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
-import { type Claim, claimName } from "../../../chain/claims.js";
+import { type Claim, claimName } from "../../../chain/staking/claims.js";
 import {
   communityPool,
   delegationRewards,

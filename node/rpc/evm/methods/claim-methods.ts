@@ -1,5 +1,5 @@
 /** The node's own method for claims: what is staked, leaving, or owed out of a pool, after a block. */
-import { CLAIM_KINDS } from "../../../../chain/claims.js";
+import { CLAIM_KINDS } from "../../../../chain/staking/claims.js";
 import { toQuantity } from "../../../../chain/hex.js";
 import type { ClaimQuery, ClaimRead, ClaimReads } from "../../../modules/reads/block-claims.js";
 import type { EntryRead } from "../../../modules/reads/staking-reads.js";

@@ -3,7 +3,7 @@
  * is leaving, a validator's commission, and what of a pool nobody has asked for yet. Coins are counted
  * once, on the account that holds them; a claim says whose they are.
  */
-import type { Address } from "./address.js";
+import type { Address } from "../address.js";
 
 /**
  * What is claimed. On the staking account: `stake` (atoken that a validator stands for), `unbonding`

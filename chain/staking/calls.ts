@@ -2,11 +2,11 @@
  * Calls of the chain's own contracts for stake, rewards and votes, as calldata. An account acts for
  * itself alone, so the account in the arguments is always the sender.
  */
-import { type Address, parseBech32, toBech32, VALIDATOR_PREFIX } from "./address.js";
-import { ChainError } from "./errors.js";
-import { abiParameter, signatureHash } from "./evm/abi/abi-types.js";
-import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "./evm/abi/abi-values.js";
-import { bytesToHex, type Hex, hexToBytes } from "./hex.js";
+import { type Address, parseBech32, toBech32, VALIDATOR_PREFIX } from "../address.js";
+import { ChainError } from "../errors.js";
+import { abiParameter, signatureHash } from "../evm/abi/abi-types.js";
+import { AbiError, type AbiValue, decodeAbi, encodeAbi } from "../evm/abi/abi-values.js";
+import { bytesToHex, type Hex, hexToBytes } from "../hex.js";
 
 /** Contracts of the chain that accounts act through. */
 export const STAKING_CONTRACTS = {

@@ -1,12 +1,12 @@
 /** Claims on stake and rewards as a node tells them: values after a block, and what blocks changed. */
-import type { Address } from "../chain/address.js";
+import type { Address } from "../../chain/address.js";
 import {
   CLAIM_KINDS,
   CLAIM_REASONS,
   type ClaimKind,
   type PlacedClaimMove,
-} from "../chain/claims.js";
-import { type Height, toQuantity } from "../chain/hex.js";
+} from "../../chain/staking/claims.js";
+import { type Height, toQuantity } from "../../chain/hex.js";
 import {
   readAddress,
   readCount,
@@ -17,9 +17,9 @@ import {
   readQuantity,
   readSafeQuantity,
   readString,
-} from "./answer-fields.js";
-import { badAnswer, type RpcError } from "./errors.js";
-import type { JsonRpcClient, RpcOptions, RpcOutcome } from "./json-rpc.js";
+} from "../answer-fields.js";
+import { badAnswer, type RpcError } from "../errors.js";
+import type { JsonRpcClient, RpcOptions, RpcOutcome } from "../json-rpc.js";
 
 /** A claim after a block; without a validator all delegations of an account are meant. */
 export interface ClaimQuery {
