@@ -72,7 +72,7 @@ function textOf({
   amount,
   metadata = {},
 }: Pick<Side, "account" | "amount"> & { readonly metadata?: Side["metadata"] }): string {
-  const told = Object.entries(metadata).toSorted();
+  const told = Object.entries(metadata).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return JSON.stringify([account, amount.value, amount.currency, told]);
 }
 

@@ -102,7 +102,7 @@ function effectsOf(from: Address, call: StakingCall): Effect[] {
       return [{ claim: { kind: "staked", account: from, validator: call.validator }, delta: 0n }];
     case "withdrawCommission":
       return [{ claim: of("commission", from), delta: 0n }];
-    case "vote": {
+    default: {
       const metadata = { proposal_id: call.proposalId.toString(), option: call.option };
       return [{ claim: of("own", from), delta: 0n, metadata }];
     }

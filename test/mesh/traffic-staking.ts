@@ -93,7 +93,7 @@ export async function playStaking(
   const own = one.wallet.address;
   const back = on("cancelUnbondingDelegation", own, second, 10n ** 11n, begun.blockNumber);
   await stage.chain.mined(await one.send([{ to: STAKING, data: back, gasLimit: GAS }]));
-  await until(async () => (await isJailed(stage, address)) === true, {
+  await until(() => isJailed(stage, address), {
     timeoutMs: 120_000,
     what: "the silent validator is jailed",
   });

@@ -60,9 +60,9 @@ export function claimsOfEvents(events: readonly AbciEvent[], validatorsPool: Add
     if (reader === undefined) continue;
     const values = new Map(attributes.map(({ key, value }) => [key, value]));
     const first = moves.length;
-    for (const effect of reader({ values, touched, validatorsPool })) {
+    for (const one of reader({ values, touched, validatorsPool })) {
       const relatedIndex = moves.length === first ? undefined : first;
-      moves.push({ ...effect, relatedIndex, details: effect.details });
+      moves.push({ ...one, relatedIndex, details: one.details });
     }
   }
   return { moves, touched };

@@ -27,7 +27,7 @@ export function readClaim(state: JournaledState, claim: Claim, validatorsPool: A
       return validator === undefined ? 0n : new Validators(state).of(validator).tokens;
     case "community":
       return communityPool(state);
-    case "rewards":
+    default:
       return restOfPool(state, validatorsPool);
   }
 }
