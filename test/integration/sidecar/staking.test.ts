@@ -204,7 +204,7 @@ beforeAll(async () => {
       "slashing.signed_blocks_window": "4",
       "slashing.downtime_jail_duration": "1s",
       "distribution.community_tax": "0.02",
-      "gov.min_deposit": "1000atoken",
+      "gov.min_deposit": "1000",
     }),
   );
   provider = new JsonRpcProvider(chain.url, 6940, { staticNetwork: true, cacheTimeout: -1 });
@@ -214,10 +214,10 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  provider.destroy();
-  await online.server.stop();
-  await online.rpc.close();
-  await chain.close();
+  provider?.destroy();
+  await online?.server.stop();
+  await online?.rpc.close();
+  await chain?.close();
 });
 
 describe("stake over Rosetta", () => {
