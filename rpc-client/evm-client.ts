@@ -13,6 +13,7 @@ import {
 import { type AccountHeightsCalls, accountHeightsCalls } from "./account-heights.js";
 import { type AccountStateCalls, accountStateCalls } from "./account-states.js";
 import { type At, encodeAt } from "./at.js";
+import { type ClaimCalls, claimCalls } from "./indexing/claims.js";
 import { badAnswer, type RpcError } from "./errors.js";
 import {
   type AccountHeightsPage,
@@ -68,6 +69,7 @@ export interface EvmClient
   extends AccountHeightsCalls,
     AccountStateCalls,
     BlockRangeCalls,
+    ClaimCalls,
     ContractViewCalls,
     ForwardedCalls,
     PoolCalls,
@@ -141,6 +143,7 @@ export function createEvmClient(rpc: JsonRpcClient): EvmClient {
     ...accountHeightsCalls(rpc),
     ...accountStateCalls(rpc),
     ...blockRangeCalls(rpc),
+    ...claimCalls(rpc),
     ...contractViewCalls(rpc),
     ...poolCalls(rpc),
     ...tokenCalls(rpc),

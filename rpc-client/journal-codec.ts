@@ -5,6 +5,7 @@ import {
   type BalanceChange,
   type BalanceReason,
 } from "../chain/balance-change.js";
+import type { PlacedClaimMove } from "../chain/staking/claims.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
 import {
@@ -21,6 +22,7 @@ import {
   readSafeQuantity,
   readString,
 } from "./answer-fields.js";
+import { parseClaimMove } from "./indexing/claims.js";
 import { badAnswer } from "./errors.js";
 
 /** One EVM log; its transaction and its position in the list tell its place. */
@@ -78,6 +80,8 @@ export interface JournaledBlock {
   readonly blockChanges: readonly BalanceChange[];
   readonly mintedAtoken: bigint;
   readonly burnedAtoken: bigint;
+  /** How the block changed claims; "pruned" where the node has not the state any more that tells it. */
+  readonly claims: readonly PlacedClaimMove[] | "pruned";
 }
 
 /** One operation of an account with its place in the chain. */
@@ -126,7 +130,15 @@ export function parseJournaledBlock(value: unknown): JournaledBlock {
     blockChanges: parseChanges(block["blockChanges"], "blockChanges"),
     mintedAtoken: readQuantity(block["minted"], "minted"),
     burnedAtoken: readQuantity(block["burned"], "burned"),
+    claims: parseClaims(block["claims"], transactions.length),
   };
+}
+
+/** Chains without stake have no claims, nor have nodes of before. */
+function parseClaims(value: unknown, transactionCount: number): JournaledBlock["claims"] {
+  if (value === undefined) return [];
+  if (value === null) return "pruned";
+  return readList(value, "claims").map((entry) => parseClaimMove(entry, transactionCount));
 }
 
 /** Untrusted answer of `causeway_getAccountJournal`. Throws BAD_ANSWER. */

@@ -43,6 +43,7 @@ import type { Network } from "../p2p/network.js";
 import { openNodeKey } from "../p2p/node-key.js";
 import { databaseSettings, memoryBytes } from "../settings/memory-config.js";
 import { keepsProofsByWindow } from "../settings/pruning-config.js";
+import { createNodeClaims } from "./claims.js";
 import { createNodeQueries } from "./queries.js";
 import { APP_VERSION, startServers } from "./servers.js";
 import { Stages } from "./stages.js";
@@ -253,6 +254,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     network: NETWORKS[genesis.network],
     metrics,
     comet,
+    ...createNodeClaims({ ...options, ...parts }),
     queries: createNodeQueries({ ...options, ...parts, comet, nodeId, appVersion: APP_VERSION }),
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),
     nodeId,

@@ -25,6 +25,7 @@ import { DEFAULT_EVM_RPC_LIMITS } from "../rpc/evm/options.js";
 import { startEvmSocketServer } from "../rpc/evm/sockets/socket-server.js";
 import type { QueryRegistry } from "../rpc/cosmos/registry.js";
 import { startGrpcServer } from "../rpc/grpc/server.js";
+import type { ClaimReads } from "../modules/reads/block-claims.js";
 import { startRestServer } from "../rpc/rest/server.js";
 import { startMetricsServer } from "../rpc/metrics-server.js";
 
@@ -45,6 +46,8 @@ export interface ServerParts {
   readonly comet: CometChain;
   /** What REST, gRPC and `abci_query` answer. */
   readonly queries: QueryRegistry;
+  /** Absent on a chain without stake. */
+  readonly claims?: ClaimReads;
   readonly identity: ValidatorIdentity;
   readonly nodeId: string;
   /** Most gas that a transaction may name (D21). */

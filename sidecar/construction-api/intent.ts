@@ -1,5 +1,6 @@
-/** Between a pair of operations and the one transfer they mean. */
+/** Between the operations of a request and the one thing they mean. */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
+import type { Hex } from "../../chain/hex.js";
 import { MAX_ATOKEN } from "../../chain/units.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {
@@ -16,39 +17,38 @@ import {
   inside,
   type Place,
   readFields,
-  readIndex,
   readItems,
-  readMaybe,
   readSigned,
   readText,
 } from "../rosetta/request-fields.js";
+import { STAKE_TYPES, stakeOperations } from "../rosetta/stake-intent.js";
 import type { Token, TokenRegistry } from "../rosetta/token-registry.js";
-import type { Intent } from "../rosetta/evm-call.js";
+import {
+  type CallIntent,
+  callOf,
+  type Intent,
+  intentOf,
+  type TokenIntent,
+} from "../rosetta/evm-call.js";
+import { commonType, readOperation, refuseContent } from "./operation-fields.js";
+import { parseStakeIntent } from "./stake-operations.js";
 
-/** Types of operations that are constructed. */
-const CONSTRUCTED_TYPES: readonly string[] = ["CALL", "ERC20_TRANSFER"] satisfies Intent["type"][];
-
-const OPERATION_FIELDS = [
-  "operation_identifier",
-  "related_operations",
-  "type",
-  "status",
-  "account",
-  "amount",
-  "coin_change",
-  "metadata",
-];
+/** Types of operations that move coins or tokens from one account to another. */
+const TRANSFER_TYPES: readonly string[] = ["CALL", "ERC20_TRANSFER"] satisfies Intent["type"][];
 
 /**
  * `operations` of a construction request: two CALLs in the native token or two ERC20_TRANSFERs in
  * one registered token, of opposite amounts between two accounts, in either order. Where both
- * amounts are zero the first account pays.
+ * amounts are zero the first account pays. Or the operations of one intent of stake.
  * @throws INVALID_OPERATIONS, OPERATION_NOT_SUPPORTED, INVALID_ACCOUNT, SUB_ACCOUNT_NOT_SUPPORTED,
  * UNKNOWN_CURRENCY
  */
 export function parseIntent(value: unknown, registry: TokenRegistry): Intent {
   const place: Place = { at: "operations", code: "INVALID_OPERATIONS" };
   const items = readItems(value, place);
+  const common = commonType(items, place);
+  const staking = STAKE_TYPES.find((type) => type === common);
+  if (staking !== undefined) return parseStakeIntent(staking, items, place);
   const sides = items.map((item, index) => parseSide(item, index, inside(place, index), registry));
   const [first, second] = sides;
   if (first === undefined || second === undefined || sides.length !== 2) {
@@ -73,7 +73,7 @@ export function createIntent(
     readonly units: bigint;
   },
   place: Place,
-): Intent {
+): CallIntent | TokenIntent {
   const { from, to, token, units } = movement;
   if (token === undefined) return { type: "CALL", from, to, valueAtoken: units };
   if (to === ZERO_ADDRESS) throw fault(place, "a recipient other than the zero address");
@@ -94,17 +94,35 @@ export function readToken(
   return known.kind === "token" ? known.token : undefined;
 }
 
-/** What an intent moves, as the receiving side has it. */
-export function intentAmount(intent: Intent): Amount {
+/** Where an intent goes and what it carries: the part of it that is written between the calls. */
+export function intentTarget(intent: Intent): { readonly to: string } & Amount {
+  if ("call" in intent) {
+    const { to, valueAtoken } = callOf(intent, "0x");
+    return { to: accountIdentifier(to).address, ...tokenAmount(valueAtoken) };
+  }
+  return { to: accountIdentifier(intent.to).address, ...movedAmount(intent) };
+}
+
+function movedAmount(intent: CallIntent | TokenIntent): Amount {
   return intent.type === "CALL"
     ? tokenAmount(intent.valueAtoken)
     : currencyAmount(intent.amountUnits, intent.token.currency);
 }
 
+/** An intent that was written as a call: what its calldata says, where it has a meaning. */
+export function meantIntent(intent: Intent, data: unknown, registry: TokenRegistry): Intent {
+  if (intent.type !== "CALL" || typeof data !== "string" || !/^0x([0-9a-f]{2})+$/.test(data)) {
+    return intent;
+  }
+  const meant = intentOf(intent.from, callOf(intent, data as Hex), registry);
+  return "call" in meant ? meant : intent;
+}
+
 /** The operations of an intent as /construction/parse gives them: no status, payer first. */
 export function intentOperations(intent: Intent): object[] {
+  if ("call" in intent) return stakeOperations(intent);
   const { type, from, to } = intent;
-  const received = intentAmount(intent);
+  const received = movedAmount(intent);
   const paid = { ...received, value: (-BigInt(received.value)).toString() };
   return [
     {
@@ -130,18 +148,13 @@ interface Side {
 }
 
 function parseSide(value: unknown, index: number, place: Place, registry: TokenRegistry): Side {
-  const fields = readFields(value, place, OPERATION_FIELDS);
-  checkIndex(fields["operation_identifier"], index, inside(place, "operation_identifier"));
-  checkRelated(fields["related_operations"], index, inside(place, "related_operations"));
+  const fields = readOperation(value, index, place);
   const type = readText(fields["type"], inside(place, "type"));
-  if (!CONSTRUCTED_TYPES.includes(type)) {
+  if (!TRANSFER_TYPES.includes(type)) {
     const isListed = OPERATION_TYPES.includes(type);
     throw new SidecarError(isListed ? "OPERATION_NOT_SUPPORTED" : "INVALID_OPERATIONS", { type });
   }
-  // An intent has not happened: it has no status, which some clients write as "".
-  const { status } = fields;
-  if (status !== undefined && status !== "") throw fault(inside(place, "status"), "no status");
-  for (const key of ["coin_change", "metadata"]) refuseContent(fields[key], inside(place, key));
+  refuseContent(fields["metadata"], inside(place, "metadata"));
   const address = parseAccount(fields["account"], inside(place, "account"));
   const amount = parseAmount(fields["amount"], inside(place, "amount"), registry);
   const isToken = amount.token !== undefined;
@@ -149,31 +162,6 @@ function parseSide(value: unknown, index: number, place: Place, registry: TokenR
     throw fault(inside(place, "type"), isToken ? "ERC20_TRANSFER for a token" : "CALL for TOKEN");
   }
   return { address, ...amount };
-}
-
-function checkIndex(value: unknown, index: number, place: Place): void {
-  const fields = readFields(value, place, ["index"]);
-  if (readIndex(fields["index"], inside(place, "index")) !== index) {
-    throw fault(place, `index ${index}`);
-  }
-}
-
-/** Related operations come before the one that names them, each once. */
-function checkRelated(value: unknown, index: number, place: Place): void {
-  const items = readMaybe(value, place, readItems) ?? [];
-  const seen = new Set<number>();
-  items.forEach((item, position) => {
-    const here = inside(place, position);
-    const related = readIndex(readFields(item, here, ["index"])["index"], here);
-    if (related >= index || seen.has(related)) throw fault(here, "a smaller index, once");
-    seen.add(related);
-  });
-}
-
-/** What an intent cannot carry is refused rather than lost on the way to the transaction. */
-function refuseContent(value: unknown, place: Place): void {
-  const content = readMaybe(value, place, readFields) ?? {};
-  if (Object.keys(content).length > 0) throw fault(place, "nothing here");
 }
 
 function parseAmount(

@@ -5,6 +5,7 @@ import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { RpcOptions } from "../../rpc-client/json-rpc.js";
 import { SidecarError } from "../rosetta/errors.js";
 import { currencyAmount, tokenAmount } from "../rosetta/identifiers.js";
+import { CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { callOf, type EvmCall, type Intent } from "../rosetta/evm-call.js";
 import type { TransactionFacts } from "./opaque-tx.js";
 import { MAX_GAS, multipliedPrice, type Overrides } from "./options.js";
@@ -62,8 +63,10 @@ export async function chooseFacts(
     choosePrice(source, overrides, rpc),
     client.getBalance(intent.from, "latest", rpc),
     checkTokenBalance(client, intent, rpc),
+    checkStake(client, intent, rpc),
   ]);
-  checkBalance(balanceAtoken, call.valueAtoken);
+  const spentAtoken = call.valueAtoken + delegatedAtoken(intent);
+  checkBalance(balanceAtoken, spentAtoken);
   const gasLimit = overrides.gasLimit ?? (await estimate(source, intent, call, rpc));
   const feeAtoken = gasLimit * gasPriceAtoken;
   if (overrides.maxFeeAtoken !== undefined && feeAtoken > overrides.maxFeeAtoken) {
@@ -72,7 +75,7 @@ export async function chooseFacts(
       max_fee: overrides.maxFeeAtoken.toString(),
     });
   }
-  checkBalance(balanceAtoken, call.valueAtoken + feeAtoken);
+  checkBalance(balanceAtoken, spentAtoken + feeAtoken);
   return { chainId: network.evmChainId, nonce, gasPriceAtoken, gasLimit, data: call.data };
 }
 
@@ -113,6 +116,34 @@ async function checkTokenBalance(
   const { value } = currencyAmount(balanceUnits, currency);
   const needed = amountUnits.toString();
   throw new SidecarError("INSUFFICIENT_FUNDS", { balance: value, needed, currency });
+}
+
+/** Coins that become stake: no value of the transaction tells them. */
+function delegatedAtoken(intent: Intent): bigint {
+  return "call" in intent && intent.call.kind === "delegate" ? intent.call.amountAtoken : 0n;
+}
+
+/**
+ * Stake that is to leave has to be there now: of an atoken more the chain would take what rounding
+ * left, and another amount would leave than was asked for.
+ */
+async function checkStake(client: EvmClient, intent: Intent, rpc: RpcOptions): Promise<void> {
+  if (!("call" in intent)) return;
+  const { call, from: account } = intent;
+  if (call.kind !== "undelegate" && call.kind !== "redelegate") return;
+  const validator = "source" in call ? call.source : call.validator;
+  const at = await client.blockNumber(rpc);
+  const [answer] = await client.claims([{ kind: "staked", account, validator, at }], rpc);
+  if (answer === undefined) throw new SidecarError("NODE_FAULT", { reason: "no answer" });
+  if (!answer.ok) throw answer.error;
+  const staked = answer.claim?.delegations.find((one) => one.validator === validator);
+  const balance = staked?.amountAtoken ?? 0n;
+  if (balance >= call.amountAtoken) return;
+  throw new SidecarError("INSUFFICIENT_FUNDS", {
+    balance: balance.toString(),
+    needed: call.amountAtoken.toString(),
+    currency: CLAIM_CURRENCY,
+  });
 }
 
 async function estimate(

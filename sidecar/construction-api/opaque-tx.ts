@@ -17,7 +17,7 @@ import { fault, inside, type Place, readFields, readMaybe } from "../rosetta/req
 import { readUnsigned } from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { callOf, checkChosenData, type Intent, intentOf } from "../rosetta/evm-call.js";
-import { createIntent, intentAmount, readToken } from "./intent.js";
+import { createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
 import { MAX_GAS, MAX_NONCE } from "./options.js";
 
 /** What every reading depends on: the chain, and the tokens that have names. */
@@ -77,8 +77,7 @@ export function encodeUnsigned({ intent, facts }: Construction): string {
   return JSON.stringify({
     version: UNSIGNED_VERSION,
     from: accountIdentifier(intent.from).address,
-    to: accountIdentifier(intent.to).address,
-    ...intentAmount(intent),
+    ...intentTarget(intent),
     ...encodeFacts(facts),
   });
 }
@@ -99,7 +98,8 @@ export function parseUnsigned(text: string, context: ConstructionContext): Const
     token: readToken(fields["currency"], inside(place, "currency"), context.registry),
     units: readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN),
   };
-  const intent = createIntent(movement, inside(place, "to"));
+  const transfer = createIntent(movement, inside(place, "to"));
+  const intent = meantIntent(transfer, fields["data"], context.registry);
   const facts = readFacts(fields, { place, intent, ...context });
   if (encodeUnsigned({ intent, facts }) !== text) throw fault(place, "the text of payloads");
   return { intent, facts };
@@ -209,7 +209,7 @@ function readCalldata(
     return data;
   }
   const { data } = callOf(intent, "0x");
-  if (given !== undefined && given !== data) throw fault(place, "the calldata of this transfer");
+  if (given !== undefined && given !== data) throw fault(place, "the calldata of this intent");
   return data;
 }
 

@@ -21,7 +21,7 @@ import {
 } from "../rosetta/request-fields.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 import { callOf, checkChosenData, type Intent } from "../rosetta/evm-call.js";
-import { createIntent, intentAmount, readToken } from "./intent.js";
+import { createIntent, intentTarget, meantIntent, readToken } from "./intent.js";
 
 /** The caller's choices; what is undefined is asked from the node. */
 export interface Overrides {
@@ -102,9 +102,8 @@ export function checkGasLimit(intent: Intent, { gasLimit, data }: Overrides): vo
 export function encodeOptions(intent: Intent, overrides: Overrides): Record<string, unknown> {
   return {
     from: accountIdentifier(intent.from).address,
-    to: accountIdentifier(intent.to).address,
-    ...intentAmount(intent),
-    data: overrides.data,
+    ...intentTarget(intent),
+    data: "call" in intent ? callOf(intent, "0x").data : overrides.data,
     ...decimal("nonce", overrides.nonce),
     ...decimal("gas_price", overrides.gasPriceAtoken),
     ...decimal("gas_limit", overrides.gasLimit),
@@ -131,8 +130,10 @@ export function parseOptions(
     token: readToken(fields["currency"], inside(place, "currency"), registry),
     units: readUnsigned(fields["value"], inside(place, "value"), MAX_ATOKEN),
   };
-  const intent = createIntent(movement, inside(place, "to"));
-  const overrides = parseOverrideFields(fields, place);
+  const transfer = createIntent(movement, inside(place, "to"));
+  const intent = meantIntent(transfer, fields["data"], registry);
+  const chosen = parseOverrideFields(fields, place);
+  const overrides: Overrides = "call" in intent ? { ...chosen, data: "0x" } : chosen;
   checkChosenData(intent, overrides.data, { registry, place: inside(place, "data") });
   checkGasLimit(intent, overrides);
   return { intent, overrides };

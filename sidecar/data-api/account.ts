@@ -9,16 +9,17 @@ import { SidecarError } from "../rosetta/errors.js";
 import {
   type Amount,
   currencyAmount,
-  parseAccount,
   parseBlockReference,
   parseCurrency,
   tokenAmount,
 } from "../rosetta/identifiers.js";
 import type { IndexReader } from "../index/index-reader.js";
-import { fault, inside, readItems, readMaybe } from "../rosetta/request-fields.js";
+import { type Fields, fault, inside, readItems, readMaybe } from "../rosetta/request-fields.js";
+import { parseAccountKey } from "../rosetta/sub-accounts.js";
 import type { KnownCurrency, Token, TokenRegistry } from "../rosetta/token-registry.js";
 import type { BalanceReader } from "./balance-reader.js";
 import type { BlockSource } from "./block-source.js";
+import { claimBalances, explain, parseClaimCurrencies } from "./claim-balance.js";
 
 /** What the route reads. */
 export interface AccountRouteOptions {
@@ -43,12 +44,24 @@ export function accountRoutes(options: AccountRouteOptions): HttpRoute[] {
     return [NATIVE, ...tokens.map((token): KnownCurrency => ({ kind: "token", token }))];
   };
 
-  const balance: EndpointHandler = async (fields) => {
-    const account = parseAccount(fields["account_identifier"], { at: "account_identifier" });
-    const wanted = parseCurrencies(fields["currencies"], registry);
+  const blockOf = (fields: Fields) => {
     const place = { at: "block_identifier" };
     const reference = readMaybe(fields["block_identifier"], place, parseBlockReference);
-    const block = await source.resolve(reference ?? { index: undefined, hash: undefined });
+    return source.resolve(reference ?? { index: undefined, hash: undefined });
+  };
+
+  const balance: EndpointHandler = async (fields) => {
+    const place = { at: "account_identifier" };
+    const { address: account, sub } = parseAccountKey(fields["account_identifier"], place);
+    if (sub !== undefined) {
+      const wanted = parseClaimCurrencies(fields["currencies"], sub);
+      const block = await blockOf(fields);
+      const claim = await balances.claim(account, sub, block.index);
+      const answer = { balances: claimBalances(claim, sub, wanted), metadata: explain(claim, sub) };
+      return { body: { block_identifier: block, ...answer } };
+    }
+    const wanted = parseCurrencies(fields["currencies"], registry);
+    const block = await blockOf(fields);
     const at = block.index;
     const currencies = wanted.length === 0 ? await allOf(account, at) : wanted;
     // All are read at the resolved height: blocks are final, so a newer head changes nothing.

@@ -6,17 +6,21 @@
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import type { Height } from "../../chain/hex.js";
 import type { AccountState, AccountStateQuery } from "../../rpc-client/account-states.js";
+import type { ClaimAnswer, ClaimQuery, NodeClaim } from "../../rpc-client/indexing/claims.js";
+import type { RpcError } from "../../rpc-client/errors.js";
 import type { EvmClient } from "../../rpc-client/evm-client.js";
 import type { TokenBalanceQuery } from "../../rpc-client/token-balances.js";
 import type { LogFields, Logger } from "../../runtime/process/logger.js";
 import type { Metrics } from "../../runtime/process/metrics.js";
 import type { IndexReader } from "../index/index-reader.js";
+import { SidecarError } from "../rosetta/errors.js";
+import type { SubAccount } from "../rosetta/sub-accounts.js";
 import type { Token } from "../rosetta/token-registry.js";
 import { ReadBatcher } from "./read-batcher.js";
 
 /** What a reader works with. */
 export interface BalanceReaderOptions {
-  readonly client: Pick<EvmClient, "accountStates" | "tokenBalances">;
+  readonly client: Pick<EvmClient, "accountStates" | "tokenBalances" | "claims">;
   readonly index: Pick<IndexReader, "tokenBalance" | "quarantineOf">;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -29,7 +33,15 @@ export interface BalanceReader {
   native(account: Address, at: Height): Promise<Extract<AccountState, { ok: true }>>;
   /** In the token's units; of a quarantined token the balance at which it was frozen. */
   token(token: Token, account: Address, at: Height): Promise<bigint>;
+  /** A claim; all delegations of an account, of `staked`. Throws SUB_ACCOUNT_NOT_SUPPORTED. */
+  claim(account: Address, sub: SubAccount, at: Height): Promise<NodeClaim>;
 }
+
+/** Claims kept: one with all delegations or entries of an account has up to 100 KB. */
+const MAX_KEPT_CLAIMS = 256;
+
+/** JSON-RPC's number for parameters that a node does not take. */
+const INVALID_PARAMS = -32602;
 
 /** Answers kept, some 200 bytes each: what is final may be answered again. */
 const MAX_KEPT = 65_536;
@@ -56,6 +68,12 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
     isFinal: () => true,
     maxKept: MAX_KEPT,
   });
+  const claims = new ReadBatcher<ClaimQuery, ClaimAnswer>({
+    keyOf: ({ kind, account, validator, at }) => `${at}/${kind}/${account}/${validator ?? ""}`,
+    read: (queries) => client.claims(queries, { signal }),
+    isFinal: ({ ok }) => ok,
+    maxKept: MAX_KEPT_CLAIMS,
+  });
   const told = new Set<Address>();
   const tellDifference = (contract: Address, fields: LogFields) => {
     differences.inc({ contract });
@@ -68,6 +86,12 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
       const state = await states.get({ address, at });
       if (!state.ok) throw state.error;
       return state;
+    },
+    async claim(account, { kind, validator }, at) {
+      const answer = await claims.get({ kind, account, validator, at });
+      if (!answer.ok) throw claimRefusal(answer.error);
+      if (answer.claim !== undefined) return answer.claim;
+      throw new SidecarError("SUB_ACCOUNT_NOT_SUPPORTED", { reason: "the chain has no stake" });
     },
     async token({ contractAddress: contract }, account, at) {
       const sum = await index.tokenBalance({ contract, account }, at);
@@ -82,4 +106,15 @@ export function createBalanceReader(options: BalanceReaderOptions): BalanceReade
       return sum;
     },
   };
+}
+
+/** Pools are sub-accounts of the chain's own accounts alone; a node that is behind comes after. */
+function claimRefusal(error: RpcError): RpcError | SidecarError {
+  if (error.rpc.rpcCode === INVALID_PARAMS) {
+    return new SidecarError("SUB_ACCOUNT_NOT_SUPPORTED", { reason: error.nodeMessage }, error);
+  }
+  if (/header not found/i.test(error.nodeMessage)) {
+    return new SidecarError("NODE_SYNCING", { reason: error.nodeMessage }, error);
+  }
+  return error;
 }

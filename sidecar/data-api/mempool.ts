@@ -20,6 +20,7 @@ import {
 } from "../rosetta/identifiers.js";
 import { memoOfData } from "../rosetta/memo.js";
 import { inside, readFields } from "../rosetta/request-fields.js";
+import { stakeOperations } from "../rosetta/stake-intent.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 
 /**
@@ -77,9 +78,27 @@ interface Movement {
   readonly amount: (sign: 1n | -1n) => Amount;
 }
 
-/** The value's pair, also of zero, and the pair of a token transfer that the calldata asks for. */
+/**
+ * The value's pair, also of zero, and what the calldata asks for: the pair of a token transfer, or
+ * the operations of something to do with stake.
+ */
 function operationsOf(pending: PoolTransaction, registry: TokenRegistry) {
-  return movementsOf(pending, registry).flatMap(({ type, from, to, amount }, position) => {
+  const { from, to, valueAtoken, input: data } = pending;
+  const movements = movementsOf(pending, registry);
+  const first = 2 * movements.length;
+  const intent = to === undefined ? undefined : intentOf(from, { to, valueAtoken, data }, registry);
+  const staking = intent !== undefined && "call" in intent ? stakeOperations(intent) : [];
+  const shifted = staking.map(({ related_operations: related, ...operation }, position) => ({
+    ...operation,
+    operation_identifier: { index: first + position },
+    ...(related === undefined ? {} : { related_operations: [{ index: first }] }),
+    status: INTENDED_STATUS,
+  }));
+  return [...pairsOf(movements), ...shifted];
+}
+
+function pairsOf(movements: readonly Movement[]) {
+  return movements.flatMap(({ type, from, to, amount }, position) => {
     const first = 2 * position;
     return [
       {
@@ -108,7 +127,7 @@ function movementsOf(pending: PoolTransaction, registry: TokenRegistry): Movemen
     return [{ type: "CREATE", from, to: contractAddressOf(from, nonce), amount }];
   const value: Movement = { type: "CALL", from, to, amount };
   const intent = intentOf(from, { to, valueAtoken, data: input }, registry);
-  if (intent.type === "CALL") return [value];
+  if (intent.type !== "ERC20_TRANSFER") return [value];
   const { token, amountUnits } = intent;
   const tokens: Movement = {
     type: "ERC20_TRANSFER",

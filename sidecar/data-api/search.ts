@@ -1,5 +1,6 @@
 /** /search/transactions: all of Rosetta's conditions over the index, newest first. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { errorCode } from "../../chain/errors.js";
 import type { OperationStatus } from "../../chain/operations.js";
 import type { Network } from "../../chain/networks.js";
 import type { HttpReply } from "../../runtime/http/http-reply.js";
@@ -8,14 +9,22 @@ import { toRoute } from "../rosetta/endpoint.js";
 import { SidecarError } from "../rosetta/errors.js";
 import {
   type BlockIdentifier,
+  type Currency,
   OPERATION_TYPES,
-  parseAccount,
   parseAccountAddress,
   parseCurrency,
   parseHash,
+  TOKEN_CURRENCY,
 } from "../rosetta/identifiers.js";
 import type { IndexReader, TransactionPlace } from "../index/index-reader.js";
-import { addressTerm, currencyTerm, statusTerm, typeTerm } from "../index/search-postings.js";
+import {
+  addressTerm,
+  currencyTerm,
+  statusTerm,
+  subAccountsOnlyTerm,
+  subAccountTerm,
+  typeTerm,
+} from "../index/search-postings.js";
 import type { SearchCondition, SearchQuery, TransactionSearch } from "../index/search-query.js";
 import {
   fault,
@@ -28,6 +37,14 @@ import {
   readMaybe,
   readText,
 } from "../rosetta/request-fields.js";
+import {
+  type AccountKey,
+  CLAIM_CURRENCY,
+  claimAccount,
+  parseAccountKey,
+  resolveClaimCurrency,
+  shareCurrency,
+} from "../rosetta/sub-accounts.js";
 import type { TokenRegistry } from "../rosetta/token-registry.js";
 
 /** What the route reads. */
@@ -125,10 +142,7 @@ function parseConditions(
       return NEVER;
     },
     currency(value, place) {
-      const known = registry.resolve(parseCurrency(value, place));
-      if (known === undefined) throw new SidecarError("UNKNOWN_CURRENCY", { field: place.at });
-      const contract = known.kind === "token" ? known.token.contractAddress : undefined;
-      return { kind: "term", term: currencyTerm(contract) };
+      return { kind: "term", term: currencyTerm(readCurrency(value, place, registry)) };
     },
     status(value, place) {
       const status = readListed(value, place, Object.values(STATUS_OF_SUCCESS));
@@ -154,17 +168,38 @@ function parseConditions(
   });
 }
 
-/** No transaction of this chain has a coin or a sub-account. */
+/** No transaction of this chain has a coin, or a sub-account by another name. */
 const NEVER: SearchCondition = { kind: "never" };
 
+/** The account itself and nothing else, or one sub-account. */
 function accountCondition(value: unknown, place: Place): SearchCondition {
-  const { sub_account, ...account } = readFields(value, place);
-  const address = parseAccount(account, place);
-  if (sub_account === undefined) return { kind: "term", term: addressTerm(address) };
-  const at = inside(place, "sub_account");
-  const fields = readFields(sub_account, at, ["address", "metadata"]);
-  readText(fields["address"], inside(at, "address"));
-  return NEVER;
+  const key = knownAccount(value, place);
+  if (key === undefined) return NEVER;
+  const { address, sub } = key;
+  if (sub === undefined) {
+    return { kind: "term", term: addressTerm(address), except: subAccountsOnlyTerm(address) };
+  }
+  return { kind: "term", term: subAccountTerm(claimAccount({ account: address, ...sub })) };
+}
+
+/** Undefined for a sub-account that no account of this chain has. */
+function knownAccount(value: unknown, place: Place): AccountKey | undefined {
+  try {
+    return parseAccountKey(value, place);
+  } catch (error) {
+    if (errorCode(error) === "SUB_ACCOUNT_NOT_SUPPORTED") return undefined;
+    throw error;
+  }
+}
+
+/** Any currency that operations are in. Throws UNKNOWN_CURRENCY. */
+function readCurrency(value: unknown, place: Place, registry: TokenRegistry): Currency {
+  const key = parseCurrency(value, place);
+  const known = registry.resolve(key);
+  if (known !== undefined) return known.kind === "token" ? known.token.currency : TOKEN_CURRENCY;
+  const claim = resolveClaimCurrency(key);
+  if (claim === undefined) throw new SidecarError("UNKNOWN_CURRENCY", { field: place.at });
+  return claim.kind === "share" ? shareCurrency(claim.validator) : CLAIM_CURRENCY;
 }
 
 /** Text that /network/options lists: another one is a slip that an empty reply would hide. */

@@ -5,7 +5,7 @@
  */
 
 /** The version of this layout: an older index is built anew, a newer one refused. */
-export const INDEX_FORMAT_VERSION = 2;
+export const INDEX_FORMAT_VERSION = 3;
 
 /**
  * Key spaces. Heights are 8 big-endian bytes, positions 4, addresses 20, hashes 32; token amounts

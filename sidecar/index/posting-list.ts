@@ -128,6 +128,30 @@ export function union(lists: readonly PostingList[]): PostingCursor {
   };
 }
 
+/** Transactions of a list that are not in another one, all of which are in the first. */
+export function difference(all: PostingList, except: PostingList): PostingList {
+  return {
+    count: all.count - except.count,
+    cursor() {
+      const [from, without] = [all.cursor(), except.cursor()];
+      return {
+        async seek(height) {
+          for (let at = height; at >= 0; ) {
+            const entry = await from.seek(at);
+            if (entry === undefined) return undefined;
+            const left = await without.seek(entry.height);
+            if (left?.height !== entry.height) return entry;
+            const runs = subtractRuns(entry.runs, left.runs);
+            if (runs.length > 0) return { height: entry.height, runs };
+            at = entry.height - 1;
+          }
+          return undefined;
+        },
+      };
+    },
+  };
+}
+
 /** How many transactions up to the height are in any of the lists. The longest is not scanned. */
 export async function countUnion(lists: readonly PostingList[], height: Height): Promise<number> {
   const sorted = lists.toSorted((left, right) => right.count - left.count);

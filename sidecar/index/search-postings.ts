@@ -5,9 +5,11 @@
  * costs one small record per term, however many of its transactions have it.
  */
 import { heightBytes } from "../../chain/height-bytes.js";
-import type { Height, Hex } from "../../chain/hex.js";
+import type { Height } from "../../chain/hex.js";
 import type { LevelWrite } from "../../runtime/files/level-store.js";
-import type { RosettaBlock } from "../rosetta/operations.js";
+import type { Currency } from "../rosetta/identifiers.js";
+import type { RosettaBlock, RosettaTransaction } from "../rosetta/operations.js";
+import { type AccountIdentifier, CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
 import { indexKey } from "./key-spaces.js";
 import {
   decodeChunk,
@@ -30,9 +32,21 @@ const FULL_HEAD_BYTES = 128;
 /** Every transaction. */
 export const ANY_TRANSACTION: SearchTerm = termOf(0x00, Buffer.alloc(0));
 
-/** Transactions with an operation on the account. */
+/** Transactions with an operation on the address or on any of its sub-accounts. */
 export function addressTerm(address: string): SearchTerm {
   return termOf(0x01, Buffer.from(address.slice(2), "hex"));
+}
+
+/** Transactions with an operation on a sub-account. */
+export function subAccountTerm(account: AccountIdentifier): SearchTerm {
+  const { address, sub_account: sub } = account;
+  const name = Buffer.from(`${sub?.address ?? ""}/${sub?.metadata?.validator ?? ""}`, "utf8");
+  return termOf(0x05, Buffer.concat([Buffer.from(address.slice(2), "hex"), name]));
+}
+
+/** Transactions that name the address with sub-accounts only. */
+export function subAccountsOnlyTerm(address: string): SearchTerm {
+  return termOf(0x06, Buffer.from(address.slice(2), "hex"));
 }
 
 /** Transactions with an operation of the type. */
@@ -45,9 +59,20 @@ export function statusTerm(status: string): SearchTerm {
   return termOf(0x03, Buffer.from(status, "utf8"));
 }
 
-/** Transactions with an operation in the currency: a token's contract, undefined for TOKEN. */
-export function currencyTerm(contractAddress: Hex | undefined): SearchTerm {
-  return termOf(0x04, Buffer.from(contractAddress?.slice(2) ?? "", "hex"));
+/** Transactions with an operation in the currency. */
+export function currencyTerm(currency: Currency): SearchTerm {
+  return currencyTermOf(currencyName(currency));
+}
+
+/** A token's contract, the validator of shares, the symbol of claims, or nothing for TOKEN. */
+function currencyName({ symbol, metadata }: Currency): string {
+  const named = metadata?.contractAddress ?? metadata?.validator;
+  return named ?? (symbol === CLAIM_CURRENCY.symbol ? symbol : "");
+}
+
+function currencyTermOf(name: string): SearchTerm {
+  const isContract = name.startsWith("0x");
+  return termOf(0x04, isContract ? Buffer.from(name.slice(2), "hex") : Buffer.from(name, "utf8"));
 }
 
 /** Key of a term's newest chunk. */
@@ -131,17 +156,46 @@ function postingsOf(transactions: RosettaBlock["transactions"]): TermRuns[] {
   const addresses = new FieldRuns(addressTerm);
   const types = new FieldRuns(typeTerm);
   const statuses = new FieldRuns(statusTerm);
-  const currencies = new FieldRuns(currencyTerm);
-  transactions.forEach(({ operations }, index) => {
+  const currencies = new FieldRuns(currencyTermOf);
+  const subs = new SubAccountRuns();
+  transactions.forEach((transaction, index) => {
     any.note(undefined, index);
-    for (const { account, type, status, amount } of operations) {
+    for (const { account, type, status, amount } of transaction.operations) {
       addresses.note(account.address, index);
       types.note(type, index);
       statuses.note(status, index);
-      currencies.note(amount.currency.metadata?.contractAddress, index);
+      currencies.note(currencyName(amount.currency), index);
     }
+    subs.note(transaction, index);
   });
-  return [any, addresses, types, statuses, currencies].flatMap((field) => [...field.all()]);
+  const fields = [any, addresses, types, statuses, currencies, ...subs.fields()];
+  return fields.flatMap((field) => [...field.all()]);
+}
+
+/** Sub-accounts of a block's transactions, and the addresses that appear with them alone. */
+class SubAccountRuns {
+  private readonly accounts = new FieldRuns((name: string) => {
+    const account: AccountIdentifier = JSON.parse(name);
+    return subAccountTerm(account);
+  });
+  private readonly only = new FieldRuns(subAccountsOnlyTerm);
+
+  note({ operations }: RosettaTransaction, index: number): void {
+    const subs = operations.filter(({ account }) => account.sub_account !== undefined);
+    if (subs.length === 0) return;
+    const plain = new Set<string>();
+    for (const { account } of operations) {
+      if (account.sub_account === undefined) plain.add(account.address);
+    }
+    for (const { account } of subs) {
+      this.accounts.note(JSON.stringify(account), index);
+      if (!plain.has(account.address)) this.only.note(account.address, index);
+    }
+  }
+
+  fields(): readonly FieldRuns<string>[] {
+    return [this.accounts, this.only];
+  }
 }
 
 function termOf(field: number, value: Buffer): SearchTerm {

@@ -7,6 +7,7 @@ import type { Height } from "../../chain/hex.js";
 import type { TransactionPlace } from "./index-reader.js";
 import {
   countUnion,
+  difference,
   intersection,
   openPostings,
   type PostingCursor,
@@ -18,11 +19,16 @@ import {
 } from "./posting-list.js";
 import { countRuns, type IndexRuns } from "./posting-codec.js";
 import { ScanBudget } from "./scan-budget.js";
-import { ANY_TRANSACTION, type SearchTerm } from "./search-postings.js";
+import { ANY_TRANSACTION, headKey, type SearchTerm } from "./search-postings.js";
 
 /** What a transaction must have: a property, a place (its hash's), or what none has. */
 export type SearchCondition =
-  | { readonly kind: "term"; readonly term: SearchTerm }
+  | {
+      readonly kind: "term";
+      readonly term: SearchTerm;
+      /** A property that it must not have, of transactions that all have the first one. */
+      readonly except?: SearchTerm;
+    }
   | { readonly kind: "place"; readonly place: TransactionPlace }
   | { readonly kind: "never" };
 
@@ -77,8 +83,9 @@ export function createTransactionSearch(store: PostingStore): TransactionSearch 
     signal.throwIfAborted();
     const budget = new ScanBudget(signal, maxScannedPostings);
     const { maxHeight, offset, limit } = query;
-    const [only, ...more] = distinct(query.conditions);
-    if (only === undefined || (more.length === 0 && only.kind === "term")) {
+    const conditions = query.conditions.map((one) => withoutIdleExcept(store, one));
+    const [only, ...more] = distinct(conditions);
+    if (only === undefined || (more.length === 0 && isOneList(only))) {
       const term = only?.kind === "term" ? only.term : ANY_TRANSACTION;
       const list = await openPostings(store, term, { maxHeight, budget });
       if (offset >= list.count || limit === 0) return { totalCount: list.count, places: [] };
@@ -112,12 +119,27 @@ export function createTransactionSearch(store: PostingStore): TransactionSearch 
   };
 }
 
+function isOneList(condition: SearchCondition): boolean {
+  return condition.kind === "term" && condition.except === undefined;
+}
+
+/** Most accounts never have what is excepted: then the condition is one list. */
+function withoutIdleExcept(store: PostingStore, condition: SearchCondition): SearchCondition {
+  if (condition.kind !== "term" || condition.except === undefined) return condition;
+  const { kind, term, except } = condition;
+  return store.get(headKey(except)) === undefined ? { kind, term } : condition;
+}
+
 async function openCondition(
   store: PostingStore,
   condition: SearchCondition,
   options: { readonly maxHeight: Height; readonly budget: ScanBudget },
 ): Promise<PostingList> {
-  if (condition.kind === "term") return openPostings(store, condition.term, options);
+  if (condition.kind === "term") {
+    const all = await openPostings(store, condition.term, options);
+    if (condition.except === undefined) return all;
+    return difference(all, await openPostings(store, condition.except, options));
+  }
   if (condition.kind === "never") return singleList(undefined);
   const { height, position } = condition.place;
   const isAbove = height > options.maxHeight;
@@ -135,7 +157,10 @@ function keyOf(query: SearchQuery, conditions: readonly SearchCondition[]): stri
 }
 
 function textOf(condition: SearchCondition): string {
-  if (condition.kind === "term") return condition.term.toString("hex");
+  if (condition.kind === "term") {
+    const except = condition.except === undefined ? "" : `-${condition.except.toString("hex")}`;
+    return `${condition.term.toString("hex")}${except}`;
+  }
   if (condition.kind === "never") return "never";
   return `at ${condition.place.height}.${condition.place.position}`;
 }

@@ -1,12 +1,15 @@
 /**
- * What an intent is as a call of the EVM, and what a call means. `transfer(address,uint256)` of a
- * registered token is the one calldata that has a meaning here: it is an ERC20_TRANSFER, never a
- * CALL, so that a transaction has exactly one reading.
+ * What an intent is as a call of the EVM, and what a call means. Two kinds of calldata have a meaning
+ * here: `transfer(address,uint256)` of a registered token, and what an account does through the
+ * chain's own contracts with its stake, rewards and votes. They are never a CALL, so that a
+ * transaction has exactly one reading.
  */
 import { type Address, ZERO_ADDRESS } from "../../chain/address.js";
 import { decodeTransfer, encodeTransfer } from "../../chain/erc20.js";
 import type { Hex } from "../../chain/hex.js";
+import { decodeStakingCall, encodeStakingCall } from "../../chain/staking/calls.js";
 import { fault, type Place } from "./request-fields.js";
+import { stakeIntent, type StakeIntent } from "./stake-intent.js";
 import type { Token, TokenRegistry } from "./token-registry.js";
 
 /** A transfer of native coins, or a call that carries them (possibly none). */
@@ -29,7 +32,7 @@ export interface TokenIntent {
 }
 
 /** What somebody wants to happen. */
-export type Intent = CallIntent | TokenIntent;
+export type Intent = CallIntent | TokenIntent | StakeIntent;
 
 /** The part of a transaction that an intent decides. */
 export interface EvmCall {
@@ -45,13 +48,21 @@ export interface EvmCall {
  */
 export function callOf(intent: Intent, data: Hex): EvmCall {
   if (intent.type === "CALL") return { to: intent.to, valueAtoken: intent.valueAtoken, data };
+  if ("call" in intent) {
+    return { ...encodeStakingCall(intent.from, intent.call), valueAtoken: 0n };
+  }
   const { token, to, amountUnits } = intent;
   return { to: token.contractAddress, valueAtoken: 0n, data: encodeTransfer({ to, amountUnits }) };
 }
 
-/** The intent behind a call: a token transfer only where `callOf` would give these very bytes. */
+/**
+ * The intent behind a call: a token transfer, or something to do with stake, only where `callOf`
+ * would give these very bytes.
+ */
 export function intentOf(from: Address, call: EvmCall, registry: TokenRegistry): Intent {
   const { to, valueAtoken, data } = call;
+  const staking = valueAtoken > 0n ? undefined : decodeStakingCall(from, { to, data });
+  if (staking !== undefined) return stakeIntent(from, staking);
   const token = registry.byAddress(to);
   const transfer = token === undefined || valueAtoken > 0n ? undefined : decodeTransfer(data);
   // A transfer to the zero address is refused by common tokens and is no intent.
@@ -62,8 +73,8 @@ export function intentOf(from: Address, call: EvmCall, registry: TokenRegistry):
 }
 
 /**
- * Calldata that a caller chose for an intent, checked: a token transfer has none of its own, and
- * no CALL may hide one.
+ * Calldata that a caller chose for an intent, checked: only a CALL has any of its own, and none
+ * may hide another intent.
  * @param data `0x` for none
  * @throws the place's error
  */
@@ -72,11 +83,14 @@ export function checkChosenData(
   data: Hex,
   { registry, place }: { readonly registry: TokenRegistry; readonly place: Place },
 ): void {
-  if (intent.type === "ERC20_TRANSFER") {
+  if (intent.type !== "CALL") {
     // A memo after the arguments would reach the chain, but no reader could tell it from a call
     // with dirty calldata, and contracts that check the length would revert.
-    if (data !== "0x") throw fault(place, "no data and no memo with ERC20_TRANSFER");
-  } else if (intentOf(intent.from, callOf(intent, data), registry).type !== "CALL") {
-    throw fault(place, "ERC20_TRANSFER operations for a transfer of a registered token");
+    if (data !== "0x") throw fault(place, `no data and no memo with ${intent.type}`);
+    return;
   }
+  const { type } = intentOf(intent.from, callOf(intent, data), registry);
+  if (type === "CALL") return;
+  const what = type === "ERC20_TRANSFER" ? "a transfer of a registered token" : "this call";
+  throw fault(place, `${type} operations for ${what}`);
 }

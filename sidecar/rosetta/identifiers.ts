@@ -2,8 +2,11 @@
 import {
   type Address,
   type ChecksumAddress,
+  parseBech32,
   parseStrictAddress,
+  toBech32,
   toChecksumAddress,
+  VALIDATOR_PREFIX,
 } from "../../chain/address.js";
 import { BALANCE_REASONS } from "../../chain/balance-change.js";
 import { type Hash32, type Height, parseHash32 } from "../../chain/hex.js";
@@ -21,8 +24,8 @@ export const ROSETTA_VERSION = "1.5.1";
 export interface Currency {
   readonly symbol: string;
   readonly decimals: number;
-  /** Only tokens have it; part of the currency's identity. */
-  readonly metadata?: { readonly contractAddress: ChecksumAddress };
+  /** Part of the currency's identity: a token's contract, or the validator of shares. */
+  readonly metadata?: { readonly contractAddress?: ChecksumAddress; readonly validator?: string };
 }
 
 /** A currency of a request, its shape checked; the token registry tells whether it is known. */
@@ -31,6 +34,8 @@ export interface CurrencyKey {
   readonly decimals: number;
   /** Undefined for a native one. */
   readonly contractAddress: Address | undefined;
+  /** Operator, of shares alone. */
+  readonly validator?: Address | undefined;
 }
 
 /** The native token, the same bytes everywhere: identity is a hash of this whole object. */
@@ -51,6 +56,9 @@ export const OPERATION_TYPES: readonly string[] = Object.freeze([
   "ERC20_TRANSFER",
   "ERC20_MINT",
   "ERC20_BURN",
+  "CANCEL_UNBONDING",
+  "VOTE",
+  "SHARES",
 ]);
 
 /** Rosetta's `NetworkIdentifier`. */
@@ -147,7 +155,7 @@ export function parseHash(value: unknown, place: Place): Hash32 {
 }
 
 /**
- * `Currency` of a request. Metadata may only hold `contractAddress`, strictly checked.
+ * `Currency` of a request. Metadata may only hold `contractAddress` or `validator`, strictly checked.
  * @throws INVALID_REQUEST (or the place's code) on another shape, UNKNOWN_CURRENCY
  */
 export function parseCurrency(value: unknown, place: Place): CurrencyKey {
@@ -155,21 +163,44 @@ export function parseCurrency(value: unknown, place: Place): CurrencyKey {
   const symbol = readText(fields["symbol"], inside(place, "symbol"));
   const decimals = readIndex(fields["decimals"], inside(place, "decimals"));
   const metadata = readMaybe(fields["metadata"], inside(place, "metadata"), readFields) ?? {};
-  const { contractAddress, ...others } = metadata;
-  if (Object.keys(others).length > 0) {
+  const { contractAddress, validator, ...others } = metadata;
+  const isBoth = contractAddress !== undefined && validator !== undefined;
+  if (isBoth || Object.keys(others).length > 0) {
     // Identity is a hash of the whole object: anything more makes it another currency.
     throw new SidecarError("UNKNOWN_CURRENCY", { field: inside(place, "metadata").at });
   }
-  if (contractAddress === undefined) return { symbol, decimals, contractAddress };
-  const at = inside(inside(place, "metadata"), "contractAddress");
-  return { symbol, decimals, contractAddress: parseAccountAddress(contractAddress, at) };
+  const inMetadata = (key: string) => inside(inside(place, "metadata"), key);
+  return {
+    symbol,
+    decimals,
+    contractAddress: readMaybe(contractAddress, inMetadata("contractAddress"), parseAccountAddress),
+    validator: readMaybe(validator, inMetadata("validator"), parseValidator),
+  };
+}
+
+/** Bech32 of a validator's operator: the form in which identities name it. */
+export function validatorText(operator: Address): string {
+  return toBech32(operator, VALIDATOR_PREFIX);
+}
+
+/** An operator in the form of identities: bech32 in lower case. Throws INVALID_ACCOUNT. */
+export function parseValidator(value: unknown, place: Place): Address {
+  const text = readText(value, place);
+  const expected = `${VALIDATOR_PREFIX}1... in lower case`;
+  try {
+    const operator = parseBech32(text, VALIDATOR_PREFIX);
+    if (validatorText(operator) === text) return operator;
+  } catch (cause) {
+    throw new SidecarError("INVALID_ACCOUNT", { field: place.at, expected }, cause);
+  }
+  throw new SidecarError("INVALID_ACCOUNT", { field: place.at, expected });
 }
 
 /** Whether a currency is the native token, exactly. @throws as `parseCurrency` */
 export function isTokenCurrency(value: unknown, place: Place): boolean {
-  const { symbol, decimals, contractAddress } = parseCurrency(value, place);
+  const { symbol, decimals, contractAddress, validator } = parseCurrency(value, place);
   const isOurs = symbol === TOKEN_CURRENCY.symbol && decimals === TOKEN_CURRENCY.decimals;
-  return isOurs && contractAddress === undefined;
+  return isOurs && contractAddress === undefined && validator === undefined;
 }
 
 /** Rosetta's `Amount`. */

@@ -1,6 +1,7 @@
 /** Pure: a journaled block to Rosetta's `Block`. Every unit that moved appears exactly once. */
 import type { Address } from "../../chain/address.js";
 import { type BalanceChange, forEachDelta } from "../../chain/balance-change.js";
+import type { PlacedClaimMove } from "../../chain/staking/claims.js";
 import type { Hash32 } from "../../chain/hex.js";
 import { type Operation, operationsOf } from "../../chain/operations.js";
 import type {
@@ -16,6 +17,7 @@ import {
   currencyAmount,
   tokenAmount,
 } from "./identifiers.js";
+import { type AccountIdentifier, claimAccount, claimAmount } from "./sub-accounts.js";
 import { forEachSide, type TokenMove } from "./token-operations.js";
 import { memoOfData } from "./memo.js";
 import type { Token } from "./token-registry.js";
@@ -26,7 +28,7 @@ export interface RosettaOperation {
   readonly related_operations: readonly { readonly index: number }[] | undefined;
   readonly type: string;
   readonly status: string;
-  readonly account: { readonly address: string };
+  readonly account: AccountIdentifier;
   readonly amount: Amount;
   readonly metadata: Readonly<Record<string, string>> | undefined;
 }
@@ -44,7 +46,7 @@ export interface BlockMetadata {
   readonly burned: string;
   /** Sum of all native operations: minted - burned. */
   readonly operations_sum: string;
-  /** Accounts that have another balance of any currency after the block than before. */
+  /** Addresses that hold another balance of coins or tokens after the block than before. */
   readonly accounts_changed: number;
   /** Contracts of registered tokens whose operations this block leaves out; absent if none. */
   readonly quarantined: readonly string[] | undefined;
@@ -73,21 +75,24 @@ export interface BlockTokens {
 
 /**
  * The block with its transactions in order and, if anything happened outside of them, one
- * block-level transaction whose hash is the block's. Genesis is its own parent.
- * @throws JOURNAL_INCONSISTENT when the changes do not add up to minted - burned
+ * block-level transaction whose hash is the block's. Genesis is its own parent. What happened to
+ * claims comes last in each, so that no other operation's index depends on it.
+ * @throws JOURNAL_INCONSISTENT when the changes do not add up to minted - burned; BLOCK_PRUNED where
+ *   the node cannot tell any more what happened to claims
  */
 export function toRosettaBlock(block: JournaledBlock, tokens: BlockTokens): RosettaBlock {
   const sumAtoken = conservedSum(block);
   const identifier = { index: block.height, hash: block.hash };
   const parent = { index: block.height - 1, hash: block.parentHash };
+  const claims = claimsByPlace(block);
   const transactions = block.transactions.map((transaction, position) =>
-    toTransaction(transaction, tokens.moves[position] ?? []),
+    toTransaction(transaction, tokens.moves[position] ?? [], claims.get(position) ?? []),
   );
-  if (block.blockChanges.length > 0) {
-    transactions.push({
-      transaction_identifier: { hash: block.hash },
-      operations: toOperations(block.blockChanges),
-    });
+  const blockClaims = claims.get(undefined) ?? [];
+  if (block.blockChanges.length > 0 || blockClaims.length > 0) {
+    const operations = toOperations(block.blockChanges);
+    appendClaims(operations, blockClaims);
+    transactions.push({ transaction_identifier: { hash: block.hash }, operations });
   }
   const quarantined = tokens.leftOut.map(addressText);
   return {
@@ -149,12 +154,33 @@ function countChangedAccounts(block: JournaledBlock, moves: BlockTokens["moves"]
   return changed.size;
 }
 
+/** Changes of claims by the place of their transaction; undefined for the block's own. */
+function claimsByPlace({
+  claims,
+  height,
+  hash,
+}: JournaledBlock): ReadonlyMap<number | undefined, readonly PlacedClaimMove[]> {
+  if (claims === "pruned") {
+    const reason = "the state before the block, which tells its changes of claims";
+    throw new SidecarError("BLOCK_PRUNED", { index: height, hash, reason });
+  }
+  const byPlace = new Map<number | undefined, PlacedClaimMove[]>();
+  for (const move of claims) {
+    const known = byPlace.get(move.transactionIndex);
+    if (known === undefined) byPlace.set(move.transactionIndex, [move]);
+    else known.push(move);
+  }
+  return byPlace;
+}
+
 function toTransaction(
   transaction: JournaledTransaction,
   moves: readonly TokenMove[],
+  claims: readonly PlacedClaimMove[],
 ): RosettaTransaction {
   const operations = toOperations(transaction.changes);
   for (const move of moves) appendMove(operations, move);
+  appendClaims(operations, claims);
   return {
     transaction_identifier: { hash: transaction.hash },
     operations,
@@ -178,6 +204,23 @@ function appendMove(operations: RosettaOperation[], move: TokenMove): void {
       metadata: undefined,
     });
   });
+}
+
+/** Adds what happened to claims; events of what was undone do not exist, so all of it succeeded. */
+function appendClaims(operations: RosettaOperation[], moves: readonly PlacedClaimMove[]): void {
+  const first = operations.length;
+  for (const { reason, claim, delta, relatedIndex, details } of moves) {
+    operations.push({
+      operation_identifier: { index: operations.length },
+      related_operations:
+        relatedIndex === undefined ? undefined : [{ index: first + relatedIndex }],
+      type: reason,
+      status: "SUCCESS",
+      account: claimAccount(claim),
+      amount: claimAmount(claim, delta),
+      metadata: details,
+    });
+  }
 }
 
 function transactionMetadata(transaction: JournaledTransaction): Record<string, string | number> {

@@ -40,7 +40,9 @@ export class TokenRegistry {
   }
 
   /** The currency that is meant, if every part of it is as pinned. */
-  resolve({ symbol, decimals, contractAddress }: CurrencyKey): KnownCurrency | undefined {
+  resolve(key: CurrencyKey): KnownCurrency | undefined {
+    const { symbol, decimals, contractAddress, validator } = key;
+    if (validator !== undefined) return undefined;
     if (contractAddress === undefined) {
       const { symbol: ours, decimals: places } = TOKEN_CURRENCY;
       return symbol === ours && decimals === places ? { kind: "native" } : undefined;

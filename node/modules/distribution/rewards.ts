@@ -71,6 +71,12 @@ export function validatorRewards(
   };
 }
 
+/** Commission of a validator that is booked and not withdrawn, atoken; 0 where there is no validator. */
+export function bookedCommission(state: JournaledState, operator: Address): bigint {
+  const { storage, base } = rewardsOf(state, operator);
+  return storage.word(base + 3n);
+}
+
 /** What one delegation has earned and not withdrawn, atoken. */
 export function delegationRewards(
   state: JournaledState,
@@ -192,7 +198,10 @@ export function payCommission(context: ModuleContext, validator: ValidatorRecord
   }
   storage.setWord(base + 3n, 0n);
   payFromPool(context, withdrawAddress(state, validator.operator), amountAtoken);
-  context.emit("withdraw_commission", { amount: amountText(amountAtoken) });
+  context.emit("withdraw_commission", {
+    amount: amountText(amountAtoken),
+    validator: toBech32(validator.operator, VALIDATOR_PREFIX),
+  });
   return amountAtoken;
 }
 

@@ -3,6 +3,7 @@ import { BlockJson } from "./block-json.js";
 import { blockMethods } from "./methods/block-methods.js";
 import { callMethods } from "./methods/call-methods.js";
 import { capabilityMethods } from "./methods/capability-methods.js";
+import { claimMethods } from "./methods/claim-methods.js";
 import { debugMethods } from "./methods/debug-methods.js";
 import { Dispatcher } from "./dispatcher.js";
 import { feeMethods } from "./methods/fee-methods.js";
@@ -31,7 +32,7 @@ export interface EvmApi {
 export function createEvmApi(options: EvmApiOptions): EvmApi {
   const { view, pool, calls, bus, limits, clock, log, metrics } = options;
   const chainId = options.network.evmChainId;
-  const json = new BlockJson(view, limits.cacheBytes);
+  const json = new BlockJson(view, limits.cacheBytes, options.claims);
   const filters = new FilterRegistry(clock, limits);
   const submits = new SubmitQueue(pool);
   const hub = new SubscriptionHub({ ...options, json });
@@ -54,6 +55,7 @@ export function createEvmApi(options: EvmApiOptions): EvmApi {
       ...fillMethods({ ...options, chainId }),
       ...debugMethods({ ...options, chainId }),
       ...journalMethods(view, json, pool),
+      ...claimMethods(view, options.claims),
     ],
     options,
   );

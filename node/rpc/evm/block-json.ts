@@ -4,8 +4,11 @@
  * copies nothing.
  */
 import { LRUCache } from "lru-cache";
+import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
+import { errorCode } from "../../../chain/errors.js";
 import type { Height } from "../../../chain/hex.js";
 import { breathe } from "../../../runtime/process/main-thread.js";
+import type { BlockClaims, ClaimReads } from "../../modules/reads/block-claims.js";
 import type { BlockOutline, BlockPage } from "../../view/block-pages.js";
 import type { ChainView } from "../../view/chain-view.js";
 import { BLOCK_END, blockStartJson, minedTransactionJson, placeOf, receiptJson } from "./encode.js";
@@ -17,8 +20,11 @@ interface BlockTexts {
   start(outline: BlockOutline): string;
   /** Items joined by commas. */
   page(outline: BlockOutline, page: BlockPage): string;
-  end(outline: BlockOutline, view: ChainView): string;
+  end(outline: BlockOutline, view: ChainView, claims: JournaledClaims): string;
 }
+
+/** Changes of claims: undefined on a chain without stake, null where the state is pruned. */
+type JournaledClaims = readonly PlacedClaimMove[] | null | undefined;
 
 /** The serialisations of a block. */
 const VARIANTS = {
@@ -36,8 +42,12 @@ const VARIANTS = {
   journal: {
     start: journalStartJson,
     page: (_outline, page) => pageJournalJson(page),
-    end: ({ header: { height }, transactionCount }, view) =>
-      journalEndJson(view.blockChanges(height), view.cosmos(height), transactionCount),
+    end: ({ header: { height }, transactionCount }, view, claims) =>
+      journalEndJson(
+        { ...view.blockChanges(height), claims },
+        view.cosmos(height),
+        transactionCount,
+      ),
   },
 } as const satisfies Record<string, BlockTexts>;
 
@@ -56,9 +66,11 @@ export class BlockJson {
   /** Answers of eth_getLogs by range and criteria. */
   readonly logAnswers: LRUCache<string, RawJson>;
 
+  /** @param claims undefined on a chain without stake */
   constructor(
     private readonly view: ChainView,
     cacheBytes: number,
+    private readonly claims?: ClaimReads,
   ) {
     const sizeCalculation = (answer: RawJson, key: string) =>
       answer.content.length + key.length + ENTRY_BYTES;
@@ -87,7 +99,7 @@ export class BlockJson {
     const known = this.buffers.get(key) ?? this.making.get(key);
     if (known !== undefined) return known;
     // Whoever asks for the same meanwhile waits for the same; nobody's end stops it for the others.
-    const made = this.make(height, VARIANTS[variant])
+    const made = this.make(height, variant)
       .then((answer) => {
         if (answer !== undefined) this.buffers.set(key, answer);
         return answer;
@@ -97,17 +109,46 @@ export class BlockJson {
     return made;
   }
 
-  private async make(height: Height, texts: BlockTexts): Promise<RawJson | undefined> {
+  private async make(height: Height, variant: Variant): Promise<RawJson | undefined> {
     const outline = this.view.outline(height);
     if (outline === undefined) return undefined;
+    const texts: BlockTexts = VARIANTS[variant];
+    const claims = variant === "journal" ? this.claims?.begin(height) : undefined;
     const pieces = [Buffer.from(texts.start(outline))];
     for (const page of this.view.pages(height)) {
       const text = texts.page(outline, page);
       pieces.push(Buffer.from(page.first === 0 ? text : `,${text}`));
+      if (claims !== undefined) notePage(claims, page);
       await breathe();
     }
-    pieces.push(Buffer.from(texts.end(outline, this.view)));
+    const moves = claims === undefined ? undefined : await this.claimsOf(claims, outline);
+    pieces.push(Buffer.from(texts.end(outline, this.view, moves)));
     return new RawJson(Buffer.concat(pieces));
+  }
+
+  /** The journal of a block is there longer than the state before it. */
+  private async claimsOf(
+    claims: BlockClaims,
+    { header: { height }, transactionCount }: BlockOutline,
+  ): Promise<JournaledClaims> {
+    for (const [item, { changes, result }] of this.view.cosmos(height).entries()) {
+      const events = result.code === 0 ? result.events : undefined;
+      claims.note(transactionCount + item, changes, events);
+    }
+    const { blockChanges, moduleEvents } = this.view.blockChanges(height);
+    claims.note(undefined, blockChanges, moduleEvents);
+    try {
+      return await claims.changes(new AbortController().signal);
+    } catch (error) {
+      if (errorCode(error) === "HISTORY_PRUNED") return null;
+      throw error;
+    }
+  }
+}
+
+function notePage(claims: BlockClaims, page: BlockPage): void {
+  for (const [item, { changes, events }] of page.journal().entries()) {
+    claims.note(page.first + item, changes, events);
   }
 }
 

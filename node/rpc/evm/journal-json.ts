@@ -1,5 +1,6 @@
 /** The balance journal as the node's own methods give it. */
 import type { BalanceChange, BlockJournal } from "../../../chain/balance-change.js";
+import type { PlacedClaimMove } from "../../../chain/staking/claims.js";
 import type { MinedCosmosTransaction } from "../../../chain/cosmos/cosmos-result.js";
 import { bytesToHex, toQuantity } from "../../../chain/hex.js";
 import type { Log } from "../../../chain/receipt.js";
@@ -91,12 +92,32 @@ function cosmosJson(
   };
 }
 
+/** What a block did beside its transactions, and how all of it changed claims. */
+export interface JournalEnd extends Omit<BlockJournal, "transactions"> {
+  /** Undefined on a chain without stake; null where the state that tells them is pruned. */
+  readonly claims?: readonly PlacedClaimMove[] | null | undefined;
+}
+
+/** A change of a claim; amounts are signed decimals. */
+function claimJson(move: PlacedClaimMove): JsonValue {
+  return {
+    transactionIndex: move.transactionIndex ?? null,
+    reason: move.reason,
+    kind: move.claim.kind,
+    account: move.claim.account,
+    validator: move.claim.validator ?? null,
+    delta: move.delta.toString(),
+    relatedIndex: move.relatedIndex ?? null,
+    details: move.details ?? null,
+  };
+}
+
 /**
  * What follows the transactions in the answer of causeway_getBlockJournal. Cosmos transactions
  * count on behind those of the EVM.
  */
 export function journalEndJson(
-  journal: Omit<BlockJournal, "transactions">,
+  journal: JournalEnd,
   cosmos: readonly MinedCosmosTransaction[],
   firstIndex: number,
 ): string {
@@ -107,6 +128,7 @@ export function journalEndJson(
     blockChanges: journal.blockChanges.map(changeJson),
     minted: toQuantity(journal.mintedAtoken),
     burned: toQuantity(journal.burnedAtoken),
+    ...(journal.claims === undefined ? {} : { claims: journal.claims?.map(claimJson) ?? null }),
   });
   return `],${end.slice(1)}`;
 }

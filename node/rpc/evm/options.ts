@@ -9,6 +9,7 @@ import type { ChainView } from "../../view/chain-view.js";
 import type { EventBus } from "../../view/event-bus.js";
 import type { CallWorkers } from "../../execution/calls/call-port.js";
 import type { TransactionPool } from "../../mempool/pool-port.js";
+import type { ClaimReads } from "../../modules/reads/block-claims.js";
 import type { ClientMemory } from "../client-memory.js";
 import type { RefusedBlock } from "../../consensus/consensus-ports.js";
 
@@ -65,6 +66,8 @@ export interface EvmApiOptions {
   readonly bus: EventBus;
   readonly pool: TransactionPool;
   readonly calls: CallWorkers;
+  /** Claims on stake and rewards; absent on a chain without stake. */
+  readonly claims?: ClaimReads;
   readonly network: Network;
   /** Answer of eth_gasPrice and eth_maxPriorityFeePerGas (D1). */
   readonly suggestedGasPriceAtoken: bigint;

@@ -13,6 +13,7 @@ import type { EngineName } from "../../../node/blocks/engines.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import type { TransactionOutcome } from "../../../node/execution/transaction-executor.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
+import type { BlockFacts } from "../../../node/modules/modules.js";
 import { TrieCache } from "../../../node/state/trie-cache.js";
 import { commitBlock, type ExecutedBlock } from "../../../node/store/block-commit.js";
 import type { StoreError } from "../../../node/store/database.js";
@@ -78,6 +79,7 @@ export class ExecutionChain {
     raws: readonly string[],
     cosmosRaws: readonly Uint8Array[] = [],
     engine: EngineName = "causeway",
+    facts?: BlockFacts,
   ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
     const parent = this.view.head();
     const parentSupply = this.stores.blocks.supply(parent.height);
@@ -93,7 +95,13 @@ export class ExecutionChain {
         engine,
         monotonicMs: () => performance.now(),
       },
-      { parent, parentSupply, timeMs: parent.timeMs + 2_000, coinbase: this.coinbase },
+      {
+        parent,
+        parentSupply,
+        timeMs: parent.timeMs + 2_000,
+        coinbase: this.coinbase,
+        ...(facts === undefined ? {} : { facts }),
+      },
     );
     const outcomes: TransactionOutcome[] = [];
     for (const raw of raws) {
@@ -113,8 +121,8 @@ export class ExecutionChain {
   }
 
   /** Executes, stores and publishes one block. */
-  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = []) {
-    const { executed, outcomes } = await this.execute(raws, cosmosRaws);
+  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = [], facts?: BlockFacts) {
+    const { executed, outcomes } = await this.execute(raws, cosmosRaws, "causeway", facts);
     await commitBlock(this.stores, executed);
     this.stores.state.publish(executed.changes);
     this.tries.apply(executed.trieWrites);

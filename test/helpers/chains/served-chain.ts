@@ -8,8 +8,10 @@ import { ZERO_ADDRESS } from "../../../chain/address.js";
 import { NETWORKS } from "../../../chain/networks.js";
 import { EventBus } from "../../../node/view/event-bus.js";
 import { CallPool } from "../../../node/execution/calls/call-pool.js";
+import type { BlockFacts } from "../../../node/modules/modules.js";
 import type { Genesis } from "../../../node/settings/genesis.js";
 import { Mempool } from "../../../node/mempool/mempool.js";
+import { createNodeClaims } from "../../../node/compose/claims.js";
 import { createEvmApi } from "../../../node/rpc/evm/api.js";
 import { createClientMemory } from "../../../node/rpc/client-memory.js";
 import { startEvmHttpServer } from "../../../node/rpc/evm/http-server.js";
@@ -64,6 +66,7 @@ export class ServedChain {
       bus,
       pool,
       calls,
+      ...createNodeClaims({ genesis, stores: chain.stores }),
       network: NETWORKS[genesis.network],
       suggestedGasPriceAtoken: 25_000_000n,
       isCatchingUp: () => false,
@@ -93,8 +96,8 @@ export class ServedChain {
   }
 
   /** Mines these transactions as one block and tells the pool. */
-  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = []) {
-    const mined = await this.chain.mine(raws, cosmosRaws);
+  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = [], facts?: BlockFacts) {
+    const mined = await this.chain.mine(raws, cosmosRaws, facts);
     const { transactions } = mined.committed.block;
     this.pool.onBlockCommitted({
       transactions: transactions.map(({ tx, from }) => ({ hash: tx.hash, from, nonce: tx.nonce })),

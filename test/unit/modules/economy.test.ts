@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "@jest/globals";
 import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { type Claim, claimName } from "../../../chain/staking/claims.js";
 import {
   communityPool,
   delegationRewards,
@@ -11,6 +12,24 @@ import {
   payRewards,
   validatorRewards,
 } from "../../../node/modules/distribution/rewards.js";
+import {
+  type Measured,
+  measureClaims,
+  measurePools,
+  measureValidators,
+  restOfChanges,
+  touchedClaims,
+} from "../../../node/modules/reads/claim-changes.js";
+import {
+  claimsOfEvents,
+  commissionOf,
+  communityOf,
+  restOf,
+  stakedOf,
+  stakeOf,
+  type Touched,
+  unbondingOf,
+} from "../../../node/modules/reads/claim-events.js";
 import { unjail } from "../../../node/modules/slashing/signing.js";
 import {
   cancelUnbonding,
@@ -89,6 +108,79 @@ function assertSound(chain: ModuleChain, what: string): void {
   expect([what, people + staked + chain.balance(chain.pool)]).toEqual([what, supply]);
 }
 
+/** Every claim that there can be in this economy. */
+const CLAIMS = (chain: ModuleChain): Claim[] => [
+  ...PEOPLE.flatMap((person) => OPERATORS.map((operator) => stakedOf(person, operator))),
+  ...PEOPLE.map(unbondingOf),
+  ...OPERATORS.flatMap((operator) => [stakeOf(operator), commissionOf(operator)]),
+  restOf(chain.pool),
+  communityOf(chain.pool),
+];
+
+/** Holds what blocks tell of claims against the difference of every claim that there is. */
+class ClaimBook {
+  readonly reasons = new Map<string, number>();
+  private values: ReadonlyMap<string, bigint>;
+  private staked: bigint;
+  private heard: number;
+  private measured: (touched: Touched) => Measured;
+
+  constructor(private readonly chain: ModuleChain) {
+    this.values = this.all();
+    this.staked = chain.balance(MODULE_ACCOUNTS.staking);
+    this.heard = chain.events.length;
+    this.measured = this.measure();
+  }
+
+  /** The block that has just ended; claims of no transaction's events are all that is left to it. */
+  endBlock(): void {
+    const { chain } = this;
+    const events = chain.events.slice(this.heard).map(({ type, values }) => ({
+      type,
+      attributes: Object.entries(values).map(([key, value]) => ({ key, value, index: true })),
+    }));
+    const { moves, touched } = claimsOfEvents(events, chain.pool);
+    const staked = chain.balance(MODULE_ACCOUNTS.staking);
+    const facts = {
+      isGenesis: false,
+      stakeJournalAtoken: staked - this.staked,
+      validatorsPool: chain.pool,
+    };
+    const after = this.measure();
+    const states = { before: this.measured(touched), after: after(touched) };
+    const told = [...moves, ...restOfChanges(moves, touched, states, facts)];
+    const sums = new Map(this.values);
+    for (const { claim, delta, reason } of told) {
+      if (claim.kind !== "own") add(sums, claimName(claim), delta);
+      this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1);
+    }
+    this.values = this.all();
+    expect([chain.height, sums]).toEqual([chain.height, this.values]);
+    expect([...this.values].filter(([, value]) => value < 0n)).toEqual([]);
+    [this.staked, this.heard, this.measured] = [staked, chain.events.length, after];
+  }
+
+  private all(): ReadonlyMap<string, bigint> {
+    const { state, pool } = this.chain;
+    return new Map(measureClaims(state, CLAIMS(this.chain), pool));
+  }
+
+  /** Keeps every claim now, of which a block says later which ones it touched. */
+  private measure(): (touched: Touched) => Measured {
+    const { state, pool } = this.chain;
+    const pools = measurePools(state, pool);
+    const validators = measureValidators(state);
+    const all = this.all();
+    return (touched) => {
+      const claims = touchedClaims(touched).map((claim) => {
+        const name = claimName(claim);
+        return [name, all.get(name) ?? -1n] as const;
+      });
+      return { pools, validators, claims: new Map(claims) };
+    };
+  }
+}
+
 /** Rewards of everybody as the rule says it, in fractions: nobody books anything. */
 class Model {
   readonly delegators = new Map<string, bigint>();
@@ -123,6 +215,8 @@ describe("a random economy", () => {
     const random = createRandom(seed);
     const chain = newChain();
     const model = new Model();
+    chain.endBlock();
+    const book = new ClaimBook(chain);
     const paid = new Map<string, bigint>();
     const commissionPaid = new Map<Address, bigint>();
     const pick = <Item>(items: readonly Item[]): Item => {
@@ -212,9 +306,12 @@ describe("a random economy", () => {
       chain.endBlock({ rewardAtoken, facts: { votes, misbehavior }, seconds: random.integer(6) });
       hear(from);
       assertSound(chain, `block ${chain.height}`);
+      book.endBlock();
     }
     expect(counts.done).toBeGreaterThan(100);
     expect(chain.burnedAtoken).toBeGreaterThan(0n);
+    const reasons = ["CLAIM", "DELEGATE", "REDELEGATE", "REWARD", "SHARES", "SLASH", "UNDELEGATE"];
+    expect([...book.reasons.keys()]).toEqual(expect.arrayContaining(reasons));
     const validators = new Validators(chain.state);
     for (const [key, exact] of model.delegators) {
       const [operator, delegator] = key.split(" ") as [Address, Address];

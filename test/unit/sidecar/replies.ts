@@ -3,7 +3,7 @@
 export interface ReplyCurrency {
   readonly symbol: string;
   readonly decimals: number;
-  readonly metadata?: { readonly contractAddress: string };
+  readonly metadata?: { readonly contractAddress?: string; readonly validator?: string };
 }
 
 export interface ReplyOperation {

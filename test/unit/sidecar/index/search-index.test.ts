@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type LevelStore, openLevelStore } from "../../../../runtime/files/level-store.js";
+import { TOKEN_CURRENCY } from "../../../../sidecar/rosetta/identifiers.js";
 import type { RosettaBlock } from "../../../../sidecar/rosetta/operations.js";
 import {
   decodeChunk,
@@ -160,7 +161,7 @@ describe("a search", () => {
       const wanted = token?.currency.metadata?.contractAddress;
       return {
         name: `currency ${wanted}`,
-        condition: { kind: "term", term: currencyTerm(token?.contractAddress) },
+        condition: { kind: "term", term: currencyTerm(token?.currency ?? TOKEN_CURRENCY) },
         holds: ({ operations }) =>
           operations.some(({ amount }) => amount.currency.metadata?.contractAddress === wanted),
       };
