@@ -186,17 +186,23 @@ export class Lane {
     let filled: Filled = { hasMore: true, limit: undefined, toCode: [] };
     let hasMore = true;
     let sending: Promise<SendReport> | undefined;
+    // Signed and sent so far: further batches do not read again what the first one left behind it.
+    let signedNonce = round.view.nonce;
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
         if (batch > 0 && (await this.#isStopped())) break;
         filled = await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
-        const hasMoreToSign = await signSlots(this.#context, round);
+        const signed = await signSlots(this.#context, round, signedNonce);
         const isSmooth = sending === undefined || (await this.#heed(round, await sending));
-        sending = this.#broadcaster.sendDue(round, { isFirst: batch === 0 });
+        sending = this.#broadcaster.sendDue(round, {
+          isFirst: batch === 0,
+          fromNonce: signedNonce,
+        });
+        signedNonce = signed.nextNonce;
         // Looked at below, whatever happens until then.
         sending.catch(() => undefined);
-        hasMore = hasMoreToSign || filled.hasMore || !isSmooth;
+        hasMore = signed.hasMore || filled.hasMore || !isSmooth;
         // Those to code would come again: they are estimated below.
         if (!isSmooth || filled.toCode.length > 0) break;
       }
@@ -229,7 +235,8 @@ export class Lane {
 
   /** What others have signed goes out all the same. */
   async #sendStored(round: Round, hasMoreMined: boolean): Promise<boolean> {
-    await this.#broadcaster.sendDue(round, { isFirst: true });
+    const { nonce: fromNonce } = round.view;
+    await this.#broadcaster.sendDue(round, { isFirst: true, fromNonce });
     return hasMoreMined;
   }
 
