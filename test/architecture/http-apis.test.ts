@@ -47,9 +47,17 @@ describe("HTTP APIs", () => {
 
   it("mark no operation for the lane that is not compared both ways", () => {
     const marking = sources.filter(({ text }) => /\bdirect: true\b/.test(text));
-    expect(marking.map(({ path }) => path)).toEqual(["sidecar/rosetta/endpoint.ts"]);
+    expect(marking.map(({ path }) => path).toSorted()).toEqual([
+      "sidecar/rosetta/endpoint.ts",
+      "withdrawal-worker/api/routes.ts",
+    ]);
+    const marks = marking.map(({ text }) => text.match(/\bdirect: true\b/g)?.length);
+    expect(marks).toEqual([1, 1]);
     const compared = readFileSync("test/unit/runtime/http-lane.test.ts", "utf8");
     for (const name of COMPARED) expect(compared).toContain(`openapi/${name}`);
+    // One operation of its file, with a header beside its body.
+    expect(compared).toContain(`openapi/withdrawal.yaml`);
+    expect(compared).toContain(`REQUEST_PATH = "/v1/withdrawals"`);
     const posts = operations.filter(({ name }) => COMPARED.includes(name));
     expect(posts.filter(({ method }) => method !== "post")).toEqual([]);
   });
