@@ -37,6 +37,12 @@ import type { WalletView } from "./wallet-node.js";
  */
 const BATCHES_PER_ROUND = 8;
 
+/**
+ * Wait before a round that follows another at once: requests that come meanwhile share its reads and
+ * commits. The first one after a rest is served without it.
+ */
+const GATHER_MS = 25;
+
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
   /** What the wallet may do; as it was at the last look. */
@@ -108,7 +114,8 @@ export class Lane {
         if (result === "idle") {
           const isBusy = this.#openSlots > 0 && this.#lease !== undefined;
           const timeoutMs = isBusy ? settings.pollIntervalMs : settings.scanIntervalMs;
-          await this.#wakeup.wait({ signal, timeoutMs });
+          const restedMs = await this.#rest(signal, timeoutMs);
+          if (restedMs < GATHER_MS) await sleep(GATHER_MS - restedMs, { signal });
         }
       }
     } catch (error) {
@@ -116,6 +123,14 @@ export class Lane {
     } finally {
       await this.#giveLeaseBack();
     }
+  }
+
+  /** Waits for a wake-up, or as long as is said. @returns for how long it did */
+  async #rest(signal: AbortSignal, timeoutMs: number): Promise<number> {
+    const { clock } = this.#context;
+    const sinceMs = clock.monotonicMs();
+    await this.#wakeup.wait({ signal, timeoutMs });
+    return clock.monotonicMs() - sinceMs;
   }
 
   /** One round under the lease. @returns true when more work is waiting */
