@@ -162,7 +162,8 @@ const RESPONSE_REFERENCE = /^#\/components\/responses\/([\w.-]+)$/;
 function referred({ file, apiSpecPath, name }: Operation, response: unknown): unknown {
   const reference = fieldOf(response, "$ref");
   if (reference === undefined) return response;
-  const [, known = ""] = RESPONSE_REFERENCE.exec(String(reference)) ?? [];
+  const text = typeof reference === "string" ? reference : "";
+  const [, known = ""] = RESPONSE_REFERENCE.exec(text) ?? [];
   const found = fieldOf(fieldOf(fieldOf(file, "components"), "responses"), known);
   if (found === undefined || fieldOf(found, "$ref") !== undefined) {
     throw unusable(apiSpecPath, `${name} has a response by reference to nothing of this file`);
