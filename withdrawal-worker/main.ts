@@ -259,6 +259,11 @@ function createServer(parts: {
 }): HttpServer {
   const { config, database, api, lanes, queue, context } = parts;
   const { tokens, policy, isStopped, chainId, apiKey, switchFile } = api;
+  // The queue is for lanes of other processes.
+  const wake = () => {
+    lanes.wake();
+    queue.wake();
+  };
   const metrics = createMetrics();
   registerWorkerHealth(metrics, {
     laneStatuses: () => lanes.statuses(),
@@ -274,7 +279,7 @@ function createServer(parts: {
       ...createWithdrawalRoutes({
         database,
         accept: new AcceptQueue(database, {
-          onAccepted: () => queue.wake(),
+          onAccepted: wake,
           minimumAtoken: config.payouts["minimum-atoken"],
           policy,
           isStopped,
@@ -283,7 +288,7 @@ function createServer(parts: {
         tokens,
         policy,
         chainId,
-        onCancelled: () => queue.wake(),
+        onCancelled: wake,
       }),
       ...createWalletRoutes(database),
       ...createPolicyRoutes({ database, policy, chainId, switchFile, clock: systemClock }),

@@ -47,6 +47,12 @@ const REOPEN_DELAY_MS = 1_000;
 /** Time for a queue to close; a server that is gone must not hold up the stop. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
+/**
+ * Time between two rings: each is a job with commits of its own, and what is rung meanwhile is one
+ * ring. A process wakes its own lanes by itself.
+ */
+const RING_PAUSE_MS = 50;
+
 /** Pool of the PostgreSQL backend: one connection for rings, one for the worker's own calls. */
 const POSTGRES_POOL_SIZE = 2;
 
@@ -72,7 +78,9 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
       } catch (error) {
         options.log.debug({ reason: errorMessage(error) }, "a wake-up was lost");
       }
-    } while (isRungAgain);
+      // A stop ends the pause; what is rung then reaches nobody.
+      await sleep(RING_PAUSE_MS, { signal: options.signal }).catch(() => undefined);
+    } while (isRungAgain && !options.signal.aborted);
     isRinging = false;
   };
 

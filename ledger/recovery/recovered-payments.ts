@@ -104,7 +104,9 @@ export async function freezeRecovered(
   const matches = await tx.query<{ id: string; hash: string; height: string }>(
     `SELECT w.id, paid.tx_hash AS hash, paid.height::text
        FROM withdrawal w CROSS JOIN LATERAL undecided_payment_of(w.id) AS paid
-      WHERE w.id = ANY ($1::text[]) AND w.status = ANY ($2::text[])`,
+      WHERE w.id = ANY ($1::text[]) AND w.status = ANY ($2::text[])
+        -- Asked once: without any, no withdrawal is looked at.
+        AND EXISTS (SELECT 1 FROM recovered_payment WHERE decision IS NULL)`,
     [ids, WAITING_STATUSES],
   );
   const { moved, events } = await stepWithdrawals(

@@ -14,7 +14,7 @@ import {
   rootHash,
   rowDigest,
 } from "./link-rules.js";
-import { advanceCursor, readUnlinked } from "./linked-rows.js";
+import { advanceCursor, type LinkReach, readUnlinked } from "./linked-rows.js";
 
 /** Rows of one kind in one batch: their hashes take a few milliseconds. */
 const BATCH_ROWS = 500;
@@ -45,13 +45,14 @@ export async function readHead(sql: Sql): Promise<ChainHead> {
 }
 
 /**
- * Links one batch of each kind: events first, because they are few and in the order of commits.
+ * Links one batch of each kind: events first, because they are in the order of commits.
+ * @param reach "recent" looks among the last rows alone, and leaves the cursors where they are
  * @returns how many rows were linked; fewer than there are while another chainer is at work
  */
-export async function linkRows(database: SqlDatabase): Promise<number> {
+export async function linkRows(database: SqlDatabase, reach: LinkReach = "all"): Promise<number> {
   let linked = 0;
   for (const kind of LINK_KINDS) {
-    const rows = await readUnlinked(database, kind, BATCH_ROWS);
+    const rows = await readUnlinked(database, kind, { limit: BATCH_ROWS, reach });
     if (rows.length > 0) {
       let head: ChainHead = await readHead(database);
       const links = rows.map(({ key, row }): Link => {
@@ -63,7 +64,7 @@ export async function linkRows(database: SqlDatabase): Promise<number> {
       linked += links.length;
     }
     // What is left over is looked for in the next batch.
-    if (rows.length < BATCH_ROWS) await advanceCursor(database, kind);
+    if (reach === "all" && rows.length < BATCH_ROWS) await advanceCursor(database, kind);
   }
   return linked;
 }

@@ -205,21 +205,33 @@ const SOURCES: Readonly<Record<LinkKind, RowSource>> = {
  */
 const LONGEST_TRANSACTION = "interval '10 minutes'";
 
-/** Rows of a kind behind the cursor that have no link yet, by key. */
+/**
+ * Where rows without a link are looked for: behind the cursor, or, in a small part of the time, among
+ * the last ones. A transaction that took long may have left one further back.
+ */
+export type LinkReach = "all" | "recent";
+
+/** Keys before the last linked one that are looked at again: what commits at the same time is near. */
+const RECENT_KEYS = 1_000;
+
+/** Rows of a kind that have no link yet, by key. */
 export async function readUnlinked(
   sql: Sql,
   kind: LinkKind,
-  limit: number,
+  { limit, reach }: { readonly limit: number; readonly reach: LinkReach },
 ): Promise<readonly LinkableRow[]> {
   const { from, key } = SOURCES[kind];
   return read(
     sql,
     kind,
     `SELECT ${key}::text AS key, ${fieldsOf(kind)} AS row FROM ${from}
-      WHERE ${key} > (SELECT row_key FROM chain_cursor WHERE kind = '${kind}')
+      WHERE ${key} > greatest(
+              (SELECT row_key FROM chain_cursor WHERE kind = '${kind}'),
+              -- Nothing, and left out, where all are looked at.
+              (SELECT max(row_key) - $2::bigint FROM chain_link WHERE kind = '${kind}'))
         AND NOT EXISTS (SELECT 1 FROM chain_link l WHERE l.kind = '${kind}' AND l.row_key = ${key})
       ORDER BY ${key} LIMIT $1`,
-    [limit],
+    [limit, reach === "all" ? null : RECENT_KEYS],
   );
 }
 

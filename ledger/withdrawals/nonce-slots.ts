@@ -90,7 +90,8 @@ export function takeSlots(
     if ((await walletStatus(tx, lease.wallet)) !== "active") return noSlots("not-active");
     if (budget.balanceHeight < wallet.settledHeight) return noSlots("stale-balance");
     await lockFeeBudget(tx);
-    const open = await sumOpenSlots(tx, lease.wallet);
+    const tokenUnits = await sumOpenTokens(tx, lease.wallet, candidates);
+    const open = { ...(await sumOpenSlots(tx, lease.wallet)), tokenUnits };
     const repeats = await freezeRecovered(
       tx,
       candidates.map(({ id }) => id),
@@ -140,6 +141,7 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
     `${SELECT_LIVE_SLOT}
       WHERE s.outcome IS NULL AND s.wallet = $1 AND w.status = ANY ($2::text[])
         AND s.nonce >= $3::numeric AND ($4::numeric IS NULL OR s.nonce < $4)
+        AND (s.mined_hash IS NOT NULL OR $2::text[] <> '{included}')
         AND ($6::numeric IS NULL OR w.status <> 'broadcast' OR s.replaced OR s.nonce >= $6)
       ORDER BY s.nonce LIMIT $5`,
     [
@@ -157,26 +159,35 @@ export async function readLiveSlots(sql: Sql, query: SlotQuery): Promise<LiveSlo
 /** Sums the open slots of a wallet; their fees with those of all others, as the day's budget is one. */
 export async function sumOpenSlots(sql: Sql, wallet: Address): Promise<OpenSlots> {
   const rows = await sql.query<Record<"count" | "reserved" | "fees" | "code", string>>(
-    `SELECT count(*)::text AS count, coalesce(sum(reserved_atoken), 0)::text AS reserved,
-            (SELECT coalesce(sum(fee_reserved_atoken), 0) FROM nonce_slot
-              WHERE outcome IS NULL)::text AS fees,
-            coalesce(sum(gas_limit) FILTER (WHERE enters_code), 0)::text AS code
-       FROM nonce_slot WHERE wallet = $1 AND outcome IS NULL`,
+    `SELECT count(*) FILTER (WHERE wallet = $1)::text AS count,
+            coalesce(sum(reserved_atoken) FILTER (WHERE wallet = $1), 0)::text AS reserved,
+            coalesce(sum(fee_reserved_atoken), 0)::text AS fees,
+            coalesce(sum(gas_limit) FILTER (WHERE wallet = $1 AND enters_code), 0)::text AS code
+       FROM nonce_slot WHERE outcome IS NULL`,
     [wallet],
   );
+  return {
+    count: storedInteger(rows[0]?.count),
+    reservedAtoken: storedAtoken(rows[0]?.reserved),
+    feesAtoken: storedAtoken(rows[0]?.fees),
+    codeGas: storedAtoken(rows[0]?.code),
+  };
+}
+
+/** What open slots of a wallet may still take of tokens; asked where a token is to be paid. */
+async function sumOpenTokens(
+  sql: Sql,
+  wallet: Address,
+  candidates: readonly SlotCandidate[],
+): Promise<ReadonlyMap<string, bigint>> {
+  if (candidates.every(({ contract }) => contract === undefined)) return new Map();
   const tokens = await sql.query<{ asset: string; units: string }>(
     `SELECT w.asset, sum(w.amount_units)::text AS units
        FROM nonce_slot s JOIN withdrawal w ON w.id = s.withdrawal_id
       WHERE s.wallet = $1 AND s.outcome IS NULL AND w.asset <> $2 GROUP BY w.asset`,
     [wallet, NATIVE_ASSET],
   );
-  return {
-    tokenUnits: new Map(tokens.map(({ asset, units }) => [asset, storedAtoken(units)])),
-    count: storedInteger(rows[0]?.count),
-    reservedAtoken: storedAtoken(rows[0]?.reserved),
-    feesAtoken: storedAtoken(rows[0]?.fees),
-    codeGas: storedAtoken(rows[0]?.code),
-  };
+  return new Map(tokens.map(({ asset, units }) => [asset, storedAtoken(units)]));
 }
 
 /** An accepted withdrawal that is due for a slot. */
@@ -215,7 +226,8 @@ export async function readSlotQueue(
             EXISTS (SELECT 1 FROM wallet WHERE address = destination) AS is_own
        FROM withdrawal w
       WHERE phase = 'waiting' AND status = 'accepted' AND next_try_at <= now()
-        AND NOT EXISTS (SELECT 1 FROM token_state t WHERE t.asset = w.asset AND t.paused)
+        -- A list, not a join: the index gives the first ones without reading all that wait.
+        AND asset <> ALL (ARRAY(SELECT t.asset FROM token_state t WHERE t.paused))
       ORDER BY next_try_at, position LIMIT $1`,
     [options.limit],
   );
@@ -309,7 +321,7 @@ async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise
        FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::numeric[],
                    $6::numeric[], $7::text[])
             AS input (slot_id, n, raw, hash, gas_limit, price, kind)
-       JOIN nonce_slot s ON s.id = input.slot_id AND s.outcome IS NULL
+       JOIN nonce_slot s ON s.id = input.slot_id AND s.live
        JOIN present w ON w.id = s.withdrawal_id
         AND CASE input.kind WHEN 'cancel' THEN w.status = 'cancelling'
                  ELSE w.status IN ('slotted', 'signed', 'broadcast') END
@@ -332,7 +344,7 @@ async function insertAttempts(tx: Sql, attempts: readonly NewAttempt[]): Promise
             replaced = s.replaced OR input.n > 0
        FROM unnest($1::bigint[], $2::numeric[], $3::numeric[], $4::integer[])
             AS input (id, reserved, fee, n)
-      WHERE s.id = input.id AND s.outcome IS NULL AND (input.n > 0 OR input.fee > s.fee_reserved_atoken)`,
+      WHERE s.id = input.id AND s.live AND (input.n > 0 OR input.fee > s.fee_reserved_atoken)`,
     [
       slotIds,
       attempts.map((attempt) => (attempt.valueAtoken + feeOf(attempt)).toString()),

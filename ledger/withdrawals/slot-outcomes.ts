@@ -150,7 +150,7 @@ export function recordInclusions(
               effective_gas_price_atoken = input.price
          FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::numeric[],
                      $6::numeric[]) AS input (id, hash, block_number, block_hash, gas_used, price)
-        WHERE s.id = input.id AND s.outcome IS NULL`,
+        WHERE s.id = input.id AND s.live`,
       [
         movedReceipts.map(({ slotId }) => slotId),
         movedReceipts.map(({ hash }) => hash),

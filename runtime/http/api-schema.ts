@@ -1,8 +1,8 @@
 /**
  * Schemas of an OpenAPI 3.0 file as compiled checks: the same ajv with the same options as in the
  * validator behind Express, so that both take the same requests and refuse the same replies. What
- * that validator treats in a way of its own (dates, discriminators, parameters) is refused when
- * the check is made, never ignored.
+ * that validator treats in a way of its own (dates in requests, discriminators, parameters other than
+ * texts in headers) is refused when the check is made, never ignored.
  */
 import { accessSync, readFileSync } from "node:fs";
 import type { ErrorObject, ValidateFunction } from "ajv";
@@ -11,8 +11,14 @@ import { parse } from "yaml";
 import { errorMessage } from "../../chain/errors.js";
 import { HttpError, type RequestFault } from "./http-errors.js";
 
-/** Whether a parsed body is what an operation takes; fills in the schema's defaults. */
-export type RequestCheck = (body: unknown) => boolean;
+/**
+ * Whether a parsed body, with the request's headers, is what an operation takes; fills in the body's
+ * defaults. Names of headers are in lower case.
+ */
+export type RequestCheck = (
+  body: unknown,
+  headers?: Readonly<Record<string, string | string[] | undefined>>,
+) => boolean;
 
 /**
  * Passes a reply that is as the API file says.
@@ -31,6 +37,12 @@ export interface ApiSchemas {
 /** Whole numbers are checked exactly when a body is read; the widths are only documentation. */
 const FORMATS = { int32: true, int64: true } as const;
 
+/** Times in replies are texts, as RFC 3339 writes them; in requests the validator makes objects of them. */
+const REPLY_FORMATS = {
+  ...FORMATS,
+  "date-time": /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i,
+} as const;
+
 const JSON_TYPE = "application/json";
 
 type Ajv = InstanceType<typeof AjvDraft04.default>;
@@ -41,15 +53,15 @@ type Ajv = InstanceType<typeof AjvDraft04.default>;
  */
 export function loadApiSchemas(apiSpecPath: string): ApiSchemas {
   const file = readApiFile(apiSpecPath);
-  const requests = createAjv(file, { useDefaults: true });
-  const responses = createAjv(file, { useDefaults: false });
+  const requests = createAjv(file, { useDefaults: true, formats: FORMATS });
+  const responses = createAjv(file, { useDefaults: false, formats: REPLY_FORMATS });
   const operationAt = (path: string, method: string): Operation => {
     const pathItem = fieldOf(fieldOf(file, "paths"), path);
     const value = fieldOf(pathItem, method.toLowerCase());
     if (value === undefined) throw unusable(apiSpecPath, `${method} ${path} is not in it`);
-    const hasParameters =
-      fieldOf(value, "parameters") !== undefined || fieldOf(pathItem, "parameters") !== undefined;
-    return { path, name: `${method.toUpperCase()} ${path}`, apiSpecPath, value, hasParameters };
+    const name = `${method.toUpperCase()} ${path}`;
+    const parameters = [pathItem, value].flatMap((owner) => listOf(fieldOf(owner, "parameters")));
+    return { path, name, apiSpecPath, file, value, parameters };
   };
   return {
     requestCheck: (path, method) => compileRequest(requests, operationAt(path, method)),
@@ -88,16 +100,36 @@ interface Operation {
   readonly path: string;
   readonly name: string;
   readonly apiSpecPath: string;
+  /** The whole file, for what the operation refers to. */
+  readonly file: object;
   readonly value: unknown;
-  readonly hasParameters: boolean;
+  /** Those of its path, too. */
+  readonly parameters: readonly unknown[];
 }
 
 function compileRequest(ajv: Ajv, operation: Operation): RequestCheck {
-  const { value, name, apiSpecPath, hasParameters } = operation;
-  if (hasParameters) throw unusable(apiSpecPath, `${name} has parameters beside its body`);
+  const { value, parameters } = operation;
+  const headerChecks = parameters.map((parameter) => compileHeader(ajv, operation, parameter));
   const content = fieldOf(fieldOf(value, "requestBody"), "content");
   const check = compile(ajv, operation, jsonSchemaOf(content, operation));
-  return (body) => check(body);
+  return (body, headers = {}) => headerChecks.every((fits) => fits(headers)) && check(body);
+}
+
+/** A header that must be there and is a text; anything else is for the validator to judge. */
+function compileHeader(
+  ajv: Ajv,
+  operation: Operation,
+  parameter: unknown,
+): (headers: Readonly<Record<string, string | string[] | undefined>>) => boolean {
+  const header = fieldOf(parameter, "name");
+  const schema = fieldOf(parameter, "schema");
+  const isText = fieldOf(schema, "type") === "string" && fieldOf(parameter, "required") === true;
+  if (fieldOf(parameter, "in") !== "header" || typeof header !== "string" || !isText) {
+    const { name, apiSpecPath } = operation;
+    throw unusable(apiSpecPath, `${name} has parameters beside its body`);
+  }
+  const check = compile(ajv, operation, fieldsOf(schema));
+  return (headers) => check(headers[header.toLowerCase()]);
 }
 
 /** Checks of the listed statuses; one without content allows no body. */
@@ -106,7 +138,7 @@ function compileResponses(ajv: Ajv, operation: Operation): ResponseCheck {
   for (const [status, response] of Object.entries(
     fieldsOf(fieldOf(operation.value, "responses")),
   )) {
-    checks.set(status, compileResponse(ajv, operation, response));
+    checks.set(status, compileResponse(ajv, operation, referred(operation, response)));
   }
   return (body, status = 200) => {
     const check =
@@ -132,13 +164,25 @@ function compileResponse(
   operation: Operation,
   response: unknown,
 ): ValidateFunction | "no body" {
-  if (fieldOf(response, "$ref") !== undefined) {
-    throw unusable(operation.apiSpecPath, `${operation.name} has a response by reference`);
-  }
   const content = fieldOf(response, "content");
   if (content === undefined) return "no body";
   const schema = { type: "object", properties: { response: jsonSchemaOf(content, operation) } };
   return compile(ajv, operation, schema);
+}
+
+const RESPONSE_REFERENCE = /^#\/components\/responses\/([\w.-]+)$/;
+
+/** A response, or the one of the same file that it refers to. */
+function referred({ file, apiSpecPath, name }: Operation, response: unknown): unknown {
+  const reference = fieldOf(response, "$ref");
+  if (reference === undefined) return response;
+  const text = typeof reference === "string" ? reference : "";
+  const [, known = ""] = RESPONSE_REFERENCE.exec(text) ?? [];
+  const found = fieldOf(fieldOf(fieldOf(file, "components"), "responses"), known);
+  if (found === undefined || fieldOf(found, "$ref") !== undefined) {
+    throw unusable(apiSpecPath, `${name} has a response by reference to nothing of this file`);
+  }
+  return found;
 }
 
 /** The schema of a body that is JSON and nothing else. */
@@ -159,7 +203,13 @@ function compile(ajv: Ajv, operation: Operation, schema: object): ValidateFuncti
   }
 }
 
-function createAjv(file: object, { useDefaults }: { readonly useDefaults: boolean }): Ajv {
+function createAjv(
+  file: object,
+  options: {
+    readonly useDefaults: boolean;
+    readonly formats: Readonly<Record<string, true | RegExp>>;
+  },
+): Ajv {
   const ajv = new AjvDraft04.default({
     // Unlike the validator behind Express, which would pass over what it does not know.
     strictSchema: true,
@@ -167,8 +217,7 @@ function createAjv(file: object, { useDefaults }: { readonly useDefaults: boolea
     strictTypes: false,
     strictRequired: false,
     validateSchema: false,
-    useDefaults,
-    formats: FORMATS,
+    ...options,
   });
   ajv.addKeyword("example");
   const schemas = fieldsOf(fieldOf(fieldOf(file, "components"), "schemas"));
@@ -242,6 +291,10 @@ function unusable(apiSpecPath: string, reason: string, cause?: unknown): HttpErr
 
 function fieldOf(value: unknown, key: string): unknown {
   return Object.hasOwn(fieldsOf(value), key) ? Reflect.get(fieldsOf(value), key) : undefined;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function fieldsOf(value: unknown): object {

@@ -72,7 +72,7 @@ export function createDirectLane<Route extends { readonly path: string }>(
       if (!isPlainJson(request)) return undefined;
       try {
         const body = parseJsonBody(rawBody);
-        if (!operation.checkRequest(body)) return undefined;
+        if (!operation.checkRequest(body, request.headers)) return undefined;
         return { route: operation.route, body, checkReply: operation.checkReply };
       } catch (error) {
         if (error instanceof HttpError) return undefined;

@@ -14,6 +14,9 @@ const METHODS = new Set(["get", "post", "put", "delete", "patch"]);
 /** API files whose operations are sent through both ways by test/unit/runtime/http-lane.test.ts. */
 const COMPARED = ["construction.yaml", "data.yaml"];
 
+/** The one operation of its file that is, with a header beside its body. */
+const REQUEST = { name: "withdrawal.yaml", path: "/v1/withdrawals", method: "post" };
+
 const sources = productSources();
 const operations = readdirSync("openapi")
   .filter((name) => name.endsWith(".yaml"))
@@ -44,7 +47,8 @@ describe("HTTP APIs", () => {
       const document = parse(readFileSync(`openapi/${name}`, "utf8"));
       expect({ name, errors: rules.validate(document).errors }).toEqual({ name, errors: [] });
     }
-    for (const { name, path, method } of operations.filter((one) => COMPARED.includes(one.name))) {
+    const direct = operations.filter((one) => COMPARED.includes(one.name));
+    for (const { name, path, method } of [...direct, REQUEST]) {
       const schemas = loadApiSchemas(`openapi/${name}`);
       expect(schemas.requestCheck(path, method)).toBeInstanceOf(Function);
       expect(schemas.responseCheck(path, method)).toBeInstanceOf(Function);
@@ -66,9 +70,16 @@ describe("HTTP APIs", () => {
 
   it("mark no operation for the lane that is not compared both ways", () => {
     const marking = sources.filter(({ text }) => /\bdirect: true\b/.test(text));
-    expect(marking.map(({ path }) => path)).toEqual(["sidecar/rosetta/endpoint.ts"]);
+    expect(marking.map(({ path }) => path).toSorted()).toEqual([
+      "sidecar/rosetta/endpoint.ts",
+      "withdrawal-worker/api/routes.ts",
+    ]);
+    const marks = marking.map(({ text }) => text.match(/\bdirect: true\b/g)?.length);
+    expect(marks).toEqual([1, 1]);
     const compared = readFileSync("test/unit/runtime/http-lane.test.ts", "utf8");
     for (const name of COMPARED) expect(compared).toContain(`openapi/${name}`);
+    expect(compared).toContain(`openapi/${REQUEST.name}`);
+    expect(compared).toContain(`REQUEST_PATH = "${REQUEST.path}"`);
     const posts = operations.filter(({ name }) => COMPARED.includes(name));
     expect(posts.filter(({ method }) => method !== "post")).toEqual([]);
   });

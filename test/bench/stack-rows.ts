@@ -40,25 +40,36 @@ const BACKLOG_BLOCKS = { quick: 500, full: 1_000 };
 const ETHERS_BLOCKS = { quick: 120, full: 300 };
 
 /** Withdrawals through the worker, and payments of the naive loop. */
-const WITHDRAWALS = { quick: 300, full: 2_000 };
+const WITHDRAWALS = { quick: 1_000, full: 4_000 };
 const NAIVE_PAYMENTS = { quick: 50, full: 200 };
 
-/** Connections that request withdrawals. */
-const WITHDRAWAL_CONNECTIONS = 16;
+/** Requests to withdraw that are under way at once: those that wait for a commit share the next one. */
+const WITHDRAWAL_CONNECTIONS = 64;
 
 /** Time for booking, crediting and sending. */
 const WAIT_TIMEOUT_MS = 180_000;
 
-/** Runs the rows over one kit. */
+/** Runs the rows: withdrawals over a kit with the network's own blocks, the others over one with many. */
 export async function runStackRows(options: StackRowsOptions): Promise<BenchRow[]> {
-  const stack = await Stack.start(options.profileFolder);
+  const { rows: names, profileFolder } = options;
   const rows: BenchRow[] = [];
+  if (names.some((name) => name !== "withdrawals")) {
+    await withStack(await Stack.start(profileFolder), async (stack) => {
+      if (names.includes("watcher")) rows.push(await watcherRow(stack, options));
+      if (names.includes("rosetta")) rows.push(...(await rosettaRows(stack, options)));
+    });
+  }
+  if (names.includes("withdrawals")) {
+    await withStack(await Stack.start(profileFolder, {}), async (stack) => {
+      rows.push(await withdrawalRow(stack, options));
+    });
+  }
+  return rows;
+}
+
+async function withStack(stack: Stack, work: (stack: Stack) => Promise<void>): Promise<void> {
   try {
-    const { rows: names } = options;
-    if (names.includes("watcher")) rows.push(await watcherRow(stack, options));
-    if (names.includes("withdrawals")) rows.push(await withdrawalRow(stack, options));
-    if (names.includes("rosetta")) rows.push(...(await rosettaRows(stack, options)));
-    return rows;
+    await work(stack);
   } finally {
     await stack.stop();
   }
@@ -176,6 +187,8 @@ async function withdrawalRow(stack: Stack, { length, say }: StackRowsOptions): P
       body: JSON.stringify({ customerId, asset: "TOKEN", to, amountAtoken: "1" }),
     }),
   );
+  const parts = ["withdrawal-worker", "node", "sidecar-online", "deposit-watcher"] as const;
+  const before = parts.map((part) => stack.cpuSeconds(part));
   const startMs = Date.now();
   const accepted = await closedLoop({
     url,
@@ -185,6 +198,10 @@ async function withdrawalRow(stack: Stack, { length, say }: StackRowsOptions): P
   const lastMs = await lastBroadcast(stack, count);
   const perSecond = count / ((lastMs - startMs) / 1_000);
   say(`worker: ${formatFigure(perSecond)} withdrawals/s`);
+  const cpu = parts.map((part, index) => {
+    const seconds = stack.cpuSeconds(part) - (before[index] ?? 0);
+    return `${part} ${formatFigure((seconds * 1e6) / count)}`;
+  });
   await stack.stopPart("withdrawal-worker");
   const naive = await naivePayments(stack, lengthOf(NAIVE_PAYMENTS, length));
   say(`naive loop: ${formatFigure(naive)} payments/s`);
@@ -198,6 +215,7 @@ async function withdrawalRow(stack: Stack, { length, say }: StackRowsOptions): P
       `${count} requests over HTTP, accepted at ${formatFigure(accepted.perSecond)}/s ` +
         `(p50 ${formatFigure(accepted.p50Ms)} ms, p99 ${formatFigure(accepted.p99Ms)} ms); ` +
         "ours holds, slots, signs and stores each before it is sent",
+      `processor time until the last one was sent, microseconds each: ${cpu.join(", ")}`,
       "the loop is getTransactionCount and sendTransaction, one by one, and remembers nothing",
     ],
   };

@@ -12,7 +12,7 @@ import { blockNumber, transactionCount } from "./json-rpc.js";
 import type { BenchProcess } from "./processes.js";
 import { createSenders, encodeBatch, type Payment, type Sender, signNext } from "./senders.js";
 
-/** Time between blocks here. */
+/** Time between blocks where hundreds are to be made. */
 export const STACK_INTERVAL_MS = 100;
 
 /** Senders of the blocks' transactions. */
@@ -61,13 +61,18 @@ export class Stack {
     readonly payer: Sender,
   ) {}
 
-  /** Starts everything but the worker. */
-  static async start(profileFolder: string | undefined): Promise<Stack> {
+  /** Starts everything but the worker; the network's own time between blocks where none is given. */
+  static async start(
+    profileFolder: string | undefined,
+    { blockIntervalMs }: { readonly blockIntervalMs?: number | undefined } = {
+      blockIntervalMs: STACK_INTERVAL_MS,
+    },
+  ): Promise<Stack> {
     const senders = createSenders(SENDER_COUNT, "stack");
     const [payer] = createSenders(1, "payer");
     if (payer === undefined) throw new Error("no payer");
     const funded = [payer, ...senders].map(({ address }) => address);
-    const home = await createBenchHome({ funded, blockIntervalMs: STACK_INTERVAL_MS });
+    const home = await createBenchHome({ funded, ...(blockIntervalMs && { blockIntervalMs }) });
     const postgres = await startPostgres(home);
     const stack = new Stack(home, postgres, senders, profileFolder, payer);
     try {
@@ -94,6 +99,11 @@ export class Stack {
   async stopPart(part: KitPart): Promise<void> {
     await this.parts.get(part)?.stop();
     this.parts.delete(part);
+  }
+
+  /** Processor time of a part so far, seconds; 0 where it cannot be told. */
+  cpuSeconds(part: KitPart): number {
+    return this.parts.get(part)?.cpuSeconds() ?? 0;
   }
 
   /** Ends everything and deletes the home. */

@@ -85,6 +85,7 @@ export function createWithdrawalRoutes(parts: WithdrawalApiParts): readonly Http
     {
       method: "post",
       path: "/v1/withdrawals",
+      direct: true,
       scope: "withdrawals:write",
       handler: (request) => createWithdrawal(parts, request),
     },

@@ -21,18 +21,35 @@ export const MAX_PAYMENT_ATTEMPTS = 32;
 /** Attempts of one slot in all: the cancelling ones can rise tenfold in price within the rest. */
 export const MAX_ATTEMPTS = 64;
 
-/** Signs every slot that has no attempt yet. @returns true when more may be waiting */
-export async function signSlots(context: LaneContext, round: Round): Promise<boolean> {
+/** What signing a batch came to. */
+export interface Signed {
+  /** More slots may be waiting for a signature. */
+  readonly hasMore: boolean;
+  /** No slot below this nonce waits for its first signature. */
+  readonly nextNonce: bigint;
+}
+
+/**
+ * Signs slots that have no attempt yet, in nonce order.
+ * @param fromNonce none below waits; never below the chain's nonce: what the chain has already used is
+ *   never signed for, the settler looks at it
+ */
+export async function signSlots(
+  context: LaneContext,
+  round: Round,
+  fromNonce: bigint,
+): Promise<Signed> {
   const { ledger, settings, signer } = context;
-  if ((await ledger.readFreeze(signer.address)).frozen) return false;
+  const none: Signed = { hasMore: false, nextNonce: fromNonce };
+  if ((await ledger.readFreeze(signer.address)).frozen) return none;
   const slots = await ledger.readLiveSlots({
     wallet: signer.address,
     statuses: ["slotted"],
-    // A nonce that the chain has already used is never signed for: the settler looks at it.
-    fromNonce: round.view.nonce,
+    fromNonce,
     limit: settings.batchSize,
   });
-  if (slots.length === 0) return false;
+  const last = slots.at(-1);
+  if (last === undefined) return none;
   // Slots are taken by the settings of then; what is signed keeps to those of now.
   const { limitMax, priceCapAtoken } = settings.gas;
   await giveUp(
@@ -48,7 +65,8 @@ export async function signSlots(context: LaneContext, round: Round): Promise<boo
     before: WORKER_FAILPOINTS.beforeAttemptCommit,
     after: WORKER_FAILPOINTS.afterAttemptCommit,
   });
-  return isComplete && slots.length === settings.batchSize;
+  if (!isComplete) return none;
+  return { hasMore: slots.length === settings.batchSize, nextNonce: last.nonce + 1n };
 }
 
 /** No customer is to blame: the transfers of nothing that take these nonces end as not mined. */

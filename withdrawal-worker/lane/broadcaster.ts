@@ -59,10 +59,14 @@ export class Broadcaster {
   /**
    * Sends what was never sent, and what the node's pool does not show although it was sent a while
    * ago. A fault of the wire leaves everything as it is: the same bytes go out again later.
-   * @param options.isFirst false for further batches of the same round
+   * @param options.isFirst false for further batches of the same round, which look only at what was
+   *   signed since, from `fromNonce` on
    * @throws NODE_BROKEN, NodeFault
    */
-  async sendDue(round: Round, { isFirst }: { readonly isFirst: boolean }): Promise<SendReport> {
+  async sendDue(
+    round: Round,
+    { isFirst, fromNonce }: { readonly isFirst: boolean; readonly fromNonce: bigint },
+  ): Promise<SendReport> {
     this.#forgetMined(round.view.nonce);
     const report: MutableReport = { sentCount: 0, refused: [], conflicts: [], hasNoFunds: false };
     const { nonce, pendingNonce } = round.view;
@@ -70,7 +74,7 @@ export class Broadcaster {
     // what is to replace the transaction there, and what was never sent.
     const missingFrom = pendingNonce > nonce ? pendingNonce : nonce;
     // What was sent before has been looked at in this round: only what was signed since is left.
-    const signed = { statuses: ["signed"], fromNonce: nonce } as const;
+    const signed = { statuses: ["signed"], fromNonce } as const;
     const pages: readonly Omit<SlotQuery, "wallet" | "limit">[] = [
       // First: these cost the least, and what waits behind them may be waiting for them.
       { statuses: ["cancelling"], fromNonce: nonce },

@@ -37,6 +37,12 @@ import type { WalletView } from "./wallet-node.js";
  */
 const BATCHES_PER_ROUND = 8;
 
+/**
+ * Wait before a round that follows another at once: requests that come meanwhile share its reads and
+ * commits. The first one after a rest is served without it.
+ */
+const GATHER_MS = 25;
+
 /** What a lane is doing, for `/ready` and metrics. */
 export interface LaneStatus {
   /** What the wallet may do; as it was at the last look. */
@@ -108,7 +114,8 @@ export class Lane {
         if (result === "idle") {
           const isBusy = this.#openSlots > 0 && this.#lease !== undefined;
           const timeoutMs = isBusy ? settings.pollIntervalMs : settings.scanIntervalMs;
-          await this.#wakeup.wait({ signal, timeoutMs });
+          const restedMs = await this.#rest(signal, timeoutMs);
+          if (restedMs < GATHER_MS) await sleep(GATHER_MS - restedMs, { signal });
         }
       }
     } catch (error) {
@@ -116,6 +123,14 @@ export class Lane {
     } finally {
       await this.#giveLeaseBack();
     }
+  }
+
+  /** Waits for a wake-up, or as long as is said. @returns for how long it did */
+  async #rest(signal: AbortSignal, timeoutMs: number): Promise<number> {
+    const { clock } = this.#context;
+    const sinceMs = clock.monotonicMs();
+    await this.#wakeup.wait({ signal, timeoutMs });
+    return clock.monotonicMs() - sinceMs;
   }
 
   /** One round under the lease. @returns true when more work is waiting */
@@ -186,17 +201,23 @@ export class Lane {
     let filled: Filled = { hasMore: true, limit: undefined, toCode: [] };
     let hasMore = true;
     let sending: Promise<SendReport> | undefined;
+    // Signed and sent so far: further batches do not read again what the first one left behind it.
+    let signedNonce = round.view.nonce;
     try {
       for (let batch = 0; hasMore && batch < BATCHES_PER_ROUND; batch += 1) {
         if (batch > 0 && (await this.#isStopped())) break;
         filled = await fillSlots(this.#context, round, wallet);
         if (filled.limit === "fee-budget") this.#noFeesUntilMs = this.#retriedByMs();
-        const hasMoreToSign = await signSlots(this.#context, round);
+        const signed = await signSlots(this.#context, round, signedNonce);
         const isSmooth = sending === undefined || (await this.#heed(round, await sending));
-        sending = this.#broadcaster.sendDue(round, { isFirst: batch === 0 });
+        sending = this.#broadcaster.sendDue(round, {
+          isFirst: batch === 0,
+          fromNonce: signedNonce,
+        });
+        signedNonce = signed.nextNonce;
         // Looked at below, whatever happens until then.
         sending.catch(() => undefined);
-        hasMore = hasMoreToSign || filled.hasMore || !isSmooth;
+        hasMore = signed.hasMore || filled.hasMore || !isSmooth;
         // Those to code would come again: they are estimated below.
         if (!isSmooth || filled.toCode.length > 0) break;
       }
@@ -229,7 +250,8 @@ export class Lane {
 
   /** What others have signed goes out all the same. */
   async #sendStored(round: Round, hasMoreMined: boolean): Promise<boolean> {
-    await this.#broadcaster.sendDue(round, { isFirst: true });
+    const { nonce: fromNonce } = round.view;
+    await this.#broadcaster.sendDue(round, { isFirst: true, fromNonce });
     return hasMoreMined;
   }
 

@@ -411,6 +411,31 @@ describe("an export of the ledger", () => {
 });
 
 describe("the chain of links", () => {
+  it("links what is new at once, and what committed late when all is looked at", async () => {
+    const { database, owner } = bench.ledger;
+    const columns = `(id, customer_id, destination, listed)`;
+    const address = `0x${"5".repeat(40)}`;
+    const [late] = await owner.query<{ id: string }>(
+      `SELECT nextval(pg_get_serial_sequence('policy_listing', 'id')) AS id`,
+    );
+    await owner.query(
+      `INSERT INTO policy_listing (customer_id, destination, listed)
+       SELECT 'late-' || n, $1, true FROM generate_series(1, 1200) AS n`,
+      [address],
+    );
+    const linked: number[] = [];
+    do linked.push(await linkRows(database, "recent"));
+    while (linked.at(-1) !== 0);
+    expect(linked).toEqual([500, 500, 200, 0]);
+    await owner.query(
+      `INSERT INTO policy_listing ${columns} OVERRIDING SYSTEM VALUE VALUES ($1, 'late', $2, true)`,
+      [late?.id, address],
+    );
+    expect(await linkRows(database, "recent")).toBe(0);
+    expect(await linkRows(database)).toBe(1);
+    expect(await linkRows(database)).toBe(0);
+  });
+
   it("is appended to by one at a time, and never changed", async () => {
     const { database, owner } = bench.ledger;
     await owner.query(

@@ -25,8 +25,41 @@ const ROUNDS = 12;
 const file = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 const DATA = file("openapi/data.yaml");
 const CONSTRUCTION = file("openapi/construction.yaml");
+const WITHDRAWAL = file("openapi/withdrawal.yaml");
 const load = (path: string): Api => parse(readFileSync(path, "utf8"));
 const apis = [DATA, CONSTRUCTION].map((apiSpecPath) => ({ apiSpecPath, api: load(apiSpecPath) }));
+
+/** The one operation of its file that takes the lane. */
+const REQUEST_PATH = "/v1/withdrawals";
+
+const served = [
+  ...apis.map(({ apiSpecPath, api }) => ({ apiSpecPath, paths: Object.keys(api.paths) })),
+  { apiSpecPath: WITHDRAWAL, paths: [REQUEST_PATH] },
+];
+
+/** A withdrawal as the API shows it. */
+const WITHDRAWAL_REPLY = {
+  id: "wd_1",
+  customerId: "alice",
+  asset: "TOKEN",
+  to: `0x${"a".repeat(40)}`,
+  amountUnits: "1",
+  amountAtoken: "1",
+  status: "accepted",
+  reason: null,
+  expiresAt: null,
+  wallet: null,
+  nonce: null,
+  hashes: [],
+  txHash: null,
+  blockNumber: null,
+  history: [{ status: "accepted", at: "2026-11-21T10:00:00.123Z" }],
+  feeUnits: "0",
+  approvalsNeeded: 0,
+  approvalsGiven: 0,
+  policyHash: null,
+  approvals: [],
+};
 
 interface Side {
   readonly server: HttpServer;
@@ -50,9 +83,9 @@ async function startSide(direct: boolean): Promise<Side> {
     if (reply instanceof Error) throw reply;
     return reply;
   };
-  const [first, ...others] = apis.map(({ apiSpecPath, api }) => ({
+  const [first, ...others] = served.map(({ apiSpecPath, paths }) => ({
     apiSpecPath,
-    routes: Object.keys(api.paths).map((path) => ({
+    routes: paths.map((path) => ({
       method: "post" as const,
       path,
       direct,
@@ -93,11 +126,17 @@ const agent = new Agent({ keepAlive: true, maxSockets: 4 });
 function send(
   side: Side,
   path: string,
-  options: { readonly body: Buffer | string; readonly type?: string; readonly method?: string },
+  options: {
+    readonly body: Buffer | string;
+    readonly type?: string;
+    readonly method?: string;
+    readonly headers?: Readonly<Record<string, string | string[]>>;
+  },
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { body, type = "application/json", method = "POST" } = options;
-    const headers = { "content-type": type, "content-length": Buffer.byteLength(body) };
+    const length = Buffer.byteLength(body);
+    const headers = { ...options.headers, "content-type": type, "content-length": length };
     const { port } = side.server;
     const request = httpRequest({ agent, port, path, method, headers }, (response) => {
       const chunks: Buffer[] = [];
@@ -213,6 +252,50 @@ describe("the direct lane", () => {
     }
   });
 
+  it("judges a header and times of replies as Express does", async () => {
+    const random = createRandom(SEED);
+    const request = { customerId: "alice", asset: "TOKEN", to: `0x${"a".repeat(40)}` };
+    const body = JSON.stringify({ ...request, amountAtoken: "1" });
+    const key = { "Idempotency-Key": "payment-1" };
+    reply = { status: 201, body: WITHDRAWAL_REPLY };
+    expect(await both(REQUEST_PATH, { body, headers: key })).toBe(true);
+    const keys: readonly Readonly<Record<string, string | string[]>>[] = [
+      {},
+      { "Idempotency-Key": "" },
+      { "Idempotency-Key": "x".repeat(128) },
+      { "Idempotency-Key": "x".repeat(129) },
+      { "Idempotency-Key": "h\u00e9" },
+      { "Idempotency-Key": ["one", "two"] },
+      { "Idempotency-Key": "~ !" },
+    ];
+    for (const headers of keys) await both(REQUEST_PATH, { body, headers });
+    const taken = { yes: 0, no: 0 };
+    for (let round = 0; round < 10 * ROUNDS; round += 1) {
+      const isReply = round % 2 === 0;
+      // Of a broken time each side tells in words of its own: below.
+      const { expiresAt, history, ...others } = WITHDRAWAL_REPLY;
+      const changed = isReply ? mutate(others, random) : others;
+      const isObject = typeof changed === "object" && changed !== null && !Array.isArray(changed);
+      const bodyOfReply = isObject ? { ...changed, expiresAt, history } : changed;
+      reply = { status: random.pick([200, 201, 422]), body: bodyOfReply };
+      const sent = isReply ? body : (JSON.stringify(mutate(JSON.parse(body), random)) ?? "");
+      const isTaken = await both(REQUEST_PATH, { body: sent, headers: key });
+      taken[isTaken ? "yes" : "no"] += 1;
+    }
+    expect({ seed: SEED, common: Math.min(taken.yes, taken.no) > 10 }).toEqual({
+      seed: SEED,
+      common: true,
+    });
+    for (const at of ["2026-11-21T10:00:00.123Z", "2026-11-21T10:00:00+01:00", "yesterday", ""]) {
+      reply = { status: 201, body: { ...WITHDRAWAL_REPLY, expiresAt: at } };
+      expect(await both(REQUEST_PATH, { body, headers: key })).toBe(true);
+    }
+    reply = { status: 409, body: { error: { code: "ALREADY_MINED", message: "too late" } } };
+    expect(await both(REQUEST_PATH, { body, headers: key })).toBe(true);
+    const isGetTaken = await both(REQUEST_PATH, { body, headers: key, method: "GET" });
+    expect(isGetTaken).toBe(false);
+  });
+
   it("measures its replies under the same names", async () => {
     const names = async ({ metrics }: Side) =>
       (await metrics.page())
@@ -250,7 +333,11 @@ describe("an API file's checks", () => {
       expect(() => schemas.requestCheck(path, "post")).toThrow(HttpError);
     }
     expect(() => schemas.requestCheck("/reference", "post")).not.toThrow();
-    expect(() => schemas.responseCheck("/reference", "post")).toThrow(/by reference/);
+    expect(() => schemas.responseCheck("/reference", "post")).not.toThrow();
+    expect(() => schemas.responseCheck("/nowhere", "post")).toThrow(/by reference/);
+    for (const path of ["/optional-header", "/number-header"]) {
+      expect(() => schemas.requestCheck(path, "post")).toThrow(/parameters/);
+    }
   });
 
   it("tell of a reply what is wrong with it", () => {
