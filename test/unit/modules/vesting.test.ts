@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { contractAddressOf } from "../../../chain/contract-address.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
@@ -187,5 +188,35 @@ describe("locked coins", () => {
     expect(await mine(0, { value: 60n * TOKEN })).toMatchObject({ included: false });
     await mine(84);
     expect(await mine(0, { value: 60n * TOKEN })).toMatchObject({ included: true });
+  });
+});
+
+describe("an account with a schedule", () => {
+  it("never becomes a contract, which could destroy itself and keep its locked coins", async () => {
+    // PUSH20 `to`, SELFDESTRUCT.
+    const data = `0x73${to.slice(2)}ff`;
+    const made = contractAddressOf(from, 0n);
+    const staked = stakedGenesis([40, 60]);
+    const plain = { balanceAtoken: 100n * TOKEN, code: undefined, storage: new Map() };
+    const alloc = new Map(staked.alloc).set(from, plain).set(made, plain);
+    const json = JSON.parse(encodeGenesis({ ...staked, alloc }));
+    json.alloc[made].vesting = continuous;
+    const other = await ExecutionChain.open(parseGenesis(JSON.stringify(json)));
+    try {
+      const fields = { type: 0, chainId: 6940, gasLimit: 100_000n, gasPrice: PRICE, data };
+      const raw = await owner.signTransaction({ ...fields, nonce: 0 });
+      const blocks = [await other.execute([raw]), await other.execute([raw], [], "ethereumjs")].map(
+        ({ executed, outcomes }) => ({ executed, outcome: outcomes[0] }),
+      );
+      for (const { executed, outcome } of blocks) {
+        expect(outcome).toMatchObject({ included: true, receipt: { status: 0 } });
+        expect(executed.changes.accounts.get(made)).toBeUndefined();
+        expect(executed.changes.accounts.get(to)).toBeUndefined();
+      }
+      const hashes = blocks.map(({ executed }) => executed.committed.block.hash);
+      expect(hashes[1]).toBe(hashes[0]);
+    } finally {
+      await other.close();
+    }
   });
 });
