@@ -5,7 +5,7 @@
  * unbonding time is over: an entry of the queue bears the slashes that came meanwhile when it is
  * touched or ends, so that a slash itself touches no entries.
  */
-import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { ONE } from "../../settings/module-params.js";
@@ -16,6 +16,7 @@ import { moduleParam } from "../module-params.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
 import { stakingFailure } from "./staking-failure.js";
+import { operatorText, sharesText, timeText } from "./staking-texts.js";
 import {
   BOND_STATUS,
   SHARES_PER_ATOKEN,
@@ -488,19 +489,4 @@ function assertRoom(
 /** The unbonding time, milliseconds. */
 export function unbondingTimeMs({ state }: ModuleContext): number {
   return Number(moduleParam(state, "staking", "unbonding_time"));
-}
-
-/** Bech32 of a validator's operator. */
-export function operatorText(operator: Address): string {
-  return toBech32(operator, VALIDATOR_PREFIX);
-}
-
-/** Shares as the SDK writes them: 18 decimals. */
-export function sharesText(shares: bigint): string {
-  return `${shares / SHARES_PER_ATOKEN}.${(shares % SHARES_PER_ATOKEN).toString().padStart(18, "0")}`;
-}
-
-/** A time as the SDK's events have it: RFC 3339, whole seconds. */
-export function timeText(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
 }
