@@ -22,6 +22,7 @@ import { LinkedKinds1760000000017 } from "./migrations/0017-linked-kinds.js";
 import { WithdrawalPhases1760000000018 } from "./migrations/0018-withdrawal-phases.js";
 import { Treasury1760000000019 } from "./migrations/0019-treasury.js";
 import { Operators1760000000020 } from "./migrations/0020-operators.js";
+import { WebhookPruning1760000000021 } from "./migrations/0021-webhook-pruning.js";
 import { storedAtoken, storedHash } from "./stored-values.js";
 
 /** Version of the tables that this program understands; a higher one in the database is refused. */
@@ -50,6 +51,7 @@ export const LEDGER_MIGRATIONS = [
   WithdrawalPhases1760000000018,
   Treasury1760000000019,
   Operators1760000000020,
+  WebhookPruning1760000000021,
 ] as const;
 
 /** The chain that a ledger keeps books for. */
