@@ -1,6 +1,7 @@
 /** Locked coins: what may be done with them, over whole blocks of both kinds of transactions. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Wallet } from "ethers";
+import { readFileSync } from "node:fs";
+import { Interface, Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
 import { contractAddressOf } from "../../../chain/contract-address.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
@@ -63,8 +64,24 @@ const staking = (name: string, amount: bigint) => ({
   },
 });
 
+interface EvmCall {
+  readonly value: bigint;
+  readonly to?: string;
+  readonly data?: string;
+  readonly gasLimit?: bigint;
+}
+
+/** A proposal with a deposit, by the chain's own contract. */
+function proposing(depositAtoken: bigint): EvmCall {
+  const { abi, address } = JSON.parse(readFileSync("contracts/artifacts/IGov.json", "utf8"));
+  const json = Buffer.from(JSON.stringify({ title: "T", summary: "S" }), "utf8");
+  const args = [owner.address, json, [["atoken", depositAtoken]]];
+  const data = new Interface(abi).encodeFunctionData("submitProposal", args);
+  return { value: 0n, to: address, data, gasLimit: 2_000_000n };
+}
+
 /** A block, some seconds later, with at most one transaction; what became of it. */
-async function mine(seconds: number, what?: CosmJsMessage | { readonly value: bigint }) {
+async function mine(seconds: number, what?: CosmJsMessage | EvmCall) {
   const parent = chain.view.head();
   const parentSupply = chain.stores.blocks.supply(parent.height);
   if (parentSupply === undefined) throw new Error("no supply");
@@ -158,6 +175,18 @@ describe("locked coins", () => {
     });
     expect(await mine(0, bank(TOKEN / 2n))).toMatchObject({ included: true, code: 0 });
     expect(await balance()).toBe(72n * TOKEN - TOKEN / 2n - 2n * FEE);
+  });
+
+  it("are no deposit for a proposal, by contract as little as by message", async () => {
+    const had = (await balance()) ?? 0n;
+    expect(await mine(0, proposing(TOKEN))).toMatchObject({ receipt: { status: 0 } });
+    expect(had - ((await balance()) ?? 0n)).toBeLessThan(2_000_000n * PRICE);
+    expect(await mine(0, proposing(TOKEN / 5n))).toMatchObject({ receipt: { status: 1 } });
+    const message = {
+      typeUrl: "/cosmos.gov.v1beta1.MsgDeposit",
+      value: { proposalId: 1n, depositor: toBech32(from), amount: [coin(TOKEN)] },
+    };
+    expect(await mine(0, message)).toMatchObject({ included: true, code: 5 });
   });
 
   it("can be delegated, and are locked again when they come back", async () => {
