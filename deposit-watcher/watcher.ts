@@ -72,7 +72,7 @@ export interface WatcherParts {
   readonly guard: LedgerGuard;
   readonly node: CheckedNode & TokenNode & Pick<EvmClient, "accountJournal" | "getBalance">;
   /** Another node, which must agree before anything is booked. */
-  readonly secondNode?: CheckedNode | undefined;
+  readonly secondNode?: (CheckedNode & Pick<TokenNode, "tokenBalances">) | undefined;
   readonly source: BlockSource;
   readonly book: AddressBook;
   /** Tokens that are followed. */
@@ -301,7 +301,7 @@ export class Watcher {
 
   /** Matches a run and starts to verify it. */
   #prepare(run: readonly DataBlock[], signal: AbortSignal): PreparedRun {
-    const { node, book } = this.#parts;
+    const { node, secondNode, book } = this.#parts;
     const { own, fault } = ownParts(run, book);
     const last = own.at(-1);
     if (last === undefined) throw fault;
@@ -310,7 +310,8 @@ export class Watcher {
     // Awaited when its turn to be booked comes.
     verified.catch(() => undefined);
     const input = { run: run.slice(0, own.length), sides: tokenSides };
-    const tokens = readTokenRun(node, book, input, { signal });
+    const nodes = { first: node, second: secondNode };
+    const tokens = readTokenRun(nodes, book, input, { signal });
     tokens.catch(() => undefined);
     const known = { nextAddressIndex: book.nextIndex, walletCount: book.walletCount };
     return { run, own, last, matched, tokens, verified, fault, ...known };

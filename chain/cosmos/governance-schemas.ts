@@ -64,7 +64,7 @@ function govMessages(version: "v1" | "v1beta1"): MessageSchema[] {
 }
 
 /** Messages that a proposal of gov v1beta1 or v1 may have, at most. */
-const MAX_PROPOSAL_MESSAGES = 16;
+export const MAX_PROPOSAL_MESSAGES = 16;
 
 /** `Content` of v1beta1: what a proposal is about, before proposals had messages. */
 function content(module: string, name: string, fields: readonly FieldSchema[] = []): MessageSchema {

@@ -24,6 +24,12 @@ import {
 /** What is asked of the node. */
 export type TokenNode = Pick<EvmClient, "transferLogs" | "tokenBalances" | "tokenCodes">;
 
+/** Who is asked: what the first node says of balances the second one, where there is one, says too. */
+export interface TokenNodes {
+  readonly first: TokenNode;
+  readonly second: Pick<TokenNode, "tokenBalances"> | undefined;
+}
+
 /** A run of blocks of the Data API. */
 export interface TokenRunInput {
   readonly run: readonly DataBlock[];
@@ -38,9 +44,13 @@ export interface TokenRun extends TokenVerdicts {
   readonly receivers: ReadonlySet<Address>;
 }
 
-/** Reads and judges. Throws IncidentFound where the logs are of other blocks; the node's faults. */
+/**
+ * Reads and judges.
+ * @throws IncidentFound where the logs are of other blocks, or the nodes disagree about a balance; the
+ *   nodes' faults
+ */
 export async function readTokenRun(
-  node: TokenNode,
+  { first: node, second }: TokenNodes,
   watched: Watched & { has(address: Address): boolean },
   { run, sides }: TokenRunInput,
   options: { readonly signal: AbortSignal },
@@ -61,7 +71,7 @@ export async function readTokenRun(
     { token, account, at: height },
   ]);
   const [balances, codes] = await Promise.all([
-    queries.length === 0 ? [] : node.tokenBalances(queries, options),
+    agreedBalances({ first: node, second }, queries, options),
     readCodes(node, touches, options),
   ]);
   const isNew = await madeInBlock(
@@ -75,6 +85,29 @@ export async function readTokenRun(
   });
   const receivers = new Set(logs.flatMap(({ to }) => to ?? []));
   return { ...verdicts, codes, receivers };
+}
+
+/** Balances that every node shows: a single one could make deposits of nothing. */
+async function agreedBalances(
+  { first, second }: TokenNodes,
+  queries: readonly { readonly token: Address; readonly account: Address; readonly at: Height }[],
+  options: { readonly signal: AbortSignal },
+): Promise<readonly (bigint | undefined)[]> {
+  if (queries.length === 0) return [];
+  const [balances, others = balances] = await Promise.all([
+    first.tokenBalances(queries, options),
+    second?.tokenBalances(queries, options),
+  ]);
+  const place = queries.findIndex((_, index) => balances[index] !== others[index]);
+  const query = queries[place];
+  if (query === undefined) return balances;
+  const { token, account: address, at: height } = query;
+  throw new IncidentFound({
+    kind: "BALANCE_MISMATCH",
+    height,
+    message: `the nodes disagree about what ${address} has of ${token} after block ${height}`,
+    details: { address, token, units: balances[place], otherUnits: others[place] },
+  });
 }
 
 /** A contract that the block itself made has nothing of anybody before it. */

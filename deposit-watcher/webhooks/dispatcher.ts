@@ -11,6 +11,7 @@ import {
   type ClaimedDelivery,
   type DeliveryOutcome,
   fillDeliveries,
+  pruneDeliveries,
   recordOutcome,
   webhooksAtWork,
 } from "../../ledger/webhooks/deliveries.js";
@@ -58,6 +59,9 @@ const LEASE_MS = 15_000;
 /** Time to write an outcome down, beyond the time-out of the delivery. */
 const CLAIM_MARGIN_MS = 5_000;
 
+/** Deliveries that ended long ago are looked for so often. */
+const PRUNE_INTERVAL_MS = 600_000;
+
 /** Pause after a fault of the database, and while the ledger is in recovery. */
 const FAULT_PAUSE_MS = 2_000;
 
@@ -68,6 +72,7 @@ export class WebhookDispatcher {
   /** Deliveries under way by webhook. */
   readonly #underWay = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
+  #prunedMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -106,6 +111,7 @@ export class WebhookDispatcher {
     for (const { id, isBehind } of webhooks) {
       if (isBehind && (await fillDeliveries(database, id))) this.wake();
     }
+    await this.#prune();
     const rooms = this.#rooms(webhooks.map(({ id }) => id));
     if (rooms.size === 0) return;
     await guard.beforeTelling({ eventSeq: headSeq });
@@ -116,6 +122,15 @@ export class WebhookDispatcher {
     for (const delivery of claimed) {
       this.#start(delivery, secrets.get(delivery.webhookId) ?? [], signal);
     }
+  }
+
+  /** Some at a time: what is to be sent waits for none of it. */
+  async #prune(): Promise<void> {
+    const { database, clock } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#prunedMs < PRUNE_INTERVAL_MS) return;
+    if (await pruneDeliveries(database)) return;
+    this.#prunedMs = nowMs;
   }
 
   /** How many deliveries each webhook may start now. */

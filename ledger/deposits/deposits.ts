@@ -29,7 +29,7 @@ import { amountFields } from "../books/amount-fields.js";
 import { type JournalEntry, postJournals } from "../books/journal.js";
 import { storedAddress, storedAtoken, storedHash, storedHeight } from "../stored-values.js";
 import { bookWalletFlows, type Outflow, type WalletInflow } from "../books/wallet-flows.js";
-import { bookTreasuryFlows } from "../treasury/treasury-flows.js";
+import { bookTreasuryFlows, withoutLostPayments } from "../treasury/treasury-flows.js";
 import { refuseInRecovery } from "../recovery/ledger-guard.js";
 import { countWallets } from "../wallets/wallet.js";
 import { advanceCursor, cursorMoved, lockCursor, type WatchCursor } from "./watch-cursor.js";
@@ -158,7 +158,8 @@ export async function commitBlockStep(
     failpoint("watcher.in-block-commit");
     // First: what we moved ourselves is nobody's deposit and no foreign outflow.
     const others = await bookTreasuryFlows(tx, { ...placed, rewinds: cursor.rewinds });
-    const step = { ...placed, ...others };
+    const deposits = await withoutLostPayments(tx, others);
+    const step = { ...placed, ...others, deposits };
     const foreignOutflows = await bookWalletFlows(tx, { ...step, rewinds: cursor.rewinds });
     const tokenEvents = await bookTokens(tx, step.tokens, cursor.rewinds);
     const paused = await pausedAssets(tx);

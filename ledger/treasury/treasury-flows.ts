@@ -135,6 +135,35 @@ async function bookTopUps(
   );
 }
 
+/**
+ * Marks deposits that our own hot wallets paid and that no withdrawal of the ledger asked for: a ledger
+ * that came back older has lost who asked. It may be gas for a sweep, which is nobody's deposit, so a
+ * person decides.
+ */
+export async function withoutLostPayments<
+  Deposit extends Arrival & { readonly creditable: boolean },
+>(
+  tx: Sql,
+  { outflows, deposits }: Pick<Flows<Deposit>, "outflows" | "deposits">,
+): Promise<readonly Deposit[]> {
+  const paid = new Set(
+    outflows.filter(({ role }) => role === "hot-wallet").map(({ txHash }) => txHash),
+  );
+  const hashes = [...new Set(deposits.map(({ txHash }) => txHash))].filter((hash) =>
+    paid.has(hash),
+  );
+  if (hashes.length === 0) return deposits;
+  const rows = await tx.query<{ hash: string }>(
+    `SELECT hash FROM unnest($1::text[]) AS asked (hash)
+      WHERE NOT EXISTS (SELECT 1 FROM withdrawal_attempt a WHERE a.hash = asked.hash)`,
+    [hashes],
+  );
+  const lost = new Set(rows.map(({ hash }) => storedHash(hash)));
+  return deposits.map((deposit) =>
+    lost.has(deposit.txHash) ? { ...deposit, creditable: false } : deposit,
+  );
+}
+
 interface Left {
   readonly walletInflows: readonly WalletInflow[];
   readonly swept: readonly Outflow[];

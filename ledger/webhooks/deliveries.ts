@@ -60,6 +60,15 @@ export type DeliveryOutcome =
 /** Deliveries of one webhook that are made from events ahead of time. */
 const PENDING_WINDOW = 256;
 
+/**
+ * Deliveries of one webhook that are kept when they have ended: what a person looks through. Older ones
+ * are forgotten a day after their end; their events are not.
+ */
+export const DELIVERIES_KEPT = 10_000;
+
+/** Deliveries that one statement forgets: a moment's work. */
+const PRUNED_AT_ONCE = 5_000;
+
 /** Events that one statement looks through for a webhook. */
 const SCAN_EVENTS = 1_000;
 
@@ -243,6 +252,18 @@ async function countDead(tx: Sql, webhookId: string, lastError: string): Promise
   const row = rows[0];
   if (row?.status !== "disabled") return;
   await appendEvents(tx, [{ type: "webhook.disabled", data: { webhookId, reason: row.reason } }]);
+}
+
+/**
+ * Forgets deliveries that ended more than a day ago, beyond the newest of each webhook.
+ * @returns true when there may be more
+ */
+export async function pruneDeliveries(sql: Sql, kept = DELIVERIES_KEPT): Promise<boolean> {
+  const rows = await sql.query<{ pruned: number }>(
+    `SELECT prune_webhook_deliveries($1, $2) AS pruned`,
+    [kept, PRUNED_AT_ONCE],
+  );
+  return rows[0]?.pruned === PRUNED_AT_ONCE;
 }
 
 /**

@@ -111,18 +111,20 @@ export function takeSlots(
 
 /**
  * Stores signed transactions; the first one of a slot moves its withdrawal to `signed`. A payment
- * whose withdrawal is to be cancelled by now is dropped. Nothing is stored while signing is frozen.
+ * whose withdrawal is to be cancelled by now is dropped, and a dearer one that the day's budget of
+ * fees does not cover any more. Nothing is stored while signing is frozen.
  * @returns false when it was frozen @throws LEASE_LOST
  */
 export function storeAttempts(
   database: SqlDatabase,
   lease: WalletLease,
   attempts: readonly NewAttempt[],
+  budget: Pick<SlotBudget, "feePerDayAtoken">,
 ): Promise<boolean> {
   return database.transaction(async (tx) => {
     await lockWallet(tx, lease);
     if ((await lockFreeze(tx, lease.wallet)).frozen) return false;
-    await insertAttempts(tx, attempts);
+    await insertAttempts(tx, await withinBudget(tx, lease.wallet, attempts, budget));
     const first = attempts.filter(({ n, kind }) => n === 0 && kind === "payment");
     const { events } = await stepWithdrawals(
       tx,
@@ -131,6 +133,39 @@ export function storeAttempts(
       ["slotted"],
     );
     await appendEvents(tx, events);
+    return true;
+  });
+}
+
+/**
+ * Without those replacing payments that would go beyond the day's budget: another wallet may have
+ * spent what was left when their prices were chosen. A cancelling transfer gives a nonce up, and has
+ * to be paid.
+ */
+async function withinBudget(
+  tx: Sql,
+  wallet: Address,
+  attempts: readonly NewAttempt[],
+  { feePerDayAtoken }: Pick<SlotBudget, "feePerDayAtoken">,
+): Promise<readonly NewAttempt[]> {
+  const isReplacing = ({ n, kind }: NewAttempt) => n > 0 && kind === "payment";
+  const replacing = attempts.filter(isReplacing);
+  if (replacing.length === 0) return attempts;
+  await lockFeeBudget(tx);
+  const rows = await tx.query<{ id: string; fee: string }>(
+    `SELECT id::text, fee_reserved_atoken::text AS fee FROM nonce_slot
+      WHERE id = ANY ($1::bigint[])`,
+    [replacing.map(({ slotId }) => slotId)],
+  );
+  const reserved = new Map(rows.map(({ id, fee }) => [id, storedAtoken(fee)]));
+  const { feesAtoken } = await sumOpenSlots(tx, wallet);
+  let leftAtoken = feePerDayAtoken - feesAtoken - (await feesOfDay(tx));
+  return attempts.filter((attempt) => {
+    if (!isReplacing(attempt)) return true;
+    const moreAtoken = feeOf(attempt) - (reserved.get(attempt.slotId) ?? 0n);
+    if (moreAtoken <= 0n) return true;
+    if (moreAtoken > leftAtoken) return false;
+    leftAtoken -= moreAtoken;
     return true;
   });
 }

@@ -158,8 +158,8 @@ async function buildBlock(
   // Time spent on transactions that a later block will hold: no more than one of them may take.
   let wastedNs = 0;
   for (let next = selection.next(); next !== undefined; next = selection.next()) {
-    const isTooMuch =
-      wastedNs > params.maxTransactionComputeNs && isEvm(next) && execution.entersCode(next.tx);
+    const mayBeLong = !isEvm(next) || execution.entersCode(next.tx);
+    const isTooMuch = wastedNs > params.maxTransactionComputeNs && mayBeLong;
     if (isTooMuch) {
       selection.skipSender(next.from);
       continue;

@@ -203,6 +203,7 @@ export class BlockExecution {
       height: this.context.height,
       timeMs: this.start.timeMs,
       feesBeforeAtoken: this.feesAtoken,
+      computeLeftNs,
     });
     if (outcome.included && outcome.computeNs > computeLeftNs) {
       this.state.revert();

@@ -247,7 +247,8 @@ export class StoredSet {
     this.storage.setWord(this.slot, size - 1n);
   }
 
-  private placeOf(member: bigint): bigint {
+  /** Place of a member, counted from 1; 0 for one that is not in it. */
+  placeOf(member: bigint): bigint {
     return this.storage.word(mapSlot(this.slot + 1n, member));
   }
 }

@@ -48,6 +48,11 @@ export class VestingLocks implements BalanceLocks {
     };
   }
 
+  isLocking(address: Address): boolean {
+    const schedule = this.schedules.get(address);
+    return schedule !== undefined && this.timeMs < schedule.endTimeMs;
+  }
+
   lockedAtoken(address: Address): bigint {
     const found = this.of(address);
     if (found === undefined) return 0n;

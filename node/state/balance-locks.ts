@@ -3,6 +3,8 @@ import type { Address } from "../../chain/address.js";
 
 /** Rules of locked coins. Stake is the one thing that locked coins may become. */
 export interface BalanceLocks {
+  /** Whether anything of an account's can be locked, now or when its stake comes back. */
+  isLocking(address: Address): boolean;
   /** What has to stay on an account, atoken; 0 for most. */
   lockedAtoken(address: Address): bigint;
   /** Coins of an account became stake: locked ones first. */

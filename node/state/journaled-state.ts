@@ -82,6 +82,11 @@ export class JournaledState {
     }
   }
 
+  /** Whether coins of an account are bound to a schedule: no contract may come to be there. */
+  isLocking(address: Address): boolean {
+    return this.locks?.isLocking(address) === true;
+  }
+
   /** What of a balance may leave the account, atoken. */
   spendableNow(address: Address): bigint {
     const balanceAtoken = this.accountNow(address)?.balanceAtoken ?? 0n;

@@ -131,7 +131,7 @@ async function signAndStore(
   planned: readonly PlannedAttempt[],
   failpoints: { readonly before?: string; readonly after: string },
 ): Promise<boolean> {
-  const { ledger, signer } = context;
+  const { ledger, signer, settings } = context;
   const approvals = await approvalsOf(
     context,
     planned.flatMap(({ intent, slot }) => (intent.kind === "payment" ? [slot.withdrawalId] : [])),
@@ -145,7 +145,7 @@ async function signAndStore(
   );
   const attempts = planned.flatMap((entry, index) => toAttempt(entry, outcomes[index]) ?? []);
   if (failpoints.before !== undefined) failpoint(failpoints.before);
-  const isStored = await ledger.storeAttempts(round.lease, attempts);
+  const isStored = await ledger.storeAttempts(round.lease, attempts, settings.gas);
   failpoint(failpoints.after);
   await heedRefusals(context, planned, outcomes);
   return isStored && attempts.length === planned.length;
@@ -191,7 +191,8 @@ async function heedRefusals(
 
 /**
  * What may still be spent on dearer payments; of this wallet only the worker that holds the lease
- * spends it. Another wallet that looks at the same moment sees the same room (ADR 28).
+ * spends it. Another wallet that looks at the same moment sees the same room: the commit that stores
+ * what was signed counts once more, under a lock.
  */
 export class FeeRoom {
   readonly #gas: GasSettings;

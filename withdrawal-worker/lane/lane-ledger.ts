@@ -85,7 +85,11 @@ export interface LaneLedger {
   withoutVerdict(ids: readonly WithdrawalId[]): Promise<ReadonlySet<string>>;
   recordVerdicts(answers: readonly ScreeningAnswer[]): Promise<void>;
   readLiveSlots(query: SlotQuery): Promise<LiveSlot[]>;
-  storeAttempts(lease: WalletLease, attempts: readonly NewAttempt[]): Promise<boolean>;
+  storeAttempts(
+    lease: WalletLease,
+    attempts: readonly NewAttempt[],
+    budget: Parameters<typeof storeAttempts>[3],
+  ): Promise<boolean>;
   markBroadcast(steps: readonly Step[]): Promise<Ids>;
   endBeforeSlot(to: "failed" | "rejected", steps: readonly Step[]): Promise<Ids>;
   postponeWithdrawals(options: Parameters<typeof postponeWithdrawals>[1]): Promise<void>;
@@ -118,7 +122,7 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     withoutVerdict: (ids) => withoutVerdict(database, ids),
     recordVerdicts: (answers) => recordVerdicts(database, answers),
     readLiveSlots: (query) => readLiveSlots(database, query),
-    storeAttempts: (lease, attempts) => storeAttempts(database, lease, attempts),
+    storeAttempts: (lease, attempts, budget) => storeAttempts(database, lease, attempts, budget),
     markBroadcast: (steps) => moveWithdrawals(database, "broadcast", steps, ["signed"]),
     endBeforeSlot: (to, steps) => endBeforeSlot(database, to, steps),
     postponeWithdrawals: (options) => postponeWithdrawals(database, options),

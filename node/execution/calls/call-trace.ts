@@ -88,12 +88,13 @@ export async function traceTransactions(
 /** A Cosmos transaction runs no code that could be traced, but may change what code sees. */
 function repeatCosmos(mined: MinedCosmosTransaction, environment: TraceEnvironment): void {
   const { state, settings, block } = environment;
-  const { feeCollector, validatorsPool, maxTransactionGas } = settings;
+  const { feeCollector, validatorsPool, maxTransactionGas, maxTransactionComputeNs } = settings;
   const outcome = executeCosmosTransaction(mined, {
     state,
     height: block.height,
     timeMs: block.native?.timeMs ?? block.timestampSeconds * 1_000,
     maxTransactionGas,
+    maxTransactionComputeNs,
     feeCollector,
     validatorsPool,
   });

@@ -32,10 +32,14 @@ import type { MessageContext } from "../../modules/message-context.js";
 import { MessageFailure } from "../../modules/module-context.js";
 import { handlerOf, routingFault } from "../../modules/message-router.js";
 import { moveBalances } from "../../modules/move-coins.js";
-import type { JournaledState } from "../../state/journaled-state.js";
+import type { JournaledState, WordListener } from "../../state/journaled-state.js";
 import { EMPTY_ACCOUNT } from "../../store/account-record.js";
+import { WORD_READ_NS, WORD_WRITE_NS } from "../native/native-gas.js";
 
-/** Compute units of a unit of gas: a block's second is shared by its gas (D21). */
+/**
+ * Compute units of a unit of gas: a block's second is shared by its gas (D21). Where the words of
+ * modules that the messages need weigh more, those count.
+ */
 const GAS_NS = 1.5;
 
 /** What execution needs from the block around the transaction. */
@@ -45,6 +49,10 @@ export interface CosmosEnvironment {
   /** Unix milliseconds of the block's time. */
   readonly timeMs: number;
   readonly maxTransactionGas: bigint;
+  /** Compute units that a transaction may take (D21). */
+  readonly maxTransactionComputeNs: number;
+  /** What is left of the block's; absent where no block is around it. */
+  readonly computeLeftNs?: number;
   readonly feeCollector: Address;
   /** Where coins of the validators lie: no message pays there. */
   readonly validatorsPool: Address;
@@ -98,13 +106,12 @@ export function executeCosmosTransaction(
   const moves = run.changes.map((change) => {
     return failed === undefined ? change : { ...change, effective: false, error: failed.log };
   });
-  const baseNs = TRANSACTION_NS + DATA_BYTE_NS * tx.raw.length;
   return {
     included: true,
     result,
     changes: [...fees, ...moves],
     feeAtoken: from === environment.feeCollector ? 0n : tx.feeAtoken,
-    computeNs: baseNs + Math.ceil(Number(gasUsed) * GAS_NS),
+    computeNs: run.computeNs,
   };
 }
 
@@ -171,18 +178,45 @@ function anteEvents(
   ];
 }
 
-/** The messages of one transaction. */
-class MessageRun {
+/** The messages of one transaction; they pay for the words of modules that they need. */
+class MessageRun implements WordListener {
   readonly changes: BalanceChange[] = [];
   readonly events: AbciEvent[] = [];
   private readonly responses: { readonly typeUrl: string; readonly bytes: Uint8Array }[] = [];
   private used: bigint;
+  private readonly baseNs: number;
+  private wordsNs = 0;
 
   constructor(
     private readonly transaction: CosmosBlockTransaction,
     private readonly environment: CosmosEnvironment,
   ) {
     this.used = anteGas(transaction.tx);
+    this.baseNs = TRANSACTION_NS + DATA_BYTE_NS * transaction.tx.raw.length;
+  }
+
+  /** At most a transaction's share: with all of it one has failed, and is in the block. */
+  get computeNs(): number {
+    const { maxTransactionComputeNs } = this.environment;
+    const gasNs = Math.ceil(Number(this.gasUsed) * GAS_NS);
+    return this.baseNs + Math.max(gasNs, Math.min(this.wordsNs, maxTransactionComputeNs));
+  }
+
+  read(): void {
+    this.spend(WORD_READ_NS);
+  }
+
+  write(): void {
+    this.spend(WORD_WRITE_NS);
+  }
+
+  /** Stops at the transaction's share, and at what is left of the block's. */
+  private spend(ns: number): void {
+    const { maxTransactionComputeNs, computeLeftNs = Number.POSITIVE_INFINITY } = this.environment;
+    this.wordsNs += ns;
+    if (this.wordsNs <= Math.min(maxTransactionComputeNs, computeLeftNs)) return;
+    const text = "out of compute units: the messages need more than a transaction may take";
+    throw new MessageFailure(sdkFault(SDK_CODE.outOfGas, text));
   }
 
   /** At most the gas limit: what is beyond it was never used. */
@@ -194,6 +228,16 @@ class MessageRun {
 
   /** Runs all of them, or as many as succeed. @returns why one failed */
   all(): SdkFault | undefined {
+    const { state } = this.environment;
+    state.wordListener = this;
+    try {
+      return this.each();
+    } finally {
+      state.wordListener = undefined;
+    }
+  }
+
+  private each(): SdkFault | undefined {
     for (const index of this.transaction.tx.messages.keys()) {
       try {
         this.one(index);

@@ -15,6 +15,8 @@ import type { JournaledState } from "../../state/journaled-state.js";
 import { ZERO_VALUE } from "../../store/state-reader.js";
 
 const EMPTY_ROOT_BYTES = hexToBytes(EMPTY_TRIE_ROOT);
+/** A root that is not the empty one. */
+const SOME_ROOT_BYTES = new Uint8Array(32);
 const EMPTY_CODE_BYTES = hexToBytes(EMPTY_CODE_HASH);
 
 /** EVM address object to the internal form. */
@@ -63,15 +65,22 @@ export class EvmState implements StateManagerInterface {
 
   constructor(private readonly state: JournaledState) {}
 
+  /** One with a schedule looks as if it had storage: then no contract is made there (EIP-7610). */
   async getAccount(address: EvmAddress): Promise<Account | undefined> {
-    const record = await this.state.account(toAddress(address));
-    return record === undefined ? undefined : toEvmAccount(record);
+    const key = toAddress(address);
+    const record = await this.state.account(key);
+    if (record === undefined) return undefined;
+    const account = toEvmAccount(record);
+    if (this.state.isLocking(key)) account.storageRoot = SOME_ROOT_BYTES;
+    return account;
   }
 
   async putAccount(address: EvmAddress, account?: Account): Promise<void> {
     const key = toAddress(address);
     await this.state.account(key);
-    this.state.putAccount(key, account === undefined ? undefined : toRecord(account));
+    const record = account === undefined ? undefined : toRecord(account);
+    const isShown = record !== undefined && this.state.isLocking(key);
+    this.state.putAccount(key, isShown ? { ...record, storageRoot: EMPTY_TRIE_ROOT } : record);
   }
 
   async deleteAccount(address: EvmAddress): Promise<void> {

@@ -221,11 +221,17 @@ export function selfdestruct(frame: Frame): void {
   if (balanceAtoken > 0n) {
     if (heir !== self) {
       state.moveBalance(heir, balanceAtoken);
-      state.moveBalance(self, -balanceAtoken);
+      takeAll(frame, balanceAtoken);
     } else if (isNew) {
       // Named itself: the coins are burned with it.
-      state.moveBalance(self, -balanceAtoken);
+      takeAll(frame, balanceAtoken);
     }
   }
   frame.end(NO_BYTES);
+}
+
+/** What was given to an heir is gone: coins that stay as well would be new ones. */
+function takeAll({ self, execution }: Frame, balanceAtoken: bigint): void {
+  if (execution.state.moveBalance(self, -balanceAtoken)) return;
+  throw new RangeError("a contract that destroys itself cannot give its coins away");
 }

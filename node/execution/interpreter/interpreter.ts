@@ -224,7 +224,9 @@ export class Interpreter {
     substate.markCreated(created);
     // EIP-7610: storage alone makes a collision, too.
     const { nonce, codeHash, storageRoot } = there;
-    if (nonce > 0n || codeHash !== EMPTY_CODE_HASH || storageRoot !== EMPTY_TRIE_ROOT) {
+    const isTaken = nonce > 0n || codeHash !== EMPTY_CODE_HASH || storageRoot !== EMPTY_TRIE_ROOT;
+    // Code could give locked coins away in ways that no lock is asked about.
+    if (isTaken || state.isLocking(created)) {
       return this.close(message, mark, CREATE_COLLISION, { ...answer, gasLeft: 0 });
     }
     state.wipeStorage(created);

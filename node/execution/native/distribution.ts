@@ -18,8 +18,9 @@ import {
 } from "../../modules/distribution/rewards.js";
 import { addressOf, messageFailure } from "../../modules/message-fields.js";
 import { moduleParam } from "../../modules/module-params.js";
-import { operatorText, validatorOf } from "../../modules/staking/delegating.js";
+import { validatorOf } from "../../modules/staking/delegating.js";
 import { Delegations } from "../../modules/staking/delegation-record.js";
+import { operatorText } from "../../modules/staking/staking-texts.js";
 import { Validators } from "../../modules/staking/validator-record.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { abiNative, assertCaller, type NativeFunction, refusal } from "./abi-native.js";

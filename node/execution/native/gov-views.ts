@@ -76,16 +76,18 @@ export const GOV_VIEWS: Readonly<Record<string, NativeFunction>> = {
     const voter = args.address("voter");
     const depositor = args.address("depositor");
     const proposals = new Proposals(call.host.state);
-    const all = Array.from({ length: Number(proposals.lastId) }, (_, index) =>
-      proposals.of(BigInt(index + 1)),
-    );
-    const found = all.filter(
-      (one) =>
-        one.exists &&
-        (status === 0 || one.status === status) &&
-        (voter === ZERO_ADDRESS || one.vote(voter) !== undefined) &&
-        (depositor === ZERO_ADDRESS || one.depositOf(depositor) > 0n),
-    );
+    const isWanted = (one: ProposalRecord) =>
+      one.exists &&
+      (status === 0 || one.status === status) &&
+      (voter === ZERO_ADDRESS || one.vote(voter) !== undefined) &&
+      (depositor === ZERO_ADDRESS || one.depositOf(depositor) > 0n);
+    const found: ProposalRecord[] = [];
+    const { lastId } = proposals;
+    // One after the other, each paid for when it is looked at: ids are cheap to make, and many.
+    for (let id = 1n; id <= lastId; id += 1n) {
+      const one = proposals.of(id);
+      if (isWanted(one)) found.push(one);
+    }
     const { items, response } = pageOf(found, args.struct("pagination"));
     return [items.map(proposalValue), response];
   },

@@ -5,17 +5,13 @@ import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import type { AbiValue } from "../../../chain/evm/abi/abi-values.js";
 import { BASE_DENOM } from "../../../chain/units.js";
 import { messageFailure } from "../../modules/message-fields.js";
-import {
-  unbondingLeft,
-  operatorText,
-  tokensOf,
-  validatorOf,
-} from "../../modules/staking/delegating.js";
+import { unbondingLeft, tokensOf, validatorOf } from "../../modules/staking/delegating.js";
 import {
   Delegations,
   ENTRY_KIND,
   type QueueEntry,
 } from "../../modules/staking/delegation-record.js";
+import { operatorText } from "../../modules/staking/staking-texts.js";
 import {
   BOND_STATUS,
   type ValidatorRecord,

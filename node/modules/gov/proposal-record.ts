@@ -5,6 +5,7 @@
  *  2 array of the ids that wait for deposits or votes, 3 their places
  *  4 soonest end of one of them (ms), 0 where none waits | 5 deposits that are held (atoken)
  *  6 mapping proposer -> number of its proposals that wait
+ *  7 id of the proposal whose votes are counted over several blocks, 0 where none is
  *
  * A proposal: 0 status, 1 proposer, 2 submitted, 3 end of the deposits, 4 begin and 5 end of the
  * voting (ms), 6 its deposits (atoken), 7 1 when it is expedited, 8 to 11 result (yes, abstain, no,
@@ -18,6 +19,7 @@
 import type { Address } from "../../../chain/address.js";
 import { ProtoReader, ProtoWriter } from "../../../chain/consensus/protobuf.js";
 import { type AnyMessage, decodeAny, encodeAny } from "../../../chain/cosmos/field-schema.js";
+import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { addressWord, mapSlot, StoredSet, SystemStorage, wordAddress } from "../system-storage.js";
@@ -70,6 +72,7 @@ const WAITING = 2n;
 const SOONEST_END = 4n;
 const HELD = 5n;
 const WAITING_OF_PROPOSER = 6n;
+const COUNTING = 7n;
 
 const RESULT = 8;
 const TEXTS = { title: 12, summary: 13, metadata: 14, failedReason: 15 } as const;
@@ -81,8 +84,6 @@ const VOTES = 22;
 const COUNTED = 23;
 const COUNTED_SHARES = 29;
 
-/** Messages that were read, at most: as many as a submission may bring. */
-const MAX_MESSAGES = 16;
 const WEIGHT_BITS = 64n;
 const WEIGHT_MASK = (1n << WEIGHT_BITS) - 1n;
 
@@ -182,7 +183,7 @@ export class ProposalRecord {
   /** What the gov account does when it passes. */
   get messages(): readonly AnyMessage[] {
     const bytes = this.storage.bytes(this.base + BigInt(MESSAGES));
-    const reader = new ProtoReader(bytes, [], { 1: MAX_MESSAGES });
+    const reader = new ProtoReader(bytes, [], { 1: MAX_PROPOSAL_MESSAGES });
     return reader.repeated(1).map((item) => decodeAny(item, schemaOf));
   }
 
@@ -307,6 +308,12 @@ export class ProposalRecord {
 
   setCountedShares(operator: Address, shares: bigint): void {
     this.storage.setWord(this.countedSharesSlot(operator), shares);
+  }
+
+  /** Whether an account's vote is among those that are counted. */
+  isCounted(voter: Address): boolean {
+    const place = this.set(VOTERS).placeOf(addressWord(voter));
+    return place > 0n && place <= this.word(COUNTED);
   }
 
   private countedSharesSlot(operator: Address): bigint {
@@ -438,6 +445,16 @@ export class Proposals {
     const ends = this.listWaiting().map(({ endMs }) => endMs);
     const soonest = ends.length === 0 ? 0 : Math.min(...ends);
     this.storage.setWord(SOONEST_END, BigInt(soonest));
+  }
+
+  /** The proposal whose counting a block has left to the next one: at most one. */
+  get counting(): ProposalRecord | undefined {
+    const id = this.storage.word(COUNTING);
+    return id === 0n ? undefined : this.of(id);
+  }
+
+  set counting(proposal: ProposalRecord | undefined) {
+    this.storage.setWord(COUNTING, proposal?.id ?? 0n);
   }
 
   /** Deposits that the gov account holds, atoken. */

@@ -5,11 +5,12 @@
 import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { type AnyMessage, isAny } from "../../../chain/cosmos/field-schema.js";
+import { MAX_PROPOSAL_MESSAGES } from "../../../chain/cosmos/governance-schemas.js";
 import { textOf } from "../../../chain/cosmos/cosmos-transaction.js";
 import { ONE } from "../../settings/module-params.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { messageFailure } from "../message-fields.js";
-import type { ModuleContext } from "../module-context.js";
+import type { MessageFailure, ModuleContext } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { govFailure } from "./gov-failure.js";
 import { type GovParams, govParams } from "./gov-params.js";
@@ -64,13 +65,13 @@ export function submitProposal(
   assertTexts(submission);
   const messageBytes = checkMessages(messages, isRoutable);
   const proposals = new Proposals(state);
-  assertRoom(proposals, proposer);
   const params = govParams(state);
   const least = (leastDeposit(params, isExpedited) * params.minInitialDepositRatio) / ONE;
   if (initialDepositAtoken < least) {
     const was = `was (${amountText(initialDepositAtoken)}), need (${amountText(least)})`;
     throw govFailure("depositTooSmall", was);
   }
+  makeRoom(context, proposer, initialDepositAtoken);
   const { title, summary, metadata } = submission;
   const proposal = proposals.add({
     proposer,
@@ -273,6 +274,11 @@ export function assertMetadata(metadata: string): void {
 
 /** Only what the gov account may do, and something does. @returns the bytes that are stored */
 function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable): Uint8Array {
+  // As many as can be read again: contracts bring them in a text without a bound.
+  if (messages.length > MAX_PROPOSAL_MESSAGES) {
+    const text = `${messages.length} messages, at most ${MAX_PROPOSAL_MESSAGES}`;
+    throw govFailure("invalidMessage", text);
+  }
   for (const one of messages) {
     const { typeUrl, schema, message } = one;
     const { signer } = schema;
@@ -288,13 +294,52 @@ function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable):
   throw govFailure("invalidMessage", text);
 }
 
-function assertRoom(proposals: Proposals, proposer: Address): void {
-  const isFull =
-    proposals.waitingCount >= MAX_WAITING ||
-    proposals.waitingOf(proposer) >= MAX_WAITING_OF_PROPOSER;
-  if (!isFull) return;
+/**
+ * A place for one more. Where all are taken the proposal with the least deposit is dropped for one that
+ * brings more: otherwise proposals that cost nothing would keep everybody else's out.
+ */
+function makeRoom(context: ModuleContext, proposer: Address, depositAtoken: bigint): void {
+  const proposals = new Proposals(context.state);
+  if (proposals.waitingOf(proposer) >= MAX_WAITING_OF_PROPOSER) throw noRoom();
+  if (proposals.waitingCount < MAX_WAITING) return;
+  const least = leastOf(proposals);
+  if (least === undefined || least.depositAtoken >= depositAtoken) throw noRoom();
+  dropProposal(context, least.proposal);
+}
+
+function noRoom(): MessageFailure {
   const text =
     `${MAX_WAITING} proposals, and ${MAX_WAITING_OF_PROPOSER} of one account, may wait for ` +
-    "deposits and votes at a time: try again when one has ended";
-  throw messageFailure(SDK_CODE.invalidRequest, text);
+    "deposits and votes at a time: try again when one has ended, or with a higher deposit";
+  return messageFailure(SDK_CODE.invalidRequest, text);
+}
+
+/** Of those that wait for deposits the one with the least, the newest of several. */
+function leastOf(proposals: Proposals) {
+  const poor = proposals
+    .listWaiting()
+    .filter(({ status }) => status === PROPOSAL_STATUS.deposit)
+    .map((proposal) => ({ proposal, depositAtoken: proposal.totalDepositAtoken }))
+    .toSorted((left, right) => {
+      if (left.depositAtoken !== right.depositAtoken) {
+        return left.depositAtoken < right.depositAtoken ? -1 : 1;
+      }
+      return left.proposal.id > right.proposal.id ? -1 : 1;
+    });
+  return poor[0];
+}
+
+/** Forgets a proposal that did not get its deposits. @returns how many deposits it had */
+export function dropProposal(context: ModuleContext, proposal: ProposalRecord): number {
+  const { state } = context;
+  const deposits = govParams(state).burnProposalDepositPrevote
+    ? burnDeposits(context, proposal)
+    : refundDeposits(context, proposal);
+  new Proposals(state).endWaiting(proposal);
+  proposal.remove();
+  context.emit("inactive_proposal", {
+    proposal_id: proposal.id.toString(),
+    proposal_result: "proposal_dropped",
+  });
+  return deposits;
 }

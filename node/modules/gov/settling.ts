@@ -4,6 +4,7 @@
  */
 import { accountText } from "../../../chain/consensus/abci-event.js";
 import type { AnyMessage } from "../../../chain/cosmos/field-schema.js";
+import { ChainError } from "../../../chain/errors.js";
 import { sdkFault, SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { outOfGas } from "../../../chain/cosmos/ante.js";
 import type { MessageContext, MessageHandler } from "../message-context.js";
@@ -11,7 +12,7 @@ import { type BlockEndContext, MessageFailure } from "../module-context.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { type GovParams, govParams } from "./gov-params.js";
 import { PROPOSAL_STATUS, type ProposalRecord, Proposals } from "./proposal-record.js";
-import { burnDeposits, refundDeposits } from "./proposing.js";
+import { burnDeposits, dropProposal, refundDeposits } from "./proposing.js";
 import { TallyCount } from "./tally.js";
 
 /** Proposals that a block settles; the others wait for the next one. */
@@ -42,7 +43,7 @@ export function endProposals(context: BlockEndContext, handlerOf: HandlerOf): vo
     if (steps <= 0) break;
     steps =
       proposal.status === PROPOSAL_STATUS.deposit
-        ? steps - drop(context, proposal, params)
+        ? steps - dropProposal(context, proposal)
         : settle(context, proposal, { params, handlerOf, steps });
   }
   proposals.findSoonestEnd();
@@ -53,20 +54,6 @@ function byEnd(left: ProposalRecord, right: ProposalRecord): number {
   if (left.status !== right.status) return left.status - right.status;
   if (left.endMs !== right.endMs) return left.endMs - right.endMs;
   return left.id < right.id ? -1 : 1;
-}
-
-/** Forgets a proposal that did not get its deposits. @returns steps that it took */
-function drop(context: BlockEndContext, proposal: ProposalRecord, params: GovParams): number {
-  const steps = params.burnProposalDepositPrevote
-    ? burnDeposits(context, proposal)
-    : refundDeposits(context, proposal);
-  new Proposals(context.state).endWaiting(proposal);
-  proposal.remove();
-  context.emit("inactive_proposal", {
-    proposal_id: proposal.id.toString(),
-    proposal_result: "proposal_dropped",
-  });
-  return steps;
 }
 
 interface Settling {
@@ -85,10 +72,11 @@ function settle(
   const left = tally.count(steps);
   if (left === undefined) {
     tally.pause();
+    new Proposals(context.state).counting = proposal;
     return 0;
   }
   const { isPassed, burnsDeposits, result } = tally.outcome(params);
-  forgetCount(proposal);
+  forgetCount(context, proposal);
   if (proposal.isExpedited && !isPassed) {
     goOnAsRegular(context, proposal, params);
     return left;
@@ -109,8 +97,9 @@ function settle(
   return left - moved;
 }
 
-function forgetCount(proposal: ProposalRecord): void {
+function forgetCount({ state }: BlockEndContext, proposal: ProposalRecord): void {
   if (proposal.counted.voters === 0) return;
+  new Proposals(state).counting = undefined;
   const nothing = { yes: 0n, abstain: 0n, no: 0n, veto: 0n };
   proposal.counted = { voters: 0, sums: nothing, total: 0n };
 }
@@ -144,10 +133,13 @@ function execute(
 ): MessageFailure | undefined {
   const acting = actingAsGov(context);
   return context.attempt(() => {
-    for (const [index, one] of proposal.messages.entries()) {
-      const handler = handlerOf(one);
-      if (handler === undefined) throw new RangeError("a message without a handler");
-      refusing(`message ${index} (${one.typeUrl})`, () => handler.run(one.message, acting));
+    const messages = refusing("messages", () => proposal.messages);
+    for (const [index, one] of messages.entries()) {
+      refusing(`message ${index} (${one.typeUrl})`, () => {
+        const handler = handlerOf(one);
+        if (handler === undefined) throw new RangeError("nothing runs it");
+        handler.run(one.message, acting);
+      });
     }
     assertDepositsLeft(context);
   });
@@ -168,16 +160,19 @@ function actingAsGov(context: BlockEndContext): MessageContext {
 }
 
 /** Faults of a message are its own: a value out of range must not end the chain. */
-function refusing(what: string, work: () => unknown): void {
+function refusing<Result>(what: string, work: () => Result): Result {
   try {
-    work();
+    return work();
   } catch (error) {
     if (error instanceof MessageFailure) {
       const { fault } = error;
       throw new MessageFailure({ ...fault, log: `${what}: ${fault.log}` });
     }
     const isOwn =
-      error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError;
+      error instanceof RangeError ||
+      error instanceof TypeError ||
+      error instanceof SyntaxError ||
+      error instanceof ChainError;
     if (!isOwn) throw error;
     throw new MessageFailure(sdkFault(SDK_CODE.invalidRequest, `${what}: ${error.message}`));
   }

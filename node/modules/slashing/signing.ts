@@ -16,8 +16,9 @@ import { ONE } from "../../settings/module-params.js";
 import type { JournaledState } from "../../state/journaled-state.js";
 import { MessageFailure, type ModuleContext, moduleFailure } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
-import { operatorText, slashValidator, tokensOf } from "../staking/delegating.js";
+import { slashValidator, tokensOf } from "../staking/delegating.js";
 import { Delegations } from "../staking/delegation-record.js";
+import { operatorText } from "../staking/staking-texts.js";
 import {
   ATOKEN_PER_POWER,
   BOND_STATUS,

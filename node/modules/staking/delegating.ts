@@ -5,16 +5,18 @@
  * unbonding time is over: an entry of the queue bears the slashes that came meanwhile when it is
  * touched or ends, so that a slash itself touches no entries.
  */
-import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import type { Address } from "../../../chain/address.js";
 import { accountText, amountText } from "../../../chain/consensus/abci-event.js";
 import { SDK_CODE, sdkFault } from "../../../chain/cosmos/sdk-fault.js";
 import { ONE } from "../../settings/module-params.js";
+import { noteMovedShares } from "../gov/counting.js";
 import { bookRewards, closeRewards, payRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { Delegations, ENTRY_KIND, type QueueEntry } from "./delegation-record.js";
 import { stakingFailure } from "./staking-failure.js";
+import { operatorText, sharesText, timeText } from "./staking-texts.js";
 import {
   BOND_STATUS,
   SHARES_PER_ATOKEN,
@@ -301,6 +303,7 @@ function addShares(
   const delegations = new Delegations(context.state);
   const { operator } = validator;
   delegations.setShares(operator, delegator, delegations.shares(operator, delegator) + added);
+  noteMovedShares(context.state, { operator, delegator }, added);
   return added;
 }
 
@@ -336,6 +339,7 @@ function takeShares(
   const delegations = new Delegations(context.state);
   const left = delegations.shares(operator, delegator) - taken;
   delegations.setShares(operator, delegator, left);
+  noteMovedShares(context.state, { operator, delegator }, -taken);
   validator.setStake(tokens - worthAtoken, shares - taken);
   const isBelowOwn = delegator === operator && !validator.isJailed;
   if (isBelowOwn && tokensOf(validator, left) < validator.minSelfDelegation) {
@@ -357,12 +361,16 @@ function bearSlashesOf(context: ModuleContext, entry: QueueEntry): bigint {
   const source = new Validators(context.state).of(entry.source);
   const { slashCount } = source;
   let leftAtoken = entry.amountAtoken;
+  let missingAtoken = 0n;
   for (let index = entry.borneSlashes; index < slashCount; index++) {
     const { infractionHeight, fraction } = source.slashAt(index);
     if (entry.height < infractionHeight) continue;
-    if (entry.kind === ENTRY_KIND.redelegation) slashDestination(context, entry, fraction);
-    else leftAtoken -= burn(context, slashPart(entry, leftAtoken, { fraction }));
+    if (entry.kind === ENTRY_KIND.redelegation) {
+      missingAtoken += slashDestination(context, entry, fraction);
+    } else leftAtoken -= burn(context, slashPart(entry, leftAtoken, { fraction }));
   }
+  // Of all slashes together: it looks at all that the account has under way.
+  if (missingAtoken > 0n) slashLeaving(context, entry, missingAtoken);
   if (slashCount > entry.borneSlashes) {
     const next = { amountAtoken: leftAtoken, borneSlashes: slashCount };
     new Delegations(context.state).update(entry, next);
@@ -404,10 +412,11 @@ function burn(context: ModuleContext, burnAtoken: bigint): bigint {
 }
 
 /**
- * Takes what a redelegation owes for its source's fault: off the delegation that it became, and what is
- * no longer there off what has begun to leave since. Otherwise stake escapes by leaving twice.
+ * Takes what a redelegation owes for its source's fault off the delegation that it became.
+ * @returns what is no longer there, atoken: it is taken off what has begun to leave since, otherwise
+ * stake escapes by leaving twice
  */
-function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: bigint): void {
+function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: bigint): bigint {
   const { destination, delegator, destinationShares } = entry;
   const owned = new Delegations(context.state).shares(destination, delegator);
   const due = (destinationShares * fraction) / ONE;
@@ -418,9 +427,9 @@ function slashDestination(context: ModuleContext, entry: QueueEntry, fraction: b
     burn(context, worthAtoken);
     removeIfEmpty(context, validator);
   }
-  if (due === taken) return;
+  if (due === taken) return 0n;
   const dueAtoken = (entry.initialAtoken * fraction) / ONE;
-  slashLeaving(context, entry, (dueAtoken * (due - taken)) / due);
+  return (dueAtoken * (due - taken)) / due;
 }
 
 /** Burns so much of what an account has taken off a redelegation's destination since, oldest first. */
@@ -480,19 +489,4 @@ function assertRoom(
 /** The unbonding time, milliseconds. */
 export function unbondingTimeMs({ state }: ModuleContext): number {
   return Number(moduleParam(state, "staking", "unbonding_time"));
-}
-
-/** Bech32 of a validator's operator. */
-export function operatorText(operator: Address): string {
-  return toBech32(operator, VALIDATOR_PREFIX);
-}
-
-/** Shares as the SDK writes them: 18 decimals. */
-export function sharesText(shares: bigint): string {
-  return `${shares / SHARES_PER_ATOKEN}.${(shares % SHARES_PER_ATOKEN).toString().padStart(18, "0")}`;
-}
-
-/** A time as the SDK's events have it: RFC 3339, whole seconds. */
-export function timeText(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
 }

@@ -7,9 +7,10 @@ import { fractionText, ONE } from "../../settings/module-params.js";
 import { bookRewards } from "../distribution/rewards.js";
 import { MessageFailure, type ModuleContext } from "../module-context.js";
 import { moduleParam } from "../module-params.js";
-import { delegate, operatorText, tokensOf } from "./delegating.js";
+import { delegate, tokensOf } from "./delegating.js";
 import { Delegations } from "./delegation-record.js";
 import { stakingFailure } from "./staking-failure.js";
+import { operatorText } from "./staking-texts.js";
 import {
   type Commission,
   type Description,

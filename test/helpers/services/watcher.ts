@@ -60,7 +60,7 @@ export interface RunningWatcher {
 export class WatcherBench {
   readonly #running = new Set<RunningWatcher>();
   /** Where set, watchers that start from then on ask it, too. */
-  secondNode: CheckedNode | undefined;
+  secondNode: (CheckedNode & Pick<EvmClient, "tokenBalances">) | undefined;
 
   private constructor(
     readonly chain: FakeChain,

@@ -26,6 +26,7 @@ import { createLogger } from "../../../runtime/process/logger.js";
 import { identifyProcess, isRunning } from "../../../runtime/process/process-identity.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
+import { itForRoot } from "../../helpers/for-root.js";
 import { until } from "../../helpers/until.js";
 
 const log = createLogger({ component: "test", level: "silent" });
@@ -221,7 +222,7 @@ describe("embedded PostgreSQL", () => {
     expect(await queryOne(next.url, "SELECT 1 AS value")).toBe(1);
   });
 
-  const forRoot = isRoot ? it : it.skip;
+  const forRoot = itForRoot();
 
   forRoot("lies outside a home that nobody can enter, and says so", async () => {
     home = makeHome();

@@ -40,6 +40,18 @@ describe("crediting", () => {
     expect(await events()).toEqual(["1 deposit.detected 1-0-3", "2 deposit.credited 1-0-3"]);
   });
 
+  it("leaves to persons what our own wallet paid and nobody asked for: it may be lost gas", async () => {
+    const alice = await bench.register("alice");
+    bench.start();
+    bench.chain.mine([bench.chain.payment(HOT, alice.address, 7n)]);
+    bench.pay([alice.address, 8n]);
+    for (let block = 0; block < 2; block += 1) bench.chain.mine();
+    await bench.caughtUp();
+    expect(await bench.deposits()).toEqual(["1-0-3 alice suspense 7", "2-0-3 alice credited 8"]);
+    expect(await bench.accountAtoken("liability:customer:alice")).toBe(-8n);
+    expect(await bench.accountAtoken("asset:deposit_addresses")).toBe(15n);
+  });
+
   it("credits several payments of one transaction apart, and none of a reverted frame", async () => {
     const alice = await bench.register("alice");
     const bob = await bench.register("bob");

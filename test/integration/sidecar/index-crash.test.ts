@@ -8,6 +8,7 @@ import { toQuantity } from "../../../chain/hex.js";
 import { IndexStore } from "../../../sidecar/index/index-store.js";
 import { freePort } from "../../helpers/ports.js";
 import { compiledFolder } from "../../helpers/services/services.js";
+import { itForRoot } from "../../helpers/for-root.js";
 import { until } from "../../helpers/until.js";
 import {
   change,
@@ -20,7 +21,7 @@ import type { FakeNode } from "../../helpers/chains/fake-node.js";
 import type { Reply } from "../../unit/sidecar/replies.js";
 import { NETWORK, onlineServer } from "../../unit/sidecar/servers.js";
 
-const forRoot = process.getuid?.() === 0 ? it : it.skip;
+const forRoot = itForRoot();
 
 interface Sidecar {
   readonly child: ChildProcess;

@@ -3,7 +3,12 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { keccak256 } from "../../../chain/hashes.js";
 import { privateKeyToAddress } from "../../../chain/signing/account-key.js";
-import { takeSlots } from "../../../ledger/withdrawals/nonce-slots.js";
+import { parseHash32 } from "../../../chain/hex.js";
+import {
+  readLiveSlots,
+  storeAttempts,
+  takeSlots,
+} from "../../../ledger/withdrawals/nonce-slots.js";
 import type { SlotBudget } from "../../../ledger/withdrawals/slot-choice.js";
 import {
   acquireLease,
@@ -133,4 +138,47 @@ it("spends the day's budget of fees once, by whichever of two wallets comes firs
   const results = await Promise.all(taking);
   expect(results.flatMap(({ taken }) => taken)).toHaveLength(1);
   expect(results.map(({ limit }) => limit)).toContain("fee-budget");
+});
+
+it("makes payments dearer within the budget, whichever of two wallets comes first", async () => {
+  const gas = { gasLimit: 21_000n, gasPriceAtoken: 1n, entersCode: false };
+  const budget: SlotBudget = {
+    balanceAtoken: 20n * TOKEN,
+    balanceHeight: house.chain.head,
+    maxLiveSlots: 10,
+    maxCodeGas: 0n,
+    // Two payments' fees, and one of them three times.
+    feePerDayAtoken: 84_000n,
+  };
+  const { policy } = house.files;
+  for (const wallet of [WALLET, SECOND]) {
+    await createHotWallet(house.database, { wallet, firstNonce: 0n });
+    const options = { wallet, owner: "test", leaseMs: 60_000 };
+    const lease = present(await acquireLease(house.database, options), "a lease");
+    const { id, amountUnits } = await house.accept();
+    await takeSlots(house.database, lease, [{ id, amountUnits, ...gas }], { budget, policy });
+    const statuses = ["slotted"] as const;
+    const [slot] = await readLiveSlots(house.database, { wallet, statuses, limit: 1 });
+    const attempts = [1n, 3n].map((gasPriceAtoken, n) => ({
+      slotId: present(slot, "a slot").slotId,
+      withdrawalId: id,
+      n,
+      kind: "payment" as const,
+      raw: "0x00" as const,
+      hash: parseHash32(`0x${(wallet === WALLET ? "a" : "b").repeat(63)}${n}`),
+      gasLimit: 21_000n,
+      gasPriceAtoken,
+      valueAtoken: amountUnits,
+    }));
+    for (const attempt of attempts) await storeAttempts(house.database, lease, [attempt], budget);
+  }
+  const stored = await house.database.query(
+    `SELECT wallet, n FROM withdrawal_attempt a JOIN nonce_slot s ON s.id = a.slot_id
+      ORDER BY a.hash`,
+  );
+  expect(stored).toEqual([
+    { wallet: WALLET, n: 0 },
+    { wallet: WALLET, n: 1 },
+    { wallet: SECOND, n: 0 },
+  ]);
 });

@@ -30,6 +30,7 @@ import {
   claimDeliveries,
   DEAD_UNTIL_DISABLED,
   fillDeliveries,
+  pruneDeliveries,
   recordOutcome,
 } from "../../../ledger/webhooks/deliveries.js";
 import { singleKeyAccess } from "../../../runtime/http/http-access.js";
@@ -186,6 +187,45 @@ describe("a webhook", () => {
     const [last] = ids.slice(-1);
     expect(`evt_1_${Math.max(...told)}`).toBe(last);
     expect(await metrics.page()).toContain('causeway_webhook_tries_total{outcome="delivered"} 5');
+  });
+
+  it("keeps its newest deliveries, and older ones only until they are over for a day", async () => {
+    const [hook, other] = [await add("/pruned"), await add("/removed")];
+    await emit("deposit.detected", "deposit.detected", "deposit.credited", "deposit.credited");
+    for (const { id } of [hook, other]) await fillDeliveries(database, id);
+    const age = (days: number, id: string, status: string, count: number) =>
+      ledger.owner.query(
+        `UPDATE webhook_delivery SET status = $2, changed_at = now() - $4 * interval '1 day'
+          WHERE webhook_id = $1 AND seq IN (SELECT seq FROM webhook_delivery
+                 WHERE webhook_id = $1 ORDER BY seq LIMIT $3)`,
+        [id, status, count, days],
+      );
+    const left = async (id: string) =>
+      (await ledger.owner.query(`SELECT 1 FROM webhook_delivery WHERE webhook_id = $1`, [id]))
+        .length;
+    await age(2, hook.id, "pending", 4);
+    expect(await pruneDeliveries(database, 1)).toBe(false);
+    expect(await left(hook.id)).toBe(4);
+    await age(0, hook.id, "delivered", 4);
+    await pruneDeliveries(database, 1);
+    expect(await left(hook.id)).toBe(4);
+    await age(2, hook.id, "delivered", 4);
+    await age(2, hook.id, "dead", 2);
+    await pruneDeliveries(database, 1);
+    expect(await left(hook.id)).toBe(1);
+    await call("delete", `/${other.id}`).expect(200);
+    await age(2, other.id, "pending", 4);
+    await pruneDeliveries(database, 1);
+    expect(await left(other.id)).toBe(0);
+    // Nobody cuts more: not the service's role, and not by another statement.
+    await expect(database.query(`DELETE FROM webhook_delivery`)).rejects.toThrow();
+    await age(2, hook.id, "pending", 4);
+    await expect(ledger.owner.query(`DELETE FROM webhook_delivery`)).rejects.toThrow(/not over/);
+    await age(2, hook.id, "delivered", 4);
+    // What is asked for again is sent again.
+    await call("post", `/${hook.id}/redeliver`).send({ fromSeq: 1 }).expect(200);
+    await fillDeliveries(database, hook.id);
+    expect(await left(hook.id)).toBeGreaterThanOrEqual(4);
   });
 
   it("is tried again under the same id, in time that the receiver may choose", async () => {

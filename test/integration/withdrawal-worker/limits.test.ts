@@ -161,7 +161,7 @@ describe("a node that finds a payment's gas too high and then too low", () => {
     if (lease === undefined) throw new Error("no lease");
     const { slotId, withdrawalId, amountUnits: valueAtoken } = slot;
     const again = { ...first, raw: first.raw, n: 1, slotId, withdrawalId, valueAtoken };
-    expect(await ledger.storeAttempts(lease, [again])).toBe(true);
+    expect(await ledger.storeAttempts(lease, [again], { feePerDayAtoken: TOKEN })).toBe(true);
     expect((await house.read(id)).hashes).toEqual([first.hash]);
   });
 });

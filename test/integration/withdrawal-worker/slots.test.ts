@@ -18,6 +18,9 @@ import {
 import { House, TOKEN, WALLET } from "./house.js";
 import { PERMISSIVE } from "../../helpers/signing.js";
 
+/** More than any test spends. */
+const FEES = { feePerDayAtoken: TOKEN };
+
 let house: House;
 let lease: WalletLease;
 
@@ -119,13 +122,13 @@ describe("the commit of a signature", () => {
     if (slot === undefined) throw new Error("no slot");
     const id = slot.withdrawalId as never;
     await freezeSigning(house.database, WALLET, "test");
-    expect(await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")])).toBe(
-      false,
-    );
+    expect(
+      await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "a")], FEES),
+    ).toBe(false);
     await releaseSigning(house.database, WALLET, "test");
     expect((await house.read(slot.withdrawalId)).hashes).toEqual([]);
-    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")]);
-    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")]);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "b")], FEES);
+    await storeAttempts(house.database, lease, [attemptOf(slot.slotId, id, "c")], FEES);
     const signed = await house.read(slot.withdrawalId);
     expect(signed.hashes).toEqual([`0x${"b".repeat(64)}`]);
     expect(signed.status).toBe("signed");
@@ -139,7 +142,7 @@ describe("the commit of a signature", () => {
       leaseMs: 60_000,
     });
     expect(next?.epoch).toBe(lease.epoch + 1n);
-    await expect(storeAttempts(house.database, lease, [])).rejects.toMatchObject({
+    await expect(storeAttempts(house.database, lease, [], FEES)).rejects.toMatchObject({
       code: "LEASE_LOST",
     });
   });

@@ -1,5 +1,12 @@
 /** What the modules do at a block's end is bounded, however much has been delegated. */
 import { describe, expect, it } from "@jest/globals";
+import { toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { schemaOf } from "../../../chain/cosmos/message-schemas.js";
+import { present } from "../../../chain/errors.js";
+import { executeCosmosTransaction } from "../../../node/execution/cosmos/cosmos-executor.js";
+import { WORD_READ_NS } from "../../../node/execution/native/native-gas.js";
+import type { ModuleContext } from "../../../node/modules/module-context.js";
+import { Delegations } from "../../../node/modules/staking/delegation-record.js";
 import { delegate, undelegate, validatorOf } from "../../../node/modules/staking/delegating.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { type BlockFacts, endModules } from "../../../node/modules/modules.js";
@@ -93,5 +100,70 @@ describe("the end of a block", () => {
       return done.filter(Boolean).length;
     });
     expect(counts).toEqual([100, 200, 250, 250]);
+  });
+});
+
+/** A delegator with so many unbondings, who asks for one more; what a block takes it for. */
+function undelegating(entries: number, limits: { most?: number; left?: number } = {}) {
+  const chain = chainWith(0);
+  const person = accountAt(5_000);
+  chain.mint(person, 1_000n * TOKEN);
+  const act = (work: (context: ModuleContext) => void) => {
+    expect(chain.run(work)?.message).toBeUndefined();
+  };
+  for (let index = 0; index < VALIDATORS; index++) {
+    act((context) => delegate(context, person, validatorOf(context, accountAt(index)), TOKEN));
+  }
+  for (let made = 0; made < entries; made++) {
+    const operator = accountAt(made % (VALIDATORS - 1));
+    act((context) => undelegate(context, person, validatorOf(context, operator), 1n));
+  }
+  const typeUrl = "/cosmos.staking.v1beta1.MsgUndelegate";
+  const schema = present(schemaOf(typeUrl), "a schema");
+  const message = {
+    delegator_address: toBech32(person),
+    validator_address: toBech32(accountAt(VALIDATORS - 1), VALIDATOR_PREFIX),
+    amount: { denom: "atoken", amount: "1" },
+  };
+  const tx = {
+    raw: new Uint8Array(300),
+    messages: [{ typeUrl, schema, message }],
+    gasLimit: 1_000_000n,
+    feeAtoken: 0n,
+    fee: [],
+    nonce: 0n,
+    signature: new Uint8Array(64),
+    timeoutHeight: 0n,
+  } as never;
+  const outcome = executeCosmosTransaction(
+    { tx, from: person },
+    {
+      ...chain.genesis.params,
+      ...(limits.most === undefined ? {} : { maxTransactionComputeNs: limits.most }),
+      ...(limits.left === undefined ? {} : { computeLeftNs: limits.left }),
+      state: chain.state,
+      height: chain.height + 1,
+      timeMs: chain.timeMs,
+      isSimulated: true,
+    },
+  );
+  if (!outcome.included) throw new Error(outcome.fault.log);
+  const made = new Delegations(chain.state).entriesOf(person).length - entries;
+  return { code: outcome.result.code, computeNs: outcome.computeNs, made };
+}
+
+describe("a message of a Cosmos transaction", () => {
+  it("weighs what it reads and writes of the modules, not only its gas", () => {
+    const [few, many] = [undelegating(0), undelegating(95)];
+    expect([few.code, many.code, few.made, many.made]).toEqual([0, 0, 1, 1]);
+    // Each entry is ten words, and looked at whole at least once.
+    expect(many.computeNs - few.computeNs).toBeGreaterThan(95 * 10 * WORD_READ_NS);
+  });
+
+  it("ends at a transaction's share, and does not fit where less is left of the block", () => {
+    const most = 1_000_000;
+    expect(undelegating(95, { most })).toMatchObject({ code: 11, made: 0 });
+    const { code, computeNs, made } = undelegating(95, { left: most });
+    expect([code, made, computeNs > most]).toEqual([11, 0, true]);
   });
 });

@@ -19,7 +19,12 @@ import { plainVote, voteOn, type WeightedOption } from "../../../node/modules/go
 import { handlerOf } from "../../../node/modules/message-router.js";
 import type { MessageContext } from "../../../node/modules/message-context.js";
 import { moduleParam } from "../../../node/modules/module-params.js";
-import { delegate, undelegate, validatorOf } from "../../../node/modules/staking/delegating.js";
+import {
+  delegate,
+  redelegate,
+  undelegate,
+  validatorOf,
+} from "../../../node/modules/staking/delegating.js";
 import { Delegations } from "../../../node/modules/staking/delegation-record.js";
 import { Validators } from "../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
@@ -531,5 +536,62 @@ describe("a proposal", () => {
       no: 100n * TOKEN,
       veto: 0n,
     });
+  });
+
+  it("counts stake once that moves while counting goes on", () => {
+    const chain = newChain();
+    const proposal = submit(chain);
+    // The voter follows nobody; both validators say the same as it does.
+    chain.run((context) => {
+      delegate(context, ALICE, validatorOf(context, accountAt(0)), 50n * TOKEN);
+      delegate(context, BOB, validatorOf(context, accountAt(0)), 7n * TOKEN);
+    });
+    chain.endBlock();
+    vote(chain, proposal, ALICE, 3);
+    for (const operator of [accountAt(0), accountAt(1)]) vote(chain, proposal, operator, 3);
+    for (let index = 0; index < 2_100; index++) {
+      vote(
+        chain,
+        proposal,
+        parseAddress(`0x${(0xc0000 + index).toString(16).padStart(40, "0")}`),
+        2,
+      );
+    }
+    chain.endBlock({ seconds: 20 });
+    expect(proposal.status).toBe(PROPOSAL_STATUS.voting);
+    const moved = chain.run((context) => {
+      const [source, destination] = [accountAt(0), accountAt(1)].map((one) =>
+        validatorOf(context, one),
+      );
+      if (source === undefined || destination === undefined) throw new Error("no validators");
+      redelegate(context, ALICE, { source, destination }, 30n * TOKEN);
+      undelegate(context, ALICE, source, 5n * TOKEN);
+      delegate(context, ALICE, destination, 11n * TOKEN);
+    });
+    expect(moved).toBeUndefined();
+    chain.endBlock();
+    expect(proposal.status).toBe(PROPOSAL_STATUS.rejected);
+    // 50 of its own when it was counted, 100 + 7 of the first validator, 80 of the second.
+    expect(proposal.result).toMatchObject({ yes: 0n, no: 237n * TOKEN, veto: 0n });
+    expect(new Proposals(chain.state).counting).toBeUndefined();
+  });
+
+  it("gives its place up for one that brings more when all places are taken", () => {
+    const chain = newChain();
+    const spam = Array.from({ length: 500 }, (_, index) => {
+      return submit(chain, { deposit: 0n, by: accountAt(100 + Math.floor(index / 50)) });
+    });
+    expect(() => submit(chain, { deposit: 0n })).toThrow(/500 proposals/);
+    const held = chain.balance(MODULE_ACCOUNTS.gov);
+    const better = submit(chain, { deposit: TOKEN });
+    expect(better.exists).toBe(true);
+    expect(spam.filter(({ exists }) => exists).length).toBe(499);
+    expect(spam.at(-1)?.exists).toBe(false);
+    expect(new Proposals(chain.state).waitingCount).toBe(500);
+    expect(new Proposals(chain.state).waitingOf(accountAt(109))).toBe(49);
+    expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(held + TOKEN);
+    // Those that are voted on stay, and so does what has a deposit as long as something has none.
+    const open = submit(chain, { deposit: 50n * TOKEN });
+    expect([open.status, better.exists]).toEqual([PROPOSAL_STATUS.voting, true]);
   });
 });

@@ -1,7 +1,9 @@
 /** Locked coins: what may be done with them, over whole blocks of both kinds of transactions. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { Wallet } from "ethers";
+import { readFileSync } from "node:fs";
+import { Interface, Wallet } from "ethers";
 import { parseAddress, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { contractAddressOf } from "../../../chain/contract-address.js";
 import { decodeCosmosTransaction } from "../../../chain/cosmos/cosmos-transaction.js";
 import { parseHexBytes } from "../../../chain/hex.js";
 import { decodeTransaction } from "../../../chain/transaction.js";
@@ -62,8 +64,24 @@ const staking = (name: string, amount: bigint) => ({
   },
 });
 
+interface EvmCall {
+  readonly value: bigint;
+  readonly to?: string;
+  readonly data?: string;
+  readonly gasLimit?: bigint;
+}
+
+/** A proposal with a deposit, by the chain's own contract. */
+function proposing(depositAtoken: bigint): EvmCall {
+  const { abi, address } = JSON.parse(readFileSync("contracts/artifacts/IGov.json", "utf8"));
+  const json = Buffer.from(JSON.stringify({ title: "T", summary: "S" }), "utf8");
+  const args = [owner.address, json, [["atoken", depositAtoken]]];
+  const data = new Interface(abi).encodeFunctionData("submitProposal", args);
+  return { value: 0n, to: address, data, gasLimit: 2_000_000n };
+}
+
 /** A block, some seconds later, with at most one transaction; what became of it. */
-async function mine(seconds: number, what?: CosmJsMessage | { readonly value: bigint }) {
+async function mine(seconds: number, what?: CosmJsMessage | EvmCall) {
   const parent = chain.view.head();
   const parentSupply = chain.stores.blocks.supply(parent.height);
   if (parentSupply === undefined) throw new Error("no supply");
@@ -159,6 +177,18 @@ describe("locked coins", () => {
     expect(await balance()).toBe(72n * TOKEN - TOKEN / 2n - 2n * FEE);
   });
 
+  it("are no deposit for a proposal, by contract as little as by message", async () => {
+    const had = (await balance()) ?? 0n;
+    expect(await mine(0, proposing(TOKEN))).toMatchObject({ receipt: { status: 0 } });
+    expect(had - ((await balance()) ?? 0n)).toBeLessThan(2_000_000n * PRICE);
+    expect(await mine(0, proposing(TOKEN / 5n))).toMatchObject({ receipt: { status: 1 } });
+    const message = {
+      typeUrl: "/cosmos.gov.v1beta1.MsgDeposit",
+      value: { proposalId: 1n, depositor: toBech32(from), amount: [coin(TOKEN)] },
+    };
+    expect(await mine(0, message)).toMatchObject({ included: true, code: 5 });
+  });
+
   it("can be delegated, and are locked again when they come back", async () => {
     // At 11 s 71.2 are locked; 0.3 are free.
     const had = (await balance()) ?? 0n;
@@ -187,5 +217,35 @@ describe("locked coins", () => {
     expect(await mine(0, { value: 60n * TOKEN })).toMatchObject({ included: false });
     await mine(84);
     expect(await mine(0, { value: 60n * TOKEN })).toMatchObject({ included: true });
+  });
+});
+
+describe("an account with a schedule", () => {
+  it("never becomes a contract, which could destroy itself and keep its locked coins", async () => {
+    // PUSH20 `to`, SELFDESTRUCT.
+    const data = `0x73${to.slice(2)}ff`;
+    const made = contractAddressOf(from, 0n);
+    const staked = stakedGenesis([40, 60]);
+    const plain = { balanceAtoken: 100n * TOKEN, code: undefined, storage: new Map() };
+    const alloc = new Map(staked.alloc).set(from, plain).set(made, plain);
+    const json = JSON.parse(encodeGenesis({ ...staked, alloc }));
+    json.alloc[made].vesting = continuous;
+    const other = await ExecutionChain.open(parseGenesis(JSON.stringify(json)));
+    try {
+      const fields = { type: 0, chainId: 6940, gasLimit: 100_000n, gasPrice: PRICE, data };
+      const raw = await owner.signTransaction({ ...fields, nonce: 0 });
+      const blocks = [await other.execute([raw]), await other.execute([raw], [], "ethereumjs")].map(
+        ({ executed, outcomes }) => ({ executed, outcome: outcomes[0] }),
+      );
+      for (const { executed, outcome } of blocks) {
+        expect(outcome).toMatchObject({ included: true, receipt: { status: 0 } });
+        expect(executed.changes.accounts.get(made)).toBeUndefined();
+        expect(executed.changes.accounts.get(to)).toBeUndefined();
+      }
+      const hashes = blocks.map(({ executed }) => executed.committed.block.hash);
+      expect(hashes[1]).toBe(hashes[0]);
+    } finally {
+      await other.close();
+    }
   });
 });

@@ -1,5 +1,6 @@
 /** The governance contract: proposals by JSON, deposits, votes, and what undoes them. */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { ZeroAddress } from "ethers";
 import { type Address, toBech32, toChecksumAddress } from "../../../../chain/address.js";
 import { decodeAny, encodeAny, protoJsonOfAny } from "../../../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../../../chain/cosmos/message-schemas.js";
@@ -12,6 +13,7 @@ import {
   decodedLogs,
   NativeChain,
   published,
+  request,
   type Sent,
 } from "../../../helpers/chains/native-chain.js";
 
@@ -202,6 +204,8 @@ describe("the governance contract", () => {
       { title: "T", summary: "S", deposit: "5atoken" },
       { title: 5, summary: "S" },
       { title: "", summary: "S" },
+      // One more than a proposal may have: nobody could read it any more.
+      { title: "T", summary: "S", messages: Array.from({ length: 17 }, () => spend) },
     ]) {
       const { receipt } = await send("submitProposal", [account(2), json(fields), coins(TOKEN)]);
       expect([fields, receipt.status]).toEqual([fields, 0]);
@@ -210,6 +214,18 @@ describe("the governance contract", () => {
     expect(broken.receipt.status).toBe(0);
     expect(root()).toBe(before);
     expect(chain.balance(MODULE_ACCOUNTS.gov)).toBe(held);
+  });
+});
+
+describe("a list of proposals", () => {
+  it("is paid for as it is looked through, however many there were", async () => {
+    const page = { key: "0x", offset: 0, limit: 0, countTotal: true, reverse: false };
+    const data = gov.abi.encodeFunctionData("getProposals", [0, ZeroAddress, ZeroAddress, page]);
+    const made = new Map([[`0x${"".padStart(64, "0")}`, 2n ** 40n]]);
+    const overrides = new Map([[gov.address, { stateDiff: made }]]) as never;
+    const sent = request({ to: gov.address, data, gasLimit: 100_000n });
+    const result = await chain.work({ kind: "call", request: sent, overrides });
+    expect(result).toMatchObject({ outcome: "error", error: "out of gas" });
   });
 });
 

@@ -1,0 +1,18 @@
+/** Operators, shares and times as events of staking have them. */
+import { type Address, toBech32, VALIDATOR_PREFIX } from "../../../chain/address.js";
+import { SHARES_PER_ATOKEN } from "./validator-record.js";
+
+/** Bech32 of a validator's operator. */
+export function operatorText(operator: Address): string {
+  return toBech32(operator, VALIDATOR_PREFIX);
+}
+
+/** Shares as the SDK writes them: 18 decimals. */
+export function sharesText(shares: bigint): string {
+  return `${shares / SHARES_PER_ATOKEN}.${(shares % SHARES_PER_ATOKEN).toString().padStart(18, "0")}`;
+}
+
+/** A time as the SDK's events have it: RFC 3339, whole seconds. */
+export function timeText(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
+}
