@@ -184,7 +184,7 @@ describe("locked coins", () => {
     expect(await mine(0, proposing(TOKEN / 5n))).toMatchObject({ receipt: { status: 1 } });
     const message = {
       typeUrl: "/cosmos.gov.v1beta1.MsgDeposit",
-      value: { proposalId: 1n, depositor: toBech32(from), amount: [coin(TOKEN)] },
+      value: { proposalId: "1n", depositor: toBech32(from), amount: [coin(TOKEN)] },
     };
     expect(await mine(0, message)).toMatchObject({ included: true, code: 5 });
   });
