@@ -9,7 +9,7 @@ import type { Height } from "../../chain/hex.js";
 import type { LevelWrite } from "../../runtime/files/level-store.js";
 import type { Currency } from "../rosetta/identifiers.js";
 import type { RosettaBlock, RosettaTransaction } from "../rosetta/operations.js";
-import { type AccountIdentifier, CLAIM_CURRENCY } from "../rosetta/sub-accounts.js";
+import type { AccountIdentifier } from "../rosetta/sub-accounts.js";
 import { indexKey } from "./key-spaces.js";
 import {
   decodeChunk,
@@ -67,7 +67,7 @@ export function currencyTerm(currency: Currency): SearchTerm {
 /** A token's contract, the validator of shares, the symbol of claims, or nothing for TOKEN. */
 function currencyName({ symbol, metadata }: Currency): string {
   const named = metadata?.contractAddress ?? metadata?.validator;
-  return named ?? (symbol === CLAIM_CURRENCY.symbol ? symbol : "");
+  return named ?? (metadata === undefined ? "" : symbol);
 }
 
 function currencyTermOf(name: string): SearchTerm {

@@ -24,8 +24,15 @@ export const ROSETTA_VERSION = "1.5.1";
 export interface Currency {
   readonly symbol: string;
   readonly decimals: number;
-  /** Part of the currency's identity: a token's contract, or the validator of shares. */
-  readonly metadata?: { readonly contractAddress?: ChecksumAddress; readonly validator?: string };
+  /**
+   * Part of the currency's identity: a token's contract, the validator of shares, what is claimed.
+   * Only TOKEN has none.
+   */
+  readonly metadata?: {
+    readonly contractAddress?: ChecksumAddress;
+    readonly validator?: string;
+    readonly claim?: string;
+  };
 }
 
 /** A currency of a request, its shape checked; the token registry tells whether it is known. */
@@ -36,6 +43,8 @@ export interface CurrencyKey {
   readonly contractAddress: Address | undefined;
   /** Operator, of shares alone. */
   readonly validator?: Address | undefined;
+  /** Symbol of what is claimed, of claims alone. */
+  readonly claim?: string | undefined;
 }
 
 /** The native token, the same bytes everywhere: identity is a hash of this whole object. */
@@ -155,7 +164,7 @@ export function parseHash(value: unknown, place: Place): Hash32 {
 }
 
 /**
- * `Currency` of a request. Metadata may only hold `contractAddress` or `validator`, strictly checked.
+ * `Currency` of a request. Metadata may only hold one of `contractAddress`, `validator` and `claim`.
  * @throws INVALID_REQUEST (or the place's code) on another shape, UNKNOWN_CURRENCY
  */
 export function parseCurrency(value: unknown, place: Place): CurrencyKey {
@@ -163,9 +172,8 @@ export function parseCurrency(value: unknown, place: Place): CurrencyKey {
   const symbol = readText(fields["symbol"], inside(place, "symbol"));
   const decimals = readIndex(fields["decimals"], inside(place, "decimals"));
   const metadata = readMaybe(fields["metadata"], inside(place, "metadata"), readFields) ?? {};
-  const { contractAddress, validator, ...others } = metadata;
-  const isBoth = contractAddress !== undefined && validator !== undefined;
-  if (isBoth || Object.keys(others).length > 0) {
+  const { contractAddress, validator, claim, ...others } = metadata;
+  if (Object.keys(metadata).length > 1 || Object.keys(others).length > 0) {
     // Identity is a hash of the whole object: anything more makes it another currency.
     throw new SidecarError("UNKNOWN_CURRENCY", { field: inside(place, "metadata").at });
   }
@@ -175,6 +183,7 @@ export function parseCurrency(value: unknown, place: Place): CurrencyKey {
     decimals,
     contractAddress: readMaybe(contractAddress, inMetadata("contractAddress"), parseAccountAddress),
     validator: readMaybe(validator, inMetadata("validator"), parseValidator),
+    claim: readMaybe(claim, inMetadata("claim"), readText),
   };
 }
 
@@ -198,9 +207,9 @@ export function parseValidator(value: unknown, place: Place): Address {
 
 /** Whether a currency is the native token, exactly. @throws as `parseCurrency` */
 export function isTokenCurrency(value: unknown, place: Place): boolean {
-  const { symbol, decimals, contractAddress, validator } = parseCurrency(value, place);
+  const { symbol, decimals, ...named } = parseCurrency(value, place);
   const isOurs = symbol === TOKEN_CURRENCY.symbol && decimals === TOKEN_CURRENCY.decimals;
-  return isOurs && contractAddress === undefined && validator === undefined;
+  return isOurs && Object.values(named).every((name) => name === undefined);
 }
 
 /** Rosetta's `Amount`. */

@@ -45,10 +45,11 @@ export interface SubAccount {
   readonly validator: Address | undefined;
 }
 
-/** Atoken that are claimed, not held. */
+/** Atoken that are claimed, not held; metadata, for programs that take TOKEN for all without. */
 export const CLAIM_CURRENCY: Currency = Object.freeze({
   symbol: `${TOKEN_SYMBOL}_CLAIM`,
   decimals: TOKEN_DECIMALS,
+  metadata: Object.freeze({ claim: TOKEN_SYMBOL }),
 });
 
 const SHARE_SYMBOL = `${TOKEN_SYMBOL}_SHARE`;
@@ -88,14 +89,13 @@ export type ClaimCurrency =
 
 /** The currency that is meant, if every part of it is as it is written here. */
 export function resolveClaimCurrency(key: CurrencyKey): ClaimCurrency | undefined {
-  const { symbol, decimals, contractAddress, validator } = key;
-  if (contractAddress !== undefined) return undefined;
+  const { symbol, decimals, validator, claim } = key;
   if (validator !== undefined) {
     const isShare = symbol === SHARE_SYMBOL && decimals === SHARE_DECIMALS;
     return isShare ? { kind: "share", validator } : undefined;
   }
   const isClaim = symbol === CLAIM_CURRENCY.symbol && decimals === CLAIM_CURRENCY.decimals;
-  return isClaim ? { kind: "claim" } : undefined;
+  return isClaim && claim === TOKEN_SYMBOL ? { kind: "claim" } : undefined;
 }
 
 /**

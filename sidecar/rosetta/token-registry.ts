@@ -41,8 +41,8 @@ export class TokenRegistry {
 
   /** The currency that is meant, if every part of it is as pinned. */
   resolve(key: CurrencyKey): KnownCurrency | undefined {
-    const { symbol, decimals, contractAddress, validator } = key;
-    if (validator !== undefined) return undefined;
+    const { symbol, decimals, contractAddress, validator, claim } = key;
+    if (validator !== undefined || claim !== undefined) return undefined;
     if (contractAddress === undefined) {
       const { symbol: ours, decimals: places } = TOKEN_CURRENCY;
       return symbol === ours && decimals === places ? { kind: "native" } : undefined;

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Wallet } from "ethers";
-import { kitOffset, type RunningKit, startKit } from "../helpers/kit.js";
+import { kitOffset, type RunningKit, runCauseway, startKit } from "../helpers/kit.js";
 import { startFaultProxy } from "./fault-proxy.js";
 import { type Judge, openJudge } from "./judge.js";
 import { runMeshCheck } from "./run-mesh-check.js";
@@ -19,6 +19,7 @@ import {
   type TrafficReport,
 } from "./traffic.js";
 import { deployNative, nativeRound } from "./traffic-native.js";
+import { operatorText, playStaking, STAKING_PARAMS } from "./traffic-staking.js";
 import {
   currencyOf,
   isExplained,
@@ -48,7 +49,15 @@ describe("rosetta-cli", () => {
   const report: TrafficReport = { kinds: new Map(), transactions: 0 };
 
   beforeAll(async () => {
-    kit = await startKit({ portOffset: kitOffset(0), home: homeWithTokens(TRAFFIC_REGISTRY) });
+    const home = homeWithTokens(TRAFFIC_REGISTRY);
+    const portOffset = kitOffset(0);
+    const params = Object.entries(STAKING_PARAMS).flatMap(([name, value]) => [
+      "--param",
+      `${name}=${value}`,
+    ]);
+    const init = ["init", "--block-interval-ms", "200", "--port-offset", `${portOffset}`];
+    expect(await runCauseway({ home }, [...init, ...params])).toMatchObject({ code: 0 });
+    kit = await startKit({ portOffset, home });
     judge = openJudge(kit);
     stage = await openStage(kit, SEED);
     const native = await deployNative(stage);
@@ -57,7 +66,9 @@ describe("rosetta-cli", () => {
       await playActs(stage, [...nativeRound(stage, native), ...tokens.round()], report);
     }
     await tokens.finish();
-    await fundWallets(stage, [namedWallet("native workflows")], TOKEN);
+    await playStaking(kit, stage, report);
+    const workers = ["native workflows", "stake workflows"].map(namedWallet);
+    await fundWallets(stage, workers, TOKEN);
     console.log(
       `traffic: seed ${SEED}, ${report.transactions} transactions of ${report.kinds.size} kinds`,
     );
@@ -125,6 +136,20 @@ describe("rosetta-cli", () => {
     expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(FORM.tokenTransfers);
   });
 
+  it("stakes and leaves, from operations to confirmed", async () => {
+    const { privateKey, address } = namedWallet("stake workflows");
+    const operator = new Wallet(kit.key("operator.key"));
+    const { stats } = await judge.construction({
+      dslFile: "staking.ros",
+      workflows: { delegate: FORM.tokenTransfers },
+      names: { VALIDATOR: operatorText(operator.address) },
+      prefunded: [{ privateKey, address, currency: NATIVE }],
+    });
+    expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
+    expect(stats.workflows_completed["delegate"]).toBeGreaterThanOrEqual(FORM.tokenTransfers);
+    expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(2 * FORM.tokenTransfers);
+  });
+
   it("is joined by mesh-check, which looks for what it misses", async () => {
     const urls = ["--url", kit.url("sidecarOnline"), "--node", kit.url("jsonRpc")];
     const { code, document } = await runMeshCheck([...urls, "--json"]);
@@ -133,7 +158,10 @@ describe("rosetta-cli", () => {
     expect(document.transactionCount).toBeGreaterThanOrEqual(report.transactions);
     const name = ({ symbol, address }: (typeof TRAFFIC_TOKENS)[number]) => `${symbol} ${address}`;
     const honest = TRAFFIC_TOKENS.filter(({ isHonest }) => isHonest).map(name);
-    expect(document.currencies).toEqual(expect.arrayContaining(["TOKEN", ...honest]));
+    const currencies = ["TOKEN", "TOKEN_CLAIM", "TOKEN_SHARE", ...honest];
+    expect(document.currencies).toEqual(expect.arrayContaining(currencies));
+    const kinds = ["SLASH SUCCESS", "UNBOND_COMPLETE SUCCESS", "REDELEGATE SUCCESS"];
+    expect(Object.keys(document.operationKinds)).toEqual(expect.arrayContaining(kinds));
     const liars = TRAFFIC_TOKENS.filter(({ isHonest }) => !isHonest);
     expect(document.quarantined.map(({ contractAddress }) => contractAddress).toSorted()).toEqual(
       liars.map(({ address }) => address.toLowerCase()).toSorted(),

@@ -67,6 +67,8 @@ export interface Judge {
     readonly dslFile: string;
     readonly workflows: Readonly<Record<string, number>>;
     readonly prefunded: readonly PrefundedAccount[];
+    /** Texts that stand for others in the file. */
+    readonly names?: Readonly<Record<string, string>>;
   }): Promise<ConstructionResults>;
   /** Deletes its folder. */
   remove(): void;
@@ -109,8 +111,8 @@ export function openJudge(kit: RunningKit): Judge {
       );
       return results;
     },
-    async construction({ dslFile, workflows, prefunded }) {
-      const part = await constructionPart({ dslFile, workflows, prefunded });
+    async construction(options) {
+      const part = await constructionPart(options);
       const results: ConstructionResults = JSON.parse(
         readResults(await run(["check:construction"], part)),
       );
@@ -128,7 +130,11 @@ interface JudgeRun {
 
 interface ConfigParts {
   readonly data?: object;
-  readonly construction?: { readonly source: string; readonly config: object };
+  readonly construction?: {
+    readonly source: string;
+    readonly names: Readonly<Record<string, string>>;
+    readonly config: object;
+  };
 }
 
 /** Genesis has operations, so nothing is fetched, listed, exempt or bootstrapped. */
@@ -153,9 +159,11 @@ async function constructionPart(run: {
   readonly dslFile: string;
   readonly workflows: Readonly<Record<string, number>>;
   readonly prefunded?: readonly PrefundedAccount[];
+  readonly names?: Readonly<Record<string, string>>;
 }): Promise<ConfigParts> {
   return {
     construction: {
+      names: run.names ?? {},
       source: path.join(process.cwd(), "test", "mesh", run.dslFile),
       config: {
         max_offline_connections: 4,
@@ -182,7 +190,11 @@ async function writeConfig(
 ): Promise<string> {
   const { own, results } = paths;
   if (construction !== undefined) {
-    fs.copyFileSync(construction.source, path.join(own, "workflows.ros"));
+    let text = fs.readFileSync(construction.source, "utf8");
+    for (const [name, value] of Object.entries(construction.names)) {
+      text = text.replaceAll(name, value);
+    }
+    fs.writeFileSync(path.join(own, "workflows.ros"), text);
   }
   const config = {
     network: { blockchain: "token", network: "testnet" },

@@ -24,7 +24,7 @@ import { call, type Online, onlineServer } from "../../unit/sidecar/servers.js";
 
 const ONE = 10n ** 18n;
 const TOKEN = { symbol: "TOKEN", decimals: 18 };
-const CLAIM = { symbol: "TOKEN_CLAIM", decimals: 18 };
+const CLAIM = { symbol: "TOKEN_CLAIM", decimals: 18, metadata: { claim: "TOKEN" } };
 const STAKING = "0x0000000000000000000000000000000000000800";
 const POOL = getAddress(SYSTEM_ADDRESSES.validatorsPool);
 
@@ -391,6 +391,7 @@ describe("stake over Rosetta", () => {
     expect(await ask(sub(2, "staked"), [TOKEN])).toBe(208);
     expect(await ask(sub(2, "unbonding"), [shares(0)])).toBe(208);
     expect(await ask(own(2), [CLAIM])).toBe(208);
+    expect(await ask(sub(2, "unbonding"), [{ symbol: "TOKEN_CLAIM", decimals: 18 }])).toBe(208);
     const code = async (path: string, fields: Record<string, unknown>) =>
       (await call(online.server, path, fields)).body.code;
     const preprocess = (list: readonly object[], metadata?: object) =>

@@ -3,7 +3,11 @@
 export interface ReplyCurrency {
   readonly symbol: string;
   readonly decimals: number;
-  readonly metadata?: { readonly contractAddress?: string; readonly validator?: string };
+  readonly metadata?: {
+    readonly contractAddress?: string;
+    readonly validator?: string;
+    readonly claim?: string;
+  };
 }
 
 export interface ReplyOperation {
