@@ -15,7 +15,8 @@ export async function askModules<Answer>(answer: Promise<Answer>): Promise<Answe
   } catch (error) {
     const code = errorCode(error);
     if (code === "NOT_SERVED") return "unserved";
-    if (code === "UNAVAILABLE") return "unavailable";
+    // A node that is asked too often by others answers again in a moment.
+    if (code === "UNAVAILABLE" || code === "EXHAUSTED") return "unavailable";
     throw error;
   }
 }

@@ -225,6 +225,7 @@ describe("an account's stake", () => {
     expect(await stakeSection(context, ACCOUNT, request(""))).toBeUndefined();
     for (const [status, text] of [
       [503, "{}"],
+      [429, '{"code":8,"message":"too many requests: ask less often","details":[]}'],
       [200, "<html>"],
       [200, "[]"],
       [302, ""],
