@@ -177,7 +177,7 @@ describe("locked coins", () => {
     expect(await balance()).toBe(72n * TOKEN - TOKEN / 2n - 2n * FEE);
   });
 
-  it("are no deposit for a proposal, by contract as little as by message", async () => {
+  it("are no deposit for a proposal", async () => {
     const had = (await balance()) ?? 0n;
     expect(await mine(0, proposing(TOKEN))).toMatchObject({ receipt: { status: 0 } });
     expect(had - ((await balance()) ?? 0n)).toBeLessThan(2_000_000n * PRICE);

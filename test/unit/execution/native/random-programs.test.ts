@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { Interface } from "ethers";
 import type { Address } from "../../../../chain/address.js";
 import { communityPool, validatorRewards } from "../../../../node/modules/distribution/rewards.js";
+import { Proposals } from "../../../../node/modules/gov/proposal-record.js";
 import { Delegations, ENTRY_KIND } from "../../../../node/modules/staking/delegation-record.js";
 import { Validators } from "../../../../node/modules/staking/validator-record.js";
 import { MODULE_ACCOUNTS } from "../../../../node/modules/system-storage.js";
@@ -23,11 +24,20 @@ console.log(
   `native programs: seed ${SEED}, ${BLOCKS} blocks (CAUSEWAY_TEST_SEED, CAUSEWAY_PROGRAMS)`,
 );
 
+/** What programs do, as `Runner` in the fixture has it; 7 is a frame of its own. */
+const STEPS = [0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 9, 9, 10, 11, 12, 13, 14];
+
 let chain: NativeChain;
 let runners: Address[];
 
 beforeAll(async () => {
-  chain = await NativeChain.open({ "staking.unbonding_time": "6s", "staking.max_entries": "3" });
+  chain = await NativeChain.open({
+    "staking.unbonding_time": "6s",
+    "staking.max_entries": "3",
+    "gov.min_deposit": (TOKEN / 5n).toString(),
+    "gov.max_deposit_period": "8s",
+    "gov.voting_period": "6s",
+  });
   const names = [[operatorText(0), operatorText(1)]];
   const creation = Runner.bytecode + abi.encodeDeploy(names).slice(2);
   runners = [];
@@ -50,6 +60,10 @@ function assertBooks(what: string): void {
   const leaving = new Map<bigint, bigint>();
   for (const validator of validators.all()) {
     staked += validator.tokens;
+    const shares = delegations
+      .delegatorsOf(validator.operator)
+      .reduce((sum, each) => sum + delegations.shares(validator.operator, each), 0n);
+    expect([what, shares]).toEqual([what, validator.shares]);
     const { delegatorsAtoken, commissionAtoken } = validatorRewards(state, validator);
     claims += delegatorsAtoken + commissionAtoken;
     for (const each of [...runners, accountOf(0), accountOf(1)]) {
@@ -60,6 +74,8 @@ function assertBooks(what: string): void {
   }
   const out = [...leaving.values()].reduce((sum, amountAtoken) => sum + amountAtoken, 0n);
   expect([what, chain.balance(MODULE_ACCOUNTS.staking)]).toEqual([what, staked + out]);
+  const held = new Proposals(state).heldAtoken;
+  expect([what, chain.balance(MODULE_ACCOUNTS.gov)]).toEqual([what, held]);
   const pool = chain.balance(chain.chain.genesis.params.validatorsPool);
   expect([what, claims <= pool]).toEqual([what, true]);
 }
@@ -67,11 +83,11 @@ function assertBooks(what: string): void {
 describe("random programs over the chain's contracts", () => {
   it("conserve coins, keep the books, and come to the same on both engines", async () => {
     const random = createRandom(SEED);
-    const seen = { delegated: 0, undone: 0, claimed: 0, failed: 0 };
+    const seen = { delegated: 0, undone: 0, claimed: 0, deposited: 0, refunded: 0, failed: 0 };
     for (let block = 0; block < BLOCKS; block++) {
       const sent = Array.from({ length: 3 }, () => {
         const steps = Array.from({ length: 4 + random.integer(8) }, () => [
-          [0, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7][random.integer(11)] ?? 0,
+          STEPS[random.integer(STEPS.length)] ?? 0,
           random.integer(256),
           random.integer(256),
         ]);
@@ -88,12 +104,15 @@ describe("random programs over the chain's contracts", () => {
       const { own, library, committed } = await chain.mine(...sent);
       expect({ block, ...library }).toEqual({ block, ...own });
       assertBooks(`block ${block} of seed ${SEED}`);
-      const changes = committed.journal.transactions.flatMap((one) => one.changes);
+      const { journal } = committed;
+      const changes = journal.transactions.flatMap((one) => one.changes);
       for (const { reason, effective } of changes) {
         if (reason === "DELEGATE" && effective) seen.delegated++;
         if (reason === "DELEGATE" && !effective) seen.undone++;
         if (reason === "CLAIM" && effective) seen.claimed++;
+        if (reason === "GOV_DEPOSIT" && effective) seen.deposited++;
       }
+      seen.refunded += journal.blockChanges.filter(({ reason }) => reason === "GOV_REFUND").length;
       seen.failed += committed.receipts.filter(({ status }) => status === 0).length;
     }
     // The programs must do all of it, else they show nothing.
