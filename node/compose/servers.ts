@@ -28,9 +28,6 @@ import { startGrpcServer } from "../rpc/grpc/server.js";
 import { startRestServer } from "../rpc/rest/server.js";
 import { startMetricsServer } from "../rpc/metrics-server.js";
 
-/** Version of the application protocol in the consensus status. */
-export const APP_VERSION = "1";
-
 /** What the servers see of the node. */
 export interface ServerParts {
   readonly config: NodeConfig;
@@ -117,7 +114,6 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     network,
     moniker: config[""].moniker,
     nodeId: parts.nodeId,
-    appVersion: APP_VERSION,
     p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
     rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
     isCatchingUp: () => parts.comet.consensus.isCatchingUp(),
