@@ -185,7 +185,7 @@ describe("the set of four validators", () => {
   });
 
   it("halts before the height of an upgrade that nobody's program knows, and stays up", async () => {
-    const height = (await node(0).height()) + 120;
+    const height = (await node(0).height()) + 100;
     const proposal = path.join(network.folder, "proposal.json");
     const plan = { name: "v9", height: `${height}`, info: "get 9.0" };
     const message = {
