@@ -17,6 +17,7 @@ import { assetFiles, listFiles, productFiles } from "./assets.mjs";
 import { runChild } from "./child.mjs";
 import { SetupError } from "./install.mjs";
 import { isAlive, isMain, withLock } from "./lock.mjs";
+import { joinPackages } from "./packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
 
@@ -127,6 +128,7 @@ async function buildNow(target) {
       mkdirSync(dirname(join(draft, path)), { recursive: true });
       copyFileSync(join(ROOT, path), join(draft, path));
     }
+    await joinPackages(draft);
     writeFileSync(join(draft, ".stamp"), stamp);
     const old = `${draft}.old`;
     if (existsSync(final)) {

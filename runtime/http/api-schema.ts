@@ -4,7 +4,7 @@
  * that validator treats in a way of its own (dates, discriminators, parameters) is refused when
  * the check is made, never ignored.
  */
-import { readFileSync } from "node:fs";
+import { accessSync, readFileSync } from "node:fs";
 import type { ErrorObject, ValidateFunction } from "ajv";
 import AjvDraft04 from "ajv-draft-04";
 import { parse } from "yaml";
@@ -58,15 +58,29 @@ export function loadApiSchemas(apiSpecPath: string): ApiSchemas {
 }
 
 /**
- * The check of one operation's replies, for those who make replies ahead of requests.
- * @throws LISTEN_FAILED as `loadApiSchemas` and `responseCheck`
+ * A check that is compiled when it is first used: compiling all of an API's is most of the time that a
+ * process needs to start, and a process that lives long uses few.
+ */
+export function onFirstUse<Arguments extends unknown[], Answer>(
+  make: () => (...values: Arguments) => Answer,
+): (...values: Arguments) => Answer {
+  let made: ((...values: Arguments) => Answer) | undefined;
+  return (...values) => {
+    made ??= make();
+    return made(...values);
+  };
+}
+
+/**
+ * The check of one operation's replies, for those who make replies ahead of requests; its first use
+ * throws LISTEN_FAILED as `loadApiSchemas` and `responseCheck` do.
  */
 export function compileResponseCheck(
   apiSpecPath: string,
   path: string,
   method: string,
 ): ResponseCheck {
-  return loadApiSchemas(apiSpecPath).responseCheck(path, method);
+  return onFirstUse(() => loadApiSchemas(apiSpecPath).responseCheck(path, method));
 }
 
 /** One operation of the file. */
@@ -162,6 +176,15 @@ function createAjv(file: object, { useDefaults }: { readonly useDefaults: boolea
     ajv.addSchema(fieldsOf(schema), `#/components/schemas/${name}`);
   }
   return ajv;
+}
+
+/** @throws LISTEN_FAILED when the API file cannot be read */
+export function assertReadable(path: string): void {
+  try {
+    accessSync(path);
+  } catch (cause) {
+    throw unusable(path, "it cannot be read", cause);
+  }
 }
 
 /** An API file as it stands. @throws LISTEN_FAILED */

@@ -3,7 +3,7 @@
  * accepts; every other request is left to Express, so that errors have one source.
  */
 import type { IncomingMessage } from "node:http";
-import { loadApiSchemas, type RequestCheck, type ResponseCheck } from "./api-schema.js";
+import { loadApiSchemas, onFirstUse, type RequestCheck, type ResponseCheck } from "./api-schema.js";
 import { parseJsonBody } from "./http-body.js";
 import { HttpError } from "./http-errors.js";
 
@@ -42,8 +42,8 @@ export function isPlainJson({ headers }: Pick<IncomingMessage, "headers">): bool
 }
 
 /**
- * Compiles the checks of all operations.
- * @throws LISTEN_FAILED when an operation cannot be served directly
+ * The lane over API files; each check is compiled when its operation is first asked for.
+ * @throws LISTEN_FAILED when a file cannot be read
  */
 export function createDirectLane<Route extends { readonly path: string }>(
   apis: readonly DirectRoutes<Route>[],
@@ -56,8 +56,10 @@ export function createDirectLane<Route extends { readonly path: string }>(
       const { path } = route;
       operations.set(path, {
         route,
-        checkRequest: schemas.requestCheck(path, "post"),
-        checkReply: validateResponses ? schemas.responseCheck(path, "post") : () => undefined,
+        checkRequest: onFirstUse(() => schemas.requestCheck(path, "post")),
+        checkReply: validateResponses
+          ? onFirstUse(() => schemas.responseCheck(path, "post"))
+          : () => undefined,
       });
     }
   }

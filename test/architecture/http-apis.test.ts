@@ -4,7 +4,9 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { OpenAPISchemaValidator } from "express-openapi-validator/dist/framework/openapi.schema.validator.js";
 import { parse } from "yaml";
+import { loadApiSchemas } from "../../runtime/http/api-schema.js";
 import { productSources } from "../helpers/source-tree.js";
 
 const METHODS = new Set(["get", "post", "put", "delete", "patch"]);
@@ -30,6 +32,23 @@ describe("HTTP APIs", () => {
   it("have one server, and it has the validator", () => {
     const makers = sources.filter(({ packages }) => packages.includes("express-openapi-validator"));
     expect(makers.map(({ path }) => path)).toEqual(["runtime/http/http-server.ts"]);
+  });
+
+  it("are described by the rules of OpenAPI, and compile", () => {
+    const rules = new OpenAPISchemaValidator({ version: "3.0.3", validateApiSpec: true });
+    expect(
+      rules.validate({ openapi: "3.0.3", info: { title: "", version: "" } } as never).errors,
+    ).not.toEqual([]);
+    const files = readdirSync("openapi").filter((name) => name.endsWith(".yaml"));
+    for (const name of files) {
+      const document = parse(readFileSync(`openapi/${name}`, "utf8"));
+      expect({ name, errors: rules.validate(document).errors }).toEqual({ name, errors: [] });
+    }
+    for (const { name, path, method } of operations.filter((one) => COMPARED.includes(one.name))) {
+      const schemas = loadApiSchemas(`openapi/${name}`);
+      expect(schemas.requestCheck(path, method)).toBeInstanceOf(Function);
+      expect(schemas.responseCheck(path, method)).toBeInstanceOf(Function);
+    }
   });
 
   it("have a handler for every operation of their files", () => {

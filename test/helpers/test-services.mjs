@@ -21,6 +21,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { transformSync } from "@swc/core";
 import { assetFiles, sourceFiles } from "../../bin/assets.mjs";
+import { joinPackages } from "../../bin/packages.mjs";
 import { swcOptions } from "./swc-options.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -77,6 +78,7 @@ async function compile() {
     copyFileSync(join(ROOT, path), target);
   }
   copyFileSync(join(ROOT, "package.json"), join(COMPILED, "package.json"));
+  await joinPackages(COMPILED);
   return COMPILED;
 }
 

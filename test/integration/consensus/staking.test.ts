@@ -151,7 +151,7 @@ const addressOf = (index: number) =>
 beforeAll(async () => {
   const { genesis, seeds } = validatorGenesis(4, {
     faucet: faucet.address,
-    params: { "slashing.signed_blocks_window": "6", "staking.unbonding_time": "3s" },
+    params: { "slashing.signed_blocks_window": "6", "staking.unbonding_time": "12s" },
   });
   net = new ValidatorNetwork(genesis, [...seeds, joiner]);
   for (const index of [0, 1, 2, 3, 4]) await net.start(index);
@@ -221,7 +221,7 @@ describe("validators with stake", () => {
             (one) =>
               "validatorAddress" in one && one.validatorAddress === validatorAddress(joinerKey),
           ) === true,
-      { timeoutMs: 30_000, what: "its signature" },
+      { timeoutMs: 120_000, what: "its signature" },
     );
   });
 
@@ -245,7 +245,7 @@ describe("validators with stake", () => {
       }
       return undefined;
     };
-    await until(async () => (await completed()) !== undefined, { timeoutMs: 30_000 });
+    await until(async () => (await completed()) !== undefined, { timeoutMs: 120_000 });
     expect(await completed()).toMatchObject({
       from: MODULE_ACCOUNTS.staking,
       to: from,
@@ -294,7 +294,7 @@ describe("validators with stake", () => {
     expect(await node(0).consensus.addEvidence(evidence)).toBe("new");
     const query = "slash.reason='double_sign'";
     await until(async () => (await blocksOf(node(0), query)).length > 0, {
-      timeoutMs: 30_000,
+      timeoutMs: 120_000,
       what: "the slash",
     });
     const [slashed = 0] = await blocksOf(node(0), query);
@@ -311,7 +311,7 @@ describe("validators with stake", () => {
     ]);
     const isBack = "complete_unbonding.amount='28500000000000000000atoken'";
     await until(async () => (await blocksOf(node(0), isBack)).length > 0, {
-      timeoutMs: 30_000,
+      timeoutMs: 120_000,
       what: "the rest of its stake",
     });
     const [back = 0] = await blocksOf(node(0), isBack);

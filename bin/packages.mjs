@@ -1,0 +1,231 @@
+/**
+ * Joins the packages that the product imports into few files. A process of the kit loads 700 to
+ * 1,600 files otherwise, one after the other, which is most of the time that it needs to start.
+ * The product does not know: it imports packages by name and finds the joined ones first, because
+ * their `node_modules` lies beside it. Where joining is not possible the usual ones are found.
+ */
+import { createHash } from "node:crypto";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { sourceFiles } from "./assets.mjs";
+import { isAlive } from "./lock.mjs";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url)).replace(/[/\\]$/, "");
+const CACHE = join(ROOT, ".cache", "packages");
+
+/** Packages that find files of their own (native code, workers) by where they lie. */
+const LEFT_ALONE = new Set(["level", "pino", "secp256k1"]);
+
+/** Joined ES modules hold CommonJS ones, which ask Node for its own modules by `require`. */
+const REQUIRE = `import { createRequire as causewayRequire } from "node:module"; const require = causewayRequire(import.meta.url);`;
+
+/**
+ * Puts the joined packages into `folder`/node_modules; made once for each state of the lock file.
+ * @returns false where this machine cannot join them; nothing is written then
+ */
+export async function joinPackages(folder) {
+  const joined = await joinedPackages();
+  if (joined === undefined) return false;
+  cpSync(joined, join(folder, "node_modules"), { recursive: true });
+  return true;
+}
+
+/**
+ * Folder that holds the joined packages, made when it is missing.
+ * @returns undefined where the program that joins them is not installed for this machine
+ * @throws the program's faults
+ */
+export async function joinedPackages() {
+  const wanted = importedPackages();
+  const final = join(CACHE, stampOf(wanted));
+  if (existsSync(final)) return final;
+  const esbuild = await import("esbuild").catch(() => undefined);
+  if (esbuild === undefined) return undefined;
+  removeOthers();
+  const draft = `${final}.${process.pid}`;
+  try {
+    const entries = wanted.map(entryOf);
+    await joinModules(
+      esbuild,
+      draft,
+      entries.filter(({ isModule }) => isModule),
+      wanted,
+    );
+    for (const entry of entries.filter(({ isModule }) => !isModule)) {
+      await joinCommon(esbuild, draft, entry, wanted);
+    }
+    writeManifests(draft, entries);
+    renameSync(draft, final);
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    if (!existsSync(final)) throw error;
+  }
+  return final;
+}
+
+/** Removes what was joined from other states of the lock file, and drafts of who was killed. */
+function removeOthers() {
+  mkdirSync(CACHE, { recursive: true });
+  for (const name of readdirSync(CACHE)) {
+    const pid = /\.([0-9]+)$/.exec(name)?.[1];
+    if (pid !== undefined && isAlive(Number(pid))) continue;
+    rmSync(join(CACHE, name), { recursive: true, force: true });
+  }
+}
+
+/** What the product's sources import by name, as they write it; sorted. */
+function importedPackages() {
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const found = new Set();
+  for (const path of sourceFiles(ROOT)) {
+    const source = readFileSync(join(ROOT, path), "utf8");
+    for (const [, name] of source.matchAll(
+      /^(?!import type).*?(?:from|import\()\s*"([^".][^"]*)"/gm,
+    )) {
+      const owner = packageOf(name);
+      if (owner in dependencies && !LEFT_ALONE.has(owner)) found.add(name);
+    }
+  }
+  return [...found].toSorted((left, right) => (left < right ? -1 : 1));
+}
+
+function packageOf(specifier) {
+  return specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+}
+
+function stampOf(wanted) {
+  const hash = createHash("sha256").update(wanted.join("\n"));
+  for (const path of ["package-lock.json", "bin/packages.mjs"]) {
+    hash.update(readFileSync(join(ROOT, path)));
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+function entryOf(specifier) {
+  const name = packageOf(specifier);
+  const subpath = specifier.slice(name.length + 1);
+  const file = fileURLToPath(import.meta.resolve(specifier));
+  const isModule = file.endsWith(".mjs") || (file.endsWith(".js") && typeOf(file) === "module");
+  return {
+    specifier,
+    name,
+    subpath,
+    file,
+    isModule,
+    out: subpath === "" ? "index" : subpath.replace(/\.js$/, ""),
+  };
+}
+
+function typeOf(file) {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    const path = join(folder, "package.json");
+    if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8")).type ?? "commonjs";
+  }
+}
+
+/** All ES modules in one go: what two of them share is one file, and so one instance. */
+async function joinModules(esbuild, draft, entries, wanted) {
+  await esbuild.build({
+    ...common(wanted, entries),
+    entryPoints: Object.fromEntries(entries.map(({ name, out, file }) => [`${name}/${out}`, file])),
+    outdir: draft,
+    chunkNames: ".shared/[hash]",
+    format: "esm",
+    splitting: true,
+    banner: { js: REQUIRE },
+  });
+}
+
+/**
+ * One CommonJS package; a module around it names what it exports, as Node would find it. Required,
+ * not imported: Node searches what it imports for names, which takes longer than running it.
+ */
+async function joinCommon(esbuild, draft, entry, wanted) {
+  const { name, out, file } = entry;
+  await esbuild.build({
+    ...common(wanted, [entry]),
+    entryPoints: [file],
+    outfile: join(draft, name, `${out}.cjs`),
+    format: "cjs",
+  });
+  const names = Object.keys(await import(pathToFileURL(file).href)).filter(
+    (key) => key !== "default" && key !== "module.exports" && /^[A-Za-z_$][\w$]*$/.test(key),
+  );
+  // By a name of its own first: some are words of the language, as express.static.
+  const list = names
+    .map((key, place) => `const export${place} = all.${key};\nexport { export${place} as ${key} };`)
+    .join("\n");
+  writeFileSync(
+    join(draft, name, `${out}.mjs`),
+    `${REQUIRE}\nconst all = require("./${out}.cjs");\nexport default all;\n${list}\n`,
+  );
+}
+
+/** Packages that are joined on their own stay apart, so that each exists once. */
+function common(wanted, entries) {
+  const own = new Set(entries.map(({ specifier }) => specifier));
+  const isApart = new Set(wanted.filter((specifier) => !own.has(specifier)));
+  return {
+    bundle: true,
+    platform: "node",
+    target: "node20",
+    conditions: ["node"],
+    logLevel: "silent",
+    legalComments: "eof",
+    plugins: [
+      {
+        name: "apart",
+        setup(build) {
+          build.onResolve({ filter: /^[^./]/ }, async (found) => {
+            if (found.pluginData === "asked" || found.kind === "entry-point") return undefined;
+            if (isApart.has(found.path) || LEFT_ALONE.has(found.path))
+              return { path: found.path, external: true };
+            const { path: name, kind, resolveDir, importer } = found;
+            const answer = await build.resolve(name, {
+              kind,
+              resolveDir,
+              importer,
+              pluginData: "asked",
+            });
+            // A driver or helper that is not installed: asked for only by who uses it.
+            return answer.errors.length > 0 ? { path: name, external: true } : answer;
+          });
+        },
+      },
+    ],
+  };
+}
+
+function writeManifests(draft, entries) {
+  for (const name of new Set(entries.map((entry) => entry.name))) {
+    const own = entries.filter((entry) => entry.name === name);
+    const exports = Object.fromEntries(
+      own.map(({ subpath, out, isModule }) => [
+        subpath === "" ? "." : `./${subpath}`,
+        isModule ? `./${out}.js` : { import: `./${out}.mjs`, default: `./${out}.cjs` },
+      ]),
+    );
+    mkdirSync(join(draft, name), { recursive: true });
+    const { version, license } = JSON.parse(
+      readFileSync(join(ROOT, "node_modules", name, "package.json"), "utf8"),
+    );
+    const manifest = {
+      name,
+      version,
+      license,
+      type: own[0].isModule ? "module" : "commonjs",
+      exports,
+    };
+    writeFileSync(join(draft, name, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * The joined packages offer what the usual ones do: each is loaded by Node itself, in a process of
+ * its own, from both places.
+ */
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterAll, describe, expect, it } from "@jest/globals";
+
+const run = promisify(execFile);
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "causeway-packages-"));
+
+/** Names and kinds of what every imported package exports, as seen from a file in `place`. */
+async function exportsSeenFrom(place: string, names: readonly string[]) {
+  const file = path.join(place, `look-${process.pid}.mjs`);
+  fs.writeFileSync(
+    file,
+    `const all = {};
+     for (const name of ${JSON.stringify(names)}) {
+       const found = await import(name);
+       all[name] = Object.keys(found).filter((key) => key !== "module.exports")
+         .map((key) => key + " " + typeof found[key]).sort();
+     }
+     console.log(JSON.stringify(all));
+     process.exit(0);`,
+  );
+  try {
+    const { stdout } = await run(process.execPath, ["--no-warnings", file]);
+    return JSON.parse(stdout) as Record<string, string[]>;
+  } finally {
+    fs.rmSync(file);
+  }
+}
+
+describe("joined packages", () => {
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+  it("export what the usual ones do, from few files", async () => {
+    const place = path.join(folder, "product");
+    const script = `import(${JSON.stringify(path.resolve("bin/packages.mjs"))})
+      .then(({ joinPackages }) => joinPackages(${JSON.stringify(place)}))
+      .then((isDone) => console.log(isDone));`;
+    const { stdout } = await run(process.execPath, ["-e", script]);
+    expect(stdout.trim()).toBe("true");
+    // Not below the clone: here are only the joined ones and, for native code, a way to the clone.
+    const joined = path.join(place, "node_modules");
+    const names = packageNames(joined);
+    expect(names).toEqual(expect.arrayContaining(["express", "libp2p", "typeorm", "zod"]));
+    const left = fs.readdirSync(path.resolve("node_modules"));
+    for (const name of left.filter((one) => !fs.existsSync(path.join(joined, one)))) {
+      fs.symlinkSync(path.resolve("node_modules", name), path.join(joined, name));
+    }
+    const usual = await exportsSeenFrom(path.resolve(".cache"), names);
+    expect(await exportsSeenFrom(place, names)).toEqual(usual);
+    const files = fs.readdirSync(joined, { recursive: true, withFileTypes: true });
+    expect(files.filter((file) => /\.[cm]?js$/.test(file.name)).length).toBeLessThan(200);
+  }, 240_000);
+});
+
+/** Every name that can be imported from the joined packages. */
+function packageNames(joined: string): string[] {
+  return fs
+    .readdirSync(joined)
+    .filter((name) => !name.startsWith("."))
+    .flatMap((name) =>
+      name.startsWith("@")
+        ? fs.readdirSync(path.join(joined, name)).map((part) => `${name}/${part}`)
+        : [name],
+    )
+    .flatMap((name) => {
+      const file = path.join(joined, name, "package.json");
+      const { exports } = JSON.parse(fs.readFileSync(file, "utf8")) as { exports: object };
+      return Object.keys(exports).map((subpath) => `${name}${subpath.slice(1)}`);
+    });
+}
