@@ -221,7 +221,7 @@ function sendBlock(one: BenchChain, count: number): Prepared {
   });
   const { cosmosChainId, params } = one.genesis;
   const { maxTransactionGas } = params;
-  const limits = { cosmosChainId, chainId: BigInt(CHAIN_ID), maxTransactionGas };
+  const limits = { cosmosChainId, chainId: CHAIN_ID, maxTransactionGas };
   return {
     count,
     async run() {

@@ -46,7 +46,7 @@ function keyFile(index: number): string {
 
 /** Operator of a validator of genesis, as its own commands name it. */
 function operatorOf(file: string): string {
-  const key = hexToBytes(fs.readFileSync(file, "utf8").trim() as `0x${string}`);
+  const key = hexToBytes(fs.readFileSync(file, "utf8").trim());
   return toBech32(privateKeyToAddress(key), VALIDATOR_PREFIX);
 }
 
@@ -178,9 +178,8 @@ describe("the set of four validators", () => {
     fs.copyFileSync(homePaths(original.home).validatorKey, homePaths(twin.home).validatorKey);
     await twin.start();
     await follows(2, undefined, "the tombstone");
-    const { err } = await runCommand(original.home, [
-      ...["tx", "slashing", "unjail", "--from", "operator", "--dry-run"],
-    ]);
+    const unjail = ["tx", "slashing", "unjail", "--from", "operator", "--dry-run"];
+    const { err } = await runCommand(original.home, unjail);
     expect(err).toContain("validator still jailed; cannot be unjailed");
   });
 

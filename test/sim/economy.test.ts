@@ -15,7 +15,7 @@ import {
   validatorRewards,
   withdrawRewards,
 } from "../../node/modules/distribution/rewards.js";
-import { PROPOSAL_STATUS, Proposals } from "../../node/modules/gov/proposal-record.js";
+import { Proposals } from "../../node/modules/gov/proposal-record.js";
 import { depositOn, submitProposal } from "../../node/modules/gov/proposing.js";
 import { plainVote, voteOn } from "../../node/modules/gov/voting.js";
 import type { ModuleContext } from "../../node/modules/module-context.js";

@@ -189,17 +189,17 @@ export function legacySubspaces(): { readonly subspace: string; readonly keys: s
   });
 }
 
-/** A parameter's value as JSON; "no subspace", or undefined, where there is none of that name. */
+/** A parameter's value as JSON; undefined where there is none of that name. */
 export function readLegacyParam(
   state: JournaledState,
   { subspace, key }: { readonly subspace: string; readonly key: string },
-): string | "no subspace" | undefined {
-  if (!isSubspace(subspace)) return "no subspace";
-  const param = paramOf(subspace, key);
+): string | undefined {
+  const param = isLegacySubspace(subspace) ? paramOf(subspace, key) : undefined;
   return param === undefined ? undefined : JSON.stringify(param.read(state));
 }
 
-function isSubspace(name: string): name is Module {
+/** Whether there is a subspace of that name. */
+export function isLegacySubspace(name: string): name is Module {
   return Object.hasOwn(SUBSPACES, name);
 }
 
@@ -221,7 +221,7 @@ export function legacyChanges(changes: readonly ProtoMessage[]): readonly Legacy
     const [subspace, key] = [textOf(change, "subspace"), textOf(change, "key")];
     const reason = FIXED_PARAMS.get(subspace);
     if (reason !== undefined) throw messageFailure(SDK_CODE.notSupported, reason);
-    if (!isSubspace(subspace)) {
+    if (!isLegacySubspace(subspace)) {
       const text = `${subspace.slice(0, 60)}: unknown subspace`;
       throw moduleFailure("params", PARAMS_CODE.unknownSubspace, text);
     }

@@ -1,2 +1,2 @@
 /** Parameters by the names of older releases. */
-export { legacySubspaces, readLegacyParam } from "../params/legacy-params.js";
+export { isLegacySubspace, legacySubspaces, readLegacyParam } from "../params/legacy-params.js";

@@ -1,5 +1,9 @@
 /** `cosmos.params.v1beta1.Query`: parameters by subspace and key, as releases before 0.47 named them. */
-import { legacySubspaces, readLegacyParam } from "../../../modules/reads/params-reads.js";
+import {
+  isLegacySubspace,
+  legacySubspaces,
+  readLegacyParam,
+} from "../../../modules/reads/params-reads.js";
 import { notFound } from "../errors.js";
 import type { QueryHandlers } from "../registry.js";
 import type { QuerySources } from "../sources.js";
@@ -14,15 +18,12 @@ export function paramsQueries({ modules }: QuerySources): QueryHandlers {
     },
     [`${SERVICE}/Params`]: async (request, { height, signal }) => {
       const [subspace, key] = [request.text("subspace"), request.text("key")];
-      const value =
-        modules === undefined
-          ? "no subspace"
-          : await modules
-              .at(height)
-              .read((state) => readLegacyParam(state, { subspace, key }), signal);
-      if (value === "no subspace") {
+      if (modules === undefined || !isLegacySubspace(subspace)) {
         throw notFound(`subspace '${subspace.slice(0, 100)}': unknown subspace`);
       }
+      const value = await modules
+        .at(height)
+        .read((state) => readLegacyParam(state, { subspace, key }), signal);
       if (value === undefined) throw notFound(`parameter ${key.slice(0, 100)} of ${subspace}`);
       return { param: { subspace, key, value } };
     },
