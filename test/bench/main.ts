@@ -8,7 +8,6 @@ import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./chain-rows.js";
 import { INDEXER_ROWS, runIndexerRows } from "./indexer-rows.js";
-import { MODULE_ROWS, runModuleRows } from "./module-rows.js";
 import { OLD_BLOCK_ROWS, runOldBlockRows } from "./old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
@@ -22,7 +21,6 @@ const ALL_ROWS = [
   ...INDEXER_ROWS,
   ...NETWORK_ROWS,
   ...WEIGHT_ROWS,
-  ...MODULE_ROWS,
 ];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
@@ -51,7 +49,6 @@ interface Arguments {
   readonly wantsOldBlocks: boolean;
   readonly wantsIndexer: boolean;
   readonly wantsWeights: boolean;
-  readonly wantsModules: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -84,7 +81,6 @@ function readArguments(): Arguments {
     wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
     wantsIndexer: INDEXER_ROWS.some((name) => wanted.includes(name)),
     wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
-    wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
@@ -99,7 +95,6 @@ async function run(): Promise<void> {
     wantsOldBlocks,
     wantsIndexer,
     wantsWeights,
-    wantsModules,
     out,
     profileFolder,
   } = readArguments();
@@ -140,9 +135,6 @@ async function run(): Promise<void> {
   if (network.length > 0) {
     const options = { length, profileFolder, say };
     await collect("the row of a network", () => runNetworkRows(options));
-  }
-  if (wantsModules) {
-    await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
   }
   if (wantsWeights) await collect("the row of weights", async () => runWeightsRow(length));
   say("");
