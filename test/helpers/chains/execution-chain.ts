@@ -12,6 +12,7 @@ import { BlockExecution } from "../../../node/blocks/block-executor.js";
 import type { EngineName } from "../../../node/blocks/engines.js";
 import { createGenesisBlock } from "../../../node/blocks/genesis-block.js";
 import type { TransactionOutcome } from "../../../node/execution/transaction-executor.js";
+import type { BlockFacts } from "../../../node/modules/modules.js";
 import { createLocalGenesis, type Genesis } from "../../../node/settings/genesis.js";
 import { TrieCache } from "../../../node/state/trie-cache.js";
 import { commitBlock, type ExecutedBlock } from "../../../node/store/block-commit.js";
@@ -38,6 +39,9 @@ export function testGenesis(faucet: string): Genesis {
 
 /** A running chain; `close` deletes its folder unless `keep` is asked. */
 export class ExecutionChain {
+  /** What consensus tells the modules of each block; nothing by itself. */
+  facts: BlockFacts | undefined;
+
   private constructor(
     readonly genesis: Genesis,
     readonly folder: string,
@@ -93,7 +97,13 @@ export class ExecutionChain {
         engine,
         monotonicMs: () => performance.now(),
       },
-      { parent, parentSupply, timeMs: parent.timeMs + 2_000, coinbase: this.coinbase },
+      {
+        parent,
+        parentSupply,
+        timeMs: parent.timeMs + 2_000,
+        coinbase: this.coinbase,
+        ...(this.facts === undefined ? {} : { facts: this.facts }),
+      },
     );
     const outcomes: TransactionOutcome[] = [];
     for (const raw of raws) {
