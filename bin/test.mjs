@@ -11,6 +11,8 @@
  *                back, and what outsiders ask of a network
  *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run), and
  *                3,000 transactions built as other clients build them (300)
+ *   --sim        the simulations at length: an economy of 10,000 blocks, 6,000 interleavings of the
+ *                worker (1,000 and 600 in the usual run)
  * Further arguments go to jest. The last line is "N passed, N failed".
  */
 import { spawn } from "node:child_process";
@@ -52,6 +54,11 @@ const MODES = {
     paths: ["test/integration/sidecar/fuzz", "construction-bytes"],
     ignored: ["/node_modules/"],
     environment: { CAUSEWAY_FUZZ_REQUESTS: "100000", CAUSEWAY_INTENTS: "3000" },
+  },
+  sim: {
+    paths: ["test/sim/"],
+    ignored: ["/node_modules/"],
+    environment: { CAUSEWAY_SIM_BLOCKS: "10000", CAUSEWAY_SIM_RUNS: "6000" },
   },
 };
 

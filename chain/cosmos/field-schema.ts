@@ -72,6 +72,9 @@ export interface MessageSchema {
 /** Finds the schema of a type URL; undefined for types that this chain does not know. */
 export type SchemaLookup = (typeUrl: string) => MessageSchema | undefined;
 
+/** Modules of SDK chains that wallets know and this chain does not have. */
+const ABSENT_MODULES = /^\/cosmos\.(authz|feegrant|group|nft|crisis|circuit|vesting)\./;
+
 /** Deepest nesting of messages: an Any may hold another one. */
 const MAX_DEPTH = 8;
 
@@ -179,7 +182,9 @@ export function decodeAny(bytes: Uint8Array, lookup: SchemaLookup, depth = 0): A
   const typeUrl = textOf(reader.bytes(1), 1);
   const schema = lookup(typeUrl);
   if (schema === undefined) {
-    throw invalidMessage(`unable to resolve type URL ${JSON.stringify(typeUrl.slice(0, 200))}`);
+    const text = `unable to resolve type URL ${JSON.stringify(typeUrl.slice(0, 200))}`;
+    const [, module] = ABSENT_MODULES.exec(typeUrl) ?? [];
+    throw invalidMessage(module === undefined ? text : `${text}: this chain has no x/${module}`);
   }
   return { typeUrl, schema, message: decodeMessage(schema, reader.bytes(2), lookup, depth + 1) };
 }

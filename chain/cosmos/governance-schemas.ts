@@ -66,6 +66,14 @@ function govMessages(version: "v1" | "v1beta1"): MessageSchema[] {
 /** Messages that a proposal of gov v1beta1 or v1 may have, at most. */
 export const MAX_PROPOSAL_MESSAGES = 16;
 
+/** Parameters that one proposal of v1beta1 may change, at most. */
+const MAX_CHANGES = 32;
+
+const PARAM_CHANGE: MessageSchema = {
+  name: "cosmos.params.v1beta1.ParamChange",
+  fields: [field(1, "subspace"), field(2, "key"), field(3, "value")],
+};
+
 /** `Content` of v1beta1: what a proposal is about, before proposals had messages. */
 function content(module: string, name: string, fields: readonly FieldSchema[] = []): MessageSchema {
   const texts = [field(1, "title"), field(2, "description")];
@@ -86,6 +94,9 @@ const LEGACY_CONTENTS: readonly MessageSchema[] = [
     field(3, "plan", "message", { schema: PLAN, keep: true }),
   ]),
   content("upgrade", "CancelSoftwareUpgradeProposal"),
+  content("params", "ParameterChangeProposal", [
+    field(3, "changes", "message", { schema: PARAM_CHANGE, most: MAX_CHANGES, keep: true }),
+  ]),
 ];
 
 /** `MsgUpdateParams` of a module. */
@@ -99,6 +110,11 @@ function updateParams(module: string, amino: string, fields: readonly FieldSchem
 }
 
 const kept = { keep: true };
+
+const SEND_ENABLED: MessageSchema = {
+  name: "cosmos.bank.v1beta1.SendEnabled",
+  fields: [field(1, "denom"), field(2, "enabled", "bool")],
+};
 
 const PARAM_UPDATES: readonly MessageSchema[] = [
   updateParams("staking", "cosmos-sdk/x/staking/MsgUpdateParams", [
@@ -140,6 +156,26 @@ const PARAM_UPDATES: readonly MessageSchema[] = [
     field(14, "burn_proposal_deposit_prevote", "bool"),
     field(15, "burn_vote_veto", "bool"),
     field(16, "min_deposit_ratio"),
+  ]),
+  // What these have is fixed by the rules of the chain; they are read to be refused with a reason.
+  updateParams("mint", "cosmos-sdk/x/mint/MsgUpdateParams", [
+    field(1, "mint_denom"),
+    field(2, "inflation_rate_change", "decimal", kept),
+    field(3, "inflation_max", "decimal", kept),
+    field(4, "inflation_min", "decimal", kept),
+    field(5, "goal_bonded", "decimal", kept),
+    field(6, "blocks_per_year", "uint64"),
+  ]),
+  updateParams("bank", "cosmos-sdk/x/bank/MsgUpdateParams", [
+    field(1, "send_enabled", "message", { schema: SEND_ENABLED, most: MAX_CHANGES }),
+    field(2, "default_send_enabled", "bool"),
+  ]),
+  updateParams("auth", "cosmos-sdk/x/auth/MsgUpdateParams", [
+    field(1, "max_memo_characters", "uint64"),
+    field(2, "tx_sig_limit", "uint64"),
+    field(3, "tx_size_cost_per_byte", "uint64"),
+    field(4, "sig_verify_cost_ed25519", "uint64"),
+    field(5, "sig_verify_cost_secp256k1", "uint64"),
   ]),
 ];
 

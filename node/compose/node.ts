@@ -45,7 +45,7 @@ import { databaseSettings, memoryBytes } from "../settings/memory-config.js";
 import { keepsProofsByWindow } from "../settings/pruning-config.js";
 import { createNodeClaims } from "./claims.js";
 import { createNodeQueries } from "./queries.js";
-import { APP_VERSION, startServers } from "./servers.js";
+import { startServers } from "./servers.js";
 import { Stages } from "./stages.js";
 import { nodeUpgrades } from "./upgrades.js";
 import { TrieCache } from "../state/trie-cache.js";
@@ -255,7 +255,7 @@ async function openServers(options: NodeOptions, parts: NodeParts, stages: Stage
     metrics,
     comet,
     ...createNodeClaims({ ...options, ...parts }),
-    queries: createNodeQueries({ ...options, ...parts, comet, nodeId, appVersion: APP_VERSION }),
+    queries: createNodeQueries({ ...options, ...parts, comet, nodeId }),
     identity: loadValidatorIdentity(path.join(home, "config", "priv_validator_key.json")),
     nodeId,
     maxTransactionGas: genesis.params.maxTransactionGas,

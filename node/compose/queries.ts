@@ -28,13 +28,11 @@ export interface QueryParts {
   readonly calls: CallWorkers;
   readonly stores: Pick<OpenStores, "state">;
   readonly nodeId: string;
-  /** Version of the application protocol. */
-  readonly appVersion: string;
 }
 
 /** All queries that REST, gRPC and `abci_query` answer. */
 export function createNodeQueries(parts: QueryParts): QueryRegistry {
-  const { genesis, config, app, comet, calls, nodeId, appVersion, stores } = parts;
+  const { genesis, config, app, comet, calls, nodeId, stores } = parts;
   const pruning = app[""];
   return createQueries({
     types: loadDescriptors(),
@@ -48,7 +46,6 @@ export function createNodeQueries(parts: QueryParts): QueryRegistry {
       p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
       rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
       version: KIT_VERSION,
-      appVersion,
       minimumGasPrices: pruning["minimum-gas-prices"],
       pruningKeepRecent: `${pruning["pruning-keep-recent"]}`,
       pruningInterval: `${pruning["pruning-interval"]}`,

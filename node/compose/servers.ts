@@ -29,9 +29,6 @@ import type { ClaimReads } from "../modules/reads/block-claims.js";
 import { startRestServer } from "../rpc/rest/server.js";
 import { startMetricsServer } from "../rpc/metrics-server.js";
 
-/** Version of the application protocol in the consensus status. */
-export const APP_VERSION = "1";
-
 /** What the servers see of the node. */
 export interface ServerParts {
   readonly config: NodeConfig;
@@ -120,7 +117,6 @@ function serverStarts(parts: ServerParts): readonly (() => Promise<Service>)[] {
     network,
     moniker: config[""].moniker,
     nodeId: parts.nodeId,
-    appVersion: APP_VERSION,
     p2pListenAddress: formatListenAddress(config.p2p.laddr, "tcp://"),
     rpcListenAddress: formatListenAddress(config.rpc.laddr, "tcp://"),
     isCatchingUp: () => parts.comet.consensus.isCatchingUp(),

@@ -212,6 +212,11 @@ export interface ConsensusView extends BlockArchive {
   /** Validators of a height; known up to the newest height + 2. */
   validators(height: Height): ValidatorSet | undefined;
   params(height: Height): ConsensusParams;
+  /**
+   * Version of the rules by which the block of a height is made, `version.app` of its header: of
+   * heights that are kept, and of the next one, for which the state after the newest tells it.
+   */
+  appVersion(height: Height): number | undefined;
   /** The height in progress, for `consensus_state`. */
   progress(): HeightProgress;
   /** Whether this node is catching up with the network. */

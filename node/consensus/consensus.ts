@@ -376,6 +376,14 @@ export class Consensus implements ConsensusInbox, BlockSyncTarget, ConsensusView
   }
 
   /** See `ConsensusView`. */
+  appVersion(height: Height): number | undefined {
+    const newest = this.height();
+    if (height <= newest) return this.archive.record(height)?.header.appVersion;
+    const { appVersion } = this.driver?.tip ?? this.followed;
+    return height === newest + 1 ? appVersion : undefined;
+  }
+
+  /** See `ConsensusView`. */
   progress(): HeightProgress {
     return this.driver?.progress() ?? idleProgress(this.followed);
   }

@@ -10,7 +10,6 @@ import {
 } from "../../chain/cosmos/field-schema.js";
 import { schemaOf } from "../../chain/cosmos/message-schemas.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
-import { govFailure } from "./gov/gov-failure.js";
 import {
   cancelProposal,
   depositOn,
@@ -19,7 +18,7 @@ import {
   submitProposal,
 } from "./gov/proposing.js";
 import { plainVote, voteOn, type WeightedOption } from "./gov/voting.js";
-import { EXEC_LEGACY_CONTENT, isLegacyContent } from "./governed-messages.js";
+import { assertLegacyContent, EXEC_LEGACY_CONTENT } from "./governed-messages.js";
 import type { MessageContext, MessageHandler } from "./message-context.js";
 import {
   addressOf,
@@ -112,7 +111,7 @@ function anysOf(value: ProtoValue): readonly AnyMessage[] {
 function legacyParts(message: ProtoMessage): SubmissionParts {
   const { content } = message;
   if (!isAny(content)) throw messageFailure(SDK_CODE.invalidRequest, "missing content");
-  if (!isLegacyContent(content)) throw govFailure("noHandler", content.typeUrl);
+  assertLegacyContent(content);
   const typeUrl = `/${EXEC_LEGACY_CONTENT}`;
   const schema = schemaOf(typeUrl);
   if (schema === undefined) throw new RangeError(`${typeUrl} is not described`);

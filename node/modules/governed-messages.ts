@@ -2,7 +2,7 @@
  * What only governance may do: parameters of the modules, coins of the community pool, upgrades.
  * Everybody else's message is refused with the gov module's code 13.
  */
-import { coinsOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
+import { coinsOf, listOf, textOf } from "../../chain/cosmos/cosmos-transaction.js";
 import {
   type AnyMessage,
   durationNs,
@@ -12,7 +12,6 @@ import {
 } from "../../chain/cosmos/field-schema.js";
 import { SDK_CODE } from "../../chain/cosmos/sdk-fault.js";
 import { BASE_DENOM } from "../../chain/units.js";
-import { MODULE_PARAM_RULES, moduleParamFault } from "../settings/module-params.js";
 import { spendCommunityPool } from "./distribution/rewards.js";
 import { assertAuthority, govFailure } from "./gov/gov-failure.js";
 import type { MessageContext, MessageHandler } from "./message-context.js";
@@ -25,8 +24,9 @@ import {
   nested,
   NO_RESPONSE,
 } from "./message-fields.js";
-import { setModuleParam } from "./module-params.js";
-import { Validators } from "./staking/validator-record.js";
+import { MessageFailure } from "./module-context.js";
+import { changeLegacyParams, legacyChanges } from "./params/legacy-params.js";
+import { FIXED_PARAMS, setModuleParams } from "./params/param-changes.js";
 import { stakedHandler } from "./staked-handler.js";
 import { addressWord } from "./system-storage.js";
 import { cancelUpgrade, scheduleUpgrade } from "./upgrade/plan.js";
@@ -56,6 +56,11 @@ export const GOVERNED_HANDLERS: readonly (readonly [string, MessageHandler])[] =
   of("distribution", "MsgUpdateParams", GAS.params, updateDistribution),
   of("slashing", "MsgUpdateParams", GAS.params, updateSlashing),
   of("gov", "MsgUpdateParams", GAS.params, updateGov),
+  ...[...FIXED_PARAMS].map(([module, reason]) =>
+    of(module, "MsgUpdateParams", GAS.params, () => {
+      throw messageFailure(SDK_CODE.notSupported, reason);
+    }),
+  ),
   of("distribution", "MsgCommunityPoolSpend", GAS.spend, spend),
   of("upgrade", "MsgSoftwareUpgrade", GAS.plan, plan),
   of("upgrade", "MsgCancelUpgrade", GAS.plan, (_message, context) => cancelUpgrade(context)),
@@ -67,6 +72,9 @@ export const GOVERNED_HANDLERS: readonly (readonly [string, MessageHandler])[] =
   }),
 ];
 
+/** Content of v1beta1 with parameters by subspace and key. */
+const PARAM_CHANGES = "/cosmos.params.v1beta1.ParameterChangeProposal";
+
 /** What proposals of v1beta1 do, by the types of their contents. */
 const LEGACY: ReadonlyMap<string, Act> = new Map<string, Act>([
   ["/cosmos.gov.v1beta1.TextProposal", () => undefined],
@@ -76,11 +84,19 @@ const LEGACY: ReadonlyMap<string, Act> = new Map<string, Act>([
     "/cosmos.upgrade.v1beta1.CancelSoftwareUpgradeProposal",
     (_content, context) => cancelUpgrade(context),
   ],
+  [PARAM_CHANGES, ({ changes }, context) => changeLegacyParams(context, listOf(changes))],
 ]);
 
-/** Whether a content of v1beta1 is one that something executes. */
-export function isLegacyContent({ typeUrl }: AnyMessage): boolean {
-  return LEGACY.has(typeUrl);
+/** Throws `MessageFailure` for a content that can never be executed: better now than after votes. */
+export function assertLegacyContent({ typeUrl, message }: AnyMessage): void {
+  if (!LEGACY.has(typeUrl)) throw govFailure("noHandler", typeUrl);
+  if (typeUrl !== PARAM_CHANGES) return;
+  try {
+    legacyChanges(listOf(message["changes"]));
+  } catch (error) {
+    if (!(error instanceof MessageFailure)) throw error;
+    throw govFailure("invalidContent", error.fault.log);
+  }
 }
 
 function spend(message: ProtoMessage, context: MessageContext): void {
@@ -115,22 +131,6 @@ function plan(message: ProtoMessage, context: MessageContext): void {
 /** Go's zero time (year 1), which the SDK's clients write; those of protobuf write 0. */
 const GO_ZERO_SECONDS = -62_135_596_800n;
 
-type Rules = typeof MODULE_PARAM_RULES;
-
-/** Sets parameters of a module; all of them, or none where one is out of its bounds. */
-function setAll<Module extends keyof Rules>(
-  context: MessageContext,
-  module: Module,
-  values: { readonly [Name in keyof Rules[Module]]?: bigint },
-): void {
-  const entries = Object.entries(values) as [string, bigint][];
-  for (const [name, value] of entries) {
-    const fault = moduleParamFault(module, name, value);
-    if (fault !== undefined) throw messageFailure(SDK_CODE.invalidRequest, fault);
-  }
-  for (const [name, value] of entries) setModuleParam(context.state, module, name, value);
-}
-
 function paramsOf(message: ProtoMessage): ProtoMessage {
   if (message["params"] === undefined) {
     throw messageFailure(SDK_CODE.invalidRequest, "params are missing");
@@ -145,14 +145,12 @@ function updateStaking(message: ProtoMessage, context: MessageContext): void {
     const text = `the bond denomination is ${BASE_DENOM} and cannot be changed`;
     throw messageFailure(SDK_CODE.invalidRequest, text);
   }
-  setAll(context, "staking", {
+  setModuleParams(context, "staking", {
     unbonding_time: durationMs(params, "unbonding_time"),
     max_validators: countOf(params["max_validators"]),
     max_entries: countOf(params["max_entries"]),
     min_commission_rate: unitsOf(params, "min_commission_rate"),
   });
-  // Another number of validators changes who is in the set.
-  new Validators(context.state).isDirty = true;
 }
 
 function updateDistribution(message: ProtoMessage, context: MessageContext): void {
@@ -168,12 +166,12 @@ function updateDistribution(message: ProtoMessage, context: MessageContext): voi
     const text = "withdraw_addr_enabled is true and cannot be changed";
     throw messageFailure(SDK_CODE.invalidRequest, text);
   }
-  setAll(context, "distribution", { community_tax: unitsOf(params, "community_tax") });
+  setModuleParams(context, "distribution", { community_tax: unitsOf(params, "community_tax") });
 }
 
 function updateSlashing(message: ProtoMessage, context: MessageContext): void {
   const params = paramsOf(message);
-  setAll(context, "slashing", {
+  setModuleParams(context, "slashing", {
     signed_blocks_window: countOf(params["signed_blocks_window"]),
     min_signed_per_window: unitsOf(params, "min_signed_per_window"),
     downtime_jail_duration: durationMs(params, "downtime_jail_duration"),
@@ -215,7 +213,7 @@ function updateGov(message: ProtoMessage, context: MessageContext): void {
       "deposit, of the plain one";
     throw messageFailure(SDK_CODE.invalidRequest, text);
   }
-  setAll(context, "gov", values);
+  setModuleParams(context, "gov", values);
 }
 
 function cancelDest(text: string, context: MessageContext) {

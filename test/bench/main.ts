@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { errorMessage } from "../../chain/errors.js";
 import { CHAIN_ROWS, type ChainRowName, type RunLength, runChainRows } from "./chain-rows.js";
 import { INDEXER_ROWS, runIndexerRows } from "./indexer-rows.js";
+import { MODULE_ROWS, runModuleRows } from "./module-rows.js";
 import { OLD_BLOCK_ROWS, runOldBlockRows } from "./old-block-rows.js";
 import { NETWORK_ROWS, type NetworkRowName, runNetworkRows } from "./network-rows.js";
 import { type BenchRow, describeMachine, isMet, ratioOf, renderTable } from "./report.js";
@@ -21,6 +22,7 @@ const ALL_ROWS = [
   ...INDEXER_ROWS,
   ...NETWORK_ROWS,
   ...WEIGHT_ROWS,
+  ...MODULE_ROWS,
 ];
 
 const HELP = `Usage: npm run bench [-- OPTIONS]
@@ -49,6 +51,7 @@ interface Arguments {
   readonly wantsOldBlocks: boolean;
   readonly wantsIndexer: boolean;
   readonly wantsWeights: boolean;
+  readonly wantsModules: boolean;
   readonly out: string | undefined;
   readonly profileFolder: string | undefined;
 }
@@ -81,6 +84,7 @@ function readArguments(): Arguments {
     wantsOldBlocks: OLD_BLOCK_ROWS.some((name) => wanted.includes(name)),
     wantsIndexer: INDEXER_ROWS.some((name) => wanted.includes(name)),
     wantsWeights: WEIGHT_ROWS.some((name) => wanted.includes(name)),
+    wantsModules: MODULE_ROWS.some((name) => wanted.includes(name)),
     out: values.out,
     profileFolder: values.profile,
   };
@@ -95,6 +99,7 @@ async function run(): Promise<void> {
     wantsOldBlocks,
     wantsIndexer,
     wantsWeights,
+    wantsModules,
     out,
     profileFolder,
   } = readArguments();
@@ -135,6 +140,9 @@ async function run(): Promise<void> {
   if (network.length > 0) {
     const options = { length, profileFolder, say };
     await collect("the row of a network", () => runNetworkRows(options));
+  }
+  if (wantsModules) {
+    await collect("the rows of the modules", () => runModuleRows({ ...length, say }));
   }
   if (wantsWeights) await collect("the row of weights", async () => runWeightsRow(length));
   say("");

@@ -4,21 +4,12 @@ import os from "node:os";
 import path from "node:path";
 import { DEFAULT_PORTS, type PortName } from "../../chain/networks.js";
 import { createTestnet } from "../../cli/home/testnet.js";
-import { createProgram } from "../../cli/program.js";
-import { sentenceOf } from "../../cli/errors.js";
 import { parseModuleParams } from "../../node/settings/module-params.js";
 import { systemClock } from "../../runtime/process/clock.js";
+import { type MinedResponse, type Printed, runCommand, runTx } from "./command-line.js";
 import { kitOffset } from "./kit.js";
 import { type NodeProcess, nodeReport, startNodeProcess } from "./node-process.js";
 import { until } from "./until.js";
-
-/** What a command printed, and how it ended. */
-export interface Printed {
-  readonly code: number;
-  readonly out: string;
-  /** Warnings, and why it failed. */
-  readonly err: string;
-}
 
 /** A network of one validator with its own operator and faucet. */
 export class StakedNode {
@@ -85,35 +76,14 @@ export class StakedNode {
     return file;
   }
 
-  /** Runs `causeway WORDS --home HOME`, errors as its entry shows them. */
-  async run(...words: readonly string[]): Promise<Printed> {
-    const [out, err]: [string[], string[]] = [[], []];
-    let code = 0;
-    const program = createProgram({
-      version: "0",
-      env: {},
-      signal: new AbortController().signal,
-      print: (line) => out.push(line),
-      warn: (line) => err.push(line),
-      setExitCode: (given) => {
-        code = given;
-      },
-    });
-    try {
-      await program.parseAsync(["node", "causeway", ...words, "--home", this.home]);
-    } catch (error) {
-      err.push(sentenceOf(error));
-      code = 1;
-    }
-    return { code, out: out.join("\n"), err: err.join("\n") };
+  /** Runs `causeway WORDS` on its home. */
+  run(...words: readonly string[]): Promise<Printed> {
+    return runCommand(this.home, words);
   }
 
   /** Has a transaction mined. @returns its `TxResponse`, whatever its code */
-  async tx(...words: readonly string[]): Promise<MinedResponse> {
-    const flags = ["--yes", "--broadcast-mode", "block", "--output", "json"];
-    const { out, err } = await this.run("tx", ...words, ...flags);
-    if (out === "") throw new Error(`nothing was sent: ${err}`);
-    return JSON.parse(out);
+  tx(...words: readonly string[]): Promise<MinedResponse> {
+    return runTx(this.home, words);
   }
 
   /** A GET of the REST interface. */
@@ -129,17 +99,4 @@ export class StakedNode {
     await this.node.ended;
     fs.rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-/** `TxResponse` as far as tests look at it. */
-export interface MinedResponse {
-  readonly height: string;
-  readonly txhash: string;
-  readonly code: number;
-  readonly codespace: string;
-  readonly raw_log: string;
-  readonly events: readonly {
-    readonly type: string;
-    readonly attributes: readonly { readonly key: string; readonly value: string }[];
-  }[];
 }

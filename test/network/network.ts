@@ -12,6 +12,7 @@ import { homePaths } from "../../cli/home/home.js";
 import { type NodePorts, nodePorts } from "../../cli/home/node-home.js";
 import { PORT_STEP } from "../../cli/home/ports.js";
 import { createTestnet, type TestnetNode } from "../../cli/home/testnet.js";
+import { parseModuleParams } from "../../node/settings/module-params.js";
 import { systemClock } from "../../runtime/process/clock.js";
 import { compiledFolder } from "../helpers/services/services.js";
 import { until } from "../helpers/until.js";
@@ -31,6 +32,8 @@ export interface NetworkOptions {
   readonly validators: number;
   readonly fullNodes?: number;
   readonly blockIntervalMs: number;
+  /** Parameters of the modules that are not the first ones, as `--param` takes them. */
+  readonly params?: Readonly<Record<string, string>>;
   /** Waits of consensus, for networks that lose nodes: a fifth of the usual ones. */
   readonly hasShortTimeouts?: boolean;
   /** Where `from` reaches `to`, instead of its port. */
@@ -189,6 +192,8 @@ export class NetworkNode {
 export interface RunningNetwork {
   readonly folder: string;
   readonly faucetKey: string;
+  /** File with it. */
+  readonly faucetKeyFile: string;
   readonly validators: readonly NetworkNode[];
   readonly fullNodes: readonly NetworkNode[];
   /**
@@ -228,13 +233,15 @@ export async function writeNetwork(options: NetworkOptions): Promise<RunningNetw
   const portOffset = await findPortOffset(validators + fullNodes + 1);
   const out = path.join(folder, "net");
   const clock = systemClock;
-  const plan = { out, validators, fullNodes, portOffset, blockIntervalMs, clock };
+  const modules = parseModuleParams(options.params ?? {});
+  const plan = { out, validators, fullNodes, portOffset, blockIntervalMs, modules, clock };
   const written = await createTestnet(plan);
   await writeSettings(written.nodes, options);
   const nodes = written.nodes.map((node) => new NetworkNode(node, main));
   return {
     folder,
     faucetKey: fs.readFileSync(written.faucetKeyFile, "utf8").trim(),
+    faucetKeyFile: written.faucetKeyFile,
     validators: nodes.filter(({ isValidator }) => isValidator),
     fullNodes: nodes.filter(({ isValidator }) => !isValidator),
     copyOf(node) {

@@ -7,6 +7,7 @@ import { MODULE_ACCOUNTS } from "../system-storage.js";
 const TEXTS = {
   unknownProposal: [2, "unknown proposal"],
   inactive: [3, "inactive proposal"],
+  invalidContent: [5, "invalid proposal content"],
   invalidVote: [7, "invalid vote option"],
   noHandler: [9, "no handler exists for proposal type"],
   unroutable: [10, "proposal message not recognized by router"],

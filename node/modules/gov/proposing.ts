@@ -11,6 +11,7 @@ import { ONE } from "../../settings/module-params.js";
 import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
 import { messageFailure } from "../message-fields.js";
 import type { MessageFailure, ModuleContext } from "../module-context.js";
+import { fixedParamsReason } from "../params/param-changes.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
 import { govFailure } from "./gov-failure.js";
 import { type GovParams, govParams } from "./gov-params.js";
@@ -182,7 +183,7 @@ export function proposalType(messages: readonly AnyMessage[]): string {
 const PROPOSAL_TYPES = [
   [/TextProposal$/, "Text"],
   [/CommunityPoolSpend(Proposal)?$/, "CommunityPoolSpend"],
-  [/MsgUpdateParams$/, "ParameterChange"],
+  [/MsgUpdateParams$|ParameterChangeProposal$/, "ParameterChange"],
   [/CancelSoftwareUpgradeProposal$|MsgCancelUpgrade$/, "CancelSoftwareUpgrade"],
   [/SoftwareUpgrade(Proposal)?$/, "SoftwareUpgrade"],
 ] as const;
@@ -283,6 +284,8 @@ function checkMessages(messages: readonly AnyMessage[], isRoutable: IsRoutable):
     const { typeUrl, schema, message } = one;
     const { signer } = schema;
     if (signer === undefined || !isRoutable(one)) throw govFailure("unroutable", typeUrl);
+    const reason = fixedParamsReason(schema.name);
+    if (reason !== undefined) throw govFailure("invalidMessage", reason);
     const text = textOf(message, signer);
     if (text !== accountText(MODULE_ACCOUNTS.gov)) {
       throw govFailure("signer", text.slice(0, 100));

@@ -15,12 +15,13 @@ import {
 } from "../gov/proposal-record.js";
 import { currentTally } from "../gov/tally.js";
 import { MODULE_ACCOUNTS } from "../system-storage.js";
-import { appVersion, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
+import { appVersion, FIRST_APP_VERSION, upgradeHeight, upgradePlan } from "../upgrade/plan.js";
 
 export {
   appVersion,
   type ByOption,
   type Deposit,
+  FIRST_APP_VERSION,
   govParams,
   PROPOSAL_STATUS,
   upgradeHeight,

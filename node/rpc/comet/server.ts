@@ -110,7 +110,7 @@ function routesOf(
   texts: ResultTexts,
   hub: SubscriptionHub | undefined,
 ): Routes {
-  const { chain, queries, log, appVersion } = options;
+  const { chain, queries, log } = options;
   const always = [
     route("health", [], () => ({})),
     route("status", [], () => cometStatus(options, chain?.consensus)),
@@ -118,9 +118,9 @@ function routesOf(
   if (chain === undefined || queries === undefined || hub === undefined) return new Map(always);
   return new Map([
     ...always,
-    ...nodeRoutes(chain, appVersion),
-    ...blockRoutes(chain, texts, appVersion),
-    ...transactionRoutes(chain, queries, { version: options.version ?? "", appVersion }),
+    ...nodeRoutes(chain),
+    ...blockRoutes(chain, texts),
+    ...transactionRoutes(chain, queries, options.version ?? ""),
     ...broadcastRoutes(chain, log),
     ...hub.routes(),
   ]);

@@ -29,8 +29,6 @@ export interface NodeDescription {
   readonly rpcListenAddress: string;
   /** Version of the program. */
   readonly version: string;
-  /** Version of the application protocol, a decimal number. */
-  readonly appVersion: string;
   /** As in app.toml, for example "0.025atoken". */
   readonly minimumGasPrices: string;
   readonly pruningKeepRecent: string;

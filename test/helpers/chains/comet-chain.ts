@@ -124,6 +124,7 @@ export class FixtureConsensus implements CometConsensus {
   }
   validators = (height: Height) => this.sets[height - 1];
   params = () => PARAMS;
+  appVersion = () => 1;
   isCatchingUp = () => this.catchingUp;
   heightOfHash = (hash: Hash32) => this.heights.get(hash);
 
@@ -247,7 +248,6 @@ export class CometTestChain {
       nodeId: "ab".repeat(20),
       p2pListenAddress: "tcp://127.0.0.1:26656",
       rpcListenAddress: "tcp://127.0.0.1:26657",
-      appVersion: "1",
       version: "0.0.0-test",
       validator: { publicKey: need(VALIDATOR_KEYS[0]).publicKey, votingPower: 0n },
       listen: { host: "127.0.0.1", port: 0 },
@@ -286,7 +286,6 @@ export class CometTestChain {
         p2pListenAddress: "tcp://127.0.0.1:26656",
         rpcListenAddress: "tcp://127.0.0.1:26657",
         version: "0.0.0-test",
-        appVersion: "1",
         minimumGasPrices: "0.025atoken",
         pruningKeepRecent: "0",
         pruningInterval: "0",

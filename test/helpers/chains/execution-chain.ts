@@ -39,6 +39,9 @@ export function testGenesis(faucet: string): Genesis {
 
 /** A running chain; `close` deletes its folder unless `keep` is asked. */
 export class ExecutionChain {
+  /** What consensus tells the modules of each block; nothing by itself. */
+  facts: BlockFacts | undefined;
+
   private constructor(
     readonly genesis: Genesis,
     readonly folder: string,
@@ -79,7 +82,7 @@ export class ExecutionChain {
     raws: readonly string[],
     cosmosRaws: readonly Uint8Array[] = [],
     engine: EngineName = "causeway",
-    facts?: BlockFacts,
+    facts = this.facts,
   ): Promise<{ executed: ExecutedBlock; outcomes: TransactionOutcome[] }> {
     const parent = this.view.head();
     const parentSupply = this.stores.blocks.supply(parent.height);
@@ -121,7 +124,7 @@ export class ExecutionChain {
   }
 
   /** Executes, stores and publishes one block. */
-  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = [], facts?: BlockFacts) {
+  async mine(raws: readonly string[], cosmosRaws: readonly Uint8Array[] = [], facts = this.facts) {
     const { executed, outcomes } = await this.execute(raws, cosmosRaws, "causeway", facts);
     await commitBlock(this.stores, executed);
     this.stores.state.publish(executed.changes);

@@ -12,6 +12,7 @@ import { MODULE_ACCOUNTS } from "../../../node/modules/system-storage.js";
 import { upgradeHeight, upgradePlan } from "../../../node/modules/upgrade/plan.js";
 import type { UpgradeHandler } from "../../../node/modules/upgrade/upgrades.js";
 import { JournaledState } from "../../../node/state/journaled-state.js";
+import { askNode } from "../../helpers/chains/asked-node.js";
 import { ValidatorNetwork } from "../../helpers/chains/validator-network.js";
 import {
   operatorAt,
@@ -29,6 +30,11 @@ const own = toBech32(from);
 const GOV = toBech32(MODULE_ACCOUNTS.gov);
 const coin = (amount: bigint) => ({ denom: "atoken", amount: amount.toString() });
 const stranger = parseAddress(`0x${"77".repeat(20)}`);
+
+/** What `consensus_params` answers, as far as it is looked at. */
+interface Rules {
+  readonly consensus_params: { readonly version: { readonly app: string } };
+}
 
 interface Message {
   readonly typeUrl: string;
@@ -232,6 +238,70 @@ describe("governance over consensus", () => {
   });
 });
 
+describe("a proposal to change parameters by their older names", () => {
+  const change = (value: string) => ({
+    typeUrl: "/cosmos.gov.v1beta1.MsgSubmitProposal",
+    value: {
+      content: {
+        typeUrl: "/cosmos.params.v1beta1.ParameterChangeProposal",
+        value: {
+          title: "fewer",
+          description: "validators",
+          changes: [{ subspace: "staking", key: "MaxValidators", value }],
+        },
+      },
+      initialDeposit: [coin(10n * TOKEN)],
+      proposer: own,
+    },
+  });
+
+  it("of CosmJS does so on every node, and is shown as it was written", async () => {
+    const id = new Proposals(stateOf(node(0))).lastId + 1n;
+    const { result } = await send(change("8"), voteMessage(id));
+    expect(result).toMatchObject({ code: 0, log: "" });
+    const max = (one: ValidatorNode | undefined) =>
+      one === undefined ? 0n : moduleParam(stateOf(one), "staking", "max_validators");
+    await until(() => net.nodes.every((one) => max(one) === 8n), { timeoutMs: 60_000 });
+    const asked = await askNode(node(0), net.genesis);
+    try {
+      expect(await asked.rest(`/cosmos/gov/v1beta1/proposals/${id}`)).toMatchObject({
+        proposal: {
+          status: "PROPOSAL_STATUS_PASSED",
+          content: {
+            "@type": "/cosmos.params.v1beta1.ParameterChangeProposal",
+            title: "fewer",
+            description: "validators",
+            changes: [{ subspace: "staking", key: "MaxValidators", value: "8" }],
+          },
+        },
+      });
+      const route = "/cosmos/params/v1beta1/params?subspace=staking&key=MaxValidators";
+      expect(await asked.rest(route)).toEqual({
+        param: { subspace: "staking", key: "MaxValidators", value: "8" },
+      });
+    } finally {
+      await asked.close();
+    }
+  });
+
+  it("is refused where it could never be carried out, and so is one of x/mint", async () => {
+    const { result } = await send(change('"8"'));
+    expect(result).toMatchObject({ codespace: "gov", code: 5 });
+    const params = {
+      mintDenom: "atoken",
+      inflationRateChange: "0",
+      inflationMax: "1",
+      inflationMin: "0",
+      goalBonded: "0",
+      blocksPerYear: "1n",
+    };
+    const typeUrl = "/cosmos.mint.v1beta1.MsgUpdateParams";
+    const mint = await send(proposalMessage({ typeUrl, value: { authority: GOV, params } }));
+    expect(mint.result).toMatchObject({ codespace: "gov", code: 12 });
+    expect(mint.result.log).toContain("inflation follows from the height");
+  });
+});
+
 /** The newest height whose block has an event. */
 async function heightOf(type: string): Promise<number> {
   const { view } = node(0);
@@ -306,6 +376,48 @@ describe("an upgrade", () => {
       { key: "app_version", value: "2" },
       { key: "mode", value: "EndBlock" },
     ]);
+  });
+
+  it("is seen by clients: the rules of now, and of the height that they ask for", async () => {
+    const asked = await askNode(node(0), net.genesis);
+    try {
+      const newest = { protocol_version: { app: "2" } };
+      expect(await asked.comet("status")).toMatchObject({ node_info: newest });
+      expect(await asked.comet("abci_info")).toMatchObject({ response: { app_version: "2" } });
+      const cometAt = async (at: string) =>
+        ((await asked.comet(`consensus_params${at}`)) as Rules).consensus_params.version.app;
+      expect(await cometAt("")).toBe("2");
+      expect(await cometAt(`?height=${height}`)).toBe("1");
+      expect(await cometAt(`?height=${height + 1}`)).toBe("2");
+      expect(await asked.comet("genesis")).toMatchObject({
+        genesis: { consensus_params: { version: { app: "1" } } },
+      });
+      // REST names the state after a height: that of the plan has the new rules already.
+      for (const [at, app] of [
+        [undefined, "2"],
+        [height, "2"],
+        [height - 1, "1"],
+      ] as const) {
+        expect(await asked.rest("/cosmos/base/tendermint/v1beta1/node_info", at)).toMatchObject({
+          default_node_info: { protocol_version: { app } },
+        });
+        expect(await asked.rest("/cosmos/consensus/v1/params", at)).toMatchObject({
+          params: { version: { app } },
+        });
+      }
+      for (const [at, app] of [
+        [height, "1"],
+        [height + 1, "2"],
+      ] as const) {
+        const route = `/cosmos/base/tendermint/v1beta1/blocks/${at}`;
+        expect(await asked.rest(route)).toMatchObject({
+          block: { header: { version: { app } } },
+          sdk_block: { header: { version: { app } } },
+        });
+      }
+    } finally {
+      await asked.close();
+    }
   });
 
   it("is followed from the first block on; without a handler, up to its height", async () => {

@@ -291,7 +291,6 @@ describe("consensus RPC and metrics", () => {
       nodeId: "ab".repeat(20),
       p2pListenAddress: "tcp://127.0.0.1:26656",
       rpcListenAddress: "tcp://127.0.0.1:26657",
-      appVersion: "1",
       validator: { publicKey, votingPower: 10n },
       listen: LOOPBACK,
       log,

@@ -493,6 +493,93 @@ describe("a proposal", () => {
     expect(failure?.fault).toMatchObject({ codespace: "gov", code: 13 });
   });
 
+  it("of v1beta1 changes parameters by their older names, and says early what it cannot", () => {
+    const chain = newChain();
+    const change = (subspace: string, key: string, value: unknown) => ({
+      subspace,
+      key,
+      value: JSON.stringify(value),
+    });
+    const propose = (...changes: readonly unknown[]) => {
+      const typeUrl = "/cosmos.params.v1beta1.ParameterChangeProposal";
+      const content = anyOf(typeUrl, { title: "t", description: "d", changes } as ProtoMessage);
+      const message = {
+        content,
+        initial_deposit: [{ denom: "atoken", amount: `${50n * TOKEN}` }],
+        proposer: toBech32(ALICE),
+      };
+      const handler = handlerOf(anyOf("/cosmos.gov.v1beta1.MsgSubmitProposal", message));
+      return chain.run((context) => {
+        const useGas = () => undefined;
+        handler?.run(message, { ...context, signer: ALICE, isBlocked: () => false, useGas });
+      });
+    };
+    const failure = propose(
+      change("staking", "MaxValidators", 3),
+      change("staking", "UnbondingTime", "9000000000"),
+      change("slashing", "SignedBlocksWindow", "77"),
+      change("slashing", "SlashFractionDowntime", "0.5"),
+      change("distribution", "communitytax", "0.020000000000000000"),
+      change("gov", "tallyparams", { quorum: "0.4" }),
+      change("gov", "depositparams", {
+        min_deposit: [{ denom: "atoken", amount: "7" }],
+        max_deposit_period: "11000000000",
+      }),
+    );
+    expect(failure).toBeUndefined();
+    expect(eventsOf(chain, "submit_proposal")[0]).toMatchObject({
+      proposal_type: "ParameterChange",
+    });
+    const proposal = new Proposals(chain.state).of(1n);
+    for (const operator of OPERATORS) vote(chain, proposal, operator, 1);
+    const updates = chain.endBlock({ seconds: 20 });
+    expect([proposal.status, proposal.failedReason]).toEqual([PROPOSAL_STATUS.passed, ""]);
+    expect(updates.map(({ power }) => power)).toEqual([0n]);
+    const { state } = chain;
+    expect(moduleParam(state, "staking", "unbonding_time")).toBe(9_000n);
+    expect(moduleParam(state, "slashing", "signed_blocks_window")).toBe(77n);
+    expect(moduleParam(state, "slashing", "slash_fraction_downtime")).toBe(ONE / 2n);
+    expect(moduleParam(state, "distribution", "community_tax")).toBe(ONE / 50n);
+    expect(govParams(state)).toMatchObject({
+      quorum: (ONE * 2n) / 5n,
+      threshold: ONE / 2n,
+      minDepositAtoken: 7n,
+      maxDepositPeriodMs: 11_000,
+    });
+    const refusals: readonly (readonly [RegExp, readonly unknown[]])[] = [
+      [/submitted parameter changes are empty/, []],
+      [/crisis: unknown subspace/, [change("crisis", "ConstantFee", "1")]],
+      [/inflation follows from the height/, [change("mint", "InflationMax", "0.2")]],
+      [/staking has no parameter toString/, [change("staking", "toString", 1)]],
+      [/BondDenom|cannot be changed/, [change("staking", "BondDenom", "other")]],
+      [/max_validators is no whole number/, [change("staking", "MaxValidators", "3")]],
+      [/max_validators is out of range/, [change("staking", "MaxValidators", 0)]],
+      [/no time in nanoseconds/, [change("staking", "UnbondingTime", "9s")]],
+      [/there is no field vote/, [change("gov", "tallyparams", { vote: "1" })]],
+      [/is no list of one coin/, [change("gov", "depositparams", { min_deposit: [] })]],
+      [/is no JSON/, [{ subspace: "gov", key: "votingparams", value: "{" }]],
+    ];
+    for (const [words, changes] of refusals) {
+      const { fault } = propose(...changes) ?? {};
+      expect(fault).toMatchObject({ codespace: "gov", code: 5 });
+      expect(fault?.log).toMatch(words);
+    }
+    expect(new Proposals(state).lastId).toBe(1n);
+  });
+
+  it("to change what is fixed is refused when it is made, with the reason", () => {
+    const chain = newChain();
+    for (const module of ["mint", "bank", "auth"]) {
+      const one = anyOf(`/cosmos.${module}.v1beta1.MsgUpdateParams`, {
+        authority: GOV,
+        params: {},
+      });
+      expect(() => submit(chain, { messages: [one] })).toThrow(
+        new RegExp(`x/${module} has no parameters that can be changed.*invalid proposal message`),
+      );
+    }
+  });
+
   it("plans an upgrade and gives it up", () => {
     const chain = newChain();
     const time = { seconds: -62_135_596_800n, nanos: 0 };

@@ -66,7 +66,7 @@ describe("JSON of the consensus RPC", () => {
       evidenceMaxAgeNs: 172_800_000_000_000n,
       evidenceMaxBytes: 1_048_576,
     };
-    expect(JSON.stringify(paramsJson(params, "1"))).toBe(expected.params);
+    expect(JSON.stringify(paramsJson(params, 1))).toBe(expected.params);
     const result = resultJson({
       code: 4,
       log: "execution reverted",

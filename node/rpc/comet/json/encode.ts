@@ -141,7 +141,7 @@ export function validatorJson(validator: Validator) {
 }
 
 /** `consensus_params`. */
-export function paramsJson(params: ConsensusParams, appVersion: string) {
+export function paramsJson(params: ConsensusParams, appVersion: number) {
   return {
     block: {
       max_bytes: params.blockMaxBytes.toString(),
@@ -153,7 +153,7 @@ export function paramsJson(params: ConsensusParams, appVersion: string) {
       max_bytes: params.evidenceMaxBytes.toString(),
     },
     validator: { pub_key_types: ["ed25519"] },
-    version: { app: appVersion },
+    version: { app: appVersion.toString() },
     abci: { vote_extensions_enable_height: "0" },
   };
 }

@@ -1,6 +1,7 @@
 /** Our genesis as CometBFT's `GenesisDoc`: the whole of our file is its `app_state`. */
 import { formatTime, msToNs } from "../../../../chain/consensus/block-id.js";
 import type { ConsensusParams } from "../../../../chain/consensus/consensus-params.js";
+import { FIRST_APP_VERSION } from "../../../modules/reads/gov-reads.js";
 import { paramsJson, publicKeyJson, upperHex } from "./encode.js";
 import type { CometGenesis } from "../ports.js";
 
@@ -15,17 +16,13 @@ export interface ServedGenesis {
 }
 
 /** Builds what the two routes answer. */
-export function serveGenesis(
-  genesis: CometGenesis,
-  params: ConsensusParams,
-  appVersion: string,
-): ServedGenesis {
+export function serveGenesis(genesis: CometGenesis, params: ConsensusParams): ServedGenesis {
   const appState: unknown = JSON.parse(genesis.appState);
   const document = {
     genesis_time: formatTime(msToNs(genesis.timeMs)),
     chain_id: genesis.chainId,
     initial_height: "1",
-    consensus_params: paramsJson(params, appVersion),
+    consensus_params: paramsJson(params, FIRST_APP_VERSION),
     validators: genesis.validators.map(({ address, publicKey, power, name }) => ({
       address: upperHex(address),
       pub_key: publicKeyJson(publicKey),

@@ -37,7 +37,6 @@ const NO_BLOCK = { block_id: blockIdJson(undefined), block: null };
 export function blockRoutes(
   chain: CometChain,
   texts: ResultTexts,
-  appVersion: string,
 ): readonly (readonly [string, Route])[] {
   const stored = (values: Arguments) =>
     heightOf(values, latestHeight(chain), chain.consensus.base());
@@ -70,6 +69,8 @@ export function blockRoutes(
     ),
     route("consensus_params", ["height"], (values) => {
       const height = known(values);
+      const appVersion = chain.consensus.appVersion(height);
+      if (appVersion === undefined) throw refused(`block of height ${height} is not available`);
       return {
         block_height: height.toString(),
         consensus_params: paramsJson(chain.consensus.params(height), appVersion),

@@ -10,17 +10,15 @@ import { connectionJson } from "../json/connection-json.js";
 import type { CometChain } from "../ports.js";
 import { fullRoundJson, peerStateJson, simpleRoundJson } from "../json/round-json.js";
 import { type Route, route } from "../route.js";
-import { nodeInfoJson } from "./status.js";
+import { newestAppVersion, nodeInfoJson } from "./status.js";
 
 /** The routes of this file. */
-export function nodeRoutes(
-  chain: CometChain,
-  appVersion: string,
-): readonly (readonly [string, Route])[] {
-  const served = serveGenesis(chain.genesis, chain.consensus.params(1), appVersion);
+export function nodeRoutes(chain: CometChain): readonly (readonly [string, Route])[] {
+  const served = serveGenesis(chain.genesis, chain.consensus.params(1));
   const { chainId } = chain.genesis;
   return [
     route("net_info", [], () => {
+      const appVersion = newestAppVersion(chain.consensus);
       const peers = chain.network.peers().map((peer) => peerJson(peer, chainId, appVersion));
       const { listeners } = chain.network;
       return { listening: listeners.length > 0, listeners, n_peers: `${peers.length}`, peers };
@@ -54,7 +52,7 @@ export function nodeRoutes(
   ];
 }
 
-function peerJson(peer: NetworkPeer, cosmosChainId: string, appVersion: string) {
+function peerJson(peer: NetworkPeer, cosmosChainId: string, appVersion: number) {
   const { nodeId, listenAddress, moniker, rpcAddress } = peer;
   const info = nodeInfoJson({
     nodeId,

@@ -2,6 +2,7 @@
 import { formatTime, msToNs } from "../../../../chain/consensus/block-id.js";
 import { validatorAddress } from "../../../../chain/consensus/validator-set.js";
 import { type Height, ZERO_HASH } from "../../../../chain/hex.js";
+import { FIRST_APP_VERSION } from "../../../modules/reads/gov-reads.js";
 import type { Network } from "../../../../chain/networks.js";
 import type { ChainView } from "../../../view/chain-view.js";
 import type { ConsensusView } from "../../../consensus/consensus-ports.js";
@@ -30,13 +31,16 @@ export interface CometStatusOptions {
   /** `tcp://host:port` texts as CometBFT shows them. */
   readonly p2pListenAddress: string;
   readonly rpcListenAddress: string;
-  /** Version of the application protocol, a decimal number. */
-  readonly appVersion: string;
   readonly validator: {
     /** 32 bytes, ed25519. */
     readonly publicKey: Uint8Array;
     readonly votingPower: bigint;
   };
+}
+
+/** Version of the rules by which the next block is made; without consensus the first one. */
+export function newestAppVersion(consensus: ConsensusView | undefined): number {
+  return consensus?.appVersion(consensus.height() + 1) ?? FIRST_APP_VERSION;
 }
 
 /** What a node shows of itself and of its peers. */
@@ -46,10 +50,11 @@ export function nodeInfoJson(node: {
   readonly cosmosChainId: string;
   readonly moniker: string;
   readonly rpcAddress: string;
-  readonly appVersion: string;
+  /** See `newestAppVersion`. */
+  readonly appVersion: number;
 }) {
   return {
-    protocol_version: { ...PROTOCOL_VERSION, app: node.appVersion },
+    protocol_version: { ...PROTOCOL_VERSION, app: node.appVersion.toString() },
     id: node.nodeId,
     listen_addr: node.listenAddress,
     network: node.cosmosChainId,
@@ -107,7 +112,7 @@ export function cometStatus(options: CometStatusOptions, consensus?: ConsensusVi
       cosmosChainId: options.network.cosmosChainId,
       moniker: options.moniker,
       rpcAddress: options.rpcListenAddress,
-      appVersion: options.appVersion,
+      appVersion: newestAppVersion(consensus),
     }),
     sync_info: {
       latest_block_hash: latest.blockHash,

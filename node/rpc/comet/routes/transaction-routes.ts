@@ -34,6 +34,7 @@ import { JsonPieces, piecesOfList } from "../json/json-pieces.js";
 import { transactionResultJson } from "../json/results.js";
 import { SearchLane } from "../search/search-lane.js";
 import { type Route, type RouteContext, route } from "../route.js";
+import { newestAppVersion } from "./status.js";
 
 /** Bytes of the blocks on one page: the answer is held whole, and is a third larger. */
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
@@ -42,7 +43,7 @@ const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 export function transactionRoutes(
   chain: CometChain,
   queries: QueryRegistry,
-  node: { readonly version: string; readonly appVersion: string },
+  version: string,
 ): readonly (readonly [string, Route])[] {
   const lane = new SearchLane();
   return [
@@ -67,8 +68,8 @@ export function transactionRoutes(
       return {
         response: {
           data: "causeway",
-          version: node.version,
-          app_version: node.appVersion,
+          version,
+          app_version: newestAppVersion(chain.consensus).toString(),
           last_block_height: height.toString(),
           last_block_app_hash: base64(hexToBytes(hash)),
         },

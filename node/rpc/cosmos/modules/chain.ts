@@ -7,6 +7,7 @@ import type { Validator } from "../../../../chain/consensus/validator-set.js";
 import { type Height, hexToBytes } from "../../../../chain/hex.js";
 import { decodeMessage } from "../../../../chain/protobuf/codec.js";
 import type { MessageReader, ProtoMessage } from "../../../../chain/protobuf/values.js";
+import { appVersion, FIRST_APP_VERSION } from "../../../modules/reads/gov-reads.js";
 import { latestHeight } from "../../comet/chain-reads.js";
 import { COMET_VERSION } from "../../comet/routes/status.js";
 import { abciAnswer, INVALID_REQUEST, queryFailure } from "../abci-answer.js";
@@ -29,7 +30,8 @@ const NS_PER_SECOND = 1_000_000_000n;
 export function chainQueries(sources: QuerySources, queries: () => QueryRegistry): QueryHandlers {
   const { chain } = sources;
   return {
-    [`${TENDERMINT}/GetNodeInfo`]: () => nodeInfo(sources),
+    [`${TENDERMINT}/GetNodeInfo`]: async (_request, context) =>
+      nodeInfo(sources, await rulesVersion(sources, context)),
     [`${TENDERMINT}/GetSyncing`]: () => ({ syncing: chain.consensus.isCatchingUp() }),
     [`${TENDERMINT}/GetLatestBlock`]: (_request, { signal }) =>
       blockAnswer(sources, latestHeight(chain), signal),
@@ -47,16 +49,24 @@ export function chainQueries(sources: QuerySources, queries: () => QueryRegistry
       halt_height: BigInt(sources.node.haltHeight),
     }),
     [`${NODE}/Status`]: () => status(sources),
-    "/cosmos.consensus.v1.Query/Params": (_request, { height }) => ({
-      params: consensusParams(sources, height),
+    "/cosmos.consensus.v1.Query/Params": async (_request, context) => ({
+      params: consensusParams(sources, context.height, await rulesVersion(sources, context)),
     }),
   };
 }
 
-function nodeInfo({ chain, node }: QuerySources): ProtoMessage {
+/** Version of the rules that the state of a height says; without upgrades it is the first. */
+async function rulesVersion(
+  { modules }: QuerySources,
+  { height, signal }: QueryContext,
+): Promise<bigint> {
+  return BigInt((await modules?.at(height).read(appVersion, signal)) ?? FIRST_APP_VERSION);
+}
+
+function nodeInfo({ chain, node }: QuerySources, app: bigint): ProtoMessage {
   return {
     default_node_info: {
-      protocol_version: { p2p: 8n, block: 11n, app: BigInt(node.appVersion) },
+      protocol_version: { p2p: 8n, block: 11n, app },
       default_node_id: node.nodeId,
       listen_addr: node.p2pListenAddress,
       network: chain.genesis.chainId,
@@ -141,7 +151,7 @@ function status(sources: QuerySources): ProtoMessage {
   };
 }
 
-function consensusParams({ chain, node }: QuerySources, height: Height): ProtoMessage {
+function consensusParams({ chain }: QuerySources, height: Height, app: bigint): ProtoMessage {
   const params = chain.consensus.params(Math.max(1, height));
   return {
     block: { max_bytes: BigInt(params.blockMaxBytes), max_gas: params.blockMaxGas },
@@ -154,7 +164,7 @@ function consensusParams({ chain, node }: QuerySources, height: Height): ProtoMe
       max_bytes: BigInt(params.evidenceMaxBytes),
     },
     validator: { pub_key_types: ["ed25519"] },
-    version: { app: BigInt(node.appVersion) },
+    version: { app },
     abci: {},
   };
 }

@@ -162,6 +162,23 @@ describe("messages of every kind", () => {
     }
   });
 
+  it("of modules that the chain does not have are refused by name", () => {
+    const typeUrls = [
+      "/cosmos.authz.v1beta1.MsgExec",
+      "/cosmos.authz.v1beta1.MsgGrant",
+      "/cosmos.feegrant.v1beta1.MsgGrantAllowance",
+    ];
+    const requests = typeUrls.map((typeUrl) => ({
+      messages: [{ typeUrl, value: {} }],
+      chainId: LIMITS.cosmosChainId,
+    }));
+    for (const [index, { raw: bytes }] of signWithCosmJs(MNEMONIC, requests).entries()) {
+      const typeUrl = typeUrls[index] ?? "";
+      const reason = `unable to resolve type URL "${typeUrl}": this chain has no x/`;
+      expect(() => decodeCosmosTransaction(bytes)).toThrow(reason + typeUrl.split(".")[1]);
+    }
+  });
+
   it("unknown ones are refused by name", () => {
     const bodyBytes = Buffer.concat([
       Buffer.from([0x0a, 0x0d, 0x0a, 0x0b]),

@@ -1,0 +1,63 @@
+/** How parameters change: all of a message or none, within the bounds of their rules. */
+import { SDK_CODE } from "../../../chain/cosmos/sdk-fault.js";
+import { MODULE_PARAM_RULES, moduleParamFault } from "../../settings/module-params.js";
+import { messageFailure } from "../message-fields.js";
+import type { ModuleContext } from "../module-context.js";
+import { setModuleParam } from "../module-params.js";
+import { Validators } from "../staking/validator-record.js";
+
+type Rules = typeof MODULE_PARAM_RULES;
+
+/** Values of some parameters of a module, by name. */
+export type ParamValues<Module extends keyof Rules> = {
+  readonly [Name in keyof Rules[Module]]?: bigint;
+};
+
+/** Modules whose parameters no vote changes, with the reason that is told. */
+export const FIXED_PARAMS: ReadonlyMap<string, string> = new Map([
+  [
+    "mint",
+    "x/mint has no parameters that can be changed: inflation follows from the height; an upgrade " +
+      "changes it",
+  ],
+  ["bank", "x/bank has no parameters that can be changed: every account may send"],
+  [
+    "auth",
+    "x/auth has no parameters that can be changed: what transactions pay and hold is a rule of " +
+      "the chain; an upgrade changes it",
+  ],
+]);
+
+/** Why a message cannot be carried out by any vote; undefined for all others. @param name in full */
+export function fixedParamsReason(name: string): string | undefined {
+  const [, module = ""] = /^cosmos\.([a-z]+)\.v1(?:beta1)?\.MsgUpdateParams$/.exec(name) ?? [];
+  return FIXED_PARAMS.get(module);
+}
+
+/**
+ * Why parameters of a module cannot have these values; undefined where they can.
+ */
+export function paramValuesFault(
+  module: keyof Rules,
+  values: Readonly<Record<string, bigint>>,
+): string | undefined {
+  for (const [name, value] of Object.entries(values)) {
+    const fault = moduleParamFault(module, name, value);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+/** Sets parameters of a module; all of them, or none where one is out of its bounds. */
+export function setModuleParams<Module extends keyof Rules>(
+  { state }: Pick<ModuleContext, "state">,
+  module: Module,
+  values: ParamValues<Module>,
+): void {
+  const given = values as Readonly<Record<string, bigint>>;
+  const fault = paramValuesFault(module, given);
+  if (fault !== undefined) throw messageFailure(SDK_CODE.invalidRequest, fault);
+  for (const [name, value] of Object.entries(given)) setModuleParam(state, module, name, value);
+  // Another number of validators changes who is in the set.
+  if (module === "staking") new Validators(state).isDirty = true;
+}
