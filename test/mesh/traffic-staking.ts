@@ -30,8 +30,8 @@ export const STAKING_PARAMS = {
   "distribution.community_tax": "0.02",
 } as const;
 
-/** A validator's operator as contracts and sub-accounts name it. */
-export function operatorText(address: string): string {
+/** A validator's operator as contracts name it. */
+function operatorText(address: string): string {
   return toBech32(parseAddress(address.toLowerCase()), VALIDATOR_PREFIX);
 }
 
