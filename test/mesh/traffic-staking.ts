@@ -1,6 +1,6 @@
 /**
- * Stake as seeded acts on a kit: delegated, moved, leaving, brought back and withdrawn, by accounts
- * and through a contract frame that fails, with a second validator that never signs and is slashed.
+ * Stake as seeded acts on a kit: delegated, moved, leaving, brought back and withdrawn, with calls that
+ * fail, and with a second validator that never signs and is slashed.
  */
 import { generateKeyPairSync } from "node:crypto";
 import fs from "node:fs";
