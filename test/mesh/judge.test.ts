@@ -19,7 +19,7 @@ import {
   type TrafficReport,
 } from "./traffic.js";
 import { deployNative, nativeRound } from "./traffic-native.js";
-import { operatorText, playStaking, STAKING_PARAMS } from "./traffic-staking.js";
+import { playStaking, STAKING_PARAMS } from "./traffic-staking.js";
 import {
   currencyOf,
   isExplained,
@@ -67,8 +67,7 @@ describe("rosetta-cli", () => {
     }
     await tokens.finish();
     await playStaking(kit, stage, report);
-    const workers = ["native workflows", "stake workflows"].map(namedWallet);
-    await fundWallets(stage, workers, TOKEN);
+    await fundWallets(stage, [namedWallet("native workflows")], TOKEN);
     console.log(
       `traffic: seed ${SEED}, ${report.transactions} transactions of ${report.kinds.size} kinds`,
     );
@@ -134,20 +133,6 @@ describe("rosetta-cli", () => {
     expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
     expect(stats.workflows_completed["erc20_transfer"]).toBeGreaterThanOrEqual(FORM.tokenTransfers);
     expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(FORM.tokenTransfers);
-  });
-
-  it("stakes and leaves, from operations to confirmed", async () => {
-    const { privateKey, address } = namedWallet("stake workflows");
-    const operator = new Wallet(kit.key("operator.key"));
-    const { stats } = await judge.construction({
-      dslFile: "staking.ros",
-      workflows: { delegate: FORM.tokenTransfers },
-      names: { VALIDATOR: operatorText(operator.address) },
-      prefunded: [{ privateKey, address, currency: NATIVE }],
-    });
-    expect(stats).toMatchObject({ stale_broadcasts: 0, failed_broadcasts: 0 });
-    expect(stats.workflows_completed["delegate"]).toBeGreaterThanOrEqual(FORM.tokenTransfers);
-    expect(stats.transactions_confirmed).toBeGreaterThanOrEqual(2 * FORM.tokenTransfers);
   });
 
   it("is joined by mesh-check, which looks for what it misses", async () => {

@@ -67,8 +67,6 @@ export interface Judge {
     readonly dslFile: string;
     readonly workflows: Readonly<Record<string, number>>;
     readonly prefunded: readonly PrefundedAccount[];
-    /** Texts that stand for others in the file. */
-    readonly names?: Readonly<Record<string, string>>;
   }): Promise<ConstructionResults>;
   /** Deletes its folder. */
   remove(): void;
@@ -111,8 +109,8 @@ export function openJudge(kit: RunningKit): Judge {
       );
       return results;
     },
-    async construction(options) {
-      const part = await constructionPart(options);
+    async construction({ dslFile, workflows, prefunded }) {
+      const part = await constructionPart({ dslFile, workflows, prefunded });
       const results: ConstructionResults = JSON.parse(
         readResults(await run(["check:construction"], part)),
       );
@@ -130,11 +128,7 @@ interface JudgeRun {
 
 interface ConfigParts {
   readonly data?: object;
-  readonly construction?: {
-    readonly source: string;
-    readonly names: Readonly<Record<string, string>>;
-    readonly config: object;
-  };
+  readonly construction?: { readonly source: string; readonly config: object };
 }
 
 /** Genesis has operations, so nothing is fetched, listed, exempt or bootstrapped. */
@@ -159,11 +153,9 @@ async function constructionPart(run: {
   readonly dslFile: string;
   readonly workflows: Readonly<Record<string, number>>;
   readonly prefunded?: readonly PrefundedAccount[];
-  readonly names?: Readonly<Record<string, string>>;
 }): Promise<ConfigParts> {
   return {
     construction: {
-      names: run.names ?? {},
       source: path.join(process.cwd(), "test", "mesh", run.dslFile),
       config: {
         max_offline_connections: 4,
@@ -190,11 +182,7 @@ async function writeConfig(
 ): Promise<string> {
   const { own, results } = paths;
   if (construction !== undefined) {
-    let text = fs.readFileSync(construction.source, "utf8");
-    for (const [name, value] of Object.entries(construction.names)) {
-      text = text.replaceAll(name, value);
-    }
-    fs.writeFileSync(path.join(own, "workflows.ros"), text);
+    fs.copyFileSync(construction.source, path.join(own, "workflows.ros"));
   }
   const config = {
     network: { blockchain: "token", network: "testnet" },

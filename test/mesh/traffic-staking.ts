@@ -1,6 +1,6 @@
 /**
- * Stake as seeded acts on a kit: delegated, moved, leaving, brought back and withdrawn, by accounts
- * and through a contract frame that fails, with a second validator that never signs and is slashed.
+ * Stake as seeded acts on a kit: delegated, moved, leaving, brought back and withdrawn, with calls that
+ * fail, and with a second validator that never signs and is slashed.
  */
 import { generateKeyPairSync } from "node:crypto";
 import fs from "node:fs";
@@ -30,8 +30,8 @@ export const STAKING_PARAMS = {
   "distribution.community_tax": "0.02",
 } as const;
 
-/** A validator's operator as contracts and sub-accounts name it. */
-export function operatorText(address: string): string {
+/** A validator's operator as contracts name it. */
+function operatorText(address: string): string {
   return toBech32(parseAddress(address.toLowerCase()), VALIDATOR_PREFIX);
 }
 
