@@ -125,9 +125,7 @@ export async function recordIncident(database: SqlDatabase, incident: NewInciden
 
 /** The same inside the caller's transaction. @returns whether it was written */
 export async function writeIncident(tx: Sql, incident: NewIncident): Promise<boolean> {
-  await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
-  // An event is committed before a recovery is opened, or is none.
-  if (incident.kind === "RECOVERY") await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
+  await holdForIncident(tx, incident.kind);
   const rows = await tx.query(
     `WITH written AS (
        INSERT INTO incident (kind, height, message, details) VALUES ($1, $2, $3, $4::jsonb)
@@ -143,6 +141,12 @@ export async function writeIncident(tx: Sql, incident: NewIncident): Promise<boo
     ],
   );
   return rows.length > 0;
+}
+
+/** Until the commit no signature is stored and, before a recovery is opened, no event. */
+export async function holdForIncident(tx: Sql, kind: IncidentKind): Promise<void> {
+  await tx.query(`SELECT wallet FROM signing_freeze ORDER BY wallet FOR UPDATE`);
+  if (kind === "RECOVERY") await tx.query(`SELECT 1 FROM event_counter FOR UPDATE`);
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { LedgerError } from "../errors.js";
-import { openIncident, writeIncident } from "../incidents.js";
+import { holdForIncident, openIncident, writeIncident } from "../incidents.js";
 import { storedInteger } from "../stored-values.js";
 import { HomeMark, type LedgerMark } from "./home-mark.js";
 
@@ -66,23 +66,45 @@ export function lossOf(mark: LedgerMark, state: LedgerState): string | undefined
  * Closes a ledger until it is recovered: signing, address issue and crediting stop. What the home
  * remembers is stored beside the reason. A repeat changes nothing.
  */
-export function openRecovery(
+export function openRecovery(database: SqlDatabase, report: LossReport): Promise<void> {
+  return database.transaction((tx) => writeLoss(tx, report));
+}
+
+/** Why a ledger is closed, by what is remembered, and who says so. */
+interface LossReport {
+  readonly reason: string;
+  readonly mark: LedgerMark;
+  readonly reportedBy: string;
+}
+
+async function writeLoss(tx: Sql, { mark, reason, reportedBy }: LossReport): Promise<void> {
+  await tx.query(
+    `INSERT INTO remembered_ledger
+       (ledger_id, epoch, next_address_index, event_seq, reported_by)
+     VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+    [mark.ledgerId, mark.epoch, mark.nextAddressIndex, mark.eventSeq, reportedBy],
+  );
+  const message =
+    `${reason}: it comes from an older backup, or is a new one; ` +
+    "nothing is signed, credited or given out before it is recovered";
+  const details = { ...mark, reportedBy };
+  await writeIncident(tx, { kind: "RECOVERY", height: undefined, message, details });
+}
+
+/**
+ * Closes a ledger if it is behind still when no other commit can change it: it may have been
+ * recovered since it was looked at, and that would be undone.
+ * @returns why it is behind
+ */
+function closeLost(
   database: SqlDatabase,
-  report: { readonly reason: string; readonly mark: LedgerMark; readonly reportedBy: string },
-): Promise<void> {
-  const { mark, reason, reportedBy } = report;
+  { mark, reportedBy }: Omit<LossReport, "reason">,
+): Promise<string | undefined> {
   return database.transaction(async (tx) => {
-    await tx.query(
-      `INSERT INTO remembered_ledger
-         (ledger_id, epoch, next_address_index, event_seq, reported_by)
-       VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-      [mark.ledgerId, mark.epoch, mark.nextAddressIndex, mark.eventSeq, reportedBy],
-    );
-    const message =
-      `${reason}: it comes from an older backup, or is a new one; ` +
-      "nothing is signed, credited or given out before it is recovered";
-    const details = { ...mark, reportedBy };
-    await writeIncident(tx, { kind: "RECOVERY", height: undefined, message, details });
+    await holdForIncident(tx, "RECOVERY");
+    const reason = lossOf(mark, await readLedgerState(tx));
+    if (reason !== undefined) await writeLoss(tx, { reason, mark, reportedBy });
+    return reason;
   });
 }
 
@@ -164,10 +186,10 @@ export class LedgerGuard {
    * @throws HOME_MARK_UNUSABLE
    */
   async keep(): Promise<string | undefined> {
-    const state = await readLedgerState(this.#database);
-    const reason = await this.#judge(state);
-    if (reason === undefined) await this.#mark.raise(toMark(state));
-    return reason;
+    const judged = await this.#judge();
+    if (typeof judged === "string") return judged;
+    await this.#mark.raise(toMark(judged));
+    return undefined;
   }
 
   /**
@@ -188,15 +210,20 @@ export class LedgerGuard {
 
   /** Puts the ledger into recovery when it is not what the home remembers. @returns why it is not */
   async check(): Promise<string | undefined> {
-    return this.#judge(await readLedgerState(this.#database));
+    const judged = await this.#judge();
+    return typeof judged === "string" ? judged : undefined;
   }
 
-  async #judge(state: LedgerState): Promise<string | undefined> {
-    const mark = this.#mark.value;
-    const reason = mark === undefined ? undefined : lossOf(mark, state);
-    if (mark === undefined || reason === undefined) return undefined;
-    await openRecovery(this.#database, { reason, mark, reportedBy: this.#reporter });
-    return reason;
+  /** @returns the ledger's account of itself, or why it was closed */
+  async #judge(): Promise<LedgerState | string> {
+    for (;;) {
+      const state = await readLedgerState(this.#database);
+      const mark = this.#mark.value;
+      if (mark === undefined || lossOf(mark, state) === undefined) return state;
+      const reason = await closeLost(this.#database, { mark, reportedBy: this.#reporter });
+      if (reason !== undefined) return reason;
+      // It was recovered at this moment: what it says of itself is another thing now.
+    }
   }
 }
 

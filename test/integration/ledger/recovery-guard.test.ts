@@ -95,6 +95,27 @@ describe("a ledger and what its home remembers", () => {
     expect((await openIncident(older))?.kind).toBe("RECOVERY");
   });
 
+  it("stays open when it is recovered while a process looks at it", async () => {
+    const older = await backup();
+    await say(ledger.database, "told");
+    await (await guardOf(ledger.database)).beforeTelling({ eventSeq: 1 });
+    let looks = 0;
+    // What the process reads is of before the recovery, what it does with it comes after.
+    const slow: LedgerDatabase = {
+      url: older.url,
+      close: () => older.close(),
+      transaction: (work) => older.transaction(work),
+      async query<Row>(text: string, parameters: readonly unknown[] = []) {
+        const rows = await older.query<Row>(text, parameters);
+        looks += 1;
+        if (looks === 1) await older.query(`UPDATE event_counter SET epoch = 2, seq = 1`);
+        return rows;
+      },
+    };
+    expect(await (await guardOf(slow)).keep()).toBeUndefined();
+    expect(await openIncident(older)).toBeUndefined();
+  });
+
   it("closes an empty database, and one of another life, also for those without the home", async () => {
     const guard = await guardOf(ledger.database);
     await give(ledger.database, guard);
