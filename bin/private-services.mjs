@@ -43,6 +43,8 @@ export async function startPrivateServices({ say }) {
     return {
       environment: {
         DATABASE_URL_TEST_SERVER: `postgres://postgres@127.0.0.1:${postgresPort}/postgres`,
+        // It ends with the run: what tests leave there does, too.
+        CAUSEWAY_TEST_SERVER_ENDS: "1",
         REDIS_URL_TEST: `redis://127.0.0.1:${redisPort}/0`,
       },
       stop,

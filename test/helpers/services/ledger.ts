@@ -5,7 +5,7 @@ import { type ChainIdentity, type LedgerDatabase, openLedger } from "../../../le
 import { grantLedgerRoles, ledgerRole, type LedgerService } from "../../../ledger/roles.js";
 import { registerWallets } from "../../../ledger/wallets/wallet-registry.js";
 import { createLogger } from "../../../runtime/process/logger.js";
-import { createTestDatabase } from "./postgres.js";
+import { createFilledDatabase, createTestDatabase } from "./postgres.js";
 
 /** A chain that no other test uses. */
 export const TEST_IDENTITY: ChainIdentity = {
@@ -36,10 +36,17 @@ export async function openTestLedger(
   identity = TEST_IDENTITY,
   service?: LedgerService,
 ): Promise<TestLedger> {
-  const { url: ownerUrl, drop } = await createTestDatabase();
   const { signal } = new AbortController();
   const options = { log: silentLog, signal, identity };
+  const isUsual = identity === TEST_IDENTITY;
+  const { url: ownerUrl, drop } = isUsual
+    ? await createFilledDatabase("ledger", async (url) => {
+        await (await openLedger({ ...options, url })).close();
+      })
+    : await createTestDatabase();
   const owner = await openLedger({ ...options, url: ownerUrl });
+  // A copy is another ledger, as each that is made is.
+  if (isUsual) await renameLedger(owner);
   let [database, url] = [owner, ownerUrl];
   if (service !== undefined) {
     await grantLedgerRoles(owner, TEST_PASSWORDS);
@@ -56,6 +63,13 @@ export async function openTestLedger(
       await drop();
     },
   };
+}
+
+async function renameLedger(owner: LedgerDatabase): Promise<void> {
+  await owner.transaction(async (tx) => {
+    await tx.query(`SET LOCAL session_replication_role = replica`);
+    await tx.query(`UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'ledger_id'`);
+  });
 }
 
 /** Registers wallets as a process does at its start. */
