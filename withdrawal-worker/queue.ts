@@ -66,7 +66,18 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
     onFault: (_name, error) => options.log.warn({ reason: errorMessage(error) }, "queue ended"),
   });
   tasks.run("open the queue", async (signal) => {
-    opened = await openUntilDone(options, signal);
+    for (;;) {
+      const queue = await openUntilDone(options, signal);
+      opened = queue;
+      await queue.untilBroken(signal);
+      opened = undefined;
+      await queue.close();
+      options.log.warn(
+        {},
+        "the queue failed without a pause: it is opened anew; scanning meanwhile",
+      );
+      await sleep(REOPEN_DELAY_MS, { signal });
+    }
   });
 
   const ring = async (): Promise<void> => {
@@ -102,6 +113,8 @@ export function createWakeQueue(options: WakeQueueOptions): WakeQueue {
 
 interface OpenQueue {
   ring(): Promise<void>;
+  /** Resolves when the worker was closed for its faults; rejects when the signal fires. */
+  untilBroken(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -140,9 +153,15 @@ function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<v
     options.redisUrl === undefined
       ? buildOnPostgres(name, options.databaseUrl, onWake)
       : buildOnRedis(name, connectRedis(options.redisUrl, { log: options.log, onError }), onWake);
+  const broken = new AbortController();
   queue.on("error", onError);
   worker.on("error", onError);
+  closeWhenSpinning(worker, () => broken.abort());
   return {
+    async untilBroken(signal) {
+      await aborted(AbortSignal.any([signal, broken.signal]));
+      signal.throwIfAborted();
+    },
     async ready() {
       await queue.waitUntilReady();
       await worker.waitUntilReady();
@@ -157,6 +176,35 @@ function buildQueue(options: WakeQueueOptions): OpenQueue & { ready(): Promise<v
       disconnect();
     },
   };
+}
+
+/** Faults within one turn of the event loop; a server that is gone makes one for each connection. */
+const MAX_FAULTS_A_TURN = 1_000;
+
+/**
+ * Closes a worker that repeats a fault without a pause: its loop never lets anything else of the process
+ * run then, not even a stop. BullMQ pauses after faults of connections that it knows, and only then.
+ */
+export function closeWhenSpinning(
+  worker: Pick<Worker, "close"> & { on(event: "error", listener: () => void): unknown },
+  onClosed: () => void,
+): void {
+  let faults = 0;
+  worker.on("error", () => {
+    if (faults === 0) setImmediate(() => (faults = 0));
+    faults += 1;
+    if (faults !== MAX_FAULTS_A_TURN) return;
+    // Its loop ends with this call, before anything is awaited.
+    void worker.close(true).catch(() => undefined);
+    onClosed();
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 function buildOnPostgres(name: string, url: string, onWake: () => Promise<void>) {
