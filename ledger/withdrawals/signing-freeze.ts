@@ -3,7 +3,7 @@
  * is signed, whoever asks.
  */
 import type { Address } from "../../chain/address.js";
-import type { Sql } from "../../runtime/sql/sql.js";
+import type { Sql, SqlDatabase } from "../../runtime/sql/sql.js";
 import { type Incident, openIncident } from "../incidents.js";
 import { readKillSwitch } from "../policy/kill-switch.js";
 import { type KillSwitchState, stops } from "../policy/kill-switch-level.js";
@@ -75,6 +75,31 @@ export async function freezeSigning(sql: Sql, wallet: Address, reason: string): 
     [wallet, reason, ALSO, BEHIND_CHAIN],
   );
   return rows.length > 0;
+}
+
+/**
+ * Freezes signing because the chain knows nonces that the ledger does not, if that is so still: a
+ * recovery may have taken them over since the wallet was read, and nothing would lift this again.
+ * @param seen the chain's next nonce
+ * @returns false if it was frozen for this cause already, or the ledger knows the nonces
+ */
+export function freezeBehindChain(
+  database: SqlDatabase,
+  {
+    wallet,
+    seen,
+    reason,
+  }: { readonly wallet: Address; readonly seen: bigint; readonly reason: string },
+): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    // A recovery takes this lock before it changes nonces.
+    await tx.query(`SELECT 1 FROM signing_freeze WHERE wallet = $1 FOR UPDATE`, [wallet]);
+    const rows = await tx.query<{ is_known: boolean }>(
+      `SELECT next_nonce >= $2::numeric AS is_known FROM hot_wallet WHERE wallet = $1`,
+      [wallet, seen.toString()],
+    );
+    return rows[0]?.is_known === true ? false : freezeSigning(tx, wallet, reason);
+  });
 }
 
 /** At the end of a recovery: lifts a freeze whose only cause is what was recovered. */

@@ -98,7 +98,11 @@ async function reaches(id: string, status: string): Promise<Record<string, unkno
       return last["status"] === status;
     },
     { timeoutMs: 60_000, what: `${id} is ${status}` },
-  );
+  ).catch((error: unknown) => {
+    throw new Error(
+      `${String(error)}\n${JSON.stringify(last)}\n${running().output().slice(-3_000)}`,
+    );
+  });
   return last;
 }
 

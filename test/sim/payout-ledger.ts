@@ -107,6 +107,12 @@ export class ModelLedger {
     this.#owner = undefined;
   }
 
+  #freezeFor(reason: string): boolean {
+    const isNew = this.freeze === undefined;
+    this.freeze ??= reason;
+    return isNew;
+  }
+
   /** The ledger as one worker sees it. */
   port(): LaneLedger {
     return {
@@ -135,11 +141,9 @@ export class ModelLedger {
         reason: this.freeze ?? "",
         changedAt: undefined,
       }),
-      freezeSigning: async (_wallet, reason) => {
-        const isNew = this.freeze === undefined;
-        this.freeze ??= reason;
-        return isNew;
-      },
+      freezeSigning: async (_wallet, reason) => this.#freezeFor(reason),
+      freezeBehindChain: async ({ seen, reason }) =>
+        this.nextNonce < seen && this.#freezeFor(reason),
       sumOpenSlots: async () => this.#sumOpen(),
       readSlotQueue: async ({ limit }) =>
         [...this.rows.values()]

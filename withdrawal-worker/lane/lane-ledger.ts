@@ -18,6 +18,7 @@ import {
   takeSlots,
 } from "../../ledger/withdrawals/nonce-slots.js";
 import {
+  freezeBehindChain,
   freezeSigning,
   readFreeze,
   type SigningFreeze,
@@ -72,6 +73,7 @@ export interface LaneLedger {
   readPayers(): Promise<Payer[]>;
   readFreeze(wallet: Address): Promise<SigningFreeze>;
   freezeSigning(wallet: Address, reason: string): Promise<boolean>;
+  freezeBehindChain(behind: Parameters<typeof freezeBehindChain>[1]): Promise<boolean>;
   sumOpenSlots(wallet: Address): Promise<OpenSlots>;
   readSlotQueue(options: Parameters<typeof readSlotQueue>[1]): Promise<QueuedWithdrawal[]>;
   takeSlots(
@@ -115,6 +117,7 @@ export function createLaneLedger(database: SqlDatabase): LaneLedger {
     readPayers: () => readPayers(database),
     readFreeze: (wallet) => readFreeze(database, wallet),
     freezeSigning: (wallet, reason) => freezeSigning(database, wallet, reason),
+    freezeBehindChain: (behind) => freezeBehindChain(database, behind),
     sumOpenSlots: (wallet) => sumOpenSlots(database, wallet),
     readSlotQueue: (options) => readSlotQueue(database, options),
     takeSlots: (lease, candidates, rules) => takeSlots(database, lease, candidates, rules),

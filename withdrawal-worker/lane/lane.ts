@@ -308,10 +308,13 @@ export class Lane {
   async #checkForeignNonce(view: WalletView, wallet: HotWalletState): Promise<void> {
     const seen = view.nonce > view.pendingNonce ? view.nonce : view.pendingNonce;
     if (seen <= wallet.nextNonce) return;
-    await this.#freeze(
+    const { ledger, signer, log } = this.#context;
+    const reason =
       `${BEHIND_CHAIN}${seen}, the ledger only below ${wallet.nextNonce}: ` +
-        "the key was used elsewhere, or the ledger comes from an older backup",
-    );
+      "the key was used elsewhere, or the ledger comes from an older backup";
+    if (await ledger.freezeBehindChain({ wallet: signer.address, seen, reason })) {
+      log.error({ wallet: signer.address, reason }, "signing is frozen");
+    }
   }
 
   async #freeze(reason: string): Promise<void> {

@@ -14,10 +14,12 @@ import { acquireWatchLease } from "../../../ledger/deposits/watch-lease.js";
 import { openIncident, recordIncident, resumeCrediting } from "../../../ledger/incidents.js";
 import { markPath } from "../../../ledger/recovery/home-mark.js";
 import { LedgerGuard, openRecovery } from "../../../ledger/recovery/ledger-guard.js";
-import { readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { freezeBehindChain, readFreeze } from "../../../ledger/withdrawals/signing-freeze.js";
+import { createHotWallet } from "../../../ledger/withdrawals/wallet-lease.js";
 import { testAddress } from "../../helpers/chains/fake-chain.js";
 import {
   openTestLedger,
+  registerTestWallets,
   silentLog,
   TEST_IDENTITY,
   type TestLedger,
@@ -114,6 +116,18 @@ describe("a ledger and what its home remembers", () => {
     };
     expect(await (await guardOf(slow)).keep()).toBeUndefined();
     expect(await openIncident(older)).toBeUndefined();
+  });
+
+  it("signs on when its nonces were recovered while a worker looked at them", async () => {
+    const wallet = testAddress(1);
+    await registerTestWallets(ledger.owner, wallet);
+    await createHotWallet(ledger.database, { wallet, firstNonce: 3n });
+    const reason = "the chain knows nonces below 3, the ledger only below 1";
+    // The worker read the wallet before the recovery, which knows all of the chain's nonces.
+    expect(await freezeBehindChain(ledger.database, { wallet, seen: 3n, reason })).toBe(false);
+    expect(await readFreeze(ledger.database, wallet)).toMatchObject({ frozen: false });
+    expect(await freezeBehindChain(ledger.database, { wallet, seen: 4n, reason })).toBe(true);
+    expect(await readFreeze(ledger.database, wallet)).toMatchObject({ frozen: true, reason });
   });
 
   it("closes an empty database, and one of another life, also for those without the home", async () => {
