@@ -31,7 +31,8 @@ const REQUIRE = `import { createRequire as causewayRequire } from "node:module";
 
 /**
  * Puts the joined packages into `folder`/node_modules; made once for each state of the lock file.
- * @returns false where this machine cannot join them; nothing is written then
+ * @returns false where the program that joins them is not installed for this machine
+ * @throws the program's faults
  */
 export async function joinPackages(folder) {
   const joined = await joinedPackages();
@@ -40,12 +41,8 @@ export async function joinPackages(folder) {
   return true;
 }
 
-/**
- * Folder that holds the joined packages, made when it is missing.
- * @returns undefined where the program that joins them is not installed for this machine
- * @throws the program's faults
- */
-export async function joinedPackages() {
+/** Folder that holds the joined packages, made when it is missing; undefined where none can be. */
+async function joinedPackages() {
   const wanted = importedPackages();
   const final = join(CACHE, stampOf(wanted));
   if (existsSync(final)) return final;
@@ -69,6 +66,8 @@ export async function joinedPackages() {
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
     if (!existsSync(final)) throw error;
+  } finally {
+    await esbuild.stop();
   }
   return final;
 }

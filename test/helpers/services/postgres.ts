@@ -33,8 +33,8 @@ async function createFrom(template: string): Promise<TestDatabase> {
 const NO_DATABASE = "3D000";
 
 /**
- * A copy of a database that the run makes once: a tenth of the time of making each. On a server that
- * is given each is made, because what is left there would stay.
+ * A copy of a database that the run makes once: a third of the time of making each. On a server that
+ * does not end with the run each is made, because what is left there would stay.
  * @param kind what is in it; names it
  * @param fill makes it, on an empty database
  */
