@@ -3,6 +3,7 @@ import { swcOptions } from "./test/helpers/swc-options.mjs";
 
 export default {
   testEnvironment: "<rootDir>/test/helpers/node-environment.mjs",
+  runtime: "<rootDir>/test/helpers/native-runtime.cjs",
   extensionsToTreatAsEsm: [".ts"],
   moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },
   testMatch: ["<rootDir>/test/**/*.test.ts"],

@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs and builds what is missing, then runs the tests.
- *   (no flag)    everything below test/ except test/faults, test/soak, test/mesh and
- *                test/network
+ *   (no flag)    everything below test/ except test/browser, test/faults, test/soak, test/mesh
+ *                and test/network
  *   --unit       test/unit, test/architecture and test/sim: no database, no process of the kit
  *   --services   what touches SQL or the queue, on a private PostgreSQL and Redis
  *   --mesh       test/mesh: rosetta-cli judges a kit; needs Go. With --long, much more traffic
@@ -9,6 +9,7 @@
  *                by its Go client where Go is there to build them. With --long, also 500 blocks
  *                at 200 ms, 100 at 2 s, nodes that are killed, frozen, cut off, run twice or come
  *                back, and what outsiders ask of a network
+ *   --browser    test/browser: explorer and console in a real Chromium, with axe-core
  *   --fuzz       100,000 requests that go wrong, against the sidecar (5,000 in the usual run), and
  *                3,000 transactions built as other clients build them (300)
  *   --sim        the simulations at length: an economy of 10,000 blocks, 6,000 interleavings of the
@@ -21,6 +22,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildJudge, buildLightClient, buildRpcClient, hasGo } from "./judge.mjs";
+import { findChromium } from "./chromium.mjs";
 import { prepare, runSetup } from "./prepare.mjs";
 import { startPrivateServices } from "./private-services.mjs";
 
@@ -33,7 +35,10 @@ const REPORT_MS = 25_000;
 const MODES = {
   usual: {
     paths: [],
-    ignored: ["/node_modules/", "/test/faults/", "/test/mesh/", "/test/network/", "/test/soak/"],
+    ignored: [
+      "/node_modules/",
+      ...["browser", "faults", "mesh", "network", "soak"].map((folder) => `/test/${folder}/`),
+    ],
   },
   unit: {
     paths: ["test/(unit|architecture|sim)/"],
@@ -50,6 +55,7 @@ const MODES = {
   mesh: { paths: ["test/mesh/"], ignored: ["/node_modules/"] },
   // One after the other: each network has the cores for itself.
   network: { paths: ["test/network/"], ignored: ["/node_modules/"], flags: ["--runInBand"] },
+  browser: { paths: ["test/browser/"], ignored: ["/node_modules/"] },
   fuzz: {
     paths: ["test/integration/sidecar/fuzz", "construction-bytes"],
     ignored: ["/node_modules/"],
@@ -78,12 +84,14 @@ for (const mode of modes.length === 0 ? ["usual"] : modes) {
   const services = mode === "services" ? await startOrExit() : undefined;
   const judge = mode === "mesh" ? await judgeOrExit() : undefined;
   const comet = mode === "network" ? await cometOrExit() : undefined;
+  const chromium = mode === "browser" ? await chromiumOrExit() : undefined;
   try {
     await runJest(mode === "network" ? networkMode(comet) : MODES[mode], {
       ...MODES[mode].environment,
       ...services?.environment,
       ...judge,
       ...comet,
+      ...chromium,
     });
   } finally {
     await services?.stop();
@@ -121,6 +129,15 @@ async function cometOrExit() {
     programs.RPC_CLIENT = await buildRpcClient({ say });
   });
   return programs;
+}
+
+/** Which browser the tests with one use. */
+async function chromiumOrExit() {
+  let path;
+  await runSetup(async () => {
+    path = findChromium();
+  });
+  return { CAUSEWAY_TEST_CHROMIUM: path };
 }
 
 /** The tests of networks that are asked for and possible. */

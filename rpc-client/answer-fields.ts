@@ -78,6 +78,17 @@ export function readDecimal(value: unknown, name: string): bigint {
   return BigInt(value);
 }
 
+/** One of the words of a vocabulary. */
+export function readWord<Word extends string>(
+  words: readonly Word[],
+  value: unknown,
+  name: string,
+): Word {
+  const found = words.find((word) => word === value);
+  if (found === undefined) throw badAnswer(`${name} is not one of the vocabulary`);
+  return found;
+}
+
 /** Undefined for null or an absent field, else what the reader makes of it. */
 export function readOptional<T>(
   value: unknown,

@@ -1,10 +1,6 @@
 /** The node's balance journal as JSON, of one block or of one account, to types. */
 import type { Address } from "../chain/address.js";
-import {
-  BALANCE_REASONS,
-  type BalanceChange,
-  type BalanceReason,
-} from "../chain/balance-change.js";
+import { BALANCE_REASONS, type BalanceChange } from "../chain/balance-change.js";
 import type { PlacedClaimMove } from "../chain/staking/claims.js";
 import { cleanForeignText } from "../chain/evm/foreign-text.js";
 import type { Hash32, Height, Hex } from "../chain/hex.js";
@@ -21,6 +17,7 @@ import {
   readQuantity,
   readSafeQuantity,
   readString,
+  readWord,
 } from "./answer-fields.js";
 import { parseClaimMove } from "./indexing/claims.js";
 import { badAnswer } from "./errors.js";
@@ -248,7 +245,7 @@ function parseChange(value: unknown): BalanceChange {
   const change = readObject(value, "change");
   const error = readOptional(change["error"], "error", readString);
   return {
-    reason: readReason(change["reason"]),
+    reason: readWord(BALANCE_REASONS, change["reason"], "reason"),
     from: readOptional(change["from"], "from", readAddress),
     to: readOptional(change["to"], "to", readAddress),
     amountAtoken: readQuantity(change["amount"], "amount"),
@@ -256,12 +253,6 @@ function parseChange(value: unknown): BalanceChange {
     tracePath: readOptional(change["tracePath"], "tracePath", readString),
     ...(error === undefined ? {} : { error }),
   };
-}
-
-function readReason(value: unknown): BalanceReason {
-  const reason = BALANCE_REASONS.find((known) => known === value);
-  if (reason === undefined) throw badAnswer("reason is not one of the vocabulary");
-  return reason;
 }
 
 function parseEntry(value: unknown): AccountJournalEntry {

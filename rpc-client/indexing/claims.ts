@@ -17,6 +17,7 @@ import {
   readQuantity,
   readSafeQuantity,
   readString,
+  readWord,
 } from "../answer-fields.js";
 import { badAnswer, type RpcError } from "../errors.js";
 import type { JsonRpcClient, RpcOptions, RpcOutcome } from "../json-rpc.js";
@@ -135,24 +136,18 @@ export function parseClaimMove(value: unknown, transactionCount: number): Placed
   if (transactionIndex !== undefined && transactionIndex >= transactionCount) {
     throw badAnswer("a claim names a transaction that the block has not");
   }
-  const kind = listed(CLAIM_KINDS, move["kind"], "kind");
+  const kind = readWord(CLAIM_KINDS, move["kind"], "kind");
   const validator = readOptional(move["validator"], "validator", readAddress);
   const isOfValidator = kind === "staked" || kind === "stake";
   if (isOfValidator !== (validator !== undefined)) throw badAnswer("a claim's validator is wrong");
   return {
     transactionIndex,
-    reason: listed(CLAIM_REASONS, move["reason"], "reason"),
+    reason: readWord(CLAIM_REASONS, move["reason"], "reason"),
     claim: { kind, account: readAddress(move["account"], "account"), validator },
     delta: readDecimal(move["delta"], "delta"),
     relatedIndex: readOptional(move["relatedIndex"], "relatedIndex", readCount),
     details: readOptional(move["details"], "details", parseDetails),
   };
-}
-
-function listed<Name extends string>(names: readonly Name[], value: unknown, what: string): Name {
-  const found = names.find((name) => name === value);
-  if (found === undefined) throw badAnswer(`${what} is not one of the vocabulary`);
-  return found;
 }
 
 /** Texts of the chain itself: numbers, names of options, JSON of weighted votes. */

@@ -1,9 +1,11 @@
 /** An explorer over a real node: one process for the node, the explorer in the test's own. */
 import fs from "node:fs";
 import path from "node:path";
+import { bech32 } from "@scure/base";
 import {
   Contract,
   ContractFactory,
+  getBytes,
   JsonRpcProvider,
   type TransactionReceipt,
   Wallet,
@@ -34,6 +36,44 @@ export interface Scene {
   readonly transfer: TransactionReceipt;
   readonly token: string;
   readonly pair: string;
+}
+
+/** Parameters of the modules with which `playStake` comes to an end. */
+export const STAKE_PARAMS = [
+  "staking.unbonding_time=600s",
+  "gov.voting_period=12s",
+  "gov.min_deposit=1000",
+] as const;
+
+/** One page of each kind, by name. @param operator who runs the chain's validator, in bech32 */
+export function pagesOf(scene: Scene, operator: string): Readonly<Record<string, string>> {
+  return {
+    home: "/",
+    blocks: "/blocks",
+    block: `/block/${scene.plain.blockNumber}`,
+    transaction: `/tx/${scene.transfer.hash}`,
+    failed: `/tx/${scene.failed.hash}`,
+    account: `/address/${scene.sender}`,
+    contract: `/address/${scene.token}`,
+    receiver: `/address/${scene.other}`,
+    validators: "/validators",
+    validator: `/validator/${operator}`,
+    proposals: "/proposals",
+    proposal: "/proposal/1",
+    parameters: "/parameters",
+    verification: `/contract/${scene.token}`,
+    supply: "/supply",
+    tokens: "/tokens",
+    token: `/token/${scene.token}`,
+    pairs: "/pairs",
+    pair: `/pair/${scene.pair}`,
+    search: "/search?q=nothing-like-this",
+    deposit: "/deposit",
+    arrived: `/deposit?tx=${scene.internal.hash}`,
+    verify: "/verify",
+    unknown: `/tx/0x${"77".repeat(32)}`,
+    missing: "/no/such/page",
+  };
 }
 
 /** Chain, node and explorer of one test file. */
@@ -123,6 +163,29 @@ export class ExplorerStage {
       timeoutMs: 30_000,
     });
     return { sender: wallet.address, other, plain, internal, failed, transfer, token, pair };
+  }
+
+  /**
+   * The faucet delegates and takes back, and proposes something that the validator agrees to.
+   * @returns who runs the chain's validator, in bech32
+   */
+  async playStake(): Promise<string> {
+    const config = (name: string) => path.join(this.home, "config", name);
+    const key = fs.readFileSync(config("operator.key"), "utf8").trim();
+    const operator = bech32.encode(
+      "addrvaloper",
+      bech32.toWords(getBytes(new Wallet(key).address)),
+    );
+    const from = ["--from", config("faucet.key")];
+    await this.tx("staking", "delegate", operator, `${10n ** 19n}atoken`, ...from);
+    await this.tx("staking", "unbond", operator, `${3n * 10n ** 18n}atoken`, ...from);
+    const file = config("proposal.json");
+    const hostile = '<img src=x onerror=alert("title")>';
+    const proposal = { messages: [], deposit: "1000atoken", title: hostile, summary: hostile };
+    fs.writeFileSync(file, JSON.stringify({ ...proposal, metadata: "none" }));
+    await this.tx("gov", "submit-proposal", file, ...from);
+    await this.tx("gov", "vote", "1", "yes", "--from", config("operator.key"));
+    return operator;
   }
 
   /** Has a transaction of the Cosmos side mined, by the command line. */

@@ -1,13 +1,19 @@
 /** Compiles the tests' Solidity sources once per file and run. */
 import fs from "node:fs";
 import path from "node:path";
-import { createRequire } from "node:module";
+import solcPackage from "solc";
 
 /** A compiled contract. */
 export interface CompiledContract {
   readonly abi: readonly Record<string, unknown>[];
   readonly bytecode: `0x${string}`;
 }
+
+interface Solc {
+  compile(input: string, callbacks: { import(name: string): { contents: string } }): string;
+}
+
+const solc: Solc = solcPackage;
 
 interface SolcOutput {
   errors?: { severity: string; formattedMessage: string }[];
@@ -22,7 +28,6 @@ interface SolcOutput {
  * others in node_modules.
  */
 export function compileSolidity(sources: Record<string, string>): Record<string, CompiledContract> {
-  const solc = createRequire(import.meta.url)("solc");
   const input = {
     language: "Solidity",
     sources: Object.fromEntries(Object.entries(sources).map(([k, content]) => [k, { content }])),

@@ -1,8 +1,8 @@
 /** Contracts verified by recompiling, over a real node: the form, the API of Etherscan's clients, reading, writing. */
 import fs from "node:fs";
 import path from "node:path";
-import { createRequire } from "node:module";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import solc from "solc";
 import { AbiCoder, Interface, type TransactionReceipt, Wallet } from "ethers";
 import { ExplorerStage, openExplorer, rawGet } from "../../helpers/explorer.js";
 import { all, parseHtml, textOf } from "../../helpers/html.js";
@@ -71,10 +71,6 @@ async function mined(fields: {
 }
 
 beforeAll(async () => {
-  const solc = createRequire(import.meta.url)("solc") as {
-    compile(text: string): string;
-    version(): string;
-  };
   version = solc.version();
   const compile = (given: ReturnType<typeof inputOf>): Output => {
     const outputSelection = { "*": { "*": ["abi", "evm.bytecode.object"] } };

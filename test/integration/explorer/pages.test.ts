@@ -5,13 +5,23 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { bech32 } from "@scure/base";
 import { formatEther, getBytes, Wallet } from "ethers";
 import { parseAddress } from "../../../chain/address.js";
-import { ExplorerStage, openExplorer, rawGet, type Scene } from "../../helpers/explorer.js";
+import {
+  ExplorerStage,
+  openExplorer,
+  pagesOf,
+  rawGet,
+  type Scene,
+  STAKE_PARAMS,
+} from "../../helpers/explorer.js";
 import { all, elements, type HtmlElement, parseHtml, textOf } from "../../helpers/html.js";
 import type { RawReply } from "../../helpers/raw-request.js";
 import { until } from "../../helpers/until.js";
 
 let stage: ExplorerStage;
 let scene: Scene;
+
+/** Who runs the chain's validator, in bech32. */
+let operator: string;
 
 /** Addresses of a page for each kind of page. */
 let pages: Readonly<Record<string, string>>;
@@ -35,60 +45,11 @@ async function comet(target: string): Promise<Record<string, never>> {
   return ((await answer.json()) as { result: Record<string, never> }).result;
 }
 
-/** Who runs the chain's validator, in bech32. */
-let operator: string;
-
-/** The faucet delegates and takes back, and proposes something that the validator agrees to. */
-async function playStake(): Promise<void> {
-  const config = (name: string) => path.join(stage.home, "config", name);
-  const key = fs.readFileSync(config("operator.key"), "utf8").trim();
-  operator = bech32.encode("addrvaloper", bech32.toWords(getBytes(new Wallet(key).address)));
-  const from = ["--from", config("faucet.key")];
-  await stage.tx("staking", "delegate", operator, `${10n ** 19n}atoken`, ...from);
-  await stage.tx("staking", "unbond", operator, `${3n * 10n ** 18n}atoken`, ...from);
-  const file = config("proposal.json");
-  const hostile = '<img src=x onerror=alert("title")>';
-  const proposal = { messages: [], deposit: "1000atoken", title: hostile, summary: hostile };
-  fs.writeFileSync(file, JSON.stringify({ ...proposal, metadata: "none" }));
-  await stage.tx("gov", "submit-proposal", file, ...from);
-  await stage.tx("gov", "vote", "1", "yes", "--from", config("operator.key"));
-}
-
 beforeAll(async () => {
-  stage = await ExplorerStage.open(0, {}, [
-    "staking.unbonding_time=600s",
-    "gov.voting_period=12s",
-    "gov.min_deposit=1000",
-  ]);
+  stage = await ExplorerStage.open(0, {}, STAKE_PARAMS);
   scene = await stage.play();
-  await playStake();
-  pages = {
-    home: "/",
-    blocks: "/blocks",
-    block: `/block/${scene.plain.blockNumber}`,
-    transaction: `/tx/${scene.transfer.hash}`,
-    failed: `/tx/${scene.failed.hash}`,
-    account: `/address/${scene.sender}`,
-    contract: `/address/${scene.token}`,
-    staker: `/address/${scene.sender}`,
-    validators: "/validators",
-    validator: `/validator/${operator}`,
-    proposals: "/proposals",
-    proposal: "/proposal/1",
-    parameters: "/parameters",
-    verification: `/contract/${scene.token}`,
-    supply: "/supply",
-    tokens: "/tokens",
-    token: `/token/${scene.token}`,
-    pairs: "/pairs",
-    pair: `/pair/${scene.pair}`,
-    search: "/search?q=nothing-like-this",
-    deposit: "/deposit",
-    arrived: `/deposit?tx=${scene.internal.hash}`,
-    verify: "/verify",
-    unknown: `/tx/0x${"77".repeat(32)}`,
-    missing: "/no/such/page",
-  };
+  operator = await stage.playStake();
+  pages = pagesOf(scene, operator);
 });
 
 afterAll(async () => {
@@ -152,7 +113,7 @@ describe("every page", () => {
           "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
       );
       expect(reply.headers["x-content-type-options"]).toBe("nosniff");
-      expect(reply.headers["referrer-policy"]).toBe("no-referrer");
+      expect(reply.headers["referrer-policy"]).toBe("same-origin");
       for (const element of elements(root)) {
         for (const [name, value] of element.attributes) {
           expect({ about, name: /^(on|style$|srcdoc$)/.test(name) }).toEqual({

@@ -114,6 +114,8 @@ describe("all forms together", () => {
     const cases: readonly (readonly [Record<string, string>, boolean])[] = [
       [{ host }, false],
       [{ host, "sec-fetch-site": "same-origin", origin: `https://${host}` }, false],
+      // Chromium, for a form of a page whose referrer policy hides where it comes from.
+      [{ host, "sec-fetch-site": "same-origin", origin: "null" }, false],
       [{ host, "sec-fetch-site": "none" }, false],
       [{ host, "sec-fetch-site": "cross-site", origin: `https://${host}` }, true],
       [{ host, "sec-fetch-site": "same-site" }, true],

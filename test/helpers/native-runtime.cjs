@@ -1,0 +1,56 @@
+/**
+ * Jest's runtime, but packages are loaded by Node itself, once per worker, as production loads them. Jest
+ * alone would translate, link and run all of their files anew in the realm of each of 350 test files.
+ */
+const { pathToFileURL } = require("node:url");
+const { SyntheticModule } = require("node:vm");
+const JestRuntime = require("jest-runtime").default;
+
+/** Names of packages, not of files, data or Node's own modules. */
+const PACKAGE = /^(?!node:|data:|file:|[./]|@jest\/globals$)/;
+
+const IS_PACKAGE_PATH = /[/\\]node_modules[/\\]/;
+
+class NativeRuntime extends JestRuntime {
+  constructor(...given) {
+    super(...given);
+    const loader = this.esmLoader;
+    const usual = loader.resolveModule.bind(loader);
+    const native = new Map();
+    loader.resolveModule = async (specifier, from, context) => {
+      if (!PACKAGE.test(specifier) || IS_PACKAGE_PATH.test(from)) {
+        return usual(specifier, from, context);
+      }
+      const { shouldMock } = await loader.mockState.shouldMockEsmAsync(from, specifier);
+      if (shouldMock) return usual(specifier, from, context);
+      const path = await loader.resolution.resolveEsmAsync(from, specifier);
+      if (!IS_PACKAGE_PATH.test(path) || path.endsWith(".json")) {
+        return usual(specifier, from, context);
+      }
+      let made = native.get(path);
+      if (made === undefined) {
+        made = wrap(path, context);
+        native.set(path, made);
+      }
+      return made;
+    };
+  }
+}
+
+/** A module of the tests' realm with what the package exports. */
+async function wrap(path, context) {
+  const exported = await import(pathToFileURL(path).href);
+  const names = Object.keys(exported);
+  const made = new SyntheticModule(
+    names,
+    function fill() {
+      for (const name of names) this.setExport(name, exported[name]);
+    },
+    { context, identifier: path },
+  );
+  await made.link(() => undefined);
+  await made.evaluate();
+  return made;
+}
+
+module.exports = { default: NativeRuntime, __esModule: true };
